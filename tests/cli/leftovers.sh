@@ -13,8 +13,17 @@ marked() {
     done
 }
 nothing_runs() { [ -z "$(marked)" ]; }
-# A session folder is named after its user and launcher: those of other runs on this machine that still go on are not ours.
-shm_files() { all_shm_files | while read -r name; do [[ $name =~ ^muster-[0-9]+-([0-9]+)- ]] && [ -d "/proc/${BASH_REMATCH[1]}" ] || echo "$name"; done; }
+# A session folder is named after its user and launcher: those of other runs on this machine that still go on are not ours. What MPI makes is not named so: it
+# counts only where nobody else's can be there (tests/own_shm.sh).
+shm_files() {
+    all_shm_files | while read -r name; do
+        if [[ $name =~ ^muster-[0-9]+-([0-9]+)- ]]; then
+            [ -d "/proc/${BASH_REMATCH[1]}" ] || echo "$name"
+        else
+            [ -z "${MUSTER_OWN_SHM:-}" ] || echo "$name"
+        fi
+    done
+}
 all_shm_files() { find /dev/shm -mindepth 1 -maxdepth 1 \( -name 'muster-*' -o -name 'vader_segment*' -o -name 'mpich*' \) -printf '%f\n' | sort; }
 shm_before=$(shm_files)
 no_new_shm() { [ -z "$(comm -13 <(echo "$shm_before") <(shm_files))" ]; }

@@ -1,4 +1,3 @@
-# serial
 # timeout: 240
 # Ranks die together: the first culprit is named, its code is muster's, and nothing is left.
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,3 @@
-# serial
 # timeout: 120
 # The same for ranks that wait for each other in MPI.
 . "$(dirname "$0")/lib.sh"
@@ -31,8 +30,8 @@ expect_exit 124 "${run[@]}" --timeout 2s -- "$fault" stop 1
 expect_nothing_left
 
 # A rank that never comes to MPI_Init.
-expect_exit 124 "${run[@]}" --start-timeout 2s -- sh -c '[ $RANK = 3 ] && exec sleep 100; exec "$0" none' "$fault"
-expect_contains stderr "3 of 4 ranks have met (initialised MPI, or connected to MASTER_PORT) after --start-timeout 2 s; missing: rank 3 on "
+expect_exit 124 "${run[@]}" --start-timeout 5s -- sh -c '[ $RANK = 3 ] && exec sleep 100; exec "$0" none' "$fault"
+expect_contains stderr "3 of 4 ranks have met (initialised MPI, or connected to MASTER_PORT) after --start-timeout 5 s; missing: rank 3 on "
 expect_nothing_left
 
 # muster is killed while ranks are in MPI: their shared memory goes too.

@@ -1,5 +1,6 @@
 # Every collective of torch.distributed over muster, against what it should give.
 # ranks: 1 2 3
+# together: c10d
 import datetime
 import os
 import socket

@@ -1,5 +1,6 @@
 # DistributedDataParallel and ZeroRedundancyOptimizer over muster, against the same over gloo.
 # ranks: 2 3
+# together: c10d
 import os
 
 import check

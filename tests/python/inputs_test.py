@@ -1,5 +1,6 @@
 # All inputs through all faces: type x byte order x conjugate and negative bits x layout x no elements, compared with NumPy.
 # ranks: 1 2 3
+# together: torch
 import itertools
 
 import check

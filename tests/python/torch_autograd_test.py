@@ -1,5 +1,6 @@
 # Gradients of the collectives.
 # ranks: 1 2 3
+# together: torch
 import check
 
 try:

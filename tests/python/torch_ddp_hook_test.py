@@ -1,5 +1,6 @@
 # DistributedDataParallel over gloo with its gradients reduced by muster.
 # ranks: 1 2 3
+# together: torch
 import copy
 
 import check

@@ -1,5 +1,6 @@
 # broadcast_parameters, broadcast_optimizer_state, objects, what the installation tells, timelines.
 # ranks: 1 2 3
+# together: torch
 import json
 import os
 import tempfile

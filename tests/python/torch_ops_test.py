@@ -1,5 +1,6 @@
 # The collectives on torch's tensors: values, types, shapes, names, process sets, errors.
 # ranks: 1 2 3 4
+# together: torch
 import gc
 import warnings
 

@@ -1,5 +1,6 @@
 # DistributedOptimizer with unusual gradients, models and optimizers: compression, sparse, mixed types, layouts, closures, AMP, parameters that come and go.
 # ranks: 1 2 3
+# together: torch
 import gc
 import warnings
 

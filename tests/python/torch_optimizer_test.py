@@ -1,5 +1,6 @@
 # DistributedOptimizer: what it computes equals one process with the whole batch; the surface that scripts of Horovod use; its errors.
 # ranks: 1 2 3
+# together: torch
 import copy
 import io
 import json

@@ -1,5 +1,6 @@
 # SyncBatchNorm against BatchNorm of the whole batch in one process.
 # ranks: 1 2 3
+# together: torch
 import copy
 
 import check

