@@ -5,6 +5,7 @@
 
 #include <array>
 #include <climits>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <vector>
@@ -212,6 +213,21 @@ identity identify(environment const& variables) {
     std::array<char, HOST_NAME_MAX + 1> name{};
     if (gethostname(name.data(), name.size() - 1) != 0) throw_system("gethostname", "");
     return identify(variables, name.data());
+}
+
+void set_place(environment& variables, identity const& who) {
+    auto const set = [&](std::initializer_list<std::string_view> names, int value) {
+        for (auto const name : names) variables.set(name, std::to_string(value));
+    };
+    variables.set("MUSTER_NSPACE", who.nspace);
+    variables.set("MUSTER_HOST", who.host);
+    variables.set("HOROVOD_HOSTNAME", who.host);
+    set({"MUSTER_RANK", "RANK", "ROLE_RANK", "HOROVOD_RANK"}, who.rank);
+    set({"MUSTER_WORLD_SIZE", "WORLD_SIZE", "ROLE_WORLD_SIZE", "HOROVOD_SIZE"}, who.world_size);
+    set({"MUSTER_LOCAL_RANK", "LOCAL_RANK", "HOROVOD_LOCAL_RANK"}, who.local_rank);
+    set({"MUSTER_LOCAL_SIZE", "LOCAL_WORLD_SIZE", "HOROVOD_LOCAL_SIZE"}, who.local_size);
+    set({"MUSTER_NODE_RANK", "GROUP_RANK", "HOROVOD_CROSS_RANK"}, who.node_rank);
+    set({"MUSTER_NODE_COUNT", "GROUP_WORLD_SIZE", "HOROVOD_CROSS_SIZE"}, who.node_count);
 }
 
 }  // namespace muster

@@ -35,4 +35,7 @@ identity identify(environment const& variables, std::string_view host);
 /// The same, with gethostname().
 identity identify(environment const& variables);
 
+/// Sets the variables by which muster's own libraries, PyTorch and Horovod know a rank's place. What identify() reads of them is `who`, with source::muster.
+void set_place(environment& variables, identity const& who);
+
 }  // namespace muster

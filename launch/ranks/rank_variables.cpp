@@ -19,31 +19,12 @@ void set_number(environment& v, std::string_view name, int value) {
     v.set(name, std::to_string(value));
 }
 
-void set_muster(environment& v, identity const& who) {
-    v.set("MUSTER_NSPACE", who.nspace);
-    v.set("MUSTER_HOST", who.host);
-    set_number(v, "MUSTER_RANK", who.rank);
-    set_number(v, "MUSTER_WORLD_SIZE", who.world_size);
-    set_number(v, "MUSTER_LOCAL_RANK", who.local_rank);
-    set_number(v, "MUSTER_LOCAL_SIZE", who.local_size);
-    set_number(v, "MUSTER_NODE_RANK", who.node_rank);
-    set_number(v, "MUSTER_NODE_COUNT", who.node_count);
-}
-
 /// The job's name for what programs print or send: its last part is secret, so a hash of the whole stands there.
 std::string public_name(std::string const& nspace) {
     return nspace.substr(0, nspace.rfind('.') + 1) + sha256_digits(nspace, 8);
 }
 
 void set_torch(environment& v, identity const& who, rendezvous const& point) {
-    set_number(v, "RANK", who.rank);
-    set_number(v, "WORLD_SIZE", who.world_size);
-    set_number(v, "LOCAL_RANK", who.local_rank);
-    set_number(v, "LOCAL_WORLD_SIZE", who.local_size);
-    set_number(v, "GROUP_RANK", who.node_rank);
-    set_number(v, "GROUP_WORLD_SIZE", who.node_count);
-    set_number(v, "ROLE_RANK", who.rank);
-    set_number(v, "ROLE_WORLD_SIZE", who.world_size);
     v.set("ROLE_NAME", "default");
     v.set("MASTER_ADDR", point.address);
     set_number(v, "MASTER_PORT", point.master_port);
@@ -55,14 +36,7 @@ void set_torch(environment& v, identity const& who, rendezvous const& point) {
     if (who.node_count == 1) v.set_default("GLOO_SOCKET_IFNAME", "lo");
 }
 
-void set_horovod(environment& v, identity const& who) {
-    v.set("HOROVOD_HOSTNAME", who.host);
-    set_number(v, "HOROVOD_RANK", who.rank);
-    set_number(v, "HOROVOD_SIZE", who.world_size);
-    set_number(v, "HOROVOD_LOCAL_RANK", who.local_rank);
-    set_number(v, "HOROVOD_LOCAL_SIZE", who.local_size);
-    set_number(v, "HOROVOD_CROSS_RANK", who.node_rank);
-    set_number(v, "HOROVOD_CROSS_SIZE", who.node_count);
+void set_horovod(environment& v) {
     // Its Gloo controller needs a rendezvous server; with MPI it only needs MPI to come up.
     v.set_default("HOROVOD_CONTROLLER", "mpi");
     v.set_default("HOROVOD_CPU_OPERATIONS", "mpi");
@@ -102,9 +76,9 @@ bool is_folder_to_bind(std::string const& folder) {
 }  // namespace
 
 void set_rank_variables(environment& v, identity const& who, binding const& place, rendezvous const& point) {
-    set_muster(v, who);
+    set_place(v, who);
     set_torch(v, who, point);
-    set_horovod(v, who);
+    set_horovod(v);
     set_jax(v, who, point);
     set_tensorflow(v, who, point);
     set_gpu_variables(v, place);

@@ -1,0 +1,68 @@
+// Messages between a rank of an elastic run and its launcher: who is lost, who wants the next generation, and who is in it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "pmix/identity.hpp"
+
+namespace muster::elastic {
+
+/// The variable with the number of the descriptor, a socket of sequenced packets, that a rank inherits. A packet is a message.
+inline constexpr std::string_view events_variable = "MUSTER_EVENTS";
+
+/// No longer message is sent or read.
+inline constexpr std::size_t longest_bytes = std::size_t{128} << 10;
+
+// From a rank.
+
+/// Who am I? Answered by `generation`, at once or when the rank's first one begins.
+struct hello {
+    bool operator==(hello const&) const = default;
+};
+/// This program calls reform() when a collective fails: the others need not end with a rank that is lost.
+struct announce {
+    bool operator==(announce const&) const = default;
+};
+/// The rank has left the world of generation `after`, and waits for the next one.
+struct reform {
+    int after = 0;
+    bool has_state = false;  ///< it can give the others what a newcomer lacks
+    bool at_commit = false;  ///< no collective has failed: all ranks have the same state
+    bool operator==(reform const&) const = default;
+};
+
+// To a rank.
+
+/// These ranks of that generation are gone.
+struct lost {
+    int generation = 0;
+    std::vector<int> ranks;
+    std::string why;  ///< "rank 2 on node1 (member 2) was killed by signal 9 (SIGKILL)"
+    bool operator==(lost const&) const = default;
+};
+/// A generation begins.
+struct generation {
+    int number = 0;
+    identity who;              ///< the rank's place in it; rank -1: it has none
+    std::vector<int> members;  ///< numbers of its members, by rank
+    bool sync = true;          ///< state is to be spread from rank 0; the same for all
+    int master_port = 0;       ///< MASTER_PORT; 0: as before
+    bool operator==(generation const&) const = default;
+};
+/// Hosts or slots were added or removed: the world may be formed anew at the next commit.
+struct hosts_changed {
+    bool added = false, removed = false;
+    bool operator==(hosts_changed const&) const = default;
+};
+
+using message = std::variant<hello, announce, reform, lost, generation, hosts_changed>;
+
+std::string encode(message const& what);
+
+/// Throws errc::parse for what encode() does not make. Pure.
+message decode(std::string_view text);
+
+}  // namespace muster::elastic
