@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -59,6 +60,17 @@ struct waiting {
                                    code == errc::timeout ? ", or give a longer deadline" : ""),
                        ranks_of(late)};
     throw comm_error(code, on.state.failed->message, on.state.failed->culprits);
+}
+
+[[noreturn]] void give_up_by_loss(waiting const& on) {
+    on.state.backend->abandon(on.which);
+    try {
+        on.state.options.loss->throw_if_told(describe(on.state, on.what, on.name));
+    } catch (comm_error const&) {
+        mark_failed(on.state);
+        throw;
+    }
+    std::abort();  // it was told
 }
 
 /// Fails if a rank is known to be gone. True if the collective has finished.
@@ -142,6 +154,7 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
         yield = yield || waited > keeps;
         state.waited_long = waited > long_wait;
         waited_long = waited > long_patience;
+        if (state.options.loss && state.options.loss->is_told()) give_up_by_loss(on);
         if (deadline.count() > 0 && waited > deadline)
             give_up(on, errc::timeout, fmt::format("timed out, not finished within {}", format_duration(deadline)),
                     state.backend->late_ranks(which));

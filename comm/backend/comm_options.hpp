@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/units.hpp"
+#include "comm/backend/peer_loss.hpp"
 #include "comm/tensor/tensor.hpp"
 
 namespace muster {
@@ -47,6 +49,9 @@ struct comm_options {
     /// Backend nccl_mpi: such allreduces go in chunks of so many bytes, one of which is reduced within the node while another is
     /// on the network. The same on all ranks.
     std::size_t node_chunk_bytes = std::size_t{16} << 20;
+
+    /// Where it is told from outside that ranks are gone; null: nowhere. Ends waits for them at once (errc::peer_failed), also while the ranks meet over shm.
+    std::shared_ptr<peer_loss> loss;
 };
 
 }  // namespace muster

@@ -3,27 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/environment.hpp"
 #include "comm/backend/process_set.hpp"
 #include "comm/c_api/c_call.hpp"
+#include "comm/c_api/rank_setting.hpp"
 #include "pmix/identity.hpp"
 
 namespace {
 
 using namespace muster;
 using namespace muster::c_api;
-
-environment environment_with(char const* const* variables) {
-    environment all = environment::capture();
-    for (; variables != nullptr && *variables != nullptr; ++variables) {
-        std::string_view const one = *variables;
-        auto const equals = one.find('=');
-        if (equals == std::string_view::npos || equals == 0)
-            refuse(fmt::format("the variable \"{}\" is not NAME=VALUE; write it so", one));
-        all.set(one.substr(0, equals), one.substr(equals + 1));
-    }
-    return all;
-}
 
 /// What is wrong with the ranks of a communicator of some; or "".
 std::string fault_of_members(std::span<int const> ranks, identity const& whole, std::string_view backend) {
@@ -67,8 +55,7 @@ int muster_comm_create(muster_comm** made) {
 int muster_comm_create_with(char const* const* variables, muster_comm** made) {
     return guarded([&] {
         need(made, "the place for the communicator");
-        auto const all = environment_with(variables);
-        *made = table<muster_comm>().add(identify(all), read_exchange_options(all));
+        *made = join_world(rank_setting(variables));
     });
 }
 
@@ -76,7 +63,8 @@ int muster_comm_create_of(char const* const* variables, int const* ranks, int co
     return guarded([&] {
         need(made, "the place for the communicator");
         need(name, "the communicator's name");
-        auto const all = environment_with(variables);
+        rank_setting const setting(variables);
+        auto const all = setting.variables();
         auto const whole = identify(all);
         auto options = read_exchange_options(all);
         // Files of these names are written by the communicator of all ranks.
@@ -88,6 +76,7 @@ int muster_comm_create_of(char const* const* variables, int const* ranks, int co
             refuse(fmt::format("communicator \"{}\" (rank {} of {} on {}): {}", name, whole.rank, whole.world_size, whole.host,
                                fault));
         options.comm.members.assign(members.begin(), members.end());
+        options.comm.loss = setting.watch(members);
         // Who shares a node is not known over several.
         if (options.comm.backend.empty() && whole.node_count > 1 && count > 1) options.comm.backend = "mpi";
         *made = table<muster_comm>().add(

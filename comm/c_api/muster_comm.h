@@ -88,6 +88,40 @@ int muster_comm_destroy(muster_comm* comm);
  * error. Null is allowed. */
 int muster_comm_abandon(muster_comm* comm);
 
+/* Since ABI 5: elastic runs (`muster run --min-np N`), whose ranks may go on without those that are lost. */
+
+typedef struct muster_generation {
+    size_t struct_size;
+    int number;      /* grows */
+    int rank;        /* of this process; -1: it has no part in it, and is to end */
+    int size;        /* its ranks */
+    int sync;        /* whether rank 0's state is to be given to all: the launcher's word, the same on all ranks */
+    int master_port; /* MASTER_PORT, or 0: as before */
+} muster_generation;
+
+enum {
+    MUSTER_HAS_STATE = 1, /* this rank can give the others what a newcomer lacks; the first such rank becomes rank 0 */
+    MUSTER_AT_COMMIT = 2  /* no collective has failed here: all ranks have the same state */
+};
+
+/* Tells the launcher that this program calls muster_comm_reform when a collective fails. Without it a lost rank ends the others, or all are started again.
+ * MUSTER_E_UNAVAILABLE outside of an elastic run. Not collective. */
+int muster_reform_announce(void);
+/* Ends `comm` (null: there is none any more) as muster_comm_abandon does, waits until all ranks that are left have called this, and makes the communicator of
+ * the next generation in *made. If ranks are lost meanwhile, of the generation that follows. Collective over the ranks that are left. `variables` as in
+ * muster_comm_create_with; none that say who the rank is. `standing` adds up MUSTER_HAS_STATE and MUSTER_AT_COMMIT. Process sets, groups and other communicators of the former world are of no
+ * use any more. `info` may be null. *made is null where this rank has no part in the generation. `seconds`: 0 is 10 minutes. MUSTER_E_UNAVAILABLE outside of
+ * an elastic run, or where the launcher ends it. */
+int muster_comm_reform(muster_comm* comm, const char* const* variables, int standing, double seconds, muster_generation* info,
+                       muster_comm** made);
+/* The present generation. MUSTER_E_UNAVAILABLE outside of an elastic run, as for the next. Not collective. */
+int muster_generation_now(muster_generation* info);
+/* The variables that say who this rank is in it, RANK and its like, and MUSTER_MEMBERS: the numbers of its members, by rank, which never change. Lines
+ * NAME=VALUE with a NUL at the end. *size as in muster_counters. */
+int muster_generation_variables(char* buffer, size_t* size);
+/* What was changed about the hosts or slots since the last call: 1 removed, 2 added, 3 both, 0 nothing. Always MUSTER_OK. */
+int muster_hosts_changed(int* what);
+
 /* -1 for a null. */
 int muster_comm_rank(const muster_comm* comm);
 int muster_comm_size(const muster_comm* comm);

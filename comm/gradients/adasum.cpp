@@ -167,7 +167,7 @@ void run_in_place(communicator& ranks, std::string_view name, T* vector, std::si
     try {
         run->run();
     } catch (...) {
-        detail::keep_forever(std::move(run));  // a late rank may still cause writes to its memory
+        detail::keep_while_ranks_are_late(std::move(run));  // a late rank may still cause writes to its memory
         throw;
     }
 }
@@ -182,7 +182,7 @@ void run_widened(communicator& ranks, std::string_view name, tensor_view const& 
     try {
         run_in_place(ranks, name, wide.get(), in.count, layers);
     } catch (...) {
-        detail::keep_forever(std::move(wide));
+        detail::keep_while_ranks_are_late(std::move(wide));
         throw;
     }
     from_float(wide.get(), static_cast<T*>(out.data), in.count, level);

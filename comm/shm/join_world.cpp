@@ -81,7 +81,8 @@ world join_world(std::string const& name, identity const& who, comm_options cons
     permit_memory_access();
     geometry sizes;
     sizes.ranks = static_cast<std::size_t>(who.world_size);
-    shm_rendezvous ranks({key_of(name), describe_world(who, options), who.host, options.deadline, sizes.total_bytes()});
+    shm_rendezvous ranks(
+        {key_of(name), describe_world(who, options), who.host, options.deadline, sizes.total_bytes(), options.loss});
     world made = make_world(std::make_shared<shared_memory>(ranks.memory_file(), sizes.total_bytes()), sizes, who.rank);
     divide(made);
     made.own().construct();

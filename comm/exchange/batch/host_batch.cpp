@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <new>
 
 #include "comm/backend/keep_forever.hpp"
 #include "comm/exchange/batch/batch_layout.hpp"
@@ -29,7 +28,7 @@ std::byte* scratch::get(std::size_t bytes) {
 }
 
 void scratch::leak() noexcept {
-    static_cast<void>(new (std::nothrow) comm_buffer(std::move(memory_)));
+    if (memory_) keep_while_ranks_are_late(std::move(memory_));
 }
 
 host_batch::host_batch(batch_parts const& with, batch_layout& layout, scratch& first, scratch& second)
@@ -159,11 +158,11 @@ void host_batch::combine_pieces() {
 }
 
 void host_batch::leak() noexcept {
-    keep_forever(std::move(pieces_memory_));
+    keep_while_ranks_are_late(std::move(pieces_memory_));
     for (auto const& item : batch_.items)
         if (auto const& unit = units_[item.unit]) {
-            keep_forever(std::move(unit->memory));
-            for (auto& part : unit->parts) keep_forever(std::move(part.memory));
+            keep_while_ranks_are_late(std::move(unit->memory));
+            for (auto& part : unit->parts) keep_while_ranks_are_late(std::move(part.memory));
         }
 }
 

@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/keep_forever.hpp"
 #include "comm/exchange/request/request_codec.hpp"
 
 namespace muster::detail {
@@ -638,10 +639,10 @@ void negotiator::leak() noexcept {
     }
     runner_.leak();
     if (phase_ == phase::idle) return;
-    static_cast<void>(new std::vector<std::uint8_t>(std::move(all_)));
-    static_cast<void>(new std::vector<std::uint8_t>(std::move(mine_)));
-    static_cast<void>(new std::vector<std::byte>(std::move(message_)));
-    static_cast<void>(new std::vector<std::byte>(std::move(messages_)));
+    keep_while_ranks_are_late(std::move(all_));
+    keep_while_ranks_are_late(std::move(mine_));
+    keep_while_ranks_are_late(std::move(message_));
+    keep_while_ranks_are_late(std::move(messages_));
 }
 
 }  // namespace muster::detail

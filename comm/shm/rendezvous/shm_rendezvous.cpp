@@ -63,6 +63,7 @@ void shm_rendezvous::connect_to_rank_0() {
                                          request_.host, format_duration(request_.deadline),
                                          others ? ", and another user holds the socket " + request_.key : std::string{}),
                              {0});
+        throw_if_lost();
         std::this_thread::sleep_for(pause);
     }
 }
@@ -83,12 +84,12 @@ bool shm_rendezvous::connect_to_rank_0_at(std::string const& name, bool& others)
 
 /// Returns once there is something to be read.
 void shm_rendezvous::await_rank_0() {
-    if (wait_readable(to_rank_0_.get(), until_)) return;
+    if (is_readable_by(to_rank_0_.get(), until_)) return;
     auto const failed = [&] { blame_rank_0(errc::timeout, "did not answer within " + format_duration(request_.deadline)); };
     if (is_lost(state_of(rank_0_))) failed();
     // It waits for another rank, which it can name.
     send_message(to_rank_0_.get(), refusal(errc::timeout, "", {}));
-    if (!wait_readable(to_rank_0_.get(), now_s() + grace_s)) failed();
+    if (!is_readable_by(to_rank_0_.get(), now_s() + grace_s)) failed();
 }
 
 template <typename Message>
@@ -105,6 +106,23 @@ void shm_rendezvous::blame_rank_0(errc code, std::string_view what) const {
 }
 
 // ---- all
+
+void shm_rendezvous::throw_if_lost() const {
+    if (request_.loss) request_.loss->throw_if_told(speaker());
+}
+
+/// Until when a wait may last before it looks whether ranks are gone.
+double shm_rendezvous::next_look() const {
+    return request_.loss ? std::min(until_, now_s() + between_looks_s) : until_;
+}
+
+bool shm_rendezvous::is_readable_by(int socket, double until) const {
+    for (;;) {
+        throw_if_lost();
+        if (wait_readable(socket, std::min(until, next_look()))) return true;
+        if (now_s() >= until) return false;
+    }
+}
 
 bool shm_rendezvous::numbers_are_right() const {
     if (request_.self.rank != 0) return rank_0_.pid == records_.front().process.pid;
@@ -212,7 +230,8 @@ void shm_rendezvous::wait_for_peers() {
     while (!all_are_here()) {
         std::vector<pollfd> wait{{listener_.get(), POLLIN, 0}};
         for (auto const& each : peers_) wait.push_back({each.socket.get(), POLLIN, 0});
-        int const ready = ::poll(wait.data(), wait.size(), milliseconds_until(until_));
+        throw_if_lost();
+        int const ready = ::poll(wait.data(), wait.size(), milliseconds_until(next_look()));
         if (ready < 0 && errno != EINTR) throw_system("poll", "while the ranks meet");
         if (ready == 0 && now_s() >= until_) fail_by_deadline(missing_peers(), "did not come", nullptr);
         if (ready <= 0) continue;
@@ -361,7 +380,8 @@ void shm_rendezvous::wait_for_votes(bool& yes) {
     while (!all_have_voted()) {
         std::vector<pollfd> wait;
         for (auto const& each : peers_) wait.push_back({each.socket.get(), POLLIN, 0});
-        int const ready = ::poll(wait.data(), wait.size(), milliseconds_until(until_));
+        throw_if_lost();
+        int const ready = ::poll(wait.data(), wait.size(), milliseconds_until(next_look()));
         if (ready < 0 && errno != EINTR) throw_system("poll", "while the ranks meet");
         if (ready == 0 && now_s() >= until_) fail_by_deadline(missing_voters(0), "did not join", nullptr);
         for (std::size_t i = 0; i < wait.size() && ready > 0; ++i)

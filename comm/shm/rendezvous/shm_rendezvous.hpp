@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"
+#include "comm/backend/peer_loss.hpp"
 #include "comm/backend/processes/process_watch.hpp"
 #include "comm/backend/world_record.hpp"
 
@@ -30,12 +32,16 @@ int milliseconds_until(double when);
 /// False if nothing came by then. Throws errc::system.
 bool wait_readable(int socket, double until);
 
+/// How often a wait looks whether ranks were told to be gone, in seconds.
+inline constexpr double between_looks_s = 0.005;
+
 struct rendezvous_request {
     std::string key;  ///< the same on all ranks and on no others of this machine, at most 80 bytes
     world_record self;
-    std::string host;   ///< of this rank, for messages
-    duration deadline;  ///< 0 is without end
-    std::size_t bytes;  ///< of the shared memory
+    std::string host;                      ///< of this rank, for messages
+    duration deadline;                     ///< 0 is without end
+    std::size_t bytes;                     ///< of the shared memory
+    std::shared_ptr<peer_loss> loss = {};  ///< see comm_options
 };
 
 /// A rendezvous that took place. Rank 0 listens on a socket with an abstract name, which exists nowhere in the file system and
@@ -105,6 +111,9 @@ class shm_rendezvous {
     void connect_to_rank_0();
     bool connect_to_rank_0_at(std::string const& name, bool& others);
     void await_rank_0();
+    bool is_readable_by(int socket, double until) const;
+    double next_look() const;
+    void throw_if_lost() const;
     template <typename Message>
     Message receive_from_rank_0();
     [[noreturn]] void blame_rank_0(errc code, std::string_view what) const;

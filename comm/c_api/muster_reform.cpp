@@ -1,0 +1,187 @@
+// The C interface's elastic runs: the world is made again without the ranks that are lost.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "comm/backend/keep_forever.hpp"
+#include "comm/c_api/c_call.hpp"
+#include "comm/c_api/muster_comm.h"
+#include "comm/c_api/rank_setting.hpp"
+#include "pmix/identity.hpp"
+
+namespace muster::c_api {
+
+namespace {
+
+constexpr duration word_patience{0.5};  ///< for the launcher's word on a rank that others have missed first
+constexpr duration usual_deadline{600};
+constexpr int most_vain_tries = 5;  ///< to make a world of which no rank is lost
+
+/// One a process.
+member_link* find_link(environment const& variables) {
+    static std::mutex guard;
+    static member_link* found = nullptr;
+    std::scoped_lock const lock(guard);
+    if (found == nullptr && variables.has(elastic::events_variable)) found = member_link::open(variables);
+    return found;
+}
+
+member_link& need_link() {
+    auto* const link = find_link(environment::capture());
+    if (link == nullptr)
+        throw comm_error(
+            errc::unavailable,
+            "elastic run: the world cannot be made again here; start the ranks by muster run --min-np N, on one node");
+    return *link;
+}
+
+environment parse_assignments(char const* const* variables) {
+    environment all;
+    for (; variables != nullptr && *variables != nullptr; ++variables) {
+        std::string_view const one = *variables;
+        auto const equals = one.find('=');
+        if (equals == std::string_view::npos || equals == 0)
+            refuse(fmt::format("the variable \"{}\" is not NAME=VALUE; write it so", one));
+        all.set(one.substr(0, equals), one.substr(equals + 1));
+    }
+    return all;
+}
+
+environment variables_of(elastic::generation const& now) {
+    environment all;
+    set_place(all, now.who);
+    all.set("MUSTER_GENERATION", std::to_string(now.number));
+    if (now.master_port != 0) all.set("MASTER_PORT", std::to_string(now.master_port));
+    return all;
+}
+
+muster_comm* make_world(rank_setting const& setting) {
+    auto const all = setting.variables();
+    auto options = read_exchange_options(all);
+    options.comm.loss = setting.watch();
+    return table<muster_comm>().add(identify(all), options);
+}
+
+/// Whether the failure that is being handled is one of the others, so that the next generation may have a world.
+bool is_of_others(comm_error const& problem) {
+    return problem.code() == errc::peer_failed || problem.code() == errc::timeout;
+}
+
+struct new_world {
+    elastic::generation now;
+    muster_comm* comm = nullptr;
+};
+
+new_world reform(rank_setting const& setting, int standing, duration deadline) {
+    for (int vain = 0;; standing &= ~MUSTER_AT_COMMIT) {
+        auto now = setting.link()->reform((standing & MUSTER_HAS_STATE) != 0, (standing & MUSTER_AT_COMMIT) != 0, deadline);
+        detail::release_remains();
+        if (now.who.rank < 0) return {std::move(now)};
+        try {
+            return {now, make_world(setting)};
+        } catch (comm_error const& problem) {
+            if (!is_of_others(problem)) throw;
+            if (!setting.link()->is_broken(now.number, word_patience) && ++vain == most_vain_tries) throw;
+        }
+    }
+}
+
+muster_generation info_of(elastic::generation const& now) {
+    return {sizeof(muster_generation), now.number, now.who.rank, now.who.world_size, now.sync ? 1 : 0, now.master_port};
+}
+
+void give_info(elastic::generation const& now, muster_generation* into) {
+    if (into != nullptr) give_c_struct(info_of(now), *into, "muster_generation");
+}
+
+}  // namespace
+
+rank_setting::rank_setting(char const* const* variables)
+    : inherited_(environment::capture()), given_(parse_assignments(variables)) {
+    if (!given_.has("MUSTER_NSPACE")) link_ = find_link(inherited_);
+}
+
+environment rank_setting::variables() const {
+    auto all = inherited_;
+    auto const add = [&](environment const& more) {
+        for (auto const& [name, value] : more) all.set(name, value);
+    };
+    if (link_ != nullptr) add(variables_of(link_->now()));
+    add(given_);
+    return all;
+}
+
+std::shared_ptr<peer_loss> rank_setting::watch(std::span<int const> members) const {
+    return link_ == nullptr ? nullptr : link_->watch(members);
+}
+
+muster_comm* join_world(rank_setting const& setting) {
+    if (setting.link() == nullptr) return make_world(setting);
+    auto const now = setting.link()->now();
+    try {
+        if (now.who.rank < 0) refuse(fmt::format("this process has no part in generation {} of the world", now.number));
+        return make_world(setting);
+    } catch (comm_error const& problem) {
+        if (!is_of_others(problem) || !setting.link()->is_broken(now.number, word_patience)) throw;
+    }
+    auto const next = reform(setting, 0, usual_deadline);
+    if (next.comm == nullptr) refuse(fmt::format("this process has no part in generation {} of the world", next.now.number));
+    return next.comm;
+}
+
+}  // namespace muster::c_api
+
+using namespace muster;
+using namespace muster::c_api;
+
+extern "C" {
+
+int muster_reform_announce(void) {
+    return guarded([&] { need_link().announce(); });
+}
+
+int muster_comm_reform(muster_comm* comm, char const* const* variables, int standing, double seconds, muster_generation* info,
+                       muster_comm** made) {
+    return guarded([&] {
+        need(made, "the place for the communicator");
+        if (info != nullptr) check_c_size(info->struct_size, "muster_generation");
+        rank_setting const setting(variables);
+        need_link();
+        if (setting.link() == nullptr) refuse("muster_comm_reform: the launcher says who this rank is; leave MUSTER_NSPACE out");
+        if (comm != nullptr && muster_comm_abandon(comm) != MUSTER_OK) refuse(muster_last_error());
+        auto const next = reform(setting, standing, seconds > 0 ? duration(seconds) : usual_deadline);
+        give_info(next.now, info);
+        *made = next.comm;
+    });
+}
+
+int muster_generation_now(muster_generation* info) {
+    return guarded([&] { give_info(need_link().now(), &need(info, "the place for the generation")); });
+}
+
+int muster_generation_variables(char* buffer, size_t* size) {
+    return guarded([&] {
+        auto const now = need_link().now();
+        auto all = variables_of(now);
+        all.set("MUSTER_MEMBERS", fmt::format("{}", fmt::join(now.members, ",")));
+        std::string text;
+        for (auto const& line : all.lines()) text += line + "\n";
+        std::size_t const room = need(size, "the place for the size");
+        *size = text.size() + 1;
+        if (buffer != nullptr && room >= *size) std::memcpy(buffer, text.c_str(), *size);
+    });
+}
+
+int muster_hosts_changed(int* what) {
+    return guarded([&] {
+        need(what, "the place for what has changed") = 0;
+        auto* const link = find_link(environment::capture());
+        if (link == nullptr) return;
+        auto const changed = link->take_host_changes();
+        *what = (changed.removed ? 1 : 0) + (changed.added ? 2 : 0);
+    });
+}
+
+}  // extern "C"

@@ -1,0 +1,184 @@
+#include "comm/membership/member_link.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/process/start_thread.hpp"
+#include "base/text.hpp"
+#include "comm/backend/comm_error.hpp"
+
+namespace muster {
+
+namespace {
+
+/// What children of fork() close: close-on-exec does not concern them, and a child that lives on would hold the socket.
+std::atomic<int> socket_of_process{-1};
+
+void close_in_child() noexcept {
+    if (int const socket = socket_of_process.exchange(-1); socket >= 0) ::close(socket);
+}
+
+bool is_packet_socket(int descriptor) noexcept {
+    int type = 0, domain = 0;
+    socklen_t length = sizeof type;
+    return ::getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET &&
+           ::getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX;
+}
+
+}  // namespace
+
+member_link* member_link::open(environment const& variables) {
+    auto const number = parse_integer(variables.get_or(elastic::events_variable, ""));
+    // A program that an earlier program of this rank has started may have another file of that number.
+    if (!number || *number < 0 || *number > 1'000'000 || !is_packet_socket(static_cast<int>(*number))) return nullptr;
+    auto* const made = new member_link(unique_fd(static_cast<int>(*number)));
+    int const socket = made->socket_.get();
+    ::fcntl(socket, F_SETFD, FD_CLOEXEC);
+    socket_of_process = socket;
+    ::pthread_atfork(nullptr, nullptr, close_in_child);
+    made->send(elastic::hello{});
+    // What another program of this rank has not read comes first.
+    for (std::string packet; !made->now_;) {
+        if (!made->receive(packet)) return nullptr;
+        if (auto const what = elastic::decode(packet); std::holds_alternative<elastic::generation>(what)) made->take(what);
+    }
+    start_thread("for word of lost ranks", [made] { made->listen(); }).detach();
+    return made;
+}
+
+/// False at the end of the connection.
+bool member_link::receive(std::string& packet) const {
+    packet.resize(elastic::longest_bytes);
+    ssize_t got = 0;
+    do got = ::recv(socket_.get(), packet.data(), packet.size(), 0);
+    while (got < 0 && errno == EINTR);
+    packet.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    return got > 0;
+}
+
+void member_link::send(elastic::message const& what) {
+    auto const text = elastic::encode(what);
+    ssize_t sent = 0;
+    do sent = ::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+}
+
+void member_link::listen() {
+    for (std::string packet; receive(packet);) try {
+            take(elastic::decode(packet));
+        } catch (error const& fault) {
+            spdlog::warn("{}", fault.what());
+        }
+    std::scoped_lock const lock(guard_);
+    closed_ = true;
+    changed_.notify_all();
+}
+
+void member_link::take(elastic::message const& what) {
+    std::scoped_lock const lock(guard_);
+    if (auto const* const gone = std::get_if<elastic::lost>(&what)) note_lost(*gone);
+    if (auto const* const next = std::get_if<elastic::generation>(&what)) begin(*next);
+    if (auto const* const hosts = std::get_if<elastic::hosts_changed>(&what)) {
+        hosts_.added = hosts_.added || hosts->added;
+        hosts_.removed = hosts_.removed || hosts->removed;
+    }
+    changed_.notify_all();
+}
+
+void member_link::note_lost(elastic::lost const& what) {
+    if (!now_ || what.generation != now_->number) return;
+    if (!lost_) lost_ = elastic::lost{what.generation, {}, what.why};
+    lost_->ranks.insert(lost_->ranks.end(), what.ranks.begin(), what.ranks.end());
+    for (auto const& one : watched_) tell(one, what.why, what.ranks);
+}
+
+void member_link::begin(elastic::generation const& what) {
+    if (now_ && what.number <= now_->number) return;
+    for (auto const& one : watched_) tell(one, fmt::format("generation {} of the world begins", what.number), {});
+    watched_.clear();
+    lost_.reset();
+    now_ = what;
+}
+
+/// Ranks of the world become those of the communicator; where it has none of them, it goes on.
+void member_link::tell(watched const& one, std::string_view why, std::vector<int> const& ranks) const {
+    auto const what = one.what.lock();
+    if (!what) return;
+    if (one.members.empty()) return what->tell(why, ranks);
+    std::vector<int> theirs;
+    for (int const rank : ranks)
+        if (auto const at = std::find(one.members.begin(), one.members.end(), rank); at != one.members.end())
+            theirs.push_back(static_cast<int>(at - one.members.begin()));
+    if (!theirs.empty() || ranks.empty()) what->tell(why, theirs);
+}
+
+elastic::generation member_link::now() const {
+    check_process();
+    std::scoped_lock const lock(guard_);
+    return *now_;
+}
+
+std::shared_ptr<peer_loss> member_link::watch(std::span<int const> members) {
+    check_process();
+    auto made = std::make_shared<peer_loss>();
+    std::scoped_lock const lock(guard_);
+    std::erase_if(watched_, [](watched const& one) { return one.what.expired(); });
+    watched_.push_back({made, {members.begin(), members.end()}});
+    if (lost_) tell(watched_.back(), lost_->why, lost_->ranks);
+    return made;
+}
+
+bool member_link::is_broken(int generation, duration patience) {
+    check_process();
+    std::unique_lock lock(guard_);
+    return changed_.wait_for(lock, std::chrono::duration_cast<std::chrono::nanoseconds>(patience),
+                             [&] { return lost_ || closed_ || now_->number != generation; });
+}
+
+void member_link::announce() {
+    check_process();
+    send(elastic::announce{});
+}
+
+elastic::generation member_link::reform(bool has_state, bool at_commit, duration deadline) {
+    check_process();
+    std::unique_lock lock(guard_);
+    int const after = now_->number;
+    send(elastic::reform{after, has_state, at_commit});
+    auto const is_over = [&] { return closed_ || now_->number > after; };
+    if (!changed_.wait_for(lock, std::chrono::duration_cast<std::chrono::nanoseconds>(deadline), is_over))
+        throw comm_error(
+            errc::timeout,
+            fmt::format("generation {} of the world, after {}: timed out, it has not begun within {}; look at what the other "
+                        "ranks do",
+                        after + 1, after, format_duration(deadline)));
+    if (now_->number == after)
+        throw comm_error(
+            errc::unavailable,
+            fmt::format("generation {} of the world, after {}: the launcher ends the run, or is gone", after + 1, after));
+    return *now_;
+}
+
+elastic::hosts_changed member_link::take_host_changes() {
+    check_process();
+    std::scoped_lock const lock(guard_);
+    return std::exchange(hosts_, {});
+}
+
+void member_link::check_process() const {
+    if (process_.is_foreign()) throw comm_error(errc::usage, fmt::format("elastic run: {}", detail::forked_words));
+}
+
+}  // namespace muster
