@@ -134,6 +134,7 @@ char const* child_image::take_descriptors() const noexcept {
     }
     for (int i = 0; i < 3; ++i)
         if (::dup2(from[i], i) < 0) return "dup2";
+    if (request_.kept_fd >= 0 && ::fcntl(request_.kept_fd, F_SETFD, 0) < 0) return "fcntl";
     return nullptr;
 }
 

@@ -39,6 +39,7 @@ struct process_request {
     int stdin_fd = -1;  ///< each becomes descriptor 0, 1, 2 of the child; below 0: /dev/null. The caller keeps and closes its own
     int stdout_fd = -1;
     int stderr_fd = -1;
+    int kept_fd = -1;                     ///< stays open in the child, under its number; below 0: none
     cpuset cores;                         ///< empty: affinity is inherited
     bool own_group = true;                ///< it leads its own process group; else it stays in ours
     bool own_session = false;             ///< it leads its own session, and with it a process group

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace muster {
 
@@ -56,7 +57,14 @@ std::string_view to_string(end_kind kind) noexcept {
     return "?";
 }
 
-restart_decision decide_restart(restart_policy const& policy, std::span<generation_end const> ends, double chance) {
+std::vector<generation_end> without_survived(std::span<generation_end const> ends) {
+    std::vector<generation_end> whole;
+    std::copy_if(ends.begin(), ends.end(), std::back_inserter(whole), [](generation_end const& one) { return !one.in_place; });
+    return whole;
+}
+
+restart_decision decide_restart(restart_policy const& policy, std::span<generation_end const> all_ends, double chance) {
+    auto const ends = without_survived(all_ends);
     if (policy.most == 0 || ends.empty() || ends.back().kind == end_kind::last) return {};
     auto const& last = ends.back();
     auto const restarts = ends.size() - 1;

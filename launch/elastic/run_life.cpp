@@ -60,6 +60,7 @@ generation_end end_of(ordered_json const& row) {
     end.waited_s = took.at("waited").get<double>();
     end.at_s = row.at("at_s").get<double>();
     end.standstill = row.at("standstill").get<std::string>();
+    end.in_place = row.at("in_place").get<bool>();
     return end;
 }
 
@@ -101,7 +102,8 @@ ordered_json to_json(generation_end const& end) {
               {"ending", ms(end.ending_s)},
               {"waited", ms(end.waited_s)}}},
             {"at_s", ms(end.at_s)},
-            {"standstill", end.standstill}};
+            {"standstill", end.standstill},
+            {"in_place", end.in_place}};
 }
 
 std::string to_text(run_life const& life) {

@@ -30,6 +30,9 @@ class line_splitter {
     /// passed on in pieces.
     std::string push(std::string_view bytes);
 
+    /// Of the lines to come.
+    void set_tag(std::string tag) { format_.tag = std::move(tag); }
+
     /// The unfinished last line, ended by a newline if it is tagged.
     std::string finish();
     bool has_partial() const noexcept { return !partial_.empty(); }

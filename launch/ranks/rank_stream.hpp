@@ -47,6 +47,8 @@ class rank_stream {
     /// Whether `flush_stale_partial` has anything to wait for.
     bool awaits_flush() const noexcept { return terminal_ && lines_.has_partial(); }
     int target() const noexcept { return target_; }
+    /// What goes before its lines from now on.
+    void set_tag(std::string tag) { lines_.set_tag(std::move(tag)); }
     /// What is wrong with the file that keeps it, once it could not be written (a full disk); the rest is passed on only.
     std::string const& file_fault() const noexcept { return file_fault_; }
     /// The last lines that were read, for the report of a failure.

@@ -168,7 +168,7 @@ std::string run_record::text() const {
     if (options.is_elastic()) {
         auto rows = ordered_json::array();
         for (auto const& one : generations_) rows.push_back(to_json(one));
-        all["generation"] = run_.life.now.number;
+        all["generation"] = run_.generation();
         all["generations"] = std::move(rows);
     }
     if (!exit_.empty()) {

@@ -18,6 +18,7 @@
 #include "launch/ranks/rank_name.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/session_dir.hpp"
+#include "launch/watch/failure_report.hpp"
 
 namespace muster {
 
@@ -66,6 +67,7 @@ void local_group::serve(pmix::server& pmix, pmix::pmi1_server& pmi1, int master_
 void local_group::start() {
     for (auto& rank : ranks_)
         for (auto* stream : {&rank.out, &rank.err}) output_.add(*stream, [this, &rank, stream] { on_output(rank, *stream); });
+    if (world_ != nullptr) world_->start();
     loop_.watch_readable(pmix_->event_fd(), [this] { poll_pmix(); });
     loop_.watch_readable(pmi1_->event_fd(), [this] { on_pmi_events(pmi1_->poll()); });
     if (ranks_.size() > 1)
@@ -120,8 +122,59 @@ void local_group::on_child() {
     bool const childless = pid < 0 && errno == ECHILD;
     poll_pmix();
     on_pmi_events(pmi1_->poll());
+    for (auto* rank : ended) note_end(*rank);
+    if (world_ != nullptr) world_->tell_lost();
     for (auto* rank : ended) on_rank_end(*rank);
     if (events_.now() == run_phase::closing && childless) events_.on_closed();
+}
+
+/// The others of an elastic run hear of it before anything is decided: what they wait for does not come.
+void local_group::note_end(child_rank const& rank) {
+    if (world_ == nullptr || events_.now() != run_phase::running) return;
+    auto const& known = known_[rank.who.rank];
+    auto const fault = find_end_fault(*known.wait_status);
+    world_->note_end(rank.who.rank, !fault, fault ? fmt::format("{} {}", known_.name_of(known), fault->what) : "");
+}
+
+bool local_group::goes_on_without(verdict const& judged) {
+    if (world_ == nullptr || judged.cause != failure_cause::rank_end || events_.now() != run_phase::running) return false;
+    // MPI's worlds do not outlive a rank.
+    if (known_.count([](auto const& r) { return r.in_world(); }) > 0) return false;
+    std::string why_not;
+    if (!world_->can_go_on(why_not)) {
+        if (!why_not.empty()) events_.say("note: the others cannot go on in place: " + why_not);
+        return false;
+    }
+    any_lost_ = true;
+    for (auto const& one : judged.culprits)
+        if (auto const& rank = ranks_[static_cast<std::size_t>(one.rank)]; !rank.group_gone) ::kill(-rank.pid, SIGKILL);
+    return true;
+}
+
+void local_group::begin(generation const& now, std::vector<int> const& seats, std::string const& why) {
+    known_.suspect = -1;
+    int number = 0;
+    for (int const seat : seats) {
+        auto& rank = ranks_[static_cast<std::size_t>(seat)];
+        known_[seat].number = number++;
+        auto who = rank.who;
+        who.rank = known_[seat].number;
+        auto const how = output_format(run_.options.tag_output, run_.options.timestamp_output, who, now.number);
+        for (auto* stream : {&rank.out, &rank.err}) stream->set_tag(how.tag);
+    }
+    events_.on_generation(now, why);
+}
+
+member_world::group calls_of(local_group& ranks) {
+    return {.pid = [&ranks](int seat) { return ranks.ranks_[static_cast<std::size_t>(seat)].pid; },
+            .kill = [&ranks](int seat) { ::kill(-ranks.ranks_[static_cast<std::size_t>(seat)].pid, SIGKILL); },
+            .say = [&ranks](std::string const& line) { ranks.events_.say(line); },
+            .begin = [&ranks](generation const& now, std::vector<int> const& seats,
+                              std::string const& why) { ranks.begin(now, seats, why); },
+            .give_up =
+                [&ranks](std::string const& why) {
+                    ranks.fail(failure_cause::rank_end, "the others cannot go on in place: " + why, exit_code(errc::peer_failed));
+                }};
 }
 
 void local_group::on_rank_end(child_rank& rank) {
@@ -180,6 +233,7 @@ void local_group::signal(int number, bool notice) {
 }
 
 void local_group::end(int signal_number) {
+    if (world_ != nullptr) world_->close();
     auto const& grace = run_.options.grace;
     grace_ends_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(grace);
     signal_opened_containers(loop_, signal_number, *grace_ends_);  // before what is to end is asked to
@@ -219,7 +273,7 @@ void local_group::end_leftovers(int signal_number) {
 
 verdict local_group::finish(bool failed) {
     output_.finish();
-    if (failed) sweep_shared_memory(wall_start_);
+    if (failed || any_lost_) sweep_shared_memory(wall_start_);
     bool const lost = std::any_of(ranks_.begin(), ranks_.end(),
                                   [](auto const& r) { return !(r.out.file_fault().empty() && r.err.file_fault().empty()); });
     return lost ? blame_run(failure_cause::output, {}, exit_code(errc::io)) : verdict{};  // which one was said at once

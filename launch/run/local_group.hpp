@@ -12,6 +12,7 @@
 #include "launch/ranks/output_pump.hpp"
 #include "launch/ranks/output_writer.hpp"
 #include "launch/ranks/rank_stream.hpp"
+#include "launch/run/member_world.hpp"
 #include "launch/run/rank_group.hpp"
 #include "launch/system/event_loop.hpp"
 #include "pmix/identity.hpp"
@@ -50,7 +51,11 @@ class local_group final : public rank_group {
     /// `master_port` is the MASTER_PORT of the ranks.
     void serve(pmix::server& pmix, pmix::pmi1_server& pmi1, int master_port);
 
+    /// Its members go on in place where some are lost.
+    void use(member_world& world) { world_ = &world; }
+
     void start() override;
+    bool goes_on_without(verdict const& judged) override;
     void signal(int number, bool notice) override;
     void end(int signal_number) override;
     void kill() override;
@@ -67,6 +72,9 @@ class local_group final : public rank_group {
     void on_pmi_events(std::vector<pmix::server_event> const& events);
     void on_pmi_event(pmix::server_event const& event);
     void on_rank_end(child_rank& rank);
+    void note_end(child_rank const& rank);
+    void begin(generation const& now, std::vector<int> const& seats, std::string const& why);
+    friend member_world::group calls_of(local_group& ranks);
     void on_output(child_rank& rank, rank_stream& stream);
     void detect_mpi();
     void detect_mpi(child_rank& rank);
@@ -81,11 +89,16 @@ class local_group final : public rank_group {
     pmix::server* pmix_ = nullptr;
     pmix::pmi1_server* pmi1_ = nullptr;
     int master_port_ = 0;
+    member_world* world_ = nullptr;  ///< null: they end together
+    bool any_lost_ = false;          ///< and the others went on
     std::optional<verdict> unstarted_;
     memory_kills memory_;                                      ///< before the ranks were started
     bool forget_due_ = false;                                  ///< the PMIx server is to forget ranks soon
     std::optional<event_loop::clock::time_point> grace_ends_;  ///< of a stopped run
     std::time_t wall_start_ = std::time(nullptr);
 };
+
+/// What a world of members asks of them.
+member_world::group calls_of(local_group& ranks);
 
 }  // namespace muster

@@ -158,12 +158,12 @@ std::string find_standstill(run_context const& run, generation_end const& end) {
 
 generation_end end_of(run_context const& run, int code, double began_s) {
     auto const& outcome = *run.outcome;
-    auto const& life = run.life;
+    auto const& present = run.present();
     double const now = seconds_now();
     double const failed = outcome.failed_s < 0 ? now : outcome.failed_s;
     double const started = outcome.started_s < 0 ? failed : outcome.started_s;
     auto const since_start = [&](double when) { return when < 0 ? -1 : when - started; };
-    generation_end end{.number = life.now.number,
+    generation_end end{.number = present.number,
                        .kind = code == 0 ? end_kind::last : outcome.kind,
                        .code = code,
                        .cause = outcome.cause,
@@ -177,7 +177,7 @@ generation_end end_of(run_context const& run, int code, double began_s) {
                        .lived_s = failed - started,
                        .ending_s = now - failed,
                        .at_s = failed};
-    for (auto const& one : life.now.members) end.members.push_back(one.number);
+    for (auto const& one : present.members) end.members.push_back(one.number);
     if (auto const rank = static_cast<std::size_t>(outcome.rank); outcome.rank >= 0 && rank < end.members.size())
         end.member = end.members[rank];
     end.standstill = find_standstill(run, end);
@@ -225,6 +225,7 @@ generation_follow_up follow_up(run_context const& run, int code, double began_s)
     auto const& options = run.options;
     generation_follow_up next;
     next.ends = run.life.ends;
+    next.ends.insert(next.ends.end(), run.outcome->survived.begin(), run.outcome->survived.end());
     next.ends.push_back(end_of(run, code, began_s));
     auto const decision = decide_restart(options.restarts, next.ends, draw_chance());
     next.why_not = decision.why;
@@ -232,7 +233,7 @@ generation_follow_up follow_up(run_context const& run, int code, double began_s)
         next.life = run.life;
         auto& lost = next.life.lost_hosts;
         lost.insert(lost.end(), next.ends.back().lost_hosts.begin(), next.ends.back().lost_hosts.end());
-        auto choice = next_generation(run.life.pool, run.life.now, wishes_of(options, run.life), {.lost_hosts = lost});
+        auto choice = next_generation(run.life.pool, run.present(), wishes_of(options, run.life), {.lost_hosts = lost});
         next.again = choice.next == generation_choice::step::change;
         next.delay = decision.delay;
         next.ends.back().waited_s = decision.delay.count();
@@ -241,11 +242,11 @@ generation_follow_up follow_up(run_context const& run, int code, double began_s)
         if (!next.again) next.why_not = fmt::format("{}; ask for --spares N, or allow fewer ranks by --min-np N", choice.why);
         if (next.again && !options.quiet)
             print_note(fmt::format("generation {} begins in {} (restart {} of {}){}", next.life.now.number,
-                                   format_duration(next.delay), next.ends.size(), options.restarts.most,
+                                   format_duration(next.delay), without_survived(next.ends).size(), options.restarts.most,
                                    choice.why.empty() ? "" : ": " + choice.why));
     }
     if (!next.why_not.empty())
-        fmt::print(stderr, "muster: error: no restart after generation {}: {}\n", run.life.now.number, next.why_not);
+        fmt::print(stderr, "muster: error: no restart after generation {}: {}\n", run.present().number, next.why_not);
     return next;
 }
 

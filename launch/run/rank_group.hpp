@@ -37,6 +37,8 @@ class group_events {
     /// Whatever else was started has ended.
     virtual void on_closed() = 0;
     virtual void say(std::string const& line) = 0;
+    /// The ranks that are left go on in place, as this generation; `why`: who left.
+    virtual void on_generation(generation const& now, std::string const& why) = 0;
 
   protected:
     ~group_events() = default;
@@ -61,6 +63,9 @@ class rank_group {
     virtual void start() = 0;
     /// Lets the ranks that were gathered begin.
     virtual void go() {}
+
+    /// Whether the others go on in place without the ranks that this verdict blames, which have ended. If not, it may say why.
+    virtual bool goes_on_without(verdict const&) { return false; }
 
     /// Passes a signal on to all ranks; `notice`: only to processes that have a handler for it.
     virtual void signal(int number, bool notice) = 0;

@@ -67,6 +67,7 @@ struct rank_starter {
     std::string const& program;
     rendezvous const& point;
     rlimit open_files;
+    member_world const* world = nullptr;  ///< of ranks that may go on in place
 
     environment variables_of(int rank) const {
         environment own = prepared.variables;
@@ -81,6 +82,8 @@ struct rank_starter {
         auto const index = static_cast<std::size_t>(rank);
         auto started = make_rank(run, prepared.ranks[index], where.bindings[index]);
         auto own = variables_of(rank);
+        int const events = world == nullptr ? -1 : world->child_fd(rank);
+        if (events >= 0) own.set(elastic::events_variable, std::to_string(events));
         pmix_server.set_client_environment(rank, own);
         pmi1_server.set_client_environment(rank, own);
         // A session each, since kernels with autogroup share the processors among sessions: ranks in the one session of a terminal or
@@ -92,6 +95,7 @@ struct rank_starter {
                                        .stdin_fd = stdin_fd,
                                        .stdout_fd = started.out.child_fd(),
                                        .stderr_fd = started.err.child_fd(),
+                                       .kept_fd = events,
                                        .cores = started.place.cores,
                                        .own_session = true,
                                        .open_files = open_files});
@@ -171,13 +175,18 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     // First, since it blocks the signals it reads: a thread started before could take them away.
     run_supervisor watch(run);
     local_group ranks(run, watch.loop(), watch.writer(), watch.events());
+    std::optional<member_world> world;
+    if (options.is_elastic()) {
+        world.emplace(watch.loop(), run, prepared.ranks, calls_of(ranks));
+        ranks.use(*world);
+    }
     check_limits(options, size);
     ranks.note_memory_kills();
     pmix::pmi1_server pmi1_server(job);
     std::optional<held_ports> ports(std::in_place, 2 + (prepared.lists_workers ? size : 0));
     auto const point = make_rendezvous(*ports);
     std::optional<process_starter> processes(std::in_place, size);
-    rank_starter starter{run, where, prepared, program, point, open_files};
+    rank_starter starter{run, where, prepared, program, point, open_files, world ? &*world : nullptr};
     pmix::server pmix_server(job, pmix::library_start::at_first_call);
     stdin_forwarder input(watch.loop());
     ports.reset();

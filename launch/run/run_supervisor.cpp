@@ -13,6 +13,7 @@
 #include "base/process/files.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/remote/host_ranks.hpp"
+#include "launch/watch/failure_report.hpp"
 #include "launch/watch/job_end.hpp"
 
 namespace muster {
@@ -121,7 +122,7 @@ void run_supervisor::act_on(verdict const& judged) {
         if (!judged.culprits.empty()) ranks_->known().suspect = judged.culprits.front().rank;
         return decide_after(judged.patience);
     }
-    if (!judged.ends()) return;
+    if (!judged.ends() || go_on_in_place(judged)) return;
     failed_ = true;
     if (judged.of_rank) {
         culprit_ = judged.culprits.front().rank;
@@ -132,6 +133,48 @@ void run_supervisor::act_on(verdict const& judged) {
     if (!judged.text.empty()) say("error: " + judged.text);
     stop(judged.exit_code, SIGTERM);
     close_if_over();
+}
+
+/// A rank is lost, and the others form their world anew.
+bool run_supervisor::go_on_in_place(verdict const& judged) {
+    if (!judged.of_rank || run_.outcome == nullptr || !ranks_->goes_on_without(judged)) return false;
+    auto& known = ranks_->known();
+    auto const& culprit = known[judged.culprits.front().rank];
+    known.suspect = -1;
+    auto const fault = find_end_fault(culprit.wait_status.value_or(0), culprit.memory);
+    auto const what = fmt::format("{} {}", known.name_of(culprit), fault ? fault->what : "ended");
+    say(fmt::format("note: {}; {} on in place", what,
+                    known.running() == 1 ? "1 rank goes" : count_of_ranks(known.running()) + " go"));
+    if (!lost_)
+        lost_ = generation_end{.kind = end_kind::rank,
+                               .code = judged.exit_code,
+                               .cause = what,
+                               .rank = culprit.shown(),
+                               .member = known.members[static_cast<std::size_t>(culprit.rank)],
+                               .host = judged.culprits.front().host,
+                               .at_s = seconds_now()};
+    return true;
+}
+
+void run_supervisor::on_generation(generation const& now, std::string const& why) {
+    auto& outcome = *run_.outcome;
+    double const begun = seconds_now();
+    auto end = lost_.value_or(generation_end{.kind = end_kind::rank, .cause = why, .at_s = begun});
+    auto const& before = run_.present();
+    end.number = before.number;
+    for (auto const& one : before.members) end.members.push_back(one.number);
+    end.folder = options_.output_dir;
+    end.output_s = outcome.output_s < 0 ? -1 : outcome.output_s - outcome.started_s;
+    end.metric_s = outcome.metric_s < 0 ? -1 : outcome.metric_s - outcome.started_s;
+    end.lived_s = end.at_s - outcome.started_s;
+    end.waited_s = begun - end.at_s;
+    end.in_place = true;
+    outcome.survived.push_back(std::move(end));
+    outcome.in_place = now;
+    outcome.started_s = begun;
+    lost_.reset();
+    if (!options_.quiet)
+        say(fmt::format("note: {} in place{}", count_of_ranks(now.members.size()), why.empty() ? "" : ": " + why));
 }
 
 /// What a restart would have to know. A fault of the start is one of the next start, too.
@@ -348,12 +391,11 @@ void run_supervisor::say(std::string const& line) {
     constexpr std::string_view prefix = "error: ";
     auto* const outcome = run_.outcome;
     // Generations of a run share its output.
-    auto const generation = options_.is_elastic() ? fmt::format("generation {}: ", run_.life.now.number) : std::string();
+    auto const generation = options_.is_elastic() ? fmt::format("generation {}: ", run_.generation()) : std::string();
     if (outcome != nullptr && outcome->cause.empty() && line.starts_with(prefix))
         outcome->cause = line.substr(prefix.size(), line.find('\n') - prefix.size());
-    bool const is_error = line.starts_with(prefix);
-    writer_.note(fmt::format("muster: {}{}{}\n", is_error ? prefix : "", generation,
-                             std::string_view(line).substr(is_error ? prefix.size() : 0)));
+    std::string_view const kind = line.starts_with(prefix) ? prefix : line.starts_with("note: ") ? "note: " : "";
+    writer_.note(fmt::format("muster: {}{}{}\n", kind, generation, std::string_view(line).substr(kind.size())));
 }
 
 }  // namespace muster

@@ -46,6 +46,7 @@ class run_supervisor final : private group_events {
     void on_reader_gone() override;
     void on_closed() override;
     void say(std::string const& line) override;
+    void on_generation(generation const& now, std::string const& why) override;
 
     // from outside
     void on_signal();
@@ -57,6 +58,7 @@ class run_supervisor final : private group_events {
     bool active() const noexcept { return phase_ == run_phase::starting || phase_ == run_phase::running; }
     evidence const& facts();
     void act_on(verdict const& judged);
+    bool go_on_in_place(verdict const& judged);
     void note_failure(verdict const& judged);
     void note_lost_hosts(std::vector<int> const& ranks);
     void decide();
@@ -83,8 +85,9 @@ class run_supervisor final : private group_events {
 
     run_phase phase_ = run_phase::starting;
     int exit_code_ = 0;
-    bool failed_ = false;  ///< it ends because of something: later ends are consequences
-    int culprit_ = -1;     ///< the rank that has failed first
+    bool failed_ = false;                 ///< it ends because of something: later ends are consequences
+    int culprit_ = -1;                    ///< the rank that has failed first
+    std::optional<generation_end> lost_;  ///< how the present generation ends that is followed in place
     event_loop::clock::time_point start_ = event_loop::clock::now();
 };
 

@@ -1,6 +1,7 @@
 // One run of ranks as far as it is known: what was asked for, what surrounds it, the nodes it has and where its ranks go.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,9 @@ struct run_outcome {
     /// On seconds_now(): when ranks were started, wrote something first, wrote a line with muster-metric: first, and when it was known that the run fails;
     /// below 0: that did not come.
     double started_s = -1, output_s = -1, metric_s = -1, failed_s = -1;
-    std::vector<rank_share> shares = {};  ///< by rank, of ranks that other machines have placed; empty: that did not come
+    std::optional<generation> in_place = {};    ///< the generation as which the run goes on in place, once it does
+    std::vector<generation_end> survived = {};  ///< of generations that were followed in place
+    std::vector<rank_share> shares = {};        ///< by rank, of ranks that other machines have placed; empty: that did not come
 };
 
 /// Filled in from top to bottom. The references must outlive it.
@@ -45,8 +48,10 @@ struct run_context {
     run_outcome* outcome = nullptr;  ///< where to tell how it ended
     run_life life{};                 ///< of a run that may start again; without members in any other
 
+    /// The present generation of such a run.
+    auto const& present() const noexcept { return outcome != nullptr && outcome->in_place ? *outcome->in_place : life.now; }
     /// Its number in such a run; -1 in any other.
-    int generation() const noexcept { return options.is_elastic() ? life.now.number : -1; }
+    int generation() const noexcept { return options.is_elastic() ? present().number : -1; }
 };
 
 }  // namespace muster

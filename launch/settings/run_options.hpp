@@ -59,7 +59,8 @@ struct run_options {
     duration grace{5};
     duration heartbeat{5};                                    ///< a node that has not answered for so long, and 10 s, is lost
     std::map<std::string, setting_value, std::less<>> asked;  ///< every setting that somebody has given, and where
-    bool is_elastic() const noexcept { return restarts.most > 0; }
+    /// The run may go on after a failure: all ranks start again, or those that are left go on.
+    bool is_elastic() const noexcept { return restarts.most > 0 || least_ranks; }
     duration lost_after() const noexcept { return heartbeat + duration(10); }
     bool operator==(run_options const&) const = default;
 };

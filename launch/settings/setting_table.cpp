@@ -115,7 +115,7 @@ constexpr setting rows[]{
     {"spares", 0, "", "N", kind::integer, "", running, group::restarts, use::everywhere, "0",
      "keep N nodes idle (of one node: N of its slots), for ranks of lost ones", 0},
     {"min-np", 0, "min-num-proc", "N", kind::integer, "", running, group::restarts, use::everywhere, "",
-     "where lost nodes leave too few slots, start again with fewer ranks, but not fewer than N"},
+     "go on with fewer ranks, but not fewer than N, where some are lost"},
     {"must-grow", 0, "", "FILE", kind::text, "", running, group::restarts, use::everywhere, "",
      "start no third time in a row if FILE does not grow"},
 

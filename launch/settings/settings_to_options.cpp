@@ -44,15 +44,16 @@ namespace {
 
 /// Options that mean nothing where no generation follows another.
 void check_restarts(settings_result const& given, run_options const& options) {
-    for (auto const* name : {"restart-on", "spares", "min-np", "must-grow"})
-        if (!options.is_elastic() && given.get(name).from == setting_layer::option)
+    for (auto const* name : {"restart-on", "must-grow"})
+        if (options.restarts.most == 0 && given.get(name).from == setting_layer::option)
             throw error(errc::usage,
                         fmt::format("--{} is for runs that start again after a failure: give --max-restarts N as well", name));
+    if (!options.is_elastic() && given.get("spares").from == setting_layer::option)
+        throw error(errc::usage, "--spares is for runs that go on after a failure: give --max-restarts N or --min-np N as well");
     if (options.is_elastic() && !options.engine.empty() && options.engine != "embedded" && options.engine != "remote")
-        throw error(
-            errc::usage,
-            fmt::format("--max-restarts: the engine {} cannot start ranks again; leave --engine out, or give --engine remote",
-                        options.engine));
+        throw error(errc::usage,
+                    fmt::format("{}: the engine {} cannot start ranks again; leave --engine out, or give --engine remote",
+                                options.restarts.most > 0 ? "--max-restarts" : "--min-np", options.engine));
     if (options.least_ranks && options.place.ranks && *options.least_ranks > *options.place.ranks)
         throw error(errc::usage, fmt::format("--min-np {} is more than -n {}", *options.least_ranks, *options.place.ranks));
 }

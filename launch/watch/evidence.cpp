@@ -14,14 +14,14 @@
 namespace muster {
 
 std::string evidence::name_of(rank_evidence const& rank) const {
-    return name_of_rank(rank.rank, host_of(rank), rank.gpu_index, rank.gpu_uuid,
+    return name_of_rank(rank.shown(), host_of(rank), rank.gpu_index, rank.gpu_uuid,
                         members.empty() ? -1 : members[static_cast<std::size_t>(rank.rank)]);
 }
 
 std::string evidence::list(condition const& of) const {
     std::map<int, cpuset> by_node;  // it knows how to print lists of numbers
     for (auto const& rank : ranks)
-        if (of(rank)) by_node[rank.node].cpus.push_back(rank.rank);
+        if (of(rank)) by_node[rank.node].cpus.push_back(rank.shown());
     std::vector<std::string> words;
     for (auto const& [node, members] : by_node) {
         if (words.size() == most_named) break;

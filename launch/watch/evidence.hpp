@@ -22,6 +22,7 @@ struct rank_evidence {
     enum class state { absent, placing, ready, running, ended, gone, lost };
 
     int rank = 0;
+    int number = -1;     ///< as rank of the present generation, where the run goes on in place; else below 0
     int node = 0;        ///< index into evidence::hosts
     int gpu_index = -1;  ///< -1: it has none
     std::string gpu_uuid;
@@ -42,6 +43,7 @@ struct rank_evidence {
     bool asked = false;           ///< the engine or the scheduler had asked its watcher to end
     bool watcher_killed = false;  ///< its watcher's guard was killed, and had not been asked to end before
 
+    int shown() const noexcept { return number < 0 ? rank : number; }
     bool over() const noexcept { return now == state::gone || now == state::lost; }
     bool here() const noexcept { return !over() && now != state::absent; }
     /// Its watcher is there, and its program has not ended.

@@ -116,7 +116,7 @@ expect_exit 124 "${run[@]}" --max-restarts 9 --idle-timeout 0.3s -- sleep 100
 expect_exit 127 "${run[@]}" --max-restarts 9 -- /no/such/program
 expect_exit 2 "${run[@]}" --max-restarts 9 --restart-on nothing -- true
 expect_contains stderr "'nothing' is no cause of a failure; write an exit code from 1 to 255, a signal (KILL) or node"
-for option in '--restart-on 3' '--spares 1' '--min-np 1' '--must-grow x'; do
+for option in "--restart-on 3" "--must-grow x"; do
     expect_exit 2 "${run[@]}" $option -- true
     expect_contains stderr "${option% *} is for runs that start again after a failure: give --max-restarts N as well"
 done
