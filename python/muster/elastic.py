@@ -1,6 +1,6 @@
-"""Keeps what training has reached, so that it can go back there: `State`, `ObjectState`, `run_fn`. Needs no framework.
+"""Keeps what training has reached, and goes on from there without ranks that are lost: `State`, `ObjectState`, `run_fn`, `reform_world`. Needs no framework.
 
-The world does not change yet: a rank that fails ends the job, with its reason. `reform_world` is where a changed one will come in.
+The world changes where `muster run --min-np N` has started the ranks, on one node. Anywhere else a rank that fails ends the others, with its reason.
 """
 
 from __future__ import annotations
@@ -8,8 +8,10 @@ from __future__ import annotations
 import copy
 import functools
 import queue
+import time
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
+import _muster_native as native
 from muster import membership
 from muster.errors import CollectiveError, HostsUpdatedInterrupt
 
@@ -60,6 +62,9 @@ class State:
 
     def check_host_updates(self) -> None:
         """Raises HostsUpdatedInterrupt on all ranks if rank 0 has heard of changed hosts since the last time. Collective."""
+        changed = native.hosts_changed()
+        if changed:
+            self.on_hosts_updated(time.time(), changed)
         before, newest, update = self._last_updated_timestamp, self._last_updated_timestamp, HostUpdateResult.no_update
         while True:
             try:
@@ -113,23 +118,43 @@ class ObjectState(State):
             self._take(self._bcast_object({name: getattr(self, name) for name in self._saved_state}))
 
 
-def reform_world(reason: BaseException) -> None:
-    """Makes the world again after `reason`, with the ranks there are now. Collective.
+def reform_world(reason: BaseException, has_state: bool = True) -> bool:
+    """Makes the world again after `reason`, a CollectiveError or HostsUpdatedInterrupt, with the ranks there are now. Collective over these.
 
-    After HostsUpdatedInterrupt: ends this process's membership and begins it anew, with the same ranks. After a failure of a collective the ranks that are
-    gone cannot be replaced yet: it is raised again, and ends this rank.
+    Outside of an elastic run a failure is raised again, and after HostsUpdatedInterrupt the same ranks begin anew. See `muster.membership.reform`. Programs that call
+    this and not `run_fn` call `announce` before.
+
+    Args:
+        reason: why.
+        has_state: whether this rank can give the others what a newcomer lacks.
+
+    Returns:
+        Whether rank 0's state is to be given to all: the same on all ranks.
     """
-    if isinstance(reason, CollectiveError):
-        raise reason
-    membership.shutdown()
-    membership.init()
+    failed = isinstance(reason, CollectiveError)
+    if native.generation() is None:
+        if failed:
+            raise reason
+        membership.shutdown()
+        membership.init()
+        return not getattr(reason, "skip_sync", False)
+    return membership.reform(has_state, at_commit=not failed)
+
+
+def announce() -> bool:
+    """Tells the launcher that this program calls `reform_world` when a collective fails, so that the others need not end with a rank that is lost.
+
+    Returns:
+        Whether the launcher can go on without lost ranks.
+    """
+    return native.announce()
 
 
 def run_fn(func: Callable[..., Any], reset: Optional[Callable[..., None]] = None) -> Callable[..., Any]:
     """Wraps func(state, …) so that it is begun again from its state when the world has changed.
 
-    It spreads the state and calls `func`. On CollectiveError it restores the state, on HostsUpdatedInterrupt it keeps it; then it has the world made
-    again, calls `state.on_reset()`, and begins anew.
+    It spreads the state and calls `func`. On CollectiveError or HostsUpdatedInterrupt it has the world made again; restores the state after the former, and keeps
+    it after the latter; calls `state.on_reset()`, and begins anew. State is spread unless the launcher says that all ranks have the same.
 
     Args:
         func: the training; its first argument is the `State`.
@@ -141,20 +166,29 @@ def run_fn(func: Callable[..., Any], reset: Optional[Callable[..., None]] = None
 
     @functools.wraps(func)
     def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
-        skip_sync = False
+        announce()
+        must_reset, must_sync, has_state = False, True, False
         while True:
             try:
-                if not skip_sync:
+                if must_reset:
+                    state.on_reset()
+                    must_reset = False
+                if must_sync:
                     state.sync()
+                has_state = True
                 return func(state, *args, **kwargs)
-            except CollectiveError as error:
-                reason: Exception = error
-                state.restore()
-                skip_sync = False
-            except HostsUpdatedInterrupt as interrupt:
-                reason = interrupt
-                skip_sync = interrupt.skip_sync
-            reform_world(reason) if reset is None else reset()
-            state.on_reset()
+            except (CollectiveError, HostsUpdatedInterrupt) as caught:
+                reason: Exception = caught
+            try:
+                if reset is None:
+                    must_sync = reform_world(reason, has_state)
+                else:
+                    reset()
+                    must_sync = not getattr(reason, "skip_sync", False)
+            finally:
+                # Not before: a rank that has not heard of the failure may still write to tensors of this one.
+                if isinstance(reason, CollectiveError):
+                    state.restore()
+            must_reset = True
 
     return wrapper

@@ -11,10 +11,12 @@ from typing import List, Sequence
 import _muster_native as native
 from muster import process_sets as sets
 from muster import timeline, world
+from muster.errors import CollectiveError
 from muster.mpi_ranks import is_world, ranks_of
 
 _lock = threading.Lock()
 _at_exit = False
+_settings: List[str] = []  # of the world, as texts NAME=VALUE
 
 # Horovod's variables with the muster's that mean the same, and how a value is rewritten.
 _HOROVOD_VARIABLES = (
@@ -51,12 +53,14 @@ def init(comm=None, process_sets=None, settings: Sequence[str] = ()) -> None:
         ValueError: wrong arguments, or this is a child of fork() of a rank.
         CollectiveError: ranks are missing, or differ in their settings.
     """
-    global _at_exit
+    global _at_exit, _settings
     with _lock:
         if world.is_initialized():
             return
         ranks = _ranks_of(comm)
-        world.enter(native.create([*_variables(), *settings], *((ranks, "muster.world") if ranks else ())))
+        _settings = [*_variables(), *settings]
+        world.enter(native.create(_settings, *((ranks, "muster.world") if ranks else ())))
+        _take_place()
         if not _at_exit:
             _at_exit = True
             atexit.register(end_at_exit)
@@ -67,6 +71,52 @@ def init(comm=None, process_sets=None, settings: Sequence[str] = ()) -> None:
     except BaseException:
         shutdown()
         raise
+
+
+def _take_place() -> List[int]:
+    """Sets in os.environ what says who this rank is in an elastic run, RANK and its like. Returns the numbers of its members, by rank."""
+    now = native.generation()
+    if now is None:
+        return []
+    place = dict(line.split("=", 1) for line in now[4].splitlines())
+    os.environ.update(place)
+    return [int(number) for number in place["MUSTER_MEMBERS"].split(",")]
+
+
+def reform(has_state: bool, at_commit: bool, deadline: float = 0.0) -> bool:
+    """Leaves the world, and makes that of the next generation: without ranks that are lost, those that are left in their order. Collective over these.
+
+    Process sets whose members are all there are made again, with the ranks' new numbers. RANK, WORLD_SIZE, HOROVOD_RANK and their like are set in os.environ.
+
+    Args:
+        has_state: whether this rank can give the others what a newcomer lacks; the first that can becomes rank 0.
+        at_commit: whether no collective has failed, so that all ranks have the same state.
+        deadline: in seconds; 0 is 10 minutes.
+
+    Returns:
+        Whether rank 0's state is to be given to all: the same on all ranks.
+
+    Raises:
+        CollectiveError: the launcher ends the run, it is no elastic run, or ranks do not come in time.
+        SystemExit: this rank has no part in the next generation.
+    """
+    members = _take_place()
+    left = world.leave()
+    again = [(one, [members[rank] for rank in one.ranks]) for one in sets.end()]
+    while True:
+        made = native.reform(left, _settings, native.HAS_STATE * has_state + native.AT_COMMIT * at_commit, deadline)
+        if made is None:
+            raise SystemExit("this rank has no part in the next generation of the world")
+        members = _take_place()
+        try:
+            with _lock:
+                world.enter(made)
+            world.compare_nodes()
+            sets.begin_again(again, members)
+            return bool(native.generation()[3])
+        except CollectiveError:  # others were lost meanwhile
+            left, at_commit = world.leave(), False
+            sets.end()
 
 
 def _ranks_of(comm) -> List[int]:

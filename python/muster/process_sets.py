@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from muster import world
 from muster.mpi_ranks import ranks_of
@@ -87,11 +87,25 @@ def _add_of_comm(mine: ProcessSet) -> None:
         _add(mine if list(ranks) == own else ProcessSet(ranks))
 
 
-def end() -> None:
-    """Takes all sets out of use, since the world has ended."""
-    for one in _in_use.values():
+def end() -> List[ProcessSet]:
+    """Takes all sets out of use, since the world has ended. Returns them, in the order in which they were made."""
+    ended = [_in_use[number] for number in sorted(_in_use)]
+    for one in ended:
         one.process_set_id = None
     _in_use.clear()
+    return ended
+
+
+def begin_again(sets: Sequence[Tuple[ProcessSet, Sequence[int]]], members: Sequence[int]) -> None:
+    """Makes sets of a former world again, given with the numbers of their members, if all of these are in this one: `members`, by rank. Collective, blocking."""
+    for one, numbers in sets:
+        if not set(numbers) <= set(members):
+            continue
+        one._ranks = sorted(members.index(number) for number in numbers)
+        if len(numbers) == len(members):  # all that are left
+            one.process_set_id = 0
+        else:
+            _add(one)
 
 
 def _add(process_set: ProcessSet) -> ProcessSet:

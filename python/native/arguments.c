@@ -97,6 +97,19 @@ int read_options(PyObject* const* values, PyObject* names, struct options* optio
     return !PyErr_Occurred();
 }
 
+char const** read_texts(PyObject* given, PyObject** list) {
+    if ((*list = PySequence_List(given)) == NULL) return NULL;
+    Py_ssize_t const count = PyList_Size(*list);
+    char const** texts = calloc((size_t)count + 1, sizeof *texts);
+    if (texts == NULL) PyErr_NoMemory();
+    for (Py_ssize_t i = 0; texts != NULL && i < count; ++i) {
+        if ((texts[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(*list, i), NULL)) != NULL) continue;
+        free(texts);
+        return NULL;
+    }
+    return texts;
+}
+
 /* A list of ranks, to be freed; null with an exception. */
 int* read_ranks(PyObject* given, int* count) {
     Py_ssize_t const size = PySequence_Size(given);

@@ -7,19 +7,12 @@ PyObject* create(PyObject* module, PyObject* arguments) {
     PyObject *variables = NULL, *some = Py_None;
     char const* name = "";
     if (!PyArg_ParseTuple(arguments, "O|Os", &variables, &some, &name)) return NULL;
-    PyObject* list = PySequence_List(variables); /* keeps the texts */
-    if (list == NULL) return NULL;
-    Py_ssize_t const count = PyList_Size(list);
-    char const** texts = calloc((size_t)count + 1, sizeof *texts);
+    PyObject* list = NULL; /* keeps the texts */
+    char const** texts = read_texts(variables, &list);
     int* ranks = NULL;
     int rank_count = 0;
     comm_object* made = NULL;
-    if (texts == NULL) {
-        PyErr_NoMemory();
-        goto done;
-    }
-    for (Py_ssize_t i = 0; i < count; ++i)
-        if ((texts[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(list, i), NULL)) == NULL) goto done;
+    if (texts == NULL) goto done;
     if (some != Py_None && (ranks = read_ranks(some, &rank_count)) == NULL) goto done;
     made = (comm_object*)new_object(comm_type);
     if (made == NULL) goto done;
@@ -37,7 +30,7 @@ PyObject* create(PyObject* module, PyObject* arguments) {
 done:
     free(ranks);
     free(texts);
-    Py_DECREF(list);
+    Py_XDECREF(list);
     return (PyObject*)made;
 }
 

@@ -34,6 +34,13 @@ static PyMethodDef functions[] = {
      "know_tensors(types, strided): what tensors have as dtype, as (dtype, number, is_floating), and as layout, for Comm.reduce"},
     {"wait_many", wait_many, METH_O, "wait_many(handles): until all have ended; raises what the first that failed, failed of"},
     {"built", built, METH_O, "built(\"mpi\", \"pmix\", \"cuda_kernels\", \"nccl\" or \"cuda\") -> version or 1; 0: not found"},
+    {"announce", announce, METH_NOARGS,
+     "announce() -> bool: this program makes its world again after a failure; whether the launcher can"},
+    {"generation", generation, METH_NOARGS, "generation() -> (number, rank, size, sync, variables) of an elastic run, or None"},
+    {"reform", reform, METH_VARARGS,
+     "reform(comm or None, variables, standing, seconds) -> Comm of the next generation, or None where this rank has no part in "
+     "it"},
+    {"hosts_changed", hosts_changed, METH_NOARGS, "hosts_changed() -> 1 removed, 2 added, 3 both, since the last call"},
     {"abi", abi, METH_NOARGS, "the number of the interface of libmuster_comm.so"},
     {NULL, NULL, 0, NULL}};
 
@@ -87,6 +94,8 @@ static struct {
                        {"E_SYSTEM", MUSTER_E_SYSTEM},
                        {"E_LIBRARY", MUSTER_E_LIBRARY},
                        {"E_INTERNAL", MUSTER_E_INTERNAL},
+                       {"HAS_STATE", MUSTER_HAS_STATE},
+                       {"AT_COMMIT", MUSTER_AT_COMMIT},
                        {"JSON", MUSTER_JSON},
                        {"PROMETHEUS", MUSTER_PROMETHEUS}};
 

@@ -83,6 +83,8 @@ struct options {
 int make_words(void); /* before the first read_options */
 int read_options(PyObject* const* values, PyObject* names, struct options* options);
 int* read_ranks(PyObject* given, int* count); /* to be freed */
+/* The texts of a sequence and a null, to be freed; they are the new `list`'s. */
+char const** read_texts(PyObject* given, PyObject** list);
 
 /* The tensors of a group. */
 struct tensors {
@@ -94,9 +96,13 @@ struct tensors {
 int read_tensors(PyObject* given, int memory, struct tensors* these);
 void free_tensors(struct tensors* these); /* also after a read that failed */
 
-/* comm.c and submit.c. */
+/* comm.c, elastic.c and submit.c. */
 enum { ALLREDUCE, ALLGATHER, BROADCAST, REDUCESCATTER, ALLTOALL, BARRIER, JOIN };
 PyObject* create(PyObject* module, PyObject* arguments);
+PyObject* announce(PyObject* module, PyObject* none);
+PyObject* hosts_changed(PyObject* module, PyObject* none);
+PyObject* generation(PyObject* module, PyObject* none);
+PyObject* reform(PyObject* module, PyObject* arguments);
 PyObject* comm_submit(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* names);
 PyObject* comm_submit_group(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* names);
 PyObject* comm_prepare(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* names);

@@ -169,7 +169,7 @@ def test_options_become_those_of_muster_run():
     assert words("-np", "4", "-H", "a:2,b:2", "x")[0] == ["-n", "4", "--hosts", "a:2,b:2", "--", "x"]
     assert words("x", variables={"SLURM_JOB_ID": "7"}.items())[0] == ["--", "x"]
     given, variables, notes = words("--min-np", "2", "--max-np", "4", "--timeline-filename", "t.json", "--cycle-time-ms", "2.5", "-i", "key", "-p", "7", "x")
-    assert given == ["-n", "2", "--slots-per-node", "2", "--", "x"] and len(notes) == 2
+    assert given == ["-n", "2", "--slots-per-node", "2", "--min-np", "2", "--", "x"] and len(notes) == 1
     assert variables == {"HOROVOD_TIMELINE": "t.json", "HOROVOD_CYCLE_TIME": "2.5", "OMPI_MCA_plm_rsh_args": "-i key -p 7",
                          "PRTE_MCA_plm_ssh_args": "-i key -p 7", "HYDRA_LAUNCH_EXTRA_ARGS": "-i key -p 7"}  # fmt: skip
     assert words("-np", "1", "--network-interfaces", "ib0,eth0", "--start-timeout", "9", "--output-filename", "out", "--log-level", "FATAL", "x")[0][4:] == [

@@ -58,11 +58,11 @@ def _ranks(to: Translation, option: str, values: List[str]) -> None:
 
 def _least_ranks(to: Translation, option: str, values: List[str]) -> None:
     to.least_ranks = _whole(option, values[0])
-    _fixed_world(to, option, values)
+    to.words += ["--min-np", values[0]]
 
 
 def _fixed_world(to: Translation, option: str, values: List[str]) -> None:
-    to.notes.append(f"{option}: the number of ranks stays as it is at the start; muster replaces no lost ranks and adds none to a run")
+    to.notes.append(f"{option}: the number of ranks does not grow: muster adds none to a run that has begun")
 
 
 def _hosts(to: Translation, option: str, values: List[str]) -> None:
@@ -181,7 +181,7 @@ def _asks(what: str) -> Action:
 _own = "muster has collectives of its own, and starts the ranks itself"
 _chosen = "muster chooses the way by what the ranks are on; MUSTER_COMM_BACKEND overrides that"
 _tuned = "muster has no autotuner, since it made no step faster"
-_elastic = "muster replaces no lost ranks and adds none to a run"
+_elastic = "muster adds no ranks to a run that has begun"
 
 OPTIONS: Tuple[Option, ...] = (
     Option(("-h", "--help"), (), _asks("help"), "print this text"),
@@ -225,7 +225,7 @@ OPTIONS: Tuple[Option, ...] = (
          "--autotune-gaussian-process-noise"), ("VALUE",), _ignored(_tuned), ""),  # fmt: skip
     Option(("--mpi-threads-disable", "--no-mpi-threads-disable"), (), _ignored(_own), ""),
     Option(("--num-nccl-streams", "--thread-affinity", "--gloo-timeout-seconds"), ("N",), _ignored(_own), ""),
-    Option(("--min-np", "--min-num-proc"), ("N",), _least_ranks, "number of ranks where -np is not given; " + _elastic),
+    Option(("--min-np", "--min-num-proc"), ("N",), _least_ranks, "ranks that are enough to go on with where others are lost; the number of ranks where -np is not given"),
     Option(("--max-np", "--max-num-proc"), ("N",), _fixed_world, "has no effect: " + _elastic),
     Option(("--slots-per-host",), ("N",), _word("--slots-per-node"), "ranks that each host may have"),
     Option(("--elastic-timeout", "--reset-limit"), ("N",), _ignored(_elastic), ""),

@@ -136,8 +136,16 @@ class TorchState(ObjectState):
     def sync(self) -> None:
         for handler in self._handlers.values():
             handler.sync()
-            handler.save()
         super().sync()
+        # All or nothing: a failure in between goes back to one state.
+        for handler in self._handlers.values():
+            handler.save()
+
+    def reset(self) -> None:
+        """Has samplers deal out what is left among the ranks there are now."""
+        for handler in self._handlers.values():
+            if isinstance(handler, SamplerStateHandler):
+                handler.value.load_state_dict(handler.value.state_dict())
 
     def __setattr__(self, name: str, value: Any) -> None:
         handler = self.__dict__.get("_handlers", {}).get(name)
