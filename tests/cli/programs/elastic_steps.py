@@ -1,0 +1,56 @@
+"""Counts steps with the ranks that are left. FAULTS="kill:2:5 exit:1:7:3": what a member does before a step, once; of exit, the code."""
+
+import os
+import signal
+import sys
+
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: NumPy is not installed")
+    sys.exit(77)
+
+import muster
+from muster import arrays, elastic, world
+
+muster.init()
+member = int(os.environ["MUSTER_MEMBERS"].split(",")[world.rank()])
+faults = {(int(whose), int(step)): [what, *more] for what, whose, step, *more in (one.split(":") for one in os.environ.get("FAULTS", "").split())}
+state = elastic.ObjectState(arrays.broadcast_object, world.rank, step=0, total=0)
+on_reset = {(int(whose), int(generation)) for whose, generation in (one.split(":") for one in os.environ.get("KILL_ON_RESET", "").split())}
+
+
+def generation():
+    return int(os.environ["MUSTER_GENERATION"])
+
+
+def reset():
+    if (member, generation()) in on_reset:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail(what, code=0):
+    if what == "exit":
+        os._exit(int(code))
+    os.kill(os.getpid(), {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[what])
+
+
+def train(state):
+    print(f"member {member}: rank {world.rank()} of {world.size()} in generation {generation()} from step {state.step}, RANK {os.environ['RANK']}, "
+          f"HOROVOD_SIZE {os.environ['HOROVOD_SIZE']}", flush=True)  # fmt: skip
+    while state.step < int(os.environ.get("STEPS", "10")):
+        fault = faults.pop((member, state.step), None)
+        if fault:
+            fail(*fault)
+        ranks = arrays.allreduce(np.ones(1), "ranks", arrays.Sum)
+        steps = arrays.allreduce(np.array([float(state.step)]), "steps", arrays.Sum)
+        assert ranks[0] == world.size() and steps[0] == state.step * world.size(), (ranks, steps)
+        state.step += 1
+        state.total += state.step
+        state.commit()
+    return state.total
+
+
+state.register_reset_callbacks([reset])
+total = elastic.run_fn(train)(state)
+print(f"member {member} ends: rank {world.rank()} of {world.size()}, total {total}", flush=True)

@@ -1,0 +1,95 @@
+# timeout: 240
+# Ranks of an elastic program go on in place, without those that are lost: killed, stopped or departed; and what ends such a run.
+. "$(dirname "$0")/lib.sh"
+. "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"
+python=/usr/bin/python3
+$python -c 'import numpy' 2>/dev/null || skip "NumPy is not installed"
+[ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ] || skip "the Python package is not built"
+steps="$MUSTER_SOURCE_DIR/tests/cli/programs/elastic_steps.py"
+host=$(hostname)
+run=("$MUSTER" run -n 4 --slots-per-node 4 --timeout 100s --min-np 2)
+
+# expect_survivors RANKS TOTAL MEMBER...: these have ended well, in this order of rank.
+expect_survivors() {
+    local size=$1 total=$2 rank=0 member
+    shift 2
+    for member; do
+        expect_contains stdout "member $member ends: rank $rank of $size, total $total"
+        rank=$((rank + 1))
+    done
+    expect_equal "$(grep -c ' ends: ' "$OUT")" "$#" "ranks that have ended well"
+    expect_nothing_left
+}
+
+# ------------------------------------------------------------------------------------------------ who is lost
+
+expect_exit 0 env FAULTS=kill:2:5 "${run[@]}" --tag-output --output-dir out -- $python "$steps"
+expect_contains stderr "muster: note: generation 0: rank 2 on $host (member 2) was killed by signal 9 (SIGKILL); 3 ranks go on in place" \
+    "muster: note: generation 1: 3 ranks in place: member 2 on $host is gone; 3 members in place of 4"
+expect_contains stdout "[$host:2 g1] member 3: rank 2 of 3 in generation 1 from step 5, RANK 2, HOROVOD_SIZE 3"
+sed -i 's/^\[[^]]*\] //' "$OUT"
+expect_survivors 3 55 0 1 3
+expect_equal "$($python -c '
+import json
+run = json.load(open("out/run.json"))
+print(run["generation"], run["exit"]["code"])
+for g in run["generations"]:
+    print(g["number"], g["kind"], g["code"], g["rank"], g["member"], g["members"], g["in_place"], g["seconds"]["lived"] > 0, g["seconds"]["waited"] > 0)
+')" '1 0
+0 rank 137 2 2 [0, 1, 2, 3] True True True
+1 last 0 -1 -1 [0, 1, 3] False True False'
+
+expect_exit 0 env FAULTS=kill:0:5 "${run[@]}" -q -- $python "$steps" # rank 0
+expect_survivors 3 55 1 2 3
+expect_exit 0 env FAULTS='kill:0:5 kill:3:5' "${run[@]}" -q -- $python "$steps" # two at once
+expect_survivors 2 55 1 2
+expect_exit 0 env FAULTS='kill:1:3 kill:0:7' "${run[@]}" -q -- $python "$steps" # one after the other
+expect_survivors 2 55 2 3
+expect_exit 0 env FAULTS='kill:1:0' "${run[@]}" -q -- $python "$steps" # before the first step
+expect_survivors 3 55 0 2 3
+expect_exit 0 env FAULTS='exit:1:4:3' "${run[@]}" -- $python "$steps"
+expect_contains stderr "(member 1) exited with code 3; 3 ranks go on in place"
+expect_survivors 3 55 0 2 3
+
+# A rank that departs with code 0 while the others train.
+expect_exit 0 env FAULTS='exit:1:4:0' "${run[@]}" -- $python "$steps"
+expect_survivors 3 55 0 2 3
+# While they form the next generation.
+expect_exit 0 env FAULTS='kill:3:5' KILL_ON_RESET='0:1' "${run[@]}" -q -- $python "$steps"
+expect_survivors 2 55 1 2
+# A stopped one is killed before the others go on without it.
+expect_exit 0 env FAULTS='stop:2:5' MUSTER_COMM_DEADLINE=2s "${run[@]}" -- $python "$steps"
+expect_contains stderr "rank 2 on $host (member 2) is stopped, and the others go on without it: killing it"
+expect_survivors 3 55 0 1 3
+expect_exit 0 env FAULTS='stop:2:5 kill:0:5' "${run[@]}" -q -- $python "$steps"
+expect_survivors 2 55 1 3
+
+# ------------------------------------------------------------------------------------------------ what ends it
+
+expect_exit 137 env FAULTS='kill:0:2 kill:1:4 kill:2:6' "${run[@]}" -- $python "$steps"
+expect_contains stderr "the others cannot go on in place: 1 rank left, and --min-np 2 are needed" "muster: error: generation 2: "
+expect_nothing_left
+# A restart follows where one is allowed.
+expect_exit 0 env FAULTS='kill:0:2 kill:1:4 kill:2:6' "${run[@]}" --max-restarts 1 -- $python "$steps"
+expect_contains stderr "generation 3 begins in " "(restart 1 of 1)"
+expect_survivors 4 55 4 5 6 7
+# Programs that do not say that they can: the first failure ends them, or starts all again.
+expect_exit 3 "${run[@]}" -- sh -c '[ $RANK = 1 ] && exit 3; exec sleep 100'
+expect_contains stderr "muster: error: generation 0: rank 1 on $host (member 1) exited with code 3"
+expect_exit 0 "${run[@]}" --max-restarts 1 -- sh -c '[ $RANK.$MUSTER_GENERATION = 1.0 ] && exit 3; [ $MUSTER_GENERATION = 1 ] || exec sleep 100'
+expect_nothing_left
+
+# Whoever asks the run to end means all of it, also while ranks wait for a generation.
+for signal in INT:130 TERM:143; do
+    start env FAULTS='stop:2:5 kill:0:5' STEPS=1000000 MUSTER_COMM_DEADLINE=50s "${run[@]}" -- $python "$steps"
+    wait_until 20 grep -q 'go on in place' "$ERR"
+    kill -"${signal%:*}" $PID
+    expect_end "${signal#*:}"
+    expect_nothing_left
+done
+# A launcher that is killed leaves nothing.
+start env FAULTS=kill:2:5 STEPS=1000000 "${run[@]}" -- $python "$steps"
+wait_until 20 grep -q 'generation 1' "$OUT"
+kill -9 "$(ps -o pid= --ppid $PID | head -n 1)"
+expect_end 137
+expect_nothing_left
