@@ -48,7 +48,8 @@ endfunction()
 
 # GCC 13 and later take precompiled headers only with the same settings of these, which go by the level of optimisation.
 set(same_for_headers "")
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND
+   CMAKE_CXX_FLAGS_RELEASE MATCHES "-O[23]")
   set(same_for_headers -munroll-only-small-loops -mvzeroupper)
 endif()
 
