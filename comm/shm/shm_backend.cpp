@@ -9,12 +9,12 @@
 #include <atomic>
 #include <deque>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <vector>
 
 #include "base/log.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/process_set.hpp"
 #include "comm/backend/slot_table.hpp"
 #include "comm/shm/join_world.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
@@ -172,14 +172,6 @@ namespace muster {
 namespace {
 
 using namespace shm;
-
-/// "job#2" for the third communicator of all ranks that this process makes: those of the same number belong together.
-std::string numbered(std::string const& name) {
-    static std::mutex guard;
-    static std::map<std::string, std::uint64_t> made;
-    std::scoped_lock const lock(guard);
-    return fmt::format("{}#{}", name, made[name]++);
-}
 
 /// Polls without a step forward after which the communicators beside this one are moved forward.
 constexpr unsigned polls_before_others = 64;
@@ -411,7 +403,7 @@ std::optional<std::string> shm_unavailable(identity const& who, comm_options con
 
 std::unique_ptr<collective_backend> make_shm_backend(identity const& who, comm_options const& options, int mpi_world_size) {
     if (mpi_world_size == 0) tell_the_launcher(who);
-    return std::make_unique<shm_backend>(numbered(who.nspace), who, options);
+    return std::make_unique<shm_backend>(numbered_world(who.nspace), who, options);
 }
 
 }  // namespace muster

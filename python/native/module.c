@@ -26,6 +26,16 @@ static PyObject* built(PyObject* module, PyObject* what) {
     return PyLong_FromLong(number);
 }
 
+/* address() -> str */
+static PyObject* address(PyObject* module, PyObject* none) {
+    (void)module, (void)none;
+    char text[1024];
+    size_t size = sizeof text;
+    int const code = muster_comm_address(text, &size);
+    if (code != MUSTER_OK) return raise_last(code);
+    return PyUnicode_FromString(size <= sizeof text ? text : "");
+}
+
 static PyMethodDef functions[] = {
     {"create", create, METH_VARARGS,
      "create(variables, ranks=None, name='') -> Comm. Collective over these ranks, or all. `variables` are texts NAME=VALUE."},
@@ -34,6 +44,7 @@ static PyMethodDef functions[] = {
      "know_tensors(types, strided): what tensors have as dtype, as (dtype, number, is_floating), and as layout, for Comm.reduce"},
     {"wait_many", wait_many, METH_O, "wait_many(handles): until all have ended; raises what the first that failed, failed of"},
     {"built", built, METH_O, "built(\"mpi\", \"pmix\", \"cuda_kernels\", \"nccl\" or \"cuda\") -> version or 1; 0: not found"},
+    {"address", address, METH_NOARGS, "where this process listens for other ranks (backend tcp), for MUSTER_ADDRESSES"},
     {"abi", abi, METH_NOARGS, "the number of the interface of libmuster_comm.so"},
     {NULL, NULL, 0, NULL}};
 

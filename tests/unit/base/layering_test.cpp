@@ -45,7 +45,7 @@ std::map<std::string, std::vector<names>> const floors_of{
     {"comm",
      {{"tensor"},
       {"backend", "cuda"},
-      {"mpi", "shm"},
+      {"mpi", "shm", "tcp"},
       {"hierarchical"},
       {"nccl"},
       {"."},
