@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "comm/backend/pmix_rendezvous.hpp"
 #include "comm/backend/process_set.hpp"
+#include "comm/backend/world_record.hpp"
 #include "comm/tcp/door.hpp"
 #include "comm/tcp/endpoint.hpp"
 #include "pmix/client/client.hpp"
@@ -25,12 +26,22 @@ std::string interface_of(identity const& who, comm_options const& options) {
     return together ? "lo" : options.network_interface;
 }
 
+/// Each rank's text, behind its record: ranks of another job, or with other options, are seen before they would wait for each other.
 std::vector<std::string> texts_by_pmix(identity const& who, comm_options const& options, std::string const& own) {
     static std::atomic<unsigned> worlds{0};
-    auto const gathered =
-        gather_by_pmix(who, fmt::format("muster.tcp.{}", worlds++), std::as_bytes(std::span(own)), options.deadline);
+    world_record const mine = describe_world(who, options);
+    std::vector<std::byte> told(sizeof mine + own.size());
+    std::memcpy(told.data(), &mine, sizeof mine);
+    std::memcpy(told.data() + sizeof mine, own.data(), own.size());
+    std::vector<world_record> records;
     std::vector<std::string> texts;
-    for (auto const& each : gathered) texts.emplace_back(reinterpret_cast<char const*>(each.data()), each.size());
+    for (auto const& each : gather_by_pmix(who, fmt::format("muster.tcp.{}", worlds++), told, options.deadline)) {
+        if (each.size() < sizeof mine)
+            throw error(errc::peer_failed, "a rank told no address; use one build of muster on all ranks");
+        std::memcpy(&records.emplace_back(), each.data(), sizeof mine);
+        texts.emplace_back(reinterpret_cast<char const*>(each.data()) + sizeof mine, each.size() - sizeof mine);
+    }
+    check_world(records, who);
     return texts;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "comm/backend/co_progress.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/process_set.hpp"
@@ -31,6 +32,9 @@ using clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds last_messages{100};
 constexpr std::chrono::milliseconds until_gone{50};
 
+/// After which the communicators beside this one are moved forward.
+constexpr unsigned polls_before_others = 64;
+
 bool moves_nothing(collective const& what) noexcept {
     using kind = collective::kind;
     if (what.what == kind::barrier) return false;
@@ -49,13 +53,15 @@ struct tcp_slot {
 };
 
 /// Collectives give their messages in the order of their start: one begins when those before it have given all of theirs.
-class tcp_backend final : public collective_backend {
+class tcp_backend final : public collective_backend, private co_progress {
   public:
     tcp_backend(membership members, bool crowded) : all_(std::move(members)), crowded_(crowded) {
         sendrecvs_.assign(static_cast<std::size_t>(all_.size()), 0);
+        enter();
     }
 
     ~tcp_backend() override {
+        co_progress::leave();
         if (std::uncaught_exceptions() > 0 || !active_.empty()) all_.give_up({});
         all_.leave();
         for (auto const& each : slots_.all()) each->course = {};
@@ -71,9 +77,14 @@ class tcp_backend final : public collective_backend {
         crowded_ = is_crowded(records, hosts()[static_cast<std::size_t>(all_.rank())]);
     }
 
-    void give_way(bool waited_long) noexcept override { all_.sleep(std::chrono::milliseconds(waited_long ? 20 : 1)); }
+    void give_way(bool waited_long) noexcept override {
+        drive_others();
+        use const held(*this);
+        all_.sleep(std::chrono::milliseconds(waited_long ? 20 : 1));
+    }
 
     ticket start(collective const& what) override {
+        use const held(*this);
         if (failure_) std::rethrow_exception(failure_);
         std::uint32_t const number = next_number(what);
         if (moves_nothing(what)) return 0;
@@ -90,6 +101,8 @@ class tcp_backend final : public collective_backend {
     }
 
     bool done(ticket which) override {
+        if (++polls_ % polls_before_others == 0) drive_others();
+        use const held(*this);
         tcp_slot& asked = slots_.at(which);
         if (asked.where != tcp_slot::state::finished && !failure_) advance();
         if (asked.where == tcp_slot::state::finished) {
@@ -103,17 +116,20 @@ class tcp_backend final : public collective_backend {
     }
 
     void progress() override {
+        use const held(*this);
         if (!failure_) advance();
     }
 
     /// Other ranks that wait for this one learn of it. Of 0: only tells them.
     void abandon(ticket which) noexcept override {
+        use const held(*this);
         if (which != 0 && slots_.at(which).where == tcp_slot::state::finished) return;
         if (!failure_) fail(evidence_, "a collective was given up");
         if (which != 0) slots_.at(which).where = tcp_slot::state::lost;
     }
 
     std::vector<late_rank> late_ranks(ticket which) noexcept override try {
+        use const held(*this);
         if (!failure_) all_.pump();
         if (which != 0) evidence_ = all_.culprits(which);
         if (which == 0 || evidence_.empty()) evidence_ = all_.rumours();
@@ -148,6 +164,11 @@ class tcp_backend final : public collective_backend {
   private:
     std::uint32_t next_number(collective const& what) noexcept {
         return what.what == collective::kind::sendrecv ? sendrecvs_[static_cast<std::size_t>(what.root)]++ : sequence_++;
+    }
+
+    void drive() noexcept override try {
+        if (!failure_ && !active_.empty()) advance();
+    } catch (...) {  // out of memory: done() tries again
     }
 
     void advance() {
@@ -256,6 +277,7 @@ class tcp_backend final : public collective_backend {
     world all_;
     bool crowded_;
     unsigned subsets_ = 0;
+    unsigned polls_ = 0;
     std::uint32_t sequence_ = 0;
     std::vector<std::uint32_t> sendrecvs_;  // with each rank
     std::vector<late_rank> evidence_;
