@@ -1,4 +1,4 @@
-// Where a rank listens for the others, and the public key by which they recognise it. Travels as text through PMIx, a store or a variable.
+// The place where a rank listens for the others, and the public key by which they recognise it. Travels as text through PMIx, a store or a variable.
 #pragma once
 
 #include <string>

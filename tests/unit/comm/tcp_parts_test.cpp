@@ -87,7 +87,7 @@ std::vector<unique_fd> strangers(endpoint const& where, world_id const& world) {
         if (i % 5 == 2) what.world = {};
         auto text = write_greeting(what);
         if (i % 5 == 1) text.fill('x');
-        if (i % 5 != 0) EXPECT_EQ(::send(callers.back().get(), text.data(), text.size(), MSG_NOSIGNAL), greeting_bytes);
+        if (i % 5 != 0) static_cast<void>(::send(callers.back().get(), text.data(), text.size(), MSG_NOSIGNAL));
         nonce const no_proof = make_nonce();
         if (i % 2 == 0) static_cast<void>(::send(callers.back().get(), no_proof.data(), no_proof.size(), MSG_NOSIGNAL));
     }
