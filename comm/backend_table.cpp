@@ -18,6 +18,7 @@
 #include "comm/nccl/nccl_backend.hpp"
 #include "comm/nccl/nccl_mpi_backend.hpp"
 #include "comm/shm/shm_backend.hpp"
+#include "comm/tcp/tcp_backend.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 #include "pmix/identity.hpp"
 
@@ -89,6 +90,17 @@ std::unique_ptr<collective_backend> make_shm(identity const& who, comm_options c
     return make_shm_backend(who, options, running_mpi_world_size());
 }
 
+/// Where addresses are given the launcher, or a store, joins the nodes by them, and no MPI knows these ranks.
+std::optional<std::string> mpi_refusal(identity const& who, comm_options const& options) {
+    if (options.backend.empty() && !options.addresses.empty()) return "the ranks' addresses are given, by which tcp joins them";
+    return mpi_unavailable(who, options);
+}
+
+std::optional<std::string> tcp_refusal(identity const& who, comm_options const& options) {
+    if (options.backend.empty() && who.world_size == 1) return "one rank needs no other";
+    return tcp_unavailable(who, options);
+}
+
 constexpr std::array table{
     backend_row{"self", self_refusal, make_self_backend},
     backend_row{"nccl", nccl_unavailable, make_nccl_backend, memory_kind::device, true, "", make_nccl_backend_over},
@@ -96,7 +108,8 @@ constexpr std::array table{
     backend_row{"hierarchical", hierarchical_unavailable, make_hierarchical_backend, memory_kind::host, false,
                 "nccl goes in steps by itself, within the nodes and across them; nccl_mpi goes across them by mpi"},
     backend_row{"shm", shm_refusal, make_shm},
-    backend_row{"mpi", mpi_unavailable, make_mpi_backend},
+    backend_row{"mpi", mpi_refusal, make_mpi_backend},
+    backend_row{"tcp", tcp_refusal, make_tcp_backend},
 };
 
 [[noreturn]] void throw_unknown(std::span<backend_row const> rows, std::string const& name) {

@@ -13,9 +13,16 @@
 namespace muster {
 
 struct comm_options {
-    /// The name of a row of the table of backends ("self", "nccl", "nccl_mpi", "hierarchical", "shm", "mpi": the order in which
-    /// they are tried), or "" for the first that can serve this world and reaches `memory`; "nccl_mpi" is taken by name only.
+    /// The name of a row of the table of backends ("self", "nccl", "nccl_mpi", "hierarchical", "shm", "mpi", "tcp": the order in
+    /// which they are tried), or "" for the first that can serve this world and reaches `memory`; "nccl_mpi" is taken by name only.
     std::string backend;
+
+    /// Backend tcp: where each rank listens (tcp_address()), in the order of the ranks, where something else than PMIx has told them. Given,
+    /// tcp joins the nodes.
+    std::vector<std::string> addresses;
+
+    /// Backend tcp: the network interface by whose address the other nodes reach this rank; "" for those that have one.
+    std::string network_interface;
 
     /// Where the tensors lie.
     memory_kind memory = memory_kind::host;

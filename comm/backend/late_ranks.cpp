@@ -1,11 +1,13 @@
 #include "comm/backend/late_ranks.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 
-#include "base/text.hpp"
+#include "comm/backend/comm_error.hpp"
 
 namespace muster {
 
@@ -32,6 +34,22 @@ std::vector<int> ranks_of(std::span<late_rank const> late) {
     std::vector<int> ranks;
     for (auto const& each : late) ranks.push_back(each.rank);
     return ranks;
+}
+
+void run_now(collective_backend& backend, collective const& what, duration deadline, std::string_view why) {
+    using clock = std::chrono::steady_clock;
+    ticket const which = backend.start(what);
+    auto const begin = clock::now();
+    while (which != 0 && !backend.done(which)) {
+        ::sched_yield();
+        if (deadline.count() <= 0 || clock::now() - begin < deadline) continue;
+        auto const late = backend.late_ranks(which);
+        backend.abandon(which);
+        throw comm_error(errc::timeout,
+                         fmt::format("communicator: timed out, {} did not finish within {}{}{}", why, format_duration(deadline),
+                                     late.empty() ? "" : "; waiting for ", describe_late(late, backend.hosts())),
+                         ranks_of(late));
+    }
 }
 
 }  // namespace muster

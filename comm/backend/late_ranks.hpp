@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.hpp"
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/processes/process_watch.hpp"
 
@@ -33,5 +34,9 @@ std::string describe_late(std::span<late_rank const> late, std::span<std::string
 
 /// For comm_error::culprits(). Pure.
 std::vector<int> ranks_of(std::span<late_rank const> late);
+
+/// Runs one collective to its end. Throws comm_error (errc::timeout) after the deadline (0: none), saying that `why` did not
+/// finish and who is late.
+void run_now(collective_backend& backend, collective const& what, duration deadline, std::string_view why);
 
 }  // namespace muster

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 namespace muster {
 
@@ -46,6 +48,13 @@ std::int64_t fingerprint_of(std::span<int const> ranks) noexcept {
         hash ^= hash >> 29;
     }
     return static_cast<std::int64_t>(hash);
+}
+
+std::string numbered_world(std::string const& name) {
+    static std::mutex guard;
+    static std::map<std::string, std::uint64_t> made;
+    std::scoped_lock const lock(guard);
+    return fmt::format("{}#{}", name, made[name]++);
 }
 
 }  // namespace muster

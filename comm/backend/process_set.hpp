@@ -24,4 +24,7 @@ identity identity_of_member(identity const& who, std::span<int const> ranks, std
 /// A number that differs, almost surely, between lists of ranks that differ.
 std::int64_t fingerprint_of(std::span<int const> ranks) noexcept;
 
+/// "job#2" for the third world of that name that this process makes: those of the same number belong together on all ranks. Thread safe.
+std::string numbered_world(std::string const& name);
+
 }  // namespace muster

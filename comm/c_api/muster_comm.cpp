@@ -2,16 +2,25 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "base/environment.hpp"
 #include "comm/backend/process_set.hpp"
 #include "comm/c_api/c_call.hpp"
 #include "comm/c_api/rank_setting.hpp"
+#include "comm/tcp/tcp_backend.hpp"
 #include "pmix/identity.hpp"
 
 namespace {
 
 using namespace muster;
 using namespace muster::c_api;
+
+/// With its zero, where it fits; `size` is the room, and then what it takes.
+void copy_text(std::string const& text, char* buffer, std::size_t& size) {
+    std::size_t const room = std::exchange(size, text.size() + 1);
+    if (buffer != nullptr && room >= size) std::memcpy(buffer, text.c_str(), size);
+}
 
 /// What is wrong with the ranks of a communicator of some; or "".
 std::string fault_of_members(std::span<int const> ranks, identity const& whole, std::string_view backend) {
@@ -81,6 +90,14 @@ int muster_comm_create_of(char const* const* variables, int const* ranks, int co
         if (options.comm.backend.empty() && whole.node_count > 1 && count > 1) options.comm.backend = "mpi";
         *made = table<muster_comm>().add(
             identity_of_member(whole, members, static_cast<std::size_t>(place - members.begin()), name), options);
+    });
+}
+
+int muster_comm_address(char* buffer, size_t* size) {
+    return guarded([&] {
+        auto const variables = environment::capture();
+        std::string const text = tcp_address(identify(variables).host, variables.get_or("GLOO_SOCKET_IFNAME", ""));
+        copy_text(text, buffer, need(size, "the place for the size"));
     });
 }
 
@@ -266,9 +283,7 @@ int muster_counters(muster_comm const* comm, int format, char* buffer, size_t* s
         auto const values = of(comm).count();
         std::string const text =
             format == MUSTER_JSON ? to_json(values, of(comm).rank()) : to_prometheus(values, of(comm).rank());
-        std::size_t const room = need(size, "the place for the size");
-        *size = text.size() + 1;
-        if (buffer != nullptr && room >= *size) std::memcpy(buffer, text.c_str(), *size);
+        copy_text(text, buffer, need(size, "the place for the size"));
     });
 }
 

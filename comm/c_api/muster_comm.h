@@ -17,7 +17,7 @@ extern "C" {
 
 /* Grows when something is added or, as in 4, an option is taken out (see muster_comm_create_with); never otherwise. What a program was compiled for is at most
  * muster_comm_abi(). */
-#define MUSTER_COMM_ABI 5
+#define MUSTER_COMM_ABI 6
 int muster_comm_abi(void);
 
 typedef struct muster_comm muster_comm;     /* all ranks: owned by who created it */
@@ -82,6 +82,11 @@ int muster_comm_create_with(const char* const* variables, muster_comm** made);
  * ranks. Over shared memory where the job step has one node; over several nodes, or where MUSTER_COMM_BACKEND says mpi, over MPI, in which every rank of the
  * job step must come up then, at any time: by a communicator, or by MPI_Init. MUSTER_TIMELINE and MUSTER_FLIGHT_RECORDER are for the communicator of all. */
 int muster_comm_create_of(const char* const* variables, const int* ranks, int count, const char* name, muster_comm** made);
+/* Since ABI 6. Where this process listens for the other ranks of a communicator over the backend tcp, as text with a terminating zero: opens the socket at
+ * the first call. The texts of all ranks, in their order, separated by semicolons, in MUSTER_ADDRESSES (muster_comm_create_with) join ranks for whom no
+ * launcher has PMIx; whoever can change them on their way can join in another rank's place. *size is the room of `buffer`, and then what the text takes;
+ * nothing is copied where that is more, or the buffer is null. GLOO_SOCKET_IFNAME names the network interface. Not collective. */
+int muster_comm_address(char* buffer, size_t* size);
 /* Collective, but does not hang when ranks have failed. Null is allowed. Handles may outlive it. */
 int muster_comm_destroy(muster_comm* comm);
 /* Since ABI 5. Not collective: ends it without waiting for the other ranks, whose requests then fail and name this rank. For a program that ends because of an

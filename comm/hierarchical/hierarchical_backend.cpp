@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "comm/backend/late_ranks.hpp"
 #include "comm/backend/slot_table.hpp"
 #include "comm/hierarchical/node_groups.hpp"
 #include "comm/hierarchical/node_reduction.hpp"
 #include "comm/mpi/mpi_backend.hpp"
 #include "comm/shm/shm_backend.hpp"
+#include "comm/tcp/tcp_backend.hpp"
 
 namespace muster {
 
@@ -202,6 +204,21 @@ class hierarchical_backend final : public collective_backend {
     std::vector<ticket> in_steps_;  // in the order of their start
 };
 
+/// What joins the nodes: MPI where there is one that knows the ranks, else connections of our own.
+struct across_nodes {
+    std::string_view name;
+    std::unique_ptr<collective_backend> (*create)(identity const&, comm_options const&);
+    std::string refusal;  ///< of both, or ""
+};
+
+across_nodes way_across(identity const& who, comm_options const& options) {
+    auto const no_mpi =
+        options.addresses.empty() ? mpi_unavailable(who, options) : std::optional<std::string>("addresses are given");
+    if (!no_mpi) return {"mpi", make_mpi_backend, {}};
+    auto const no_tcp = tcp_unavailable(who, options);
+    return {"tcp", make_tcp_backend, no_tcp ? fmt::format("{}; {}", *no_mpi, *no_tcp) : std::string{}};
+}
+
 /// Whether shm serves every node, agreed by all ranks of the world; else why not here.
 bool shm_serves_all_nodes(collective_backend& world, identity const& who, comm_options const& options, std::string& refusal) {
     refusal = shm_unavailable(who, options, running_mpi_world_size()).value_or("");
@@ -213,8 +230,8 @@ bool shm_serves_all_nodes(collective_backend& world, identity const& who, comm_o
 }
 
 /// The backends of the steps, and their names for the log.
-stages make_stages(collective_backend& world, identity const& who, node_groups const& groups, comm_options options,
-                   std::string& described) {
+stages make_stages(collective_backend& world, std::string_view across, identity const& who, node_groups const& groups,
+                   comm_options options, std::string& described) {
     stages steps;
     steps.across = world.subset(groups.across);
     options.backend.clear();
@@ -226,7 +243,7 @@ stages make_stages(collective_backend& world, identity const& who, node_groups c
         described = "shm";
         return steps;
     }
-    described = fmt::format("mpi, since not by shm: {}", refusal);
+    described = fmt::format("{}, since not by shm: {}", across, refusal);
     steps.scatter = world.subset(groups.local);
     steps.gather = world.subset(groups.local);
     return steps;
@@ -235,23 +252,25 @@ stages make_stages(collective_backend& world, identity const& who, node_groups c
 }  // namespace
 
 std::optional<std::string> hierarchical_unavailable(identity const& who, comm_options const& options) {
-    if (auto const refusal = mpi_unavailable(who, options)) return "it needs mpi: " + *refusal;
+    if (auto const refusal = way_across(who, options).refusal; !refusal.empty()) return "it needs mpi or tcp: " + refusal;
     if (who.node_count <= 1) return "all ranks are on one node";
     if (who.world_size <= who.node_count) return fmt::format("{} ranks on {} nodes: one on each", who.world_size, who.node_count);
     return std::nullopt;
 }
 
 std::unique_ptr<collective_backend> make_hierarchical_backend(identity const& who, comm_options const& options) {
-    auto world = make_mpi_backend(who, options);
+    auto const across = way_across(who, options);
+    auto world = across.create(who, options);
     auto groups = group_by_node(gather_places(*world, who, options.deadline), who.rank);
     stages steps;
     if (groups.refusal.empty()) {
         std::string described;
-        steps = make_stages(*world, who, groups, options, described);
-        spdlog::debug("communicator: hierarchical: {} nodes of {} ranks, from {} on; across them by mpi, within them by {}",
-                      groups.across.size(), groups.local.size(), format_bytes(options.hierarchical_bytes), described);
+        steps = make_stages(*world, across.name, who, groups, options, described);
+        spdlog::debug("communicator: hierarchical: {} nodes of {} ranks, from {} on; across them by {}, within them by {}",
+                      groups.across.size(), groups.local.size(), format_bytes(options.hierarchical_bytes), across.name,
+                      described);
     } else
-        spdlog::info("communicator: hierarchical goes flat over mpi: {}", groups.refusal);
+        spdlog::info("communicator: hierarchical goes flat over {}: {}", across.name, groups.refusal);
     return std::make_unique<hierarchical_backend>(std::move(world), std::move(steps), std::move(groups), options);
 }
 

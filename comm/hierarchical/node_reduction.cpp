@@ -1,34 +1,13 @@
 #include "comm/hierarchical/node_reduction.hpp"
 
-#include <fmt/format.h>
-#include <sched.h>
-
-#include <chrono>
 #include <cstdint>
 #include <string>
 
-#include "comm/backend/comm_error.hpp"
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/process_set.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
 namespace muster {
-
-void run_now(collective_backend& backend, collective const& what, duration deadline, std::string_view why) {
-    using clock = std::chrono::steady_clock;
-    ticket const which = backend.start(what);
-    auto const begin = clock::now();
-    while (which != 0 && !backend.done(which)) {
-        ::sched_yield();
-        if (deadline.count() <= 0 || clock::now() - begin < deadline) continue;
-        auto const late = backend.late_ranks(which);
-        backend.abandon(which);
-        throw comm_error(errc::timeout,
-                         fmt::format("communicator: timed out, {} did not finish within {}{}{}", why, format_duration(deadline),
-                                     late.empty() ? "" : "; waiting for ", describe_late(late, backend.hosts())),
-                         ranks_of(late));
-    }
-}
 
 std::vector<node_place> gather_places(collective_backend& world, identity const& who, duration deadline) {
     node_place mine{who.node_rank, who.local_rank};

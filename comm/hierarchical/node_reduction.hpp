@@ -11,10 +11,6 @@
 
 namespace muster {
 
-/// Runs one collective to its end. Throws comm_error (errc::timeout) after the deadline (0: none), saying that `why` did not
-/// finish and who is late.
-void run_now(collective_backend& backend, collective const& what, duration deadline, std::string_view why);
-
 /// Where every rank of the world sits, in the order of the ranks. Collective. Throws as run_now().
 std::vector<node_place> gather_places(collective_backend& world, identity const& who, duration deadline);
 

@@ -14,6 +14,7 @@
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/keep_forever.hpp"
+#include "comm/backend/late_ranks.hpp"
 #include "comm/backend/slot_table.hpp"
 #include "comm/cuda/device.hpp"
 #include "comm/cuda/handles.hpp"

@@ -9,12 +9,13 @@
 #include <atomic>
 #include <deque>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <vector>
 
 #include "base/log.hpp"
+#include "comm/backend/co_progress.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/process_set.hpp"
 #include "comm/backend/slot_table.hpp"
 #include "comm/shm/join_world.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
@@ -23,83 +24,6 @@
 #include "pmix/client/client.hpp"
 
 namespace muster::shm {
-
-/// A rank that waits on one communicator must drive the others too: else one rank waits in the first for a rank that waits in the
-/// second for it. A backend is used by one thread at a time, but two of them may be used by two threads; so each has a lock, held
-/// during every call; the locks of others are only tried.
-class co_progress {
-  public:
-    co_progress() = default;
-    co_progress(co_progress const&) = delete;
-    co_progress& operator=(co_progress const&) = delete;
-
-    /// Moves all others of this process forward that nobody is using right now. Thread safe; without waiting.
-    void drive_others() noexcept;
-
-  protected:
-    ~co_progress() = default;
-    /// From now on other threads may call drive(). Call it last in the constructor, when all that drive() needs is there.
-    void enter();
-    /// From now on no other thread calls drive(). Call it first in the destructor.
-    void leave() noexcept;
-
-    /// Moves this one forward; called under its lock.
-    virtual void drive() noexcept = 0;
-
-    /// Held by a call.
-    class use {
-      public:
-        explicit use(co_progress& what) noexcept : what_(what) {
-            while (what_.busy_.test_and_set(std::memory_order_acquire)) ::sched_yield();  // another drives it: briefly
-        }
-        use(use const&) = delete;
-        use& operator=(use const&) = delete;
-        ~use() { what_.busy_.clear(std::memory_order_release); }
-
-      private:
-        co_progress& what_;
-    };
-
-  private:
-    std::atomic_flag busy_;
-};
-
-namespace {
-
-// Outlives whatever is destroyed when the program ends.
-struct member_list {
-    std::mutex guard;
-    std::vector<co_progress*> members;
-};
-member_list& all_of_this_process() {
-    static auto* const made = new member_list;
-    return *made;
-}
-
-}  // namespace
-
-void co_progress::enter() {
-    member_list& all = all_of_this_process();
-    std::scoped_lock const lock(all.guard);
-    all.members.push_back(this);
-}
-
-void co_progress::leave() noexcept {
-    member_list& all = all_of_this_process();
-    std::scoped_lock const lock(all.guard);
-    std::erase(all.members, this);
-}
-
-void co_progress::drive_others() noexcept {
-    member_list& all = all_of_this_process();
-    std::unique_lock const lock(all.guard, std::try_to_lock);
-    if (!lock.owns_lock()) return;
-    for (co_progress* const each : all.members) {
-        if (each == this || each->busy_.test_and_set(std::memory_order_acquire)) continue;
-        each->drive();
-        each->busy_.clear(std::memory_order_release);
-    }
-}
 
 /// Tells the processor that this is a loop that waits.
 inline void relax() noexcept {
@@ -172,14 +96,6 @@ namespace muster {
 namespace {
 
 using namespace shm;
-
-/// "job#2" for the third communicator of all ranks that this process makes: those of the same number belong together.
-std::string numbered(std::string const& name) {
-    static std::mutex guard;
-    static std::map<std::string, std::uint64_t> made;
-    std::scoped_lock const lock(guard);
-    return fmt::format("{}#{}", name, made[name]++);
-}
 
 /// Polls without a step forward after which the communicators beside this one are moved forward.
 constexpr unsigned polls_before_others = 64;
@@ -411,7 +327,7 @@ std::optional<std::string> shm_unavailable(identity const& who, comm_options con
 
 std::unique_ptr<collective_backend> make_shm_backend(identity const& who, comm_options const& options, int mpi_world_size) {
     if (mpi_world_size == 0) tell_the_launcher(who);
-    return std::make_unique<shm_backend>(numbered(who.nspace), who, options);
+    return std::make_unique<shm_backend>(numbered_world(who.nspace), who, options);
 }
 
 }  // namespace muster

@@ -8,7 +8,7 @@
 
 #include "comm/backend/comm_error.hpp"
 #include "comm/shm/memory/remote_memory.hpp"
-#include "comm/shm/signature.hpp"
+#include "comm/backend/signature.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
 namespace muster::shm {

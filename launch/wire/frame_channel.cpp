@@ -189,18 +189,4 @@ void frame_channel::flush(duration limit) noexcept {
     }
 }
 
-void detect_lost_peer(int socket, duration limit) noexcept {
-    int const on = 1;
-    int const seconds = std::max(3, static_cast<int>(limit.count()));
-    int const interval = 2;
-    int const probes = std::clamp(seconds / 2 / interval, 1, 5);
-    int const idle = std::max(1, seconds - probes * interval);
-    unsigned const unacknowledged_ms = static_cast<unsigned>(seconds) * 1000;
-    ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-    ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-    ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof unacknowledged_ms);
-}
-
 }  // namespace muster

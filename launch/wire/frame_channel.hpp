@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/process/network.hpp"
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"
 #include "launch/system/event_loop.hpp"
@@ -82,9 +83,5 @@ std::string with_frame_header(std::string_view frame);
 constexpr std::size_t frame_header_bytes = 4;
 /// The length that a header, `frame_header_bytes` long, says.
 std::size_t frame_size(std::string_view header);
-
-/// Makes the kernel notice within `limit` that the other end's machine is gone: keep-alive probes when nothing is sent, and a
-/// limit on what stays unacknowledged. A process that is merely stopped does not count as gone.
-void detect_lost_peer(int socket, duration limit) noexcept;
 
 }  // namespace muster

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "launch/wire/local_bridge.hpp"
+#include "base/process/network.hpp"
 #include "launch/wire/munge_credential.hpp"
 
 namespace muster {

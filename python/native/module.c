@@ -26,6 +26,16 @@ static PyObject* built(PyObject* module, PyObject* what) {
     return PyLong_FromLong(number);
 }
 
+/* address() -> str */
+static PyObject* address(PyObject* module, PyObject* none) {
+    (void)module, (void)none;
+    char text[1024];
+    size_t size = sizeof text;
+    int const code = muster_comm_address(text, &size);
+    if (code != MUSTER_OK) return raise_last(code);
+    return PyUnicode_FromString(size <= sizeof text ? text : "");
+}
+
 static PyMethodDef functions[] = {
     {"create", create, METH_VARARGS,
      "create(variables, ranks=None, name='') -> Comm. Collective over these ranks, or all. `variables` are texts NAME=VALUE."},
@@ -41,6 +51,7 @@ static PyMethodDef functions[] = {
      "reform(comm or None, variables, standing, seconds) -> Comm of the next generation, or None where this rank has no part in "
      "it"},
     {"hosts_changed", hosts_changed, METH_NOARGS, "hosts_changed() -> 1 removed, 2 added, 3 both, since the last call"},
+    {"address", address, METH_NOARGS, "where this process listens for other ranks (backend tcp), for MUSTER_ADDRESSES"},
     {"abi", abi, METH_NOARGS, "the number of the interface of libmuster_comm.so"},
     {NULL, NULL, 0, NULL}};
 

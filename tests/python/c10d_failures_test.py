@@ -316,18 +316,29 @@ def test_the_end_of_the_interpreter():
                 assert process.returncode == 0 and not output, (process.returncode, output)
 
 
-def test_torchrun_over_several_nodes_is_told_what_to_do():
-    from muster.distributed import communicators
-
-    told = communicators._why_not_over_nodes(4, 2, "because")
-    assert "because" in told and "`muster run`" in told
-    of_muster = os.environ.pop("MUSTER_RANK")
-    os.environ.setdefault("TORCHELASTIC_RUN_ID", "none")
-    try:
-        told = communicators._why_not_over_nodes(4, 2, "because")
-        assert "torchrun" in told and "because" not in told
-    finally:
-        os.environ["MUSTER_RANK"] = of_muster
+def test_torchrun_over_several_nodes_goes_by_tcp():
+    for code, output in ranks(
+        3,
+        """
+        from muster.distributed import communicators
+        communicators.place = lambda: "a node" if rank == 1 else "another node"
+        dist.init_process_group("muster", timeout=seconds)
+        pair = dist.new_group([0, 1])
+        for count in 1, 100000:
+            tensor = torch.ones(count)
+            dist.all_reduce(tensor)
+            assert (tensor == 3).all()
+        if rank < 2:
+            dist.all_reduce(tensor, group=pair)
+            assert (tensor == 6).all()
+        dist.barrier()
+        if rank == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        error = raised(lambda: dist.all_reduce(torch.ones(100000)))
+        assert error.ranks == (2,) and "rank 2 on" in str(error), (error.ranks, error)
+        """,
+    ):
+        assert code in (0, -9), output
 
 
 check.run(globals())

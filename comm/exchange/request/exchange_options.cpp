@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace muster {
 
@@ -34,6 +35,10 @@ exchange_options read_exchange_options(environment const& variables) {
         if (auto const text = variables.get(name)) into = static_cast<std::size_t>(parse_bytes(*text, name));
     };
     options.comm.backend = variables.get_or("MUSTER_COMM_BACKEND", "");
+    if (auto const addresses = variables.get_or("MUSTER_ADDRESSES", ""); !addresses.empty())
+        for (auto const each : split(addresses, ';')) options.comm.addresses.emplace_back(each);
+    auto const interfaces = variables.get_or("GLOO_SOCKET_IFNAME", "");
+    options.comm.network_interface = split(interfaces, ',').front();
     options.comm.keep_mpi = read_switch(variables, "MUSTER_KEEP_MPI");
     if (auto const gpu = variables.get("MUSTER_GPU_INDEX"); gpu && !gpu->empty()) options.device_name = "GPU " + *gpu;
     read_size("MUSTER_FUSION_BYTES", options.fusion_bytes);

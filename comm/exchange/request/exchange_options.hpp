@@ -48,7 +48,8 @@ struct exchange_options {
     std::string flight_folder;
 };
 
-/// The defaults, changed by MUSTER_COMM_BACKEND, MUSTER_KEEP_MPI (0 or 1), MUSTER_GPU_INDEX, MUSTER_FUSION_BYTES, MUSTER_CYCLE_TIME, MUSTER_COMM_DEADLINE,
+/// The defaults, changed by MUSTER_COMM_BACKEND, MUSTER_ADDRESSES (of the ranks, separated by semicolons: comm_options::addresses), GLOO_SOCKET_IFNAME
+/// (comm_options::network_interface), MUSTER_KEEP_MPI (0 or 1), MUSTER_GPU_INDEX, MUSTER_FUSION_BYTES, MUSTER_CYCLE_TIME, MUSTER_COMM_DEADLINE,
 /// MUSTER_STALL_WARNING, MUSTER_CACHE_CAPACITY, MUSTER_COMPRESSION (none, f16, bf16), MUSTER_ERROR_FEEDBACK (0 or 1),
 /// MUSTER_TIMELINE, MUSTER_TIMELINE_MARK_CYCLES (0 or 1) and MUSTER_FLIGHT_RECORDER (folders). Throws parse_error naming the
 /// variable, and errc::unavailable if MUSTER_STATIC_GRAPH or MUSTER_AUTOTUNE asks for what was taken out.

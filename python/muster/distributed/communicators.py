@@ -122,7 +122,17 @@ def _meet(store, rank: int, size: int) -> Tuple[List[str], int, List[str]]:
         "NSPACE": f"c10d.{nspace}",
         "HOST": host,
     }
+    if len(nodes) > 1:
+        values["ADDRESSES"] = _addresses(store, rank, size)
     return [f"MUSTER_{name}={value}" for name, value in values.items()], len(nodes), hosts
+
+
+def _addresses(store, rank: int, size: int) -> str:
+    """Where each rank listens, by which the backend tcp joins nodes."""
+    store.set(f"muster/{rank}/address", native.address())
+    if rank == 0:
+        store.set("muster/addresses", ";".join(store.get(f"muster/{other}/address").decode() for other in range(size)))
+    return store.get("muster/addresses").decode()
 
 
 def _register_exit() -> None:
@@ -155,23 +165,9 @@ def of_members(store, rank: int, size: int, timeout: float) -> Communicator:
     variables, nodes, hosts = _meet(store, rank, size)
     if world.is_initialized():  # whose files have the same names
         variables += ["MUSTER_TIMELINE=", "MUSTER_FLIGHT_RECORDER="]
-    try:
-        made = Communicator(native.create([*variables, *_settings(timeout)]), False, nodes, hosts)
-    except CollectiveError as error:
-        if nodes == 1:
-            raise
-        raise CollectiveError(_why_not_over_nodes(size, nodes, error.reason), error.code, error.ranks) from error
+    made = Communicator(native.create([*variables, *_settings(timeout)]), False, nodes, hosts)
     _register_exit()
     return made
-
-
-def _why_not_over_nodes(size: int, nodes: int, reason: str) -> str:
-    if "TORCHELASTIC_RUN_ID" in os.environ and "MUSTER_RANK" not in os.environ:  # which `muster run` sets both
-        return (
-            f"a process group of {size} ranks on {nodes} nodes, which torchrun has started: ranks on several nodes find each other only if `muster run` starts them; "
-            "put `muster run -n RANKS --` in place of torchrun and its options (docs/from-ddp.md), or keep to one node"
-        )
-    return f"a process group of {size} ranks on {nodes} nodes could not be made: {reason}; over several nodes, start the ranks with `muster run`"
 
 
 def _end_all() -> None:

@@ -45,7 +45,7 @@ std::map<std::string, std::vector<names>> const floors_of{
     {"comm",
      {{"tensor"},
       {"backend", "cuda"},
-      {"membership", "mpi", "shm"},
+      {"membership", "mpi", "shm", "tcp"},
       {"hierarchical"},
       {"nccl"},
       {"."},

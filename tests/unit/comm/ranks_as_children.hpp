@@ -2,17 +2,23 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <functional>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "base/unique_fd.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
+#include "comm/tcp/tcp_backend.hpp"
 
 namespace muster {
 
@@ -20,7 +26,7 @@ inline identity rank_of(int rank, int size) {
     static int worlds = 0;
     if (rank == -1) ++worlds;
     identity who;
-    who.nspace = fmt::format("shm-faults-{}-{}", ::getpid(), worlds);
+    who.nspace = fmt::format("faults-{}-{}", ::getpid(), worlds);
     who.rank = who.local_rank = rank;
     who.world_size = who.local_size = size;
     who.host = "here";
@@ -31,6 +37,49 @@ inline comm_options options_with(double deadline_s) {
     comm_options options;
     options.backend = "shm";
     options.deadline = duration{deadline_s};
+    return options;
+}
+
+/// Where children tell each other their addresses, in place of a launcher.
+class address_board {
+  public:
+    address_board() {
+        void* const memory = ::mmap(nullptr, sizeof(notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) throw std::bad_alloc();
+        notes_ = new (memory) notes;
+    }
+    address_board(address_board const&) = delete;
+    address_board& operator=(address_board const&) = delete;
+    ~address_board() { ::munmap(notes_, sizeof(notes)); }
+
+    /// In a child: puts up its own, and waits for those of all ranks.
+    std::vector<std::string> exchange(identity const& who) const {
+        auto const text = tcp_address(who.host, "lo");
+        auto& own = notes_->text[static_cast<std::size_t>(who.rank)];
+        text.copy(own.data(), own.size() - 1);
+        notes_->there.fetch_add(1);
+        while (notes_->there.load() < who.world_size) ::sched_yield();
+        std::vector<std::string> all;
+        for (int rank = 0; rank < who.world_size; ++rank) all.emplace_back(notes_->text[static_cast<std::size_t>(rank)].data());
+        return all;
+    }
+
+  private:
+    struct notes {
+        std::atomic<int> there{0};
+        std::array<std::array<char, 256>, 8> text{};
+    };
+    notes* notes_;
+};
+
+/// The same for that backend, in a child.
+inline comm_options options_of(std::string const& backend, identity const& who, address_board const& board, double deadline_s) {
+    comm_options options = options_with(deadline_s);
+    options.backend = backend;
+    if (backend == "tcp") {
+        options.addresses = board.exchange(who);
+        options.network_interface = "lo";
+    }
     return options;
 }
 

@@ -19,7 +19,7 @@
 #include "comm/shm/memory/segment.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
 #include "comm/shm/shm_backend.hpp"
-#include "comm/shm/signature.hpp"
+#include "comm/backend/signature.hpp"
 
 namespace muster::shm {
 namespace {

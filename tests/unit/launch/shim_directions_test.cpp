@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
-#include "launch/wire/local_bridge.hpp"
+#include "base/process/network.hpp"
 #include "tests/thrown_message.hpp"
 
 namespace muster {

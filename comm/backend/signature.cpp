@@ -1,10 +1,10 @@
-#include "comm/shm/signature.hpp"
+#include "comm/backend/signature.hpp"
 
 #include <fmt/format.h>
 
 #include <bit>
 
-namespace muster::shm {
+namespace muster {
 
 namespace {
 
@@ -53,4 +53,4 @@ std::string describe_signature(std::uint64_t signature, std::uint64_t count) {
     return text;
 }
 
-}  // namespace muster::shm
+}  // namespace muster

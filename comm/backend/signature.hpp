@@ -6,7 +6,7 @@
 
 #include "comm/backend/collective_backend.hpp"
 
-namespace muster::shm {
+namespace muster {
 
 /// Kind, type, reduction and root as they are; factors and the counts of an allgather as a hash. Pure.
 std::uint64_t signature_of(collective const& what) noexcept;
@@ -17,4 +17,4 @@ bool counts_are_equal(collective const& what) noexcept;
 /// "allreduce (sum) of 10 elements of f32", for messages.
 std::string describe_signature(std::uint64_t signature, std::uint64_t count);
 
-}  // namespace muster::shm
+}  // namespace muster

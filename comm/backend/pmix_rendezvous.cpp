@@ -1,4 +1,4 @@
-#include "comm/nccl/pmix_rendezvous.hpp"
+#include "comm/backend/pmix_rendezvous.hpp"
 
 #include <fmt/format.h>
 

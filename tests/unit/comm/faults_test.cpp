@@ -1,4 +1,5 @@
-// What survivors hear when a rank is killed or stopped: ranks are children of this process, without MPI and without a launcher.
+// What survivors hear when a rank is killed or stopped, over shared memory and over TCP: ranks are children of this process, without MPI and without a
+// launcher.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,27 +32,43 @@ struct tensor {
     std::span<float> values;
 };
 
+/// The way of one test.
+struct way {
+    std::string backend;
+    int direct_ranks;
+};
+std::ostream& operator<<(std::ostream& to, way const& what) {
+    return to << what.backend << what.direct_ranks;
+}
+
+communicator make(way const& by, identity const& who, address_board const& board, double deadline_s) {
+    comm_options options = options_of(by.backend, who, board, deadline_s);
+    options.direct_ranks = by.direct_ranks;
+    return communicator::create(who, options);
+}
+
 /// Allreduces of `count` elements; the victim does `harm` to itself before one of them. Ends by an error, or never.
-void reduce_until(identity const& who, double deadline_s, std::size_t count, int victim, int harm) {
-    auto all = communicator::create(who, options_with(deadline_s));
+void reduce_until(communicator all, std::size_t count, int victim, int harm) {
     bool const shares = count % 2 == 1;
     tensor const in_tensor(all, count, shares), out_tensor(all, count, shares);
     auto const in = in_tensor.values, out = out_tensor.values;
     std::fill(in.begin(), in.end(), 1.0f);
     for (int turn = 0; turn < 10; ++turn) {
-        if (turn == 7 && who.rank == victim) ::raise(harm);
+        if (turn == 7 && all.rank() == victim) ::raise(harm);
         all.allreduce("w", view_of(in), view_of(out), reduction::sum).wait();
         // No result of a failed step may be handed out as good.
         for (float const each : out)
-            if (each != static_cast<float>(who.world_size)) throw std::runtime_error("a wrong sum");
+            if (each != static_cast<float>(all.size())) throw std::runtime_error("a wrong sum");
     }
 }
 
-void expect_survivors_name(int victim, int size, std::size_t count, int harm) {
+void expect_survivors_name(way const& by, int victim, int size, std::size_t count, int harm) {
     auto const begin = std::chrono::steady_clock::now();
     // Who has no processor for so long on a busy machine is late as well.
     double const deadline_s = harm == SIGKILL ? 60 : 1;
-    ranks_as_children ranks(size, [&](identity const& who) { reduce_until(who, deadline_s, count, victim, harm); });
+    address_board const board;
+    ranks_as_children ranks(size,
+                            [&](identity const& who) { reduce_until(make(by, who, board, deadline_s), count, victim, harm); });
     for (int rank = 0; rank < size; ++rank) {
         if (rank == victim) continue;
         auto const words = ranks.words_of(rank);
@@ -62,23 +79,28 @@ void expect_survivors_name(int victim, int size, std::size_t count, int harm) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30)) << "long before the deadline";
 }
 
-TEST(shm_faults, a_killed_rank_is_named_by_all_survivors) {
+class faults : public testing::TestWithParam<way> {};
+INSTANTIATE_TEST_SUITE_P(by, faults, testing::Values(way{"shm", 16}, way{"tcp", 16}, way{"tcp", 0}),
+                         [](auto const& one) { return fmt::format("{}{}", one.param.backend, one.param.direct_ranks); });
+
+TEST_P(faults, a_killed_rank_is_named_by_all_survivors) {
     for (std::size_t const count : {2u, 100000u, 3000000u, 1000001u})
-        for (int const victim : {0, 2}) expect_survivors_name(victim, 3, count, SIGKILL);
+        for (int const victim : {0, 2}) expect_survivors_name(GetParam(), victim, 3, count, SIGKILL);
 }
 
-TEST(shm_faults, a_stopped_rank_is_named_by_all_survivors_at_the_deadline) {
-    for (std::size_t const count : {2u, 100000u, 3000000u, 1000001u}) expect_survivors_name(1, 3, count, SIGSTOP);
+TEST_P(faults, a_stopped_rank_is_named_by_all_survivors_at_the_deadline) {
+    for (std::size_t const count : {2u, 100000u, 3000000u, 1000001u}) expect_survivors_name(GetParam(), 1, 3, count, SIGSTOP);
 }
 
 /// At any moment: within a collective too.
-TEST(shm_faults, a_rank_killed_or_stopped_at_any_moment_leaves_nobody_hanging) {
+TEST_P(faults, a_rank_killed_or_stopped_at_any_moment_leaves_nobody_hanging) {
     for (int turn = 0; turn < 12; ++turn) {
         int const victim = turn % 3, harm = turn % 2 == 0 ? SIGKILL : SIGSTOP;
         std::size_t const count = turn % 4 < 2 ? 1000000 : 300;
         bool const shares = turn % 4 == 1;
+        address_board const board;
         ranks_as_children ranks(3, [&](identity const& who) {
-            auto all = communicator::create(who, options_with(harm == SIGKILL ? 60 : 0.7));
+            auto all = make(GetParam(), who, board, harm == SIGKILL ? 60 : 0.7);
             tensor const in(all, count, shares), out(all, count, shares);
             for (;;) all.allreduce("w", view_of(in.values), view_of(out.values), reduction::sum).wait();
         });
@@ -91,9 +113,10 @@ TEST(shm_faults, a_rank_killed_or_stopped_at_any_moment_leaves_nobody_hanging) {
     }
 }
 
-TEST(shm_faults, a_rank_that_left_is_told_to_those_who_need_it) {
+TEST_P(faults, a_rank_that_left_is_told_to_those_who_need_it) {
+    address_board const board;
     ranks_as_children ranks(2, [&](identity const& who) {
-        auto all = communicator::create(who, options_with(20));
+        auto all = make(GetParam(), who, board, 20);
         all.barrier().wait();
         if (who.rank == 0) all.barrier().wait();
         if (who.rank == 1) {
@@ -104,17 +127,19 @@ TEST(shm_faults, a_rank_that_left_is_told_to_those_who_need_it) {
     EXPECT_EQ(ranks.words_of(1), "fine");
 }
 
-TEST(shm_faults, the_victim_of_a_late_rank_is_not_blamed) {
+TEST_P(faults, the_victim_of_a_late_rank_is_not_blamed) {
     // Rank 2 is late; rank 1 gives up first, and rank 0, which needs rank 1, must still name rank 2.
+    address_board const board;
     ranks_as_children ranks(3, [&](identity const& who) {
-        auto all = communicator::create(who, options_with(who.rank == 1 ? 0.3 : 20));
+        auto all = make(GetParam(), who, board, who.rank == 1 ? 0.3 : 20);
         std::vector<float> values(1000000, 1.0f);
         if (who.rank == 2)
             for (;;) ::pause();
         all.allreduce("w", view_of(std::span(values)), reduction::sum).wait();
     });
     EXPECT_THAT(ranks.words_of(1),
-                testing::AllOf(HasSubstr("timeout"), HasSubstr("culprits: 2 "), HasSubstr("this one is number 1")));
+                testing::AllOf(HasSubstr("timeout"), HasSubstr("culprits: 2 "),
+                               HasSubstr(GetParam().backend == "shm" ? "this one is number 1" : "nothing has come from it")));
     ::kill(ranks.pid(2), SIGKILL);
     EXPECT_THAT(ranks.words_of(0), HasSubstr("culprits: 2 "));
 }

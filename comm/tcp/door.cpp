@@ -1,0 +1,115 @@
+#include "comm/tcp/door.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <memory>
+
+#include "base/error.hpp"
+#include "base/process/network.hpp"
+#include "comm/backend/processes/fork_count.hpp"
+
+namespace muster::tcp {
+
+namespace {
+
+/// A bit for each descriptor that is a socket of this module; those of larger numbers stay open in children.
+std::array<std::atomic<std::uint64_t>, 1024> open_sockets{};
+
+std::atomic<std::uint64_t>* word_of(int fd) noexcept {
+    auto const at = static_cast<std::size_t>(fd) / 64;
+    return fd >= 0 && at < open_sockets.size() ? &open_sockets[at] : nullptr;
+}
+
+void close_in_child() noexcept {
+    for (std::size_t at = 0; at < open_sockets.size(); ++at)
+        for (std::uint64_t bits = open_sockets[at].exchange(0); bits != 0; bits &= bits - 1)
+            ::close(static_cast<int>(at * 64) + __builtin_ctzll(bits));
+}
+
+[[maybe_unused]] int const registered = ::pthread_atfork(nullptr, nullptr, close_in_child);
+
+bool only_here(std::string const& interface) {
+    return interface == "lo";
+}
+
+}  // namespace
+
+unique_socket own_socket(int fd) noexcept {
+    if (auto* const word = word_of(fd)) word->fetch_or(std::uint64_t{1} << (fd % 64));
+    return unique_socket(fd);
+}
+
+void socket_traits::close(int fd) noexcept {
+    if (auto* const word = word_of(fd)) word->fetch_and(~(std::uint64_t{1} << (fd % 64)));
+    ::close(fd);
+}
+
+door& door::on(std::string const& interface) {
+    static std::mutex guard;
+    // Worlds may outlive whatever is destroyed at the end. A forked child, whose sockets are closed, opens its own.
+    static auto* const opened = new std::map<std::pair<unsigned, std::string>, std::unique_ptr<door>>;
+    std::scoped_lock const lock(guard);
+    auto& made = (*opened)[{detail::count_forks(), interface}];
+    if (!made) made.reset(new door(interface));
+    return *made;
+}
+
+door::door(std::string const& interface) {
+    addresses_ = only_here(interface) ? std::vector<std::string>{"127.0.0.1"} : addresses_to_publish(interface);
+    auto made = interface.empty() ? listen_on_all() : listen_on(addresses_.front());
+    if (!interface.empty()) addresses_.resize(1);
+    if (::fcntl(made.socket.get(), F_SETFL, O_NONBLOCK) != 0) throw_system("fcntl", "of a listening socket");
+    socket_ = own_socket(made.socket.release());
+    port_ = made.port;
+}
+
+std::vector<caller> door::let_in(world_id const& world) {
+    std::vector<caller> own;
+    std::unique_lock const lock(guard_, std::try_to_lock);
+    if (!lock.owns_lock()) return own;
+    accept_all();
+    for (auto& each : guests_) {
+        if (!each.what) hear(each);
+        if (each.what && each.what->world == world) own.push_back({std::move(each.socket), *each.what, each.text});
+    }
+    auto const now = clock::now();
+    std::erase_if(guests_, [&](guest const& each) { return !each.socket || now - each.since > patience; });
+    return own;
+}
+
+void door::accept_all() {
+    for (;;) {
+        unique_socket next = own_socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!next && (errno == EINTR || errno == ECONNABORTED)) continue;
+        if (!next) return;
+        if (guests_.size() == most_waiting) guests_.erase(guests_.begin());
+        guest& come = guests_.emplace_back();
+        come.socket = std::move(next);
+        come.since = clock::now();
+    }
+}
+
+/// Reads of its greeting what has come; closes the socket of one that sends something else.
+void door::hear(guest& one) {
+    auto const got = ::recv(one.socket.get(), one.text.data() + one.got, one.text.size() - one.got, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0) return one.socket.reset();
+    one.got += static_cast<std::size_t>(got);
+    if (one.got < one.text.size()) return;
+    one.what = read_greeting(one.text);
+    if (!one.what) one.socket.reset();
+}
+
+std::string address_of_this_process(std::string const& host, std::string const& interface) {
+    door const& own = door::on(interface);
+    return to_text({host, own.port(), own.addresses(), own.keys().open});
+}
+
+}  // namespace muster::tcp

@@ -1,0 +1,76 @@
+// The listening socket of this process for all of its worlds over TCP, and the sockets that a forked child must not keep.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "comm/tcp/endpoint.hpp"
+#include "comm/tcp/handshake.hpp"
+
+namespace muster::tcp {
+
+/// A socket that a forked child closes at once: else the other rank would not see this process end while the child lives.
+struct socket_traits {
+    using type = int;
+    static type null() noexcept { return -1; }
+    static void close(type fd) noexcept;
+};
+using unique_socket = unique_handle<socket_traits>;
+/// Takes over a new descriptor, or -1.
+unique_socket own_socket(int fd) noexcept;
+
+/// Somebody who connected and greeted a world of this process; nothing is proven yet.
+struct caller {
+    unique_socket socket;
+    greeting what;
+    greeting_text text{};
+};
+
+/// Thread safe. Takes no thread of its own: callers are let in when a world asks for its own. Of callers that have not greeted, and of those
+/// that no world asks for, there are at most `most_waiting`, for at most `patience`; the oldest is closed first. A rank tries again.
+class door {
+  public:
+    using clock = std::chrono::steady_clock;
+    static constexpr std::size_t most_waiting = 256;
+    static constexpr std::chrono::seconds patience{10};
+
+    /// Of this process on this interface ("lo": only this machine; "": all), opened at the first call and kept to the end. Throws errc::usage,
+    /// errc::system.
+    static door& on(std::string const& interface);
+
+    int port() const noexcept { return port_; }
+    std::vector<std::string> const& addresses() const noexcept { return addresses_; }
+    key_pair const& keys() const noexcept { return keys_; }
+    int socket() const noexcept { return socket_.get(); }
+
+    /// Those who greeted this world since the last call. Does not block; nobody while another thread is in it.
+    std::vector<caller> let_in(world_id const& world);
+
+  private:
+    explicit door(std::string const& interface);
+    struct guest {
+        unique_socket socket;
+        greeting_text text{};
+        std::size_t got = 0;
+        clock::time_point since;
+        std::optional<greeting> what;
+    };
+    void accept_all();
+    void hear(guest& one);
+
+    std::mutex guard_;
+    unique_socket socket_;
+    int port_ = 0;
+    std::vector<std::string> addresses_;
+    key_pair keys_ = make_key_pair();
+    std::vector<guest> guests_;  // the oldest first
+};
+
+/// Where the ranks of other processes reach this one by that interface, as text for them (to_text). Throws as door::on().
+std::string address_of_this_process(std::string const& host, std::string const& interface);
+
+}  // namespace muster::tcp

@@ -1,0 +1,321 @@
+#include "comm/tcp/tcp_backend.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <exception>
+#include <vector>
+
+#include "base/log.hpp"
+#include "comm/backend/co_progress.hpp"
+#include "comm/backend/comm_error.hpp"
+#include "comm/backend/late_ranks.hpp"
+#include "comm/backend/process_set.hpp"
+#include "comm/backend/signature.hpp"
+#include "comm/backend/slot_table.hpp"
+#include "comm/backend/world_record.hpp"
+#include "comm/tcp/meet.hpp"
+#include "comm/tcp/schedules.hpp"
+#include "comm/tcp/world.hpp"
+
+namespace muster {
+
+namespace {
+
+using namespace tcp;
+using clock = std::chrono::steady_clock;
+
+/// After another rank gave up, what is on its way from the rest still has so long to come.
+constexpr std::chrono::milliseconds last_messages{100};
+constexpr std::chrono::milliseconds until_gone{50};
+
+/// After which the communicators beside this one are moved forward.
+constexpr unsigned polls_before_others = 64;
+
+bool moves_nothing(collective const& what) noexcept {
+    using kind = collective::kind;
+    if (what.what == kind::barrier) return false;
+    if (what.what == kind::reducescatter) return what.in.count == 0;  // a share may be empty where others are not
+    if (what.what == kind::alltoall || what.what == kind::sendrecv) return what.in.count == 0 && what.out.count == 0;
+    return what.out.count == 0;
+}
+
+/// One collective.
+struct tcp_slot {
+    enum class state { waiting, under_way, finished, failed, lost };
+    state where = state::waiting;
+    job work;
+    schedule course;
+    std::exception_ptr failure;
+};
+
+/// Collectives give their messages in the order of their start: one begins when those before it have given all of theirs.
+class tcp_backend final : public collective_backend, private co_progress {
+  public:
+    tcp_backend(membership members, bool crowded) : all_(std::move(members)), crowded_(crowded) {
+        sendrecvs_.assign(static_cast<std::size_t>(all_.size()), 0);
+        enter();
+    }
+
+    ~tcp_backend() override {
+        co_progress::leave();
+        if (std::uncaught_exceptions() > 0 || !active_.empty()) all_.give_up({});
+        all_.leave();
+        for (auto const& each : slots_.all()) each->course = {};
+    }
+
+    std::vector<std::string> const& hosts() const noexcept override { return all_.members().hosts; }
+    bool crowded() const noexcept override { return crowded_; }
+    void const* native() const noexcept override { return nullptr; }
+
+    void know(std::vector<world_record> const& records) {
+        all_.members().hosts = hosts_of(records);
+        all_.members().processes = processes_of(records);
+        crowded_ = is_crowded(records, hosts()[static_cast<std::size_t>(all_.rank())]);
+    }
+
+    void give_way(bool waited_long) noexcept override {
+        drive_others();
+        use const held(*this);
+        all_.sleep(std::chrono::milliseconds(waited_long ? 20 : 1));
+    }
+
+    ticket start(collective const& what) override {
+        use const held(*this);
+        if (failure_) std::rethrow_exception(failure_);
+        std::uint32_t const number = next_number(what);
+        if (moves_nothing(what)) return 0;
+        ticket const which = slots_.take();
+        tcp_slot& next = slots_.at(which);
+        next.work = {which, number, what, false};
+        next.where = tcp_slot::state::waiting;
+        next.failure = nullptr;
+        active_.push_back(which);
+        begin_some();
+        if (next.where != tcp_slot::state::finished) return which;
+        slots_.put_back(which);
+        return 0;
+    }
+
+    bool done(ticket which) override {
+        if (++polls_ % polls_before_others == 0) drive_others();
+        use const held(*this);
+        tcp_slot& asked = slots_.at(which);
+        if (asked.where != tcp_slot::state::finished && !failure_) advance();
+        if (asked.where == tcp_slot::state::finished) {
+            slots_.put_back(which);
+            return true;
+        }
+        if (!failure_ && all_.is_harmed()) look_for_harm(asked);
+        if (asked.where != tcp_slot::state::failed) return false;
+        asked.where = tcp_slot::state::lost;
+        std::rethrow_exception(asked.failure);
+    }
+
+    void progress() override {
+        use const held(*this);
+        if (!failure_) advance();
+    }
+
+    /// Other ranks that wait for this one learn of it. Of 0: only tells them.
+    void abandon(ticket which) noexcept override {
+        use const held(*this);
+        if (which != 0 && slots_.at(which).where == tcp_slot::state::finished) return;
+        if (!failure_) fail(evidence_, "a collective was given up");
+        if (which != 0) slots_.at(which).where = tcp_slot::state::lost;
+    }
+
+    std::vector<late_rank> late_ranks(ticket which) noexcept override try {
+        use const held(*this);
+        if (!failure_) all_.pump();
+        if (which != 0) evidence_ = all_.culprits(which);
+        if (which == 0 || evidence_.empty()) evidence_ = all_.rumours();
+        if (evidence_.empty()) evidence_ = lost_ranks(all_.members().processes, all_.rank());
+        if (evidence_.empty() && which != 0) evidence_ = silent_ranks(which);
+        return evidence_;
+    } catch (...) {
+        return {};
+    }
+
+    std::unique_ptr<collective_backend> subset(std::span<int const> ranks) override {
+        membership const& whole = all_.members();
+        auto const number = subsets_++;
+        auto const place = std::find(ranks.begin(), ranks.end(), all_.rank());
+        if (place == ranks.end()) return nullptr;
+        membership part{.name = fmt::format("{}/{}", whole.name, number),
+                        .rank = static_cast<int>(place - ranks.begin()),
+                        .ranks = {},
+                        .processes = {},
+                        .hosts = {},
+                        .interface = whole.interface,
+                        .direct_ranks = whole.direct_ranks};
+        for (int const rank : ranks) {
+            auto const at = static_cast<std::size_t>(rank);
+            part.ranks.push_back(whole.ranks[at]);
+            part.hosts.push_back(whole.hosts[at]);
+            part.processes.push_back(whole.processes[at]);
+        }
+        return std::make_unique<tcp_backend>(std::move(part), crowded_);
+    }
+
+  private:
+    std::uint32_t next_number(collective const& what) noexcept {
+        return what.what == collective::kind::sendrecv ? sendrecvs_[static_cast<std::size_t>(what.root)]++ : sequence_++;
+    }
+
+    void drive() noexcept override try {
+        if (!failure_ && !active_.empty()) advance();
+    } catch (...) {  // out of memory: done() tries again
+    }
+
+    void advance() {
+        all_.pump();
+        begin_some();
+    }
+
+    /// One pass in the order of the starts.
+    void begin_some() {
+        bool open = true;
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < active_.size(); ++i) {
+            tcp_slot& next = slots_.at(active_[i]);
+            if (next.where == tcp_slot::state::waiting && open) {
+                next.course = schedule_of(all_, next.work);
+                next.where = tcp_slot::state::under_way;
+            }
+            if (next.where == tcp_slot::state::under_way && goes_to_its_end(next)) continue;
+            open = open && next.work.posted;
+            active_[kept++] = active_[i];
+        }
+        active_.resize(kept);
+        if (!broken_.empty()) fail({}, broken_);
+    }
+
+    bool goes_to_its_end(tcp_slot& next) try {
+        if (!next.course.advance()) return false;
+        next.course = {};
+        next.where = tcp_slot::state::finished;
+        return true;
+    } catch (std::exception const& problem) {  // out of memory
+        broken_ = problem.what();
+        return false;
+    }
+
+    void look_for_harm(tcp_slot const& asked) {
+        ticket const which = asked.work.owner;
+        int with = 0;
+        if (line const* const other = all_.disagreement(which, with)) return fail_by_disagreement(asked, *other, with);
+        if (!harmed_since_) harmed_since_ = clock::now();
+        auto const since = clock::now() - *harmed_since_;
+        auto culprits = all_.culprits(which);
+        if (culprits.empty() && since >= last_messages) culprits = all_.rumours();
+        if (culprits.empty() || (since < until_gone && some_still_run(culprits))) return;
+        fail(culprits, fmt::format("it cannot finish: waiting for {}. Look at {}", describe_late(culprits, hosts()),
+                                   culprits.size() == 1 ? "that rank" : "those ranks"));
+    }
+
+    /// A process closes its connections a moment before it is gone.
+    bool some_still_run(std::vector<late_rank> const& culprits) const noexcept {
+        auto const& processes = all_.members().processes;
+        return std::any_of(culprits.begin(), culprits.end(), [&](late_rank const& each) {
+            return !processes.empty() && state_of(processes[static_cast<std::size_t>(each.rank)]) == process_state::running;
+        });
+    }
+
+    void fail_by_disagreement(tcp_slot const& asked, line const& other, int with) {
+        collective const& what = asked.work.what;
+        bool const one_count = counts_are_equal(what) && what.what != collective::kind::sendrecv;
+        std::string const why =
+            one_count ? "is at another collective: the tensor has another size, type, reduction or factor there, or the ranks "
+                        "start their collectives in different orders"
+                      : "sends another number of elements than is expected of it, or is at another collective";
+        std::vector<late_rank> const culprit{{with, false, why}};
+        auto const got = other.got();
+        fail(culprit, fmt::format("{} {}; it has {}", all_.name_of(with), why, describe_signature(got.signature, got.count)));
+    }
+
+    /// Everything under way has failed, and the other ranks are told.
+    void fail(std::vector<late_rank> const& culprits, std::string const& why) noexcept try {
+        all_.give_up(detail::write_blame(culprits));
+        for (ticket const each : active_) {
+            tcp_slot& one = slots_.at(each);
+            one.course = {};
+            one.where = tcp_slot::state::failed;
+            one.failure = failure_of(one.work, culprits, why);
+        }
+        failure_ = active_.empty() ? failure_of({}, culprits, why) : slots_.at(active_.front()).failure;
+        active_.clear();
+    } catch (...) {  // out of memory
+        failure_ = std::current_exception();
+    }
+
+    std::exception_ptr failure_of(job const& of, std::vector<late_rank> const& culprits, std::string const& why) const {
+        collective const& what = of.what;
+        return std::make_exception_ptr(
+            comm_error(errc::peer_failed,
+                       fmt::format("{} on {} of {}: {}", describe_signature(signature_of(what), what.in.count),
+                                   all_.name_of(all_.rank()), all_.size(), why),
+                       ranks_of(culprits)));
+    }
+
+    std::vector<late_rank> silent_ranks(ticket which) {
+        std::vector<late_rank> silent;
+        for (int const rank : all_.awaited(which)) {
+            auto const& processes = all_.members().processes;
+            std::string why = all_.is_linked_with(rank) ? "nothing has come from it" : all_.why_not_linked_with(rank);
+            auto const state = processes.empty() ? process_state::unknown : state_of(processes[static_cast<std::size_t>(rank)]);
+            if (state != process_state::unknown)
+                why = fmt::format("{}, {}", why, describe(processes[static_cast<std::size_t>(rank)], state));
+            silent.push_back({rank, false, std::move(why)});
+        }
+        return silent;
+    }
+
+    world all_;
+    bool crowded_;
+    unsigned subsets_ = 0;
+    unsigned polls_ = 0;
+    std::uint32_t sequence_ = 0;
+    std::vector<std::uint32_t> sendrecvs_;  // with each rank
+    std::vector<late_rank> evidence_;
+    std::optional<clock::time_point> harmed_since_;
+    std::string broken_;  // what went wrong on this rank itself
+    std::exception_ptr failure_;
+    detail::slot_table<tcp_slot> slots_;
+    std::vector<ticket> active_;  // in the order of their start
+};
+
+/// Every rank's record, over the world itself.
+std::vector<world_record> tell_each_other(tcp_backend& all, identity const& who, comm_options const& options) {
+    world_record mine = describe_world(who, options);
+    std::vector<world_record> records(static_cast<std::size_t>(who.world_size));
+    auto const bytes = [](world_record* of, std::size_t count) {
+        return tensor_view{of, count * sizeof(world_record), dtype::u8, memory_kind::host};
+    };
+    run_now(all, {collective::kind::allgather, bytes(&mine, 1), bytes(records.data(), records.size())}, options.deadline,
+            "telling each other who is there");
+    return records;
+}
+
+}  // namespace
+
+std::optional<std::string> tcp_unavailable(identity const& who, comm_options const& options) {
+    return tcp::why_not_meet(who, options);
+}
+
+std::unique_ptr<collective_backend> make_tcp_backend(identity const& who, comm_options const& options) {
+    auto made = std::make_unique<tcp_backend>(tcp::meet(who, options), false);
+    auto const records = tell_each_other(*made, who, options);
+    check_world(records, who);
+    made->know(records);
+    return made;
+}
+
+std::string tcp_address(std::string const& host, std::string const& interface) {
+    return tcp::address_of_this_process(host, interface);
+}
+
+}  // namespace muster

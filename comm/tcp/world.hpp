@@ -1,0 +1,150 @@
+// The world of ranks over TCP: the connections of this rank, made when they are first needed, and what it knows of ranks that are gone.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/backend/collective_backend.hpp"
+#include "comm/backend/processes/process_watch.hpp"
+#include "comm/tcp/door.hpp"
+#include "comm/tcp/line.hpp"
+
+namespace muster::tcp {
+
+/// What makes a world.
+struct membership {
+    std::string name;  ///< the same on its ranks and of no other world
+    int rank = 0;
+    std::vector<endpoint> ranks;          ///< by rank
+    std::vector<process_name> processes;  ///< by rank; empty while they are not known
+    std::vector<std::string> hosts;       ///< by rank
+    std::string interface;                ///< of this rank's door
+    int direct_ranks = 16;                ///< comm_options::direct_ranks
+};
+
+/// Memory for what arrives, used again and again.
+class scratch_memory {
+  public:
+    struct piece {
+        std::unique_ptr<std::byte[]> bytes;
+        std::size_t size = 0;
+    };
+    piece take(std::size_t bytes);
+    void put_back(piece what);
+
+  private:
+    std::vector<piece> free_;
+};
+
+/// One thread at a time. Of two ranks the lower dials; the higher, if it needs the connection and none comes, knocks at the lower one's door.
+/// An attempt that fails is made again, at each address of the other rank, except where all of them refuse: nothing listens there any more.
+class world {
+  public:
+    using clock = std::chrono::steady_clock;
+
+    explicit world(membership members);
+    world(world const&) = delete;
+    world& operator=(world const&) = delete;
+
+    int rank() const noexcept { return members_.rank; }
+    int size() const noexcept { return static_cast<int>(members_.ranks.size()); }
+    membership& members() noexcept { return members_; }
+    membership const& members() const noexcept { return members_; }
+    scratch_memory& scratch() noexcept { return scratch_; }
+    std::string name_of(int other) const;  ///< "rank 3 on n1"
+
+    /// In a fixed order for each other rank, the same on both ends. See line.
+    void send(int to, ticket owner, frame const& head, std::byte const* data, transfers& counts);
+    void receive(int from, ticket owner, frame const& head, std::byte* to, transfers& counts);
+
+    /// Moves connections and messages forward without blocking.
+    void pump();
+
+    /// Sleeps until something can be moved forward, for at most so long.
+    void sleep(std::chrono::milliseconds at_most) noexcept;
+
+    /// Whether a connection has ended, or a rank gave up: ask culprits().
+    bool is_harmed() const noexcept { return harmed_; }
+
+    /// The ranks because of which `owner` cannot finish; by ascending rank.
+    std::vector<late_rank> culprits(ticket owner) const;
+    /// Those whom ranks that gave up blame, whether or not a collective of this rank waits for them.
+    std::vector<late_rank> rumours() const;
+    bool is_linked_with(int other) const noexcept { return at(other).wire.is_open(); }
+    std::string why_not_linked_with(int other) const;
+    /// The other ranks that it waits for now.
+    std::vector<int> awaited(ticket owner) const;
+    /// The first rank that is at another collective than `owner`.
+    line const* disagreement(ticket owner, int& with) const;
+
+    /// Tells all ranks that it is connected to, and drops all messages: no memory of a collective is used any more. Once.
+    void give_up(std::string const& blame) noexcept;
+    /// Tells them that this rank has left in order.
+    void leave() noexcept;
+
+  private:
+    struct attempt {
+        enum class phase { idle, connecting, greeted };
+        phase where = phase::idle;
+        unique_socket socket;
+        greeting what;
+        greeting_text text{};
+        std::array<unsigned char, answer_bytes> answer{};
+        std::size_t got = 0;
+        std::size_t address = 0, refused = 0;
+        clock::time_point since, next;
+        std::string fault;  ///< of the last one
+    };
+    struct peer {
+        line wire;
+        bool wanted = false;
+        clock::time_point wanted_since;
+        attempt calling;
+        std::optional<link_key> key;
+    };
+    struct guest {
+        int from = 0;
+        unique_socket socket;
+        greeting_text text{};
+        nonce of_called{};
+        proof got{};
+        std::size_t received = 0;
+        clock::time_point since;
+    };
+    peer& at(int other) noexcept { return *peers_[static_cast<std::size_t>(other)]; }
+    peer const& at(int other) const noexcept { return *peers_[static_cast<std::size_t>(other)]; }
+    void reach(int other);
+    void link(int other, unique_socket socket);
+    link_key const& key_of(int other);
+    void advance_links();
+    void admit(caller come, clock::time_point now);
+    bool hear(guest& one);
+    void call(int other, clock::time_point now);
+    void start_call(int other, clock::time_point now);
+    void finish_connect(int other, clock::time_point now);
+    void read_answer(int other, clock::time_point now);
+    void try_again(int other, clock::time_point now, std::string fault);
+    void note_end(peer const& of) noexcept { harmed_ = harmed_ || of.wire.ended() != line::end::none; }
+    std::vector<late_rank> blame_of(int other) const;
+
+    membership members_;
+    world_id id_;
+    door* door_;
+    std::vector<std::unique_ptr<peer>> peers_;  // by rank; null for this one
+    std::vector<int> linked_;                   // in the order in which they came
+    std::vector<int> unlinked_;                 // wanted, and not there yet
+    std::vector<guest> guests_;
+    scratch_memory scratch_;
+    unsigned pumps_ = 0;
+    bool harmed_ = false;
+    bool over_ = false;
+    std::vector<pollfd> polled_;
+};
+
+}  // namespace muster::tcp
