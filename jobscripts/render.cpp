@@ -168,7 +168,7 @@ void set_sequence(data& values, script_request const& request) {
     values.set("after", request.after.empty() ? std::string() : after_text(request));
     values.set("has_chain", request.chain > 0);
     values.set("chain", std::to_string(request.chain));
-    values.set("chain_file", fmt::format(".muster-chain/{}.done", request.job_name));
+    values.set("chain_file", fmt::format(".muster-chain/{}", request.job_name));
     bool const may_restart = request.requeue && request.kind == script_kind::slurm;
     values.set("may_restart", may_restart);
     values.set("marks_end", may_restart && request.chain == 0 && !request.once);

@@ -33,6 +33,7 @@ constexpr std::array single{
     // Open MPI's mpirun, and PRRTE
     names{"MUSTER_GENERATION"},
     names{"MUSTER_LAST_GENERATION"},
+    names{"MUSTER_LIFE"},
     names{"OMPI_UNIVERSE_SIZE"},
     names{"OMPI_APP_CTX_NUM_PROCS"},
     names{"OMPI_COMMAND"},

@@ -8,7 +8,6 @@
 #include "base/error.hpp"
 #include "base/process/phase_timeline.hpp"
 #include "base/process/process.hpp"
-#include "base/trust/open_output_file.hpp"
 #include "launch/commands/real_settings.hpp"
 #include "launch/engine/outer_task.hpp"
 #include "launch/help/help.hpp"
@@ -18,15 +17,6 @@
 #include "launch/site/site_placement.hpp"
 
 namespace muster {
-
-namespace {
-
-/// What later jobs of a chain look for: its being there is all that it says.
-void make_success_file(std::string const& path) {
-    static_cast<void>(open_output_file(path, "give another --success-file", if_there::kept));
-}
-
-}  // namespace
 
 std::optional<run_options> parse_run_options(std::vector<std::string> const& args, environment const& variables) {
     auto const given = resolve_settings("run", args, real_settings(variables));
@@ -46,9 +36,7 @@ int run_command(std::vector<std::string> const& args, environment const& variabl
     if (!options->nested && !options->dry_run && !options->print_env) refuse_outer_task(variables);
     return run_guarded(options->grace, [&](launcher_start const& start) {
         try {
-            int const code = run_job(*options, variables, start);
-            if (code == 0 && !options->success_file.empty()) make_success_file(options->success_file);
-            return code;
+            return run_job(*options, variables, start);
         } catch (program_error const& e) {
             print_error("muster", e.what());
             return e.exit_status();

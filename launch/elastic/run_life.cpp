@@ -112,7 +112,8 @@ std::string to_text(run_life const& life) {
     return ordered_json{{"began_s", life.began_s},           {"output_dir", life.output_dir},
                         {"number", life.now.number},         {"born", life.now.born},
                         {"members", list(life.now.members)}, {"pool", list(life.pool)},
-                        {"lost_hosts", life.lost_hosts},     {"ends", ends}}
+                        {"lost_hosts", life.lost_hosts},     {"ends", ends},
+                        {"first_life", life.first_life},     {"first_size", life.first_size}}
         .dump(-1, ' ', false, replace);
 }
 
@@ -127,6 +128,8 @@ run_life parse_life(std::string_view text) try {
     for (auto const& row : all.at("members")) life.now.members.push_back(member_of(row));
     for (auto const& row : all.at("pool")) life.pool.push_back(slot_of(row));
     life.lost_hosts = all.at("lost_hosts").get<std::vector<std::string>>();
+    life.first_life = all.at("first_life").get<int>();
+    life.first_size = all.at("first_size").get<std::uintmax_t>();
     for (auto const& row : all.at("ends")) life.ends.push_back(end_of(row));
     return life;
 } catch (ordered_json::exception const& e) {

@@ -21,6 +21,8 @@ struct run_life {
     generation now = {};          ///< without members in the first one: the mapping says who they are
     std::vector<std::string> lost_hosts = {};
     std::vector<generation_end> ends = {};  ///< of those before
+    int first_life = 0;                     ///< MUSTER_LIFE of generation 0
+    std::uintmax_t first_size = 0;          ///< of the file that must grow, as generation 0 began
     std::uintmax_t file_size = 0;           ///< of the file that must grow, as this generation began; not left to the next
     bool operator==(run_life const&) const = default;
 

@@ -58,9 +58,12 @@ std::string state_line(queued_job const& job) {
 
 class job_watcher {
   public:
-    job_watcher(queue_kind kind, std::vector<std::string> const& ids, tail_choice choice, environment const& variables)
+    /// `saved_code`: of a job that another one goes on from.
+    job_watcher(queue_kind kind, std::vector<std::string> const& ids, tail_choice choice, int saved_code,
+                environment const& variables)
         : poll_([kind, &variables](auto const& asked) { return list_jobs(kind, asked, variables); },
                 [this](std::string const& note) { screen_.print_state(note); }),
+          saved_code_(saved_code),
           several_(ids.size() > 1),
           tail_(std::move(choice), [this](auto const& job, int rank, auto const& line) {
               screen_.print_line(several_ ? job : std::string(), rank, line);
@@ -81,8 +84,8 @@ class job_watcher {
         tail_.finish();
         screen_.end();
         for (auto const& job : jobs_)
-            if (job.code != 0) return job.code;
-        return 0;
+            if (job.code != 0 && job.code != saved_code_) return job.code;
+        return jobs_.back().code;
     }
 
   private:
@@ -218,6 +221,7 @@ class job_watcher {
     }
 
     job_poll poll_;
+    int saved_code_;
     bool several_;
     std::vector<watched_job> jobs_;
     watch_screen screen_;
@@ -231,7 +235,8 @@ int watch_command(std::vector<std::string> const& args, environment const& varia
     auto const given = resolve_settings("watch", options_first("watch", args), real_settings(variables));
     if (print_help_if_asked("watch", given)) return 0;
     auto const ids = job_numbers(given.command, "watch");
-    return job_watcher(find_queue(variables), ids, make_tail_choice(given), variables).run();
+    return job_watcher(find_queue(variables), ids, make_tail_choice(given), given.integer("saved-code").value_or(0), variables)
+        .run();
 }
 
 }  // namespace muster

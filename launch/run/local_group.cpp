@@ -114,7 +114,7 @@ void local_group::on_child() {
     while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0)
         for (auto& rank : ranks_)
             if (auto& known = known_[rank.who.rank]; rank.pid == pid && !known.wait_status) {
-                known.wait_status = status;
+                known.note_end(status, run_.options.saved_code);
                 known.now = state::ended;
                 rank.group_gone = ::kill(-pid, 0) != 0;  // its number may be used again
                 ended.push_back(&rank);

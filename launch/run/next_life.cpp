@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "launch/elastic/lives.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/run/prepare_run.hpp"
 
@@ -145,15 +146,15 @@ std::uintmax_t size_of(std::string const& path) {
 }
 
 /// By what it is seen that a generation came no further.
-std::string find_standstill(run_context const& run, generation_end const& end) {
+std::string standstill_of(run_context const& run, generation_end const& end) {
     auto const& life = run.life;
-    if (!run.options.must_grow.empty())
-        return size_of(run.options.must_grow) > life.file_size
-                   ? ""
-                   : fmt::format("{} has not grown (--must-grow)", run.options.must_grow);
     auto const measures = [](generation_end const& one) { return one.metric_s >= 0; };
-    if (measures(end) || std::none_of(life.ends.begin(), life.ends.end(), measures)) return {};
-    return "no line with muster-metric: was written";
+    return find_standstill({.code = end.code,
+                            .must_grow = run.options.must_grow,
+                            .grew = size_of(run.options.must_grow) > life.file_size,
+                            .measured = measures(end),
+                            .measured_before = std::any_of(life.ends.begin(), life.ends.end(), measures)},
+                           false);
 }
 
 generation_end end_of(run_context const& run, int code, double began_s) {
@@ -180,7 +181,7 @@ generation_end end_of(run_context const& run, int code, double began_s) {
     for (auto const& one : present.members) end.members.push_back(one.number);
     if (auto const rank = static_cast<std::size_t>(outcome.rank); outcome.rank >= 0 && rank < end.members.size())
         end.member = end.members[rank];
-    end.standstill = find_standstill(run, end);
+    end.standstill = standstill_of(run, end);
     return end;
 }
 

@@ -52,6 +52,7 @@ run_preparation prepare_run(run_context const& run) {
                     fmt::format("--print-env {}: there is no such rank; give one from 0 to {}", *options.print_env, size - 1));
     if (!run.map.note.empty() && !options.quiet && run.life.is_first()) print_note(run.map.note);
     auto variables = variables_for_ranks(run.inherited, options.exports);
+    variables.set("MUSTER_LIFE", std::to_string(run.life.first_life + run.life.now.number));
     if (options.is_elastic()) {
         variables.set("MUSTER_GENERATION", std::to_string(run.life.now.number));
         variables.set("MUSTER_LAST_GENERATION", std::to_string(options.restarts.most));

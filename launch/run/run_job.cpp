@@ -19,6 +19,7 @@
 #include "launch/preflight/check_nodes.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/ranks/rank_stream.hpp"
+#include "launch/record/life_record.hpp"
 #include "launch/record/run_record.hpp"
 #include "launch/run/next_life.hpp"
 #include "launch/run/prepare_run.hpp"
@@ -87,10 +88,9 @@ std::string make_output_dir(run_context const& run) {
 /// Runs, and tells `conclude` how that ended, also where no rank was started.
 template <typename Run, typename Conclude>
 int concluded(run_outcome& outcome, Run const& start, Conclude const& conclude) {
+    int code = 0;
     try {
-        int const code = start();
-        conclude(code);
-        return code;
+        code = start();
     } catch (program_error const& e) {
         outcome.cause = e.what();
         conclude(e.exit_status());
@@ -100,6 +100,8 @@ int concluded(run_outcome& outcome, Run const& start, Conclude const& conclude) 
         conclude(exit_code(e.code()));
         throw;
     }
+    conclude(code);
+    return code;
 }
 
 /// The cores and GPUs of the ranks, all of which are on this node.
@@ -155,6 +157,7 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
                             run.map.nodes_used()));
         options.least_ranks.reset();
     }
+    begin_life(run);
     auto prepared = prepare_run(run);
     auto const folder = make_output_dir(run);
     run.life.output_dir = folder;
@@ -178,6 +181,7 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
         if (next.again) return leave_next(start.next_fd, next.delay, to_text(next.life));
         record.end_generations(next.ends, next.why_not);
         record.end(code, outcome);
+        end_life(run, code);
     });
 }
 

@@ -27,9 +27,10 @@ run_supervisor::run_supervisor(run_context const& run)
                   [this](std::string const& reason) { expire(reason); },
                   [this](std::string const& note, int signal_number) {
                       say(note);
+                      if (run_.outcome != nullptr) run_.outcome->early_signal = true;
                       ranks_->signal(signal_number, is_notice(signal_number));
                   }}) {
-    if (options_.is_elastic() && run_.outcome != nullptr) {
+    if ((options_.is_elastic() || !options_.lives_file.empty()) && run_.outcome != nullptr) {
         writer_.watch_for("", [this] { run_.outcome->output_s = seconds_now(); });
         writer_.watch_for("muster-metric:", [this] { run_.outcome->metric_s = seconds_now(); });
     }
@@ -129,6 +130,7 @@ void run_supervisor::act_on(verdict const& judged) {
         if (run_.outcome != nullptr) run_.outcome->rank = culprit_, run_.outcome->host = judged.culprits.front().host;
     }
     if (run_.outcome != nullptr && options_.is_elastic()) note_failure(judged);
+    if (run_.outcome != nullptr && is_from_outside(judged.cause)) run_.outcome->from_outside = true;
     if (judged.gives_up) give_up(judged.culprits);
     if (!judged.text.empty()) say("error: " + judged.text);
     stop(judged.exit_code, SIGTERM);
@@ -175,6 +177,11 @@ void run_supervisor::on_generation(generation const& now, std::string const& why
     lost_.reset();
     if (!options_.quiet)
         say(fmt::format("note: {} in place{}", count_of_ranks(now.members.size()), why.empty() ? "" : ": " + why));
+}
+
+/// Slurm sends it by itself to a script with --requeue; SIGUSR1 is what job scripts ask for.
+bool run_supervisor::is_early_signal(int number) const {
+    return number == SIGUSR1 || (options_.signal_before_end && options_.signal_before_end->number == number);
 }
 
 /// What a restart would have to know. A fault of the start is one of the next start, too.
@@ -275,6 +282,7 @@ void run_supervisor::on_signal() {
             show_ranks({}, [] {});
             ranks_->signal(s, true);
         } else if (s == SIGCONT || !ends_the_run(s)) {
+            if (is_early_signal(s) && run_.outcome != nullptr) run_.outcome->early_signal = true;
             ranks_->signal(s, false);
         } else if (active()) {
             on_request_to_end(s, sent);
@@ -288,7 +296,8 @@ void run_supervisor::on_request_to_end(int s, int sent) {
     auto const running = ranks_->known().running();
     if (s != SIGTERM || !options_.quiet)
         say(fmt::format("got SIG{}{}", ::sigabbrev_np(sent), running == 0 ? "" : ": ending " + count_of_ranks(running)));
-    failed_ = true;
+    failed_ = asked_ = true;
+    if (run_.outcome != nullptr) run_.outcome->from_outside = true;
     stop(128 + s, s);
     if (s == SIGTERM) explain_end();
     if (s == SIGTERM && run_.given.scheduler == scheduler_kind::flux) requests_.take_as_known(s);
@@ -299,6 +308,7 @@ void run_supervisor::on_request_to_end(int s, int sent) {
 void run_supervisor::on_guardian_gone() {
     loop_.unwatch(run_.guardian_fd);
     failed_ = true;
+    if (run_.outcome != nullptr) run_.outcome->from_outside = true;
     exit_code_ = 128 + SIGKILL;
     kill_all();
 }
@@ -313,6 +323,7 @@ void run_supervisor::on_writer_event() {
 void run_supervisor::expire(std::string const& reason) {
     if (failed_) return;
     failed_ = true;
+    if (run_.outcome != nullptr) run_.outcome->from_outside = true;
     exit_code_ = exit_code(errc::timeout);
     say("error: " + reason);
     show_ranks(options_.on_hang, [this] {
@@ -365,8 +376,21 @@ void run_supervisor::on_closed() {
     drain_output();
     check_output();
     if (exit_code_ == 0 && late.ends() && !failed_) exit_code_ = late.exit_code;
+    take_saved_code();
     if (failed_) writer_.drain_briefly();
     loop_.stop();
+}
+
+/// Ranks that have saved want another start, whatever code the others end with that is no failure.
+void run_supervisor::take_saved_code() {
+    auto const& known = ranks_->known();
+    auto const saved = known.count([](auto const& r) { return r.saved; });
+    bool const well = known.count([](auto const& r) { return r.ended_well(); }) == known.ranks.size();
+    if (saved == 0 || !well || !(exit_code_ == 0 || asked_)) return;
+    exit_code_ = options_.saved_code;
+    if (!options_.quiet)
+        say(fmt::format("note: {} of {} ranks ended with {}: saved, to go on in another start (--saved-code)", saved,
+                        known.ranks.size(), exit_code_));
 }
 
 /// Output that is lost otherwise than by a reader that went away is a failure of the run.

@@ -70,6 +70,8 @@ class run_supervisor final : private group_events {
     void stop(int code, int signal_number);
     void kill_all();
     void close_if_over();
+    void take_saved_code();
+    bool is_early_signal(int number) const;
     void check_output();
     void drain_output();
 
@@ -86,6 +88,7 @@ class run_supervisor final : private group_events {
     run_phase phase_ = run_phase::starting;
     int exit_code_ = 0;
     bool failed_ = false;                 ///< it ends because of something: later ends are consequences
+    bool asked_ = false;                  ///< somebody has asked it to end
     int culprit_ = -1;                    ///< the rank that has failed first
     std::optional<generation_end> lost_;  ///< how the present generation ends that is followed in place
     event_loop::clock::time_point start_ = event_loop::clock::now();

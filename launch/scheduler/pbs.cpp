@@ -119,6 +119,7 @@ allocation read_pbs(scheduler_sources const& sources, allocation_choice const&) 
     if (job) {
         given.ends_at = job->ends_at;
         given.shares_nodes = !job->exclusive;
+        given.restarts = std::max(job->runs - 1, 0);
     }
     if (path) {
         auto const file = read_nodes(sources, *path);
@@ -290,12 +291,16 @@ std::optional<pbs_job> parse_qstat_job(std::string_view text, std::string_view i
     if (exec_host.empty()) return std::nullopt;
     auto const* const resources = member(*found, "Resource_List");
     auto const place = resources != nullptr ? text_of(*resources, "place") : std::string();
-    auto const* const substate = member(*found, "substate");
+    auto const number = [&](std::string_view name) {
+        auto const* const value = member(*found, name);
+        return value != nullptr && value->is_number_integer() ? value->get<int>() : 0;
+    };
     return pbs_job{.hosts = parse_exec_hosts(exec_host, text_of(*found, "exec_vnode")),
                    .ends_at = end_of(*found),
                    .exclusive = place.find("excl") != std::string::npos,
                    .comment = text_of(*found, "comment"),
-                   .substate = substate != nullptr && substate->is_number_integer() ? substate->get<int>() : 0};
+                   .runs = number("run_count"),
+                   .substate = number("substate")};
 }
 
 namespace {

@@ -25,6 +25,7 @@ struct pbs_job {
     std::optional<std::chrono::system_clock::time_point> ends_at;  ///< stime + walltime
     bool exclusive = false;                                        ///< no other job is on its hosts (place=excl, exclhost)
     std::string comment = {};                                      ///< "Job run at … and terminated by …"
+    int runs = 0;                                                  ///< how often it was started, this time included; 0: not said
     int substate = 0;                                              ///< 60 to 63: it is being put back into the queue
     bool operator==(pbs_job const&) const = default;
 };

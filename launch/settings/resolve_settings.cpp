@@ -22,7 +22,8 @@ constexpr std::array known_variables{"MUSTER_NSPACE",       "MUSTER_HOST",      
                                      "MUSTER_LOCAL_RANK",   "MUSTER_LOCAL_SIZE",   "MUSTER_NODE_RANK",   "MUSTER_NODE_COUNT",
                                      "MUSTER_CPUS",         "MUSTER_LOG",          "MUSTER_SITE_PATH",   "MUSTER_LAUNCHER",
                                      "MUSTER_TOKEN",        "MUSTER_OWN_DEFAULTS", "MUSTER_ARRAY_INDEX", "MUSTER_CHAIN_LINK",
-                                     "MUSTER_CHAIN_LENGTH", "MUSTER_CHAIN_START",  "MUSTER_SYNC_DIR",    "MUSTER_ARTIFACTS_DIR"};
+                                     "MUSTER_LIFE",         "MUSTER_CHAIN_LENGTH", "MUSTER_CHAIN_START", "MUSTER_SYNC_DIR",
+                                     "MUSTER_ARTIFACTS_DIR"};
 
 bool is_known_variable(std::string const& name) {
     return name.starts_with("MUSTER_GPU_") ||

@@ -28,6 +28,8 @@ struct run_outcome {
     int rank = -1;      ///< that rank; -1: none
     end_kind kind = end_kind::last;
     std::vector<std::string> lost_hosts = {};
+    bool early_signal = false;  ///< the ranks got the signal that comes before the end of the job's time
+    bool from_outside = false;  ///< it ends because of the scheduler, the user, a time limit or a node
     /// On seconds_now(): when ranks were started, wrote something first, wrote a line with muster-metric: first, and when it was known that the run fails;
     /// below 0: that did not come.
     double started_s = -1, output_s = -1, metric_s = -1, failed_s = -1;

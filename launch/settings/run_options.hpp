@@ -56,6 +56,9 @@ struct run_options {
     std::optional<int> least_ranks;  ///< --min-np
     std::string must_grow;           ///< a file; empty: none
     std::string success_file;        ///< made when the run ends with 0; empty: none
+    int saved_code = 75;             ///< --saved-code; 0: no code says that a rank has saved
+    std::string lives_file;          ///< where the program's lives over several jobs are written down; empty: nowhere
+    bool requeue_saved = false;      ///< with the code of --saved-code the scheduler starts the job again
     duration grace{5};
     duration heartbeat{5};                                    ///< a node that has not answered for so long, and 10 s, is lost
     std::map<std::string, setting_value, std::less<>> asked;  ///< every setting that somebody has given, and where

@@ -59,6 +59,12 @@ std::optional<value_fault> check_restart_cause(std::string const& word) {
         0, fmt::format("'{}' is no cause of a failure; write an exit code from 1 to 255, a signal (KILL) or node", word)};
 }
 
+std::optional<value_fault> check_exit_code(std::string const& number) {
+    auto const code = parse_integer(number);
+    if (code && *code >= 0 && *code <= 255) return std::nullopt;
+    return value_fault{0, fmt::format("'{}' is no exit code; write one from 0 to 255", number)};
+}
+
 restart_policy make_restart_policy(int most, std::vector<std::string> const& causes) {
     restart_policy policy{.most = most};
     for (auto const& cause : causes) {

@@ -44,8 +44,9 @@ namespace {
 
 /// Options that mean nothing where no generation follows another.
 void check_restarts(settings_result const& given, run_options const& options) {
-    for (auto const* name : {"restart-on", "must-grow"})
-        if (options.restarts.most == 0 && given.get(name).from == setting_layer::option)
+    for (std::string_view const name : {"restart-on", "must-grow"})
+        if (options.restarts.most == 0 && given.get(name).from == setting_layer::option &&
+            !(name == "must-grow" && !options.lives_file.empty()))
             throw error(errc::usage,
                         fmt::format("--{} is for runs that start again after a failure: give --max-restarts N as well", name));
     if (!options.is_elastic() && given.get("spares").from == setting_layer::option)
@@ -96,8 +97,11 @@ run_options make_run_options(settings_result const& given) {
     options.spares = given.integer("spares").value_or(0);
     options.least_ranks = given.integer("min-np");
     options.must_grow = given.text("must-grow");
-    check_restarts(given, options);
     options.success_file = given.text("success-file");
+    options.lives_file = given.text("lives-file");
+    options.requeue_saved = given.flag("requeue-saved");
+    options.saved_code = given.integer("saved-code").value_or(options.saved_code);
+    check_restarts(given, options);
     if (auto const early = given.text("signal-before-end"); !early.empty()) options.signal_before_end = parse_early_signal(early);
     options.grace = given.time("grace").value_or(options.grace);
     options.heartbeat = given.time("heartbeat").value_or(options.heartbeat);

@@ -118,6 +118,8 @@ script_options make_script_options(settings_result const& given) {
     options.chain = given.integer("chain").value_or(0);
     options.requeue = given.flag("requeue");
     options.early_signal = given.text("signal-before-end");
+    if (given.given("saved-code")) options.saved_code = given.integer("saved-code");
+    options.must_grow = given.text("must-grow");
     read_preparations(options, given);
     return options;
 }

@@ -234,6 +234,13 @@ void plan_signal(script_request& request, script_options const& options) {
         request.run_options.insert(request.run_options.end(), {"--signal-before-end", signal});
 }
 
+/// What the run must know to judge whether another job makes sense.
+void plan_progress(script_request& request, script_options const& options) {
+    auto& words = request.run_options;
+    if (options.saved_code) words.insert(words.end(), {"--saved-code", std::to_string(*options.saved_code)});
+    if (!options.must_grow.empty()) words.insert(words.end(), {"--must-grow", options.must_grow});
+}
+
 void plan_container(site const& where, script_request& request, script_options const& options) {
     if (options.container.empty()) {
         if (!options.container_runtime.empty() || options.container_args)
@@ -370,6 +377,7 @@ script_plan plan_script(site const& where, script_options const& options) {
     plan_sequence(request, options);
     plan_container(where, request, options);
     plan_signal(request, options);
+    plan_progress(request, options);
     plan_staging(where, request, options);
     if (!scheduled && options.walltime)
         request.run_options.insert(request.run_options.end(), {"--timeout", format_walltime(*options.walltime)});

@@ -44,6 +44,8 @@ struct script_options {
     int chain = 0;
     bool requeue = false;
     std::string early_signal;  ///< "USR1@120"; empty: where it is needed
+    std::optional<int> saved_code;
+    std::string must_grow;
     std::vector<std::pair<std::string, std::string>> stage_in;
     std::string artifacts;
     duration artifacts_every{600};

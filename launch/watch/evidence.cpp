@@ -56,12 +56,15 @@ std::string evidence::ending() const {
 }
 
 std::string evidence::list_early_ends() const {
-    std::vector<std::string> names;
+    std::map<int, std::vector<std::string>> names;  // by code
     for (auto const& rank : ranks)
-        if (rank.ended_well()) names.push_back(name_of(rank));
-    if (names.empty()) return {};
-    return fmt::format("{} had ended with code 0 before that",
-                       names.size() > most_named ? count_of_ranks(names.size()) : fmt::format("{}", fmt::join(names, ", ")));
+        if (rank.ended_well()) names[shell_code(*rank.wait_status)].push_back(name_of(rank));
+    std::vector<std::string> parts;
+    for (auto const& [code, list] : names)
+        parts.push_back(
+            fmt::format("{} had ended with code {} before that",
+                        list.size() > most_named ? count_of_ranks(list.size()) : fmt::format("{}", fmt::join(list, ", ")), code));
+    return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 rank_evidence const* evidence::find_leaver(int other_than) const {

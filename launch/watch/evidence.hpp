@@ -1,6 +1,8 @@
 // The evidence on which failures are judged: all that is known of a run's ranks while they run.
 #pragma once
 
+#include <sys/wait.h>
+
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -31,7 +33,8 @@ struct rank_evidence {
     std::optional<int> wait_status;  ///< once its program has ended
     memory_verdict memory = memory_verdict::unknown;
     std::string last_lines;   ///< of its standard error
-    bool left_early = false;  ///< ended with code 0 before anything else had gone wrong
+    bool saved = false;       ///< ended with the code that says that it has saved
+    bool left_early = false;  ///< ended well before anything else had gone wrong
     bool settled = false;     ///< it has ended, and its world's server has told all that it will tell of it
 
     bool connected = false;  ///< to its world's server of PMIx or PMI-1, where that is muster's own
@@ -49,7 +52,12 @@ struct rank_evidence {
     /// Its watcher is there, and its program has not ended.
     bool running() const noexcept { return now == state::running || now == state::ready || now == state::placing; }
     bool in_world() const noexcept { return connected && !finalized; }
-    bool ended_well() const noexcept { return wait_status && *wait_status == 0; }
+    /// With code 0, or with the one that says that it has saved.
+    bool ended_well() const noexcept { return wait_status && (*wait_status == 0 || saved); }
+    void note_end(int status, int saved_code) noexcept {
+        wait_status = status;
+        saved = saved_code != 0 && WIFEXITED(status) && WEXITSTATUS(status) == saved_code;
+    }
 };
 
 /// What the scheduler says of the job, where it was asked.
@@ -111,7 +119,7 @@ struct evidence {
     bool any_connected() const;
     /// "; ending 3 ranks"; nothing where none is left.
     std::string ending() const;
-    /// Ranks that have ended with code 0, "rank 1 on node2 had ended with code 0 before that"; empty if there is none.
+    /// Ranks that have ended well, "rank 1 on node2 had ended with code 0 before that"; empty if there is none.
     std::string list_early_ends() const;
     /// A rank of an MPI program that has ended well while most others had not, `suspect` (or -1) left out: it has not called
     /// MPI_Finalize, in which it would have waited for them. They fail because of it, or are killed, or wait. Null if there is none.

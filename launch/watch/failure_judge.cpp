@@ -52,7 +52,7 @@ verdict blame_all(evidence const& known, failure_cause cause, evidence::conditio
 }
 
 std::optional<end_fault> fault_of(rank_evidence const& rank) {
-    return rank.wait_status ? find_end_fault(*rank.wait_status, rank.memory) : std::nullopt;
+    return rank.wait_status && !rank.ended_well() ? find_end_fault(*rank.wait_status, rank.memory) : std::nullopt;
 }
 
 /// Ended by what a scheduler or an engine sends to all.
@@ -147,9 +147,9 @@ verdict by_leaver(evidence const& known) {
                                         : fmt::format("{} ended them", known.engine);
     return blame_all(
         known, failure_cause::left_world, [&](auto const& r) { return &r == leaver; },
-        fmt::format("{} exited with code 0 while others were in its MPI world, so probably without MPI_Finalize, and then "
+        fmt::format("{} {} while others were in its MPI world, so probably without MPI_Finalize, and then "
                     "{}{}; call MPI_Finalize on every path",
-                    known.name_of(*leaver), then, known.ending()),
+                    known.name_of(*leaver), describe_end(leaver->wait_status.value_or(0)), then, known.ending()),
         1);
 }
 
@@ -222,10 +222,10 @@ verdict by_watchers(evidence const& known) {
 verdict by_early_end(evidence const& known) {
     auto const left = std::find_if(known.ranks.begin(), known.ranks.end(), [](auto const& r) { return r.left_early; });
     if (!none_is_left(known) || left == known.ranks.end()) return {};
-    return blame_rank(
-        known, left->rank, failure_cause::left_world,
-        fmt::format("exited with code 0, probably without MPI_Finalize, and {} then ended the others", known.engine), 1,
-        advice_on_leaving);
+    return blame_rank(known, left->rank, failure_cause::left_world,
+                      fmt::format("{}, probably without MPI_Finalize, and {} then ended the others",
+                                  describe_end(left->wait_status.value_or(0)), known.engine),
+                      1, advice_on_leaving);
 }
 
 verdict by_absence(evidence const& known) {
@@ -292,6 +292,12 @@ end_kind kind_of_end(verdict const& judged, evidence const& known, bool first) {
     }
 }
 
+bool is_from_outside(failure_cause cause) noexcept {
+    constexpr std::array causes{failure_cause::job_end, failure_cause::node,   failure_cause::engine,     failure_cause::daemon,
+                                failure_cause::watcher, failure_cause::output, failure_cause::reader_gone};
+    return std::find(causes.begin(), causes.end(), cause) != causes.end();
+}
+
 verdict blame_run(failure_cause cause, std::string text, int code) {
     return {.next = verdict::step::end, .cause = cause, .exit_code = code, .text = std::move(text)};
 }
@@ -351,8 +357,9 @@ verdict judge_world(evidence const& known) {
         if (!rank.left_early || !rank.settled) continue;
         if (rank.in_world()) {
             return blame_rank(known, rank.rank, failure_cause::left_world,
-                              "exited with code 0 but without MPI_Finalize, so the others would wait for it forever", 1,
-                              advice_on_leaving);
+                              fmt::format("{} but without MPI_Finalize, so the others would wait for it forever",
+                                          describe_end(*rank.wait_status)),
+                              1, advice_on_leaving);
         }
         if (rank.connected || known.allow_singletons || known.ranks.size() < 2) continue;
         if (!rank.mpi_elsewhere.empty())
@@ -365,9 +372,9 @@ verdict judge_world(evidence const& known) {
         if (!in_world) in_world = known.count([](auto const& r) { return r.in_world(); });
         if (*in_world > 0)
             return blame_rank(known, rank.rank, failure_cause::singleton,
-                              fmt::format("came up as a singleton or without MPI: it exited with code 0 and never connected, and "
+                              fmt::format("came up as a singleton or without MPI: it {} and never connected, and "
                                           "{} of {} ranks wait for it",
-                                          *in_world, known.ranks.size()),
+                                          describe_end(*rank.wait_status), *in_world, known.ranks.size()),
                               exit_code(errc::singleton), advice_on_singletons);
     }
     return {};

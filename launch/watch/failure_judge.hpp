@@ -90,6 +90,9 @@ verdict blame_rank(evidence const& known, int rank, failure_cause cause, std::st
 /// later one (`first`: this is the run's first generation).
 end_kind kind_of_end(verdict const& judged, evidence const& known, bool first);
 
+/// Not the program's doing.
+bool is_from_outside(failure_cause cause) noexcept;
+
 /// A failure of none of them.
 verdict blame_run(failure_cause cause, std::string text, int exit_code);
 

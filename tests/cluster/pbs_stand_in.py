@@ -5,7 +5,8 @@
   pbs_stand_in.py job FOLDER CHUNKS CMD  runs CMD as a job of the chunks "node1.lab.example:ncpus=2:ngpus=2:mpiprocs=2+node2:…";
                                          ends with its exit code. SIGUSR1 to the process whose
                                          number is in FOLDER/running is qdel. $WALLTIME (01:00:00) is the job's, which nothing enforces;
-                                         with $GPU_HOOK a hook tells the script and each task GPUs of their host
+                                         $RUN_COUNT is how often it was started;
+                         with $GPU_HOOK a hook tells the script and each task GPUs of their host
   pbs_tmrsh, qstat                       links to this program in FOLDER/exec/bin, for the job
 
 A task is a session of its own; when its first process ends, what is left in that session is killed, and what has left it is not. It has PBS's
@@ -152,6 +153,8 @@ def write_job(folder, job):
     answer = {"Jobs": {job["id"]: {
         "exec_host": "+".join(f"{short(c['host'])}/0*{c['ncpus']}" for c in chunks),
         "exec_vnode": "+".join(f"({short(c['host'])}:{r})" for c, r in zip(chunks, resources))}}}
+    if "RUN_COUNT" in os.environ:
+        answer["Jobs"][job["id"]]["run_count"] = int(os.environ["RUN_COUNT"])
     if "WALLTIME" in os.environ:
         answer["Jobs"][job["id"]] |= {"stime": time.strftime("%a %b %d %H:%M:%S %Y"), "Resource_List": {"walltime": os.environ["WALLTIME"]}}
     write_answer(folder, job["id"], answer)

@@ -2,8 +2,11 @@
 # ranks: 1 2
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 
 import check
 
@@ -38,6 +41,10 @@ def has(package):
     return util.find_spec(package) is not None
 
 
+def has_datasets():
+    return os.path.exists(os.path.join(os.environ["MUSTER_BUILD_DIR"], "python", "_muster_data.abi3.so"))
+
+
 def test_horovods_calls():
     if has("torch"):
         check_that_it_learns("mnist_hvd.py")
@@ -68,6 +75,26 @@ def test_the_published_table():
             assert output.count("muster-metric: compute_s") == int(RANKS), output
     output = run("published_table.py", "--net", "cifar10", "--images", "64,32", "--global-batch", "32", "--average-loss")
     assert not output or f"cifar10 with 23272266 parameters on {RANKS} ranks by hvd over muster" in output, output
+
+
+def test_going_on_in_another_job():
+    """Asked by SIGUSR1 it saves and ends with 75; what goes on from there, with another number of ranks, trains on each sample as often as it would have."""
+    if os.environ["MUSTER_RANK"] != "0" or not has("torch") or not has_datasets():
+        return
+    with tempfile.TemporaryDirectory(prefix="muster-resume.") as folder:
+        words = [os.environ["MUSTER"], "run", "-q", "--timeout", "150s", "-n"]
+        program = [sys.executable, os.path.join(os.environ["MUSTER_SOURCE_DIR"], "examples", "resume.py"), "--folder", folder, "--samples", "1001", "--every", "3"]
+        first = [*words, RANKS, "--slots-per-node", RANKS, "--", *program, "--pause", "0.05"]
+        with subprocess.Popen(first, env=OUTSIDE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+            while not os.listdir(folder) and job.poll() is None:
+                time.sleep(0.01)  # its first checkpoint
+            job.send_signal(signal.SIGUSR1)
+            said, fault = job.communicate()
+        assert job.returncode == 75 and "life 0:" in said, (job.returncode, said, fault)
+        more = str(int(RANKS) + 1)
+        last = subprocess.run([*words, more, "--slots-per-node", more, "--", *program], env={**OUTSIDE, "MUSTER_CHAIN_LINK": "2"}, capture_output=True, text=True)
+        assert last.returncode == 0 and "all 1001 samples 2 times" in last.stdout, (last.returncode, last.stdout, last.stderr)
+        assert re.search(rf"life 1: {more} ranks begin at step [1-9]", last.stdout), last.stdout
 
 
 def test_keras():

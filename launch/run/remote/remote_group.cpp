@@ -238,10 +238,10 @@ void remote_group::on_message(remote_rank& rank, wire::ended const& ended) {
     auto& one = known(rank);
     if (one.wait_status) return;  // told before, on its other way
     one.now = state::ended;
-    one.wait_status = ended.wait_status;
+    one.note_end(ended.wait_status, options_.saved_code);
     one.memory = ended.memory;
     one.last_lines = ended.last_lines;
-    one.left_early = ended.wait_status == 0 && known_.first_lost < 0 && !ended.asked;
+    one.left_early = one.ended_well() && known_.first_lost < 0 && !ended.asked;
     one.asked = one.asked || ended.asked;
     events_.on_rank_end(one.rank);
 }

@@ -66,6 +66,7 @@ constexpr slurm_command commands[]{
      "start at \" on; else why not"},
     {slurm_ask::allocate, "salloc", "", "shown as it is: muster alloc becomes salloc"},
     {slurm_ask::cancel, "scancel {}", "", "nothing, or why not on standard error"},
+    {slurm_ask::requeue, "scontrol requeue {}", "", "nothing, or why not on standard error"},
     {slurm_ask::bare_step, "srun -Q --mpi=pmix --overlap --nodes={} --ntasks-per-node={} -n {}", "",
      "the ranks' own: what muster-bench launch --slurm compares muster with", "bench/launching/launch_command.cpp"},
 };

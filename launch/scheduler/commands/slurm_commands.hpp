@@ -28,6 +28,7 @@ enum class slurm_ask {
     test_submit,
     allocate,
     cancel,
+    requeue,
     bare_step,
 };
 

@@ -1,0 +1,54 @@
+// The lives of a program over the jobs of a chain and the starts of a requeued job: how each ended, and whether another one makes sense.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace muster {
+
+/// One `muster run` with all of its generations.
+struct program_life {
+    int number = 0;                          ///< MUSTER_LIFE of its latest generation
+    std::string job = {};                    ///< the scheduler's number of the job
+    std::optional<int> code = std::nullopt;  ///< exit code; nothing: the job ended before the run could write it down
+    bool measured = false;                   ///< it wrote a line with muster-metric:
+    std::string standstill = {};             ///< what shows that it made no progress; empty: nothing does
+    bool operator==(program_life const&) const = default;
+};
+
+/// The number of a run's first generation: that of `former` and one more, and no less than the link of a chain (from 1) and the restarts of its job
+/// by the scheduler say. Pure.
+int life_number(std::span<program_life const> former, int chain_link, int restarts);
+
+/// What a run has shown of its progress by its end.
+struct progress_signs {
+    int code = 0;
+    bool saved = false;         ///< `code` says that it has saved
+    bool from_outside = false;  ///< the scheduler, the user, a time limit or a lost node ended it
+    duration lived{0};
+    std::string must_grow = {};  ///< file that shows progress; empty: none
+    bool grew = false;
+    bool measured = false;         ///< it wrote a line with muster-metric:
+    bool measured_before = false;  ///< an earlier one did
+};
+
+/// What shows that a run or generation came no further than those before it; empty if it did, or if nothing shows it. A file that must grow decides; then
+/// lines with muster-metric:, if there were any. Without either, only a failure of its own within a minute counts (`judges_failures`). Pure.
+std::string find_standstill(progress_signs const& signs, bool judges_failures);
+
+/// Why no other life should follow: the last two made no progress. Empty if one may. Pure.
+std::string why_no_more(std::span<program_life const> lives);
+
+// The file that the lives are kept in: a line for each beginning, also of later generations, and for each end.
+
+std::string began_line(program_life const& life, int generation);
+std::string ended_line(program_life const& life);
+/// Passes over lines that are damaged, as when a node is lost while one is written. Pure.
+std::vector<program_life> parse_lives(std::string_view text);
+
+}  // namespace muster

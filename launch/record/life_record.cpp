@@ -1,0 +1,130 @@
+#include "launch/record/life_record.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/process/files.hpp"
+#include "base/process/run_captured.hpp"
+#include "base/text.hpp"
+#include "base/trust/open_output_file.hpp"
+#include "launch/elastic/lives.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
+
+namespace muster {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::chrono::milliseconds requeue_limit{60'000};  ///< a busy slurmctld makes scontrol try again for a while
+
+void append(std::string const& path, std::string const& line) {
+    auto const file = open_output_file(path, "give another --lives-file", if_there::kept);
+    ::lseek(file.get(), 0, SEEK_END);
+    write_all(file.get(), line, path);
+}
+
+std::string stop_file_of(std::string const& lives_file) {
+    auto path = fs::path(lives_file);
+    return (path.extension() == ".lives" ? path.replace_extension(".stopped") : path += ".stopped").string();
+}
+
+progress_signs signs_of(run_context const& run, int code, std::vector<program_life> const& former) {
+    auto const& outcome = *run.outcome;
+    double const end = outcome.failed_s < 0 ? seconds_now() : outcome.failed_s;
+    std::error_code fault;
+    auto const size = fs::file_size(run.options.must_grow, fault);
+    progress_signs signs{.code = code,
+                         .saved = code == run.options.saved_code,
+                         .from_outside = outcome.from_outside,
+                         .lived = duration(outcome.started_s < 0 ? 0 : end - outcome.started_s),
+                         .must_grow = run.options.must_grow,
+                         .grew = !fault && size > run.life.first_size,
+                         .measured = outcome.metric_s >= 0};
+    for (auto const& one : run.life.ends) signs.measured = signs.measured || one.metric_s >= 0;
+    for (auto const& one : former) signs.measured_before = signs.measured_before || one.measured;
+    return signs;
+}
+
+/// What later jobs look for: its being there is all that it says. The lives before it matter no more.
+void mark_done(run_options const& options) {
+    if (!options.success_file.empty())
+        static_cast<void>(open_output_file(options.success_file, "give another --success-file", if_there::kept));
+    std::error_code fault;
+    if (!options.lives_file.empty()) fs::remove(options.lives_file, fault);
+}
+
+/// Writes the end down. Why no further life should follow; empty: one may.
+std::string note_end(run_context const& run, int code) {
+    auto const& path = run.options.lives_file;
+    if (path.empty()) return {};
+    auto lives = parse_lives(read_text_file(path));
+    if (lives.empty()) lives.push_back({.number = run.life.first_life + run.life.now.number, .job = run.given.job_id});
+    auto& own = lives.back();
+    auto const signs = signs_of(run, code, {lives.begin(), lives.end() - 1});
+    own.code = code;
+    own.measured = signs.measured;
+    own.standstill = find_standstill(signs, true);
+    append(path, ended_line(own));
+    auto const why = why_no_more(lives);
+    if (why.empty()) return {};
+    auto const stop_file = stop_file_of(path);
+    write_output_file(stop_file, why + "\n", "give another --lives-file");
+    fmt::print(stderr, "muster: error: no further start: {}; find out why, then remove {} and submit again\n", why, stop_file);
+    return why;
+}
+
+void note_early_end(run_context const& run) {
+    if (run.options.quiet || (run.options.success_file.empty() && run.options.lives_file.empty())) return;
+    fmt::print(stderr,
+               "muster: note: the ranks ended with 0 after the signal that announces the end of the job's time, so their work "
+               "does not count as done, and the next "
+               "job goes on; let a program that has saved end with {}, and use 0 for work that is done\n",
+               run.options.saved_code);
+}
+
+void requeue(run_context const& run) {
+    auto const& id = run.given.job_id;
+    auto const words = slurm_words(slurm_ask::requeue, {id});
+    auto const answer = run.given.scheduler == scheduler_kind::slurm
+                            ? run_captured(words, run.inherited, requeue_limit)
+                            : command_output{.exit_status = 1, .out = {}, .err = "it is no job of Slurm"};
+    if (answer.exit_status != 0)
+        fmt::print(stderr, "muster: error: job {} is not started again: {}: {}; submit it once more, or use --chain N\n",
+                   id.empty() ? "?" : id, shell_join(words),
+                   without_controls(trim(answer.err.empty() ? answer.out : answer.err)));
+    else if (!run.options.quiet)
+        fmt::print(stderr, "muster: note: job {} is back in the queue, and goes on when Slurm starts it again\n", id);
+}
+
+}  // namespace
+
+void begin_life(run_context& run) {
+    auto const& path = run.options.lives_file;
+    auto const former = path.empty() ? std::vector<program_life>() : parse_lives(read_text_file(path));
+    auto const number = [&](char const* name) { return run.inherited.get_int(name).value_or(0); };
+    if (run.life.is_first()) {
+        run.life.first_life =
+            life_number(former, number("MUSTER_CHAIN_LINK"), std::max(run.given.restarts, number("SLURM_RESTART_COUNT")));
+        std::error_code fault;
+        auto const size = fs::file_size(run.options.must_grow, fault);
+        run.life.first_size = fault ? 0 : size;
+    }
+    if (path.empty() || run.options.dry_run || run.options.print_env) return;
+    int const generation = run.life.now.number;
+    append(path, began_line({.number = run.life.first_life + generation, .job = run.given.job_id}, generation));
+}
+
+void end_life(run_context const& run, int code) {
+    if (run.options.dry_run || run.options.print_env) return;
+    if (code == 0 && !run.outcome->early_signal) return mark_done(run.options);
+    if (code == 0) note_early_end(run);
+    auto const why_not = note_end(run, code);
+    if (run.options.requeue_saved && code == run.options.saved_code && code != 0 && why_not.empty()) requeue(run);
+}
+
+}  // namespace muster
