@@ -71,6 +71,7 @@ command_line parse_command_line(std::string_view command, std::vector<std::strin
     auto rewritten = rewrite_foreign_options(command, args);
     command_line line;
     line.command = std::move(rewritten.command);
+    line.notes = std::move(rewritten.notes);
     auto const read = read_option_words(shapes_of(command), rewritten.options);
     if (read.unknown) throw_unknown(command, *read.unknown);
     for (auto [name, value] : read.options) {

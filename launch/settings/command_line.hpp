@@ -20,6 +20,7 @@ struct given_words {
 struct command_line {
     std::map<std::string, given_words, std::less<>> given;  ///< by name of the setting
     std::vector<std::string> command;                       ///< the program and its arguments, untouched
+    std::vector<std::string> notes;                         ///< of other tools' options that change nothing
     bool operator==(command_line const&) const = default;
 };
 

@@ -12,95 +12,144 @@ namespace muster {
 
 namespace {
 
-/// An option that means several words of muster's, none, or something that muster does not do.
+/// What becomes of an option of another tool.
+enum class fate {
+    means,     ///< `text` is muster's option for it
+    noted,     ///< it changes nothing: `text` says why
+    variable,  ///< its value becomes that of the ranks' variable `text`
+    refused,   ///< muster does otherwise: `text` is the way out
+};
+
 struct foreign {
     std::string_view names;  ///< as in setting::aliases
     std::string_view tool;
-    std::string_view meant;    ///< muster's option for it
-    std::string_view answer;   ///< why it is refused; empty with `meant` empty: it changes nothing
-    bool takes_value = false;  ///< of one that changes nothing
+    fate what;
+    std::string_view text;
+    std::size_t values = 0;      ///< how many words follow it
+    std::string_view only = "";  ///< of one that is noted: with these values; refused with others
 };
 
 constexpr std::string_view elastic =
     "the number of ranks does not grow while they run: give one number, -n N (--max-restarts N starts again after a failure, "
     "with --min-np N "
     "on fewer nodes)";
-constexpr std::string_view no_rendezvous = "muster sets MASTER_ADDR and MASTER_PORT for every rank by itself: leave it out";
-constexpr std::string_view one_launcher = "muster is started once, not once a node, and knows each node's rank: leave it out";
+constexpr std::string_view no_rendezvous = "muster sets MASTER_ADDR and MASTER_PORT for every rank by itself";
+constexpr std::string_view one_launcher = "muster is started once, not once a node, and knows each node's rank";
 constexpr std::string_view not_ssh = "the engine connects to the nodes: --engine mpirun --engine-args '…'";
-constexpr std::string_view where_in_node = "muster plan shows what each rank gets: leave it out";
+constexpr std::string_view shows_plan = "muster plan shows where each rank goes, and why";
+constexpr std::string_view all_variables = "all of your variables reach the ranks";
+constexpr std::string_view own_engine = "muster chooses the engine; --engine and --scheduler force one";
+constexpr std::string_view own_gpu = "muster gives each rank one GPU of the allocation (--ranks-per-gpu, --gpu-visibility)";
+constexpr std::string_view ends_all = "if a rank fails, muster ends the others";
+constexpr std::string_view at_once = "muster passes output on as it comes";
+constexpr std::string_view of_a_job = "it asks for a job: write muster submit, muster alloc, or an #SBATCH line";
+constexpr std::string_view not_tuned = "muster does not tune itself while it runs";
+constexpr std::string_view keeps_output = "write --output-dir DIR, which keeps and shows every rank's output";
 
 constexpr foreign foreigners[]{
-    // Same meaning, other words.
-    {"-pernode", "mpirun", "--ranks-per-node=1", ""},
-    {"-bynode", "mpirun", "--map-by=node", ""},
-    {"-byslot", "mpirun", "--map-by=slot", ""},
-    {"-bind-to-core", "mpirun", "--bind-to=core", ""},
-    {"-bind-to-socket", "mpirun", "--bind-to=socket", ""},
-    {"-bind-to-none", "mpirun", "--bind-to=none", ""},
-    // Without effect here: all variables reach the ranks anyway, MPI is taken as the program has it, and muster sees the end of a rank at once.
-    {"-envall -genvall", "mpiexec", "", ""},
-    {"mpi use-mpi", "horovodrun", "", ""},
-    {"monitor-interval", "torchrun", "", "", true},
-    // Refused, with the way out.
-    {"-mca -gmca -omca -pmca -prtemca -pmixmca", "mpirun", "",
-     "pass it to the engine: --engine mpirun --engine-args '--mca NAME VALUE', or set OMPI_MCA_NAME for the ranks with -x"},
-    {"-am -tune", "mpirun", "", "pass it to the engine: --engine mpirun --engine-args '--tune FILE'"},
-    {"-oversubscribe", "mpirun", "",
-     "muster needs the number: write --slots-per-node N, or --ranks-per-gpu N where there are GPUs"},
-    {"-nooversubscribe", "mpirun", "", "muster does not oversubscribe by itself: leave it out"},
-    {"-overload-allowed", "mpirun", "", "use --bind-to none, or --slots-per-node N"},
-    {"-allow-run-as-root", "mpirun", "",
-     "muster runs as root too: leave it out (for mpirun as engine: --engine-args --allow-run-as-root)"},
-    {"-report-bindings -display-map -display-allocation -display-devel-map -display-topo", "mpirun", "",
-     "muster plan shows where each rank goes and why, muster hosts the allocation"},
-    {"-display", "mpirun", "", "muster plan shows where each rank goes and why, muster hosts the allocation"},
-    {"-output", "mpirun", "", "write --tag-output, --timestamp-output or --output-dir DIR"},
-    {"-merge-stderr-to-stdout", "mpirun", "", "write 2>&1 behind muster run"},
-    {"-rankfile -rf", "mpirun", "", "muster reads no rank files: --cpu-map and --gpu-map say what each local rank gets"},
-    {"-cpu-set -cpu-list", "mpirun", "", "use --cpu-map, or --reserved-cpus for those that no rank may have"},
-    {"-use-hwthread-cpus", "mpirun", "", "muster uses hardware threads unless --no-smt: leave it out"},
-    {"-prefix -path", "mpirun", "", "set PATH and LD_LIBRARY_PATH for the ranks: -x PATH=…"},
-    {"-nolocal -do-not-launch", "mpirun", "", "name the hosts to be used: -H a,b; --dry-run starts nothing"},
-    {"-app -configfile", "mpirun", "", "muster runs one program: let it choose by the variable RANK"},
-    {"-stdin", "mpirun", "", "rank 0 gets standard input"},
-    {"-env -genv", "mpiexec", "", "write -x NAME=VALUE"},
-    {"-envlist -genvlist", "mpiexec", "", "all of your variables reach the ranks: leave it out"},
-    {"-envnone -genvnone", "mpiexec", "", "start muster with the variables you want: env -i …"},
-    {"-launcher -rmk -bootstrap -launcher-exec -bootstrap-exec", "mpiexec", "",
-     "muster chooses the engine; --engine and --scheduler force one: leave it out"},
-    {"-N", "srun and mpirun", "", "it means nodes to srun and ranks a node to mpirun: write --nnodes or --ranks-per-node"},
-    {"-c", "srun and mpirun", "", "it means cores a rank to srun and ranks to mpirun: write --cpus-per-rank or -n"},
-    {"-G gres gpus-per-task gpus-per-node gpu-bind", "srun", "",
-     "muster gives each rank one GPU of the allocation: leave it out (or --ranks-per-gpu, --gpu-visibility)"},
-    {"cpu-bind", "srun", "", "use --bind-to or --cpu-map"},
-    {"gloo use-gloo", "horovodrun", "", "ranks come up over MPI: leave it out (HOROVOD_CONTROLLER and the like: -x NAME=VALUE)"},
-    {"jsrun use-jsrun tcp", "horovodrun", "", "muster chooses the engine, --engine forces one: leave it out"},
-    {"max-np max-num-proc host-discovery-script slots reset-limit elastic-timeout blacklist-cooldown-range", "horovodrun", "",
-     elastic},
-    {"ssh-port ssh-identity-file", "horovodrun", "", not_ssh},
-    {"disable-cache", "horovodrun", "", "muster keeps no cache of hosts: leave it out"},
-    {"config-file", "horovodrun", "", "muster reads muster.toml; set HOROVOD_… with -x NAME=VALUE"},
-    {"check-build", "horovodrun", "", "muster doctor says what is here"},
-    {"binding-args", "horovodrun", "", "use --bind-to"},
-    {"fusion-threshold-mb", "horovodrun", "", "write -x HOROVOD_FUSION_THRESHOLD=BYTES"},
-    {"cycle-time-ms", "horovodrun", "", "write -x HOROVOD_CYCLE_TIME=MS"},
-    {"cache-capacity", "horovodrun", "", "write -x HOROVOD_CACHE_CAPACITY=N"},
-    {"timeline-filename", "horovodrun", "", "write -x HOROVOD_TIMELINE=FILE"},
-    {"num-nccl-streams", "horovodrun", "", "write -x HOROVOD_NUM_NCCL_STREAMS=N"},
-    {"autotune", "horovodrun", "", "write -x HOROVOD_AUTOTUNE=1"},
-    {"hierarchical-allreduce", "horovodrun", "", "write -x HOROVOD_HIERARCHICAL_ALLREDUCE=1"},
-    {"no-stall-check", "horovodrun", "", "write -x HOROVOD_STALL_CHECK_DISABLE=1"},
-    {"log-level", "horovodrun", "", "write -x HOROVOD_LOG_LEVEL=LEVEL; muster's own log: MUSTER_LOG=LEVEL"},
-    {"standalone", "torchrun", "", "no rendezvous is needed: leave it out (--nnodes 1 keeps to one node)"},
-    {"rdzv-backend rdzv-endpoint rdzv-id rdzv-conf master-addr master-port local-addr", "torchrun", "", no_rendezvous},
-    {"node-rank", "torchrun", "", one_launcher},
-    {"start-method role", "torchrun", "", "muster starts programs, not functions: leave it out"},
-    {"-m module", "torchrun", "", "write: muster run -- python3 -m MODULE"},
-    {"no-python run-path", "torchrun", "", "muster adds no interpreter: write muster run -- python3 train.py"},
-    {"log-dir logs-specs", "torchrun", "", "write --output-dir DIR"},
-    {"-r redirects -t tee local-ranks-filter", "torchrun", "",
-     "write --output-dir DIR, which keeps and shows every rank's output"},
+    {"-pernode", "mpirun", fate::means, "--ranks-per-node=1"},
+    {"-bynode", "mpirun", fate::means, "--map-by=node"},
+    {"-byslot", "mpirun", fate::means, "--map-by=slot"},
+    {"-bind-to-core", "mpirun", fate::means, "--bind-to=core"},
+    {"-bind-to-socket", "mpirun", fate::means, "--bind-to=socket"},
+    {"-bind-to-none", "mpirun", fate::means, "--bind-to=none"},
+    // MCA parameters are variables of the ranks; those of mpirun's own daemons are not.
+    {"-mca -gmca -omca", "mpirun", fate::variable, "OMPI_MCA_", 2},
+    {"-prtemca -pmixmca -gpmixmca", "mpirun", fate::noted, "it is for mpirun's own daemons", 2},
+    {"-am -tune", "mpirun", fate::refused, "pass it to the engine: --engine mpirun --engine-args '--tune FILE'"},
+    {"-oversubscribe", "mpirun", fate::noted, "muster allows more ranks than cores (in a job: --slots-per-node N)"},
+    {"-nooversubscribe", "mpirun", fate::noted, "muster says so where there are more ranks than cores"},
+    {"-overload-allowed", "mpirun", fate::refused, "use --bind-to none, or --slots-per-node N"},
+    {"-allow-run-as-root", "mpirun", fate::noted,
+     "muster runs as root too (for mpirun as engine: --engine-args --allow-run-as-root)"},
+    {"-report-bindings -display-map -display-allocation -display-devel-map -display-topo -display-comm -display-diffable-map",
+     "mpirun", fate::noted, shows_plan},
+    {"-display -report-events -report-pid -report-uri -report-child-jobs-separately", "mpirun", fate::noted, shows_plan, 1},
+    {"-show-progress -nw -nodaemonize -no-ready-msg -daemonize -enable-recovery -disable-recovery -continuous -novm "
+     "-do-not-resolve "
+     "-tv -debug-daemons -leave-session-attached -debug-devel -debug-verbose",
+     "mpirun", fate::noted, "it is for mpirun's own daemons"},
+    {"-use-hwthread-cpus", "mpirun", fate::noted, "muster uses hardware threads unless you give --no-smt"},
+    {"-output", "mpirun", fate::refused, "write --tag-output, --timestamp-output or --output-dir DIR"},
+    {"-merge-stderr-to-stdout", "mpirun", fate::refused, "write 2>&1 behind muster run"},
+    {"-rankfile -rf", "mpirun", fate::refused,
+     "muster reads no rank files: --cpu-map and --gpu-map say what each local rank gets"},
+    {"-cpu-set -cpu-list", "mpirun", fate::refused, "use --cpu-map, or --reserved-cpus for those that no rank may have"},
+    {"-prefix -path", "mpirun", fate::refused, "set PATH and LD_LIBRARY_PATH for the ranks: -x PATH=…"},
+    {"-nolocal -do-not-launch", "mpirun", fate::refused, "name the hosts to be used: -H a,b; --dry-run starts nothing"},
+    {"-app -configfile", "mpirun", fate::refused, "muster runs one program: let it choose by the variable RANK"},
+    {"-stdin", "mpirun", fate::noted, "rank 0 gets standard input", 1, "0"},
+    {"-envall -genvall", "mpiexec", fate::noted, all_variables},
+    {"-envlist -genvlist", "mpiexec", fate::noted, all_variables, 1},
+    {"-env -genv", "mpiexec", fate::refused, "write -x NAME=VALUE"},
+    {"-envnone -genvnone", "mpiexec", fate::refused, "start muster with the variables you want: env -i …"},
+    {"-launcher -rmk -bootstrap -launcher-exec -bootstrap-exec -topolib -demux -pmi-port -usize", "mpiexec", fate::noted,
+     own_engine, 1},
+    {"-info -print-all-exitcodes -disable-auto-cleanup -disable-hostname-propagation -skip-launch-node", "mpiexec", fate::noted,
+     "it is for Hydra's own processes"},
+    {"-N", "srun and mpirun", fate::refused,
+     "it means nodes to srun and ranks a node to mpirun: write --nnodes or --ranks-per-node"},
+    {"-c", "srun and mpirun", fate::refused, "it means cores a rank to srun and ranks to mpirun: write --cpus-per-rank or -n"},
+    {"-G gres gpus gpus-per-node gpus-per-socket tres-per-task", "srun", fate::noted, own_gpu, 1},
+    {"gpus-per-task", "srun", fate::noted, own_gpu, 1, "1"},
+    {"gpu-bind", "srun", fate::noted, own_gpu, 1, "none closest single:1 per_task:1"},
+    {"cpu-bind", "srun", fate::refused, "use --bind-to or --cpu-map"},
+    {"export", "srun", fate::noted, all_variables, 1, "ALL"},
+    {"kill-on-bad-exit", "srun", fate::noted, ends_all},
+    {"-K", "srun", fate::noted, ends_all},
+    {"-u unbuffered", "srun", fate::noted, at_once},
+    {"overlap exact no-kill propagate", "srun", fate::noted, "muster starts the job's step as its engine needs it"},
+    {"hint", "srun", fate::refused, "use --no-smt (nomultithread), or --bind-to"},
+    {"-p partition -A account qos time reservation constraint mem exclusive", "srun", fate::refused, of_a_job, 1},
+    {"distribution", "srun", fate::refused, "use --map-by slot (block) or node (cyclic)"},
+    {"multi-prog", "srun", fate::refused, "muster runs one program: let it choose by the variable RANK"},
+    {"output error input", "srun", fate::refused, "write --output-dir DIR, or > FILE and < FILE behind muster run"},
+    {"mpi use-mpi gloo use-gloo jsrun use-jsrun tcp", "horovodrun", fate::noted, own_engine},
+    {"mpi-threads-disable no-mpi-threads-disable", "horovodrun", fate::noted, own_engine},
+    {"max-np max-num-proc host-discovery-script slots reset-limit elastic-timeout blacklist-cooldown-range", "horovodrun",
+     fate::refused, elastic},
+    {"ssh-port ssh-identity-file", "horovodrun", fate::refused, not_ssh},
+    {"disable-cache", "horovodrun", fate::noted, "muster keeps no cache of hosts"},
+    {"log-with-timestamp log-without-timestamp log-hide-timestamp no-log-hide-timestamp", "horovodrun", fate::noted,
+     "muster's own log has times"},
+    {"hierarchical-allreduce no-hierarchical-allreduce hierarchical-allgather no-hierarchical-allgather torus-allreduce "
+     "no-torus-allreduce",
+     "horovodrun", fate::noted, "muster chooses by the ranks' places (MUSTER_BACKEND)"},
+    {"autotune no-autotune", "horovodrun", fate::noted, not_tuned},
+    {"autotune-log-file autotune-warmup-samples autotune-steps-per-sample autotune-bayes-opt-max-samples "
+     "autotune-gaussian-process-noise",
+     "horovodrun", fate::noted, not_tuned, 1},
+    {"thread-affinity gloo-timeout-seconds num-nccl-streams", "horovodrun", fate::noted,
+     "muster binds and waits by its own settings", 1},
+    {"config-file", "horovodrun", fate::refused, "muster reads muster.toml; set HOROVOD_… with -x NAME=VALUE"},
+    {"-cb check-build", "horovodrun", fate::refused, "muster doctor says what is here"},
+    {"binding-args", "horovodrun", fate::refused, "use --bind-to"},
+    {"fusion-threshold-mb", "horovodrun", fate::refused, "write -x HOROVOD_FUSION_THRESHOLD=BYTES"},
+    {"cycle-time-ms", "horovodrun", fate::variable, "HOROVOD_CYCLE_TIME", 1},
+    {"cache-capacity", "horovodrun", fate::variable, "HOROVOD_CACHE_CAPACITY", 1},
+    {"timeline-filename", "horovodrun", fate::variable, "HOROVOD_TIMELINE", 1},
+    {"stall-check-warning-time-seconds", "horovodrun", fate::variable, "HOROVOD_STALL_CHECK_TIME_SECONDS", 1},
+    {"stall-check-shutdown-time-seconds", "horovodrun", fate::variable, "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", 1},
+    {"timeline-mark-cycles", "horovodrun", fate::means, "--env=HOROVOD_TIMELINE_MARK_CYCLES=1"},
+    {"no-timeline-mark-cycles", "horovodrun", fate::means, "--env=HOROVOD_TIMELINE_MARK_CYCLES=0"},
+    {"no-stall-check", "horovodrun", fate::means, "--env=HOROVOD_STALL_CHECK_DISABLE=1"},
+    {"stall-check", "horovodrun", fate::means, "--env=HOROVOD_STALL_CHECK_DISABLE=0"},
+    {"log-level", "horovodrun", fate::refused, "write -x HOROVOD_LOG_LEVEL=LEVEL; muster's own log: MUSTER_LOG=LEVEL"},
+    {"standalone", "torchrun", fate::noted, "muster needs no rendezvous (--nnodes 1 keeps to one node)"},
+    {"rdzv-backend rdzv-endpoint rdzv-id rdzv-conf master-addr master-port local-addr", "torchrun", fate::noted, no_rendezvous,
+     1},
+    {"node-rank", "torchrun", fate::noted, one_launcher, 1, "0"},
+    {"monitor-interval", "torchrun", fate::noted, "muster sees the end of a rank at once", 1},
+    {"start-method role event-log-handler", "torchrun", fate::noted, "muster starts programs, not functions", 1},
+    {"signals-to-handle", "torchrun", fate::noted, "muster hands signals on to the ranks", 1},
+    {"numa-binding", "torchrun", fate::noted, "muster binds each rank next to its GPU (--bind-to)", 1},
+    {"no-python", "torchrun", fate::noted, "muster adds no interpreter"},
+    {"log-line-prefix-template", "torchrun", fate::refused, "write --tag-output"},
+    {"-m module", "torchrun", fate::refused, "write: muster run -- python3 -m MODULE"},
+    {"run-path", "torchrun", fate::refused, "write: muster run -- python3 FILE"},
+    {"log-dir logs-specs", "torchrun", fate::refused, "write --output-dir DIR"},
+    {"-r redirects -t tee local-ranks-filter duplicate-stdout-filters duplicate-stderr-filters virtual-local-rank", "torchrun",
+     fate::refused, keeps_output},
 };
 
 /// A word's parts: "--np=4" is two dashes, "np" and "=4".
@@ -124,6 +173,12 @@ bool is_called(std::string_view aliases, option_word const& parts) {
         auto const name = single ? alias.substr(1) : alias;
         if (name == parts.name && (parts.dashes == 2 ? !single || name.size() > 1 : single)) return true;
     }
+    return false;
+}
+
+bool is_one_of(std::string_view words, std::string_view word) {
+    for (auto const each : words_of(words))
+        if (each == word) return true;
     return false;
 }
 
@@ -160,6 +215,39 @@ void refuse_number_of_nodes(std::string_view command, option_word const& parts, 
 
 }  // namespace
 
+namespace {
+
+/// Takes the option that is args[at], and the words that belong to it; `at` is then the last of these.
+void take_foreign(foreign const& option, option_word const& parts, std::vector<std::string> const& args, std::size_t& at,
+                  rewritten_line& own) {
+    std::string const word = args[at].substr(0, args[at].find('='));
+    auto const refuse = [&](std::string_view way) {
+        throw error(errc::usage, fmt::format("{} is an option of {}: {}", word, option.tool, way));
+    };
+    if (option.what == fate::refused) refuse(option.text);
+    if (option.what == fate::means) {
+        own.options.emplace_back(option.text);
+        return;
+    }
+    std::vector<std::string> values;
+    if (!parts.rest.empty()) values.push_back(parts.rest.substr(1));
+    while (values.size() < option.values && at + 1 < args.size()) values.push_back(args[++at]);
+    if (values.size() < option.values)
+        refuse(fmt::format("{} belong{} to it; give {}, or leave it out", option.values == 1 ? "a word" : "two words",
+                           option.values == 1 ? "s" : "", option.values == 1 ? "it" : "them"));
+    if (option.what == fate::variable) {
+        // Of an MCA parameter the first word is the end of the variable's name.
+        own.options.push_back(option.values == 2 ? fmt::format("--env={}{}={}", option.text, values[0], values[1])
+                                                 : fmt::format("--env={}={}", option.text, values[0]));
+        return;
+    }
+    if (!option.only.empty() && !is_one_of(option.only, values.front()))
+        refuse(fmt::format("{}; {} is not what muster does: leave it out", option.text, values.front()));
+    own.notes.push_back(fmt::format("{} ({}) changes nothing: {}", word, option.tool, option.text));
+}
+
+}  // namespace
+
 rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std::string> const& args) {
     rewritten_line own;
     std::size_t i = 0;
@@ -171,11 +259,7 @@ rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std
         bool const may_be_word = row == nullptr || (by_letter && parts.name.size() > 1);
         if (row == nullptr || row->name == "nnodes") refuse_number_of_nodes(command, parts, args[i]);
         if (auto const* other = may_be_word ? find_foreign(parts) : nullptr; other != nullptr) {
-            if (!other->answer.empty())
-                throw error(errc::usage, fmt::format("{} is an option of {}: {}", args[i].substr(0, args[i].find('=')),
-                                                     other->tool, other->answer));
-            if (!other->meant.empty()) own.options.emplace_back(other->meant);
-            if (other->takes_value && parts.rest.empty() && i + 1 < args.size()) ++i;
+            take_foreign(*other, parts, args, i, own);
             continue;
         }
         if (row == nullptr) {

@@ -16,12 +16,13 @@ struct rewritten_line {
     std::vector<std::string> options;            ///< options and their values
     std::vector<std::string> command;            ///< the program and its arguments, untouched
     std::map<std::string, std::string> spelled;  ///< name of the setting: as the user wrote it, "-np"
+    std::vector<std::string> notes;              ///< of options that change nothing, and why
     bool operator==(rewritten_line const&) const = default;
 };
 
 /// Rewrites the options of `args`. They end at the first word that is not an option, or at `--`. An option of another tool that muster
-/// does otherwise, or does not need, throws errc::usage with muster's way; one that changes nothing is dropped. A word that
-/// nobody knows is left as it is.
+/// does otherwise throws errc::usage with muster's way; one that changes nothing is dropped, with a note. A word that nobody knows is left
+/// as it is.
 rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std::string> const& args);
 
 /// Rewrites values of other tools: torchrun's --nproc-per-node=gpu, mpirun's --map-by ppr:4:node:pe=2, --bind-to package. The

@@ -207,6 +207,7 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     settings_result result;
     auto line = parse_command_line(command, args);
     result.command = std::move(line.command);
+    result.notes = std::move(line.notes);
     for (auto& [name, words] : line.given) put(result, name, {std::move(words.entries), setting_layer::option, words.spelled});
     if (result.flag("help") || result.flag("help-all")) return result;  // help is printed whatever the files say
     add_variables(result, sources.variables);

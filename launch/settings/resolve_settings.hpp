@@ -40,7 +40,8 @@ struct settings_sources {
     std::function<std::optional<std::string>(std::string const& path)> read_file;  ///< nothing: there is no such file
     std::function<std::string(std::string const& path)>
         distrust;  ///< why another user may have written a file; "": none can have
-    std::function<std::string(std::string const& path)> distrust_named;  ///< the same of a file that is read later; one that is not there is not trusted
+    std::function<std::string(std::string const& path)>
+        distrust_named;  ///< the same of a file that is read later; one that is not there is not trusted
     std::function<site_settings(std::string const& name)> load_site;  ///< none: sites are not looked at
 };
 

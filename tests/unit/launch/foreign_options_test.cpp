@@ -12,7 +12,9 @@ namespace muster {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 run_options meant(std::string const& line) {
     return make_run_options(resolve_settings("run", shell_split(line, "test"), {}));
@@ -61,18 +63,15 @@ TEST(foreign_options, of_what_muster_does_otherwise_are_refused_with_the_way_out
     struct {
         char const *given, *tool, *way;
     } const lines[]{
-        {"--standalone --nproc-per-node 2 x", "torchrun", "leave it out"},
         {"--nnodes 1:4 x", "--nnodes: ", "give one number"},
-        {"--rdzv-backend=c10d x", "torchrun", "MASTER_ADDR"},
-        {"--rdzv_endpoint a:1 x", "torchrun", "MASTER_ADDR"},
         {"--node-rank 1 x", "torchrun", "started once"},
+        {"--gpus-per-task 2 x", "srun", "one GPU"},
+        {"--export=NONE x", "srun", "NONE is not what muster does"},
+        {"-mca btl", "mpirun", "two words belong to it"},
+        {"--master-port", "torchrun", "a word belongs to it"},
+        {"-p debug x", "srun", "muster submit"},
         {"-m train", "torchrun", "python3 -m MODULE"},
         {"-t 3 x", "torchrun", "--output-dir"},
-        {"-mca btl tcp x", "mpirun", "--engine-args"},
-        {"--mca btl tcp x", "mpirun", "--engine-args"},
-        {"--oversubscribe x", "mpirun", "--slots-per-node"},
-        {"--allow-run-as-root x", "mpirun", "leave it out"},
-        {"--report-bindings x", "mpirun", "muster plan"},
         {"-rf f x", "mpirun", "--cpu-map"},
         {"-N 2 x", "srun and mpirun", "--ranks-per-node"},
         {"-c 2 x", "srun and mpirun", "--cpus-per-rank"},
@@ -81,10 +80,8 @@ TEST(foreign_options, of_what_muster_does_otherwise_are_refused_with_the_way_out
         {"--map-by slot:SPAN x", "--map-by: ", "PE=N"},
         {"--map-by ppr:x:node x", "--map-by", "'x' is no whole number"},
         {"-genv A 1 x", "mpiexec", "-x NAME=VALUE"},
-        {"--gloo x", "horovodrun", "leave it out"},
         {"--max-np 2 x", "horovodrun", "-n N"},
         {"--fusion-threshold-mb 32 x", "horovodrun", "HOROVOD_FUSION_THRESHOLD"},
-        {"-p 22 x", "unknown option", ""},
     };
     for (auto const& line : lines) try {
             meant(line.given);
@@ -93,6 +90,89 @@ TEST(foreign_options, of_what_muster_does_otherwise_are_refused_with_the_way_out
             EXPECT_EQ(e.code(), errc::usage);
             EXPECT_THAT(e.what(), AllOf(HasSubstr(line.tool), HasSubstr(line.way))) << line.given;
         }
+}
+
+TEST(foreign_options, that_change_nothing_are_a_note) {
+    struct {
+        char const *tool, *given, *own;
+    } const lines[]{
+        {"torchrun", "--standalone --nproc-per-node 2 --master-port=29500 --master_addr a x", "--ranks-per-node 2 x"},
+        {"torchrun", "--rdzv-backend=c10d --rdzv_endpoint a:1 --rdzv-id 7 --rdzv-conf timeout=3 --local-addr a --node-rank 0 x",
+         "x"},
+        {"torchrun",
+         "--start-method fork --role w --monitor-interval 5 --signals-to-handle TERM --numa-binding=node --no-python x", "x"},
+        {"mpirun", "-np 4 --oversubscribe --allow-run-as-root -report-bindings --display-map --display map x", "-n 4 x"},
+        {"mpirun", "-bind-to none -map-by slot -x NCCL_DEBUG=INFO -mca pml ob1 -mca btl ^openib --prtemca a b x",
+         "--bind-to none --map-by slot -x NCCL_DEBUG=INFO -x OMPI_MCA_pml=ob1 -x OMPI_MCA_btl=^openib x"},
+        {"mpiexec", "-n 2 -genvall -envlist A,B -launcher ssh -rmk pbs x", "-n 2 x"},
+        {"srun",
+         "-n 2 --mpi=pmix --export=ALL --kill-on-bad-exit=1 -K -u --gres=gpu:4 --gpus-per-task 1 --gpu-bind none --overlap x",
+         "-n 2 x"},
+        {"horovodrun", "-np 2 --gloo --tcp --disable-cache --cycle-time-ms 5 --no-stall-check --autotune --num-nccl-streams 2 x",
+         "-n 2 -x HOROVOD_CYCLE_TIME=5 -x HOROVOD_STALL_CHECK_DISABLE=1 x"},
+    };
+    for (auto const& line : lines) EXPECT_EQ(meant(line.given), meant(line.own)) << line.tool << " " << line.given;
+    auto const noted = resolve_settings("run", {"--standalone", "--master-port", "29500", "-np", "2", "x"}, {});
+    EXPECT_THAT(noted.notes, ElementsAre(HasSubstr("--standalone (torchrun) changes nothing: muster needs no rendezvous"),
+                                         HasSubstr("--master-port (torchrun) changes nothing")));
+    EXPECT_EQ(noted.command, std::vector<std::string>{"x"});
+}
+
+/// From the help texts of torchrun 2.9, mpirun 4.1 and 5.0, Hydra 4.0, srun 25.05 and horovodrun 0.28.
+TEST(foreign_options, none_of_them_is_unknown) {
+    struct {
+        char const *tool, *options;
+    } const tools[]{
+        {"torchrun",
+         "--nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf --standalone --max-restarts "
+         "--monitor-interval "
+         "--start-method --event-log-handler --role -m --no-python --run-path --log-dir -r -t --local-ranks-filter --node-rank "
+         "--master-addr "
+         "--master-port --local-addr --logs-specs --numa-binding --signals-to-handle --virtual-local-rank "
+         "--duplicate-stdout-filters "
+         "--duplicate-stderr-filters --log-line-prefix-template"},
+        {"mpirun",
+         "-np -n --n -H -host --hostfile -machinefile --default-hostfile -x -wdir -wd --map-by --rank-by --bind-to -npernode "
+         "-pernode -bynode "
+         "-byslot --oversubscribe --nooversubscribe --allow-run-as-root --report-bindings --display-map --display-allocation "
+         "--display --output "
+         "--tag-output --timestamp-output --output-filename --merge-stderr-to-stdout --mca --gmca --omca --prtemca --pmixmca "
+         "--am --tune -rf "
+         "--rankfile --cpu-set --cpu-list --use-hwthread-cpus --prefix --path --nolocal --do-not-launch --app --stdin -q --quiet "
+         "-v --verbose "
+         "--timeout --enable-recovery --leave-session-attached --debug-daemons --overload-allowed"},
+        {"mpiexec",
+         "-genv -genvlist -genvnone -genvall -f -hosts -wdir -configfile -env -envlist -envnone -envall -n -np -launcher "
+         "-launcher-exec -rmk "
+         "-topolib -bind-to -map-by -demux -verbose -info -print-all-exitcodes -iface -ppn -prepend-rank -disable-auto-cleanup "
+         "-disable-hostname-propagation -usize -pmi-port -skip-launch-node"},
+        {"srun",
+         "-n --ntasks -N --nodes --ntasks-per-node -c --cpus-per-task -G --gpus --gpus-per-node --gpus-per-task --gpu-bind "
+         "--gres --cpu-bind "
+         "--export --kill-on-bad-exit -K -u --unbuffered -l --label --chdir --overlap --exact --mpi --hint --distribution "
+         "--partition --account "
+         "--qos --time --mem --exclusive --constraint --reservation --multi-prog --output --error --input --no-kill --propagate "
+         "-q --quiet -v"},
+        {"horovodrun",
+         "-np --num-proc -cb --check-build --disable-cache --start-timeout --network-interfaces --output-filename --verbose "
+         "--config-file "
+         "--ssh-port --ssh-identity-file --fusion-threshold-mb --cycle-time-ms --cache-capacity --hierarchical-allreduce "
+         "--autotune "
+         "--autotune-log-file --autotune-warmup-samples --autotune-steps-per-sample --autotune-bayes-opt-max-samples "
+         "--autotune-gaussian-process-noise --min-np --max-np --elastic-timeout --reset-limit --blacklist-cooldown-range "
+         "--timeline-filename "
+         "--timeline-mark-cycles --no-stall-check --stall-check-warning-time-seconds --stall-check-shutdown-time-seconds "
+         "--mpi-threads-disable "
+         "--mpi-args --binding-args --num-nccl-streams --thread-affinity --gloo-timeout-seconds --tcp --log-level "
+         "--log-with-timestamp "
+         "--prefix-output-with-timestamp -H --hosts -hostfile --hostfile --host-discovery-script --gloo --mpi --jsrun"},
+    };
+    for (auto const& tool : tools)
+        for (auto const option : words_of(tool.options)) try {
+                resolve_settings("run", {std::string(option), "1", "1", "x"}, {});
+            } catch (error const& e) {
+                EXPECT_THAT(e.what(), Not(HasSubstr("unknown option"))) << tool.tool;
+            }
 }
 
 TEST(foreign_options, hide_none_of_muster_s) {

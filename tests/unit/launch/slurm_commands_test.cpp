@@ -73,7 +73,7 @@ bool names_program(std::string_view line) {  // std::regex is slow
 /// Lines that name one of Slurm's programs as a word of its own that a command could begin with. "srun" is also the name of an engine.
 std::vector<std::string> commands_in(std::string const& text, std::string const& extension) {
     static std::regex const literal(fmt::format("\"({})\"", programs));
-    static std::regex const engine("(== |!= |\\? |\"--engine\", )\"srun\"|engine_row\\{\"srun\"|\"srun\", \"\",");
+    static std::regex const engine("(== |!= |\\? |\"--engine\", )\"srun\"|engine_row\\{\"srun\"|\"srun\", fate::");
     static std::regex const in_script(fmt::format("(^|[;&|(`] *|\\bexec +)({})( |$)", programs));
     static std::regex const in_python(fmt::format("[\\[(][\"']({})[\"' ]", programs));
     std::vector<std::string> found;
