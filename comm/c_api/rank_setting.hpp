@@ -1,4 +1,4 @@
-// Who this process is as a rank, for the C interface: its variables, and in an elastic run the launcher's word.
+// The identity of this process as a rank, for the C interface: from its variables, and in an elastic run from the launcher.
 #pragma once
 
 #include <memory>

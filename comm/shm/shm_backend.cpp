@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "comm/backend/co_progress.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/process_set.hpp"
+#include "comm/backend/processes/co_progress.hpp"
 #include "comm/backend/slot_table.hpp"
 #include "comm/shm/join_world.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "comm/backend/co_progress.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/process_set.hpp"
+#include "comm/backend/processes/co_progress.hpp"
 #include "comm/backend/signature.hpp"
 #include "comm/backend/slot_table.hpp"
 #include "comm/backend/world_record.hpp"

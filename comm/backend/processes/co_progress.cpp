@@ -1,4 +1,4 @@
-#include "comm/backend/co_progress.hpp"
+#include "comm/backend/processes/co_progress.hpp"
 
 #include <algorithm>
 #include <mutex>
