@@ -1,4 +1,4 @@
-// The backend over TCP connections of its own. Joins nodes in host memory without MPI.
+// The backend `tcp`: joins ranks on several hosts by their own sockets, without MPI.
 #pragma once
 
 #include <memory>

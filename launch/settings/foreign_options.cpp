@@ -203,10 +203,14 @@ std::pair<setting const*, bool> find_meant(std::string_view command, option_word
     return {nullptr, false};
 }
 
-/// Commands that write or submit a job count GPUs.
+/// Whether a command writes or submits a job.
+bool writes_job(std::string_view command) {
+    return command == "script" || command == "submit" || command == "alloc";
+}
+
+/// Such commands count GPUs.
 void refuse_number_of_nodes(std::string_view command, option_word const& parts, std::string const& word) {
-    bool const counts_gpus = command == "script" || command == "submit" || command == "alloc";
-    if (!counts_gpus || (parts.name != "N" && parts.name != "nodes" && parts.name != "nnodes")) return;
+    if (!writes_job(command) || (parts.name != "N" && parts.name != "nodes" && parts.name != "nnodes")) return;
     throw error(errc::usage,
                 fmt::format("muster {} takes no {}: the number of nodes follows from --gpus N and --gpus-per-node N; "
                             "write these",
@@ -218,12 +222,15 @@ void refuse_number_of_nodes(std::string_view command, option_word const& parts, 
 namespace {
 
 /// Takes the option that is args[at], and the words that belong to it; `at` is then the last of these.
-void take_foreign(foreign const& option, option_word const& parts, std::vector<std::string> const& args, std::size_t& at,
-                  rewritten_line& own) {
+void take_foreign(std::string_view command, foreign const& option, option_word const& parts, std::vector<std::string> const& args,
+                  std::size_t& at, rewritten_line& own) {
     std::string const word = args[at].substr(0, args[at].find('='));
     auto const refuse = [&](std::string_view way) {
         throw error(errc::usage, fmt::format("{} is an option of {}: {}", word, option.tool, way));
     };
+    if (option.text == of_a_job && writes_job(command))
+        throw error(errc::usage, fmt::format("muster {} takes no {}: write --sbatch '{}', or --qsub with PBS's word", command,
+                                             word, args[at]));
     if (option.what == fate::refused) refuse(option.text);
     if (option.what == fate::means) {
         own.options.emplace_back(option.text);
@@ -259,7 +266,7 @@ rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std
         bool const may_be_word = row == nullptr || (by_letter && parts.name.size() > 1);
         if (row == nullptr || row->name == "nnodes") refuse_number_of_nodes(command, parts, args[i]);
         if (auto const* other = may_be_word ? find_foreign(parts) : nullptr; other != nullptr) {
-            take_foreign(*other, parts, args, i, own);
+            take_foreign(command, *other, parts, args, i, own);
             continue;
         }
         if (row == nullptr) {

@@ -107,6 +107,9 @@ script_options make_script_options(settings_result const& given) {
     options.cpus_per_gpu = given.integer("cpus-per-gpu");
     options.constraint = given.text("constraint");
     options.filesystems = given.text("filesystems");
+    options.memory = given.text("mem");
+    options.sbatch = given.list("sbatch");
+    options.qsub = given.list("qsub");
     options.network_environment = given.flag("network-env");
     options.check_limits = given.flag("limits");
     options.once = given.flag("once");

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "jobscripts/quote.hpp"
 
 namespace muster {
 
@@ -241,6 +242,60 @@ void plan_progress(script_request& request, script_options const& options) {
     if (!options.must_grow.empty()) words.insert(words.end(), {"--must-grow", options.must_grow});
 }
 
+/// Schedulers read a bare number each in a unit of its own: so it is not taken.
+void plan_memory(site const& where, script_request& request, script_options const& options) {
+    if (options.memory.empty()) return;
+    bool const slurm = request.kind == script_kind::slurm;
+    if (!slurm && request.kind != script_kind::pbs)
+        throw error(errc::usage,
+                    fmt::format("--mem is for Slurm and PBS, and {} has {}; leave it out", where.name, to_string(request.kind)));
+    if (options.memory == "all") {
+        if (!slurm)
+            throw error(errc::usage,
+                        fmt::format("--mem all is for Slurm, and {} has PBS; give a size, such as --mem 64G", where.name));
+        request.directives.emplace_back("--mem=0");
+        return;
+    }
+    if (parse_real(trim(options.memory)))
+        throw error(errc::usage, fmt::format("--mem: '{0}' has no unit; write {0}M or {0}G", options.memory));
+    std::uint64_t bytes = 0;
+    try {
+        bytes = parse_bytes(options.memory, "--mem");
+    } catch (parse_error const& e) {
+        throw error(errc::usage, e.what());
+    }
+    auto const mib = (bytes + (1 << 20) - 1) >> 20;
+    if (slurm) {
+        request.directives.push_back(fmt::format("--mem={}M", mib));
+        return;
+    }
+    auto const chunks_a_node = std::max(1, request.chunks) / std::max(1, request.chunks > 0 ? request.nodes : 1);
+    request.chunk +=
+        fmt::format("{}mem={}mb", request.chunk.empty() ? "" : ":",
+                    (mib + static_cast<std::uint64_t>(chunks_a_node) - 1) / static_cast<std::uint64_t>(chunks_a_node));
+}
+
+/// Directives for the site's scheduler; those for another one are left out, so that one job file serves several sites.
+void plan_directives(site const& where, script_request& request, script_options const& options, std::vector<std::string>& notes) {
+    auto const take = [&](std::vector<std::string> const& lines, script_kind kind, std::string_view name,
+                          std::string_view prefix) {
+        if (lines.empty()) return;
+        if (request.kind != kind) {
+            notes.push_back(fmt::format("{} has {}: --{} is left out", where.name, to_string(request.kind), name));
+            return;
+        }
+        for (std::string_view line : lines) {
+            line = trim(line);
+            if (line.starts_with(prefix)) line = trim(line.substr(prefix.size()));
+            if (auto const fault = find_fault(line, directive_text::directive))
+                throw error(errc::usage, fmt::format("--{} '{}', character {}: {}", name, line, fault->offset + 1, fault->why));
+            request.directives.emplace_back(line);
+        }
+    };
+    take(options.sbatch, script_kind::slurm, "sbatch", "#SBATCH");
+    take(options.qsub, script_kind::pbs, "qsub", "#PBS");
+}
+
 void plan_container(site const& where, script_request& request, script_options const& options) {
     if (options.container.empty()) {
         if (!options.container_runtime.empty() || options.container_args)
@@ -357,6 +412,8 @@ script_plan plan_script(site const& where, script_options const& options) {
     request.filesystems = options.filesystems.empty() ? where.header.filesystems : options.filesystems;
     request.attributes = where.header.attributes;
     request.directives = where.header.directives;
+    plan_memory(where, request, options);
+    plan_directives(where, request, options, plan.notes);
     request.login_shell = where.header.login_shell;
     bool const multi = on.nodes > 1 && options.network_environment;
     auto const append = [](auto& to, auto const& more) { to.insert(to.end(), more.begin(), more.end()); };

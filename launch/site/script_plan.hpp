@@ -27,6 +27,9 @@ struct script_options {
     std::optional<int> cpus_per_gpu;
     std::string constraint;
     std::string filesystems;
+    std::string memory;               ///< "64G", or "all"
+    std::vector<std::string> sbatch;  ///< directives, for Slurm alone
+    std::vector<std::string> qsub;    ///< directives, for PBS alone
     bool network_environment = true;
     bool check_limits = true;
     std::vector<std::string> modules;

@@ -13,6 +13,7 @@ namespace muster {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -168,6 +169,35 @@ TEST(plan_script, own_constraint_and_filesystems) {
     o.filesystems.clear();
     o.constraint = "gpu&hbm80g";
     EXPECT_EQ(plan_script(shipped_site("perlmutter"), o).request.constraint, "gpu&hbm80g");
+}
+
+TEST(plan_script, memory) {
+    auto o = options(8, 1, "debug");
+    o.memory = "64G";
+    EXPECT_THAT(plan_script(shipped_site("perlmutter"), o).request.directives, Contains("--mem=65536M"));
+    EXPECT_THAT(plan_script(shipped_site("polaris"), o).request.chunk, HasSubstr(":mem=65536mb"));
+    o.memory = "all";
+    EXPECT_THAT(plan_script(shipped_site("perlmutter"), o).request.directives, Contains("--mem=0"));
+    EXPECT_THAT(refusal("polaris", o), HasSubstr("--mem all is for Slurm"));
+    o.memory = "64";
+    EXPECT_THAT(refusal("perlmutter", o), HasSubstr("'64' has no unit; write 64M or 64G"));
+    o.memory = "much";
+    EXPECT_THAT(refusal("perlmutter", o), HasSubstr("--mem"));
+}
+
+TEST(plan_script, own_directives_are_for_one_scheduler) {
+    auto o = options(8, 1, "debug");
+    o.sbatch = {"--exclusive", "#SBATCH --mail-user=a@b"};
+    o.qsub = {"-m abe"};
+    auto const slurm = plan_script(shipped_site("perlmutter"), o);
+    EXPECT_THAT(slurm.request.directives, AllOf(Contains("--exclusive"), Contains("--mail-user=a@b"), Not(Contains("-m abe"))));
+    EXPECT_THAT(slurm.notes, Contains(HasSubstr("--qsub is left out")));
+    EXPECT_THAT(plan_script(shipped_site("polaris"), o).request.directives,
+                AllOf(Contains("-m abe"), Not(Contains("--exclusive"))));
+    o.sbatch = {"exclusive"};
+    EXPECT_THAT(refusal("perlmutter", o), HasSubstr("a directive begins with '-'"));
+    o.sbatch = {"--x\nrm -rf /"};
+    EXPECT_THAT(refusal("perlmutter", o), HasSubstr("--sbatch"));
 }
 
 TEST(parse_script_options, everything) {

@@ -70,10 +70,12 @@ bool names_program(std::string_view line) {  // std::regex is slow
     return false;
 }
 
-/// Lines that name one of Slurm's programs as a word of its own that a command could begin with. "srun" is also the name of an engine.
+/// Lines that name one of Slurm's programs as a word of its own that a command could begin with. "srun" is also the name of an engine, "sbatch" that of an option.
 std::vector<std::string> commands_in(std::string const& text, std::string const& extension) {
     static std::regex const literal(fmt::format("\"({})\"", programs));
-    static std::regex const engine("(== |!= |\\? |\"--engine\", )\"srun\"|engine_row\\{\"srun\"|\"srun\", fate::");
+    static std::regex const engine(
+        "(== |!= |\\? |\"--engine\", )\"srun\"|engine_row\\{\"srun\"|\"srun\", fate::|\\{\"sbatch\", 0|list\\(\"sbatch\"|slurm, "
+        "\"sbatch\"");
     static std::regex const in_script(fmt::format("(^|[;&|(`] *|\\bexec +)({})( |$)", programs));
     static std::regex const in_python(fmt::format("[\\[(][\"']({})[\"' ]", programs));
     std::vector<std::string> found;
