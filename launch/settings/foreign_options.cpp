@@ -203,11 +203,6 @@ std::pair<setting const*, bool> find_meant(std::string_view command, option_word
     return {nullptr, false};
 }
 
-/// Whether a command writes or submits a job.
-bool writes_job(std::string_view command) {
-    return command == "script" || command == "submit" || command == "alloc";
-}
-
 /// Such commands count GPUs.
 void refuse_number_of_nodes(std::string_view command, option_word const& parts, std::string const& word) {
     if (!writes_job(command) || (parts.name != "N" && parts.name != "nodes" && parts.name != "nnodes")) return;

@@ -148,6 +148,18 @@ void add_job(settings_result& result, settings_sources const& sources, bool trus
     if (!told.empty()) result.notes.push_back(fmt::format("job from {}: {}", result.job_file, join(told, ", ")));
 }
 
+/// Whoever has described one cluster means that one.
+void choose_own_site(settings_result& result, settings_sources const& sources) {
+    if (!sources.own_sites || result.given("site")) return;
+    auto const names = sources.own_sites();
+    if (names.size() > 1)
+        throw error(errc::usage,
+                    fmt::format("--site is missing; you have site files of {}: give one of them", join(names, ", ")));
+    if (names.empty()) return;
+    put(result, "site", {names, setting_layer::user_file, "the only site file of your own"});
+    result.notes.push_back(fmt::format("--site {}: the only site file that did not come with muster", names.front()));
+}
+
 void add_site(settings_result& result, settings_sources const& sources) {
     if (!sources.load_site || !result.given("site")) return;
     for (auto& read : sources.load_site(result.text("site")).settings)
@@ -216,6 +228,7 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     if (trusts_project) add_file(result, sources, sources.project_file, setting_layer::project_file);
     add_file(result, sources, sources.user_file, setting_layer::user_file);
     check_project_file(result, sources);
+    if (writes_job(command)) choose_own_site(result, sources);
     add_site(result, sources);
     return result;
 }

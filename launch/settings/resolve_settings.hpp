@@ -43,6 +43,8 @@ struct settings_sources {
     std::function<std::string(std::string const& path)>
         distrust_named;  ///< the same of a file that is read later; one that is not there is not trusted
     std::function<site_settings(std::string const& name)> load_site;  ///< none: sites are not looked at
+    std::function<std::vector<std::string>()>
+        own_sites;  ///< sites with a scheduler that did not come with this program; none: not looked for
 };
 
 /// A setting is asked for by the name it has in the table. Values are checked already.

@@ -12,6 +12,10 @@
 
 namespace muster {
 
+bool writes_job(std::string_view command) noexcept {
+    return command == "script" || command == "submit" || command == "alloc";
+}
+
 namespace {
 
 constexpr std::int64_t most = 10'000'000;

@@ -72,6 +72,9 @@ struct file_setting {
 /// into the other, and `config` what a file may set.
 bool is_listed(std::string_view command, setting const& row) noexcept;
 bool takes(std::string_view command, setting const& row) noexcept;
+
+/// Whether a command writes or submits a job: script, submit, alloc.
+bool writes_job(std::string_view command) noexcept;
 /// The one that `command` takes by this very name, or nullptr.
 setting const* find_setting(std::string_view name, std::string_view command) noexcept;
 /// The one that files and variables call so, or nullptr.

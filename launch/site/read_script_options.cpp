@@ -89,7 +89,9 @@ script_options make_script_options(settings_result const& given) {
     script_options options;
     options.site = given.text("site");
     if (options.site.empty())
-        throw error(errc::usage, "--site is missing; give the name of a site, such as generic-slurm, or a site file");
+        throw error(errc::usage,
+                    "--site is missing; `muster site init` describes the cluster that you are on; or give a site, such as "
+                    "generic-slurm, or a site file");
     options.sweep = sweep_of(given);
     auto const largest = options.sweep.empty() ? 0 : *std::max_element(options.sweep.begin(), options.sweep.end());
     auto const gpus = given.integer("gpus");

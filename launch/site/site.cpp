@@ -52,7 +52,7 @@ std::map<std::string, fs::path> find_files(std::vector<fs::path> const& folders)
 
 }  // namespace
 
-std::vector<fs::path> site_search_path(environment const& env) {
+std::vector<fs::path> own_site_folders(environment const& env) {
     std::vector<fs::path> folders;
     if (auto const listed = env.get("MUSTER_SITE_PATH"))
         for (auto const folder : split(*listed, ':'))
@@ -61,6 +61,11 @@ std::vector<fs::path> site_search_path(environment const& env) {
         folders.push_back(fs::path(*config) / "muster" / "sites");
     else if (auto const home = env.get("HOME"); home && !home->empty())
         folders.push_back(fs::path(*home) / ".config" / "muster" / "sites");
+    return folders;
+}
+
+std::vector<fs::path> site_search_path(environment const& env) {
+    auto folders = own_site_folders(env);
     // Beside the program rather than at a fixed place, so that an installed tree can be moved.
     auto const program = self_program();
     folders.push_back(program.parent_path().parent_path() / "share" / "muster" / "site-configs");

@@ -18,6 +18,7 @@ namespace muster {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -55,6 +56,20 @@ std::string repeated(std::string_view text, int times) {
     std::string all;
     for (int i = 0; i < times; ++i) all += text;
     return all;
+}
+
+TEST(resolve_settings, of_sites_the_only_own_one_is_taken) {
+    auto sources = sources_of({}, {{"mst", ""}, {"other", ""}});
+    sources.own_sites = [] { return words{"mst"}; };
+    auto const given = resolve_settings("submit", {"--gpus", "4", "--", "x"}, sources);
+    EXPECT_EQ(given.text("site"), "mst");
+    EXPECT_THAT(given.notes, Contains(HasSubstr("--site mst: the only site file")));
+    EXPECT_EQ(resolve_settings("submit", {"--site", "other", "--", "x"}, sources).text("site"), "other");
+    EXPECT_FALSE(resolve_settings("run", {"x"}, sources).given("site"));
+    sources.own_sites = [] { return words{"a", "b"}; };
+    EXPECT_THAT(failure("script", {"--gpus", "4", "--", "x"}, sources), HasSubstr("you have site files of a, b"));
+    sources.own_sites = [] { return words{}; };
+    EXPECT_FALSE(resolve_settings("script", {"--gpus", "4", "--", "x"}, sources).given("site"));
 }
 
 TEST(settings_text, keys_and_values_that_are_too_deep_are_shown) {
