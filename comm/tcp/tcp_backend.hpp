@@ -1,4 +1,4 @@
-// The backend over TCP connections of its own. Joins nodes in host memory without MPI.
+// The backend over its own TCP connections joins nodes in host memory, without MPI.
 #pragma once
 
 #include <memory>
