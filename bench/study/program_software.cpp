@@ -14,7 +14,7 @@ namespace muster {
 namespace {
 
 using versions = std::vector<std::pair<std::string, std::string>>;
-constexpr std::chrono::milliseconds patience{2000};
+constexpr std::chrono::milliseconds patience{10000};
 
 constexpr char const* ask_python = R"(
 import platform

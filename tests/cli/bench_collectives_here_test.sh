@@ -1,4 +1,3 @@
-# timeout: 120
 # muster-bench collectives under muster run: collectives and messages among the ranks of a job, checked while timed.
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench

@@ -1,4 +1,3 @@
-# timeout: 120
 # muster-bench collectives: muster's own ranks, checked while timed. Beside the libraries of this machine it takes longer than a test may.
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench

@@ -1,4 +1,3 @@
-# timeout: 90
 # A run that hangs: what every rank does is shown, at a time limit or when asked; ranks that miss the others are named.
 . "$(dirname "$0")/lib.sh"
 . "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"

@@ -1,4 +1,3 @@
-# timeout: 120
 # The same for ranks that wait for each other in MPI.
 . "$(dirname "$0")/lib.sh"
 . "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"

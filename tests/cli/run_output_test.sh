@@ -1,4 +1,3 @@
-# timeout: 120
 # Output comes whole, in lines, and can be tagged and kept; input goes to rank 0.
 . "$(dirname "$0")/lib.sh"
 

@@ -1,4 +1,3 @@
-# timeout: 120
 # A script written for torchrun comes up as it stands.
 . "$(dirname "$0")/lib.sh"
 python=/usr/bin/python3

@@ -1,4 +1,3 @@
-# timeout: 120
 # muster-stage copy --unpack of archives that become more than they seem: bytes, entries, space; nothing of them stays.
 . "$(dirname "$0")/lib.sh"
 

@@ -1,4 +1,3 @@
-# timeout: 120
 # muster-stage out … -- COMMAND: what COMMAND leaves is copied while it runs, at signals and at its end, however it ends; its exit code is kept.
 . "$(dirname "$0")/lib.sh"
 

@@ -1,4 +1,4 @@
-# timeout: 180
+# timeout: 240
 # muster-stage copy, verify, clean and out on one node: what is copied, what is not copied again, and every way to fail.
 . "$(dirname "$0")/lib.sh"
 

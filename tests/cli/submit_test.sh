@@ -1,5 +1,4 @@
 # Job files, dry runs, refusals and run folders without a scheduler; PBS by fakes of qsub, qstat and qdel.
-# timeout: 60
 . "$(dirname "$0")/lib.sh"
 export HOME=$PWD/home XDG_STATE_HOME=$PWD/state XDG_CONFIG_HOME='' MUSTER_SITE_PATH=''
 mkdir home bin job

@@ -1,5 +1,4 @@
 # Timelines of all ranks become one file that is JSON; what failed ranks leave is explained.
-# timeout: 90
 . "$(dirname "$0")/lib.sh"
 
 expect_exit 2 "$MUSTER_BIN/muster-trace"
