@@ -190,7 +190,15 @@ void local_group::on_rank_end(child_rank& rank) {
     known.left_early = known.ended_well();
     if (rank.mpi.uses_mpi_elsewhere()) known.mpi_elsewhere = rank.mpi.library;
     known_.reader_gone = writer_.broken(STDOUT_FILENO);
-    events_.on_rank_end(known.rank);
+    std::string why_not;
+    auto const fault = find_end_fault(*known.wait_status, known.memory);
+    // Else it would be asked first whether something ends all of them: then the others end, too, and the last one's end tells.
+    if (fault && !known_.reader_gone && world_ != nullptr && world_->can_go_on(why_not))
+        events_.judge([&](evidence const& all) {
+            return blame_rank(all, known.rank, failure_cause::rank_end, fault->what, fault->exit_code, fault->advice);
+        });
+    else
+        events_.on_rank_end(known.rank);
     known.now = state::gone;
     events_.on_rank_gone();
 }

@@ -146,6 +146,8 @@ void member_world::note_end(int number, bool well, std::string const& why) {
 void member_world::tell_lost() {
     if (untold_.empty()) return;
     elastic::lost const word{now_.number, std::exchange(untold_, {}), std::exchange(untold_why_, {})};
+    if (std::none_of(seats_.begin(), seats_.end(), [](seat const& one) { return one.announced; }))
+        return;  // they end, and need not complain
     for (auto& one : seats_)
         if (!one.ended) send(one, word);
     decide();

@@ -1,4 +1,4 @@
-# elastic: states, the sampler, run(), in a world that does not change.
+# elastic: states, the sampler, run(), in a world that does not change, and in one that loses ranks.
 # ranks: 1 2 3
 import os
 import subprocess
@@ -225,6 +225,106 @@ def test_a_failure_that_cannot_be_mended_is_raised_and_the_state_restored():
     assert state.batch == 0
 
 
+def run_elastic(program, ranks, *options):
+    """The exit code and the output of `program` on so many ranks."""
+    run = [os.environ["MUSTER"], "run", "--nested", "-n", str(ranks), "--slots-per-node", str(ranks), "--timeout", "100s", *options, "--"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MUSTER_", "PMI", "HOROVOD_", "OMPI_", "SLURM_"))}
+    done = subprocess.run([*run, sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    return done.returncode, done.stdout
+
+
+TRAINING = """
+import os, signal, sys, torch, muster.torch as hvd
+halves = [hvd.ProcessSet(ranks) for ranks in ([0, 1], [2, 3], [1, 2, 3])]
+hvd.init(process_sets=halves)
+member, victims = hvd.rank(), [int(one) for one in sys.argv[1:]]
+torch.manual_seed(member)
+data = torch.arange(96)
+sampler = hvd.elastic.ElasticSampler(data)
+model = torch.nn.Linear(1, 1)
+optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), named_parameters=model.named_parameters())
+state = hvd.elastic.TorchState(model=model, optimizer=optimizer, sampler=sampler, step=0)
+sizes = []
+state.register_reset_callbacks([lambda: sizes.append(hvd.size())])
+
+@hvd.elastic.run
+def train(state):
+    for i, batch in enumerate(torch.utils.data.DataLoader(data, 2, sampler=sampler)):
+        if state.step == 3 and member in victims and hvd.size() == 4:
+            os.kill(os.getpid(), signal.SIGKILL)
+        optimizer.zero_grad()
+        model(batch.float()[:, None] / 96).square().mean().backward()
+        optimizer.step()
+        print("samples", *batch.tolist(), flush=True)
+        sampler.record_batch(i, 2)
+        state.step += 1
+        state.commit()
+    return state.step
+
+steps = train(state)
+weights = [one.tolist() for one in hvd.allgather_object(torch.cat([one.flatten() for one in model.parameters()]).detach())]
+assert all(one == weights[0] for one in weights), weights
+places = {"RANK": hvd.rank(), "WORLD_SIZE": hvd.size(), "HOROVOD_RANK": hvd.rank(), "HOROVOD_SIZE": hvd.size(), "LOCAL_RANK": hvd.local_rank()}
+assert all(os.environ[name] == str(value) for name, value in places.items()), places
+for half in halves:
+    if half.process_set_id is not None and half.included():
+        ranks = hvd.allgather(torch.tensor([hvd.rank()]), name="set", process_set=half).tolist()
+        assert ranks == half.ranks, (ranks, half)
+print("end", hvd.rank(), hvd.size(), steps, sizes, [half.process_set_id is not None and half.ranks for half in halves], flush=True)
+"""
+
+
+def check_training(victims, left, steps, sets):
+    """Each sample is in one step, once; those that are left end together."""
+    if rank != 0 or size != 1 or "MUSTER" not in os.environ:
+        return
+    code, said = run_elastic(TRAINING.replace("sys.argv[1:]", repr(victims)), 4, "--min-np", "2")
+    assert code == 0, said
+    samples = [int(one) for line in said.splitlines() if line.startswith("samples ") for one in line.split()[1:]]
+    assert sorted(samples) == list(range(96)), said
+    ends = sorted(line for line in said.splitlines() if line.startswith("end "))
+    assert ends == [f"end {one} {left} {steps} [{left}] {sets}" for one in range(left)], said
+
+
+def test_training_goes_on_without_a_rank():
+    check_training([2], 3, 3 + 12, [[0, 1], False, False])
+
+
+def test_training_goes_on_without_rank_0():
+    check_training([0], 3, 3 + 12, [False, [1, 2], [0, 1, 2]])
+
+
+def test_training_goes_on_without_two_ranks():
+    check_training([0, 1], 2, 3 + 18, [False, [0, 1], False])
+
+
+def test_a_state_that_was_not_spread_to_its_end_is_that_of_before():
+    class Failing(states.StateHandler):
+        def save(self):
+            pass
+
+        def restore(self):
+            pass
+
+        def sync(self):
+            raise hvd.HorovodInternalError("a rank has gone")
+
+    class Thing:
+        pass
+
+    before = states.get_handler_registry()
+    states.set_handler_registry([*before, (Thing, Failing)])
+    try:
+        model, optimizer, _ = parts()
+        state = hvd.elastic.TorchState(epoch=rank, model=model, thing=Thing())
+        weight = model.weight.detach().clone()
+        check.raises(hvd.HorovodInternalError, state.sync, "a rank has gone")
+        state.restore()
+        assert torch.equal(model.weight, weight) and state.epoch == rank
+    finally:
+        states.set_handler_registry(before)
+
+
 def test_a_rank_that_dies_ends_the_job_with_its_reason():
     if rank != 0 or size == 1 or "MUSTER" not in os.environ:
         return
@@ -240,10 +340,8 @@ def test_a_rank_that_dies_ends_the_job_with_its_reason():
         "        state.commit()\n"
         "train(state)\n"
     )
-    run = [os.environ["MUSTER"], "run", "--nested", "-q", "-n", "2", "--slots-per-node", "2", "--timeout", "60s", "--", sys.executable, "-c", program]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MUSTER_", "PMI", "HOROVOD_", "OMPI_", "SLURM_"))}
-    done = subprocess.run(run, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
-    assert done.returncode == 7 and "rank 1" in done.stdout and "exited with code 7" in done.stdout, done.stdout
+    code, said = run_elastic(program, 2)
+    assert code == 7 and "rank 1" in said and "exited with code 7" in said, said
 
 
 check.run(globals())
