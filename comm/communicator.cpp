@@ -66,6 +66,15 @@ communicator communicator::create(identity const& who, comm_options const& optio
     return communicator(make_state(who, options, choice.row->name, choice.why, choice.row->create(who, options)));
 }
 
+communicator communicator::reform(communicator left, member_link& link, member_standing const& standing, comm_options options) {
+    left.state_.reset();
+    auto next = make_next_world(link, standing, usual_reform_deadline, [&] {
+        options.loss = link.watch();
+        return create(link.now().who, options);
+    });
+    return next.made ? std::move(*next.made) : communicator(detail::state_owner());
+}
+
 communicator_state& communicator::state() const {
     if (state_ && !state_->process.is_foreign()) return *state_;
     if (state_)

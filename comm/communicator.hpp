@@ -9,6 +9,7 @@
 
 #include "comm/backend/comm_buffer.hpp"
 #include "comm/backend/comm_options.hpp"
+#include "comm/membership/next_world.hpp"
 #include "comm/operation.hpp"
 #include "comm/state_owner.hpp"
 #include "comm/tensor/tensor.hpp"
@@ -39,6 +40,11 @@ class communicator {
     /// program's. Throws errc::singleton if MPI's world has another size than the identity's, errc::peer_failed on all ranks if
     /// their identities contradict each other, errc::timeout if ranks do not come within options.deadline, mpi_error.
     static communicator create(identity const& who, comm_options const& options = {});
+
+    /// In an elastic run (`muster run --min-np N`): leaves the world of `left`, which may have failed or be empty, and makes that of the next generation, with
+    /// options.loss watching it; again where ranks are lost meanwhile. Collective over the ranks that are left. Empty where this rank has no part in it, and is to
+    /// end; the place in it is link.now(). Throws what create() and member_link::reform() throw.
+    static communicator reform(communicator left, member_link& link, member_standing const& standing, comm_options options = {});
 
     communicator(communicator&&) noexcept = default;
     communicator& operator=(communicator&&) noexcept = default;

@@ -5,19 +5,15 @@
 #include <cstring>
 #include <mutex>
 
-#include "comm/backend/keep_forever.hpp"
 #include "comm/c_api/c_call.hpp"
 #include "comm/c_api/muster_comm.h"
 #include "comm/c_api/rank_setting.hpp"
+#include "comm/membership/next_world.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster::c_api {
 
 namespace {
-
-constexpr duration word_patience{0.5};  ///< for the launcher's word on a rank that others have missed first
-constexpr duration usual_deadline{600};
-constexpr int most_vain_tries = 5;  ///< to make a world of which no rank is lost
 
 /// One a process.
 member_link* find_link(environment const& variables) {
@@ -64,30 +60,6 @@ muster_comm* make_world(rank_setting const& setting) {
     return table<muster_comm>().add(identify(all), options);
 }
 
-/// Whether the failure that is being handled is one of the others, so that the next generation may have a world.
-bool is_of_others(comm_error const& problem) {
-    return problem.code() == errc::peer_failed || problem.code() == errc::timeout;
-}
-
-struct new_world {
-    elastic::generation now;
-    muster_comm* comm = nullptr;
-};
-
-new_world reform(rank_setting const& setting, int standing, duration deadline) {
-    for (int vain = 0;; standing &= ~MUSTER_AT_COMMIT) {
-        auto now = setting.link()->reform((standing & MUSTER_HAS_STATE) != 0, (standing & MUSTER_AT_COMMIT) != 0, deadline);
-        detail::release_remains();
-        if (now.who.rank < 0) return {std::move(now)};
-        try {
-            return {now, make_world(setting)};
-        } catch (comm_error const& problem) {
-            if (!is_of_others(problem)) throw;
-            if (!setting.link()->is_broken(now.number, word_patience) && ++vain == most_vain_tries) throw;
-        }
-    }
-}
-
 muster_generation info_of(elastic::generation const& now) {
     return {sizeof(muster_generation), now.number, now.who.rank, now.who.world_size, now.sync ? 1 : 0, now.master_port};
 }
@@ -126,9 +98,9 @@ muster_comm* join_world(rank_setting const& setting) {
     } catch (comm_error const& problem) {
         if (!is_of_others(problem) || !setting.link()->is_broken(now.number, word_patience)) throw;
     }
-    auto const next = reform(setting, 0, usual_deadline);
-    if (next.comm == nullptr) refuse(fmt::format("this process has no part in generation {} of the world", next.now.number));
-    return next.comm;
+    auto const next = make_next_world(*setting.link(), {}, usual_reform_deadline, [&] { return make_world(setting); });
+    if (!next.made) refuse(fmt::format("this process has no part in generation {} of the world", next.now.number));
+    return *next.made;
 }
 
 }  // namespace muster::c_api
@@ -151,9 +123,11 @@ int muster_comm_reform(muster_comm* comm, char const* const* variables, int stan
         need_link();
         if (setting.link() == nullptr) refuse("muster_comm_reform: the launcher says who this rank is; leave MUSTER_NSPACE out");
         if (comm != nullptr && muster_comm_abandon(comm) != MUSTER_OK) refuse(muster_last_error());
-        auto const next = reform(setting, standing, seconds > 0 ? duration(seconds) : usual_deadline);
+        member_standing const own{(standing & MUSTER_HAS_STATE) != 0, (standing & MUSTER_AT_COMMIT) != 0};
+        auto const next = make_next_world(*setting.link(), own, seconds > 0 ? duration(seconds) : usual_reform_deadline,
+                                          [&] { return make_world(setting); });
         give_info(next.now, info);
-        *made = next.comm;
+        *made = next.made.value_or(nullptr);
     });
 }
 

@@ -298,6 +298,57 @@ def test_training_goes_on_without_two_ranks():
     check_training([0, 1], 2, 3 + 18, [False, [0, 1], False])
 
 
+LAUNCHED = """
+import os, socket, threading
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+os.environ["MUSTER_EVENTS"] = str(theirs.fileno())
+said = []
+
+def launcher():
+    number = 0
+    while True:
+        said.append(ours.recv(1000).decode().split("\\n"))
+        number += said[-1][0] == "reform"
+        if said[-1][0] in ("hello", "reform"):
+            ours.send("\\n".join(["generation", str(number), f"job{number}", "here", "0", "1", "0", "1", "0", "1", "7", "0", "0"]).encode())
+
+threading.Thread(target=launcher, daemon=True).start()
+import muster.torch as hvd
+from muster import elastic
+hvd.init()
+heard, synced = [], []
+
+class State(hvd.elastic.TorchState):
+    def on_hosts_updated(self, timestamp, update):
+        heard.append(update)
+        super().on_hosts_updated(timestamp, update)
+
+    def sync(self):
+        synced.append(self.step)
+        super().sync()
+
+@hvd.elastic.run
+def train(state):
+    while state.step < 5:
+        state.step += 1
+        if state.step == 3:
+            ours.send(b"hosts_changed\\n0\\n1")
+            while True:
+                state.commit()
+    return state.step
+
+assert train(State(step=0)) == 5
+assert heard == [elastic.HostUpdateResult.removed] and synced == [0], (heard, synced)
+assert [one for one in said if one[0] != "announce"] == [["hello"], ["reform", "0", "1", "1"]], said
+assert os.environ["MUSTER_GENERATION"] == "1" and os.environ["MUSTER_MEMBERS"] == "7"
+"""
+
+
+def test_the_launcher_tells_of_changed_hosts_and_whether_state_is_spread():
+    if rank == 0 and size == 1:
+        subprocess.run([sys.executable, "-c", LAUNCHED], check=True, timeout=100)
+
+
 def test_a_state_that_was_not_spread_to_its_end_is_that_of_before():
     class Failing(states.StateHandler):
         def save(self):

@@ -281,6 +281,14 @@ TEST(restart_policy, causes_are_codes_signals_and_node) {
     for (auto const* bad : {"0", "256", "-1", "", "NODE", "SIGNONE", "any"}) EXPECT_TRUE(check_restart_cause(bad)) << bad;
 }
 
+TEST(restart_policy, generations_that_were_followed_in_place_are_no_restarts) {
+    generation_end const survived{.kind = end_kind::rank, .code = 137, .in_place = true};
+    std::vector<generation_end> ends(5, survived);
+    ends.push_back({.kind = end_kind::rank, .code = 137});
+    EXPECT_TRUE(decide_restart({.most = 1}, ends, 0.5).again);
+    EXPECT_EQ(without_survived(ends).size(), 1u);
+}
+
 TEST(run_life, is_the_same_for_the_next_launcher) {
     run_life life{.began_s = 12.5,
                   .output_dir = "/tmp/a b",
@@ -290,6 +298,7 @@ TEST(run_life, is_the_same_for_the_next_launcher) {
                   .ends = {failed(3, 1.5, end_kind::node)}};
     life.ends.front().cause = "rank 1 \"quoted\"\n\xff";
     life.ends.front().lost_hosts = {"c"};
+    life.ends.front().in_place = true;
     auto const again = parse_life(to_text(life));
     life.ends.front().cause = "rank 1 \"quoted\"\n\xef\xbf\xbd";
     EXPECT_EQ(again, life);

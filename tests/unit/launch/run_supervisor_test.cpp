@@ -28,6 +28,7 @@ struct scripted_group final : rank_group {
         for (auto const& step : script) loop.after(duration(0), step);
     }
     void go() override { asked.emplace_back("go"); }
+    bool goes_on_without(verdict const&) override { return survives; }
     void signal(int number, bool notice) override {
         asked.push_back((notice ? "notice " : "signal ") + std::to_string(number));
         if (asked.size() == 2) end_ranks(0);
@@ -75,6 +76,7 @@ struct scripted_group final : rank_group {
     std::vector<std::function<void()>> script;
     std::vector<std::string> asked;
     bool obedient = true;
+    bool survives = false;   ///< the others go on without a lost rank
     int second_request = 0;  ///< comes while the first is answered
     verdict late;
     process_sight sight;
@@ -137,6 +139,28 @@ TEST_F(run_supervisor_test, the_first_failure_is_told_and_ends_the_others) {
     EXPECT_EQ(outcome.rank, 1);
     EXPECT_EQ(outcome.host, "here");
     EXPECT_THAT(outcome.cause, HasSubstr("exited with code 3"));
+}
+
+TEST_F(run_supervisor_test, the_others_go_on_in_place_without_a_rank_and_the_record_says_so) {
+    options.least_ranks = 1;
+    context.life.now = {0, {{0, {"here", 0}}, {1, {"here", 1}}}, 2};
+    group->known().members = {0, 1};
+    group->survives = true;
+    first([this] { group->end_rank(1, SIGKILL); });
+    first([this] { events().on_generation({1, {{0, {"here", 0}}}, 2}, "member 1 on here is gone"); });
+    first([this] { group->end_rank(0, 0); });
+    EXPECT_EQ(run(), 0);
+    EXPECT_THAT(group->asked, ElementsAre("close 0 0 -1")) << "nobody is ended";
+    EXPECT_THAT(said, HasSubstr("muster: note: generation 0: rank 1 on here (member 1) was killed by signal 9 (SIGKILL); 1 rank goes on in place"));
+    EXPECT_EQ(context.generation(), 1);
+    ASSERT_EQ(outcome.survived.size(), 1u);
+    auto const& end = outcome.survived.front();
+    EXPECT_TRUE(end.in_place);
+    EXPECT_EQ(end.code, 137);
+    EXPECT_EQ(end.member, 1);
+    EXPECT_THAT(end.members, ElementsAre(0, 1));
+    EXPECT_GE(end.waited_s, 0);
+    EXPECT_THAT(outcome.cause, IsEmpty());
 }
 
 TEST_F(run_supervisor_test, an_end_that_may_come_of_another_is_held_before_the_run_closes) {

@@ -1,0 +1,162 @@
+#include "launch/run/member_world.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <optional>
+
+namespace muster {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Three members without processes, whose ends of the sockets the test has.
+struct member_world_test : testing::Test {
+    static constexpr int size = 3;
+    run_options options;
+    environment variables;
+    scheduler_sources sources{variables, {}, {}, {}};
+    run_context context{options, variables, sources, ""};
+    event_loop loop;
+    std::optional<member_world> world;
+    std::vector<unique_fd> ranks;
+    std::vector<std::string> done;
+    std::vector<int> seats;
+
+    void SetUp() override {
+        options.least_ranks = 2;
+        context.life.now.born = size;
+        std::vector<identity> who;
+        for (int rank = 0; rank < size; ++rank) {
+            context.life.now.members.push_back({rank, {"here", rank}});
+            who.push_back({"first", rank, size, rank, size, 0, 1, "here", identity::source::muster});
+        }
+        world.emplace(loop, context, who,
+                      member_world::group{.pid = [](int) { return ::getpid(); },
+                                          .kill = [this](int seat) { done.push_back("kill " + std::to_string(seat)); },
+                                          .say = [this](std::string const& line) { done.push_back(line); },
+                                          .begin =
+                                              [this](generation const& now, std::vector<int> const& by_rank, std::string const&) {
+                                                  done.push_back("begin " + std::to_string(now.number));
+                                                  seats = by_rank;
+                                              },
+                                          .give_up = [this](std::string const& why) { done.push_back("give up: " + why); }});
+        for (int rank = 0; rank < size; ++rank) ranks.emplace_back(::dup(world->child_fd(rank)));
+        world->start();
+    }
+    /// What all ranks send is taken.
+    void turn() {
+        loop.after(duration(0), [this] { loop.after(duration(0), [this] { loop.stop(); }); });
+        loop.run();
+    }
+    void say(int rank, elastic::message const& what) {
+        auto const text = elastic::encode(what);
+        EXPECT_EQ(::send(ranks[static_cast<std::size_t>(rank)].get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+        turn();
+    }
+    std::optional<elastic::message> hear(int rank) {
+        std::string text(10'000, '\0');
+        auto const got = ::recv(ranks[static_cast<std::size_t>(rank)].get(), text.data(), text.size(), MSG_DONTWAIT);
+        if (got <= 0) return std::nullopt;
+        return elastic::decode(text.substr(0, static_cast<std::size_t>(got)));
+    }
+    elastic::generation hear_generation(int rank) { return std::get<elastic::generation>(hear(rank).value()); }
+    void announce_all() {
+        for (int rank = 0; rank < size; ++rank) say(rank, elastic::announce{});
+    }
+    void lose(int seat) {
+        world->note_end(seat, false, "it was killed");
+        world->tell_lost();
+    }
+};
+
+TEST_F(member_world_test, those_that_are_left_go_on_when_all_of_them_want_it) {
+    announce_all();
+    say(1, elastic::hello{});
+    EXPECT_EQ(hear_generation(1).who.nspace, "first");
+    announce_all();
+    lose(0);
+    for (int const rank : {1, 2}) EXPECT_EQ(hear(rank), (elastic::message{elastic::lost{0, {0}, "it was killed"}}));
+    say(2, elastic::reform{0, true, false});
+    EXPECT_THAT(done, IsEmpty()) << "rank 1 has not come";
+    EXPECT_EQ(hear(1), (elastic::message{elastic::lost{0, {}, "rank 2 on here left its world after a failure"}}));
+    say(1, elastic::reform{0, true, false});
+    EXPECT_THAT(done, ElementsAre("begin 1"));
+    EXPECT_THAT(seats, ElementsAre(1, 2));
+    auto const first = hear_generation(1), second = hear_generation(2);
+    EXPECT_EQ(first.number, 1);
+    EXPECT_THAT(first.members, ElementsAre(1, 2));
+    EXPECT_EQ(first.who.rank, 0);
+    EXPECT_EQ(second.who.rank, 1);
+    EXPECT_EQ(second.who.world_size, 2);
+    EXPECT_TRUE(first.sync);
+    EXPECT_NE(first.who.nspace, "first") << "nothing of the former world may be met";
+    EXPECT_EQ(first.who.nspace, second.who.nspace);
+    say(1, elastic::reform{0, true, false});
+    EXPECT_EQ(hear_generation(1), first) << "one that asks late gets what has begun";
+}
+
+TEST_F(member_world_test, the_first_with_the_state_becomes_rank_0) {
+    announce_all();
+    lose(0);
+    say(1, elastic::reform{0, false, false});
+    say(2, elastic::reform{0, true, false});
+    EXPECT_THAT(seats, ElementsAre(2, 1));
+}
+
+TEST_F(member_world_test, a_loss_while_they_wait_makes_the_world_smaller) {
+    options.least_ranks = 1;
+    announce_all();
+    lose(0);
+    say(1, elastic::reform{0, true, false});
+    lose(2);
+    EXPECT_THAT(done, ElementsAre("begin 1"));
+    EXPECT_THAT(seats, ElementsAre(1));
+}
+
+TEST_F(member_world_test, without_a_loss_all_go_on_and_the_state_is_spread_unless_all_are_at_a_commit) {
+    announce_all();
+    for (int rank = 0; rank < size; ++rank) say(rank, elastic::reform{0, true, true});
+    EXPECT_FALSE(hear_generation(0).sync);
+    for (int rank = 0; rank < size; ++rank) say(rank, elastic::reform{1, true, rank != 1});
+    EXPECT_THAT(done, ElementsAre("begin 1", "begin 2"));
+    EXPECT_TRUE(hear_generation(0).sync);
+}
+
+TEST_F(member_world_test, programs_that_have_not_said_that_they_can_do_not_go_on) {
+    std::string why_not;
+    lose(2);
+    EXPECT_FALSE(world->can_go_on(why_not));
+    EXPECT_THAT(why_not, IsEmpty());
+    EXPECT_FALSE(hear(0)) << "they end, and need not hear of it";
+    say(0, elastic::announce{});
+    EXPECT_TRUE(world->can_go_on(why_not));
+    lose(1);
+    EXPECT_FALSE(world->can_go_on(why_not));
+    EXPECT_EQ(why_not, "1 rank left, and --min-np 2 are needed");
+}
+
+TEST_F(member_world_test, ranks_that_depart_are_left_out_and_too_few_give_up) {
+    announce_all();
+    world->note_end(0, true, "");
+    EXPECT_FALSE(hear(1)) << "the others may be about to end, too";
+    say(1, elastic::reform{0, true, false});
+    say(2, elastic::reform{0, true, false});
+    EXPECT_THAT(seats, ElementsAre(1, 2));
+    world->note_end(1, true, "");
+    say(2, elastic::reform{1, true, false});
+    EXPECT_THAT(done, ElementsAre("begin 1", HasSubstr("give up: ")));
+}
+
+TEST_F(member_world_test, nobody_waits_once_the_run_ends) {
+    world->close();
+    char byte = 0;
+    EXPECT_EQ(::recv(ranks[0].get(), &byte, 1, 0), 0);
+}
+
+}  // namespace
+}  // namespace muster
