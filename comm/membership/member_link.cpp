@@ -109,6 +109,7 @@ void member_link::begin(elastic::generation const& what) {
     for (auto const& one : watched_) tell(one, fmt::format("generation {} of the world begins", what.number), {});
     watched_.clear();
     lost_.reset();
+    hosts_ = {};
     now_ = what;
 }
 

@@ -65,14 +65,27 @@ void local_group::serve(pmix::server& pmix, pmix::pmi1_server& pmi1, int master_
 }
 
 void local_group::start() {
-    for (auto& rank : ranks_)
-        for (auto* stream : {&rank.out, &rank.err}) output_.add(*stream, [this, &rank, stream] { on_output(rank, *stream); });
+    for (auto& rank : ranks_) watch_output(rank);
     if (world_ != nullptr) world_->start();
     loop_.watch_readable(pmix_->event_fd(), [this] { poll_pmix(); });
     loop_.watch_readable(pmi1_->event_fd(), [this] { on_pmi_events(pmi1_->poll()); });
     if (ranks_.size() > 1)
         for (auto const when : mpi_checks) loop_.after(when, [this] { detect_mpi(); });
     if (unstarted_) events_.judge([this](evidence const&) { return *unstarted_; });
+}
+
+void local_group::watch_output(child_rank& rank) {
+    for (auto* stream : {&rank.out, &rank.err}) output_.add(*stream, [this, &rank, stream] { on_output(rank, *stream); });
+}
+
+/// A rank more, which has the cores and the GPU of the lost one.
+int local_group::replace(int seat, int descriptor) {
+    auto next = replace_(ranks_[static_cast<std::size_t>(seat)].planned, descriptor);
+    next.who.rank = static_cast<int>(ranks_.size());
+    known_.members.push_back(-1);
+    add(std::move(next));
+    watch_output(ranks_.back());
+    return ranks_.back().who.rank;
 }
 
 // ------------------------------------------------------------------------------------------------ what happens
@@ -156,6 +169,7 @@ void local_group::begin(generation const& now, std::vector<int> const& seats, st
     int number = 0;
     for (int const seat : seats) {
         auto& rank = ranks_[static_cast<std::size_t>(seat)];
+        known_.members[static_cast<std::size_t>(seat)] = now.members[static_cast<std::size_t>(number)].number;
         known_[seat].number = number++;
         auto who = rank.who;
         who.rank = known_[seat].number;
@@ -171,6 +185,7 @@ member_world::group calls_of(local_group& ranks) {
             .say = [&ranks](std::string const& line) { ranks.events_.say(line); },
             .begin = [&ranks](generation const& now, std::vector<int> const& seats,
                               std::string const& why) { ranks.begin(now, seats, why); },
+            .start = [&ranks](int seat, int descriptor) { return ranks.replace(seat, descriptor); },
             .give_up =
                 [&ranks](std::string const& why) {
                     ranks.fail(failure_cause::rank_end, "the others cannot go on in place: " + why, exit_code(errc::peer_failed));
@@ -179,7 +194,7 @@ member_world::group calls_of(local_group& ranks) {
 
 void local_group::on_rank_end(child_rank& rank) {
     auto& known = known_[rank.who.rank];
-    pmix_->report_exit(known.rank, *known.wait_status);
+    if (rank.planned == rank.who.rank) pmix_->report_exit(known.rank, *known.wait_status);
     if (!std::exchange(forget_due_, true))
         loop_.after(forget_after, [this] {
             forget_due_ = false;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ctime>
+#include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +26,7 @@ namespace muster {
 /// The process and the output of one rank; evidence::ranks has what they say of it.
 struct child_rank {
     identity who;
+    int planned = 0;  ///< the rank of the start whose place it has; another than who.rank where it came in place of one
     binding place;
     pid_t pid = -1;
     bool group_gone = false;              ///< no process is left in its group
@@ -51,8 +54,13 @@ class local_group final : public rank_group {
     /// `master_port` is the MASTER_PORT of the ranks.
     void serve(pmix::server& pmix, pmix::pmi1_server& pmi1, int master_port);
 
+    /// Starts a rank in the place of a lost one; the descriptor is its end of the socket to `world`.
+    using replacement = std::function<child_rank(int planned, int descriptor)>;
     /// Its members go on in place where some are lost.
-    void use(member_world& world) { world_ = &world; }
+    void use(member_world& world, replacement start) {
+        world_ = &world;
+        replace_ = std::move(start);
+    }
 
     void start() override;
     bool goes_on_without(verdict const& judged) override;
@@ -73,6 +81,8 @@ class local_group final : public rank_group {
     void on_pmi_event(pmix::server_event const& event);
     void on_rank_end(child_rank& rank);
     void note_end(child_rank const& rank);
+    int replace(int seat, int descriptor);
+    void watch_output(child_rank& rank);
     void begin(generation const& now, std::vector<int> const& seats, std::string const& why);
     friend member_world::group calls_of(local_group& ranks);
     void on_output(child_rank& rank, rank_stream& stream);
@@ -84,12 +94,13 @@ class local_group final : public rank_group {
     run_context const& run_;
     event_loop& loop_;
     output_writer& writer_;
-    std::vector<child_rank> ranks_;
+    std::deque<child_rank> ranks_;  ///< one that is added leaves the others where they are
     output_pump output_;  ///< after the ranks, whose streams it refers to
     pmix::server* pmix_ = nullptr;
     pmix::pmi1_server* pmi1_ = nullptr;
     int master_port_ = 0;
     member_world* world_ = nullptr;  ///< null: they end together
+    replacement replace_;
     bool any_lost_ = false;          ///< and the others went on
     std::optional<verdict> unstarted_;
     memory_kills memory_;                                      ///< before the ranks were started

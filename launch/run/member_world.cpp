@@ -49,7 +49,12 @@ int find_port() {
 }  // namespace
 
 member_world::member_world(event_loop& loop, run_context const& run, std::vector<identity> ranks, group calls)
-    : loop_(loop), run_(run), calls_(std::move(calls)), now_(run.present()) {
+    : loop_(loop),
+      run_(run),
+      calls_(std::move(calls)),
+      now_(run.present()),
+      wanted_(static_cast<int>(ranks.size())),
+      spares_(run.options.spares) {
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         auto [ours, theirs] = make_sockets();
         seats_.push_back({std::move(ours), std::move(theirs), std::move(ranks[r]), now_.members.at(r)});
@@ -93,12 +98,13 @@ void member_world::on_readable(seat& from) {
 void member_world::take(seat& from, elastic::message const& what) {
     if (from.ended) return;
     if (std::holds_alternative<elastic::hello>(what)) {
+        if (from.joins) return welcome(from);
         from.announced = from.wants = false;  // of another program of the rank
         return send(from, word_for(from));
     }
     if (std::holds_alternative<elastic::announce>(what)) from.announced = true;
     auto const* const asked = std::get_if<elastic::reform>(&what);
-    if (asked == nullptr) return;
+    if (asked == nullptr || from.joins) return;
     if (asked->after < now_.number) return send(from, word_for(from));
     from.wants = true;
     from.of.has_state = asked->has_state;
@@ -127,17 +133,27 @@ elastic::generation member_world::word_for(seat const& of) const {
 // ------------------------------------------------------------------------------------------------ who is lost
 
 std::size_t member_world::living() const {
-    return static_cast<std::size_t>(std::count_if(seats_.begin(), seats_.end(), [](seat const& one) { return !one.ended; }));
+    return static_cast<std::size_t>(std::count_if(seats_.begin(), seats_.end(), [](seat const& one) { return one.is_member(); }));
+}
+
+int member_world::seat_of(seat const& one) const {
+    auto const found = std::find_if(seats_.begin(), seats_.end(), [&](seat const& other) { return &other == &one; });
+    return static_cast<int>(found - seats_.begin());
+}
+
+bool member_world::anyone_announced() const {
+    return std::any_of(seats_.begin(), seats_.end(), [](seat const& one) { return one.announced; });
 }
 
 int member_world::least() const {
-    return run_.options.least_ranks.value_or(static_cast<int>(seats_.size()));
+    return run_.options.least_ranks.value_or(wanted_);
 }
 
 void member_world::note_end(int number, bool well, std::string const& why) {
     auto& one = seats_.at(static_cast<std::size_t>(number));
-    if (std::exchange(one.ended, true)) return;
+    if (std::exchange(one.ended, true) || one.joins) return;
     if (well) return decide();
+    lost_.push_back(number);
     anyone_lost_ = true;
     untold_.push_back(one.who.rank);
     untold_why_ += (untold_why_.empty() ? "" : "; ") + why;
@@ -146,10 +162,9 @@ void member_world::note_end(int number, bool well, std::string const& why) {
 void member_world::tell_lost() {
     if (untold_.empty()) return;
     elastic::lost const word{now_.number, std::exchange(untold_, {}), std::exchange(untold_why_, {})};
-    if (std::none_of(seats_.begin(), seats_.end(), [](seat const& one) { return one.announced; }))
-        return;  // they end, and need not complain
+    if (!anyone_announced()) return;  // they end, and need not complain
     for (auto& one : seats_)
-        if (!one.ended) send(one, word);
+        if (one.is_member()) send(one, word);
     decide();
 }
 
@@ -158,13 +173,13 @@ void member_world::tell(identity const& who, std::string_view what) {
     if (std::exchange(left_, true)) return;
     elastic::lost const word{now_.number, {}, fmt::format("rank {} on {} {}", who.rank, who.host, what)};
     for (auto& one : seats_)
-        if (!one.ended && !one.wants) send(one, word);
+        if (one.is_member() && !one.wants) send(one, word);
 }
 
 bool member_world::can_go_on(std::string& why_not) const {
     auto const left = static_cast<int>(living());
     why_not.clear();
-    if (std::none_of(seats_.begin(), seats_.end(), [](seat const& one) { return one.announced; }) || left == 0) return false;
+    if (!anyone_announced() || left == 0) return false;
     if (left < least()) why_not = fmt::format("{} left, and --min-np {} are needed", count_of_ranks(living()), least());
     return left >= least();
 }
@@ -182,7 +197,7 @@ void member_world::look_after_late() {
     look_ = loop_.after(look_every, [this] { look_after_late(); });
     bool const late = event_loop::clock::now() - *asked_ > std::chrono::duration_cast<event_loop::clock::duration>(late_after);
     for (auto& one : seats_) {
-        if (one.ended || one.wants) continue;
+        if (!one.is_member() || one.wants) continue;
         bool const was_stopped = std::exchange(one.stopped, is_stopped(one));
         if (!late && !(one.stopped && was_stopped)) continue;
         calls_.say(fmt::format("note: rank {} on {} (member {}) {}, and the others go on without it: killing it", one.who.rank,
@@ -194,27 +209,32 @@ void member_world::look_after_late() {
 
 // ------------------------------------------------------------------------------------------------ the next generation
 
-member_world::seat* member_world::find(int member_number) {
-    auto const found =
-        std::find_if(seats_.begin(), seats_.end(), [&](seat const& one) { return one.of.number == member_number; });
+/// Newcomers have a slot before they have a number.
+member_world::seat* member_world::find(member const& one) {
+    auto const found = std::find_if(seats_.begin(), seats_.end(), [&](seat const& each) {
+        return each.joins ? each.ready && !each.ended && each.of.at == one.at : each.of.number == one.number;
+    });
     return found == seats_.end() ? nullptr : &*found;
 }
 
 /// When all that are left want it.
 void member_world::decide() {
     if (!asked_ || living() == 0) return;
-    if (std::any_of(seats_.begin(), seats_.end(), [](seat const& one) { return !one.ended && !one.wants; })) return;
+    if (std::any_of(seats_.begin(), seats_.end(), [](seat const& one) { return one.is_member() && !one.wants; })) return;
     generation_events events;
+    events.at_commit = !anyone_lost_ && !left_;
     std::vector<slot> pool;
     for (auto& one : now_.members) {
-        auto const& its = *find(one.number);
+        auto const& its = *find(one);
         one.has_state = its.of.has_state;
         if (its.ended)
             events.ended.push_back(one.number);
         else
             pool.push_back(one.at);
     }
-    generation_wishes const wishes{.least = least(), .most = static_cast<int>(pool.size())};
+    for (auto const& one : seats_)
+        if (one.joins && one.ready && !one.ended) pool.push_back(one.of.at);
+    generation_wishes const wishes{.least = least(), .most = wanted_};
     auto choice = next_generation(pool, now_, wishes, events);
     if (choice.next == generation_choice::step::wait) return calls_.give_up(choice.why);
     if (choice.next == generation_choice::step::keep) {
@@ -229,8 +249,13 @@ void member_world::begin(generation then, std::string const& why) {
     asked_.reset();
     loop_.cancel(look_);
     std::vector<int> seats;
-    for (auto const& one : then.members) seats.push_back(seat_of(*find(one.number)));
-    sync_ = anyone_lost_ ||
+    bool anyone_joins = false;
+    for (auto const& one : then.members) {
+        auto& its = *find(one);
+        if (std::exchange(its.joins, false)) anyone_joins = true, its.of.number = one.number;
+        seats.push_back(seat_of(its));
+    }
+    sync_ = anyone_joins || anyone_lost_ ||
             std::any_of(seats.begin(), seats.end(), [&](int s) { return !seats_[static_cast<std::size_t>(s)].at_commit; });
     anyone_lost_ = left_ = false;
     port_ = find_port();
@@ -244,6 +269,34 @@ void member_world::begin(generation then, std::string const& why) {
     }
     for (int const seat : seats) send(seats_[static_cast<std::size_t>(seat)], word_for(seats_[static_cast<std::size_t>(seat)]));
     calls_.begin(now_, seats, why);
+    replace_lost();
+}
+
+/// Once those that are left train again.
+void member_world::replace_lost() {
+    for (; spares_ > 0 && !lost_.empty(); --spares_) {
+        int const in_place_of = lost_.front();
+        lost_.erase(lost_.begin());
+        auto const& gone = seats_[static_cast<std::size_t>(in_place_of)];
+        auto [ours, theirs] = make_sockets();
+        seat next{std::move(ours), {}, gone.who, {-1, gone.of.at}};
+        next.joins = true;
+        try {
+            static_cast<void>(calls_.start(in_place_of, theirs.get()));
+        } catch (error const& problem) {
+            calls_.say(fmt::format("note: no rank takes the place of member {}: {}", gone.of.number, problem.what()));
+            continue;
+        }
+        auto& added = seats_.emplace_back(std::move(next));
+        loop_.watch_readable(added.ours.get(), [this, &added] { on_readable(added); });
+    }
+}
+
+/// It waits for its first generation, which begins at the others' next commit.
+void member_world::welcome(seat& newcomer) {
+    newcomer.ready = true;
+    for (auto& one : seats_)
+        if (one.is_member()) send(one, elastic::hosts_changed{.added = true});
 }
 
 }  // namespace muster

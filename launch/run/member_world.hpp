@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ class member_world {
         std::function<void(std::string const& line)> say;
         /// The generation begins; `seats` by rank.
         std::function<void(generation const& now, std::vector<int> const& seats, std::string const& why)> begin;
+        /// Starts a rank that takes the place of the one of that seat, with this end of its socket, and returns its own seat: the next one.
+        std::function<int(int seat, int descriptor)> start;
         /// Too few are left.
         std::function<void(std::string const& why)> give_up;
     };
@@ -60,8 +63,13 @@ class member_world {
         bool at_commit = false;  ///< as it said then
         bool ended = false;
         bool stopped = false;  ///< when last looked at
+        bool joins = false;    ///< it is no member yet
+        bool ready = false;    ///< … and waits to become one
+        bool is_member() const noexcept { return !ended && !joins; }
     };
-    seat* find(int member_number);
+    seat* find(member const& one);
+    void replace_lost();
+    void welcome(seat& newcomer);
     void on_readable(seat& from);
     void take(seat& from, elastic::message const& what);
     void send(seat& to, elastic::message const& what) const;
@@ -71,15 +79,19 @@ class member_world {
     void begin(generation then, std::string const& why);
     void look_after_late();
     bool is_stopped(seat const& one) const;
-    int seat_of(seat const& one) const { return static_cast<int>(&one - seats_.data()); }
+    int seat_of(seat const& one) const;
+    bool anyone_announced() const;
     std::size_t living() const;
     int least() const;
 
     event_loop& loop_;
     run_context const& run_;
     group calls_;
-    std::vector<seat> seats_;
+    std::deque<seat> seats_;
     generation now_;
+    int wanted_ = 0;           ///< members
+    int spares_ = 0;           ///< ranks that may still be started in place of lost ones
+    std::vector<int> lost_;    ///< seats whose slots are free
     std::vector<int> untold_;  ///< members that are lost, and of which the others do not know
     std::string untold_why_;
     bool anyone_lost_ = false;  ///< of now_

@@ -36,11 +36,12 @@ bool is_folder(std::string const& path) {
     return std::filesystem::is_directory(path, fault);
 }
 
-child_rank make_rank(run_context const& run, identity const& who, binding const& place) {
+child_rank make_rank(run_context const& run, identity const& who, binding const& place, std::string const& output_dir) {
     auto const& options = run.options;
     auto const how = output_format(options.tag_output, options.timestamp_output, who, run.generation());
-    auto files = make_output_files(options.output_dir, who);
+    auto files = make_output_files(output_dir, who);
     return {.who = who,
+            .planned = who.rank,
             .place = place,
             .out = rank_stream(STDOUT_FILENO, how, std::move(files.out)),
             .err = rank_stream(STDERR_FILENO, how, std::move(files.err))};
@@ -80,12 +81,28 @@ struct rank_starter {
     child_rank start(int rank, int stdin_fd, pmix::server& pmix_server, pmix::pmi1_server& pmi1_server,
                      process_starter& processes) {
         auto const index = static_cast<std::size_t>(rank);
-        auto started = make_rank(run, prepared.ranks[index], where.bindings[index]);
+        auto started = make_rank(run, prepared.ranks[index], where.bindings[index], run.options.output_dir);
         auto own = variables_of(rank);
-        int const events = world == nullptr ? -1 : world->child_fd(rank);
-        if (events >= 0) own.set(elastic::events_variable, std::to_string(events));
         pmix_server.set_client_environment(rank, own);
         pmi1_server.set_client_environment(rank, own);
+        begin(started, own, stdin_fd, world == nullptr ? -1 : world->child_fd(rank), processes);
+        return started;
+    }
+
+    /// Of a later generation: MPI knows nothing of it.
+    child_rank start_later(int rank, int events) const {
+        auto const index = static_cast<std::size_t>(rank);
+        auto const folder = run.life.output_dir.empty() ? "" : generation_folder(run.life.output_dir, run.generation());
+        auto started = make_rank(run, prepared.ranks[index], where.bindings[index], folder);
+        auto own = variables_of(rank);
+        process_starter processes(1);
+        begin(started, own, -1, events, processes);
+        processes.finish();
+        return started;
+    }
+
+    void begin(child_rank& started, environment& own, int stdin_fd, int events, process_starter& processes) const {
+        if (events >= 0) own.set(elastic::events_variable, std::to_string(events));
         // A session each, since kernels with autogroup share the processors among sessions: ranks in the one session of a terminal or
         // a script would have the time of one process where much else runs.
         started.pid = processes.begin({.path = program,
@@ -99,7 +116,6 @@ struct rank_starter {
                                        .cores = started.place.cores,
                                        .own_session = true,
                                        .open_files = open_files});
-        return started;
     }
 };
 
@@ -178,7 +194,6 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     std::optional<member_world> world;
     if (options.is_elastic()) {
         world.emplace(watch.loop(), run, prepared.ranks, calls_of(ranks));
-        ranks.use(*world);
     }
     check_limits(options, size);
     ranks.note_memory_kills();
@@ -187,6 +202,8 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     auto const point = make_rendezvous(*ports);
     std::optional<process_starter> processes(std::in_place, size);
     rank_starter starter{run, where, prepared, program, point, open_files, world ? &*world : nullptr};
+    if (world)
+        ranks.use(*world, [&starter](int rank, int events) { return starter.start_later(rank, events); });
     pmix::server pmix_server(job, pmix::library_start::at_first_call);
     stdin_forwarder input(watch.loop());
     ports.reset();

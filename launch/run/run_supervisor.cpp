@@ -147,12 +147,13 @@ bool run_supervisor::go_on_in_place(verdict const& judged) {
     auto const what = fmt::format("{} {}", known.name_of(culprit), fault ? fault->what : "ended");
     say(fmt::format("note: {}; {} on in place", what,
                     known.running() == 1 ? "1 rank goes" : count_of_ranks(known.running()) + " go"));
-    if (!lost_)
+    int const member = known.members[static_cast<std::size_t>(culprit.rank)];
+    if (!lost_ && member >= 0)  // else it has not become one
         lost_ = generation_end{.kind = end_kind::rank,
                                .code = judged.exit_code,
                                .cause = what,
                                .rank = culprit.shown(),
-                               .member = known.members[static_cast<std::size_t>(culprit.rank)],
+                               .member = member,
                                .host = judged.culprits.front().host,
                                .at_s = seconds_now()};
     return true;

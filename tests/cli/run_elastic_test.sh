@@ -64,6 +64,23 @@ expect_survivors 3 55 0 1 3
 expect_exit 0 env FAULTS='stop:2:5 kill:0:5' "${run[@]}" -q -- $python "$steps"
 expect_survivors 2 55 1 3
 
+# ------------------------------------------------------------------------------------------------ who takes their places
+
+# A rank that is started in place of a lost one comes last, and gets the state of the others.
+spares=("$MUSTER" run -n 4 --slots-per-node 6 --timeout 100s --min-np 2)
+expect_exit 0 env FAULTS='kill:0:5' UNTIL=4 "${spares[@]}" --spares 2 --output-dir out -- $python "$steps"
+expect_contains stdout "member 1: rank 0 of 3 in generation 1 from step 5" "member 4: rank 3 of 4 in generation 2 from step "
+for member in 1:0 2:1 3:2 4:3; do expect_matches stdout "member ${member%:*} ends: rank ${member#*:} of 4, total "; done
+expect_equal "$(sed -n 's/.* ends: .*total //p' "$OUT" | sort -u | wc -l)" 1 "states at the end"
+expect_contains stderr "muster: note: generation 2: 4 ranks in place: 1 comes in on $host; 4 members in place of 3"
+expect_contains out/generation.1/rank.00/stdout "member 4: rank 3 of 4 in generation 2"
+expect_nothing_left
+# One that is lost, too; and one that never comes.
+expect_exit 0 env FAULTS='kill:3:5' KILL_ON_RESET='2:1' UNTIL=4 "${spares[@]}" --spares 2 -q -- $python "$steps"
+expect_equal "$(grep -c ' ends: rank . of 4' "$OUT")" 4 "ranks that have ended well"
+expect_exit 0 env FAULTS='kill:2:5' STEPS=200 "${spares[@]}" --spares 1 -- sh -c 'mkdir rank.$RANK 2>/dev/null || exit 5; exec "$@"' - $python "$steps"
+expect_survivors 3 20100 0 1 3
+
 # ------------------------------------------------------------------------------------------------ what ends it
 
 expect_exit 137 env FAULTS='kill:0:2 kill:1:4 kill:2:6' "${run[@]}" -- $python "$steps"
