@@ -24,7 +24,7 @@ namespace {
 /// Between two looks at members that others wait for.
 constexpr duration look_every{0.5};
 /// One that runs, and computes on without the others, has so long.
-constexpr duration late_after{600};
+constexpr duration late_after{540};
 /// Scripts use low numbers for files of their own.
 constexpr int least_descriptor = 64;
 

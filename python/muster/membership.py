@@ -106,7 +106,7 @@ def reform(has_state: bool, at_commit: bool, deadline: float = 0.0) -> bool:
     while True:
         made = native.reform(left, _settings, native.HAS_STATE * has_state + native.AT_COMMIT * at_commit, deadline)
         if made is None:
-            raise SystemExit("this rank has no part in the next generation of the world")
+            raise SystemExit(0)
         members = _take_place()
         try:
             with _lock:

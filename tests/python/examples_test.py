@@ -60,6 +60,12 @@ def test_fully_sharded():
         check_that_it_learns("mnist_fsdp.py")
 
 
+def test_elastic():
+    if has("torch"):
+        output = run("elastic.py", "--samples", "1024", "--epochs", "1")
+        assert not output or "epoch 0: loss " in output and output.count(" steps, weights ") == int(RANKS), output
+
+
 def test_the_published_table():
     """Both networks, and both ways to the ranks, say what `muster-bench scale` reads; the generated images are learnt."""
     if not has("torch"):
