@@ -35,7 +35,8 @@ struct next_world {
 /// Waits for the next generation and calls `make` in it; where that fails since ranks are lost, for the one after. Throws what member_link::reform throws, and
 /// what `make` throws for another reason, or five times without a loss.
 template <typename Make>
-auto make_next_world(member_link& link, member_standing standing, duration deadline, Make const& make) -> next_world<decltype(make())> {
+auto make_next_world(member_link& link, member_standing standing, duration deadline, Make const& make)
+    -> next_world<decltype(make())> {
     constexpr int most_vain_tries = 5;
     for (int vain = 0;; standing.at_commit = false) {
         auto now = link.reform(standing.has_state, standing.at_commit, deadline);

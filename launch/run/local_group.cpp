@@ -145,7 +145,7 @@ void local_group::on_child() {
 void local_group::note_end(child_rank const& rank) {
     if (world_ == nullptr || events_.now() != run_phase::running) return;
     auto const& known = known_[rank.who.rank];
-    auto const fault = find_end_fault(*known.wait_status);
+    auto const fault = known.ended_well() ? std::nullopt : find_end_fault(*known.wait_status);
     world_->note_end(rank.who.rank, !fault, fault ? fmt::format("{} {}", known_.name_of(known), fault->what) : "");
 }
 
@@ -206,7 +206,7 @@ void local_group::on_rank_end(child_rank& rank) {
     if (rank.mpi.uses_mpi_elsewhere()) known.mpi_elsewhere = rank.mpi.library;
     known_.reader_gone = writer_.broken(STDOUT_FILENO);
     std::string why_not;
-    auto const fault = find_end_fault(*known.wait_status, known.memory);
+    auto const fault = known.ended_well() ? std::nullopt : find_end_fault(*known.wait_status, known.memory);
     // Else it would be asked first whether something ends all of them: then the others end, too, and the last one's end tells.
     if (fault && !known_.reader_gone && world_ != nullptr && world_->can_go_on(why_not))
         events_.judge([&](evidence const& all) {

@@ -95,13 +95,13 @@ class local_group final : public rank_group {
     event_loop& loop_;
     output_writer& writer_;
     std::deque<child_rank> ranks_;  ///< one that is added leaves the others where they are
-    output_pump output_;  ///< after the ranks, whose streams it refers to
+    output_pump output_;            ///< after the ranks, whose streams it refers to
     pmix::server* pmix_ = nullptr;
     pmix::pmi1_server* pmi1_ = nullptr;
     int master_port_ = 0;
     member_world* world_ = nullptr;  ///< null: they end together
     replacement replace_;
-    bool any_lost_ = false;          ///< and the others went on
+    bool any_lost_ = false;  ///< and the others went on
     std::optional<verdict> unstarted_;
     memory_kills memory_;                                      ///< before the ranks were started
     bool forget_due_ = false;                                  ///< the PMIx server is to forget ranks soon

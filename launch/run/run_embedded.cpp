@@ -202,8 +202,7 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     auto const point = make_rendezvous(*ports);
     std::optional<process_starter> processes(std::in_place, size);
     rank_starter starter{run, where, prepared, program, point, open_files, world ? &*world : nullptr};
-    if (world)
-        ranks.use(*world, [&starter](int rank, int events) { return starter.start_later(rank, events); });
+    if (world) ranks.use(*world, [&starter](int rank, int events) { return starter.start_later(rank, events); });
     pmix::server pmix_server(job, pmix::library_start::at_first_call);
     stdin_forwarder input(watch.loop());
     ports.reset();

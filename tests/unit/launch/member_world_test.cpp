@@ -55,7 +55,8 @@ struct member_world_test : testing::Test {
     }
     void say(int rank, elastic::message const& what) {
         auto const text = elastic::encode(what);
-        EXPECT_EQ(::send(ranks[static_cast<std::size_t>(rank)].get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+        EXPECT_EQ(::send(ranks[static_cast<std::size_t>(rank)].get(), text.data(), text.size(), 0),
+                  static_cast<ssize_t>(text.size()));
         turn();
     }
     std::optional<elastic::message> hear(int rank) {

@@ -151,7 +151,10 @@ TEST_F(run_supervisor_test, the_others_go_on_in_place_without_a_rank_and_the_rec
     first([this] { group->end_rank(0, 0); });
     EXPECT_EQ(run(), 0);
     EXPECT_THAT(group->asked, ElementsAre("close 0 0 -1")) << "nobody is ended";
-    EXPECT_THAT(said, HasSubstr("muster: note: generation 0: rank 1 on here (member 1) was killed by signal 9 (SIGKILL); 1 rank goes on in place"));
+    EXPECT_THAT(
+        said,
+        HasSubstr(
+            "muster: note: generation 0: rank 1 on here (member 1) was killed by signal 9 (SIGKILL); 1 rank goes on in place"));
     EXPECT_EQ(context.generation(), 1);
     ASSERT_EQ(outcome.survived.size(), 1u);
     auto const& end = outcome.survived.front();
