@@ -240,7 +240,7 @@ void member_world::decide() {
     if (choice.next == generation_choice::step::keep) {
         choice.then = now_;
         ++choice.then.number;
-        choice.why = "a collective failed, and no member is gone";
+        choice.why = left_ ? "a collective failed, and no member is gone" : "no member is gone";
     }
     begin(std::move(choice.then), choice.why);
 }

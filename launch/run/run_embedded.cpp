@@ -20,6 +20,7 @@
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/ranks/start_limits.hpp"
 #include "launch/record/gpu_use_record.hpp"
+#include "launch/record/run_record.hpp"
 #include "launch/run/local_group.hpp"
 #include "launch/run/run_supervisor.hpp"
 #include "launch/run/stdin_forwarder.hpp"
