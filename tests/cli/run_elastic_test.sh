@@ -34,7 +34,7 @@ import json
 run = json.load(open("out/run.json"))
 print(run["generation"], run["exit"]["code"])
 for g in run["generations"]:
-    print(g["number"], g["kind"], g["code"], g["rank"], g["member"], g["members"], g["in_place"], g["seconds"]["lived"] > 0, g["seconds"]["waited"] > 0)
+    print(g["number"], g["kind"], g["code"], g["rank"], g["member"], g["members"], g["in_place"], g["seconds"]["lived"] > 0, g["seconds"]["waited"] >= 0)
 ')" '1 0
 0 rank 137 2 2 [0, 1, 2, 3] True True True
 1 last 0 -1 -1 [0, 1, 3] False True False'
