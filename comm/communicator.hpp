@@ -10,7 +10,6 @@
 #include "comm/backend/comm_buffer.hpp"
 #include "comm/backend/comm_options.hpp"
 #include "comm/operation.hpp"
-#include "comm/state_owner.hpp"
 #include "comm/tensor/tensor.hpp"
 #include "pmix/identity.hpp"
 
