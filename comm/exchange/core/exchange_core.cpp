@@ -19,6 +19,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
+std::string on_rank(identity const& who) {
+    return fmt::format("(rank {} of {} on {})", who.rank, who.world_size, who.host);
+}
+
 /// The ranks negotiate in host memory, whatever the tensors lie in.
 exchange_options for_negotiation(exchange_options options) {
     options.comm.deadline = options.deadline;
@@ -61,23 +65,21 @@ exchange_core::~exchange_core() {
 
 void exchange_core::refuse_in_flight(exchange_kind kind, std::string_view name) const {
     throw comm_error(errc::usage,
-                     fmt::format("{} (rank {} of {} on {}): a request of this name is in flight; wait for it first, or use "
-                                 "another name",
-                                 describe(kind, name), who_.rank, who_.world_size, who_.host));
+                     fmt::format("{} {}: a request of this name is in flight; wait for it first, or use another name",
+                                 describe(kind, name), on_rank(who_)));
 }
 
 std::unique_ptr<device_part> exchange_core::mark(exchange_kind kind, std::string_view name, void* stream) try {
     check_process();
     return gpu_.mark(stream);
 } catch (error const& problem) {
-    throw comm_error(problem.code(), fmt::format("{} (rank {} of {} on {}) in device memory: {}", describe(kind, name), who_.rank,
-                                                 who_.world_size, who_.host, problem.what()));
+    throw comm_error(problem.code(),
+                     fmt::format("{} {} in device memory: {}", describe(kind, name), on_rank(who_), problem.what()));
 }
 
 void exchange_core::check_process() const {
     if (!is_foreign()) return;
-    throw comm_error(errc::usage,
-                     fmt::format("exchange (rank {} of {} on {}): {}", who_.rank, who_.world_size, who_.host, forked_words));
+    throw comm_error(errc::usage, fmt::format("exchange {}: {}", on_rank(who_), forked_words));
 }
 
 void exchange_core::check_open() const {
@@ -243,9 +245,8 @@ std::vector<int> exchange_core::close_set(int set) {
     });
     if (!in_flight.empty())
         throw comm_error(errc::usage,
-                         fmt::format("process set {} (rank {} of {} on {}) has requests in flight ({}); wait for them "
-                                     "before it is removed",
-                                     set, who_.rank, who_.world_size, who_.host, in_flight));
+                         fmt::format("process set {} {} has requests in flight ({}); wait for them before it is removed", set,
+                                     on_rank(who_), in_flight));
     return sets_.close(set);
 }
 
@@ -395,9 +396,7 @@ void exchange_core::loop() {
         if (abandon_.load(std::memory_order_acquire))
             throw comm_error(errc::peer_failed,
                              fmt::format("the exchange was destroyed by an exception on rank {} ({})", who_.rank, who_.host));
-        if (options_.comm.loss && options_.comm.loss->is_told())
-            options_.comm.loss->throw_if_told(
-                fmt::format("exchange (rank {} of {} on {})", who_.rank, who_.world_size, who_.host));
+        if (options_.comm.loss && options_.comm.loss->is_told()) options_.comm.loss->throw_if_told("exchange " + on_rank(who_));
         step_result overall;
         bool const hurry = hurry_.exchange(false, std::memory_order_acquire);
         overall.moved = drain();
