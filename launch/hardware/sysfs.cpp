@@ -20,15 +20,13 @@
 
 namespace muster::sysfs_files {
 
-/// The first 4 KiB of a file, trimmed.
-std::string read_text(std::string const& path);
-
 namespace fs = std::filesystem;
 
 namespace {
 constexpr std::size_t longest_value = 4096;
 }
 
+/// The first 4 KiB of a file, trimmed.
 std::string read_text(std::string const& path) {
     std::ifstream file(path, std::ios::binary);
     std::string text(longest_value, '\0');
@@ -51,10 +49,6 @@ std::uint32_t read_hex(std::string const& path) {
     return value;
 }
 
-cpuset read_cpus(std::string const& path) {
-    return list_in(read_text(path));
-}
-
 /// "0-3,8"; empty if it is not a list.
 cpuset list_in(std::string_view text) {
     try {
@@ -62,6 +56,10 @@ cpuset list_in(std::string_view text) {
     } catch (parse_error const&) {
         return {};
     }
+}
+
+cpuset read_cpus(std::string const& path) {
+    return list_in(read_text(path));
 }
 
 /// The name that a link points to, such as a device's driver.
