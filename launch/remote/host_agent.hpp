@@ -29,7 +29,7 @@ struct agent_place {
     int number = 0;  ///< below 0: the starter tells it, by the node that Slurm says this is
     int count = 0;
     std::string addresses;  ///< of the starter, "ADDRESS:PORT,ADDRESS:PORT"
-    std::string ticket;     ///< agent_ticket.hpp
+    std::string ticket;     ///< agent_ticket.cpp
 };
 
 /// Started once a host by remote_starter, over a remote shell. Each shim is in its own session, out of reach of a scheduler that
