@@ -207,4 +207,10 @@ std::vector<std::string> shell_split(std::string_view line, std::string_view ori
     return words;
 }
 
+std::string_view find_text(std::span<embedded_text const> files, std::string_view name) {
+    for (auto const& file : files)
+        if (file.name == name) return file.text;
+    throw error(errc::internal, "the file '" + std::string(name) + "' is not part of this program; please report it");
+}
+
 }  // namespace muster

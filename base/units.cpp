@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cmath>
-#include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"

@@ -7,7 +7,7 @@
 #include "base/environment.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "bench/report/report_command.hpp"
+#include "bench/report/report_page.hpp"
 #include "bench/tools/commands.hpp"
 
 int main(int argc, char** argv) {

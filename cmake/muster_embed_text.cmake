@@ -1,5 +1,5 @@
 # muster_embed_text(<target> <name> <file>...): adds to <target> a generated source that defines
-#   std::span<muster::embedded_text const> muster::<name>() noexcept    (see base/embedded_text.hpp)
+#   std::span<muster::embedded_text const> muster::<name>() noexcept    (see base/text.hpp)
 # with a row for each file: its name without the folder, and its text. A header of the target declares the function.
 function(muster_embed_text target name)
   set(rows "")
@@ -13,7 +13,7 @@ function(muster_embed_text target name)
   file(CONFIGURE OUTPUT ${source} @ONLY CONTENT [[
 #include <array>
 
-#include "base/embedded_text.hpp"
+#include "base/text.hpp"
 
 namespace muster {
 

@@ -4,15 +4,10 @@
 
 #include <array>
 #include <cstring>
-#include <memory>
-#include <optional>
-#include <string>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "comm/backend/collective_backend.hpp"
-#include "comm/backend/comm_options.hpp"
 #include "comm/hierarchical/hierarchical_backend.hpp"
 #include "comm/mpi/mpi_backend.hpp"
 #include "comm/nccl/nccl_backend.hpp"
@@ -20,7 +15,6 @@
 #include "comm/shm/shm_backend.hpp"
 #include "comm/tcp/tcp_backend.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
-#include "pmix/identity.hpp"
 
 namespace muster {
 

@@ -9,7 +9,6 @@
 
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_options.hpp"
-#include "comm/backend/gather_bytes.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {

@@ -11,7 +11,6 @@
 #include "comm/backend/comm_options.hpp"
 #include "comm/membership/next_world.hpp"
 #include "comm/operation.hpp"
-#include "comm/state_owner.hpp"
 #include "comm/tensor/tensor.hpp"
 #include "pmix/identity.hpp"
 

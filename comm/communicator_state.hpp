@@ -11,7 +11,7 @@
 #include "comm/backend/argument_checks.hpp"
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_options.hpp"
-#include "comm/backend/processes/fork_count.hpp"
+#include "comm/backend/processes/rank_processes.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster::detail {

@@ -7,8 +7,6 @@
 #include <cstdlib>
 #include <exception>
 #include <optional>
-#include <utility>
-#include <vector>
 
 #include "base/log.hpp"
 #include "comm/backend/comm_error.hpp"

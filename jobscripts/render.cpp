@@ -6,10 +6,7 @@
 #include <cmath>
 #include <kainjow/mustache.hpp>
 
-#include "base/embedded_text.hpp"
 #include "base/error.hpp"
-#include "base/text.hpp"
-#include "jobscripts/container_folders.hpp"
 #include "jobscripts/quote.hpp"
 
 namespace muster {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/embedded_text.hpp"
+#include "base/text.hpp"
 #include "jobscripts/script_request.hpp"
 
 namespace muster {

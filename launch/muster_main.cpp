@@ -10,16 +10,14 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/process/phase_timeline.hpp"
 #include "base/process/this_process.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/engine/outer_task.hpp"
-#include "launch/help/command_table.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
 #include "launch/remote/flux_remote.hpp"
+#include "launch/remote/host_agent.hpp"
 #include "launch/remote/pbs_remote.hpp"
-#include "launch/remote/remote_command.hpp"
 #include "launch/site_tools/site_command.hpp"
 
 namespace {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/text.hpp"
 #include "pmix/slurm_step.hpp"
 
 namespace muster {

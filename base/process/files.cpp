@@ -1,12 +1,14 @@
 #include "base/process/files.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
@@ -40,6 +42,14 @@ void write_all(int file, std::string_view bytes, std::string_view path, std::str
         if (written < 0) throw_system("write", path, 0, errno == EFBIG ? too_large_hint : hint);
         bytes.remove_prefix(static_cast<std::size_t>(written));
     }
+}
+
+std::string absolute_path(std::string const& wanted) {
+    std::error_code fault;
+    auto const path = std::filesystem::absolute(wanted, fault);
+    if (fault) throw error(errc::not_found, fmt::format("{}: {}; change to a folder that exists", wanted, fault.message()));
+    auto const normal = path.lexically_normal();
+    return normal.has_filename() || !normal.has_relative_path() ? normal : normal.parent_path();
 }
 
 }  // namespace muster

@@ -23,4 +23,9 @@ void write_all(int file, std::string_view bytes, std::string_view path,
 /// through read_small_file (base/trust) instead, which tells faults.
 std::string read_text_file(std::string const& path, std::size_t most_bytes = std::size_t{64} << 20);
 
+// Makes paths absolute.
+
+/// `wanted` from this process' working directory, without dots. Throws errc::not_found.
+std::string absolute_path(std::string const& wanted);
+
 }  // namespace muster

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstring>
 
-#include "base/error.hpp"
 #include "base/process/child_image.hpp"
 #include "base/text.hpp"
 

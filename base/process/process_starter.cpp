@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/error.hpp"
-
 namespace muster {
 
 namespace {

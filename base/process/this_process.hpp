@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/environment.hpp"
@@ -27,5 +28,12 @@ bool catches_signal(pid_t pid, int signal_number);
 
 /// The absolute path of the program that this process runs, with links resolved. Throws errc::system.
 std::filesystem::path self_program();
+
+// A timeline of a program's phases: logs at level trace when each ended and how long it took.
+
+/// Logs, at level trace alone, that the phase called `name` ends now: milliseconds since the process began (up to
+/// the first call its processor time, so with the loading of its libraries), those since the last phase ended, and processor time
+/// of the process. Costs a comparison otherwise. A child by fork goes on from its parent's time. From one thread.
+void end_phase(std::string_view name);
 
 }  // namespace muster

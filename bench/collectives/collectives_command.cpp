@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -25,7 +25,6 @@
 #include "bench/collectives/collectives_plan.hpp"
 #include "bench/collectives/collectives_table.hpp"
 #include "bench/collectives/collectives_values.hpp"
-#include "bench/collectives/rank/collectives_here.hpp"
 #include "bench/peers/peer.hpp"
 #include "bench/tools/crowd.hpp"
 #include "bench/tools/temporary_folder.hpp"

@@ -7,7 +7,6 @@
 #include "base/error.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "bench/collectives/raw_nccl.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "bench/tools/options.hpp"

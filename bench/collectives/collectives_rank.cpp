@@ -16,7 +16,7 @@
 #include "base/version.hpp"
 #include "bench/collectives/rank/measured_rank.hpp"
 #include "bench/collectives/raw_nccl.hpp"
-#include "bench/tools/micros.hpp"
+#include "bench/tools/statistics.hpp"
 #include "comm/communicator.hpp"
 
 namespace muster {

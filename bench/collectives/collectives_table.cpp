@@ -8,7 +8,6 @@
 
 #include "base/text_table.hpp"
 #include "base/units.hpp"
-#include "bench/tools/statistics.hpp"
 
 namespace muster {
 

@@ -5,9 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdint>
-
-#include "comm/tensor/with_dtype.hpp"
 
 namespace muster {
 

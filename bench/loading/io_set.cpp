@@ -17,7 +17,6 @@
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/unique_fd.hpp"
-#include "io/loader/mapped_memory.hpp"
 
 namespace muster {
 

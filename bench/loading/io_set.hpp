@@ -7,12 +7,31 @@
 #include <string>
 #include <vector>
 
-#include "bench/loading/reading_row.hpp"
 #include "io/dataset/dataset.hpp"
 #include "io/loader/loader.hpp"
 #include "io/loader/mapped_memory.hpp"
 
 namespace muster {
+
+/// A row of the tables of `muster-bench io`: one way of reading, converting or copying, with what it was timed at.
+struct reading_row {
+    std::string name;
+    std::string bound;            ///< the row that it is compared with; "" for a bound
+    std::function<double()> run;  ///< MB/s of one time
+    std::function<void()>
+        check;  ///< compares what the run has made, or makes it once more and compares; throws where it is wrong
+    std::vector<double> mb_per_s{};
+};
+
+/// Runs every row so often, the rows taking turns, and checks it each time.
+inline void measure_rows(std::vector<reading_row>& rows, int repetitions) {
+    for (int repetition = 0; repetition < repetitions; ++repetition)
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            reading_row& row = rows[(i + static_cast<std::size_t>(repetition)) % rows.size()];
+            row.mb_per_s.push_back(row.run());
+            if (row.check) row.check();
+        }
+}
 
 /// What DLIO's summary tells of a training whose steps take a given time.
 struct training_summary {

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/text.hpp"
 #include "base/units.hpp"
 #include "bench/loading/loader_set.hpp"
 #include "bench/tools/crowd.hpp"

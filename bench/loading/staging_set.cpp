@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 
@@ -20,7 +20,7 @@
 #include "base/unique_fd.hpp"
 #include "bench/peers/peer.hpp"
 #include "bench/tools/checked_json.hpp"
-#include "io/arrays/hdf5_array.hpp"
+#include "io/arrays/item_array.hpp"
 #include "io/loader/permutation.hpp"
 #include "io/sources/image_file.hpp"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
-#include "bench/loading/reading_row.hpp"
+#include "bench/loading/io_set.hpp"
 
 namespace muster {
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "base/embedded_text.hpp"
+#include "base/text.hpp"
 
 namespace muster {
 

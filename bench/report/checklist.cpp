@@ -1,4 +1,4 @@
-#include "bench/report/checklist.hpp"
+#include "bench/report/study_summary.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "bench/report/report_cells.hpp"
+#include "bench/report/report_page.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,3 @@
-#include "bench/report/report_command.hpp"
 
 #include <fmt/format.h>
 
@@ -6,12 +5,11 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "base/text.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "bench/report/report_page.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/scaling_table.hpp"
-#include "bench/study/study_demands.hpp"
+#include "bench/study/study.hpp"
 
 namespace muster {
 

@@ -1,14 +1,11 @@
 #include "bench/report/report_page.hpp"
 
 #include <fmt/format.h>
-
-#include <algorithm>
 #include <kainjow/mustache.hpp>
 
 #include "base/error.hpp"
 #include "bench/report/plots/report_charts.hpp"
-#include "bench/report/report_cells.hpp"
-#include "bench/study/published_table.hpp"
+#include "bench/study/scaling_table.hpp"
 
 namespace muster {
 

@@ -1,11 +1,15 @@
 // The report's page: renders its document as HTML that needs nothing else, and as Markdown and CSV.
 #pragma once
 
+#include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "base/embedded_text.hpp"
+#include "base/command/command_set.hpp"
+#include "base/text.hpp"
 #include "bench/report/figure_text.hpp"
+#include "bench/report/report_document.hpp"
 
 namespace muster {
 
@@ -18,5 +22,37 @@ std::string report_markdown(report_json const& document);
 /// A line of names and one for each number of ranks of each study: label, ranks, speed-up, and median, ends of the spread and count of each
 /// metric. A report of collectives alone has lines of sizes.
 std::string report_csv(report_json const& document);
+
+// The texts of a report that HTML and Markdown have in common: tiles, the table's cells, the runs. Written from the document alone.
+
+struct report_tile {
+    std::string kind, value, what;  ///< value and what in the markup asked for
+};
+
+struct report_table {
+    std::vector<std::string> head;  ///< plain text
+    std::vector<std::vector<std::string>> rows;
+};
+
+/// The worst news first, as the summary has them. Pure, as are all here.
+std::vector<report_tile> tiles_of(report_json const& document, json_place const& study, markup how);
+/// One row for each number of ranks; the last column is the note.
+report_table scaling_table_of(report_json const& document, json_place const& study, markup how);
+/// One row for each metric but the judged one, one column for each number of ranks: medians. The last column is empty.
+report_table metrics_table_of(report_json const& document, json_place const& study, markup how);
+/// What the base of the speed-ups is; "" without one.
+std::string base_text(report_json const& document, json_place const& study, markup how);
+/// One row for each run; the last column is the note.
+report_table runs_table_of(report_json const& document, json_place const& study, markup how);
+
+// `muster-bench report`: writes table, JSON, CSV, Markdown and HTML page of scaling studies.
+
+extern command_row const report_row;
+
+/// Returns the exit code; throws muster::error.
+int report_command(given_options const& given);
+
+/// Writes FOLDER/report.html; returns its path. Throws errc::io.
+std::string write_html_report(report_json const& document, std::filesystem::path const& folder);
 
 }  // namespace muster

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "bench/report/report_cells.hpp"
 #include "bench/report/report_page.hpp"
 
 namespace muster {

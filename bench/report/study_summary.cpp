@@ -1,15 +1,11 @@
 #include "bench/report/study_summary.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 #include <span>
 
-#include "bench/report/checklist.hpp"
-#include "bench/report/report_context.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/scaling_table.hpp"
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/embedded_text.hpp"
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"

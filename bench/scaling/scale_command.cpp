@@ -1,17 +1,16 @@
 #include "bench/tools/commands.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "bench/report/report_command.hpp"
+#include "bench/report/report_page.hpp"
 #include "bench/scaling/plan_point.hpp"
 #include "bench/scaling/run_point.hpp"
 #include "bench/scaling/scale_request.hpp"

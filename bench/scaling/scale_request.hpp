@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,7 +9,6 @@
 #include "base/command/given_options.hpp"
 #include "base/environment.hpp"
 #include "bench/study/study.hpp"
-#include "bench/study/study_demands.hpp"
 
 namespace muster {
 

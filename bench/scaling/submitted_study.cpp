@@ -17,7 +17,7 @@
 #include "bench/study/study_schedule.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/machine.hpp"
-#include "bench/tools/ranks_text.hpp"
+#include "bench/study/findings.hpp"
 
 namespace muster {
 

@@ -1,7 +1,5 @@
 #include "bench/study/findings.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -9,7 +7,6 @@
 #include "base/cpuset.hpp"
 #include "base/error.hpp"
 #include "bench/study/scaling_table.hpp"
-#include "bench/tools/ranks_text.hpp"
 
 namespace muster {
 

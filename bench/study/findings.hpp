@@ -1,6 +1,8 @@
 // The findings of a scaling study: name what keeps it from scaling, each with its figure and one piece of advice.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,5 +47,11 @@ std::vector<scaling_finding> find_causes(study const& results);
 
 /// A line for each, for people; "" without findings.
 std::string findings_text(std::vector<scaling_finding> const& all);
+
+// Writes a number of ranks as people say it: "1 rank", "4 ranks".
+
+inline std::string ranks_text(int ranks) {
+    return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
+}
 
 }  // namespace muster

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "base/command/command_set.hpp"
+#include "base/command/given_options.hpp"
 #include "base/environment.hpp"
+#include "pmix/identity.hpp"
 
 namespace muster {
 
@@ -68,5 +70,10 @@ bool is_timed_network(std::string_view name) noexcept;
 /// muster.torch. After the first step every tensor is checked to be the average. Rank 0 prints the metrics of scale, every rank its
 /// compute_s. Returns the exit code; throws muster::error.
 int steps_command(given_options const& given, environment const& variables);
+
+// The measurement of collectives and messages among the ranks of a job, of which this process is one.
+
+/// `muster-bench collectives` under muster run. Collective; prints on rank 0. Returns the exit code; throws errc::usage, comm_error.
+int collectives_here(given_options const& given, identity const& who, std::string const& line);
 
 }  // namespace muster

@@ -1,10 +1,10 @@
 // Medians of repeated measurements, their confidence intervals and ratios.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace muster {
 
@@ -47,5 +47,11 @@ struct median_ratio {
 median_ratio ratio_of(summary const& above, summary const& below);
 /// "1.23", or "within the spread". `digits` behind the point.
 std::string format_ratio(median_ratio const& of, int digits = 2);
+
+// The clock of measurements: returns microseconds since a point in time.
+
+inline double micros_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+}
 
 }  // namespace muster

@@ -3,7 +3,6 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "comm/backend/collective_backend.hpp"
 #include "comm/tensor/tensor.hpp"

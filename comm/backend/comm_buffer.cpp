@@ -1,6 +1,5 @@
 #include "comm/backend/comm_buffer.hpp"
 
-#include <cstdint>
 #include <cstring>
 #include <new>
 

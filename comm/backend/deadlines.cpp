@@ -1,11 +1,9 @@
 #include "comm/backend/deadlines.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "base/process/start_thread.hpp"

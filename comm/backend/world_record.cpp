@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <string_view>
-#include <vector>
 
 #include "comm/backend/comm_error.hpp"
 

@@ -1,7 +1,5 @@
 #include "comm/c_api/c_call.hpp"
 
-#include <cstddef>
-
 namespace muster::c_api {
 
 // Programs have the offsets of these fields compiled in: they never change, and new fields come at the end.

@@ -1,6 +1,4 @@
 // The C interface's groups of tensors, and memory that the ranks of a node share.
-#include <cstring>
-#include <memory>
 #include <mutex>
 #include <unordered_map>
 

@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "comm/backend/comm_buffer.hpp"
 #include "comm/exchange/exchange_handle.hpp"

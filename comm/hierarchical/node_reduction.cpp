@@ -1,7 +1,6 @@
 #include "comm/hierarchical/node_reduction.hpp"
 
 #include <cstdint>
-#include <string>
 
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/process_set.hpp"

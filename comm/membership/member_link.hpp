@@ -13,7 +13,7 @@
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"
 #include "comm/backend/peer_loss.hpp"
-#include "comm/backend/processes/fork_count.hpp"
+#include "comm/backend/processes/rank_processes.hpp"
 #include "pmix/member_message.hpp"
 
 namespace muster {

@@ -1,6 +1,7 @@
 // The mpi backend within libmuster_comm.so: the functions of comm/mpi/mpi_backend.hpp by libmuster_comm_mpi.so.
 #include <dlfcn.h>
 
+#include "base/environment.hpp"
 #include "base/error.hpp"
 #include "comm/modules/module_entry.hpp"
 #include "comm/modules/open_module.hpp"
@@ -12,7 +13,7 @@ namespace {
 
 modules::opened_module const& mpi_module() {
     static auto const found =
-        modules::open_module("mpi", "MUSTER_COMM_MPI_MODULE",
+        modules::open_module("mpi", environment::capture().get_or("MUSTER_COMM_MPI_MODULE", ""),
                              "install muster's libraries with MPI, or name the module's file in MUSTER_COMM_MPI_MODULE");
     return found;
 }

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -30,12 +29,6 @@ std::string own_folder() {
     std::string const path = found.dli_fname;
     auto const slash = path.rfind('/');
     return slash == std::string::npos ? "." : path.substr(0, slash);
-}
-
-std::string path_of(std::string const& file, char const* variable) {
-    char const* const given = variable != nullptr ? std::getenv(variable) : nullptr;
-    if (given != nullptr && *given != '\0') return given;
-    return own_folder() + "/muster/" + file;
 }
 
 /// What the loader's message names as missing ("libmpi.so.40: cannot open shared object file: …"), or nothing.
@@ -82,9 +75,8 @@ std::vector<std::string> loaded_mpi_libraries() {
     return found;
 }
 
-opened_module open_module(std::string const& name, char const* variable, std::string const& needs) {
-    std::string const file = fmt::format("libmuster_comm_{}.so", name);
-    std::string const path = path_of(file, variable);
+opened_module open_module(std::string const& name, std::string const& given, std::string const& needs) {
+    std::string const path = given.empty() ? fmt::format("{}/muster/libmuster_comm_{}.so", own_folder(), name) : given;
     if (::access(path.c_str(), R_OK) != 0) return {nullptr, fmt::format("{} is missing; {}", path, needs)};
     auto const mpi_before = loaded_mpi_libraries();
     // Global, since the plugins of Open MPI and PMIx do not say that they need libmpi and libpmix: they take their symbols from

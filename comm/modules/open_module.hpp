@@ -11,10 +11,10 @@ struct opened_module {
     std::string why_not;              ///< for people; empty where it can
 };
 
-/// The module libmuster_comm_<name>.so: the file that the environment variable `variable` names, or else the one in the folder
-/// muster/ in the folder of libmuster_comm.so. It stays open until the process ends. `needs` is what to install where a library is missing.
+/// The module libmuster_comm_<name>.so: the file `given`, or if that is empty the one in the folder muster/ in the folder of
+/// libmuster_comm.so. It stays open until the process ends. `needs` is what to install where a library is missing.
 /// Never throws for a module that cannot be used.
-opened_module open_module(std::string const& name, char const* variable, std::string const& needs);
+opened_module open_module(std::string const& name, std::string const& given, std::string const& needs);
 
 /// The files of the MPI libraries that this process has loaded, by whatever way.
 std::vector<std::string> loaded_mpi_libraries();

@@ -8,7 +8,7 @@ namespace muster::pmix {
 namespace {
 
 modules::opened_module const& pmix_module() {
-    static auto const found = modules::open_module("pmix", nullptr, "install muster's libraries and PMIx (Debian: libpmix2)");
+    static auto const found = modules::open_module("pmix", "", "install muster's libraries and PMIx (Debian: libpmix2)");
     return found;
 }
 

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <memory>
 #include <new>
-#include <string>
 #include <vector>
 
 #include "base/log.hpp"
@@ -20,7 +18,6 @@
 #include "comm/mpi/mpi_native.hpp"
 #include "comm/mpi/mpi_pairwise.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
-#include "comm/mpi/mpi_world.hpp"
 
 namespace muster::detail {
 

@@ -1,10 +1,8 @@
 #include "comm/mpi/mpi_native.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "comm/tensor/reduction_kernels.hpp"
-#include "comm/tensor/with_dtype.hpp"
 
 namespace muster::detail {
 

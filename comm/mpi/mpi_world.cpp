@@ -8,7 +8,7 @@
 #include "comm/backend/deadlines.hpp"
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/processes/rank_processes.hpp"
-#include "comm/mpi/mpi_world.hpp"
+#include "comm/mpi/mpi_runtime.hpp"
 
 namespace muster::detail {
 

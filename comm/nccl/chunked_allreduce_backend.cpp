@@ -11,7 +11,6 @@
 #include "comm/backend/keep_forever.hpp"
 #include "comm/backend/slot_table.hpp"
 #include "comm/cuda/handles.hpp"
-#include "comm/cuda/pinned_memory.hpp"
 #include "comm/hierarchical/node_reduction.hpp"
 
 namespace muster::nccl {

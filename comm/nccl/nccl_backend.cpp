@@ -5,7 +5,6 @@
 #include "base/log.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/late_ranks.hpp"
-#include "comm/nccl/library/nccl_library.hpp"
 #include "comm/nccl/nccl_collectives.hpp"
 #include "comm/nccl/nccl_rank_record.hpp"
 #include "comm/backend/pmix_rendezvous.hpp"

@@ -18,8 +18,6 @@
 #include "comm/cuda/driver.hpp"
 #include "comm/cuda/fusion_kernels.hpp"
 #include "comm/nccl/nccl_enqueue.hpp"
-#include "comm/nccl/nccl_rank_record.hpp"
-#include "comm/nccl/reduction_plan.hpp"
 
 namespace muster::nccl {
 

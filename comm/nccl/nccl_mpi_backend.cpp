@@ -1,24 +1,19 @@
 #include "comm/nccl/nccl_mpi_backend.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <deque>
 #include <exception>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/log.hpp"
-#include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/keep_forever.hpp"
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/slot_table.hpp"
 #include "comm/cuda/device.hpp"
 #include "comm/cuda/handles.hpp"
-#include "comm/cuda/pinned_memory.hpp"
 #include "comm/hierarchical/node_reduction.hpp"
 #include "comm/mpi/mpi_backend.hpp"
 #include "comm/nccl/chunked_allreduce_backend.hpp"

@@ -1,4 +1,4 @@
-#include "comm/shm/join_world.hpp"
+#include "comm/shm/shm_world.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

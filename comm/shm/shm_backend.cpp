@@ -17,7 +17,6 @@
 #include "comm/backend/process_set.hpp"
 #include "comm/backend/processes/co_progress.hpp"
 #include "comm/backend/slot_table.hpp"
-#include "comm/shm/join_world.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
 #include "comm/shm/shm_operation.hpp"
 #include "comm/shm/shm_world.hpp"

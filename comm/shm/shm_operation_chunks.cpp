@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
-#include "comm/backend/comm_error.hpp"
 #include "comm/shm/memory/remote_memory.hpp"
 #include "comm/shm/shm_operation.hpp"
 #include "comm/tensor/reduction_kernels.hpp"

@@ -1,3 +1,4 @@
+
 #include "comm/shm/shm_world.hpp"
 
 #include <fcntl.h>
@@ -7,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <new>
 
 namespace muster::shm {
 

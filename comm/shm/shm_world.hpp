@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,10 +11,12 @@
 #include <vector>
 
 #include "comm/backend/collective_backend.hpp"
+#include "comm/backend/comm_options.hpp"
 #include "comm/backend/memory/shared_memory.hpp"
 #include "comm/backend/processes/process_watch.hpp"
 #include "comm/shm/memory/segment.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
+#include "pmix/identity.hpp"
 
 namespace muster::shm {
 
@@ -116,5 +119,10 @@ position position_of(world const& all, int rank) noexcept;
 /// What is wrong with the ranks of `missing`: all that are dead, gave up, or are stopped; otherwise those that are
 /// behind all others. By ascending rank. `sequence` is the collective that waits.
 std::vector<late_rank> blame(world const& all, std::vector<int> const& missing, std::uint64_t sequence);
+
+// The making of a world over shared memory: rendezvous, and probes of what the kernel allows between its ranks.
+
+/// Collective over the ranks that give the same `name`, within options.deadline. Throws as shm_rendezvous does.
+world join_world(std::string const& name, identity const& who, comm_options const& options);
 
 }  // namespace muster::shm

@@ -13,7 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/process/network.hpp"
-#include "comm/backend/processes/fork_count.hpp"
+#include "comm/backend/processes/rank_processes.hpp"
 
 namespace muster::tcp {
 

@@ -4,8 +4,6 @@
 #include <array>
 #include <cstring>
 
-#include "comm/tensor/with_dtype.hpp"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define MUSTER_AVX2 [[gnu::target("avx2,f16c")]]

@@ -1,4 +1,4 @@
-#include "comm/trace/explain.hpp"
+#include "comm/trace/merge.hpp"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
 #include "comm/trace/merge.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/process/files.hpp"

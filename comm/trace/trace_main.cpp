@@ -9,7 +9,6 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "comm/trace/explain.hpp"
 #include "comm/trace/merge.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "io/arrays/hdf5_array.hpp"
+#include "io/arrays/item_array.hpp"
 
 #include <fmt/format.h>
 

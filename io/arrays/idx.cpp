@@ -1,8 +1,7 @@
-#include "io/arrays/idx.hpp"
+#include "io/arrays/item_array.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <optional>
 

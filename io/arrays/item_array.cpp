@@ -1,3 +1,4 @@
+
 #include "io/arrays/item_array.hpp"
 
 #include <fmt/format.h>

@@ -11,6 +11,7 @@
 #include "io/arrays/byte_source.hpp"
 #include "io/arrays/source_error.hpp"
 #include "io/hdf5/element_type.hpp"
+#include "io/hdf5/hdf5.hpp"
 #include "io/hdf5/hyperslab.hpp"
 
 namespace muster {
@@ -91,5 +92,71 @@ class stream_array : public item_array {
     std::uint64_t header_bytes_ = 0;
     std::size_t position_ = 0;
 };
+
+// NumPy's array format .npy, versions 1 to 3: reads its header.
+//
+//   offset 0  "\x93NUMPY", major version, minor version
+//   offset 8  length of the header, 2 bytes (version 1) or 4, least significant byte first
+//   then      the header, a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 28, 28), }
+//   then      the elements, the last dimension fastest, and nothing after them
+// Source: numpy.lib.format in NumPy's documentation.
+
+// NumPy's archives .npz, zip files of .npy: lists their entries.
+
+/// The arrays of an archive, named without ".npy", stored or deflated. Throws errc::invalid_data, naming file and entry: no zip
+/// archive, a damaged one, an entry that is encrypted or compressed otherwise.
+std::vector<file_region> npz_entries(std::string const& path);
+
+/// The header of an array; `from` stands at its beginning, and behind the header afterwards. Throws source_error: not NumPy's,
+/// damaged, elements that are no numbers of ours, columns first (Fortran order), an unknown version.
+array_form read_npy_header(byte_source& from);
+
+/// An array of a stream, header included.
+std::unique_ptr<item_array> open_npy(byte_source from);
+
+// The IDX format of the MNIST family: reads a header of big-endian numbers, then the elements.
+//
+//   offset 0  two zero bytes
+//   offset 2  type: 0x08 unsigned byte, 0x09 signed byte, 0x0b int16, 0x0c int32, 0x0d float32, 0x0e float64
+//   offset 3  number of dimensions
+//   offset 4  the dimensions, 4 bytes each, most significant byte first
+//   then      the elements, the last dimension fastest, and nothing after them
+// Source: the page of the MNIST database by LeCun, Cortes and Burges, "The IDX file format".
+
+/// What an IDX file is taken for.
+enum class idx_kind { images, labels };
+
+/// An IDX file, plain or gzip: an item is an image, or a label. Opening checks every field of the header and that the file can
+/// hold what the header promises. Throws source_error and the errors of byte_source.
+class idx_reader : public stream_array {
+  public:
+    /// Images have 2 dimensions or more (N, …), labels 1; at least one item.
+    idx_reader(std::string path, idx_kind kind);
+
+  private:
+    array_form read_header(idx_kind kind);
+    [[noreturn]] void wrong_rank(idx_kind kind, unsigned rank) const;
+};
+
+// An array inside any HDF5 file: reads it as a source's items.
+
+/// Opened by this process alone. Throws hdf5_error; errc::not_found where there is no such array; errc::invalid_data where its
+/// elements are no numbers of ours, lie in another file, or are fewer than its shape promises.
+class hdf5_array : public item_array {
+  public:
+    hdf5_array(std::string const& path, std::string const& object);
+    std::string name() const override { return where_.file + ": " + where_.object; }
+    std::vector<std::string> files() const override { return {where_.file}; }
+    void read(hyperslab rows, std::span<std::uint8_t> out) override;
+    std::vector<std::pair<std::int64_t, std::string>> names() const override { return hdf5::enumeration_of(where_, handle_); }
+
+  private:
+    hdf5::place where_;
+    hdf5::file file_;
+    hdf5::dataset handle_;
+};
+
+/// Whether an HDF5 file has this array.
+bool has_hdf5_array(std::string const& path, std::string const& object);
 
 }  // namespace muster

@@ -1,11 +1,10 @@
-#include "io/arrays/npy.hpp"
+#include "io/arrays/item_array.hpp"
 
 #include <fmt/format.h>
 #include <minizip/unzip.h>
 
 #include <array>
 #include <memory>
-#include <optional>
 #include <string_view>
 
 #include "base/error.hpp"

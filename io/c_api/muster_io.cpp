@@ -4,7 +4,6 @@
 #include <new>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/c_api/c_struct.hpp"

@@ -1,7 +1,6 @@
 #include "io/copy/chunk_writer.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>

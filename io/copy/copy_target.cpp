@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <unordered_set>
 
-#include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/units.hpp"
 #include "io/tree/folder_cache.hpp"

@@ -16,7 +16,6 @@
 #include "io/copy/chunk_writer.hpp"
 #include "io/copy/pack_exchange.hpp"
 #include "io/tree/aligned_bytes.hpp"
-#include "io/tree/thread_gate.hpp"
 #include "io/tree/workers.hpp"
 
 namespace muster {

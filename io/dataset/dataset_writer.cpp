@@ -9,11 +9,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "base/process/files.hpp"
 #include "base/unique_fd.hpp"

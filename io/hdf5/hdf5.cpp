@@ -4,8 +4,6 @@
 #include <hdf5.h>
 #include <mpi.h>
 
-#include <algorithm>
-#include <memory>
 #include <type_traits>
 
 #include "io/hdf5/hdf5_check.hpp"

@@ -5,16 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <span>
 #include <vector>
 
 #include "base/log.hpp"
 #include "base/units.hpp"
 #include "comm/communicator.hpp"
-#include "comm/cuda/pinned_memory.hpp"
+#include "comm/cuda/handles.hpp"
 #include "comm/fail_together.hpp"
 #include "io/loader/mapped_memory.hpp"
 #include "io/loader/memory_choice.hpp"

@@ -13,7 +13,7 @@
 #define STBI_NO_LINEAR
 #include <stb/stb_image.h>
 
-#include "io/sources/picture_readers.hpp"
+#include "io/sources/image_file.hpp"
 
 namespace muster {
 

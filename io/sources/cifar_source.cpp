@@ -1,4 +1,4 @@
-#include "io/sources/cifar_source.hpp"
+#include "io/sources/file_sources.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
 // CSV files: reads a row a sample, a column of labels among columns of numbers.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "io/sources/folder_source.hpp"
+#include "io/sources/file_sources.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

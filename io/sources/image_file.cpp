@@ -1,3 +1,4 @@
+
 #include "io/sources/image_file.hpp"
 
 #include <fmt/format.h>
@@ -7,9 +8,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "base/text.hpp"
 #include "base/trust/open_output_file.hpp"
-#include "io/sources/picture_readers.hpp"
 
 namespace muster {
 

@@ -11,7 +11,7 @@
 #include <jerror.h>
 
 #include "base/text.hpp"
-#include "io/sources/picture_readers.hpp"
+#include "io/sources/image_file.hpp"
 
 namespace muster {
 

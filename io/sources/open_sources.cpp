@@ -7,13 +7,9 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "io/arrays/hdf5_array.hpp"
-#include "io/arrays/idx.hpp"
-#include "io/arrays/npy.hpp"
-#include "io/sources/array_source.hpp"
-#include "io/sources/cifar_source.hpp"
+#include "io/arrays/item_array.hpp"
 #include "io/sources/csv_source.hpp"
-#include "io/sources/folder_source.hpp"
+#include "io/sources/file_sources.hpp"
 
 namespace muster {
 

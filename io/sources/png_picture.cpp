@@ -1,14 +1,13 @@
 #include <fmt/format.h>
 #include <png.h>
 
-#include <algorithm>
 #include <csetjmp>
 #include <cstring>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "io/sources/picture_readers.hpp"
+#include "io/sources/image_file.hpp"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "io/sources/picture_readers.hpp"
+#include "io/sources/image_file.hpp"
 
 namespace muster {
 

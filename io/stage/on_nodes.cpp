@@ -1,12 +1,10 @@
 #include "io/stage/on_nodes.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -17,7 +15,7 @@
 #include "comm/backend/comm_error.hpp"
 #include "comm/run_with_ranks.hpp"
 #include "io/dataset/file_ranks.hpp"
-#include "io/tree/source_blocks.hpp"
+#include "io/tree/chunk_plan.hpp"
 
 namespace muster::stage {
 

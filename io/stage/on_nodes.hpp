@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <string>
 
 #include "base/command/given_options.hpp"
 #include "base/environment.hpp"

@@ -1,6 +1,5 @@
 // The program `muster-stage`: converts, verifies and shows datasets, and copies files to the nodes and back. Alone it is one process without MPI; started by muster run,
 // mpirun or srun its ranks work together.
-#include <string>
 
 #include "base/command/command_set.hpp"
 #include "base/command/manual.hpp"

@@ -1,7 +1,6 @@
 // Memory for reads and writes, aligned to pages: the kernel copies to and from other addresses at half the speed.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <memory>

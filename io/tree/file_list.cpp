@@ -11,7 +11,6 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <optional>
 
 #include "base/error.hpp"
 #include "io/tree/workers.hpp"

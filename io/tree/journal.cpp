@@ -1,7 +1,6 @@
 #include "io/tree/journal.hpp"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cstring>
 

@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <memory>
-#include <vector>
 
 #include "base/error.hpp"
 #include "base/process/files.hpp"

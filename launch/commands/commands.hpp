@@ -7,13 +7,29 @@
 #include <vector>
 
 #include "base/environment.hpp"
-#include "launch/commands/finding.hpp"
+#include "launch/hardware/topology.hpp"
 #include "launch/scheduler/allocation.hpp"
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/run_options.hpp"
 #include "launch/site/script_plan.hpp"
 
 namespace muster {
+
+/// A finding of muster doctor: one thing that was examined.
+struct finding {
+    enum class state { ok, note, missing };
+    state how;
+    std::string what;
+    std::string detail;
+    std::string advice;  ///< what to do about it; empty if nothing
+    bool operator==(finding const&) const = default;
+};
+
+/// Of a machine on which no GPU is visible; `asked` are the GPUs that the job has there, if it has any: then no rank can be placed. Pure.
+finding describe_no_gpu(topology const& machine, std::optional<int> asked, bool verbose);
+
+/// Of a machine that belongs to PBS; the paths of qsub and qstat, empty where they are not along PATH. Pure.
+finding describe_pbs(std::string const& qsub, std::string const& qstat);
 
 // `muster completion`: prints the completion script for a shell.
 
@@ -95,5 +111,11 @@ int script_command(std::vector<std::string> const& args, environment const& env)
 
 /// Watches one rank on this node (shim.hpp). Returns the exit code of the process.
 int shim_command(std::vector<std::string> const& args, environment const& variables);
+
+// The sources of settings on this machine: muster.toml files and site files.
+
+/// ./muster.toml, $XDG_CONFIG_HOME (or ~/.config) /muster/muster.toml, and site files. Reading a file that cannot be read throws
+/// errc::config.
+settings_sources real_settings(environment const& variables);
 
 }  // namespace muster

@@ -7,7 +7,6 @@
 #include "base/error.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
-#include "launch/commands/real_settings.hpp"
 #include "launch/help/completion.hpp"
 #include "launch/help/help.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"

@@ -1,18 +1,17 @@
 #include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
-#include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
 #include "launch/settings/job_file.hpp"
 #include "launch/settings/settings_file.hpp"
-#include "launch/site/site_faults.hpp"
+#include "launch/site/site.hpp"
 
 namespace muster {
 

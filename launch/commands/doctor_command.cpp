@@ -5,10 +5,10 @@
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/command/command_set.hpp"
 #include "base/cpuset.hpp"
@@ -21,15 +21,12 @@
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "launch/commands/doctor_job.hpp"
-#include "launch/commands/finding.hpp"
-#include "launch/commands/real_settings.hpp"
 #include "launch/hardware/discover_topology.hpp"
 #include "launch/help/help.hpp"
 #include "launch/run/guardian.hpp"
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/site/site_placement.hpp"
-#include "launch/system/host_name.hpp"
 #include "launch/system/network.hpp"
 #include "pmix/library/open_library.hpp"
 

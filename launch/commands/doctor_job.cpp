@@ -1,24 +1,21 @@
 #include "launch/commands/doctor_job.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
-#include "launch/commands/finding.hpp"
-#include "launch/engine/describe_engine_job.hpp"
+#include "launch/engine/engine_job.hpp"
 #include "launch/engine/engine_table.hpp"
-#include "launch/engine/srun_engine.hpp"
+#include "launch/engine/engines.hpp"
 #include "launch/placement/this_node.hpp"
-#include "launch/preflight/check_nodes.hpp"
 #include "launch/preflight/probed_node.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
-#include "launch/scheduler/preferred_scheduler.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 
 namespace muster {

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/environment.hpp"
-#include "launch/commands/finding.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/preflight/check_nodes.hpp"
 #include "launch/settings/run_options.hpp"
 

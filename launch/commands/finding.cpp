@@ -1,4 +1,4 @@
-#include "launch/commands/finding.hpp"
+#include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>
 
@@ -11,9 +11,10 @@ finding describe_no_gpu(topology const& machine, std::optional<int> asked, bool 
     auto found = fmt::format("none{}: {}", hidden_by.empty() ? "" : fmt::format(" visible ({})", hidden_by), machine.gpu_note);
     if (verbose && !machine.gpu_detail.empty()) found += fmt::format(" ({})", machine.gpu_detail);
     // The value that Flux gives jobs which have asked for no GPU.
-    std::string const unhide = hidden_by.ends_with("=-1") ? "in a job of Flux ask for them (--gpus-per-slot, --exclusive); elsewhere take out "
-                                                            "what sets that variable, in the job's script or the shell's start files"
-                                                          : "take out what sets that variable, in the job's script or the shell's start files";
+    std::string const unhide = hidden_by.ends_with("=-1")
+                                   ? "in a job of Flux ask for them (--gpus-per-slot, --exclusive); elsewhere take out "
+                                     "what sets that variable, in the job's script or the shell's start files"
+                                   : "take out what sets that variable, in the job's script or the shell's start files";
     if (asked.value_or(0) > 0)
         return {
             state::missing, "GPUs", fmt::format("the job has {} on {}, and here are {}", *asked, machine.host, found),

@@ -1,14 +1,13 @@
 #include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <ctime>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
-#include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"

@@ -5,7 +5,6 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/help/command_table.hpp"
 #include "launch/help/help.hpp"
 
 namespace muster {

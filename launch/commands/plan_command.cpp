@@ -1,8 +1,8 @@
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,9 +12,7 @@
 #include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/commands/real_settings.hpp"
-#include "launch/hardware/given_gpus.hpp"
-#include "launch/hardware/topology_xml.hpp"
+#include "launch/hardware/discover_topology.hpp"
 #include "launch/help/help.hpp"
 #include "launch/placement/placement_request.hpp"
 #include "launch/placement/plan.hpp"
@@ -24,7 +22,6 @@
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/site/script_plan.hpp"
-#include "launch/site/site_machine.hpp"
 #include "launch/site/site_placement.hpp"
 
 namespace muster {

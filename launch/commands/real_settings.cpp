@@ -1,4 +1,4 @@
-#include "launch/commands/real_settings.hpp"
+#include "launch/commands/commands.hpp"
 
 #include <filesystem>
 #include <map>

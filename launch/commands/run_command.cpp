@@ -1,14 +1,10 @@
 #include "launch/commands/commands.hpp"
 
-#include <fmt/format.h>
-
-#include <cstdio>
-
 #include "base/command/command_set.hpp"
 #include "base/error.hpp"
-#include "base/process/phase_timeline.hpp"
 #include "base/process/process.hpp"
-#include "launch/commands/real_settings.hpp"
+#include "base/process/this_process.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "launch/engine/outer_task.hpp"
 #include "launch/help/help.hpp"
 #include "launch/run/guardian.hpp"

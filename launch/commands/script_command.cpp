@@ -7,11 +7,8 @@
 
 #include "base/error.hpp"
 #include "base/process/this_process.hpp"
-#include "base/text.hpp"
 #include "base/trust/trusted_file.hpp"
-#include "base/version.hpp"
 #include "jobscripts/render.hpp"
-#include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
 
 namespace muster {

@@ -10,7 +10,7 @@
 #include "launch/preflight/node_probe.hpp"
 #include "launch/shim/rank_shim.hpp"
 #include "launch/shim/shim_guard.hpp"
-#include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 
 namespace muster {
 

@@ -12,6 +12,8 @@
 #include "base/units.hpp"
 #include "launch/placement/mapping.hpp"
 #include "launch/scheduler/allocation.hpp"
+#include "launch/settings/run_context.hpp"
+#include "launch/wire/shim_directions.hpp"
 
 namespace muster {
 
@@ -82,5 +84,14 @@ void write_files(engine_command const& command);
 
 /// Lines for a file.
 std::string as_lines(std::vector<std::string> const& lines);
+
+// Describes a run to an engine.
+
+/// The job for an engine whose shims go where `map` says: the ranks' shims, or one probe a node. Files for the engine go into
+/// `scratch_dir`. `run.options.command` may be empty. Throws errc::system.
+engine_job describe_engine_job(run_context const& run, mapping const& map, std::string const& scratch_dir);
+
+/// How the shims of that job, started by `engine`, are to find the launcher.
+shim_directions_request directions_request(engine_job const& job, run_options const& options, std::string_view engine);
 
 }  // namespace muster

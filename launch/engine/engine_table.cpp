@@ -7,12 +7,8 @@
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
-#include "launch/engine/engine_job.hpp"
+#include "launch/engine/engines.hpp"
 #include "launch/engine/mpi_family.hpp"
-#include "launch/engine/mpiexec_engine.hpp"
-#include "launch/engine/mpirun_engine.hpp"
-#include "launch/engine/remote_engine.hpp"
-#include "launch/engine/srun_engine.hpp"
 
 namespace muster {
 

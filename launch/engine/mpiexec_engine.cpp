@@ -1,4 +1,3 @@
-#include "launch/engine/mpiexec_engine.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/engine/engines.hpp"
 #include "launch/engine/mpi_family.hpp"
-#include "launch/engine/srun_engine.hpp"
 #include "launch/remote/flux_remote.hpp"
 #include "launch/remote/pbs_remote.hpp"
 

@@ -1,4 +1,3 @@
-#include "launch/engine/mpirun_engine.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,13 +7,12 @@
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
-#include "base/text.hpp"
+#include "launch/engine/engines.hpp"
 #include "launch/engine/mpi_family.hpp"
-#include "launch/engine/srun_engine.hpp"
 #include "launch/remote/flux_remote.hpp"
 #include "launch/remote/pbs_remote.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
-#include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 
 namespace muster {
 

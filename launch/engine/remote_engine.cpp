@@ -1,4 +1,3 @@
-#include "launch/engine/remote_engine.hpp"
 
 #include <fmt/format.h>
 
@@ -7,11 +6,10 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "launch/engine/srun_engine.hpp"
+#include "launch/engine/engines.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/remote/flux_remote.hpp"
 #include "launch/remote/host_ranks.hpp"
-#include "launch/remote/pbs_remote.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 
 namespace muster {

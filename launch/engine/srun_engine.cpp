@@ -1,4 +1,4 @@
-#include "launch/engine/srun_engine.hpp"
+#include "launch/engine/engines.hpp"
 
 #include <fmt/format.h>
 

@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.hpp"
-#include "launch/hardware/hwloc_handle.hpp"
 #include "launch/hardware/nvml.hpp"
 #include "launch/hardware/sysfs.hpp"
 
@@ -46,7 +44,7 @@ std::vector<core> find_cores(cpuset const& allowed, environment const& variables
 }  // namespace
 
 topology discover_topology(std::string const& host, cpuset const& allowed, environment const& variables, hwloc_handle* kept) {
-    auto handle = kept != nullptr ? make_hwloc(hwloc_depth::caches) : hwloc_handle();  // it changes the environment
+    auto handle = kept != nullptr ? make_hwloc(hwloc_depth::caches) : hwloc_handle();
     topology t;
     t.host = host;
     t.cores = find_cores(allowed, variables, handle);

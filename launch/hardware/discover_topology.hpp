@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/cpuset.hpp"
 #include "base/environment.hpp"
@@ -17,5 +18,21 @@ namespace muster {
 /// hwloc knows, with caches, for load_here.
 topology discover_topology(std::string const& host, cpuset const& allowed, environment const& variables,
                            hwloc_handle* kept = nullptr);
+
+// GPUs given on the command line, for a machine that is not this one (muster plan --topology FILE --gpus SPEC).
+
+/// `machine` with the GPUs of `spec` in place of its GPUs: "4", this number, whose place is unknown; "numa:3,2,1,0", one on each of
+/// these NUMA nodes; "cpus:24-31,56-63/0-7,32-39", one next to each of these lists of hardware threads; "none". Pure. Throws
+/// parse_error (errc::usage) with a caret, also for a NUMA node or CPUs that the machine has not.
+topology with_gpus(topology machine, std::string_view spec);
+
+// Reads the topology of a machine from an hwloc XML file.
+
+/// The machine of an hwloc XML file (lstopo FILE.xml), with all its cores allowed, and the GPUs and NICs among its PCI devices.
+/// A child of this process tries the file first, since hwloc may die of one that is damaged; call from one thread only. Throws
+/// errc::not_found, errc::invalid_data.
+topology load_topology(std::string const& xml_path);
+/// The same of such a file's text, called `name` in errors.
+topology read_topology(std::string const& xml, std::string const& name);
 
 }  // namespace muster

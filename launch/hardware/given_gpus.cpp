@@ -1,4 +1,4 @@
-#include "launch/hardware/given_gpus.hpp"
+#include "launch/hardware/discover_topology.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/hardware/gpu.hpp"
+#include "launch/hardware/topology.hpp"
 
 namespace muster {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/shared_library.hpp"
-#include "launch/hardware/gpu.hpp"
 #include "launch/hardware/nvml.hpp"
+#include "launch/hardware/topology.hpp"
 
 namespace muster {
 

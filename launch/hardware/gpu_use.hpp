@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "launch/hardware/gpu.hpp"
 #include "launch/hardware/gpu_state.hpp"
+#include "launch/hardware/topology.hpp"
 
 namespace muster {
 

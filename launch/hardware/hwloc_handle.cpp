@@ -18,13 +18,14 @@ int package_of(hwloc_topology_t t, hwloc_obj_t object) {
 }  // namespace
 
 hwloc_handle make_hwloc(hwloc_depth depth) {
-    // hwloc's plugins (OpenCL, CUDA, GL, …) open driver libraries: 3 ms for things that are not asked for here. And its x86 part
-    // moves this process from processor to processor to ask each of what the kernel tells as well: as long as all the rest.
+    // hwloc's plugins (OpenCL, CUDA, GL, …) open driver libraries: 3 ms for things that are not asked for here. hwloc looks for them
+    // where the process' environment says and learns it in no other way.
     ::setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 0);
-    ::setenv("HWLOC_COMPONENTS", "-x86", 0);
     hwloc_topology_t raw = nullptr;
     if (::hwloc_topology_init(&raw) != 0) throw library_error("hwloc", "hwloc_topology_init", errno, "out of memory");
     hwloc_handle handle(raw);
+    // This part moves the process from processor to processor to ask each of what the kernel tells as well: as long as all the rest.
+    ::hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
     if (depth == hwloc_depth::devices) {
         // Everything, since a device hangs below the smallest object that is next to it: a group, a cache.
         ::hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL);

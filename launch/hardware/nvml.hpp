@@ -2,11 +2,10 @@
 #pragma once
 
 #include <array>
-#include <string>
 
 #include "base/shared_library.hpp"
-#include "launch/hardware/gpu.hpp"
 #include "launch/hardware/sysfs.hpp"
+#include "launch/hardware/topology.hpp"
 
 namespace muster {
 

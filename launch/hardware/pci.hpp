@@ -5,10 +5,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
-#include "launch/hardware/gpu.hpp"
+#include "launch/hardware/topology.hpp"
 
 namespace muster {
 

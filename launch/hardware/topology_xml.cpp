@@ -1,4 +1,4 @@
-#include "launch/hardware/topology_xml.hpp"
+#include "launch/hardware/discover_topology.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "launch/help/command_table.hpp"
+#include "launch/help/help.hpp"
 
 namespace muster {
 

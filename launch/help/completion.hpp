@@ -1,11 +1,10 @@
 // Completion scripts for shells, written from the tables of commands and settings.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 
-#include "launch/help/command_table.hpp"
+#include "launch/help/help.hpp"
 #include "launch/settings/setting.hpp"
 
 namespace muster {

@@ -6,7 +6,6 @@
 
 #include "base/error.hpp"
 #include "base/version.hpp"
-#include "launch/help/command_table.hpp"
 #include "pmix/library/open_library.hpp"
 
 namespace muster {

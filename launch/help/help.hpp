@@ -1,9 +1,11 @@
 // Help texts of muster's commands, written from the tables of commands and settings.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "base/command/command_set.hpp"
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/setting.hpp"
 
@@ -22,5 +24,11 @@ std::string help_text(std::string_view command, bool all);
 
 /// Prints help if --help or --help-all is among what was given; true if so.
 bool print_help_if_asked(std::string_view command, settings_result const& given);
+
+// The table of muster's commands, as help, completion and man pages show them; muster_main.cpp has their functions.
+
+/// In the order of display. Their options are the rows of the table of settings.
+std::span<command_row const> commands() noexcept;
+command_row const* find_command(std::string_view name) noexcept;
 
 }  // namespace muster

@@ -8,7 +8,6 @@
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_plan.hpp"

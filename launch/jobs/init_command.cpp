@@ -10,13 +10,12 @@
 #include "base/text.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/commands/real_settings.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/starter_files.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
-#include "launch/scheduler/preferred_scheduler.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 
 namespace muster {
 

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 #include <signal.h>
+#include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/process/files.hpp"
 #include "base/text.hpp"
@@ -14,7 +14,7 @@
 #include "launch/jobs/job_plan.hpp"
 #include "launch/record/run_record.hpp"
 #include "launch/settings/setting.hpp"
-#include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 
 namespace muster {
 

@@ -6,11 +6,11 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/settings/settings_to_options.hpp"
-#include "launch/system/absolute_path.hpp"
 
 namespace muster {
 

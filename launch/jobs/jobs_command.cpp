@@ -1,14 +1,14 @@
 // `muster jobs`: the user's own jobs, from one question to the scheduler.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "base/command/command_set.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
-#include "launch/commands/real_settings.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"

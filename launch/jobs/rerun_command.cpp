@@ -12,7 +12,7 @@
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "launch/commands/real_settings.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/check_program.hpp"
 #include "launch/jobs/job_commands.hpp"

@@ -1,8 +1,8 @@
 // `muster show`: what a job asked for, what it got, and where its files are.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -11,7 +11,7 @@
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "base/units.hpp"
-#include "launch/commands/real_settings.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"

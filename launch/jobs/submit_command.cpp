@@ -2,13 +2,13 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/process/files.hpp"
@@ -17,7 +17,7 @@
 #include "base/text.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
-#include "launch/commands/real_settings.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/check_program.hpp"
 #include "launch/jobs/job_commands.hpp"
@@ -27,7 +27,7 @@
 #include "launch/jobs/submission_variables.hpp"
 #include "launch/record/run_record.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
-#include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 
 namespace muster {
 

@@ -5,8 +5,6 @@
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
-#include <vector>
-
 #include "base/process/files.hpp"
 #include "base/text.hpp"
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -13,10 +12,11 @@
 #include <iterator>
 #include <optional>
 #include <system_error>
-#include <utility>
 
 #include "base/process/files.hpp"
+#include "base/process/run_captured.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 
 namespace muster {
 
@@ -221,6 +221,34 @@ std::vector<unsigned long> const& process_table::sockets_at(pid_t pid, int port)
         for (auto const* list : {"net/tcp", "net/tcp6"})
             for (auto const inode : sockets_at_port(read_of(pid, list), port)) known->second.push_back(inode);
     return known->second;
+}
+
+namespace {
+
+constexpr std::string_view placeholder = "{pid}";
+constexpr std::size_t longest_answer = 64u << 10;
+
+}  // namespace
+
+std::string ask_about(std::string const& command, long pid, environment const& variables, std::chrono::milliseconds limit) {
+    auto filled = command;
+    for (auto at = filled.find(placeholder); at != std::string::npos; at = filled.find(placeholder, at))
+        filled.replace(at, placeholder.size(), std::to_string(pid));
+    capture_options how;
+    how.limit = limit;
+    how.output_limit = longest_answer;  // what goes on printing is ended there
+    auto const answer = run_program({"/bin/sh", "-c", "exec 2>&1\n" + filled}, variables, how);
+    auto said = answer.out;
+    bool const cut = said.size() > longest_answer;
+    if (cut) said.resize(longest_answer);
+    if (!said.empty() && said.back() != '\n') said += '\n';
+    if (cut)
+        said += fmt::format("--on-hang: ended after the first {} KiB\n", longest_answer >> 10);
+    else if (answer.exit_status == 124)
+        said += fmt::format("--on-hang: no end within {}\n", format_duration(duration(limit)));
+    else if (answer.exit_status != 0)
+        said += fmt::format("--on-hang: exit code {}\n", answer.exit_status);
+    return said;
 }
 
 }  // namespace muster

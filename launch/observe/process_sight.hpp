@@ -3,11 +3,14 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/environment.hpp"
 
 namespace muster {
 
@@ -59,5 +62,13 @@ std::vector<unsigned long> sockets_at_port(std::string_view net_tcp, int port);
 
 /// The name of the call in /proc/PID/syscall: "futex"; empty if it runs, or if programs do not wait in this call. Pure.
 std::string name_of_call(std::string_view syscall);
+
+// Runs a command of the user's about a rank that hangs (--on-hang).
+
+inline constexpr std::chrono::milliseconds hang_command_limit{10'000};
+
+/// Runs `command` by the shell with each {pid} in it replaced; returns what it printed, and how it ended if not with 0. At `limit`
+/// it is killed.
+std::string ask_about(std::string const& command, long pid, environment const& variables, std::chrono::milliseconds limit);
 
 }  // namespace muster

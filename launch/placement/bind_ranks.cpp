@@ -1,12 +1,11 @@
+
 #include "launch/placement/bind_ranks.hpp"
 
 #include <fmt/format.h>
 
-#include <map>
-
 #include "base/error.hpp"
 #include "launch/placement/binding_steps.hpp"
-#include "launch/placement/node_share.hpp"
+#include "launch/placement/this_node.hpp"
 
 namespace muster {
 
@@ -52,6 +51,12 @@ std::vector<std::string> binding_notes(topology const& machine, placement_reques
         notes.push_back(fmt::format("{}: {} here, but the site's map is of {}: the machine's own locality is used", machine.host,
                                     counted(static_cast<std::size_t>(machine.gpus_in_node), "GPU"), wanted.gpu_cpus.size()));
     return notes;
+}
+
+local_placement place_here(topology machine, allocation given, mapping map, placement_request const& wanted) {
+    local_placement where{std::move(machine), std::move(given), std::move(map), {}};
+    where.bindings = bind_ranks(where.machine, wanted, where.map.world_size());
+    return where;
 }
 
 }  // namespace muster

@@ -1,14 +1,29 @@
 // Binds the ranks of a node: chooses GPU, cores and NIC of each. This is the node's half of placement.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/cpuset.hpp"
 #include "launch/hardware/topology.hpp"
-#include "launch/placement/binding.hpp"
+#include "launch/placement/mapping.hpp"
 #include "launch/placement/placement_request.hpp"
+#include "launch/scheduler/allocation.hpp"
 
 namespace muster {
+
+/// The GPU, cores and NIC of a rank.
+struct binding {
+    std::optional<gpu> device;
+    cpuset cores;                    ///< empty: not bound
+    int numa = -1;                   ///< the NUMA node of those cores; -1 if several
+    std::optional<std::string> nic;  ///< the network interface nearest to the GPU, or to the cores
+    std::string why;
+    std::string visible_devices;  ///< what the rank's CUDA_VISIBLE_DEVICES (or its vendor's variable) becomes; empty: as it is
+    int device_index = 0;         ///< what its program calls its GPU, the others that it sees counted
+    bool operator==(binding const&) const = default;
+};
 
 /// Places the `local_size` ranks of a node; each row's `why` says what led to it. Pure.
 ///
@@ -25,5 +40,18 @@ std::vector<binding> bind_ranks(topology const& machine, placement_request const
 /// What the user should know about how a node's ranks are bound, a line each: ranks that share GPUs or cores.
 std::vector<std::string> binding_notes(topology const& machine, placement_request const& wanted,
                                        std::vector<binding> const& ranks);
+
+// The placement of ranks that are all on this node: both halves in one value.
+
+struct local_placement {
+    topology machine;
+    allocation given;
+    mapping map;
+    std::vector<binding> bindings;  ///< one a rank
+    bool operator==(local_placement const&) const = default;
+};
+
+/// The placement of ranks that are all on this node. Pure. Throws errc::placement.
+local_placement place_here(topology machine, allocation given, mapping map, placement_request const& wanted);
 
 }  // namespace muster

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "launch/hardware/topology.hpp"
-#include "launch/placement/binding.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/placement_request.hpp"
 
 namespace muster {

@@ -5,9 +5,7 @@
 #include <map>
 #include <set>
 
-#include "base/error.hpp"
-#include "launch/placement/bind_ranks.hpp"
-#include "launch/placement/node_share.hpp"
+#include "launch/placement/this_node.hpp"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "launch/hardware/topology.hpp"
-#include "launch/placement/binding.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/mapping.hpp"
 #include "launch/scheduler/allocation.hpp"
 

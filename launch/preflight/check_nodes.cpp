@@ -12,9 +12,6 @@
 #include "launch/placement/mapping.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/inspect_node.hpp"
-#include "launch/preflight/make_node_question.hpp"
-#include "launch/preflight/probe_nodes.hpp"
-#include "launch/preflight/probed_node.hpp"
 #include "launch/ranks/rank_name.hpp"
 
 namespace muster {

@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "launch/preflight/node_findings.hpp"
 #include "launch/preflight/probed_node.hpp"
 #include "launch/scheduler/allocation.hpp"
 #include "launch/settings/run_context.hpp"

@@ -1,6 +1,5 @@
 #include "launch/preflight/inspect_node.hpp"
 
-#include <fmt/format.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,17 +15,17 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <system_error>
 #include <thread>
 
-#include "base/cpuset.hpp"
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/version.hpp"
-#include "launch/hardware/topology.hpp"
 #include "launch/placement/this_node.hpp"
-#include "launch/ranks/rank_environment.hpp"
-#include "launch/system/host_name.hpp"
+#include "launch/ranks/exports.hpp"
+#include "launch/ranks/rank_variables.hpp"
 #include "launch/system/network.hpp"
 
 namespace muster {
@@ -197,6 +196,44 @@ node_report inspect_node(node_question const& asked, environment const& own_vari
     report.version = version();
     report.host = short_host_name();
     return report;
+}
+
+namespace {
+
+constexpr std::size_t most_names = 256;
+
+bool is_number(std::string_view name) {
+    return name.find_first_not_of("0123456789.") == std::string_view::npos || name.find(':') != std::string_view::npos;
+}
+
+/// Of all nodes, or of the first and an even sample, what they are called.
+std::vector<std::string> names_to_resolve(allocation const& given, std::vector<int> const& nodes) {
+    std::vector<std::string> names;
+    std::size_t const step = nodes.size() / most_names + 1;
+    for (std::size_t i = 0; i < nodes.size(); i += step) {
+        auto const& node = given.nodes[static_cast<std::size_t>(nodes[i])];
+        for (auto const& one : {std::string(without_user(node.name)), node.address})
+            if (!one.empty() && !is_number(one) && std::find(names.begin(), names.end(), one) == names.end())
+                names.push_back(one);
+    }
+    return names;
+}
+
+}  // namespace
+
+node_question make_node_question(run_context const& run, std::vector<int> const& nodes, int node) {
+    auto const& options = run.options;
+    node_question what;
+    if (!options.command.empty()) {
+        what.program = options.command.front();
+        what.working_dir = absolute_path(options.working_dir.empty() ? "." : options.working_dir);
+    }
+    what.variables = variables_for_ranks(run.inherited, options.exports);
+    leave_out(what.variables, options.unexported, options.exports);
+    what.names = names_to_resolve(run.given, nodes);
+    what.address = run.given.nodes[static_cast<std::size_t>(node)].address;
+    what.network_interface = options.network_interface;
+    return what;
 }
 
 }  // namespace muster

@@ -1,11 +1,9 @@
-#include "launch/preflight/node_findings.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -14,7 +12,7 @@
 #include "base/units.hpp"
 #include "launch/preflight/probed_node.hpp"
 #include "launch/ranks/rank_name.hpp"
-#include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 
 namespace muster {
 

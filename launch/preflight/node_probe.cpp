@@ -5,14 +5,11 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#include <chrono>
 #include <memory>
 
 #include "base/error.hpp"
 #include "launch/preflight/inspect_node.hpp"
-#include "launch/preflight/probe_clock.hpp"
 #include "launch/system/event_loop.hpp"
-#include "launch/system/host_name.hpp"
 #include "launch/system/network.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/launcher_link.hpp"

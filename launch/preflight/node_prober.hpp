@@ -2,7 +2,6 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,7 +9,7 @@
 
 #include "launch/engine/engine_table.hpp"
 #include "launch/preflight/probe_engine.hpp"
-#include "launch/preflight/probe_nodes.hpp"
+#include "launch/preflight/probed_node.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/wire/frame_channel.hpp"
@@ -41,7 +40,7 @@ class node_prober {
         std::string step{};
     };
 
-    // probes (node_prober.cpp)
+    // probes
     probed_slot* who_is(wire::hello const& hello);
     void on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
     void on_frame(probed_slot& one, std::string_view frame);
@@ -57,7 +56,7 @@ class node_prober {
     void leave();
     void throw_if_engine_failed() const;
 
-    // the engines that start them (node_prober_engines.cpp)
+    // the engines that start them
     void start_engine(std::vector<std::size_t> const& whom);
     void on_exit(probe_engine& engine);
     void on_unreached(probe_engine const& engine, std::size_t which, std::string const& why);

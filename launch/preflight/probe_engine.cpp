@@ -13,8 +13,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/remote/unreached_host.hpp"
-#include "launch/system/host_name.hpp"
-#include "launch/wire/node_report.hpp"
+#include "launch/system/network.hpp"
 
 namespace muster {
 

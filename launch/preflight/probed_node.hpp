@@ -1,9 +1,13 @@
 // One node of the allocation, with what its probe reported.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "launch/settings/run_context.hpp"
 #include "launch/wire/node_report.hpp"
 
 namespace muster {
@@ -21,5 +25,54 @@ struct probed_node {
     std::optional<int> gpus_expected;
     bool operator==(probed_node const&) const = default;
 };
+
+// Inspects nodes from the launcher, by a probe on each.
+
+/// Says which of the nodes rank 0 would be on, as far as is known; -1: on none.
+using choose_first = std::function<int(std::vector<probed_node> const& nodes)>;
+
+/// Starts a probe on each of `nodes` (indices into the allocation's), all at once through the engine that the ranks would have,
+/// and returns what they say, in the same order. When the engine brings up some or none, those that are missing are tried one by
+/// one, so that a single dead node does not hide the others. Nodes that do not answer within some seconds come without a report
+/// and with what the engine printed. Then all that answered connect to the node that `first` chooses. `run.options.command` may be
+/// empty. Throws errc::unavailable if no engine can be used, program_error if it cannot be started.
+std::vector<probed_node> probe_nodes(run_context const& run, std::vector<int> const& nodes, choose_first const& first);
+
+// Finds what is wrong with the nodes of an allocation.
+
+enum class severity { note, error };
+
+/// One thing wrong with one node. An error makes it unfit for ranks.
+struct node_finding {
+    int node = 0;  ///< index among the nodes given
+    severity how = severity::error;
+    std::string what;    ///< "its /dev/shm has 4 KiB free"
+    std::string advice;  ///< one thing to do
+    bool operator==(node_finding const&) const = default;
+};
+
+/// What is asked of a node. Less than `least_…` is an error, less than `wanted_…` a note.
+struct node_limits {
+    std::string version;  ///< of muster, on every node
+    std::uint64_t least_shm_bytes = 16u << 20;
+    std::uint64_t wanted_shm_bytes = 256u << 20;
+    std::uint64_t least_tmp_bytes = 16u << 20;
+    std::uint64_t wanted_tmp_bytes = 256u << 20;
+    double most_gpu_memory_used = 0.1;  ///< of a GPU's memory, before the ranks
+    double most_clock_difference_s = 2;
+};
+
+/// Pure. In order of node, errors first.
+std::vector<node_finding> find_faults(std::vector<probed_node> const& nodes, node_limits const& wanted);
+
+/// The first node without an error, or -1.
+int first_good(std::vector<probed_node> const& nodes, node_limits const& wanted);
+
+bool is_bad(std::vector<node_finding> const& findings, int node) noexcept;
+
+/// The findings for people, a line each, those that are the same on several nodes in one: "node2, node4: its /dev/shm …; free
+/// some". Of one severity only; of many lines the first, and how many more there are.
+std::vector<std::string> describe_findings(std::vector<node_finding> const& findings, std::vector<probed_node> const& nodes,
+                                           severity which);
 
 }  // namespace muster

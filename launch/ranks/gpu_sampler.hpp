@@ -7,7 +7,7 @@
 
 #include "launch/hardware/gpu_use.hpp"
 #include "launch/hardware/topology.hpp"
-#include "launch/placement/binding.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/system/event_loop.hpp"
 
 namespace muster {

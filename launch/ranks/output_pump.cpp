@@ -1,7 +1,5 @@
 #include "launch/ranks/output_pump.hpp"
 
-#include <unistd.h>
-
 #include <utility>
 
 namespace muster {

@@ -4,7 +4,7 @@
 #include <deque>
 #include <functional>
 
-#include "launch/ranks/output_sink.hpp"
+#include "launch/ranks/output_writer.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/system/event_loop.hpp"
 

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
-#include <utility>
 
 #include "base/error.hpp"
 #include "base/process/start_thread.hpp"

@@ -7,9 +7,21 @@
 #include <utility>
 #include <vector>
 
-#include "launch/ranks/output_sink.hpp"
-
 namespace muster {
+
+/// The way on for what ranks print: this process' own descriptors, or the launcher.
+class output_sink {
+  public:
+    /// Takes what a rank has written to `fd`, 1 or 2, in order.
+    virtual void write(int fd, std::string block) = 0;
+    /// Takes a whole line of muster's messages, for standard error.
+    virtual void note(std::string line) = 0;
+    /// Whether to read no more from the ranks for now, which then wait.
+    virtual bool congested() const = 0;
+
+  protected:
+    ~output_sink() = default;
+};
 
 /// Writes blocks to descriptors 1 and 2 in the order given, on its own thread: a reader that does not read (less, a stopped
 /// terminal) must not stop the launcher from seeing ranks die. Used from one thread.

@@ -6,7 +6,7 @@
 
 #include "base/unique_fd.hpp"
 #include "launch/ranks/line_splitter.hpp"
-#include "launch/ranks/output_sink.hpp"
+#include "launch/ranks/output_writer.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <string>
 #include <string_view>
 
 #include "base/trust/sha256.hpp"
-#include "jobscripts/container_folders.hpp"
+#include "jobscripts/script_request.hpp"
 #include "launch/ranks/exports.hpp"
 
 namespace muster {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
-#include "launch/placement/binding.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/ranks/python_folders.hpp"
 #include "pmix/identity.hpp"
 
@@ -52,5 +52,14 @@ struct rank_setting {
 /// Sets all that a rank's program gets from muster, in the order in which one overrides the other: set_rank_variables, set_explicit,
 /// add_python_folders, set_container_variables.
 void complete_variables(environment& variables, rank_setting const& rank);
+
+// The environment of a rank that an engine started on another node.
+
+/// What the launcher's shell had (`of_launcher`, without what told who the launcher is) and what the engine gave this process
+/// (`of_node`), in one: the launcher's values, as if the rank had been started from there, but the node's own for what belongs to
+/// the node (TMPDIR, HOSTNAME, its GPUs, …) or to the engine (SLURM_*, PMIX_*, OMPI_*, PMI_*, PALS_*, …), and whatever only the
+/// node has. `own_step` false: the engine runs one daemon a node (mpirun, Hydra), so Slurm's numbers of a step and task are the
+/// daemon's and are left out. Pure.
+environment rank_environment(environment const& of_launcher, environment const& of_node, bool own_step);
 
 }  // namespace muster

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <string>
 
 #include "base/process/files.hpp"
 #include "base/text.hpp"

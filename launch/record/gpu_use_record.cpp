@@ -1,19 +1,18 @@
 #include "launch/record/gpu_use_record.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/start_thread.hpp"
 #include "base/trust/open_output_file.hpp"
-#include "launch/system/absolute_path.hpp"
 
 namespace muster {
 

@@ -1,9 +1,11 @@
 #include "launch/record/recorded_words.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <array>
+#include <cctype>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -90,5 +92,113 @@ template std::vector<std::string> words_in(nlohmann::json const&, std::string co
 template std::vector<std::string> words_in(nlohmann::ordered_json const&, std::string const&, std::string_view);
 template std::string text_in(nlohmann::json const&, std::string const&, std::string_view);
 template std::string text_in(nlohmann::ordered_json const&, std::string const&, std::string_view);
+
+namespace {
+
+// In a name, of which words are divided by what is no letter or digit; digits at a word's end do not count: DB_PASS1, dbPassword.
+constexpr std::array telling_parts{
+    "SECRET",     "PASSWORD",   "PASSWD",    "PASSPHRASE", "APIKEY",     "ACCESSKEY",         "ACCESS_KEY",
+    "PRIVATEKEY", "CREDENTIAL", "COOKIE",    "AUTHKEY",    "ACCOUNTKEY", "CONNECTION_STRING", "WEBHOOK",
+    "CONNSTR",    "BEARER",     "SIGNATURE", "SSHKEY",     "MASTERKEY",  "ENCRYPTIONKEY"};
+constexpr std::array telling_words{"TOKENS", "KEY",  "KEYS",  "PAT", "PW",  "PWD",     "JWT",
+                                   "PSK",    "CRED", "CREDS", "SAS", "PEM", "PASSCODE"};
+constexpr std::array telling_ends{"TOKEN", "PASS", "AUTH"};  // of a word
+constexpr std::array harmless{"PWD", "SSH_AUTH_SOCK", "XDG_SESSION_ID", "AWS_REGION", "AWS_DEFAULT_REGION"};
+constexpr std::array harmless_words{"BYPASS", "COMPASS"};
+
+// In a value, in capitals.
+constexpr std::array telling_fields{"SIGNATURE", "X-AMZ-SIGNATURE", "X-GOOG-SIGNATURE", "ACCESS_TOKEN", "AUTH_TOKEN",
+                                    "API_KEY",   "APIKEY",          "ACCESS_KEY",       "ACCOUNTKEY",   "SHAREDACCESSKEY",
+                                    "SECRET",    "CLIENT_SECRET",   "PASSWORD",         "PASSWD",       "PWD"};
+constexpr std::array telling_url_fields{"SIG", "TOKEN", "KEY", "PASS"};
+constexpr std::size_t longest_field = 24;
+constexpr std::array telling_beginnings{"GHP_", "GHO_", "GHU_",  "GHS_",  "GHR_", "GITHUB_PAT_", "GLPAT-",
+                                        "HF_",  "SK-",  "XOXB-", "XOXP-", "AKIA", "EYJ"};
+constexpr std::size_t shortest_token = 20;
+
+std::string upper(std::string_view text) {
+    std::string all(text);
+    std::transform(all.begin(), all.end(), all.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    return all;
+}
+
+/// "https://user:password@host/", "https://TOKEN@host/": something before an @ that comes before the next slash. A user's name alone is no
+/// secret where ssh logs in with it: "ssh://git@host/".
+bool holds_url_secret(std::string_view value) {
+    for (auto at = value.find("://"); at != std::string_view::npos; at = value.find("://", at + 3)) {
+        auto const rest = value.substr(at + 3);
+        auto const host = rest.substr(0, rest.find_first_of("/ \t\n"));
+        auto const sign = host.find('@');
+        if (sign == std::string_view::npos || sign == 0) continue;
+        auto const scheme = value.substr(0, at);
+        bool const is_login = scheme.ends_with("ssh") || scheme.ends_with("sftp");
+        if (!is_login || host.substr(0, sign).find(':') != std::string_view::npos) return true;
+    }
+    return false;
+}
+
+template <typename List, typename Test>
+bool any_of(List const& list, Test const& test) {
+    return std::any_of(std::begin(list), std::end(list), test);
+}
+
+bool is_telling_word(std::string_view word) {
+    while (!word.empty() && is_digit(word.back())) word.remove_suffix(1);
+    if (any_of(harmless_words, [&](auto other) { return word == other; })) return false;
+    return any_of(telling_words, [&](auto other) { return word == other; }) ||
+           any_of(telling_ends, [&](auto end) { return word.ends_with(end); });
+}
+
+/// "…?sig=x", "…&access_token=x", "Server=h;Password=x": NAME=VALUE behind the beginning or a sign that divides such fields.
+bool holds_secret_field(std::string_view capitals) {
+    for (auto at = capitals.find('='); at != std::string_view::npos; at = capitals.find('=', at + 1)) {
+        auto const from = at < longest_field ? 0 : at - longest_field;
+        auto const before = capitals.substr(from, at - from);
+        auto const sign = before.find_last_of("?&;, \t\n");
+        auto const name = sign == std::string_view::npos ? before : before.substr(sign + 1);
+        auto const is_name = [&](std::string_view field) { return name == field; };
+        bool const in_url = sign != std::string_view::npos && (before[sign] == '?' || before[sign] == '&');
+        if (any_of(telling_fields, is_name) || (in_url && any_of(telling_url_fields, is_name))) return true;
+    }
+    return false;
+}
+
+bool looks_like_secret(std::string_view value) {
+    auto const capitals = upper(value);
+    if (capitals.starts_with("-----BEGIN ") && capitals.find("PRIVATE KEY") != std::string::npos) return true;
+    if (capitals.starts_with("BEARER ") || capitals.starts_with("BASIC ")) return true;
+    bool const one_word = value.size() >= shortest_token && value.find_first_of(" \t\n/:") == std::string_view::npos;
+    if (one_word && any_of(telling_beginnings, [&](auto begin) { return capitals.starts_with(begin); })) return true;
+    return holds_secret_field(capitals) || holds_url_secret(value);
+}
+
+}  // namespace
+
+bool may_be_secret(std::string_view name, std::string_view value) {
+    auto const known = upper(name);
+    if (any_of(harmless, [&](auto other) { return known == other; })) return holds_url_secret(value);
+    if (known.starts_with("AWS_") || any_of(telling_parts, [&](auto part) { return known.find(part) != std::string::npos; }))
+        return true;
+    auto words = known;  // not in TOKENIZERS_PARALLELISM
+    std::replace_if(
+        words.begin(), words.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+    auto const pieces = split(words, '_');
+    return any_of(pieces, is_telling_word) || looks_like_secret(value);
+}
+
+std::vector<std::string> leave_out_secrets(environment& variables) {
+    std::vector<std::string> names;
+    for (auto const& [name, value] : variables)
+        if (may_be_secret(name, value)) names.push_back(name);
+    for (auto const& name : names) variables.unset(name);
+    return names;
+}
+
+std::string without_secret(std::string const& assignment) {
+    auto const equals = assignment.find('=');
+    if (equals == std::string::npos || !may_be_secret(assignment.substr(0, equals), assignment.substr(equals + 1)))
+        return assignment;
+    return assignment.substr(0, equals);
+}
 
 }  // namespace muster

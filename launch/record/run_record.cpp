@@ -3,10 +3,10 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/types.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/process/files.hpp"
@@ -17,10 +17,8 @@
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/record/gpu_use_record.hpp"
 #include "launch/record/recorded_words.hpp"
-#include "launch/record/secret_names.hpp"
 #include "launch/settings/settings_to_options.hpp"
-#include "launch/system/absolute_path.hpp"
-#include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 
 namespace muster {
 

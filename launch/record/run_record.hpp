@@ -2,13 +2,11 @@
 #pragma once
 
 #include <ctime>
-#include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "launch/placement/binding.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/settings/run_context.hpp"
 
 namespace muster {

@@ -1,4 +1,4 @@
-#include "launch/remote/agent_ticket.hpp"
+#include "launch/remote/host_agent.hpp"
 
 #include <poll.h>
 #include <sodium.h>

@@ -20,18 +20,15 @@
 #include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "launch/remote/agent_ticket.hpp"
 #include "launch/remote/host_ranks.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/system/end_processes.hpp"
-#include "launch/system/host_name.hpp"
 #include "launch/system/network.hpp"
 #include "launch/system/open_files.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
 #include "launch/wire/agent_frame.hpp"
 #include "launch/wire/launcher_link.hpp"
-#include "launch/wire/run_key.hpp"
 #include "pmix/scrub.hpp"
 
 namespace muster {

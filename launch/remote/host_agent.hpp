@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/environment.hpp"
@@ -14,6 +15,7 @@
 #include "launch/system/event_loop.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/messages.hpp"
+#include "launch/wire/run_key.hpp"
 #include "pmix/pmi1/pmi1_server.hpp"
 #include "pmix/server/server.hpp"
 
@@ -27,7 +29,7 @@ struct agent_place {
     int number = 0;  ///< below 0: the starter tells it, by the node that Slurm says this is
     int count = 0;
     std::string addresses;  ///< of the starter, "ADDRESS:PORT,ADDRESS:PORT"
-    std::string ticket;     ///< agent_ticket.hpp
+    std::string ticket;     ///< agent_ticket.cpp
 };
 
 /// Started once a host by remote_starter, over a remote shell. Each shim is in its own session, out of reach of a scheduler that
@@ -97,5 +99,23 @@ class host_agent {
     int waits_for_strays_ = 0;
     int exit_code_ = 1;
 };
+
+// The ticket of a host's agent: what its command line says of the key by which it and the starter recognise each other.
+
+/// "job:…": the key, sealed (libsodium's secretbox) with the secret that PBS gives to all processes of the job (PBS_JOBCOOKIE) and to
+/// nobody else, so that it may stand on a command line. Throws errc::unavailable without that variable.
+std::string seal_for_job(run_key const& key, environment const& variables);
+
+/// The key that a ticket tells: "stdin" (the first line there), "file:PATH", "munge:…", "job:…". Throws errc::usage for any other, errc::parse,
+/// errc::system, and errc::unavailable without the cookie that it was sealed with.
+run_key redeem_ticket(std::string const& ticket, environment const& variables);
+
+// The commands by which a remote run starts: `muster remote`, which the launcher runs as its engine, and `muster agent`, once a host.
+
+/// `muster remote HOSTS [OPTIONS] -- SHIM…`: see remote_starter. Throws errc::usage.
+int remote_command(std::vector<std::string> const& args, environment const& variables);
+
+/// `muster agent NUMBER COUNT ADDRESSES TICKET`: see host_agent. Throws errc::usage.
+int agent_command(std::vector<std::string> const& args, environment const& variables);
 
 }  // namespace muster

@@ -11,16 +11,16 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
 #include "base/error.hpp"
 #include "base/process/files.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
-#include "launch/system/exit_status.hpp"
-#include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
+#include "launch/system/signals.hpp"
 
 namespace muster {
 
@@ -112,7 +112,8 @@ int tmrsh_command(std::vector<std::string> const& words, environment const& vari
     auto const settings = read_text_file(conf);
     auto const own = own_node_file(settings, variables.get_or("PBS_JOBID", ""));
     auto const hosts = read_text_file(own);
-    if (!hosts.empty()) ::setenv("PBS_NODEFILE", own.c_str(), 1);
+    auto to_tmrsh = variables;
+    if (!hosts.empty()) to_tmrsh.set("PBS_NODEFILE", own);
     auto const folder = variables.get("PBS_EXEC").value_or(pbs_exec(settings).value_or("/opt/pbs"));
     std::string const program = folder + "/bin/pbs_tmrsh";
     std::string const host = spelled_as_in(hosts.empty() ? read_text_file(*named) : hosts, args.front());
@@ -126,10 +127,13 @@ int tmrsh_command(std::vector<std::string> const& words, environment const& vari
     if (child == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         ::dup2(says.get(), STDERR_FILENO);
-        ::execl(program.c_str(), "pbs_tmrsh", host.c_str(), "/bin/bash", "-c", command.c_str(), static_cast<char*>(nullptr));
-        std::fprintf(stderr, "muster tmrsh: cannot execute %s: %s; PBS_EXEC in %s says where PBS is\n", program.c_str(),
-                     std::strerror(errno), conf.c_str());
-        ::_exit(127);
+        try {
+            replace_program(program, {"pbs_tmrsh", host, "/bin/bash", "-c", command}, to_tmrsh);
+        } catch (error const&) {
+            std::fprintf(stderr, "muster tmrsh: cannot execute %s: %s; PBS_EXEC in %s says where PBS is\n", program.c_str(),
+                         std::strerror(errno), conf.c_str());
+            ::_exit(127);
+        }
     }
     says.reset();
     bool const lost = pass_on_errors(said.get());

@@ -1,4 +1,3 @@
-#include "launch/remote/remote_command.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +7,7 @@
 #include "base/text.hpp"
 #include "launch/remote/host_agent.hpp"
 #include "launch/remote/remote_starter.hpp"
-#include "launch/system/absolute_path.hpp"
-#include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "launch/system/exit_status.hpp"
+#include "launch/system/signals.hpp"
 
 namespace muster {
 

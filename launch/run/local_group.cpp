@@ -13,7 +13,6 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/observe/container_start.hpp"
-#include "launch/observe/hang_command.hpp"
 #include "launch/observe/process_sight.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/system/end_processes.hpp"

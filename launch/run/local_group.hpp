@@ -10,7 +10,7 @@
 
 #include "launch/observe/memory_kills.hpp"
 #include "launch/observe/mpi_use.hpp"
-#include "launch/placement/binding.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/ranks/output_pump.hpp"
 #include "launch/ranks/output_writer.hpp"
 #include "launch/ranks/rank_stream.hpp"

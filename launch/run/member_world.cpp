@@ -13,8 +13,7 @@
 #include "base/log.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/system/end_processes.hpp"
-#include "launch/system/held_ports.hpp"
-#include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 #include "pmix/library/random_bits.hpp"
 
 namespace muster {

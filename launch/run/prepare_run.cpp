@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/this_process.hpp"
 #include "launch/ranks/exports.hpp"
 #include "launch/ranks/rank_variables.hpp"
-#include "launch/system/absolute_path.hpp"
-#include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 #include "pmix/library/random_bits.hpp"
 
 namespace muster {

@@ -9,12 +9,11 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/process/phase_timeline.hpp"
 #include "base/process/process.hpp"
 #include "base/process/process_starter.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
-#include "launch/placement/local_placement.hpp"
-#include "launch/placement/node_share.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/ranks/gpu_sampler.hpp"
 #include "launch/ranks/rank_variables.hpp"
@@ -24,7 +23,7 @@
 #include "launch/run/local_group.hpp"
 #include "launch/run/run_supervisor.hpp"
 #include "launch/run/stdin_forwarder.hpp"
-#include "launch/system/held_ports.hpp"
+#include "launch/system/network.hpp"
 #include "launch/system/open_files.hpp"
 #include "pmix/library/open_library.hpp"
 

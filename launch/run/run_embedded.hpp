@@ -2,7 +2,7 @@
 #pragma once
 
 #include "launch/hardware/hwloc_handle.hpp"
-#include "launch/placement/local_placement.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/run/prepare_run.hpp"
 #include "launch/settings/run_context.hpp"
 

@@ -8,13 +8,12 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "base/process/phase_timeline.hpp"
 #include "base/process/process.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "launch/engine/engine_job.hpp"
-#include "launch/placement/local_placement.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/mapping.hpp"
-#include "launch/placement/node_share.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/check_nodes.hpp"
 #include "launch/ranks/rank_name.hpp"
@@ -26,7 +25,7 @@
 #include "launch/run/run_embedded.hpp"
 #include "launch/run/run_on_engine.hpp"
 #include "launch/scheduler/read_allocation.hpp"
-#include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 #include "pmix/library/open_library.hpp"
 
 namespace muster {

@@ -6,19 +6,17 @@
 #include <algorithm>
 
 #include "base/environment.hpp"
-#include "base/process/phase_timeline.hpp"
-#include "launch/engine/describe_engine_job.hpp"
+#include "base/process/files.hpp"
+#include "base/process/this_process.hpp"
+#include "launch/engine/engine_job.hpp"
 #include "launch/engine/engine_table.hpp"
-#include "launch/placement/node_share.hpp"
 #include "launch/placement/this_node.hpp"
-#include "launch/ranks/rank_environment.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/ranks/start_limits.hpp"
 #include "launch/run/remote/remote_group.hpp"
 #include "launch/run/remote/remote_output.hpp"
 #include "launch/run/run_supervisor.hpp"
-#include "launch/system/absolute_path.hpp"
-#include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 
 namespace muster {
 

@@ -1,21 +1,20 @@
 #include "launch/scheduler/pbs.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/trust/foreign_json.hpp"
-#include "launch/scheduler/epoch.hpp"
 #include "launch/scheduler/host_choice.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/scheduler_rows.hpp"
-#include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 
 namespace muster {
 

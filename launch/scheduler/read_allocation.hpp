@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/environment.hpp"
 #include "launch/scheduler/allocation.hpp"
 #include "launch/scheduler/scheduler_sources.hpp"
 
@@ -26,5 +27,14 @@ std::span<scheduler_row const> schedulers() noexcept;
 /// is not set". Throws errc::unavailable if the one asked for is not, with the reason.
 allocation read_allocation(scheduler_sources const& sources, allocation_choice const& choice,
                            std::vector<std::string>* tried = nullptr);
+
+// Tells Slurm, PBS and Flux from each other on a machine that has the programs of several.
+
+/// PBS has its configuration here (PBS_CONF_FILE, else /etc/pbs.conf), and Slurm, whose programs may lie on a cluster of PBS, has none.
+bool prefers_pbs(environment const& variables);
+
+/// Flux, whose programs also lie where it is used within jobs of others, is the scheduler here: this process is in an instance of it (FLUX_URI),
+/// or the system has one (/run/flux/local).
+bool prefers_flux(environment const& variables);
 
 }  // namespace muster

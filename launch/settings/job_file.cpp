@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/settings/settings_section.hpp"
+#include "launch/settings/settings_file.hpp"
 
 namespace muster {
 

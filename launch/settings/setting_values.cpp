@@ -4,8 +4,6 @@
 #include <signal.h>
 #include <string.h>
 
-#include <algorithm>
-
 #include "base/cpuset.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "launch/settings/settings_section.hpp"
 
 namespace muster {
 

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
 
 namespace muster {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "launch/ranks/output_sink.hpp"
+#include "launch/ranks/output_writer.hpp"
 #include "launch/wire/agent_frame.hpp"
 
 namespace muster {

@@ -1,6 +1,5 @@
 #include "launch/shim/rank_shim.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,20 +9,20 @@
 #include <unistd.h>
 
 #include <array>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "base/text.hpp"
 #include "launch/observe/container_start.hpp"
-#include "launch/observe/hang_command.hpp"
 #include "launch/observe/mpi_use.hpp"
 #include "launch/observe/process_sight.hpp"
+#include "launch/placement/this_node.hpp"
 #include "launch/ranks/output_writer.hpp"
 #include "launch/remote/host_agent.hpp"
-#include "launch/system/end_processes.hpp"
-#include "launch/system/host_name.hpp"
+#include "launch/shim/shim_placement.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
-#include "launch/wire/launcher_link.hpp"
 
 namespace muster {
 
@@ -35,16 +34,6 @@ constexpr duration suspension_check{1};
 constexpr duration same_signal_window{0.5};
 constexpr int most_kills = 50;  ///< 10 s
 constexpr duration brief_drain{output_writer::brief_drain_s};
-constexpr std::size_t largest_frame_bytes = 64u << 20;
-
-constexpr duration call_patience{2};
-
-/// Standard output, to which nothing of this process goes, is standard error afterwards.
-unique_fd take_agent_socket() {
-    unique_fd socket(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
-    ::dup2(STDERR_FILENO, STDOUT_FILENO);
-    return socket;
-}
 
 }  // namespace
 
@@ -53,130 +42,53 @@ rank_shim::rank_shim(environment variables, shim_parents parents)
       variables_(std::move(variables)),
       parents_(std::move(parents)),
       parent_(parents_.guard != 0 ? parents_.guard : parents_.daemon),
-      started_(std::time(nullptr)) {
+      started_(std::time(nullptr)),
+      host_(short_host_name()),
+      line_(loop_, variables_, host_,
+            {[this](wire::message const& message) { std::visit([this](auto const& content) { on_message(content); }, message); },
+             [this](mpi_event const& event) { on_event(event); }, [this] { repeat_end(); },
+             [this](std::string const& reason) { on_launcher_gone(reason); }}) {
     ::signal(SIGPIPE, SIG_IGN);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the program become ours, so that none is missed
     // SIGCONT tells: this process may be stopped, and nobody else ends the rank then.
     ::prctl(PR_SET_PDEATHSIG, SIGCONT);
-    host_ = short_host_name();
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
-    if (variables_.has(agent_socket_variable))
-        agent_ = std::make_unique<frame_channel>(
-            loop_, take_agent_socket(),
-            frame_channel::callbacks{[this](std::string_view frame) { on_agent_frame(frame); },
-                                     [this](std::string const& reason) { on_agent_gone(reason); }},
-            largest_frame_bytes);
 }
 
 rank_shim::~rank_shim() = default;
 
 int rank_shim::run() {
     if (parent_is_gone()) return 1;  // before it could tell
-    connect();
-    introduce();
+    line_.open();
+    phase_ = phase::placing;
     loop_.run();
     wake_agent();
     return exit_code_;
 }
 
-void rank_shim::connect() {
-    if (agent_) return;
-    auto link = connect_to_launcher(variables_);
-    launcher_fd_ = link.socket.get();
-    direct_ =
-        std::make_unique<frame_channel>(loop_, std::move(link.socket),
-                                        frame_channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
-                                                                 [this](std::string const& reason) { on_launcher_gone(reason); }},
-                                        largest_frame_bytes);
-    direct_->secure(std::move(link.session));
-}
-
-/// What is to be told goes there.
-frame_channel* rank_shim::way() const noexcept {
-    return agent_ && !left_agent_ ? agent_.get() : direct_.get();
-}
-
-/// Beside the agent, which is gone or stands still. False if nobody answers, as where the launcher stands still too.
-bool rank_shim::call_launcher() {
-    if (direct_ && direct_->open()) return true;
-    try {
-        auto link = connect_to_launcher(variables_, call_patience);
-        launcher_fd_ = link.socket.get();
-        detect_lost_peer(launcher_fd_, job_.lost_after);
-        direct_ = std::make_unique<frame_channel>(
-            loop_, std::move(link.socket),
-            frame_channel::callbacks{[this](std::string_view frame) { on_direct_frame(frame); },
-                                     [this](std::string const& reason) { on_direct_gone(reason); }},
-            largest_frame_bytes);
-        direct_->secure(std::move(link.session));
-    } catch (error const&) {
-        return false;
-    }
-    auto hello = introduce_shim(variables_, host_);
-    hello.again = true;
-    direct_->send(wire::encode(hello));
-    return true;
-}
-
-/// What it has not passed on is lost; the launcher is told again how the rank stands.
-void rank_shim::leave_agent() {
-    if (std::exchange(left_agent_, true)) return;
-    if (wait_status_ && phase_ != phase::running)
-        tell(wire::ended{*wait_status_, err_ ? err_->last_lines() : std::string(), asked_to_end_,
-                         memory_verdict_of(*wait_status_, memory_)});
+/// What the agent has not passed on is lost; the launcher is told again how the rank stands.
+void rank_shim::repeat_end() {
+    if (wait_status_ && phase_ != phase::running) tell_end();
     if (phase_ == phase::gone) tell(wire::gone{});
 }
 
-void rank_shim::on_agent_frame(std::string_view frame) {
-    if (auto const event = read_event(frame)) return on_event(*event);
-    if (left_agent_) return;  // of long ago
-    on_frame(frame);
-}
-
-/// The launcher's word while the agent stands still. An end does not wait for the agent.
-void rank_shim::on_direct_frame(std::string_view frame) {
-    auto const message = wire::decode(frame);
-    auto const* const signal = std::get_if<wire::signal>(&message);
-    if ((signal != nullptr && signal->stop) || std::holds_alternative<wire::bye>(message)) leave_agent();
-    if (auto const* const ping = std::get_if<wire::ping>(&message))
-        return direct_->send(wire::encode(wire::pong{ping->number, agent_missed_ / 2}));
-    std::visit([this](auto const& content) { on_message(content); }, message);
-}
-
-void rank_shim::on_agent_gone(std::string const& reason) {
-    if (left_agent_) return;
-    if (phase_ == phase::connecting || phase_ == phase::placing || !call_launcher()) return on_launcher_gone(reason);
-    leave_agent();
-}
-
-void rank_shim::on_direct_gone(std::string const& reason) {
-    if (left_agent_) on_launcher_gone(reason);
-}
-
-/// The launcher need not ask for this: what it sends goes by the agent.
-void rank_shim::watch_agent() {
-    if (left_agent_ || !agent_->open() || phase_ == phase::gone) return;
-    if (agent_missed_ > 0) call_launcher();
-    ++agent_missed_;
-    agent_->send(encode(mpi_event{mpi_event::kind::ping}));
-    loop_.after(job_.lost_after / 6, [this] { watch_agent(); });
-}
-
-void rank_shim::introduce() {
-    tell(introduce_shim(variables_, host_));
-    phase_ = phase::placing;
-}
-
-void rank_shim::on_frame(std::string_view frame) {
-    std::visit([this](auto const& message) { on_message(message); }, wire::decode(frame));
+void rank_shim::tell_end() {
+    tell(wire::ended{*wait_status_, err_ ? err_->last_lines() : std::string(), asked_to_end_,
+                     memory_verdict_of(*wait_status_, memory_)});
 }
 
 void rank_shim::on_message(wire::job const& job) {
     job_ = job;
-    if (direct_) detect_lost_peer(launcher_fd_, job_.lost_after);
+    line_.set_lost_after(job_.lost_after);
     try {
-        place();
+        variables_ = with_given_gpus(std::move(variables_), job_.place.share);
+        auto place = place_rank(job_, variables_, line_.fd());
+        binding_ = std::move(place.where);
+        sampled_ = std::move(place.sampled);
+        ports_ = std::move(place.ports);
+        tell(place.ready);
         phase_ = phase::waiting;
+        line_.allow_direct();
     } catch (error const& e) {
         tell(wire::failed{e.what(), exit_code(e.code())});
     } catch (std::exception const& e) {
@@ -192,7 +104,7 @@ void rank_shim::on_message(wire::go const& go) {
         sampler_.emplace(loop_, std::move(sampled_), [this](auto const& uses) { tell(wire::gpus_used{uses}); });
         for (auto const when : mpi_checks) loop_.after(when, [this] { detect_mpi(); });
         if (parents_.guard != 0 || parents_.daemon_name == agent_process) follow_suspension();
-        if (agent_) watch_agent();
+        line_.watch_agent([this] { return phase_ != phase::gone; });
     } catch (program_error const& e) {
         tell(wire::failed{e.what(), e.exit_status()});
     } catch (error const& e) {
@@ -230,7 +142,7 @@ void rank_shim::on_message(wire::signal const& signal) {
 }
 
 void rank_shim::on_message(wire::ping const& ping) {
-    tell(wire::pong{ping.number, agent_missed_ / 2});
+    tell(wire::pong{ping.number, line_.missed_pings()});
 }
 
 void rank_shim::on_message(wire::inspect const& inspect) {
@@ -303,9 +215,8 @@ void rank_shim::on_child() {
     if (phase_ == phase::running && wait_status_) {
         if (err_ && err_->open()) output_->read_for_now(*err_);
         report_abort();
-        tell(wire::ended{*wait_status_, err_ ? err_->last_lines() : std::string(), asked_to_end_,
-                         memory_verdict_of(*wait_status_, memory_)});
-        if (agent_) agent_->send(encode(mpi_event{mpi_event::kind::settled}));
+        tell_end();
+        line_.tell_agent(mpi_event::kind::settled);
         phase_ = phase::leftovers;
         if (!descendants().empty())
             loop_.after(grace_ends_ ? duration(0) : leftover_patience, [this] { end_leftovers(SIGTERM); });
@@ -369,7 +280,7 @@ void rank_shim::conclude() {
     // What is in use by the node's other ranks stays: the last of them removes it.
     if (grace_ends_ || !wait_status_ || *wait_status_ != 0) sweep_shared_memory(started_);
     tell(wire::gone{});
-    if (!way()->open() || dismissed_) loop_.stop();
+    if (!line_.is_open() || dismissed_) loop_.stop();
 }
 
 void rank_shim::on_launcher_gone(std::string const& reason) {
@@ -391,7 +302,7 @@ bool rank_shim::parent_is_gone() const {
 /// Nothing else would.
 void rank_shim::on_parent_gone() {
     asked_to_end_ = true;
-    if (agent_ && phase_ != phase::connecting && phase_ != phase::placing && call_launcher()) leave_agent();
+    line_.leave_agent_if_answered();
     if (parents_.guard != 0 && is_alive(parents_.daemon) && ::getppid() != parent_)
         tell(wire::asked_to_end{SIGKILL});
     else
@@ -414,16 +325,13 @@ void rank_shim::detect_mpi() {
     }
 }
 
-/// An agent that answers again carries all as before; the connection beside it has not been used for anything that counts.
 void rank_shim::on_event(mpi_event const& event) {
     if (event.what == mpi_event::kind::aborted)
         tell(wire::aborting{job_.who.rank, event.code});
     else if (event.what == mpi_event::kind::settled)
         tell(wire::settled{});
-    else if (event.what != mpi_event::kind::ping)
+    else
         tell(wire::met{event.what == mpi_event::kind::finalized});
-    else if (agent_missed_ = 0; !left_agent_)
-        direct_.reset();
 }
 
 /// The guard is stopped by engines that stop their ranks. PBS suspends a job by stopping the sessions that it has started itself: those of
@@ -446,15 +354,66 @@ void rank_shim::wake_agent() const {
 
 void rank_shim::say(std::string const& text) {
     auto line = fmt::format("muster: {}\n", text);
-    if (sender_ && way()->open()) return sender_->note(std::move(line));
+    if (sender_ && line_.is_open()) return sender_->note(std::move(line));
     // The engine may have gone with the launcher, or may not read: neither must keep us from ending the rank.
     pollfd here{STDERR_FILENO, POLLOUT, 0};
     if (::poll(&here, 1, 0) != 1) return;
     [[maybe_unused]] auto const n = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
-void rank_shim::tell(wire::message const& message) {
-    if (auto* const to = way()) to->send(wire::encode(message));
+/// Output goes to the launcher by our own connection. Engines mix the lines of ranks, each in pieces of its own size, and lose what
+/// they cannot write.
+void rank_shim::open_streams() {
+    line_format const as_it_is{.tag = "", .raw = true};  // the launcher makes lines of it
+    auto files = make_output_files(job_.output_dir, job_.who);
+    sender_.emplace([this](std::string_view frame) { line_.send(frame); }, job_.output_window);
+    output_.emplace(loop_, *sender_);
+    err_.emplace(STDERR_FILENO, as_it_is, std::move(files.err));
+    out_.emplace(STDOUT_FILENO, as_it_is, std::move(files.out));
+}
+
+void rank_shim::start(wire::go const& go) {
+    auto const own = program_variables(job_, go, binding_, variables_);
+    auto const program = find_program(job_.command.front(), own, job_.working_dir);
+    open_streams();
+    master_port_ = static_cast<int>(parse_integer(own.get_or("MASTER_PORT", "")).value_or(0));
+    memory_ = count_memory_kills();
+    ports_.reset();
+    // Hydra does not tell ranks on other nodes that standard input has ended.
+    int const input = job_.who.rank == 0 ? STDIN_FILENO : -1;
+    pid_ = start_process({.path = program,
+                          .arguments = &job_.command,
+                          .variables = &own,
+                          .working_dir = job_.working_dir,
+                          .stdin_fd = input,
+                          .stdout_fd = out_->child_fd(),
+                          .stderr_fd = err_->child_fd(),
+                          .cores = binding_.cores,
+                          .own_group = false,
+                          .limits = job_.limits,
+                          .file_mask = job_.file_mask});
+    for (auto* stream : {&out_, &err_}) {
+        (*stream)->close_child_end();
+        output_->add(**stream, [this, &one = **stream] { note_output(one); });
+    }
+}
+
+/// Called before each read. Of an abort the launcher must know at once, since the scheduler may kill this process next.
+void rank_shim::note_output(rank_stream& stream) {
+    last_written_ = &stream;
+    last_output_ = event_loop::clock::now();
+    // A rank that prints the size of its world has initialised MPI by now, and one in a container may be over before the next look.
+    bool const again = has_mpi_ && !mpi_told_ && last_output_ - looked_at_ > mpi_look_again_after;
+    if (!std::exchange(spoke_, true) || again) loop_.after(duration(0), [this] { detect_mpi(); });
+    if (&stream == &*err_ && !abort_told_) loop_.after(duration(0), [this] { report_abort(); });
+}
+
+void rank_shim::report_abort() {
+    if (abort_told_ || !err_) return;
+    auto const notice = find_abort_notice(err_->last_lines());
+    if (!notice) return;
+    abort_told_ = true;
+    tell(wire::aborting{notice->rank, notice->code});
 }
 
 }  // namespace muster

@@ -1,11 +1,9 @@
 // The process on a rank's node that starts the rank and ends it.
 #pragma once
 
-#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <ctime>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,17 +11,17 @@
 #include "base/environment.hpp"
 #include "launch/hardware/topology.hpp"
 #include "launch/observe/memory_kills.hpp"
-#include "launch/placement/binding.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/ranks/gpu_sampler.hpp"
 #include "launch/ranks/output_pump.hpp"
 #include "launch/ranks/rank_stream.hpp"
+#include "launch/shim/launcher_line.hpp"
 #include "launch/shim/output_sender.hpp"
 #include "launch/shim/shim_guard.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/event_loop.hpp"
-#include "launch/system/held_ports.hpp"
+#include "launch/system/network.hpp"
 #include "launch/wire/agent_frame.hpp"
-#include "launch/wire/frame_channel.hpp"
 #include "launch/wire/messages.hpp"
 
 namespace muster {
@@ -54,17 +52,8 @@ class rank_shim {
 
     enum class phase { connecting, placing, waiting, running, leftovers, draining, gone };
 
-    // what happens (rank_shim.cpp)
-    void connect();
-    void introduce();
-    frame_channel* way() const noexcept;
-    bool call_launcher();
-    void leave_agent();
-    void on_agent_frame(std::string_view frame);
-    void on_direct_frame(std::string_view frame);
+    // what happens
     void on_event(mpi_event const& event);
-    void watch_agent();
-    void on_frame(std::string_view frame);
     void on_message(wire::job const& job);
     void on_message(wire::go const& go);
     void on_message(wire::signal const& signal);
@@ -78,8 +67,6 @@ class rank_shim {
     void on_engine_signal(int number);
     void pass_on(int number, noticed whom) noexcept;
     void on_child();
-    void on_agent_gone(std::string const& reason);
-    void on_direct_gone(std::string const& reason);
     void on_launcher_gone(std::string const& reason);
     bool parent_is_gone() const;
     void on_parent_gone();
@@ -95,12 +82,12 @@ class rank_shim {
     void conclude_if_drained();
     void conclude();
     void say(std::string const& text);
-    void tell(wire::message const& message);
+    void tell(wire::message const& message) { line_.tell(message); }
+    void tell_end();
+    void repeat_end();
 
-    // the program (rank_shim_start.cpp)
-    void place();
+    // the program
     void start(wire::go const& go);
-    environment program_variables(wire::go const& go) const;
     void open_streams();
     void note_output(rank_stream& stream);
     void report_abort();
@@ -110,15 +97,11 @@ class rank_shim {
     shim_parents parents_;
     pid_t parent_;  ///< the guard, or the daemon
     std::time_t started_;
+    std::string host_;
     event_loop loop_;
-    std::unique_ptr<frame_channel> agent_;   ///< of the engine remote: carries what this process and the launcher tell each other
-    std::unique_ptr<frame_channel> direct_;  ///< to the launcher: with other engines, and where the agent is gone or stands still
-    bool left_agent_ = false;                ///< all goes over `direct_` from now on
-    int launcher_fd_ = -1;                   ///< of `direct_`, to know this end's address
+    launcher_line line_;
     phase phase_ = phase::connecting;
     wire::job job_;
-    std::string host_;
-    topology machine_;
     binding binding_;
     std::vector<gpu> sampled_;  ///< the GPUs that this shim tells of
     std::optional<gpu_sampler> sampler_;
@@ -146,7 +129,6 @@ class rank_shim {
     bool brief_ = false;      ///< the last output is waited for only for a moment
     bool suspended_ = false;  ///< the rank was stopped because the job is (follow_suspension)
     int kills_ = 0;
-    int agent_missed_ = 0;  ///< questions in a row, two to each ping of the launcher, that the agent has not answered
     int exit_code_ = 0;
 };
 

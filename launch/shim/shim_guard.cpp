@@ -12,8 +12,8 @@
 
 #include "base/error.hpp"
 #include "launch/system/end_processes.hpp"
-#include "launch/system/exit_status.hpp"
 #include "launch/system/session_dir.hpp"
+#include "launch/system/signals.hpp"
 
 namespace muster {
 

@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/error.hpp"
 #include "base/text.hpp"

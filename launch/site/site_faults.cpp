@@ -1,4 +1,3 @@
-#include "launch/site/site_faults.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
 // The facts of a cluster, as its scheduler reports them, and the site file that holds them.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "base/environment.hpp"
 #include "base/units.hpp"
 #include "jobscripts/script_request.hpp"
+#include "launch/site/site.hpp"
 
 namespace muster {
 
@@ -70,5 +70,19 @@ cluster_facts find_cluster_facts(environment const& variables);
 
 /// The site file that holds the facts; what is not known stands there as a comment. `date` is YYYY-MM-DD. Pure.
 std::string site_file_text(cluster_facts const& facts, std::string_view name, std::string_view date);
+
+// A site as people and programs read it: writes all that its file says.
+
+/// Everything that is known, each part with its source and date, and what is not known, by name. `topology` is the file of a machine
+/// like its nodes; empty: none is installed. Pure.
+std::string describe_site(site const& where, std::string const& topology);
+
+/// The same as JSON, with its end of line.
+std::string site_json(site const& where, std::string const& topology);
+
+/// A line for each site: name, scheduler, nodes, GPUs of a node, date of the facts. Files with faults are shown with the first of
+/// them. Lines of at most `most_width`; 0: any.
+std::string site_table(std::vector<site_entry> const& entries, std::size_t most_width);
+std::string site_list_json(std::vector<site_entry> const& entries);
 
 }  // namespace muster

@@ -1,8 +1,7 @@
-#include "launch/site_tools/describe_site.hpp"
+#include "launch/site_tools/cluster_facts.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"

@@ -1,18 +1,15 @@
 // Asks the scheduler's programs, NVML and hwloc about the cluster.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 
-#include "base/error.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
-#include "launch/hardware/discover_topology.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
-#include "launch/system/host_name.hpp"
-#include "launch/scheduler/preferred_scheduler.hpp"
+#include "launch/system/network.hpp"
 
 namespace muster {
 
@@ -55,7 +52,8 @@ std::optional<cluster_facts> ask_pbs(environment const& variables) {
 
 std::optional<cluster_facts> ask_flux(environment const& variables) {
     auto const format = [](std::string_view fields) { return fmt::format("--format={}", fields); };
-    auto const nodes = ask({"flux", "resource", "list", "--states=free,allocated,down", "--no-header", format(flux_resource_format)}, variables);
+    auto const nodes =
+        ask({"flux", "resource", "list", "--states=free,allocated,down", "--no-header", format(flux_resource_format)}, variables);
     if (!nodes) return std::nullopt;
     auto const queues = ask({"flux", "queue", "list", "--no-header", format(flux_queue_format)}, variables);
     return read_flux_facts(*nodes, queues.value_or(""));

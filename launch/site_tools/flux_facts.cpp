@@ -1,7 +1,4 @@
 // Reads what `flux resource list` and `flux queue list` print.
-#include <fmt/format.h>
-
-#include <algorithm>
 
 #include "base/text.hpp"
 #include "launch/site_tools/cluster_facts.hpp"

@@ -1,5 +1,4 @@
 // Reads what pbsnodes and qmgr tell about a cluster.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

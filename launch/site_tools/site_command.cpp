@@ -1,12 +1,10 @@
 #include "launch/site_tools/site_command.hpp"
 
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <chrono>
-#include <ctime>
-#include <filesystem>
 #include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <filesystem>
 
 #include "base/command/command_set.hpp"
 #include "base/error.hpp"
@@ -21,10 +19,8 @@
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/settings_file.hpp"
 #include "launch/site/site.hpp"
-#include "launch/site/site_faults.hpp"
-#include "launch/site/site_machine.hpp"
+#include "launch/site/site_placement.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
-#include "launch/site_tools/describe_site.hpp"
 
 namespace muster {
 

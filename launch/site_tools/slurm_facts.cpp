@@ -1,5 +1,4 @@
 // Reads what sinfo and scontrol tell about a cluster.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>

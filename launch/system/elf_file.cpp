@@ -2,11 +2,9 @@
 
 #include <elf.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <string_view>
 
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"

@@ -8,13 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <map>
 #include <set>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "base/process/files.hpp"

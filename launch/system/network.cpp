@@ -7,9 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <random>
 
 #include "base/error.hpp"
 
@@ -106,6 +109,76 @@ std::string reachable_address(std::string const& name, std::string const& interf
     if (auto const text = own_end(towards_launcher); !text.empty() && !is_loopback(text)) return text;
     auto const own = own_addresses();
     return own.empty() ? "127.0.0.1" : own.front().address;
+}
+
+namespace {
+
+constexpr int lowest_port = 15000;
+
+/// The first port of the kernel's own range (32768 by default).
+int first_ephemeral_port() {
+    std::ifstream file("/proc/sys/net/ipv4/ip_local_port_range");
+    int first = 32768;
+    file >> first;
+    return file && first > lowest_port + 1000 ? first : 32768;
+}
+
+unique_fd bind_port(int port) {
+    // An IPv6 socket without V6ONLY holds the port for IPv4 as well; where there is no IPv6, an IPv4 one does.
+    if (unique_fd fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)); fd) {
+        int const off = 0;
+        ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+        sockaddr_in6 any{};
+        any.sin6_family = AF_INET6;
+        any.sin6_port = htons(static_cast<std::uint16_t>(port));
+        if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&any), sizeof any) == 0) return fd;
+        if (errno == EADDRINUSE || errno == EACCES) return unique_fd();
+    }
+    unique_fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!fd) throw_system("socket", "for MASTER_PORT", 0, "raise the limit of open files with ulimit -n");
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_port = htons(static_cast<std::uint16_t>(port));
+    if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&any), sizeof any) == 0) return fd;
+    return unique_fd();
+}
+
+}  // namespace
+
+held_ports::held_ports(int count) {
+    int const end = first_ephemeral_port();
+    int const range = end - lowest_port;
+    std::minstd_rand random(std::random_device{}());
+    int const start = static_cast<int>(random() % static_cast<unsigned>(range));
+    for (int i = 0; i < range && static_cast<int>(numbers_.size()) < count; ++i) {
+        int const port = lowest_port + (start + i) % range;
+        if (auto fd = bind_port(port)) {
+            sockets_.push_back(std::move(fd));
+            numbers_.push_back(port);
+        }
+    }
+    if (static_cast<int>(numbers_.size()) < count)
+        throw error(errc::unavailable,
+                    fmt::format("found {} free TCP ports between {} and {}, but need {}; end what holds them (ss -tlnp)",
+                                numbers_.size(), lowest_port, end - 1, count));
+}
+
+std::string host_name() {
+    std::array<char, 256> name{};
+    return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+std::string short_host_name() {
+    return std::string(short_name(host_name()));
+}
+
+std::string_view without_user(std::string_view name) noexcept {
+    auto const at = name.find('@');
+    return at == std::string_view::npos ? name : name.substr(at + 1);
+}
+
+std::string_view short_name(std::string_view name) noexcept {
+    return name.substr(0, name.find('.'));
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/process/network.hpp"
 #include "base/unique_fd.hpp"
@@ -27,5 +28,36 @@ std::string interface_towards(std::string const& address);
 /// node) resolves to, if that is here and no loopback; the end of `towards_launcher` (a connected socket); any address of this
 /// machine; "127.0.0.1".
 std::string reachable_address(std::string const& name, std::string const& interface, int towards_launcher);
+
+// TCP ports picked and held until the ranks start.
+
+/// Ports bound on all interfaces of this node, so that no other process gets them; released by the destructor or `release`, which must
+/// come right before the ranks start. They lie below the kernel's range for outgoing connections, so that in the moment between
+/// release and the rank's own bind no other connection takes them.
+class held_ports {
+  public:
+    /// Throws errc::unavailable if there are not `count` free ports.
+    explicit held_ports(int count);
+    std::vector<int> const& numbers() const noexcept { return numbers_; }
+    void release() noexcept { sockets_.clear(); }
+
+  private:
+    std::vector<int> numbers_;
+    std::vector<unique_fd> sockets_;
+};
+
+// Names of hosts: this machine's own, and the parts of a name as users and schedulers write it.
+
+/// This machine's name as it says it itself: mostly short, on some sites with the domain.
+std::string host_name();
+
+/// This machine's name up to the first dot, as schedulers and people write it.
+std::string short_host_name();
+
+/// The host of "user@host", as host files may have it.
+std::string_view without_user(std::string_view name) noexcept;
+
+/// "gpu12" of "gpu12.cluster.org". Not for addresses.
+std::string_view short_name(std::string_view name) noexcept;
 
 }  // namespace muster

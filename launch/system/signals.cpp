@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.hpp"
@@ -58,6 +60,18 @@ std::optional<int> take_request_to_end(int signals_fd) {
     while (::read(signals_fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
         if (int const s = static_cast<int>(info.ssi_signo); ends_the_run(s)) return s;
     return std::nullopt;
+}
+
+std::string describe_end(int wait_status) {
+    if (!WIFSIGNALED(wait_status)) return fmt::format("exited with code {}", WEXITSTATUS(wait_status));
+    int const s = WTERMSIG(wait_status);
+    char const* const name = ::sigabbrev_np(s);
+    return fmt::format("was killed by signal {} ({}){}", s, name != nullptr ? fmt::format("SIG{}", name) : "real-time",
+                       WCOREDUMP(wait_status) ? ", core dumped" : "");
+}
+
+int shell_code(int wait_status) noexcept {
+    return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,5 +47,13 @@ unique_fd take_signals(std::span<int const> numbers, std::string_view whom);
 
 /// The first signal waiting in such a descriptor that ends the run, if there is one; those before it are dropped.
 std::optional<int> take_request_to_end(int signals_fd);
+
+// Describes how a process ended, from the status of waitpid.
+
+/// "exited with code 3", "was killed by signal 9 (SIGKILL)".
+std::string describe_end(int wait_status);
+
+/// The exit code that a shell would give: the code, or 128 + the signal.
+int shell_code(int wait_status) noexcept;
 
 }  // namespace muster

@@ -9,7 +9,7 @@
 
 #include "base/cpuset.hpp"
 #include "launch/ranks/rank_name.hpp"
-#include "launch/system/exit_status.hpp"
+#include "launch/system/signals.hpp"
 
 namespace muster {
 

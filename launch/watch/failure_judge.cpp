@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/remote/host_agent.hpp"
-#include "launch/system/exit_status.hpp"
+#include "launch/system/signals.hpp"
 #include "launch/watch/failure_report.hpp"
 
 namespace muster {

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "base/text.hpp"
-#include "launch/system/exit_status.hpp"
+#include "launch/system/signals.hpp"
 
 namespace muster {
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/cpuset.hpp"
-#include "base/units.hpp"
 #include "launch/ranks/rank_name.hpp"
 
 namespace muster {

@@ -1,7 +1,6 @@
 #include "launch/watch/run_deadlines.hpp"
 
 #include <fmt/format.h>
-#include <string.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,5 @@
 #include "launch/wire/agent_frame.hpp"
 
-#include <cstddef>
 #include <cstdint>
 
 namespace muster {

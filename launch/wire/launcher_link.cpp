@@ -18,7 +18,6 @@
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "launch/system/event_loop.hpp"
-#include "launch/system/host_name.hpp"
 #include "launch/system/network.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/run_key.hpp"

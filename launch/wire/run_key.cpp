@@ -1,8 +1,23 @@
+
 #include "launch/wire/run_key.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <sodium.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+#include <filesystem>
+#include <thread>
 
 #include "base/error.hpp"
+#include "base/unique_fd.hpp"
 
 namespace muster {
 
@@ -28,6 +43,106 @@ run_key parse_run_key(std::string_view text) {
         length != key.bytes.size())
         throw error(errc::parse, "MUSTER_TOKEN holds no key of muster run; start ranks with muster run, not with muster shim");
     return key;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view file_prefix = "run-";
+constexpr std::time_t stale_after_s = 24 * 60 * 60;  // shims read it as they start
+constexpr std::string_view advice = "start muster run with --pass-key environment";
+
+/// statfs(2): NFS, SMB, Lustre, GPFS, Ceph, BeeGFS, PanFS, AFS, OrangeFS, OCFS2, GFS2, 9P, FUSE.
+constexpr std::array<std::uint32_t, 16> network_file_systems{
+    0x6969,     0xFF534D42, 0xFE534D42, 0x517B,     0x0BD00BD0, 0x47504653, 0x00C36400, 0x19830326,
+    0xAAD7AAEA, 0x5346414F, 0x6B414653, 0x20030528, 0x7461636F, 0x01161970, 0x01021997, 0x65735546};
+
+void make_private_folder(std::string const& folder) {
+    std::error_code fault;
+    fs::create_directories(fs::path(folder).parent_path(), fault);
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw_system("mkdir", folder);
+    struct stat found {};
+    if (::lstat(folder.c_str(), &found) != 0) throw_system("lstat", folder);
+    if (!S_ISDIR(found.st_mode) || found.st_uid != ::geteuid() || (found.st_mode & 0077) != 0)
+        throw error(errc::system,
+                    fmt::format("{} is not a folder of mode 0700 of this user's own; run: chmod 700 {}", folder, folder));
+}
+
+void sweep(std::string const& folder) {
+    auto const now = std::time(nullptr);
+    std::error_code fault;
+    for (auto const& entry : fs::directory_iterator(folder, fault)) {
+        struct stat found {};
+        auto const path = entry.path();
+        if (!path.filename().string().starts_with(file_prefix) || ::lstat(path.c_str(), &found) != 0) continue;
+        if (S_ISREG(found.st_mode) && now - found.st_mtime > stale_after_s) ::unlink(path.c_str());
+    }
+}
+
+/// Nothing if it is not there (yet).
+unique_fd open_key_file(std::string const& path, std::chrono::steady_clock::time_point end) {
+    for (;;) {
+        unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+        bool const late = errno == ENOENT || errno == ESTALE;
+        if (file || !late || std::chrono::steady_clock::now() >= end) return file;
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+}
+
+}  // namespace
+
+key_file::key_file(std::string const& folder, run_key const& key) {
+    make_private_folder(folder);
+    sweep(folder);
+    std::string path = fmt::format("{}/{}XXXXXX", folder, file_prefix);
+    unique_fd const file(::mkostemp(path.data(), O_CLOEXEC));  // 0600
+    if (!file) throw_system("mkostemp", path);
+    path_ = path;
+    auto const text = to_text(key);
+    struct stat found {};
+    bool const written = ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    bool const private_ = ::fstat(file.get(), &found) == 0 && found.st_uid == ::geteuid() && (found.st_mode & 0077) == 0;
+    if (written && private_) return;
+    ::unlink(path_.c_str());
+    throw error(errc::system, fmt::format("cannot write {} for this user alone; its file system may be full", path_));
+}
+
+key_file::~key_file() {
+    ::unlink(path_.c_str());
+}
+
+run_key read_key_file(std::string const& path, duration patience) {
+    auto const end = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience);
+    auto const file = open_key_file(path, end);
+    if (!file) throw_system("open", path + ", which holds the key of this run", errno, std::string(advice));
+    struct stat found {};
+    if (::fstat(file.get(), &found) != 0) throw_system("fstat", path);
+    if (!S_ISREG(found.st_mode) || found.st_uid != ::geteuid() || (found.st_mode & 0077) != 0)
+        throw error(errc::system, fmt::format("{} is not a file of this user's own that is closed to others; {}", path, advice));
+    std::array<char, 128> text{};
+    ssize_t const count = ::read(file.get(), text.data(), text.size());
+    return parse_run_key({text.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
+}
+
+std::string key_folder(environment const& variables) {
+    if (auto const cache = variables.get_or("XDG_CACHE_HOME", ""); cache.starts_with('/')) return cache + "/muster";
+    if (auto const home = variables.get_or("HOME", ""); home.starts_with('/')) return home + "/.cache/muster";
+    return {};
+}
+
+bool is_shared_with_nodes(std::string const& folder, std::string const& needed) {
+    fs::path there = folder;
+    std::error_code fault;
+    while (there.has_relative_path() && !fs::exists(there, fault)) there = there.parent_path();
+    struct statfs system {};
+    struct stat own {};
+    struct stat other {};
+    if (::statfs(there.c_str(), &system) != 0 || ::stat(there.c_str(), &own) != 0 || ::stat(needed.c_str(), &other) != 0)
+        return false;
+    auto const type = static_cast<std::uint32_t>(system.f_type);
+    return own.st_dev == other.st_dev &&
+           std::find(network_file_systems.begin(), network_file_systems.end(), type) != network_file_systems.end();
 }
 
 }  // namespace muster

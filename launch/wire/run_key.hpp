@@ -5,6 +5,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/environment.hpp"
+#include "base/units.hpp"
+
 namespace muster {
 
 /// 256 random bits. They never go over the connections between launcher and shims: both ends prove that they have them
@@ -23,5 +26,34 @@ std::string to_text(run_key const& key);
 
 /// Throws errc::parse, without showing `text`, if it is not of that form.
 run_key parse_run_key(std::string_view text);
+
+// The file in a folder that all nodes share by which the key of a run reaches the shims without passing through an engine.
+
+/// Written for as long as this lives.
+class key_file {
+  public:
+    /// Into `folder`, which is made (0700) if it is not there. Sweeps away what killed launchers left there. Throws errc::system if
+    /// the file cannot be written, or others could replace it.
+    key_file(std::string const& folder, run_key const& key);
+    ~key_file();
+    key_file(key_file const&) = delete;
+    key_file& operator=(key_file const&) = delete;
+
+    std::string const& path() const noexcept { return path_; }
+
+  private:
+    std::string path_;
+};
+
+/// Its contents. The file must be this user's own and closed to all others. One that is not there is waited for, for at most `patience`:
+/// network file systems show new files late. Throws errc::system, or errc::parse.
+run_key read_key_file(std::string const& path, duration patience = duration(5));
+
+/// "$XDG_CACHE_HOME/muster", "$HOME/.cache/muster"; empty if neither variable is an absolute path.
+std::string key_folder(environment const& variables);
+
+/// Whether other machines see what is written into `folder` (or the closest folder above that is there): it lies on a network file
+/// system, and on the same one as `needed`, a path that the run needs on every node in any case.
+bool is_shared_with_nodes(std::string const& folder, std::string const& needed);
 
 }  // namespace muster

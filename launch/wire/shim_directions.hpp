@@ -4,12 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/environment.hpp"
 #include "launch/system/network.hpp"
-#include "launch/wire/key_file.hpp"
 #include "launch/wire/run_key.hpp"
 
 namespace muster {

@@ -1,7 +1,6 @@
 #include "launch/wire/shim_listener.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 

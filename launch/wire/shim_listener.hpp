@@ -7,8 +7,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "launch/system/event_loop.hpp"
 #include "launch/system/network.hpp"

@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <mutex>
-#include <optional>
 #include <variant>
 
 #include "base/error.hpp"

@@ -1,9 +1,7 @@
-#include "pmix/library/accept_own_user.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>

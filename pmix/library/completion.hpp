@@ -7,7 +7,6 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
-#include <thread>
 
 #include "base/process/start_thread.hpp"
 #include "base/units.hpp"

@@ -3,8 +3,6 @@
 #include <dlfcn.h>
 #include <pmix.h>
 
-#include <string>
-
 #include "base/error.hpp"
 
 namespace muster::pmix {

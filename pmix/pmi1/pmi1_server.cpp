@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 

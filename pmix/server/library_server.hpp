@@ -21,8 +21,8 @@ std::string server_name_of(job const& description);
 /// The parts of the library that clients use if they learn of them before it has started.
 inline constexpr struct { char const *gds = "hash", *psec = "native"; } client_parts;
 
-/// Makes the process' environment what the library is to read: no variable of an outer launcher, and which of its parts it opens; those
-/// of `client_parts` if clients use them.
+/// Makes the process' environment what the library and its hwloc are to read, which have no other way to learn it: no variable of an outer
+/// launcher, and which of its parts it opens; those of `client_parts` if clients use them. Call before there is any thread of the library's.
 void prepare_library_environment(bool clients_know);
 
 /// Begins to start the server, in a thread. With `listener`, a socket that listens at 127.0.0.1, it listens there, and the call

@@ -18,11 +18,10 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/process/phase_timeline.hpp"
+#include "base/process/this_process.hpp"
 #include "base/unique_handle.hpp"
-#include "pmix/library/accept_own_user.hpp"
-#include "pmix/library/completion.hpp"
 #include "pmix/library/open_library.hpp"
+#include "pmix/library/peer_uid.hpp"
 #include "pmix/server/client_variables.hpp"
 #include "pmix/server/held_listener.hpp"
 #include "pmix/server/library_server.hpp"
@@ -39,7 +38,6 @@ using unique_topology = unique_handle<topology_traits>;
 
 /// Takes 0.1 ms. Throws library_error.
 unique_topology make_dummy_topology() {
-    setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 0);  // plugins open driver libraries: 3 ms for nothing
     hwloc_topology_t raw = nullptr;
     if (hwloc_topology_init(&raw) != 0) throw library_error("hwloc", "hwloc_topology_init", -1, "failed");
     unique_topology topology(raw);
@@ -124,14 +122,14 @@ server::server(job const& description, library_start when) : state_(std::make_sh
                                              PMIX_MAX_NSLEN - sizeof ".server"));
     if (description.world_size < 1)
         throw error(errc::usage, fmt::format("a world of {} ranks; use 1 or more", description.world_size));
-    if (!description.topology) state_->dummy = make_dummy_topology();
-    set_active_core(state_->core.get());
-    started = true;
-    check_callers(true);
     bool const can_wait = when == library_start::at_first_call && !description.spans_nodes() &&
                           description.world_size <= most_waiting_ranks &&
                           knows_client_variables(library_version(), environment::capture());
     prepare_library_environment(can_wait);
+    if (!description.topology) state_->dummy = make_dummy_topology();
+    set_active_core(state_->core.get());
+    started = true;
+    check_callers(true);
     if (!can_wait) {
         start();
         return;

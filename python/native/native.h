@@ -56,7 +56,7 @@ PyObject* new_object(PyTypeObject* type);
 void free_object(PyObject* self);
 muster_comm* comm_of(PyObject* self);
 
-/* errors.c. raise_last: of the last call that failed; always null. */
+/* objects.c. raise_last: of the last call that failed; always null. */
 PyObject* raise_last(int code);
 PyObject* none_or_raise(int code);
 PyObject* set_error_class(PyObject* module, PyObject* class);

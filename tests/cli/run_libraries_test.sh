@@ -15,7 +15,7 @@ if [ "$loaded" != libpmix ] && { [ "$debian" = 'debian 12' ] || [ "$debian" = 'd
     LD_LIBRARY_PATH=$PWD/front expect_exit 0 "$MUSTER" run -n 2 -- true
 fi
 
-# The PMIx library must find the accept that looks at who calls: pmix/library/accept_own_user.hpp.
+# The PMIx library must find the accept that looks at who calls: pmix/library/accept_own_user.cpp.
 nm -D --defined-only "$MUSTER" | grep -q ' accept$' || fail "the PMIx library would call the C library's accept"
 
 # A PMIx library that cannot be opened stands against a run, and against nothing else.

@@ -10,7 +10,6 @@
 #include "base/error.hpp"
 #include "comm/exchange/observe/flight_recorder.hpp"
 #include "comm/exchange/request/request_codec.hpp"
-#include "comm/trace/explain.hpp"
 #include "comm/trace/merge.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {

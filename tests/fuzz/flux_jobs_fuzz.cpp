@@ -7,7 +7,7 @@
 
 #include "launch/jobs/queue/flux_jobs.hpp"
 #include "launch/jobs/queue/queued_job.hpp"
-#include "launch/watch/flux_job_end.hpp"
+#include "launch/watch/job_end.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     std::string_view const text(reinterpret_cast<char const*>(data), size);

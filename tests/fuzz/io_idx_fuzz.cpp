@@ -14,7 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "io/arrays/idx.hpp"
+#include "io/arrays/item_array.hpp"
 
 namespace {
 

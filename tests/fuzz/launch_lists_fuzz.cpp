@@ -7,7 +7,7 @@
 
 #include "base/cpuset.hpp"
 #include "base/error.hpp"
-#include "launch/hardware/gpu.hpp"
+#include "launch/hardware/topology.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     std::string_view const text(reinterpret_cast<char const*>(data), size);

@@ -10,9 +10,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/hardware/given_gpus.hpp"
+#include "launch/hardware/discover_topology.hpp"
 #include "launch/placement/bind_ranks.hpp"
-#include "launch/placement/binding.hpp"
 #include "launch/placement/binding_steps.hpp"
 
 namespace {

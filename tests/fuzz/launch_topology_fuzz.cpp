@@ -6,9 +6,8 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "launch/hardware/topology_xml.hpp"
+#include "launch/hardware/discover_topology.hpp"
 #include "launch/placement/bind_ranks.hpp"
-#include "launch/placement/binding.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     std::string const xml(reinterpret_cast<char const*>(data), size);

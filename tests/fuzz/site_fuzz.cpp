@@ -10,7 +10,6 @@
 #include "launch/commands/commands.hpp"
 #include "launch/site/script_plan.hpp"
 #include "launch/site/site.hpp"
-#include "launch/site/site_faults.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     std::string_view const text(reinterpret_cast<char const*>(data), size);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "launch/engine/srun_engine.hpp"
+#include "launch/engine/engines.hpp"
 #include "launch/scheduler/slurm/slurm_job.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
 #include "launch/watch/job_end.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/cuda/pinned_memory.hpp"
+#include "comm/cuda/handles.hpp"
 #include "io/dataset/dataset_writer.hpp"
 #include "io/loader/loader.hpp"
 

@@ -1,5 +1,5 @@
 // Pinned buffers on the FAKE driver: they are given, can be written, and are refused where there is no GPU.
-#include "comm/cuda/pinned_memory.hpp"
+#include "comm/cuda/handles.hpp"
 
 #include <gtest/gtest.h>
 

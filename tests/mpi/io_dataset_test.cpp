@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "io/arrays/idx.hpp"
+#include "io/arrays/item_array.hpp"
 #include "io/convert/convert.hpp"
 #include "io/dataset/dataset.hpp"
 #include "io/loader/loader.hpp"

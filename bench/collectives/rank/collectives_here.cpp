@@ -1,30 +1,28 @@
-#include "bench/collectives/rank/collectives_here.hpp"
+#include "bench/tools/commands.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/text.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
+#include "bench/collectives/collectives_memory.hpp"
 #include "bench/collectives/collectives_values.hpp"
 #include "bench/collectives/rank/here_results.hpp"
 #include "bench/collectives/rank/measured_rank.hpp"
-#include "bench/tools/aligned.hpp"
 #include "bench/tools/crowd.hpp"
-#include "bench/tools/micros.hpp"
 #include "bench/tools/options.hpp"
+#include "bench/tools/statistics.hpp"
 #include "comm/communicator.hpp"
 
 namespace muster {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "bench/tools/micros.hpp"
+#include "bench/tools/statistics.hpp"
 
 namespace muster {
 

@@ -7,8 +7,7 @@
 #include <set>
 
 #include "bench/report/plots/curve_plot.hpp"
-#include "bench/report/plots/strip_plots.hpp"
-#include "bench/study/published_table.hpp"
+#include "bench/study/scaling_table.hpp"
 
 namespace muster {
 

@@ -1,10 +1,9 @@
-#include "bench/report/plots/strip_plots.hpp"
+#include "bench/report/plots/report_charts.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "bench/report/plots/label_layout.hpp"
 #include "bench/report/study_summary.hpp"

@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <string_view>
 
 #include "base/unique_fd.hpp"
 

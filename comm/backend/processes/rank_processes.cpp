@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <filesystem>
 #include <optional>
@@ -141,3 +143,24 @@ absence explain_absence(identity const& who, std::vector<seen_process> const& be
 }
 
 }  // namespace muster
+
+namespace muster::detail {
+
+namespace {
+
+std::atomic<unsigned> forks{0};
+
+void count() noexcept {
+    forks.fetch_add(1, std::memory_order_relaxed);
+}
+
+// At the library's start: no communicator is older.
+[[maybe_unused]] int const registered = ::pthread_atfork(nullptr, nullptr, count);
+
+}  // namespace
+
+unsigned count_forks() noexcept {
+    return forks.load(std::memory_order_relaxed);
+}
+
+}  // namespace muster::detail

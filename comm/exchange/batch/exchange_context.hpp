@@ -1,8 +1,6 @@
 // The context that all parts of an exchange share: options, counters, recorders, residuals.
 #pragma once
 
-#include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -12,17 +10,9 @@
 #include "comm/exchange/observe/timeline.hpp"
 #include "comm/exchange/request/exchange_options.hpp"
 #include "comm/exchange/request/pending_request.hpp"
+#include "comm/exchange/request/request_waiters.hpp"
 
 namespace muster::detail {
-
-/// Wakes who waits for requests that have ended.
-class finisher {
-  public:
-    virtual void finish(std::span<pending_ptr const> ended) = 0;
-
-  protected:
-    ~finisher() = default;
-};
 
 /// Why nothing more can be done.
 struct failure_text {
@@ -39,10 +29,10 @@ struct exchange_context {
     residuals& lost;
     gpu_access& gpu;
     device_residuals& lost_on_device;
-    finisher& finished;
+    request_waiters& finished;
 };
 
-/// Marks a request as failed; the finisher does not know yet.
+/// Marks a request as failed; those who wait do not know yet.
 inline void set_failed(pending_request& one, errc code, std::string const& fault, std::vector<int> const& culprits) {
     one.code = code;
     one.fault = fault;
@@ -51,7 +41,7 @@ inline void set_failed(pending_request& one, errc code, std::string const& fault
     one.state.store(pending_request::phase::failed, std::memory_order_release);
 }
 
-/// Counts a request as ended, well or (through this rank's fault) not; the finisher does not know yet.
+/// Counts a request as ended, well or (through this rank's fault) not; those who wait do not know yet.
 inline void complete(pending_request& unit, counters& count) {
     counters::add(count.operations[static_cast<std::size_t>(unit.what->kind)]);
     bool const failed = unit.has_extras && !unit.fault.empty();

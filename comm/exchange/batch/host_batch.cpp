@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "comm/backend/keep_forever.hpp"
-#include "comm/exchange/batch/batch_layout.hpp"
 #include "comm/gradients/adasum.hpp"
 #include "comm/tensor/compress.hpp"
 #include "comm/tensor/reduction_kernels.hpp"

@@ -4,18 +4,24 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
 #include <new>
-#include <thread>
 
 #include "base/log.hpp"
 #include "base/process/start_thread.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend_table.hpp"
+#include "comm/exchange/core/first_meeting.hpp"
+#include "comm/exchange/core/last_requests.hpp"
 
 namespace muster::detail {
 
 namespace {
+
+using namespace std::chrono_literals;
+
+std::string on_rank(identity const& who) {
+    return fmt::format("(rank {} of {} on {})", who.rank, who.world_size, who.host);
+}
 
 /// The ranks negotiate in host memory, whatever the tensors lie in.
 exchange_options for_negotiation(exchange_options options) {
@@ -24,39 +30,10 @@ exchange_options for_negotiation(exchange_options options) {
     return options;
 }
 
-/// Whether a request that was made is what is asked for now.
-bool is_same(pending_request const& before, single_allreduce const& now) {
-    exchange_request const& what = *before.what;
-    if (what.kind != exchange_kind::allreduce || before.many || what.tensors.size() != 1) return false;
-    tensor_spec const& spec = what.tensors.front();
-    return what.how == now.how && what.scale == now.scale && what.wire == now.wire && what.error_feedback == now.error_feedback &&
-           spec.type == now.io.in.type && spec.where == now.io.in.where && spec.shape == now.shape;
-}
-
-shared_request make_request(single_allreduce const& from) {
-    auto made = std::make_shared<exchange_request>();
-    made->name = from.name;
-    made->how = from.how;
-    made->scale = from.scale;
-    made->wire = from.wire;
-    made->error_feedback = from.error_feedback;
-    made->tensors.push_back({{}, from.io.in.type, from.io.in.where, from.shape});  // the request has the name
-    made->places.push_back(reinterpret_cast<std::uint64_t>(from.io.in.data));
-    return made;
-}
-
-/// What is to be submitted next under a name: the last request itself if nobody else has it any more.
-pending_ptr next_after(pending_ptr& last, shared_request what) {
-    bool const repeats = last && last->what == what;
-    if (repeats && last->owners.load(std::memory_order_acquire) == 1) {
-        last->use_again();
-        return last;
-    }
-    pending_ptr next = pending_ptr::make();
-    next->what = std::move(what);
-    if (repeats) next->cache_place = last->cache_place;
-    last = next;
-    return next;
+/// A backend for device memory that is asked for is that of the lanes.
+comm_options host_options(comm_options options) {
+    if (!options.backend.empty() && device_row(options.backend).name == options.backend) options.backend.clear();
+    return options;
 }
 
 }  // namespace
@@ -67,7 +44,9 @@ exchange_core::exchange_core(identity const& who, exchange_options const& option
       options_(for_negotiation(options)),
       deadline_(std::chrono::duration_cast<exchange_clock::duration>(options.deadline)),
       gpu_(options.comm.device, who.local_rank),
-      shared_{options_, count, recorder, trace, lost_, gpu_, lost_on_device_, *this} {
+      shared_{options_, count, recorder, trace, lost_, gpu_, lost_on_device_, waiters_},
+      sets_(who_),
+      negotiators_(shared_, hooks_of_sets()) {
     thread_ = start_thread("for an exchange", [this] { run(); });
     {
         std::unique_lock lock(start_guard_);
@@ -86,23 +65,21 @@ exchange_core::~exchange_core() {
 
 void exchange_core::refuse_in_flight(exchange_kind kind, std::string_view name) const {
     throw comm_error(errc::usage,
-                     fmt::format("{} (rank {} of {} on {}): a request of this name is in flight; wait for it first, or use "
-                                 "another name",
-                                 describe(kind, name), who_.rank, who_.world_size, who_.host));
+                     fmt::format("{} {}: a request of this name is in flight; wait for it first, or use another name",
+                                 describe(kind, name), on_rank(who_)));
 }
 
 std::unique_ptr<device_part> exchange_core::mark(exchange_kind kind, std::string_view name, void* stream) try {
     check_process();
     return gpu_.mark(stream);
 } catch (error const& problem) {
-    throw comm_error(problem.code(), fmt::format("{} (rank {} of {} on {}) in device memory: {}", describe(kind, name), who_.rank,
-                                                 who_.world_size, who_.host, problem.what()));
+    throw comm_error(problem.code(),
+                     fmt::format("{} {} in device memory: {}", describe(kind, name), on_rank(who_), problem.what()));
 }
 
 void exchange_core::check_process() const {
     if (!is_foreign()) return;
-    throw comm_error(errc::usage,
-                     fmt::format("exchange (rank {} of {} on {}): {}", who_.rank, who_.world_size, who_.host, forked_words));
+    throw comm_error(errc::usage, fmt::format("exchange {}: {}", on_rank(who_), forked_words));
 }
 
 void exchange_core::check_open() const {
@@ -130,12 +107,12 @@ pending_ptr exchange_core::enter(int set, exchange_kind kind, std::string_view n
     check_process();
     bool notify = false;
     pending_ptr next;
-    note_caller();
+    waiters_.note_caller();
     auto const now = exchange_clock::now();
     {
         std::scoped_lock const lock(guard_);
         check_open();
-        check_set(set);
+        sets_.check(set);
         pending_ptr& last = names_.last(set, name);
         if (name_table::is_waiting(last)) refuse_in_flight(kind, name);
         next = choose(last);
@@ -161,7 +138,7 @@ void exchange_core::submit(pending_ptr const& what) {
 pending_ptr exchange_core::submit(single_allreduce const& what) {
     auto gpu = what.io.in.where == memory_kind::device ? mark(exchange_kind::allreduce, what.name, what.stream) : nullptr;
     return enter(what.set, exchange_kind::allreduce, what.name, [&](pending_ptr& last) {
-        auto next = next_after(last, last && is_same(*last, what) ? last->what : make_request(what));
+        auto next = next_after(last, request_of(what, last));
         next->one = what.io;
         next->result = what.io.out;
         next->bytes = what.io.in.bytes();
@@ -194,8 +171,8 @@ exchange_core::turn exchange_core::next_turn(exchange_kind kind, int set) {
     constexpr unsigned names = 16;  // few, so that the ranks need not agree on a new one each time
     std::scoped_lock const lock(guard_);
     check_open();
-    check_set(set);
-    turn out{fmt::format("{}{}.{}", internal_name, to_string(kind), turns_[{kind, set}]++ % names), {}};
+    sets_.check(set);
+    turn out{fmt::format("{}{}.{}", internal_name, to_string(kind), sets_.take_turn(kind, set) % names), {}};
     if (auto const& last = names_.last(set, out.name); name_table::is_waiting(last)) out.before = last;
     return out;
 }
@@ -210,51 +187,6 @@ void exchange_core::wake() {
     work_.notify_one();
 }
 
-/// A thread that waits counts itself in waiters_ before it reads the state; here the state is written before waiters_ is read. So
-/// by the order of changes of waiters_ one of the two sees the other.
-void exchange_core::finish(std::span<pending_ptr const> ended) {
-    if (waiters_.fetch_add(0, std::memory_order_acq_rel) == 0) return;
-    bool waited = false, has_calls = false;
-    for (auto const& each : ended) {
-        waited = waited || each->waited.load(std::memory_order_relaxed);
-        has_calls = has_calls || each->has_calls.load(std::memory_order_relaxed);
-    }
-    if (!waited && !has_calls) return;
-    // A waiting thread reads the state with this lock held.
-    { std::scoped_lock const lock(ended_guard_); }
-    if (waited) ended_.notify_all();
-    if (has_calls) run_calls(ended);
-}
-
-void exchange_core::run_calls(std::span<pending_ptr const> ended) {
-    std::vector<completion_call> due;
-    {
-        std::scoped_lock const lock(ended_guard_);
-        for (auto const& each : ended) {
-            if (each->state.load(std::memory_order_acquire) == pending_request::phase::waiting) continue;  // only handed over
-            due.insert(due.end(), each->calls.begin(), each->calls.end());
-            each->calls.clear();
-        }
-    }
-    waiters_.fetch_sub(static_cast<int>(due.size()), std::memory_order_relaxed);
-    for (auto const& each : due) each.call(each.state);
-}
-
-/// Counts itself in waiters_, as a thread that waits does: so requests that nobody wants to be called after cost nothing.
-void exchange_core::call_after(pending_request& what, completion_call call) {
-    check_process();
-    {
-        std::scoped_lock const lock(ended_guard_);
-        what.calls.push_back(call);
-        what.has_calls.store(true, std::memory_order_relaxed);
-        waiters_.fetch_add(1, std::memory_order_acq_rel);
-        if (what.state.load(std::memory_order_acquire) == pending_request::phase::waiting) return;
-        waiters_.fetch_sub(1, std::memory_order_relaxed);
-        what.calls.pop_back();
-    }
-    call.call(call.state);
-}
-
 template <typename Until>
 bool exchange_core::wait_until(std::span<pending_request* const> all, exchange_clock::time_point until, bool to_its_end,
                                Until&& is_over) {
@@ -263,29 +195,15 @@ bool exchange_core::wait_until(std::span<pending_request* const> all, exchange_c
     bool first = false;
     for (auto* const each : all) first = !each->waited.exchange(true, std::memory_order_relaxed) || first;
     if (first) wake();
-    waiters_.fetch_add(1, std::memory_order_acq_rel);
     auto const begin = exchange_clock::now();
-    bool const is_caller = to_its_end && std::this_thread::get_id() == caller_;
-    std::unique_lock lock(ended_guard_);
-    if (is_caller) caller_waits_in_.store(all.front(), std::memory_order_relaxed);
-    bool const over =
-        until == exchange_clock::time_point::max() ? (ended_.wait(lock, is_over), true) : ended_.wait_until(lock, until, is_over);
-    if (is_caller) caller_waits_in_.store(nullptr, std::memory_order_relaxed);
-    lock.unlock();
-    waiters_.fetch_sub(1, std::memory_order_relaxed);
+    bool const over = waiters_.wait(*all.front(), until, to_its_end, is_over);
     counters::add(count.wait_ns, static_cast<std::uint64_t>((exchange_clock::now() - begin).count()));
     return over;
 }
 
-/// What it has submitted before it began to wait is seen here, so that it is in the queue no more if the queue is empty. Only after a
-/// while: a signal, or a thread that has submitted nothing so far, may end the wait.
-bool exchange_core::caller_waits(int set) {
-    if (several_callers_.load(std::memory_order_relaxed) || caller_waits_in_.load(std::memory_order_relaxed) == nullptr)
-        return false;
-    std::scoped_lock const lock(ended_guard_);
-    auto const* const in = caller_waits_in_.load(std::memory_order_relaxed);
-    return in != nullptr && in->set == set && in->state.load(std::memory_order_acquire) == pending_request::phase::waiting &&
-           exchange_clock::now() - in->submitted >= std::chrono::seconds(1) && !has_work_.load(std::memory_order_acquire);
+void exchange_core::call_after(pending_request& what, completion_call call) {
+    check_process();
+    waiters_.call_after(what, call);
 }
 
 bool exchange_core::wait(pending_request& what, exchange_clock::time_point until, bool to_its_end) {
@@ -310,36 +228,62 @@ bool exchange_core::wait_handed(pending_request& what, exchange_clock::time_poin
     });
 }
 
+std::vector<int> exchange_core::members(int set) const {
+    check_process();
+    std::scoped_lock const lock(guard_);
+    return sets_.members(set);
+}
+
+std::vector<int> exchange_core::close_set(int set) {
+    check_process();
+    std::scoped_lock const lock(guard_);
+    check_open();
+    sets_.check(set);
+    std::string in_flight;
+    names_.for_in_flight([&](pending_request const& each) {
+        if (each.set == set && in_flight.empty()) in_flight = describe(each.what->kind, each.what->name);
+    });
+    if (!in_flight.empty())
+        throw comm_error(errc::usage,
+                         fmt::format("process set {} {} has requests in flight ({}); wait for them before it is removed", set,
+                                     on_rank(who_), in_flight));
+    return sets_.close(set);
+}
+
+void exchange_core::reopen_set(int set) {
+    check_process();
+    std::scoped_lock const lock(guard_);
+    sets_.reopen(set);
+}
+
+std::uint64_t exchange_core::count_message(int set, int peer, int tag, bool sends) {
+    check_process();
+    std::scoped_lock const lock(guard_);
+    return sets_.count_message(set, peer, tag, sends);
+}
+
+std::string_view exchange_core::device_backend() const {
+    check_process();
+    std::scoped_lock const lock(guard_);
+    return device_backend_;
+}
+
 void exchange_core::close(bool unwinding) noexcept {
     if (is_foreign() || !thread_.joinable()) return;
     if (options_.comm.loss) options_.comm.loss->when_told(nullptr);
     try {
-        std::vector<pending_ptr> leaves;
-        bool failed = false;
         {
             std::scoped_lock const lock(guard_);
             closing_ = true;
-            failed = failure_.has_value();
             duration allowed{30.0};
             if (options_.deadline.count() > 0 && options_.deadline < allowed) allowed = options_.deadline;
-            auto const now = exchange_clock::now();
-            for (std::size_t set = 0; set < sets_.size(); ++set) {
-                auto const& members = sets_[set].members;
-                if (sets_[set].is == process_set::standing::removed) continue;
-                if (std::find(members.begin(), members.end(), who_.rank) == members.end()) continue;
-                auto what = std::make_shared<exchange_request>();
-                what->kind = exchange_kind::leave;
-                what->name = leave_name;
-                auto leave = pending_ptr::make();
-                leave->what = std::move(what);
-                leave->set = static_cast<int>(set);
-                leave->submitted = now;
-                leave->deadline =
-                    (now + std::chrono::duration_cast<exchange_clock::duration>(allowed)).time_since_epoch().count();
-                leaves.push_back(std::move(leave));
-            }
-            if (!failed && !unwinding) {
-                for (auto& each : leaves) queue_.push_back(std::move(each));
+            if (!failure_ && !unwinding) {
+                for (int const set : sets_.of_this_rank()) {
+                    auto leave = pending_ptr::make_internal(exchange_kind::leave, leave_name, set);
+                    auto const until = leave->submitted + std::chrono::duration_cast<exchange_clock::duration>(allowed);
+                    leave->deadline = until.time_since_epoch().count();
+                    queue_.push_back(std::move(leave));
+                }
                 has_work_ = true;
             }
         }
@@ -357,19 +301,41 @@ void exchange_core::close(bool unwinding) noexcept {
     }
 }
 
-// The loop of an exchange's thread: takes submissions, steps the negotiators, sleeps.
-
-using namespace std::chrono_literals;
-
-namespace {
-
-/// A backend for device memory that is asked for is that of the lanes.
-comm_options host_options(comm_options options) {
-    if (!options.backend.empty() && device_row(options.backend).name == options.backend) options.backend.clear();
-    return options;
+void exchange_core::set_up(communicator ranks) {
+    backend_ = ranks.backend();
+    why_backend_ = ranks.why_backend();
+    check_options(ranks, options_);
+    auto places = gather_places(ranks, options_.device_name);
+    if (!options_.comm.members.empty()) who_ = among_members(who_, ranks);
+    offset = measure_clocks(ranks);
+    if (!options_.timeline_folder.empty()) trace.start(options_.timeline_folder, offset, options_.mark_cycles);
+    negotiators_.start(std::move(ranks), std::move(places));
+    ranks_ = &negotiators_.ranks();
 }
 
-}  // namespace
+set_negotiators::hooks exchange_core::hooks_of_sets() {
+    set_negotiators::hooks calls;
+    // What it has submitted before it began to wait is seen here, so that it is in the queue no more if the queue is empty.
+    calls.caller_waits = [this](int set) { return waiters_.caller_waits(set) && !has_work_.load(std::memory_order_acquire); };
+    calls.forget_turns = [this](int set) {
+        std::scoped_lock const lock(guard_);
+        sets_.forget_turns(set);
+    };
+    calls.on_made = [this](std::vector<int> const& members, bool by_members) {
+        std::scoped_lock const lock(guard_);
+        sets_.add(members, by_members);
+    };
+    calls.on_removed = [this](int set) {
+        std::scoped_lock const lock(guard_);
+        sets_.remove(set);
+        names_.forget(set);
+    };
+    calls.on_device = [this](std::string_view backend) {
+        std::scoped_lock const lock(guard_);
+        device_backend_ = backend;
+    };
+    return calls;
+}
 
 void exchange_core::run() {
     try {
@@ -395,13 +361,11 @@ void exchange_core::run() {
                 core.ranks_ = nullptr;
             }
             if (std::uncaught_exceptions() > 0) {
-                for (auto const& each : core.negotiators_)
-                    if (each) each->give_back(left);
-                for (auto const& each : core.negotiators_)
-                    if (each) each->leak();
+                core.negotiators_.give_back(left);
+                core.negotiators_.leak();
                 static_cast<void>(new (std::nothrow) device_residuals(std::move(core.lost_on_device_)));
             }
-            while (!core.negotiators_.empty()) core.negotiators_.pop_back();
+            core.negotiators_.clear();
         }
     };
     try {
@@ -421,10 +385,7 @@ bool exchange_core::drain() {
         queued_bytes_ = 0;
         has_work_.store(false, std::memory_order_relaxed);
     }
-    for (auto& each : taken_) {
-        if (each->gpu && !asked_for_device_) ask_for_device();
-        negotiators_.at(static_cast<std::size_t>(each->set))->submit(std::move(each));
-    }
+    for (auto& each : taken_) negotiators_.submit(std::move(each));
     taken_.clear();
     return true;
 }
@@ -435,46 +396,20 @@ void exchange_core::loop() {
         if (abandon_.load(std::memory_order_acquire))
             throw comm_error(errc::peer_failed,
                              fmt::format("the exchange was destroyed by an exception on rank {} ({})", who_.rank, who_.host));
-        if (options_.comm.loss && options_.comm.loss->is_told())
-            options_.comm.loss->throw_if_told(
-                fmt::format("exchange (rank {} of {} on {})", who_.rank, who_.world_size, who_.host));
+        if (options_.comm.loss && options_.comm.loss->is_told()) options_.comm.loss->throw_if_told("exchange " + on_rank(who_));
         step_result overall;
         bool const hurry = hurry_.exchange(false, std::memory_order_acquire);
         overall.moved = drain();
         auto const now = exchange_clock::now();
-        bool all_ended = true;
-        // Making a process set adds a negotiator meanwhile.
-        for (std::size_t i = 0; i < negotiators_.size(); ++i) {
-            if (!negotiators_[i]) continue;
-            if (hurry) negotiators_[i]->hurry();
-            overall.add(negotiators_[i]->step(now));
-            all_ended = all_ended && negotiators_[i]->ended();
-        }
-        end_removed_sets();
-        if (all_ended) break;
+        if (negotiators_.step(now, hurry, overall)) break;
         if (overall.moved)
             quiet_since = now;
         else
             pause(overall, quiet_since);
     }
-    end_well();
-}
-
-void exchange_core::end_well() {
-    // Requests to leave end well: all ranks have left.
     std::vector<pending_ptr> left;
-    for (auto const& each : negotiators_)
-        if (each) each->give_back(left);
-    for (auto const& each : left) {
-        if (each->what->kind == exchange_kind::leave)
-            complete(*each, count);
-        else
-            set_failed(*each, errc::usage,
-                       fmt::format("{} (rank {} of {} on {}): the exchange ended before it",
-                                   describe(each->what->kind, each->what->name), who_.rank, who_.world_size, who_.host),
-                       {});
-    }
-    finish(left);
+    negotiators_.give_back(left);
+    end_left(left, who_, shared_);
 }
 
 /// Between two checks of operations under way: first the processor is only offered to others, later the thread sleeps, for a
@@ -503,23 +438,12 @@ void exchange_core::pause(step_result const& overall, exchange_clock::time_point
     std::this_thread::sleep_for(std::clamp<exchange_clock::duration>(quiet / (overall.data ? 256 : 16), 20us, 1ms));
 }
 
-// Failure of an exchange: ends its requests and writes the flight recorder's file.
-
 void exchange_core::throw_failure() const {
     throw comm_error(errc::peer_failed, fmt::format("the exchange failed before: {}", failure_->message), failure_->culprits);
 }
 
 void exchange_core::fail(std::exception_ptr const& problem) {
-    failure_text text;
-    try {
-        std::rethrow_exception(problem);
-    } catch (comm_error const& known) {
-        text = {known.code(), known.what(), known.culprits()};
-    } catch (error const& known) {
-        text = {known.code(), known.what(), {}};
-    } catch (std::exception const& foreign) {
-        text = {errc::internal, foreign.what(), {}};
-    }
+    failure_text const text = failure_of(problem);
     {
         std::scoped_lock const lock(guard_);
         if (!failure_) failure_ = text;
@@ -538,15 +462,7 @@ void exchange_core::fail_what_is_left(std::vector<pending_ptr> left) {
         queue_.clear();
         why = *failure_;
     }
-    for (auto const& each : left) {
-        counters::add(count.errors);
-        std::string text = why.message;
-        if (text.find('"' + each->what->name + '"') == std::string::npos)
-            text = fmt::format("{} (rank {} of {} on {}) did not finish: {}", describe(each->what->kind, each->what->name),
-                               who_.rank, who_.world_size, who_.host, text);
-        set_failed(*each, why.code, text, why.culprits);
-    }
-    finish(left);
+    fail_left(left, why, who_, shared_);
 }
 
 void exchange_core::dump_flight(std::string const& reason, std::vector<int> const& culprits) {

@@ -3,38 +3,28 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <exception>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <tuple>
-#include <utility>
 #include <vector>
 
-#include "comm/backend/processes/fork_count.hpp"
+#include "comm/backend/processes/rank_processes.hpp"
 #include "comm/exchange/batch/exchange_context.hpp"
-#include "comm/exchange/negotiation/negotiator.hpp"
+#include "comm/exchange/core/set_negotiators.hpp"
+#include "comm/exchange/core/set_table.hpp"
 #include "comm/exchange/request/exchange_options.hpp"
 #include "comm/exchange/request/name_table.hpp"
 #include "comm/exchange/request/pending_request.hpp"
+#include "comm/exchange/request/request_waiters.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster::detail {
 
-/// A process set, by its number.
-struct process_set {
-    enum class standing { open, closing, removed };
-    std::vector<int> members;
-    bool by_members = false;  ///< they alone made it, and remove it
-    standing is = standing::open;
-};
-
-class exchange_core final : public finisher {
+class exchange_core {
   public:
     /// Starts the thread and waits until it has its communicator.
     exchange_core(identity const& who, exchange_options const& options);
@@ -97,32 +87,20 @@ class exchange_core final : public finisher {
     std::string_view device_backend() const;
     flight_dump dump() const;
 
-    void finish(std::span<pending_ptr const> ended) override;
-
     counters count;
     timeline trace;
     flight_recorder recorder;
     clock_offset offset;
 
   private:
-    // exchange_setup.cpp: how it begins.
     void set_up(communicator ranks);
-    negotiator::hooks hooks_of_any_set();
-    void measure_clocks(communicator& ranks);
-    std::vector<std::string> gather_places(communicator& ranks) const;
-    int make_set(communicator& ranks, std::vector<int> const& members, bool by_members);
-    void remove_set(int set);
-    void end_removed_sets();
-    void ask_for_device();
-    void open_device(communicator& ranks);
-    std::unique_ptr<device_lane> lane_over(std::vector<int> const& members);
+    set_negotiators::hooks hooks_of_sets();
 
     // The loop of its thread.
     void run();
     void loop();
     bool drain();
     void pause(step_result const& overall, exchange_clock::time_point quiet_since);
-    void end_well();
 
     // The end, when something has failed.
     void fail(std::exception_ptr const& problem);
@@ -136,16 +114,10 @@ class exchange_core final : public finisher {
 
     // with guard_ held
     void check_open() const;
-    void check_set(int set) const;
     [[noreturn]] void refuse_in_flight(exchange_kind kind, std::string_view name) const;
     void enqueue(pending_ptr what, bool& notify);
     template <typename Until>
     bool wait_until(std::span<pending_request* const> all, exchange_clock::time_point until, bool to_its_end, Until&& is_over);
-    bool caller_waits(int set);
-    void note_caller() noexcept {
-        if (std::this_thread::get_id() != caller_) several_callers_.store(true, std::memory_order_relaxed);
-    }
-    void run_calls(std::span<pending_ptr const> ended);
     exchange_clock::duration::rep deadline_from(exchange_clock::time_point submitted) const noexcept;
 
     process_mark const process_;
@@ -155,17 +127,15 @@ class exchange_core final : public finisher {
     residuals lost_;  // the thread's own, as the next
     device_residuals lost_on_device_;
     gpu_access gpu_;  // before what has events of it
+    request_waiters waiters_;
     exchange_context shared_;
     std::string backend_, why_backend_;
-    std::vector<std::string> places_;
 
     mutable std::mutex guard_;  // of what follows
     std::vector<pending_ptr> queue_;
     name_table names_;
-    std::map<std::pair<exchange_kind, int>, unsigned> turns_;  ///< taken so far, of each kind in each set
     communicator* ranks_ = nullptr;  // all of them; only to be asked for memory by others than the thread; null at the end
-    std::vector<process_set> sets_;
-    std::map<std::tuple<int, int, int, bool>, std::uint64_t> messages_;
+    set_table sets_;
     std::string_view device_backend_ = "";
     std::optional<failure_text> failure_;
     bool asleep_ = false, gathering_ = false, woken_ = false;
@@ -173,24 +143,14 @@ class exchange_core final : public finisher {
     std::condition_variable work_;
 
     std::atomic<bool> has_work_{false}, hurry_{false}, closing_{false}, abandon_{false};
-    std::atomic<int> waiters_{0};
-    std::mutex ended_guard_;
-    std::condition_variable ended_;
-    std::thread::id const caller_ = std::this_thread::get_id();  ///< whose requests they are, while no other thread submits any
-    std::atomic<bool> several_callers_{false};
-    std::atomic<pending_request const*> caller_waits_in_{nullptr};  ///< to its end; it changes under ended_guard_
     std::mutex start_guard_;
     std::condition_variable started_;
     bool is_started_ = false;
     std::exception_ptr start_problem_;
 
     // the thread's own
-    std::vector<pending_ptr> taken_;                        // out of the queue; kept for its memory
-    std::vector<std::unique_ptr<negotiator>> negotiators_;  // by number of the set; null: not a member
-    std::deque<int> ending_sets_;                           // removed, in the order of that
-    bool asked_for_device_ = false;
-    device_lane* whole_lane_ = nullptr;  // of set 0
-    std::string no_device_;              // why there will be none
+    std::vector<pending_ptr> taken_;  // out of the queue; kept for its memory
+    set_negotiators negotiators_;
     std::thread thread_;
 };
 

@@ -1,7 +1,6 @@
 // A coordinator collects the ranks' announcements of requests until all ranks have announced them.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>

@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "comm/backend/comm_error.hpp"
-#include "comm/backend/keep_forever.hpp"
-#include "comm/exchange/request/request_codec.hpp"
 
 namespace muster::detail {
 
@@ -22,17 +19,6 @@ constexpr auto heartbeat = 100ms;
 /// Between rounds in which nothing happened, at most.
 constexpr auto longest_pause = 1ms;
 constexpr auto between_checks = 5ms;
-
-/// Messages are padded to 64, 128, 256, … bytes: 1, 2, 3, …; 0 for none.
-std::uint8_t size_class(std::size_t bytes) {
-    std::uint8_t of = 0;
-    if (bytes != 0)
-        for (of = 1; (std::size_t{64} << (of - 1)) < bytes;) ++of;
-    return of;
-}
-std::size_t padded_bytes(std::uint8_t of) {
-    return of == 0 ? 0 : std::size_t{64} << (of - 1);
-}
 
 exchange_clock::duration ticks(duration seconds) {
     return std::chrono::duration_cast<exchange_clock::duration>(seconds);
@@ -56,12 +42,8 @@ negotiator::negotiator(int set, communicator ranks, exchange_context& shared, st
       coordinator_(places_),
       cache_(shared.options.cache_capacity),
       last_round_(exchange_clock::now()),
-      runner_(set, ranks_, shared) {
-    duration tell = shared.options.stall_warning;
-    duration const quarter = shared.options.deadline / 4;
-    if (tell.count() <= 0 || (quarter.count() > 0 && quarter < tell)) tell = quarter;
-    tell_stall_ = tell.count() > 0 ? ticks(tell) : exchange_clock::duration::max();
-}
+      runner_(set, ranks_, shared),
+      watch_(ranks_, places_, coordinator_, shared) {}
 
 void step_result::add(step_result const& other) noexcept {
     moved = moved || other.moved;
@@ -195,21 +177,18 @@ void negotiator::enter_round(exchange_clock::time_point now) {
     round_began_ = now;
     sort_waiting();
     check_stalls(now);
-    message_.clear();
-    if (!to_announce_.empty()) message_ = encode(to_announce_);
-    mine_.assign(header_bytes + cache_.positions(), 1);
-    mine_[announces] = static_cast<std::uint8_t>(255 - size_class(message_.size()));
-    if (hit_positions_.empty()) mine_[told] = 2;
-    if (waiting_.empty() && !runner_.has_handed() && calls_.caller_waits(set_)) mine_[waits] = 2;
+    round_.begin(cache_.positions(), to_announce_);
+    to_announce_.clear();
+    if (hit_positions_.empty()) round_.state(negotiation_round::told);
+    if (waiting_.empty() && !runner_.has_handed() && calls_.caller_waits(set_)) round_.state(negotiation_round::waits);
     // Not before the others have heard of it: they would believe that this rank has a tensor.
-    if (coordinator_.is_joined(ranks_.rank())) std::fill(mine_.begin() + header_bytes, mine_.end(), std::uint8_t{2});
-    for (auto const at : hit_positions_) mine_[header_bytes + at] = 2;
-    for (auto const at : outdated_) mine_[header_bytes + at] = 0;
+    if (coordinator_.is_joined(ranks_.rank())) round_.cast_everywhere(negotiation_round::submitted);
+    for (auto const at : hit_positions_) round_.cast(at, negotiation_round::submitted);
+    for (auto const at : outdated_) round_.cast(at, negotiation_round::outdated);
     outdated_.clear();
-    all_.resize(mine_.size());
     counters::add(shared_.count.rounds);
     operation_began_ = now;
-    operation_ = ranks_.allreduce("negotiation", view_of(std::span(mine_)), view_of(std::span(all_)), reduction::min);
+    operation_ = round_.agree(ranks_);
     phase_ = phase::agreeing;
 }
 
@@ -217,23 +196,14 @@ void negotiator::finish_round(exchange_clock::time_point now) {
     last_round_ = now;
     round_ended_ = exchange_clock::now();
     take_hits();
-    auto const of = static_cast<std::uint8_t>(255 - all_[announces]);
-    if (of == 0) {
+    if (!round_.has_announcements()) {
         end_what_never_meets();
         phase_ = phase::running;
         return;
     }
     counters::add(shared_.count.full_rounds);
-    std::size_t const bytes = padded_bytes(of);
-    message_.resize(bytes);
-    if (to_announce_.empty()) std::fill(message_.begin(), message_.end(), std::byte{0});  // none, encoded
-    to_announce_.clear();
-    messages_.resize(bytes * static_cast<std::size_t>(ranks_.size()));
-    auto const view = [](std::vector<std::byte>& of_bytes) {
-        return tensor_view{of_bytes.data(), of_bytes.size(), dtype::u8, memory_kind::host};
-    };
     operation_began_ = now;
-    operation_ = ranks_.allgather("negotiation", view(message_), view(messages_));
+    operation_ = round_.gather(ranks_);
     phase_ = phase::gathering;
 }
 
@@ -269,35 +239,18 @@ bool negotiator::run_batches() {
     return true;
 }
 
-std::vector<late_rank> death_watch::find_dead(operation const& what, exchange_clock::time_point began,
-                                              exchange_clock::time_point now) {
-    using namespace std::chrono_literals;
-    bool const suspected = dead_since_ > began;
-    // What the dead have sent may still be on its way.
-    if (now - std::max(began, last_look_) < (suspected ? 100ms : 200ms)) return {};
-    last_look_ = now;
-    auto late = what.late_ranks();
-    std::erase_if(late, [](late_rank const& each) { return !each.dead; });
-    if (late.empty() || suspected) return late;
-    dead_since_ = now;
-    return {};
-}
-
-// Conclusions that a negotiator draws from a round: the same on all ranks.
-
 void negotiator::take_hits() {
-    std::size_t const positions = all_.size() - header_bytes;
-    std::uint8_t const* const bits = all_.data() + header_bytes;
     bool removed = false;
     brought_something_ = false;
-    for (response_cache::position at = 0; at < positions; ++at) {
-        if (bits[at] == 1) continue;
+    for (response_cache::position at = 0; at < round_.positions(); ++at) {
+        auto const vote = round_.result(at);
+        if (vote == negotiation_round::not_yet) continue;
         if (cache_.is_free(at)) continue;
         brought_something_ = true;
         pending_ptr unit = at < hits_.size() ? std::move(hits_[at]) : nullptr;
         if (at < hits_.size()) hits_[at] = nullptr;
         removed = removed || unit != nullptr;
-        if (bits[at] == 0) {
+        if (vote == negotiation_round::outdated) {
             // On some rank the request is another now, or some rank asks who is missing: it is announced anew.
             cache_.erase(at);
             if (unit) waiting_.push_back(std::move(unit));
@@ -321,12 +274,9 @@ void negotiator::take_hits() {
 
 void negotiator::take_announcements() {
     round_ended_ = exchange_clock::now();
-    std::size_t const bytes = messages_.size() / static_cast<std::size_t>(ranks_.size());
     bool const someone_had_left = coordinator_.anyone_left();
-    for (int rank = 0; rank < ranks_.size(); ++rank) {
-        std::span const from(messages_.data() + static_cast<std::size_t>(rank) * bytes, bytes);
-        for (auto& each : decode_requests(from)) coordinator_.announce(rank, std::move(each));
-    }
+    for (int rank = 0; rank < ranks_.size(); ++rank)
+        for (auto& each : round_.announcements_of(rank)) coordinator_.announce(rank, std::move(each));
     for (auto& each : coordinator_.take_ready()) {
         brought_something_ = true;
         conclude(std::move(each));
@@ -339,8 +289,9 @@ void negotiator::take_announcements() {
 /// All ranks wait and this round has ended nothing, so that no later one will. All see it in the same round. Its errors show what each rank
 /// waits in, so what is cached is announced in full before.
 void negotiator::end_what_never_meets() {
-    if (all_[waits] != 2 || brought_something_ || coordinator_.anyone_left()) return;  // who leaves is an error already
-    if (all_[told] != 2) {
+    if (!round_.all_state(negotiation_round::waits) || brought_something_ || coordinator_.anyone_left())
+        return;  // who leaves is an error already
+    if (!round_.all_state(negotiation_round::told)) {
         outdated_ = hit_positions_;
         return;
     }
@@ -441,41 +392,10 @@ void negotiator::agreed_on(std::shared_ptr<agreement const> what, pending_ptr un
     units_.push_back(std::move(unit));
 }
 
-// The watch of a negotiator: finds deadlines that pass, tensors that are missing, ranks that have died.
-
-namespace {
-
-using namespace std::chrono_literals;
-
-std::vector<int> ranks_of(std::vector<late_rank> const& late) {
-    std::vector<int> ranks;
-    for (auto const& each : late) ranks.push_back(each.rank);
-    return ranks;
-}
-
-exchange_clock::duration to_clock(duration seconds) {
-    return std::chrono::duration_cast<exchange_clock::duration>(seconds);
-}
-
-}  // namespace
-
 bool negotiator::advance(operation& what, exchange_clock::time_point now) {
     if (what.done()) return true;
     check_for_dead(what, operation_began_, now);
     return false;
-}
-
-std::string negotiator::describe_unit(pending_request const& unit) const {
-    std::string group;
-    if (unit.many)
-        group = fmt::format(" ({} tensors, \"{}\" … \"{}\")", unit.many->size(), unit.what->tensors.front().name,
-                            unit.what->tensors.back().name);
-    return fmt::format("{}{} (rank {} of {} on {})", describe(unit.what->kind, unit.what->name), group, ranks_.rank(),
-                       ranks_.size(), ranks_.who().host);
-}
-
-std::string negotiator::name_of(int rank) const {
-    return fmt::format("rank {} ({})", rank, places_.at(static_cast<std::size_t>(rank)));
 }
 
 template <typename Body>
@@ -494,18 +414,13 @@ void negotiator::for_pending(Body&& body) const {
 
 /// A rank whose process is gone is not waited for until the deadline.
 void negotiator::check_for_dead(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now) {
-    auto const late = watch_.find_dead(what, began, now);
-    if (late.empty()) return;
-    std::vector<std::string> names;
-    for (auto const& each : late) names.push_back(name_of(each.rank) + ": " + each.why);
+    auto const dead = watch_.find_dead(what, began, now);
+    if (dead.empty()) return;
     std::string unfinished = "the next round of negotiation";
     for_pending([&](pending_ptr const& unit) {
         if (unfinished.starts_with("the next")) unfinished = describe(unit->what->kind, unit->what->name);
     });
-    throw comm_error(errc::peer_failed,
-                     fmt::format("{} (rank {} of {} on {}) cannot finish: {}; look at what that rank wrote last", unfinished,
-                                 ranks_.rank(), ranks_.size(), ranks_.who().host, join(names, "; ")),
-                     ranks_of(late));
+    throw watch_.death_error(unfinished, dead);
 }
 
 void negotiator::check_deadlines(exchange_clock::time_point now) {
@@ -523,33 +438,23 @@ void negotiator::check_deadlines(exchange_clock::time_point now) {
 void negotiator::give_up(pending_request const& expired, exchange_clock::time_point now) {
     if (!expired_since_) expired_since_ = now;
     duration const quarter = shared_.options.deadline / 4;
-    auto const patience = std::min<exchange_clock::duration>(quarter.count() > 0 ? to_clock(quarter) : 1s, 1s);
-    auto const& late = late_ranks();
+    auto const patience = std::min<exchange_clock::duration>(quarter.count() > 0 ? ticks(quarter) : 1s, 1s);
+    auto const late = late_ranks();
     bool const dead = std::any_of(late.begin(), late.end(), [](late_rank const& each) { return each.dead; });
-    if (dead || now - *expired_since_ >= patience) throw deadline_error(expired, true);
+    if (dead || now - *expired_since_ >= patience) throw watch_.deadline_error(expired, late, true);
     if (gave_up_) return;
-    if (missing_of(expired).empty()) {
+    if (watch_.missing_of(expired).empty()) {
         if (cache_.holds(expired.cache_place, expired.what)) outdated_.push_back(expired.cache_place);
         return;
     }
-    auto const told = deadline_error(expired, false);
-    auto what = std::make_shared<exchange_request>();
-    what->kind = exchange_kind::give_up;
-    what->name = std::string(1, internal_name) + "give up";
+    auto const told = watch_.deadline_error(expired, late, false);
+    auto ask = pending_ptr::make_internal(exchange_kind::give_up, give_up_name, set_);
+    auto what = std::make_shared<exchange_request>(*ask->what);
     what->tensors = {{told.what(), dtype::u8, memory_kind::host, flat_shape(0)}};
     what->numbers.assign(told.culprits().begin(), told.culprits().end());
-    auto ask = pending_ptr::make();
     ask->what = std::move(what);
-    ask->set = set_;
-    ask->submitted = now;
     gave_up_ = true;
     submit(std::move(ask));
-}
-
-std::vector<int> negotiator::missing_of(pending_request const& unit) const {
-    for (auto const& each : coordinator_.waiting())
-        if (each.what.name == unit.what->name) return each.missing;
-    return {};
 }
 
 std::vector<late_rank> negotiator::late_ranks() {
@@ -561,66 +466,11 @@ std::vector<late_rank> negotiator::late_ranks() {
     return (runner_.has_started() ? runner_.under_way() : operation_).late_ranks();
 }
 
-/// `stuck`: the round of negotiation does not end either.
-comm_error negotiator::deadline_error(pending_request const& unit, bool stuck) {
-    duration const allowed =
-        exchange_clock::time_point(exchange_clock::duration(unit.deadline.load(std::memory_order_relaxed))) - unit.submitted;
-    auto const late = late_ranks();
-    std::vector<int> culprits = missing_of(unit);
-    std::vector<std::string> names;
-    auto const name = [&](int rank, std::string_view why) { names.push_back(fmt::format("{}: {}", name_of(rank), why)); };
-    std::erase(culprits, ranks_.rank());  // no rank has heard yet of what it has submitted since
-    if (stuck && !late.empty()) {
-        // Nor has any rank heard of what others have submitted: those are not at fault then.
-        std::erase_if(culprits, [&](int rank) {
-            return std::none_of(late.begin(), late.end(), [&](late_rank const& each) { return each.rank == rank; });
-        });
-    }
-    for (int const rank : culprits) {
-        auto const why = std::find_if(late.begin(), late.end(), [&](late_rank const& each) { return each.rank == rank; });
-        name(rank, why == late.end() ? "it has not submitted it" : "it has not submitted it; " + why->why);
-    }
-    if (culprits.empty()) {
-        culprits = ranks_of(late);
-        for (auto const& each : late) name(each.rank, each.why);
-    }
-    std::string const why = names.empty() ? "some rank is late, has failed, or has not submitted it; look at the other ranks"
-                                          : "waiting for " + join(names, "; ");
-    std::string const now = coordinator_.waiting().empty() ? "" : " Now " + coordinator_.who_waits_in_what() + ".";
-    return comm_error(errc::timeout,
-                      fmt::format("{}: timed out, not finished within its timeout of {}; {}.{} Look at what the late ranks do, "
-                                  "or give a longer deadline",
-                                  describe_unit(unit), format_duration(allowed), why, now),
-                      std::move(culprits));
-}
-
 void negotiator::check_stalls(exchange_clock::time_point now) {
-    if (tell_stall_ == exchange_clock::duration::max() ||
-        now - last_stall_check_ < std::min<exchange_clock::duration>(tell_stall_ / 4, 1s))
-        return;
-    last_stall_check_ = now;
-    // What is cached is told in full from now on, so that all ranks see who is missing.
+    if (!watch_.is_time_for_stalls(now)) return;
     for (auto const at : hit_positions_)
-        if (at < hits_.size() && hits_[at] && now - hits_[at]->submitted > tell_stall_) outdated_.push_back(at);
-    auto const warning = std::chrono::duration_cast<exchange_clock::duration>(shared_.options.stall_warning);
-    if (warning.count() <= 0) return;
-    bool due = false;
-    for (auto const& [name, each] : announced_) due = due || (!each->stall_told && now - each->submitted > warning);
-    if (!due) return;
-    for (auto const& each : coordinator_.waiting()) {
-        auto const found = announced_.find(each.what.name);
-        if (found == announced_.end() || found->second->stall_told || now - found->second->submitted <= warning) continue;
-        found->second->stall_told = true;
-        counters::add(shared_.count.stalls);
-        int lowest = 0;  // one of those who wait tells it
-        while (std::find(each.missing.begin(), each.missing.end(), lowest) != each.missing.end()) ++lowest;
-        if (lowest != ranks_.rank()) continue;
-        std::vector<std::string> names;
-        for (int const rank : each.missing) names.push_back(name_of(rank));
-        spdlog::warn("{}: submitted {} ago and still missing on {}; all others wait for them",
-                     describe(each.what.kind, each.what.name), format_duration(now - found->second->submitted),
-                     join(names, ", "));
-    }
+        if (at < hits_.size() && hits_[at] && watch_.is_stalling(*hits_[at], now)) outdated_.push_back(at);
+    watch_.warn_of_stalls(announced_, now);
 }
 
 void negotiator::give_back(std::vector<pending_ptr>& into) {
@@ -638,11 +488,7 @@ void negotiator::leak() noexcept {
     } catch (...) {
     }
     runner_.leak();
-    if (phase_ == phase::idle) return;
-    keep_while_ranks_are_late(std::move(all_));
-    keep_while_ranks_are_late(std::move(mine_));
-    keep_while_ranks_are_late(std::move(message_));
-    keep_while_ranks_are_late(std::move(messages_));
+    if (phase_ != phase::idle) round_.leak();
 }
 
 }  // namespace muster::detail

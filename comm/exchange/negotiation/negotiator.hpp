@@ -9,26 +9,16 @@
 #include <unordered_map>
 #include <vector>
 
-#include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
 #include "comm/exchange/batch/batch_runner.hpp"
 #include "comm/exchange/batch/exchange_context.hpp"
 #include "comm/exchange/negotiation/coordinator.hpp"
+#include "comm/exchange/negotiation/negotiation_round.hpp"
+#include "comm/exchange/negotiation/overdue_watch.hpp"
 #include "comm/exchange/negotiation/response_cache.hpp"
 #include "comm/exchange/request/pending_request.hpp"
 
 namespace muster::detail {
-
-// A death watch finds ranks that keep an operation from finishing and have died.
-
-class death_watch {
-  public:
-    /// The dead ranks, once they have been so for a while; asks seldom, and returns none between.
-    std::vector<late_rank> find_dead(operation const& what, exchange_clock::time_point began, exchange_clock::time_point now);
-
-  private:
-    exchange_clock::time_point last_look_{}, dead_since_{};
-};
 
 /// What is left to do after a step.
 struct step_result {
@@ -41,11 +31,8 @@ struct step_result {
     void add(step_result const& other) noexcept;
 };
 
-/// A machine of states that never blocks, so that one thread can drive many. Each round of negotiation is one small allreduce
-/// (minimum) of a byte for each cached agreement: 2 - this rank has submitted it, or has joined; 1 - not yet; 0 - it no longer
-/// holds. Beyond these, a byte says how many bytes of announcements there are; then an allgather of these follows and every rank
-/// draws the same conclusions from them. A rank enters a round when it has something to say or waits for others, else ten times a
-/// second.
+/// A machine of states that never blocks, so that one thread can drive many. From each round of negotiation every rank draws the same
+/// conclusions. A rank enters a round when it has something to say or waits for others, else ten times a second.
 ///
 /// The exchange's thread only. Throws comm_error when ranks are dead or late: the exchange has then failed.
 class negotiator {
@@ -87,13 +74,6 @@ class negotiator {
   private:
     enum class phase { idle, agreeing, gathering, running };
 
-    /// Before the bytes of the cache. The rest is kept for later.
-    static constexpr std::size_t header_bytes = 8;
-    enum header : std::size_t {
-        announces,  ///< how many bytes there are to announce
-        waits,      ///< 2: this rank submits nothing more until something that it has submitted ends
-        told,       ///< 2: all that it has submitted is announced in full
-    };
     static bool is_cacheable(exchange_kind kind) noexcept { return kind <= exchange_kind::barrier; }
 
     step_result step_on(exchange_clock::time_point now);
@@ -123,11 +103,7 @@ class negotiator {
     template <typename Body>
     void for_pending(Body&& body) const;
     void give_up(pending_request const& expired, exchange_clock::time_point now);
-    comm_error deadline_error(pending_request const& unit, bool stuck);
-    std::vector<int> missing_of(pending_request const& unit) const;
     std::vector<late_rank> late_ranks();
-    std::string describe_unit(pending_request const& unit) const;
-    std::string name_of(int rank) const;  ///< "rank 2 (n1, GPU 0)"
 
     int set_;
     communicator ranks_;
@@ -135,8 +111,6 @@ class negotiator {
     std::vector<std::string> places_;
     hooks calls_;
     exchange_clock::duration const cycle_time_;
-    exchange_clock::duration
-        tell_stall_;  ///< a cached request older than this is announced in full, so that all see who is missing
 
     phase phase_ = phase::idle;
     coordinator coordinator_;
@@ -151,9 +125,8 @@ class negotiator {
     bool joined_ = false, leaving_ = false, hurry_ = false;
 
     operation operation_;
-    exchange_clock::time_point operation_began_{}, last_check_{}, last_stall_check_{}, round_began_{}, round_ended_{};
-    std::vector<std::uint8_t> mine_, all_;
-    std::vector<std::byte> message_, messages_;
+    negotiation_round round_;
+    exchange_clock::time_point operation_began_{}, last_check_{}, round_began_{}, round_ended_{};
     exchange_clock::time_point last_round_{};
     exchange_clock::duration pause_{0};
     bool productive_ = false;
@@ -164,7 +137,7 @@ class negotiator {
     std::optional<exchange_clock::time_point> expired_since_;
     bool gave_up_ = false;  // the others are being told
     batch_runner runner_;
-    death_watch watch_;
+    overdue_watch watch_;
     std::uint64_t trace_id_ = 0, agreeing_wait_ns_ = 0;  // the latter of this round
     std::vector<pending_ptr> held_back_;                 // kept for its memory
 };

@@ -9,7 +9,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/process/start_thread.hpp"
 #include "base/trust/open_output_file.hpp"

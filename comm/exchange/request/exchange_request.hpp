@@ -65,6 +65,7 @@ inline constexpr char internal_name = '\x01';
 inline constexpr std::string_view join_name = "\x01join";
 inline constexpr std::string_view leave_name = "\x01leave";
 inline constexpr std::string_view open_device_name = "\x01open device";
+inline constexpr std::string_view give_up_name = "\x01give up";
 
 /// One tensor of a request.
 struct tensor_spec {

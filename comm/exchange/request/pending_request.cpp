@@ -2,8 +2,32 @@
 
 namespace muster::detail {
 
+namespace {
+
+/// Whether a request that was made is what is asked for now.
+bool is_same(pending_request const& before, single_allreduce const& now) {
+    exchange_request const& what = *before.what;
+    if (what.kind != exchange_kind::allreduce || before.many || what.tensors.size() != 1) return false;
+    tensor_spec const& spec = what.tensors.front();
+    return what.how == now.how && what.scale == now.scale && what.wire == now.wire && what.error_feedback == now.error_feedback &&
+           spec.type == now.io.in.type && spec.where == now.io.in.where && spec.shape == now.shape;
+}
+
+}  // namespace
+
 pending_ptr pending_ptr::make() {
     return pending_ptr(new pending_request);
+}
+
+pending_ptr pending_ptr::make_internal(exchange_kind kind, std::string_view name, int set) {
+    auto what = std::make_shared<exchange_request>();
+    what->kind = kind;
+    what->name = name;
+    auto made = make();
+    made->what = std::move(what);
+    made->set = set;
+    made->submitted = exchange_clock::now();
+    return made;
 }
 
 void pending_ptr::hold(pending_request* of) noexcept {
@@ -31,6 +55,32 @@ void pending_request::use_again() noexcept {
     memory.reset();
     rows.clear();
     number = 0;
+}
+
+shared_request request_of(single_allreduce const& from, pending_ptr const& last) {
+    if (last && is_same(*last, from)) return last->what;
+    auto made = std::make_shared<exchange_request>();
+    made->name = from.name;
+    made->how = from.how;
+    made->scale = from.scale;
+    made->wire = from.wire;
+    made->error_feedback = from.error_feedback;
+    made->tensors.push_back({{}, from.io.in.type, from.io.in.where, from.shape});  // the request has the name
+    made->places.push_back(reinterpret_cast<std::uint64_t>(from.io.in.data));
+    return made;
+}
+
+pending_ptr next_after(pending_ptr& last, shared_request what) {
+    bool const repeats = last && last->what == what;
+    if (repeats && last->owners.load(std::memory_order_acquire) == 1) {
+        last->use_again();
+        return last;
+    }
+    pending_ptr next = pending_ptr::make();
+    next->what = std::move(what);
+    if (repeats) next->cache_place = last->cache_place;
+    last = next;
+    return next;
 }
 
 }  // namespace muster::detail

@@ -38,6 +38,8 @@ class pending_ptr {
     }
 
     static pending_ptr make();
+    /// A request of the exchange itself, submitted now.
+    static pending_ptr make_internal(exchange_kind kind, std::string_view name, int set);
 
     pending_request* get() const noexcept { return of_; }
     pending_request* operator->() const noexcept { return of_; }
@@ -134,6 +136,12 @@ struct pending_request {
     /// Forgets how it ended. It must have, and have no other owner than the caller.
     void use_again() noexcept;
 };
+
+/// The request for that, `last` being the last one of its name, or null: the very same if it repeats that.
+shared_request request_of(single_allreduce const& from, pending_ptr const& last);
+
+/// What is to be submitted next under a name: the last request itself if nobody else has it any more. It is the last one from now on.
+pending_ptr next_after(pending_ptr& last, shared_request what);
 
 // The inside of a prepared group: holds its request and where its tensors lie.
 

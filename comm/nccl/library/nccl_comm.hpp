@@ -1,9 +1,7 @@
 // A communicator of NCCL's with its owner thread for aborts: made, split, asked and ended with deadlines.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 

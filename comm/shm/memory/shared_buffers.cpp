@@ -1,21 +1,17 @@
 #include "comm/shm/memory/shared_buffers.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/units.hpp"
 #include "comm/backend/memory/shared_memory.hpp"
 
 namespace muster::shm {

@@ -13,7 +13,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "comm/backend/comm_error.hpp"

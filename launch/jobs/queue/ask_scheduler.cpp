@@ -12,7 +12,7 @@
 #include "base/text.hpp"
 #include "launch/jobs/queue/flux_jobs.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
-#include "launch/scheduler/preferred_scheduler.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 
 namespace muster {
 

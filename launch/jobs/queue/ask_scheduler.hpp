@@ -15,7 +15,7 @@ enum class queue_kind { slurm, pbs, flux };
 std::string_view to_string(queue_kind kind) noexcept;
 
 /// The scheduler whose commands are on PATH. Of both Slurm and PBS it is Slurm, since there is a package of qsub and qstat that talk to
-/// Slurm, unless PBS is preferred (preferred_scheduler.hpp). Flux comes before them where it is preferred, too, else behind them. Throws errc::unavailable where there are none.
+/// Slurm, unless PBS is preferred (read_allocation.hpp). Flux comes before them where it is preferred, too, else behind them. Throws errc::unavailable where there are none.
 queue_kind find_queue(environment const& variables);
 
 /// The command that lists `ids`, ended ones too while the scheduler remembers them; without ids the user's own that have not ended.

@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "launch/jobs/queue/flux_jobs.hpp"
 #include "launch/scheduler/flux.hpp"
-#include "launch/system/exit_status.hpp"
+#include "launch/system/signals.hpp"
 
 namespace muster {
 

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/process/phase_timeline.hpp"
-#include "launch/engine/describe_engine_job.hpp"
+#include "base/process/this_process.hpp"
+#include "launch/engine/engine_job.hpp"
 #include "launch/engine/mpi_family.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/remote/host_agent.hpp"

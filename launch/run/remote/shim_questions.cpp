@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "launch/observe/hang_command.hpp"
+#include "launch/observe/process_sight.hpp"
 
 namespace muster {
 

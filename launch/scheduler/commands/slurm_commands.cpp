@@ -18,7 +18,7 @@ namespace {
 constexpr slurm_command commands[]{
     {slurm_ask::srun_version, "srun --version", "find_version launch/engine/mpi_family.hpp",
      "\"slurm 25.05.8\", \"slurm-wlm 22.05.8\" (Debian), \"slurm 26.05.0-0rc1\""},
-    {slurm_ask::mpi_plugins, "srun --mpi=list", "parse_mpi_list launch/engine/srun_engine.hpp",
+    {slurm_ask::mpi_plugins, "srun --mpi=list", "parse_mpi_list launch/engine/engines.hpp",
      "up to 21.08 \"srun: MPI types are...\" and \"srun: pmix_v3\" lines on standard error; from 22.05 on \"MPI plugin types "
      "are...\", a "
      "name a line, and \"specific pmix plugin versions available: pmix_v4,pmix_v5\", on standard output"},

@@ -6,14 +6,12 @@
 #include <array>
 #include <cstdint>
 #include <ctime>
-#include <string_view>
-#include <vector>
 
 #include "base/cpuset.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/scheduler/epoch.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
+#include "launch/scheduler/scheduler_rows.hpp"
 
 namespace muster {
 

@@ -1,6 +1,5 @@
 // Data that ranks publish under a name (PMIx_Publish, MPI_Publish_name) and others look up.
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "pmix/server/server_core.hpp"

@@ -11,27 +11,11 @@ import numpy as np
 
 from muster import arrays
 from muster.arrays import Adasum, Average, Max, Min, Product, Sum, allgather_object, barrier, broadcast_object, join
-from muster.built import (
-    ccl_built,
-    cuda_built,
-    ddl_built,
-    gloo_built,
-    gloo_enabled,
-    mpi_built,
-    mpi_enabled,
-    mpi_threads_supported,
-    nccl_built,
-    rocm_built,
-)
-from muster.errors import CollectiveError as HorovodInternalError
+from muster._shared import *  # noqa: F401,F403
 from muster.keras import callbacks, elastic
 from muster.keras._backend import backend_of, broadcast_variables, keras_module, variables_of
 from muster.keras._optimizer import DistributedOptimizer, PartialDistributedOptimizer, Reduction, distribute, distributed_class
 from muster.keras.compression import Compression
-from muster.membership import init, shutdown
-from muster.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
-from muster.timeline import start_timeline, stop_timeline
-from muster.world import cross_rank, cross_size, is_homogeneous, is_initialized, local_rank, local_size, rank, size
 
 
 def _op_of(op: Optional[int], average: Optional[bool]) -> int:

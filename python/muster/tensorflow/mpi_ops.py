@@ -7,26 +7,11 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 import tensorflow as tf
 
 from muster import arrays, world
+from muster._shared import *  # noqa: F401,F403
 from muster.arrays import Adasum, Average, Max, Min, Product, Sum, barrier, join
-from muster.built import (
-    ccl_built,
-    cuda_built,
-    ddl_built,
-    gloo_built,
-    gloo_enabled,
-    mpi_built,
-    mpi_enabled,
-    mpi_threads_supported,
-    nccl_built,
-    rocm_built,
-)
-from muster.errors import CollectiveError as HorovodInternalError
-from muster.membership import init, shutdown
-from muster.process_sets import ProcessSet, add_process_set, global_process_set, number_of, remove_process_set
+from muster.process_sets import number_of
 from muster.tensorflow._calls import call
 from muster.tensorflow.compression import Compression
-from muster.timeline import start_timeline, stop_timeline
-from muster.world import cross_rank, cross_size, is_homogeneous, is_initialized, local_rank, local_size, rank, size
 
 Tensor = Union[tf.Tensor, tf.IndexedSlices]
 

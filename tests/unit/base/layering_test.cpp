@@ -188,6 +188,45 @@ TEST(layering, every_header_says_what_it_holds) {
     }
 }
 
+// Files whose lines touch the process' environment, as FILE:LINE.
+names touches_environment(fs::path const& root) {
+    names found;
+    std::regex const call(R"(\b(secure_getenv|getenv|setenv|unsetenv|putenv|clearenv|environ)\b(?!"))"), comment(R"(^\s*//)");
+    for (auto const& [folder, allowed] : may_include) {
+        if (!fs::exists(root / folder)) continue;
+        for (auto const& entry : fs::recursive_directory_iterator(root / folder)) {
+            if (!is_source(entry.path())) continue;
+            std::ifstream file(entry.path());
+            std::string line;
+            for (int number = 1; std::getline(file, line); ++number)
+                if (std::regex_search(line, call) && !std::regex_search(line, comment) &&
+                    line.find("/environ") == std::string::npos)
+                    found.push_back(fs::relative(entry.path(), root).string() + ":" + std::to_string(number));
+        }
+    }
+    return found;
+}
+
+// main reads the environment once and passes it down. These files may touch it, and no other.
+TEST(layering, the_environment_is_touched_at_the_edge) {
+    names const exceptions{
+        "base/environment.cpp",              // reads it
+        "launch/hardware/hwloc_handle.cpp",  // hwloc learns only from it where its plugins are
+        "pmix/server/library_server.cpp",    // the PMIx library's server has no other settings
+    };
+    for (auto const& place : touches_environment(MUSTER_SOURCE_DIR))
+        EXPECT_TRUE(std::ranges::find(exceptions, place.substr(0, place.find(':'))) != exceptions.end())
+            << place << " touches the process' environment; take a muster::environment as a parameter";
+}
+
+TEST(layering, a_touch_of_the_environment_is_found) {
+    scratch_tree const tree;
+    fs::create_directories(tree.root / "comm");
+    std::ofstream(tree.root / "comm/bad.cpp") << "// getenv in words\nauto a = std::getenv(\"A\");\n::unsetenv(\"B\");\n"
+                                                 "read(\"/proc/self/environ\");\nfor (char** one = environ; *one; ++one) {}\n";
+    EXPECT_EQ(touches_environment(tree.root), (names{"comm/bad.cpp:2", "comm/bad.cpp:3", "comm/bad.cpp:5"}));
+}
+
 TEST(layering, an_include_of_a_higher_folder_is_found) {
     scratch_tree const tree;
     tree.add("base/bad.hpp", "comm/communicator.hpp");

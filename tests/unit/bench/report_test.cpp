@@ -4,12 +4,11 @@
 #include <fstream>
 
 #include "base/error.hpp"
-#include "bench/report/busbw_curves.hpp"
-#include "bench/report/checklist.hpp"
 #include "bench/report/plots/curve_plot.hpp"
 #include "bench/report/plots/label_layout.hpp"
 #include "bench/report/report_document.hpp"
 #include "bench/report/report_page.hpp"
+#include "bench/report/study_summary.hpp"
 #include "bench/study/scaling_table.hpp"
 #include "bench/tools/options.hpp"
 #include "tests/unit/bench/sample_study.hpp"

@@ -8,8 +8,8 @@
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend_table.hpp"
 #include "comm/nccl/nccl_backend.hpp"
+#include "comm/nccl/nccl_enqueue.hpp"
 #include "comm/nccl/nccl_rank_record.hpp"
-#include "comm/nccl/reduction_plan.hpp"
 
 namespace muster::nccl {
 namespace {

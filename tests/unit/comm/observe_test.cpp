@@ -3,15 +3,14 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "comm/exchange/observe/counters.hpp"
 #include "comm/exchange/observe/timeline.hpp"
-#include "comm/trace/explain.hpp"
 #include "comm/trace/merge.hpp"
 
 namespace muster {

@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "io/tree/chunk_plan.hpp"
 #include "io/tree/manifest.hpp"
-#include "io/tree/source_blocks.hpp"
 
 namespace muster {
 namespace {

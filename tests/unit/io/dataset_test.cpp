@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "io/arrays/idx.hpp"
+#include "io/arrays/item_array.hpp"
 #include "io/convert/convert.hpp"
 #include "io/dataset/checksum.hpp"
 #include "test_files.hpp"

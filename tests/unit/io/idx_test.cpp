@@ -1,4 +1,4 @@
-#include "io/arrays/idx.hpp"
+#include "io/arrays/item_array.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The gate for threads that copy: as many as there are processors, and more while their reads wait.
-#include "io/tree/thread_gate.hpp"
+#include "io/tree/workers.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -8,7 +8,6 @@
 
 #include "base/error.hpp"
 #include "launch/placement/bind_ranks.hpp"
-#include "launch/placement/binding.hpp"
 
 namespace muster {
 namespace {

@@ -1,4 +1,3 @@
-#include "launch/placement/binding.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "jobscripts/container_folders.hpp"
+#include "jobscripts/script_request.hpp"
 #include "launch/ranks/rank_variables.hpp"
 
 namespace muster {

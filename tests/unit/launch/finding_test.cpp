@@ -1,4 +1,4 @@
-#include "launch/commands/finding.hpp"
+#include "launch/commands/commands.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launch/watch/flux_job_end.hpp"
+#include "launch/watch/job_end.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,11 +1,10 @@
-#include "launch/hardware/gpu.hpp"
+#include "launch/hardware/topology.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
 #include "launch/placement/bind_ranks.hpp"
-#include "launch/placement/binding.hpp"
 #include "launch/ranks/rank_variables.hpp"
 
 namespace muster {

@@ -1,4 +1,4 @@
-#include "launch/system/host_name.hpp"
+#include "launch/system/network.hpp"
 
 #include <gtest/gtest.h>
 

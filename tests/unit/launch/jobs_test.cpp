@@ -15,8 +15,8 @@
 #include "launch/jobs/recorded_run.hpp"
 #include "launch/jobs/script_directives.hpp"
 #include "launch/jobs/starter_files.hpp"
+#include "launch/record/recorded_words.hpp"
 #include "launch/record/run_record.hpp"
-#include "launch/record/secret_names.hpp"
 #include "launch/settings/settings_to_options.hpp"
 
 namespace muster {

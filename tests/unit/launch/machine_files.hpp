@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "launch/hardware/discover_topology.hpp"
 #include "launch/hardware/topology.hpp"
-#include "launch/hardware/topology_xml.hpp"
 #include "launch/site/site.hpp"
 
 namespace muster {

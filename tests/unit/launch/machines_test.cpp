@@ -3,9 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "launch/hardware/given_gpus.hpp"
+#include "launch/hardware/discover_topology.hpp"
 #include "launch/placement/bind_ranks.hpp"
-#include "launch/placement/binding.hpp"
 #include "launch/site/site_placement.hpp"
 #include "tests/unit/launch/machine_files.hpp"
 

@@ -1,4 +1,4 @@
-#include "launch/engine/mpirun_engine.hpp"
+#include "launch/engine/engines.hpp"
 
 #include <gtest/gtest.h>
 

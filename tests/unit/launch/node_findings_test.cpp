@@ -1,5 +1,4 @@
 // What is wrong with nodes, by what they say of themselves.
-#include "launch/preflight/node_findings.hpp"
 #include "launch/preflight/probed_node.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "launch/placement/node_share.hpp"
+#include "launch/placement/this_node.hpp"
 
 #include <gmock/gmock.h>
 
@@ -73,7 +73,8 @@ TEST(node_shares, gpus_of_the_job_that_nobody_sees_are_told) {
     EXPECT_EQ(share_note(machine, part(0, 64, false)), "");
     auto given = pbs_job_of(4, 64, false);  // as a site's file says of its nodes
     given.nodes[0].gpus_counted = true;
-    EXPECT_THAT(share_note(machine, with_share({}, given, given.nodes[0])), HasSubstr("the job has 4 GPUs there, and none is to be seen"));
+    EXPECT_THAT(share_note(machine, with_share({}, given, given.nodes[0])),
+                HasSubstr("the job has 4 GPUs there, and none is to be seen"));
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/unique_fd.hpp"
-#include "launch/observe/abort_notice.hpp"
 #include "launch/observe/memory_kills.hpp"
+#include "launch/observe/mpi_use.hpp"
 #include "launch/observe/process_sight.hpp"
 
 namespace muster {

@@ -1,4 +1,4 @@
-#include "launch/ranks/rank_environment.hpp"
+#include "launch/ranks/rank_variables.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,11 +8,11 @@
 #include <filesystem>
 
 #include "base/error.hpp"
-#include "launch/engine/remote_engine.hpp"
-#include "launch/remote/agent_ticket.hpp"
+#include "launch/engine/engines.hpp"
+#include "launch/remote/host_agent.hpp"
 #include "launch/remote/host_ranks.hpp"
 #include "launch/remote/unreached_host.hpp"
-#include "launch/wire/key_file.hpp"
+#include "launch/wire/run_key.hpp"
 #include "tests/unit/launch/engine_answers.hpp"
 
 namespace muster {

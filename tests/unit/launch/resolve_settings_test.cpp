@@ -7,7 +7,6 @@
 
 #include "base/error.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/help/command_table.hpp"
 #include "launch/help/help.hpp"
 #include "launch/settings/setting_values.hpp"
 #include "launch/settings/settings_file.hpp"

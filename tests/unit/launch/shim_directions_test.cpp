@@ -100,7 +100,9 @@ TEST_F(shim_directions_test, without_munged_munge_is_refused_if_asked_for_and_to
     EXPECT_TRUE(told);
     EXPECT_THAT(directions.warning(), testing::EndsWith("; trying another way than munge"));
     request.pass_key = key_way::munge;
-    EXPECT_EQ(message_of(errc::unavailable, [&] { shim_directions(key, 4711, request); }).find("munge cannot seal the key of this run: "), 0u);
+    EXPECT_EQ(message_of(errc::unavailable, [&] { shim_directions(key, 4711, request); })
+                  .find("munge cannot seal the key of this run: "),
+              0u);
     request.pass_key = key_way::automatic;
     request.engine = "remote";
     EXPECT_EQ(shim_directions(key, 4711, request).notes().size(), directions.notes().size() - 1) << "its wire needs no munge";
@@ -109,7 +111,8 @@ TEST_F(shim_directions_test, without_munged_munge_is_refused_if_asked_for_and_to
 TEST_F(shim_directions_test, tokens_of_other_forms_are_refused) {
     for (auto const* token : {"", "munge:", "munge:MUNGE", "munge::MUNG:x", "mung:MUNGE:x", "4711"})
         EXPECT_THROW(take_key(token), error) << token;
-    EXPECT_NE(message_of(errc::unavailable, [&] { take_key("munge:" + home + "/no-munged:MUNGE:AwQ=:"); }).find("munge cannot open the key of this run: "),
+    EXPECT_NE(message_of(errc::unavailable, [&] { take_key("munge:" + home + "/no-munged:MUNGE:AwQ=:"); })
+                  .find("munge cannot open the key of this run: "),
               std::string::npos);
 }
 

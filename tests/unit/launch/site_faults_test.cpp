@@ -1,4 +1,4 @@
-#include "launch/site/site_faults.hpp"
+#include "launch/site/site.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

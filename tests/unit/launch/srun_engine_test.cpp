@@ -1,4 +1,4 @@
-#include "launch/engine/srun_engine.hpp"
+#include "launch/engine/engines.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,6 @@
 #include "base/error.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/engine/mpi_family.hpp"
-#include "launch/engine/mpirun_engine.hpp"
 #include "launch/scheduler/slurm/slurm_job.hpp"
 #include "tests/unit/launch/engine_answers.hpp"
 

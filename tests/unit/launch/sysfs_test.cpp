@@ -12,7 +12,6 @@
 
 #include "launch/hardware/pci.hpp"
 #include "launch/placement/bind_ranks.hpp"
-#include "launch/placement/binding.hpp"
 
 namespace muster {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "base/error.hpp"
 #include "launch/hardware/discover_topology.hpp"
-#include "launch/hardware/topology_xml.hpp"
 
 namespace muster {
 namespace {

@@ -1,0 +1,58 @@
+// The threads that wait for requests, and the calls that are to follow when requests end.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <span>
+#include <thread>
+
+#include "comm/exchange/request/pending_request.hpp"
+
+namespace muster::detail {
+
+/// The exchange's thread ends requests and calls `finish`; any thread waits. A request that nobody waits for costs one read of a counter.
+class request_waiters {
+  public:
+    /// Wakes who waits for one of these, which have ended or were handed to the device, and makes the calls of those that have ended.
+    void finish(std::span<pending_ptr const> ended);
+
+    /// Calls it once the request has ended: on the exchange's thread, or at once where it has.
+    void call_after(pending_request& what, completion_call call);
+
+    /// Blocks until `is_over` or that time; whether it is over. `what` is one of those that are waited for, marked as waited for before.
+    /// `to_its_end`: the caller does nothing else before, though it may look up in between.
+    template <typename Until>
+    bool wait(pending_request const& what, exchange_clock::time_point until, bool to_its_end, Until&& is_over) {
+        count_.fetch_add(1, std::memory_order_acq_rel);
+        bool const is_caller = to_its_end && std::this_thread::get_id() == caller_;
+        std::unique_lock lock(guard_);
+        if (is_caller) caller_waits_in_.store(&what, std::memory_order_relaxed);
+        bool const over = until == exchange_clock::time_point::max() ? (ended_.wait(lock, is_over), true)
+                                                                     : ended_.wait_until(lock, until, is_over);
+        if (is_caller) caller_waits_in_.store(nullptr, std::memory_order_relaxed);
+        lock.unlock();
+        count_.fetch_sub(1, std::memory_order_relaxed);
+        return over;
+    }
+
+    /// This thread submits a request.
+    void note_caller() noexcept {
+        if (std::this_thread::get_id() != caller_) several_callers_.store(true, std::memory_order_relaxed);
+    }
+    /// Whether the only thread that submits waits for a request of that set to its end, and has done so for a while: a signal, or a thread
+    /// that has submitted nothing so far, may end the wait. What it submitted before is seen by the thread that asks.
+    bool caller_waits(int set) const;
+
+  private:
+    void make_calls(std::span<pending_ptr const> ended);
+
+    std::atomic<int> count_{0};
+    mutable std::mutex guard_;
+    std::condition_variable ended_;
+    std::thread::id const caller_ = std::this_thread::get_id();  ///< whose requests they are, while no other thread submits any
+    std::atomic<bool> several_callers_{false};
+    std::atomic<pending_request const*> caller_waits_in_{nullptr};  ///< to its end; it changes under guard_
+};
+
+}  // namespace muster::detail

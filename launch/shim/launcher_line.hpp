@@ -1,0 +1,74 @@
+// The line from a rank's shim to the launcher: by the agent on its host, or direct.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/environment.hpp"
+#include "base/units.hpp"
+#include "launch/system/event_loop.hpp"
+#include "launch/wire/agent_frame.hpp"
+#include "launch/wire/frame_channel.hpp"
+#include "launch/wire/messages.hpp"
+
+namespace muster {
+
+/// The engine remote gives a shim an agent, which carries what the shim and the launcher tell each other. Where the agent is gone or
+/// stands still, and with other engines always, it is a connection to the launcher. Used from one thread.
+class launcher_line {
+  public:
+    struct callbacks {
+        std::function<void(wire::message const&)> on_message;
+        std::function<void(mpi_event const&)> on_event;  ///< the rank's MPI, as the agent saw it
+        std::function<void()> on_left_agent;             ///< all goes direct now; what the agent has not passed on is lost
+        std::function<void(std::string const& reason)> on_gone;
+    };
+
+    /// `variables` must outlive this. Takes the agent's socket, if there is one, which is standard output.
+    launcher_line(event_loop& loop, environment const& variables, std::string host, callbacks calls);
+
+    /// Connects unless there is an agent, and introduces this shim. Throws what connect_to_launcher does.
+    void open();
+    /// A peer that is silent for so long is gone.
+    void set_lost_after(duration limit);
+    /// The launcher knows of the rank: from now on it may be called direct instead of by the agent.
+    void allow_direct() noexcept { may_leave_ = true; }
+    /// Asks the agent, as long as `wanted` says so, whether it is there. The launcher need not ask for this: what it sends goes by the agent.
+    void watch_agent(std::function<bool()> wanted);
+    /// Leaves the agent if the launcher answers without it.
+    bool leave_agent_if_answered();
+
+    void tell(wire::message const& message) { send(wire::encode(message)); }
+    void send(std::string_view frame);
+    /// To the agent, if there is one.
+    void tell_agent(mpi_event::kind what);
+    bool is_open() const;
+    /// Of the direct connection, to know this end's address; -1 if there was none.
+    int fd() const noexcept { return fd_; }
+    /// Pings in a row that the agent has not answered.
+    int missed_pings() const noexcept { return agent_missed_ / 2; }
+
+  private:
+    frame_channel* way() const noexcept;
+    bool call_launcher();
+    void leave_agent();
+    void on_agent_frame(std::string_view frame);
+    void on_direct_frame(std::string_view frame);
+    void on_agent_gone(std::string const& reason);
+
+    event_loop& loop_;
+    environment const& variables_;
+    std::string host_;
+    callbacks calls_;
+    std::unique_ptr<frame_channel> agent_;
+    std::unique_ptr<frame_channel> direct_;
+    duration lost_after_{};
+    bool may_leave_ = false;
+    bool left_agent_ = false;  ///< all goes over `direct_` from now on
+    int fd_ = -1;
+    int agent_missed_ = 0;  ///< questions in a row, two to each ping of the launcher, that the agent has not answered
+};
+
+}  // namespace muster
