@@ -59,6 +59,7 @@ def init(comm=None, process_sets=None, settings: Sequence[str] = ()) -> None:
             return
         ranks = _ranks_of(comm)
         _settings = [*_variables(), *settings]
+        started_in = os.environ.get("MUSTER_GENERATION", "")
         world.enter(native.create(_settings, *((ranks, "muster.world") if ranks else ())))
         _take_place()
         if not _at_exit:
@@ -66,7 +67,9 @@ def init(comm=None, process_sets=None, settings: Sequence[str] = ()) -> None:
             atexit.register(end_at_exit)
     try:
         world.compare_nodes()
-        sets.begin(process_sets)
+        # A rank that joins a world which has begun meets nobody there that makes process sets.
+        joins = os.environ.get("MUSTER_GENERATION", "") != started_in
+        sets.begin(None if joins and process_sets != "dynamic" else process_sets)
         timeline.begin_asked()
     except BaseException:
         shutdown()
@@ -86,7 +89,7 @@ def _take_place() -> List[int]:
 def reform(has_state: bool, at_commit: bool, deadline: float = 0.0) -> bool:
     """Leaves the world, and makes that of the next generation: without ranks that are lost, those that are left in their order. Collective over these.
 
-    Process sets whose members are all there are made again, with the ranks' new numbers. RANK, WORLD_SIZE, HOROVOD_RANK and their like are set in os.environ.
+    Process sets whose members are all there are made again, with the ranks' new numbers, unless a new rank joins. RANK, WORLD_SIZE, HOROVOD_RANK and their like are set in os.environ.
 
     Args:
         has_state: whether this rank can give the others what a newcomer lacks; the first that can becomes rank 0.
@@ -101,7 +104,7 @@ def reform(has_state: bool, at_commit: bool, deadline: float = 0.0) -> bool:
         SystemExit: this rank has no part in the next generation.
     """
     members = _take_place()
-    left = world.leave()
+    former, left = set(members), world.leave()
     again = [(one, [members[rank] for rank in one.ranks]) for one in sets.end()]
     while True:
         made = native.reform(left, _settings, native.HAS_STATE * has_state + native.AT_COMMIT * at_commit, deadline)
@@ -112,7 +115,8 @@ def reform(has_state: bool, at_commit: bool, deadline: float = 0.0) -> bool:
             with _lock:
                 world.enter(made)
             world.compare_nodes()
-            sets.begin_again(again, members)
+            if set(members) <= former:  # a newcomer knows nothing of these sets
+                sets.begin_again(again, members)
             return bool(native.generation()[3])
         except CollectiveError:  # others were lost meanwhile
             left, at_commit = world.leave(), False

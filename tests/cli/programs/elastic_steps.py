@@ -14,7 +14,7 @@ except ImportError:
 import muster
 from muster import arrays, elastic, world
 
-muster.init()
+muster.init(process_sets=[[1, 2]])
 member = int(os.environ["MUSTER_MEMBERS"].split(",")[world.rank()])
 faults = {(int(whose), int(step)): [what, *more] for what, whose, step, *more in (one.split(":") for one in os.environ.get("FAULTS", "").split())}
 state = elastic.ObjectState(arrays.broadcast_object, world.rank, step=0, total=0)
