@@ -9,7 +9,7 @@
 
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_options.hpp"
-#include "comm/backend/gather_bytes.hpp"
+#include "comm/backend/rendezvous/gather_bytes.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {

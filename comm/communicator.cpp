@@ -9,7 +9,7 @@
 #include "comm/backend/argument_checks.hpp"
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_error.hpp"
-#include "comm/backend/gather_bytes.hpp"
+#include "comm/backend/rendezvous/gather_bytes.hpp"
 #include "comm/backend/process_set.hpp"
 #include "comm/backend_table.hpp"
 #include "comm/communicator_state.hpp"

@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "comm/nccl/library/nccl_library.hpp"
 #include "comm/nccl/nccl_enqueue.hpp"
-#include "comm/backend/pmix_rendezvous.hpp"
+#include "comm/backend/rendezvous/pmix_rendezvous.hpp"
 #include "comm/nccl/reduction_plan.hpp"
 
 namespace muster {

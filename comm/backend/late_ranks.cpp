@@ -72,7 +72,7 @@ std::string write_blame(std::vector<late_rank> const& late) {
     return text;
 }
 
-std::vector<late_rank> read_blame(std::string_view text, std::string_view sender, int size) {
+std::vector<late_rank> read_blame(std::string_view text, std::string_view sender, int size, std::string_view did) {
     std::vector<late_rank> late;
     while (!text.empty()) {
         auto const line = text.substr(0, text.find('\n'));
@@ -82,7 +82,7 @@ std::vector<late_rank> read_blame(std::string_view text, std::string_view sender
         if (fault != std::errc{} || end == line.data() + line.size() || *end != ' ') continue;
         if (next.rank < 0 || next.rank >= size) continue;
         next.dead = true;
-        next.why = fmt::format("{}; {} gave it up", line.substr(static_cast<std::size_t>(end + 1 - line.data())), sender);
+        next.why = fmt::format("{}; {} {}", line.substr(static_cast<std::size_t>(end + 1 - line.data())), sender, did);
         late.push_back(std::move(next));
     }
     std::stable_sort(late.begin(), late.end(), [](auto const& a, auto const& b) { return a.rank < b.rank; });

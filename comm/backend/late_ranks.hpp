@@ -18,8 +18,8 @@ namespace muster::detail {
 std::string write_blame(std::vector<late_rank> const& late);
 
 /// The reverse; lines of another form, and ranks outside a world of `size`, are left out. All are taken for dead, since the
-/// sender, without which nothing goes on, gave them up. `sender` ("rank 1 on n0") goes into the reason.
-std::vector<late_rank> read_blame(std::string_view text, std::string_view sender, int size);
+/// sender, without which nothing goes on, gave them up. `sender` ("rank 1 on n0") and what it `did` go into the reason.
+std::vector<late_rank> read_blame(std::string_view text, std::string_view sender, int size, std::string_view did = "gave it up");
 
 }  // namespace muster::detail
 

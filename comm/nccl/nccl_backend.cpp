@@ -8,7 +8,7 @@
 #include "comm/nccl/library/nccl_library.hpp"
 #include "comm/nccl/nccl_collectives.hpp"
 #include "comm/nccl/nccl_rank_record.hpp"
-#include "comm/backend/pmix_rendezvous.hpp"
+#include "comm/backend/rendezvous/pmix_rendezvous.hpp"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_options.hpp"
-#include "comm/backend/gather_bytes.hpp"
+#include "comm/backend/rendezvous/gather_bytes.hpp"
 #include "comm/cuda/driver.hpp"
 #include "comm/nccl/library/nccl_library.hpp"
 #include "pmix/identity.hpp"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "comm/backend/pmix_rendezvous.hpp"
 #include "comm/backend/process_set.hpp"
+#include "comm/backend/rendezvous/pmix_rendezvous.hpp"
 #include "comm/backend/world_record.hpp"
 #include "comm/tcp/door.hpp"
 #include "comm/tcp/endpoint.hpp"

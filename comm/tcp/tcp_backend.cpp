@@ -134,7 +134,10 @@ class tcp_backend final : public collective_backend, private co_progress {
         if (which != 0) evidence_ = all_.culprits(which);
         if (which == 0 || evidence_.empty()) evidence_ = all_.rumours();
         if (evidence_.empty()) evidence_ = lost_ranks(all_.members().processes, all_.rank());
-        if (evidence_.empty() && which != 0) evidence_ = silent_ranks(which);
+        if (evidence_.empty() && which != 0 && !failure_) {
+            evidence_ = all_.awaited(which);
+            all_.tell_awaited(head_of(slots_.at(which).work, 0, 0), evidence_);
+        }
         return evidence_;
     } catch (...) {
         return {};
@@ -259,19 +262,6 @@ class tcp_backend final : public collective_backend, private co_progress {
                        fmt::format("{} on {} of {}: {}", describe_signature(signature_of(what), what.in.count),
                                    all_.name_of(all_.rank()), all_.size(), why),
                        ranks_of(culprits)));
-    }
-
-    std::vector<late_rank> silent_ranks(ticket which) {
-        std::vector<late_rank> silent;
-        for (int const rank : all_.awaited(which)) {
-            auto const& processes = all_.members().processes;
-            std::string why = all_.is_linked_with(rank) ? "nothing has come from it" : all_.why_not_linked_with(rank);
-            auto const state = processes.empty() ? process_state::unknown : state_of(processes[static_cast<std::size_t>(rank)]);
-            if (state != process_state::unknown)
-                why = fmt::format("{}, {}", why, describe(processes[static_cast<std::size_t>(rank)], state));
-            silent.push_back({rank, false, std::move(why)});
-        }
-        return silent;
     }
 
     world all_;

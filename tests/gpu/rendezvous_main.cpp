@@ -9,7 +9,7 @@
 #include "base/environment.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
-#include "comm/backend/pmix_rendezvous.hpp"
+#include "comm/backend/rendezvous/pmix_rendezvous.hpp"
 #include "pmix/identity.hpp"
 
 namespace {

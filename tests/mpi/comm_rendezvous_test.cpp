@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/backend/comm_error.hpp"
-#include "comm/backend/pmix_rendezvous.hpp"
+#include "comm/backend/rendezvous/pmix_rendezvous.hpp"
 #include "mpi_test.hpp"
 
 namespace muster {

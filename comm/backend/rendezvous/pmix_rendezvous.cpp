@@ -1,4 +1,4 @@
-#include "comm/backend/pmix_rendezvous.hpp"
+#include "comm/backend/rendezvous/pmix_rendezvous.hpp"
 
 #include <fmt/format.h>
 
