@@ -35,6 +35,9 @@ constexpr std::chrono::milliseconds until_gone{50};
 /// After which the communicators beside this one are moved forward.
 constexpr unsigned polls_before_others = 64;
 
+/// Before a rank sleeps: alone on its processor for about as long as falling asleep and waking up take.
+constexpr unsigned polls_alone = 150, polls_in_a_crowd = 4;
+
 bool moves_nothing(collective const& what) noexcept {
     using kind = collective::kind;
     if (what.what == kind::barrier) return false;
@@ -68,7 +71,8 @@ class tcp_backend final : public collective_backend, private co_progress {
     }
 
     std::vector<std::string> const& hosts() const noexcept override { return all_.members().hosts; }
-    bool crowded() const noexcept override { return crowded_; }
+    /// A waiting rank sleeps until something comes, after a few polls.
+    bool crowded() const noexcept override { return true; }
     void const* native() const noexcept override { return nullptr; }
 
     void know(std::vector<world_record> const& records) {
@@ -78,6 +82,7 @@ class tcp_backend final : public collective_backend, private co_progress {
     }
 
     void give_way(bool waited_long) noexcept override {
+        if (++vain_polls_ < (crowded_ ? polls_in_a_crowd : polls_alone)) return;
         drive_others();
         use const held(*this);
         all_.sleep(std::chrono::milliseconds(waited_long ? 20 : 1));
@@ -106,6 +111,7 @@ class tcp_backend final : public collective_backend, private co_progress {
         tcp_slot& asked = slots_.at(which);
         if (asked.where != tcp_slot::state::finished && !failure_) advance();
         if (asked.where == tcp_slot::state::finished) {
+            vain_polls_ = 0;
             slots_.put_back(which);
             return true;
         }
@@ -268,6 +274,7 @@ class tcp_backend final : public collective_backend, private co_progress {
     bool crowded_;
     unsigned subsets_ = 0;
     unsigned polls_ = 0;
+    unsigned vain_polls_ = 0;
     std::uint32_t sequence_ = 0;
     std::vector<std::uint32_t> sendrecvs_;  // with each rank
     std::vector<late_rank> evidence_;
