@@ -36,7 +36,7 @@ std::string describe_late(std::span<late_rank const> late, std::span<std::string
 std::vector<int> ranks_of(std::span<late_rank const> late);
 
 /// Runs one collective to its end. Throws comm_error (errc::timeout) after the deadline (0: none), saying that `why` did not
-/// finish and who is late.
+/// finish and who is late, and errc::peer_failed as soon as a rank is known to be gone.
 void run_now(collective_backend& backend, collective const& what, duration deadline, std::string_view why);
 
 }  // namespace muster
