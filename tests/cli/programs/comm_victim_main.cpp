@@ -117,5 +117,6 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     // The launcher, which ends the others once one has failed, sends on whoever is stopped: not before all have found out.
     if (what.how != "none" && who.rank != what.culprit) meet_by_files(who, "end", what.culprit);
+    if (code == 0) return 0;  // which leaves PMIx in order
     std::_Exit(code);
 }
