@@ -138,7 +138,10 @@ class tcp_backend final : public collective_backend, private co_progress {
         use const held(*this);
         if (!failure_) all_.pump();
         if (which != 0) evidence_ = all_.culprits(which);
-        if (which == 0 || evidence_.empty()) evidence_ = all_.rumours();
+        if (which == 0)
+            evidence_ = all_.rumours();
+        else if (evidence_.empty())
+            evidence_ = old_rumours();
         if (evidence_.empty()) evidence_ = lost_ranks(all_.members().processes, all_.rank());
         if (evidence_.empty() && which != 0 && !failure_) {
             evidence_ = all_.awaited(which);
@@ -220,10 +223,18 @@ class tcp_backend final : public collective_backend, private co_progress {
         if (!harmed_since_) harmed_since_ = clock::now();
         auto const since = clock::now() - *harmed_since_;
         auto culprits = all_.culprits(which);
-        if (culprits.empty() && since >= last_messages) culprits = all_.rumours();
+        if (culprits.empty()) culprits = old_rumours();
         if (culprits.empty() || (since < until_gone && some_still_run(culprits))) return;
         fail(culprits, fmt::format("it cannot finish: waiting for {}. Look at {}", describe_late(culprits, hosts()),
                                    culprits.size() == 1 ? "that rank" : "those ranks"));
+    }
+
+    /// What is on its way from ranks that have not given up comes first.
+    std::vector<late_rank> old_rumours() {
+        auto told = all_.rumours();
+        if (!told.empty() && !told_since_) told_since_ = clock::now();
+        if (told.empty() || clock::now() - *told_since_ < last_messages) return {};
+        return told;
     }
 
     /// A process closes its connections a moment before it is gone.
@@ -278,7 +289,7 @@ class tcp_backend final : public collective_backend, private co_progress {
     std::uint32_t sequence_ = 0;
     std::vector<std::uint32_t> sendrecvs_;  // with each rank
     std::vector<late_rank> evidence_;
-    std::optional<clock::time_point> harmed_since_;
+    std::optional<clock::time_point> harmed_since_, told_since_;
     std::string broken_;  // what went wrong on this rank itself
     std::exception_ptr failure_;
     detail::slot_table<tcp_slot> slots_;
