@@ -36,7 +36,7 @@ void read_contenders(collectives_plan& what, given_options const& given) {
         backends.emplace_back("nccl");
         peers.emplace_back("raw-nccl");
     }
-    what.backends = choose(given.text("backend"), {"shm", "mpi", "hierarchical", "nccl"}, backends, "--backend");
+    what.backends = choose(given.text("backend"), {"shm", "mpi", "tcp", "hierarchical", "nccl"}, backends, "--backend");
     what.peers = choose(given.text("peers"), {"openmpi", "mpich", "gloo", "raw-nccl"}, peers, "--peers");
 }
 

@@ -1,7 +1,6 @@
 #include "comm/backend/late_ranks.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <charconv>
@@ -38,16 +37,27 @@ std::vector<int> ranks_of(std::span<late_rank const> late) {
 
 void run_now(collective_backend& backend, collective const& what, duration deadline, std::string_view why) {
     using clock = std::chrono::steady_clock;
+    constexpr duration between_checks{0.2};
     ticket const which = backend.start(what);
     auto const begin = clock::now();
+    duration next_check = between_checks;
+    int lost_checks = 0;
     while (which != 0 && !backend.done(which)) {
-        ::sched_yield();
-        if (deadline.count() <= 0 || clock::now() - begin < deadline) continue;
+        duration const waited = clock::now() - begin;
+        backend.give_way(waited > between_checks);
+        bool const is_over = deadline.count() > 0 && waited >= deadline;
+        if (!is_over && waited < next_check) continue;
+        next_check = waited + between_checks;
         auto const late = backend.late_ranks(which);
+        // One that is gone may have sent all that was asked of it: that has time to the next check.
+        lost_checks += std::any_of(late.begin(), late.end(), [](late_rank const& each) { return each.dead; }) ? 1 : 0;
+        if (!is_over && lost_checks < 2) continue;
         backend.abandon(which);
-        throw comm_error(errc::timeout,
-                         fmt::format("communicator: timed out, {} did not finish within {}{}{}", why, format_duration(deadline),
-                                     late.empty() ? "" : "; waiting for ", describe_late(late, backend.hosts())),
+        std::string const fault = is_over ? fmt::format("timed out, {} did not finish within {}", why, format_duration(deadline))
+                                          : fmt::format("{} cannot finish", why);
+        throw comm_error(is_over ? errc::timeout : errc::peer_failed,
+                         fmt::format("communicator: {}{}{}", fault, late.empty() ? "" : "; waiting for ",
+                                     describe_late(late, backend.hosts())),
                          ranks_of(late));
     }
 }
@@ -72,7 +82,7 @@ std::string write_blame(std::vector<late_rank> const& late) {
     return text;
 }
 
-std::vector<late_rank> read_blame(std::string_view text, std::string_view sender, int size) {
+std::vector<late_rank> read_blame(std::string_view text, std::string_view sender, int size, std::string_view did) {
     std::vector<late_rank> late;
     while (!text.empty()) {
         auto const line = text.substr(0, text.find('\n'));
@@ -82,7 +92,7 @@ std::vector<late_rank> read_blame(std::string_view text, std::string_view sender
         if (fault != std::errc{} || end == line.data() + line.size() || *end != ' ') continue;
         if (next.rank < 0 || next.rank >= size) continue;
         next.dead = true;
-        next.why = fmt::format("{}; {} gave it up", line.substr(static_cast<std::size_t>(end + 1 - line.data())), sender);
+        next.why = fmt::format("{}; {} {}", line.substr(static_cast<std::size_t>(end + 1 - line.data())), sender, did);
         late.push_back(std::move(next));
     }
     std::stable_sort(late.begin(), late.end(), [](auto const& a, auto const& b) { return a.rank < b.rank; });

@@ -18,8 +18,8 @@ namespace muster::detail {
 std::string write_blame(std::vector<late_rank> const& late);
 
 /// The reverse; lines of another form, and ranks outside a world of `size`, are left out. All are taken for dead, since the
-/// sender, without which nothing goes on, gave them up. `sender` ("rank 1 on n0") goes into the reason.
-std::vector<late_rank> read_blame(std::string_view text, std::string_view sender, int size);
+/// sender, without which nothing goes on, gave them up. `sender` ("rank 1 on n0") and what it `did` go into the reason.
+std::vector<late_rank> read_blame(std::string_view text, std::string_view sender, int size, std::string_view did = "gave it up");
 
 }  // namespace muster::detail
 
@@ -36,7 +36,7 @@ std::string describe_late(std::span<late_rank const> late, std::span<std::string
 std::vector<int> ranks_of(std::span<late_rank const> late);
 
 /// Runs one collective to its end. Throws comm_error (errc::timeout) after the deadline (0: none), saying that `why` did not
-/// finish and who is late.
+/// finish and who is late, and errc::peer_failed as soon as a rank is known to be gone.
 void run_now(collective_backend& backend, collective const& what, duration deadline, std::string_view why);
 
 }  // namespace muster

@@ -49,7 +49,7 @@ void check_place(identity const& who, identity const& told) {
 }  // namespace
 
 std::vector<std::vector<std::byte>> gather_by_pmix(identity const& who, std::string_view key, std::span<std::byte const> mine,
-                                                   duration deadline) {
+                                                   duration deadline, pmix_client_stays how) {
     std::vector<std::vector<std::byte>> all(static_cast<std::size_t>(who.world_size));
     if (who.world_size == 1) {
         all.front().assign(mine.begin(), mine.end());
@@ -61,8 +61,10 @@ std::vector<std::vector<std::byte>> gather_by_pmix(identity const& who, std::str
     try {
         auto& kept = the_client();
         std::scoped_lock const guard(kept.lock);
-        if (!kept.client) kept.client = std::make_unique<pmix::client>(left());
-        pmix::client& server = *kept.client;
+        std::unique_ptr<pmix::client> own;
+        auto& used = how == pmix_client_stays::to_the_end || kept.client ? kept.client : own;
+        if (!used) used = std::make_unique<pmix::client>(left());
+        pmix::client& server = *used;
         check_place(who, server.who());
         server.put(key, mine);
         server.commit(left());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/slot_table.hpp"
 #include "comm/hierarchical/node_groups.hpp"
@@ -108,8 +109,7 @@ class hierarchical_backend final : public collective_backend {
         auto* const inside = backend_of(asked);
         if (inside == nullptr || asked.inner == 0) return {};
         auto late = inside->late_ranks(asked.inner);
-        auto const& members = inside == steps_.across.get() ? groups_.across : groups_.local;
-        for (auto& each : late) each.rank = members[static_cast<std::size_t>(each.rank)];
+        for (auto& each : late) each.rank = members_of(asked)[static_cast<std::size_t>(each.rank)];
         return late;
     } catch (...) {
         return {};
@@ -140,11 +140,30 @@ class hierarchical_backend final : public collective_backend {
     bool finished_inside(slot& of) {
         try {
             return of.inner == 0 || backend_of(of)->done(of.inner);
+        } catch (comm_error const& problem) {
+            of.failure = of.where == slot::stage::flat ? std::current_exception() : of_the_world(problem, of);
+            of.inner = 0;
+            return true;
         } catch (...) {
             of.failure = std::current_exception();
             of.inner = 0;
             return true;
         }
+    }
+
+    std::vector<int> const& members_of(slot const& of) const noexcept {
+        return of.where == slot::stage::across ? groups_.across : groups_.local;
+    }
+
+    /// A step numbers ranks by their place among its own.
+    std::exception_ptr of_the_world(comm_error const& problem, slot const& of) const {
+        auto const& members = members_of(of);
+        std::vector<int> culprits;
+        for (int const each : problem.culprits()) culprits.push_back(members[static_cast<std::size_t>(each)]);
+        return std::make_exception_ptr(comm_error(
+            problem.code(),
+            fmt::format("in the step of ranks [{}], numbered there in this order: {}", fmt::join(members, ", "), problem.what()),
+            std::move(culprits)));
     }
 
     /// One pass in the order of the starts. Of each stage, the first that has not come so far holds back those after it.

@@ -49,6 +49,7 @@ std::optional<frame> read_frame(std::span<std::byte const> bytes) noexcept {
     switch (what.what) {
         case frame::kind::data: return what;
         case frame::kind::left:
+        case frame::kind::waits:
         case frame::kind::gave_up: return what.bytes <= longest_blame ? std::optional(what) : std::nullopt;
     }
     return std::nullopt;

@@ -15,6 +15,8 @@ struct frame {
         data = 1,
         left = 2,     ///< this end has destroyed its communicator; nothing follows
         gave_up = 3,  ///< it will send no more data; the bytes are its blame (write_blame)
+        waits =
+            4,  ///< it waits for others itself, in the collective of this sequence and signature: the bytes name them (write_blame)
     };
     kind what = kind::data;
     std::uint16_t step = 0;       ///< of a collective that goes in several
@@ -31,7 +33,7 @@ using frame_text = std::array<std::byte, frame_bytes>;
 
 frame_text write_frame(frame const& what) noexcept;
 
-/// Nothing if the bytes, frame_bytes of them, are no header, or one of a `gave_up` or `left` with more than longest_blame behind it. Pure.
+/// Nothing if the bytes, frame_bytes of them, are no header, or one of another kind than data with more than longest_blame behind it. Pure.
 std::optional<frame> read_frame(std::span<std::byte const> bytes) noexcept;
 
 }  // namespace muster::tcp

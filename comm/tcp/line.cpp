@@ -43,9 +43,7 @@ void line::receive(ticket owner, frame const& head, std::byte* to, transfers& co
     coming_.push_back({owner, head, to, &counts});
 }
 
-void line::tell(frame::kind what, std::string words) {
-    frame head;
-    head.what = what;
+void line::tell(frame head, std::string words) {
     head.bytes = words.size();
     going_.push_back({0, head, write_frame(head), nullptr, nullptr, std::move(words)});
     flush();
@@ -55,6 +53,13 @@ void line::finish(end how, std::string words) {
     if (end_ != end::none) return;
     end_ = how;
     words_ = std::move(words);
+}
+
+std::string_view line::excuse() const noexcept {
+    if (coming_.empty()) return {};
+    frame const& waited = coming_.front().head;
+    return waited.sequence == excused_.sequence && waited.signature == excused_.signature ? std::string_view(excuse_)
+                                                                                          : std::string_view();
 }
 
 void line::lose(std::string words) {
@@ -141,6 +146,12 @@ bool line::begin_message() {
     if (head->what != frame::kind::data) {
         if (there.size() < frame_bytes + head->bytes) return false;
         std::string words(reinterpret_cast<char const*>(there.data()) + frame_bytes, head->bytes);
+        first_ += frame_bytes + head->bytes;
+        if (head->what == frame::kind::waits) {
+            excuse_ = std::move(words);
+            excused_ = *head;
+            return true;
+        }
         finish(head->what == frame::kind::left ? end::left : end::gave_up, std::move(words));
         return false;
     }

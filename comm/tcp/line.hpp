@@ -42,13 +42,15 @@ class line {
     void send(ticket owner, frame const& head, std::byte const* data, transfers& counts);
     void receive(ticket owner, frame const& head, std::byte* to, transfers& counts);
     /// A message without data behind what is sent already; words of at most longest_blame.
-    void tell(frame::kind what, std::string words);
+    void tell(frame head, std::string words);
 
     /// Sends and receives what is possible now. `look`: also where nothing is expected, for word of the other rank's end.
     void pump(bool look);
 
     end ended() const noexcept { return end_; }
     std::string const& words() const noexcept { return words_; }
+    /// Whom the other rank said it waits for in the collective that the first message expected is of; or "".
+    std::string_view excuse() const noexcept;
     frame const& got() const noexcept { return got_; }
     frame const& expected() const noexcept { return coming_.front().head; }
 
@@ -97,6 +99,8 @@ class line {
     std::size_t first_ = 0, filled_ = 0;  // what is in it
     end end_ = end::none;
     std::string words_;
+    std::string excuse_;
+    frame excused_;
     frame got_;
 };
 

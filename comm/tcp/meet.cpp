@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "comm/backend/pmix_rendezvous.hpp"
 #include "comm/backend/process_set.hpp"
+#include "comm/backend/pmix_rendezvous.hpp"
 #include "comm/backend/world_record.hpp"
 #include "comm/tcp/door.hpp"
 #include "comm/tcp/endpoint.hpp"
@@ -35,7 +35,8 @@ std::vector<std::string> texts_by_pmix(identity const& who, comm_options const& 
     std::memcpy(told.data() + sizeof mine, own.data(), own.size());
     std::vector<world_record> records;
     std::vector<std::string> texts;
-    for (auto const& each : gather_by_pmix(who, fmt::format("muster.tcp.{}", worlds++), told, options.deadline)) {
+    for (auto const& each :
+         gather_by_pmix(who, fmt::format("muster.tcp.{}", worlds++), told, options.deadline, pmix_client_stays::for_this)) {
         if (each.size() < sizeof mine)
             throw error(errc::peer_failed, "a rank told no address; use one build of muster on all ranks");
         std::memcpy(&records.emplace_back(), each.data(), sizeof mine);

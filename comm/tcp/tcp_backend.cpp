@@ -35,6 +35,9 @@ constexpr std::chrono::milliseconds until_gone{50};
 /// After which the communicators beside this one are moved forward.
 constexpr unsigned polls_before_others = 64;
 
+/// Before a rank sleeps: alone on its processor for about as long as falling asleep and waking up take.
+constexpr unsigned polls_alone = 150, polls_in_a_crowd = 4;
+
 bool moves_nothing(collective const& what) noexcept {
     using kind = collective::kind;
     if (what.what == kind::barrier) return false;
@@ -68,7 +71,8 @@ class tcp_backend final : public collective_backend, private co_progress {
     }
 
     std::vector<std::string> const& hosts() const noexcept override { return all_.members().hosts; }
-    bool crowded() const noexcept override { return crowded_; }
+    /// A waiting rank sleeps until something comes, after a few polls.
+    bool crowded() const noexcept override { return true; }
     void const* native() const noexcept override { return nullptr; }
 
     void know(std::vector<world_record> const& records) {
@@ -78,6 +82,7 @@ class tcp_backend final : public collective_backend, private co_progress {
     }
 
     void give_way(bool waited_long) noexcept override {
+        if (++vain_polls_ < (crowded_ ? polls_in_a_crowd : polls_alone)) return;
         drive_others();
         use const held(*this);
         all_.sleep(std::chrono::milliseconds(waited_long ? 20 : 1));
@@ -106,6 +111,7 @@ class tcp_backend final : public collective_backend, private co_progress {
         tcp_slot& asked = slots_.at(which);
         if (asked.where != tcp_slot::state::finished && !failure_) advance();
         if (asked.where == tcp_slot::state::finished) {
+            vain_polls_ = 0;
             slots_.put_back(which);
             return true;
         }
@@ -132,9 +138,15 @@ class tcp_backend final : public collective_backend, private co_progress {
         use const held(*this);
         if (!failure_) all_.pump();
         if (which != 0) evidence_ = all_.culprits(which);
-        if (which == 0 || evidence_.empty()) evidence_ = all_.rumours();
+        if (which == 0)
+            evidence_ = all_.rumours();
+        else if (evidence_.empty())
+            evidence_ = old_rumours();
         if (evidence_.empty()) evidence_ = lost_ranks(all_.members().processes, all_.rank());
-        if (evidence_.empty() && which != 0) evidence_ = silent_ranks(which);
+        if (evidence_.empty() && which != 0 && !failure_) {
+            evidence_ = all_.awaited(which);
+            all_.tell_awaited(head_of(slots_.at(which).work, 0, 0), evidence_);
+        }
         return evidence_;
     } catch (...) {
         return {};
@@ -211,10 +223,18 @@ class tcp_backend final : public collective_backend, private co_progress {
         if (!harmed_since_) harmed_since_ = clock::now();
         auto const since = clock::now() - *harmed_since_;
         auto culprits = all_.culprits(which);
-        if (culprits.empty() && since >= last_messages) culprits = all_.rumours();
+        if (culprits.empty()) culprits = old_rumours();
         if (culprits.empty() || (since < until_gone && some_still_run(culprits))) return;
         fail(culprits, fmt::format("it cannot finish: waiting for {}. Look at {}", describe_late(culprits, hosts()),
                                    culprits.size() == 1 ? "that rank" : "those ranks"));
+    }
+
+    /// What is on its way from ranks that have not given up comes first.
+    std::vector<late_rank> old_rumours() {
+        auto told = all_.rumours();
+        if (!told.empty() && !told_since_) told_since_ = clock::now();
+        if (told.empty() || clock::now() - *told_since_ < last_messages) return {};
+        return told;
     }
 
     /// A process closes its connections a moment before it is gone.
@@ -261,27 +281,15 @@ class tcp_backend final : public collective_backend, private co_progress {
                        ranks_of(culprits)));
     }
 
-    std::vector<late_rank> silent_ranks(ticket which) {
-        std::vector<late_rank> silent;
-        for (int const rank : all_.awaited(which)) {
-            auto const& processes = all_.members().processes;
-            std::string why = all_.is_linked_with(rank) ? "nothing has come from it" : all_.why_not_linked_with(rank);
-            auto const state = processes.empty() ? process_state::unknown : state_of(processes[static_cast<std::size_t>(rank)]);
-            if (state != process_state::unknown)
-                why = fmt::format("{}, {}", why, describe(processes[static_cast<std::size_t>(rank)], state));
-            silent.push_back({rank, false, std::move(why)});
-        }
-        return silent;
-    }
-
     world all_;
     bool crowded_;
     unsigned subsets_ = 0;
     unsigned polls_ = 0;
+    unsigned vain_polls_ = 0;
     std::uint32_t sequence_ = 0;
     std::vector<std::uint32_t> sendrecvs_;  // with each rank
     std::vector<late_rank> evidence_;
-    std::optional<clock::time_point> harmed_since_;
+    std::optional<clock::time_point> harmed_since_, told_since_;
     std::string broken_;  // what went wrong on this rank itself
     std::exception_ptr failure_;
     detail::slot_table<tcp_slot> slots_;

@@ -315,19 +315,41 @@ std::vector<late_rank> world::rumours() const {
     return in_order(std::move(told));
 }
 
-std::string world::why_not_linked_with(int other) const {
-    attempt const& one = at(other).calling;
-    if (!one.fault.empty()) return fmt::format("there is no connection to it; {}", one.fault);
-    auto const& there = members_.ranks[static_cast<std::size_t>(other)];
-    auto const where = with_port(there.addresses[one.address % there.addresses.size()], there.port);
-    return fmt::format("there is no connection to it; {} does not answer", where);
+std::string world::why_silent(int other) const {
+    std::string why = "nothing has come from it";
+    if (!at(other).wire.is_open()) {
+        attempt const& one = at(other).calling;
+        auto const& there = members_.ranks[static_cast<std::size_t>(other)];
+        auto const where = with_port(there.addresses[one.address % there.addresses.size()], there.port);
+        why = fmt::format("there is no connection to it; {}", one.fault.empty() ? where + " does not answer" : one.fault);
+    }
+    if (members_.processes.empty()) return why;
+    auto const& process = members_.processes[static_cast<std::size_t>(other)];
+    auto const state = state_of(process);
+    return state == process_state::unknown ? why : fmt::format("{}, {}", why, describe(process, state));
 }
 
-std::vector<int> world::awaited(ticket owner) const {
-    std::vector<int> ranks;
-    for (int other = 0; other < size(); ++other)
-        if (other != rank() && at(other).wire.waits_for(owner)) ranks.push_back(other);
-    return ranks;
+std::vector<late_rank> world::awaited(ticket owner) const {
+    std::vector<late_rank> late;
+    for (int other = 0; other < size(); ++other) {
+        if (other == rank() || !at(other).wire.waits_for(owner)) continue;
+        auto told = detail::read_blame(at(other).wire.excuse(), name_of(other), size(), "waits for it");
+        std::erase_if(told, [this](late_rank const& each) { return each.rank == rank(); });
+        for (auto& each : told) each.dead = false;
+        if (told.empty()) told.push_back({other, false, why_silent(other)});
+        append(late, told);
+    }
+    return in_order(std::move(late));
+}
+
+void world::tell_awaited(frame const& in, std::vector<late_rank> const& late) {
+    frame const head{.what = frame::kind::waits, .sequence = in.sequence, .signature = in.signature};
+    auto text = detail::write_blame(late);
+    if (over_ || (text == excuse_ && head == excused_)) return;
+    excuse_ = std::move(text);
+    excused_ = head;
+    for (int const other : linked_)
+        if (at(other).wire.is_open() && at(other).wire.ended() == line::end::none) at(other).wire.tell(head, excuse_);
 }
 
 line const* world::disagreement(ticket owner, int& with) const {
@@ -345,7 +367,7 @@ void world::give_up(std::string const& blame) noexcept try {
     for (int other = 0; other < size(); ++other) {
         if (other == rank()) continue;
         at(other).wire.drop();
-        if (at(other).wire.is_open()) at(other).wire.tell(frame::kind::gave_up, blame);
+        if (at(other).wire.is_open()) at(other).wire.tell({.what = frame::kind::gave_up}, blame);
     }
     // What the sockets do not take at once the others read soon, since they wait for it.
     auto const until = clock::now() + milliseconds(100);
@@ -359,7 +381,7 @@ void world::leave() noexcept try {
     if (over_) return;
     over_ = true;
     for (int const other : linked_)
-        if (at(other).wire.is_open()) at(other).wire.tell(frame::kind::left, {});
+        if (at(other).wire.is_open()) at(other).wire.tell({.what = frame::kind::left}, {});
 } catch (...) {
 }
 

@@ -76,10 +76,10 @@ class world {
     std::vector<late_rank> culprits(ticket owner) const;
     /// Those whom ranks that gave up blame, whether or not a collective of this rank waits for them.
     std::vector<late_rank> rumours() const;
-    bool is_linked_with(int other) const noexcept { return at(other).wire.is_open(); }
-    std::string why_not_linked_with(int other) const;
-    /// The other ranks that it waits for now.
-    std::vector<int> awaited(ticket owner) const;
+    /// The other ranks that it waits for now; in place of one that waits for others itself, and has said so, those.
+    std::vector<late_rank> awaited(ticket owner) const;
+    /// Says so to the ranks that may wait for this one in the collective with this header.
+    void tell_awaited(frame const& in, std::vector<late_rank> const& late);
     /// The first rank that is at another collective than `owner`.
     line const* disagreement(ticket owner, int& with) const;
 
@@ -132,6 +132,7 @@ class world {
     void try_again(int other, clock::time_point now, std::string fault);
     void note_end(peer const& of) noexcept { harmed_ = harmed_ || of.wire.ended() != line::end::none; }
     std::vector<late_rank> blame_of(int other) const;
+    std::string why_silent(int other) const;
 
     membership members_;
     world_id id_;
@@ -141,6 +142,8 @@ class world {
     std::vector<int> unlinked_;                 // wanted, and not there yet
     std::vector<guest> guests_;
     scratch_memory scratch_;
+    std::string excuse_;  // the last that was told
+    frame excused_;       // … and its collective
     unsigned pumps_ = 0;
     bool harmed_ = false;
     bool over_ = false;

@@ -40,6 +40,7 @@ def main() -> int:
         row(bool(version), what, version or "not found by this Python")
     print("\nBackends:")
     row(True, "shm", "ranks on one node")
+    row(True, "tcp", "ranks on several nodes, without MPI")
     for name, what in (("mpi", "MPI"), ("pmix", "PMIx")):
         path = built.module(name)
         row(os.path.exists(path), what, path if os.path.exists(path) else f"{path} is missing")

@@ -4,12 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <random>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
+#include "comm/tcp/tcp_backend.hpp"
 #include "mpi_test.hpp"
 #include "reduction_oracle.hpp"
 
@@ -20,11 +25,27 @@ namespace {
 using testing::HasSubstr;
 
 /// `per_node` ranks on each node; the ranks dealt out in turns if `round_robin`.
-communicator over_nodes(int per_node, bool round_robin = false, std::size_t from_bytes = 0) {
+communicator over_nodes(int per_node, bool round_robin = false, std::size_t from_bytes = 0,
+                        std::vector<std::string> addresses = {}) {
     comm_options options = ranks().options();
     options.backend = "hierarchical";
+    options.addresses = std::move(addresses);
+    options.network_interface = "lo";
     options.hierarchical_bytes = from_bytes;
     return communicator::create(on_pretended_nodes(ranks().who(), per_node, round_robin), options);
+}
+
+/// Where each rank listens, as a store would tell it.
+std::vector<std::string> addresses_of_ranks() {
+    constexpr std::size_t longest = 256;
+    auto own = tcp_address(ranks().who().host, "lo");
+    own.resize(longest);
+    std::vector<std::uint8_t> const mine(own.begin(), own.end());
+    std::vector<std::uint8_t> all(longest * static_cast<std::size_t>(ranks().size()));
+    ranks().allgather("addresses", input_of(std::span(mine)), view_of(std::span(all))).wait();
+    std::vector<std::string> texts;
+    for (std::size_t at = 0; at < all.size(); at += longest) texts.emplace_back(reinterpret_cast<char const*>(all.data() + at));
+    return texts;
 }
 
 std::vector<int> nodes_of_this_world() {
@@ -85,8 +106,7 @@ TEST(hierarchical_use, sums_that_the_node_or_the_world_cannot_hold_in_f16_are_av
 }
 
 /// Many at once, small and large, in steps and flat, waited for in another order on each rank: the stages must not mix.
-TEST(hierarchical_use, many_in_flight_of_all_kinds) {
-    auto all = over_nodes(2, false, 4096);
+void expect_many_in_flight(communicator all) {
     auto const n = static_cast<std::size_t>(all.size());
     std::vector<std::vector<float>> values(60);
     std::vector<float> gathered(n * 100), mine(100, static_cast<float>(all.rank()));
@@ -113,6 +133,16 @@ TEST(hierarchical_use, many_in_flight_of_all_kinds) {
         ASSERT_TRUE(std::all_of(values[i].begin(), values[i].end(), [&](float each) { return each == expected; })) << i;
     }
     for (std::size_t i = 0; i < gathered.size(); ++i) ASSERT_EQ(gathered[i], static_cast<float>(i / 100));
+}
+
+TEST(hierarchical_use, many_in_flight_of_all_kinds) {
+    expect_many_in_flight(over_nodes(2, false, 4096));
+}
+
+TEST(hierarchical_use, many_in_flight_go_across_by_tcp_where_addresses_are_given) {
+    auto all = over_nodes(2, false, 4096, addresses_of_ranks());
+    EXPECT_EQ(all.native(), nullptr) << "no MPI";
+    expect_many_in_flight(std::move(all));
 }
 
 TEST(hierarchical_use, all_ranks_get_the_same_bits) {

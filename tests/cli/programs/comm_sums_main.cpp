@@ -99,6 +99,7 @@ int run(identity const& who, std::string const& backend) {
     comm_options options;
     options.backend = backend;
     options.deadline = duration{30};
+    options.network_interface = environment::capture().get_or("GLOO_SOCKET_IFNAME", "");
     auto all = communicator::create(who, options);
     checker test(all);
     exchange_options exchanged;

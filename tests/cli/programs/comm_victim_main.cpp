@@ -1,7 +1,8 @@
 // Ranks of which one stops or kills itself; the others print whom they blame.
 //   comm_victim WHEN HOW CULPRIT DEADLINE_S [BACKEND]
 // WHEN: init (before it makes the communicator), collective (within a row of collectives), sending (there, with large messages to
-// the others on their way that these do not wait for), finalise (after them); HOW: stop, kill or none. Survivors ignore SIGTERM,
+// the others on their way that these do not wait for), finalise (after them); HOW: stop, kill, pause (until there is a file `go`; the file `paused` says
+// that it does) or none. Survivors ignore SIGTERM,
 // so that a launcher's grace time is theirs to find out. A line of each on standard output:
 //   rank 0: timeout, culprits [2], in time: MESSAGE
 #include <fmt/format.h>
@@ -46,6 +47,11 @@ void meet_by_files(identity const& who, std::string_view place, int absent = -1)
 
 void fall(plan const& what, std::string_view when, identity const& who) {
     if (what.when != when || who.rank != what.culprit || what.how == "none") return;
+    if (what.how == "pause") {
+        std::ofstream("paused").put('x');
+        while (!std::filesystem::exists("go")) ::usleep(1000);
+        return;
+    }
     ::raise(what.how == "kill" ? SIGKILL : SIGSTOP);
 }
 
@@ -56,6 +62,7 @@ void run(plan const& what, identity const& who, clock_type::time_point& waiting_
     comm_options options;
     options.deadline = what.deadline;
     options.backend = what.backend;
+    options.network_interface = environment::capture().get_or("GLOO_SOCKET_IFNAME", "");
     waiting_since = clock_type::now();
     auto ranks = communicator::create(who, options);
     std::vector<float> values(100000), out(values.size());
@@ -110,5 +117,6 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     // The launcher, which ends the others once one has failed, sends on whoever is stopped: not before all have found out.
     if (what.how != "none" && who.rank != what.culprit) meet_by_files(who, "end", what.culprit);
+    if (code == 0) return 0;  // which leaves PMIx in order
     std::_Exit(code);
 }
