@@ -41,7 +41,7 @@ std::string describe_fault(command_output const& done) {
     auto const how = done.exit_status == 124   ? fmt::format("did not end within {} s", script_limit.count() / 1000)
                      : done.exit_status == 125 ? fmt::format("printed more than {} KiB", most_output / 1024)
                                                : fmt::format("ended with code {}", done.exit_status);
-    return last_line.empty() ? how : fmt::format("{}: {}", how, last_line);
+    return last_line.empty() || done.exit_status == 124 || done.exit_status == 125 ? how : fmt::format("{}: {}", how, last_line);
 }
 
 std::string text_of(discovery_answer const& answer) {
