@@ -18,7 +18,7 @@ constexpr std::size_t most_alike = 3;
 constexpr std::size_t most_idle = 2;  ///< generations in a row without progress
 
 bool is_wanted(restart_policy const& policy, generation_end const& end) {
-    if (policy.codes.empty() && !policy.on_node) return true;
+    if ((policy.codes.empty() && !policy.on_node) || end.kind == end_kind::hosts) return true;
     if (policy.on_node && end.kind == end_kind::node) return true;
     return end.kind != end_kind::node && std::find(policy.codes.begin(), policy.codes.end(), end.code) != policy.codes.end();
 }
@@ -52,6 +52,7 @@ std::string_view to_string(end_kind kind) noexcept {
         case end_kind::last: return "last";
         case end_kind::rank: return "rank";
         case end_kind::node: return "node";
+        case end_kind::hosts: return "hosts";
         case end_kind::other: return "other";
     }
     return "?";
@@ -65,14 +66,18 @@ std::vector<generation_end> without_survived(std::span<generation_end const> end
 
 restart_decision decide_restart(restart_policy const& policy, std::span<generation_end const> all_ends, double chance) {
     auto const ends = without_survived(all_ends);
-    if (policy.most == 0 || ends.empty() || ends.back().kind == end_kind::last) return {};
+    if (ends.empty() || ends.back().kind == end_kind::last) return {};
     auto const& last = ends.back();
-    auto const restarts = ends.size() - 1;
+    if (policy.most == 0 && last.kind != end_kind::hosts) return {};
+    if (policy.resets && ends.size() > static_cast<std::size_t>(std::max(*policy.resets, 0)))
+        return {.why = fmt::format("this was restart {} of {} (--reset-limit)", ends.size() - 1, *policy.resets)};
+    if (last.kind == end_kind::hosts) return {.again = true};
+    auto const restarts =
+        std::count_if(ends.begin(), ends.end() - 1, [](auto const& one) { return one.kind != end_kind::hosts; });
     if (!is_wanted(policy, last))
         return {.why = last.kind == end_kind::node ? "--restart-on does not name node"
                                                    : fmt::format("--restart-on does not name exit code {}", last.code)};
-    if (restarts >= static_cast<std::size_t>(policy.most))
-        return {.why = fmt::format("this was restart {} of {} (--max-restarts)", restarts, policy.most)};
+    if (restarts >= policy.most) return {.why = fmt::format("this was restart {} of {} (--max-restarts)", restarts, policy.most)};
     if (are_idle(ends))
         return {.why = fmt::format("generations {} and {} came no further: {}", ends[ends.size() - 2].number, last.number,
                                    last.standstill)};

@@ -1,6 +1,7 @@
 // The policy of restarts: whether a generation that failed is followed by another, when, and why not.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@ enum class end_kind {
     last,   ///< success, the user, a time limit, the job's end, a fault of the start: nothing that another generation would mend
     rank,   ///< a rank failed
     node,   ///< a node is lost
+    hosts,  ///< the ranks have saved, as they were told that hosts come or go
     other,  ///< what had started the ranks, or watched them, is lost
 };
 std::string_view to_string(end_kind kind) noexcept;
@@ -45,9 +47,10 @@ struct generation_end {
 };
 
 struct restart_policy {
-    int most = 0;                 ///< --max-restarts
-    std::vector<int> codes = {};  ///< --restart-on: exit codes, a signal's as 128 and its number
-    bool on_node = false;         ///< the same: a lost node. Neither: whatever failed
+    int most = 0;                              ///< --max-restarts
+    std::vector<int> codes = {};               ///< --restart-on: exit codes, a signal's as 128 and its number
+    std::optional<int> resets = std::nullopt;  ///< --reset-limit: generations after the first one, for whatever reason
+    bool on_node = false;                      ///< the same: a lost node. Neither: whatever failed
     bool operator==(restart_policy const&) const = default;
 };
 

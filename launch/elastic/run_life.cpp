@@ -33,8 +33,16 @@ member member_of(ordered_json const& row) {
     return {row.at(0).get<int>(), {row.at(1).get<std::string>(), row.at(2).get<int>()}, row.at(3).get<bool>()};
 }
 
+ordered_json json_of(pool_host const& one) {
+    return ordered_json::array({one.name, one.slots});
+}
+
+ordered_json json_of(host_pool::cool_down const& one) {
+    return ordered_json::array({one.at.host, one.at.index, one.failures, one.until_s});
+}
+
 end_kind kind_of(std::string_view word) {
-    for (auto const kind : {end_kind::rank, end_kind::node, end_kind::other})
+    for (auto const kind : {end_kind::rank, end_kind::node, end_kind::hosts, end_kind::other})
         if (to_string(kind) == word) return kind;
     return end_kind::last;
 }
@@ -113,6 +121,7 @@ std::string to_text(run_life const& life) {
                         {"number", life.now.number},         {"born", life.now.born},
                         {"members", list(life.now.members)}, {"pool", list(life.pool)},
                         {"lost_hosts", life.lost_hosts},     {"ends", ends},
+                        {"hosts", list(life.hosts.hosts)},   {"cooling", list(life.hosts.cooling)},
                         {"first_life", life.first_life},     {"first_size", life.first_size}}
         .dump(-1, ' ', false, replace);
 }
@@ -128,6 +137,9 @@ run_life parse_life(std::string_view text) try {
     for (auto const& row : all.at("members")) life.now.members.push_back(member_of(row));
     for (auto const& row : all.at("pool")) life.pool.push_back(slot_of(row));
     life.lost_hosts = all.at("lost_hosts").get<std::vector<std::string>>();
+    for (auto const& row : all.at("hosts")) life.hosts.hosts.push_back({row.at(0).get<std::string>(), row.at(1).get<int>()});
+    for (auto const& row : all.at("cooling"))
+        life.hosts.cooling.push_back({slot_of(row), row.at(2).get<int>(), row.at(3).get<double>()});
     life.first_life = all.at("first_life").get<int>();
     life.first_size = all.at("first_size").get<std::uintmax_t>();
     for (auto const& row : all.at("ends")) life.ends.push_back(end_of(row));

@@ -9,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "launch/elastic/generation.hpp"
+#include "launch/elastic/host_pool.hpp"
 #include "launch/elastic/restart_policy.hpp"
 
 namespace muster {
@@ -21,6 +22,7 @@ struct run_life {
     generation now = {};          ///< without members in the first one: the mapping says who they are
     std::vector<std::string> lost_hosts = {};
     std::vector<generation_end> ends = {};  ///< of those before
+    host_pool hosts = {};                   ///< of --host-discovery-script
     int first_life = 0;                     ///< MUSTER_LIFE of generation 0
     std::uintmax_t first_size = 0;          ///< of the file that must grow, as generation 0 began
     std::uintmax_t file_size = 0;           ///< of the file that must grow, as this generation began; not left to the next

@@ -124,7 +124,9 @@ void end_life(run_context const& run, int code) {
     if (code == 0 && !run.outcome->early_signal) return mark_done(run.options);
     if (code == 0) note_early_end(run);
     auto const why_not = note_end(run, code);
-    if (run.options.requeue_saved && code == run.options.saved_code && code != 0 && why_not.empty()) requeue(run);
+    // Slurm itself takes minutes to see that a node is lost (SlurmdTimeout), and then this job has ended.
+    bool const goes_on = (code == run.options.saved_code && code != 0) || run.outcome->lost_node;
+    if (run.options.requeue_saved && goes_on && why_not.empty()) requeue(run);
 }
 
 }  // namespace muster

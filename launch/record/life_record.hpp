@@ -10,7 +10,7 @@ namespace muster {
 void begin_life(run_context& run);
 
 /// The run has ended with `code`, and no generation follows. Makes the file of --success-file if that was 0 before any early signal; writes the end into
-/// --lives-file; with --requeue-saved has Slurm start the job again after the code of --saved-code. Says why nothing follows, where one might expect it. Throws as open_output_file().
+/// --lives-file; with --requeue-saved has Slurm start the job again after the code of --saved-code and after a lost node. Says why nothing follows, where one might expect it. Throws as open_output_file().
 void end_life(run_context const& run, int code);
 
 }  // namespace muster

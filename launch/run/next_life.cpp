@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "launch/elastic/lives.hpp"
 #include "launch/ranks/rank_name.hpp"
+#include "launch/run/gather_hosts.hpp"
 #include "launch/run/prepare_run.hpp"
 
 namespace muster {
@@ -165,7 +166,9 @@ generation_end end_of(run_context const& run, int code, double began_s) {
     double const started = outcome.started_s < 0 ? failed : outcome.started_s;
     auto const since_start = [&](double when) { return when < 0 ? -1 : when - started; };
     generation_end end{.number = present.number,
-                       .kind = code == 0 ? end_kind::last : outcome.kind,
+                       .kind = code == 0                                                 ? end_kind::last
+                               : outcome.told_of_hosts && code == run.options.saved_code ? end_kind::hosts
+                                                                                         : outcome.kind,
                        .code = code,
                        .cause = outcome.cause,
                        .rank = outcome.rank,
@@ -222,6 +225,28 @@ mapping map_generation(run_context& run, placement_request& place) {
     return map;
 }
 
+namespace {
+
+/// The next launcher chooses among the hosts that there are by then.
+void leave_hosts(run_context const& run, generation_follow_up& next, duration delay) {
+    auto& last = next.ends.back();
+    last.waited_s = delay.count();
+    next.again = true;
+    next.delay = delay;
+    next.life = run.life;
+    next.life.ends = next.ends;
+    next.life.hosts = run.outcome->hosts;
+    next.life.now = run.present();
+    ++next.life.now.number;
+    note_failures(run, last, draw_chance(), next.life.hosts);
+    if (!run.options.quiet)
+        print_note(last.kind == end_kind::hosts
+                       ? fmt::format("generation {} begins, as hosts come or go", next.life.now.number)
+                       : fmt::format("generation {} begins in {}", next.life.now.number, format_duration(delay)));
+}
+
+}  // namespace
+
 generation_follow_up follow_up(run_context const& run, int code, double began_s) {
     auto const& options = run.options;
     generation_follow_up next;
@@ -230,7 +255,9 @@ generation_follow_up follow_up(run_context const& run, int code, double began_s)
     next.ends.push_back(end_of(run, code, began_s));
     auto const decision = decide_restart(options.restarts, next.ends, draw_chance());
     next.why_not = decision.why;
-    if (decision.again) {
+    if (decision.again && options.discovery.given()) {
+        leave_hosts(run, next, decision.delay);
+    } else if (decision.again) {
         next.life = run.life;
         auto& lost = next.life.lost_hosts;
         lost.insert(lost.end(), next.ends.back().lost_hosts.begin(), next.ends.back().lost_hosts.end());

@@ -20,6 +20,7 @@
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/record/life_record.hpp"
 #include "launch/record/run_record.hpp"
+#include "launch/run/gather_hosts.hpp"
 #include "launch/run/next_life.hpp"
 #include "launch/run/prepare_run.hpp"
 #include "launch/run/run_embedded.hpp"
@@ -132,7 +133,7 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
     });
     run_context run{options, inherited, sources, start.session_dir, start.guardian_fd};
     run.life = parse_life(start.life);
-    run.given = find_allocation(run);
+    run.given = options.discovery.given() ? gather_hosts(run, options.place) : find_allocation(run);
     correct(inherited, run.given);
     if (!options.quiet && inherited.get_or("HOME", "").empty() && ::getpwuid(::geteuid()) == nullptr)
         print_note(fmt::format(
@@ -163,6 +164,10 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
     options.output_dir = run.life.is_first() || folder.empty() ? folder : generation_folder(folder, run.life.now.number);
     run_outcome outcome;
     run.outcome = &outcome;
+    outcome.hosts = run.life.hosts;
+    std::optional<discovery> asks_hosts;
+    if (options.discovery.given() && !options.dry_run && !options.print_env)
+        run.asks_hosts = &asks_hosts.emplace(options.discovery, inherited);
     run_record record(folder, run, prepared.sent_variables, prepared.working_dir);
     end_phase("ranks mapped, run prepared");
     auto const begin = [&] {

@@ -13,6 +13,7 @@
 #include "base/process/files.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/remote/host_ranks.hpp"
+#include "launch/run/gather_hosts.hpp"
 #include "launch/watch/failure_report.hpp"
 #include "launch/watch/job_end.hpp"
 
@@ -64,6 +65,7 @@ int run_supervisor::run(rank_group& ranks) {
 
 void run_supervisor::watch_run() {
     deadlines_.start_early_signal();  // before this no rank would take it
+    watch_hosts();
     meeting_->start();
 }
 
@@ -131,6 +133,7 @@ void run_supervisor::act_on(verdict const& judged) {
     }
     if (run_.outcome != nullptr && options_.is_elastic()) note_failure(judged);
     if (run_.outcome != nullptr && is_from_outside(judged.cause)) run_.outcome->from_outside = true;
+    if (run_.outcome != nullptr && judged.cause == failure_cause::node) run_.outcome->lost_node = true;
     if (judged.gives_up) give_up(judged.culprits);
     if (!judged.text.empty()) say("error: " + judged.text);
     stop(judged.exit_code, SIGTERM);
@@ -345,6 +348,39 @@ void run_supervisor::show_ranks(std::string const& command, std::function<void()
     });
 }
 
+// ------------------------------------------------------------------------------------------------ hosts that come and go
+
+void run_supervisor::watch_hosts() {
+    if (run_.asks_hosts == nullptr || run_.outcome == nullptr) return;
+    run_.asks_hosts->watch(loop_, [this](discovery_answer const& answer) { on_hosts(answer); });
+    look_at_hosts();
+}
+
+/// A script that fails for a while is no reason to end a run.
+void run_supervisor::on_hosts(discovery_answer const& answer) {
+    bool const faulty = !answer.fault.empty();
+    if (faulty && !hosts_faulty_)
+        say(fmt::format("note: --host-discovery-script {}; the hosts stay as they were meanwhile", answer.fault));
+    hosts_faulty_ = faulty;
+    if (!faulty && run_.outcome->hosts.take(answer.hosts)) look_at_hosts();
+}
+
+/// Ranks that can save are asked to, so that the next generation has other slots.
+void run_supervisor::look_at_hosts() {
+    if (phase_ != run_phase::running || failed_) return;
+    auto const& hosts = run_.outcome->hosts;
+    double const now = seconds_now();
+    if (auto const next = hosts.next_free_s(now)) loop_.after(duration(*next - now + 0.01), [this] { look_at_hosts(); });
+    auto const& members = run_.present().members;
+    auto const news = find_host_news(hosts, members, most_members(options_, run_.life), now);
+    if (std::exchange(host_news_, news) == news || news.empty()) return;
+    int const number = options_.signal_before_end ? options_.signal_before_end->number : SIGUSR1;
+    say(fmt::format("note: {}: SIG{} to {}; once all have saved and ended with {}, the next generation begins", news,
+                    ::sigabbrev_np(number), count_of_ranks(ranks_->known().running()), options_.saved_code));
+    run_.outcome->told_of_hosts = true;
+    ranks_->signal(number, is_notice(number));
+}
+
 // ------------------------------------------------------------------------------------------------ the end
 
 void run_supervisor::stop(int code, int signal_number) {
@@ -366,6 +402,7 @@ void run_supervisor::close_if_over() {
     if (std::any_of(known.ranks.begin(), known.ranks.end(), [](auto const& r) { return r.here(); })) return;
     if (!failed_ && known.deciding) return;  // their cause is decided first
     phase_ = run_phase::closing;
+    if (run_.asks_hosts != nullptr) run_.asks_hosts->stop();
     ranks_->close(failed_, exit_code_, culprit_);
 }
 
@@ -374,10 +411,10 @@ void run_supervisor::on_closed() {
     phase_ = run_phase::done;
     auto const late = ranks_->finish(failed_);
     if (!late.text.empty() && !failed_) say("error: " + late.text);
-    drain_output();
-    check_output();
     if (exit_code_ == 0 && late.ends() && !failed_) exit_code_ = late.exit_code;
     take_saved_code();
+    drain_output();
+    check_output();
     if (failed_) writer_.drain_briefly();
     loop_.stop();
 }

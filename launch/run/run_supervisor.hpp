@@ -70,6 +70,9 @@ class run_supervisor final : private group_events {
     void stop(int code, int signal_number);
     void kill_all();
     void close_if_over();
+    void watch_hosts();
+    void on_hosts(discovery_answer const& answer);
+    void look_at_hosts();
     void take_saved_code();
     bool is_early_signal(int number) const;
     void check_output();
@@ -88,6 +91,8 @@ class run_supervisor final : private group_events {
     run_phase phase_ = run_phase::starting;
     int exit_code_ = 0;
     bool failed_ = false;                 ///< it ends because of something: later ends are consequences
+    bool hosts_faulty_ = false;           ///< the script's last answer was a fault
+    std::string host_news_;               ///< that the ranks were told of last
     bool asked_ = false;                  ///< somebody has asked it to end
     int culprit_ = -1;                    ///< the rank that has failed first
     std::optional<generation_end> lost_;  ///< how the present generation ends that is followed in place

@@ -28,10 +28,6 @@ struct foreign {
     std::string_view only = "";  ///< of one that is noted: with these values; refused with others
 };
 
-constexpr std::string_view elastic =
-    "the number of ranks does not grow while they run: give one number, -n N (--max-restarts N starts again after a failure, "
-    "with --min-np N "
-    "on fewer nodes)";
 constexpr std::string_view no_rendezvous = "muster sets MASTER_ADDR and MASTER_PORT for every rank by itself";
 constexpr std::string_view one_launcher = "muster is started once, not once a node, and knows each node's rank";
 constexpr std::string_view not_ssh = "the engine connects to the nodes: --engine mpirun --engine-args '…'";
@@ -105,8 +101,6 @@ constexpr foreign foreigners[]{
     {"output error input", "srun", fate::refused, "write --output-dir DIR, or > FILE and < FILE behind muster run"},
     {"mpi use-mpi gloo use-gloo jsrun use-jsrun tcp", "horovodrun", fate::noted, own_engine},
     {"mpi-threads-disable no-mpi-threads-disable", "horovodrun", fate::noted, own_engine},
-    {"max-np max-num-proc host-discovery-script slots reset-limit elastic-timeout blacklist-cooldown-range", "horovodrun",
-     fate::refused, elastic},
     {"ssh-port ssh-identity-file", "horovodrun", fate::refused, not_ssh},
     {"disable-cache", "horovodrun", fate::noted, "muster keeps no cache of hosts"},
     {"log-with-timestamp log-without-timestamp log-hide-timestamp no-log-hide-timestamp", "horovodrun", fate::noted,
@@ -277,6 +271,9 @@ rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std
             own.options.push_back(value);
         else
             own.options.back() += "=" + value;
+        // horovodrun has two words for it.
+        auto const is_number = [&](std::size_t at) { return at < args.size() && parse_integer(args[at]); };
+        if (row->argument == "LO,HI" && is_number(i) && is_number(i + 1)) own.options.back() += "," + args[++i];
     }
     if (i < args.size() && args[i] == "--") ++i;
     own.command.assign(args.begin() + static_cast<std::ptrdiff_t>(i), args.end());

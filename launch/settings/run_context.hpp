@@ -28,8 +28,11 @@ struct run_outcome {
     int rank = -1;      ///< that rank; -1: none
     end_kind kind = end_kind::last;
     std::vector<std::string> lost_hosts = {};
-    bool early_signal = false;  ///< the ranks got the signal that comes before the end of the job's time
-    bool from_outside = false;  ///< it ends because of the scheduler, the user, a time limit or a node
+    host_pool hosts = {};        ///< of --host-discovery-script, as they were last
+    bool told_of_hosts = false;  ///< the ranks were asked to save, as hosts come or go
+    bool early_signal = false;   ///< the ranks got the signal that comes before the end of the job's time
+    bool lost_node = false;     ///< it ends because a node is lost
+    bool from_outside = false;   ///< it ends because of the scheduler, the user, a time limit or a node
     /// On seconds_now(): when ranks were started, wrote something first, wrote a line with muster-metric: first, and when it was known that the run fails;
     /// below 0: that did not come.
     double started_s = -1, output_s = -1, metric_s = -1, failed_s = -1;
@@ -47,8 +50,9 @@ struct run_context {
     int guardian_fd = -1;     ///< hangs up when the guardian dies
     allocation given{};
     mapping map{};
-    run_outcome* outcome = nullptr;  ///< where to tell how it ended
-    run_life life{};                 ///< of a run that may start again; without members in any other
+    discovery* asks_hosts = nullptr;  ///< which host there are is asked by it; null: nobody asks
+    run_outcome* outcome = nullptr;   ///< where to tell how it ended
+    run_life life{};                  ///< of a run that may start again; without members in any other
 
     /// The present generation of such a run.
     auto const& present() const noexcept { return outcome != nullptr && outcome->in_place ? *outcome->in_place : life.now; }

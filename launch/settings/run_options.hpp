@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "launch/elastic/discovery.hpp"
 #include "launch/elastic/restart_policy.hpp"
 #include "launch/placement/placement_request.hpp"
 #include "launch/scheduler/scheduler_sources.hpp"
@@ -54,6 +55,10 @@ struct run_options {
     restart_policy restarts;         ///< --max-restarts, --restart-on
     int spares = 0;                  ///< nodes that are kept idle; on one node: slots
     std::optional<int> least_ranks;  ///< --min-np
+    std::optional<int> most_ranks;   ///< --max-np
+    discovery_script discovery;      ///< --host-discovery-script
+    duration elastic_timeout{600};   ///< for how long too few slots are waited for
+    cool_down_range cool_down;       ///< --blacklist-cooldown-range
     std::string must_grow;           ///< a file; empty: none
     std::string success_file;        ///< made when the run ends with 0; empty: none
     int saved_code = 75;             ///< --saved-code; 0: no code says that a rank has saved
@@ -63,7 +68,7 @@ struct run_options {
     duration heartbeat{5};                                    ///< a node that has not answered for so long, and 10 s, is lost
     std::map<std::string, setting_value, std::less<>> asked;  ///< every setting that somebody has given, and where
     /// The run may go on after a failure: all ranks start again, or those that are left go on.
-    bool is_elastic() const noexcept { return restarts.most > 0 || least_ranks; }
+    bool is_elastic() const noexcept { return restarts.most > 0 || least_ranks || discovery.given(); }
     duration lost_after() const noexcept { return heartbeat + duration(10); }
     bool operator==(run_options const&) const = default;
 };

@@ -57,6 +57,12 @@ std::optional<value_fault> check_restart_cause(std::string const& word) {
         0, fmt::format("'{}' is no cause of a failure; write an exit code from 1 to 255, a signal (KILL) or node", word)};
 }
 
+std::optional<value_fault> check_seconds(std::string const& number) {
+    auto const value = parse_integer(number);
+    if (value && *value >= 1 && *value <= 3600) return std::nullopt;
+    return value_fault{0, fmt::format("'{}' is no number of seconds from 1 to 3600; write LO,HI, such as 5,300", number)};
+}
+
 std::optional<value_fault> check_exit_code(std::string const& number) {
     auto const code = parse_integer(number);
     if (code && *code >= 0 && *code <= 255) return std::nullopt;

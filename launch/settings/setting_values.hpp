@@ -14,6 +14,7 @@ std::optional<value_fault> check_cpus(std::string const& list);           ///< "
 std::optional<value_fault> check_index(std::string const& number);        ///< a whole number from 0
 std::optional<value_fault> check_assignment(std::string const& text);     ///< "NAME" or "NAME=value"
 std::optional<value_fault> check_restart_cause(std::string const& word);  ///< "3", "KILL", "node"
+std::optional<value_fault> check_seconds(std::string const& number);      ///< 1 to 3600
 std::optional<value_fault> check_exit_code(std::string const& number);    ///< 0 to 255
 std::optional<value_fault> check_early_signal(std::string const& text);   ///< "USR1@120"
 

@@ -55,8 +55,37 @@ void check_restarts(settings_result const& given, run_options const& options) {
         throw error(errc::usage,
                     fmt::format("{}: the engine {} cannot start ranks again; leave --engine out, or give --engine remote",
                                 options.restarts.most > 0 ? "--max-restarts" : "--min-np", options.engine));
+    for (auto const* name : {"max-np", "blacklist-cooldown-range", "elastic-timeout"})
+        if (!options.discovery.given() && given.get(name).from == setting_layer::option)
+            throw error(errc::usage,
+                        fmt::format("--{} is for runs whose hosts come and go: give --host-discovery-script CMD as well", name));
+    if (options.discovery.given() && (options.spares > 0 || !options.from.hosts.empty() || !options.from.hostfile.empty()))
+        throw error(errc::usage, "--host-discovery-script names the hosts of the run: leave out -H, host files and --spares");
+    if (options.most_ranks && *options.most_ranks < std::max(options.least_ranks.value_or(1), options.place.ranks.value_or(1)))
+        throw error(errc::usage, fmt::format("--max-np {} is less than -n or --min-np", *options.most_ranks));
+    if (options.cool_down.most_s < options.cool_down.least_s)
+        throw error(errc::usage,
+                    fmt::format("--blacklist-cooldown-range {:g},{:g}: the second number must not be less than the first",
+                                options.cool_down.least_s, options.cool_down.most_s));
     if (options.least_ranks && options.place.ranks && *options.least_ranks > *options.place.ranks)
         throw error(errc::usage, fmt::format("--min-np {} is more than -n {}", *options.least_ranks, *options.place.ranks));
+}
+
+/// Of a run whose hosts come and go restarts are part; without --max-restarts they have no limit of their number.
+void read_discovery(settings_result const& given, run_options& options) {
+    constexpr int no_limit = 1'000'000;
+    options.restarts.resets = given.integer("reset-limit");
+    options.most_ranks = given.integer("max-np");
+    options.elastic_timeout = given.time("elastic-timeout").value_or(options.elastic_timeout);
+    auto const range = given.list("blacklist-cooldown-range");
+    if (!range.empty() && range.size() != 2)
+        throw error(errc::usage, "--blacklist-cooldown-range takes two numbers of seconds; write LO,HI, such as 5,300");
+    if (!range.empty())
+        options.cool_down = {static_cast<double>(*parse_integer(range[0])), static_cast<double>(*parse_integer(range[1]))};
+    options.discovery = {given.text("host-discovery-script"), options.place.slots_per_node.value_or(1)};
+    if (!options.discovery.given()) return;
+    options.place.slots_per_node = std::nullopt;  // it has become the slots of hosts
+    if (!given.given("max-restarts")) options.restarts.most = no_limit;
 }
 
 }  // namespace
@@ -97,6 +126,7 @@ run_options make_run_options(settings_result const& given) {
     options.spares = given.integer("spares").value_or(0);
     options.least_ranks = given.integer("min-np");
     options.must_grow = given.text("must-grow");
+    read_discovery(given, options);
     options.success_file = given.text("success-file");
     options.lives_file = given.text("lives-file");
     options.requeue_saved = given.flag("requeue-saved");

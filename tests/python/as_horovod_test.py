@@ -151,7 +151,8 @@ def test_horovodrun_refuses_in_clear_words():
         (("-np",), ("-np needs a value",)),
         (("-np", "2", "--gloo=1", "x"), ("--gloo takes no values",)),
         (("-np", "2", "--config-file", "a.yaml", "x"), ("--config-file", "options")),
-        (("-np", "2", "--host-discovery-script", "/nowhere/hosts.sh", "x"), ("/nowhere/hosts.sh failed",)),
+        (("-np", "2", "--host-discovery-script", "/nowhere/hosts.sh", "x"), ("/nowhere/hosts.sh ended with code 127",)),
+        (("-np", "2", "--blacklist-cooldown-range", "1", "x"), ("--blacklist-cooldown-range x", "whole number")),
     ):
         done = horovodrun(*words)
         assert done.returncode == 2 and all(part in done.stderr for part in parts), (words, done.returncode, done.stderr)
@@ -178,11 +179,13 @@ def test_options_become_those_of_muster_run():
         command, _, to = muster_command(["-np", "2", "--mpi-args", given, "x"], {})
         assert to.shows_map and "--timestamp-output" in command and command[command.index("-x") + 1] == "A=b", command
         assert [("orte_keep_fqdn_hostnames" in note and "display" not in note) for note in to.notes] == ([True] if "mca" in given else []), to.notes
-    with tempfile.NamedTemporaryFile("w", suffix=".sh", delete=False) as script:
-        script.write("#!/bin/sh\necho a:1\necho b:2\n")
-    os.chmod(script.name, 0o700)
-    assert words("-np", "3", "--host-discovery-script", script.name, "x")[0] == ["-n", "3", "--hosts", "a:1,b:2", "--", "x"]
-    os.unlink(script.name)
+    script = ("--host-discovery-script", "./hosts.sh")
+    assert words("-np", "3", *script, "x")[0] == ["-n", "3", *script, "--", "x"]
+    assert words("--min-np", "2", "--max-np", "4", *script, "--slots-per-host", "4", "--reset-limit", "3", "--elastic-timeout", "60", "--blacklist-cooldown-range", "1", "60", "x")[0] == [
+        "-n", "2", "--slots-per-node", "4", *script, "--min-np", "2", "--max-np", "4", "--reset-limit", "3", "--elastic-timeout", "60s", "--blacklist-cooldown-range", "1,60", "--", "x"]  # fmt: skip
+    assert words("-np", "4", "-H", "a:2,b:2", "--min-np", "2", "--reset-limit", "3", "x")[0] == [
+        "-n", "4", "--hosts", "a:2,b:2", "--min-np", "2", "--", "x"]  # fmt: skip
+    assert words("-np", "2", "--reset-limit", "3", "x")[0] == ["-n", "2", "--slots-per-node", "2", "--", "x"]
 
 
 @of_first_rank

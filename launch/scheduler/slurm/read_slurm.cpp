@@ -176,6 +176,14 @@ std::optional<int> guess_gpus(environment const& variables, bool step, std::size
     return here;
 }
 
+/// A job shrinks when it loses a node (--no-kill), or when its user gives nodes back; its variables stay as they were.
+void leave_out_given_back(std::vector<node>& nodes, slurm_job const& job) try {
+    auto const present = expand_hostlist(job.nodes, "scontrol show job");
+    auto const is_gone = [&](node const& n) { return std::find(present.begin(), present.end(), n.name) == present.end(); };
+    if (present.size() < nodes.size() && !std::all_of(nodes.begin(), nodes.end(), is_gone)) std::erase_if(nodes, is_gone);
+} catch (parse_error const&) {
+}
+
 slurm_job ask_scontrol(scheduler_sources const& sources, std::string const& asked, std::string const& id, bool tell) {
     auto const question = slurm_words(slurm_ask::job_in_detail, {asked});
     auto const answer = sources.run_command(question);
@@ -239,6 +247,7 @@ allocation read_slurm(scheduler_sources const& sources, allocation_choice const&
                         given.job_id, job.ended_as));
     given.nodes = job_nodes(variables, step, job);
     if (step) given.nodes = step_nodes(variables, given.nodes);
+    if (!step && !job.nodes.empty() && count_slurm_components(variables) == 1) leave_out_given_back(given.nodes, job);
     given.ends_at = job.ends_at;
     if (auto const end = parse_integer(variables.get_or("SLURM_JOB_END_TIME", "")); end && !job.found)
         given.ends_at = from_epoch(*end);

@@ -32,6 +32,9 @@ TEST(foreign_options, mean_what_their_tools_mean) {
         {"horovodrun", "-np 2 -hostfile h --network-interfaces ib0 --prefix-output-with-timestamp --mpi x",
          "-n 2 --hostfile=h --network-interface=ib0 --timestamp-output x"},
         {"horovodrun", "-np 4 --mpi-args '--mca a b' x", "-n 4 --engine-args '--mca a b' x"},
+        {"horovodrun",
+         "-np 2 --min-num-proc 1 --max-np 4 --host-discovery-script d --slots-per-host 2 --elastic-timeout 60 --blacklist-cooldown-range 1 60 x",
+         "-n 2 --min-np 1 --max-np 4 --host-discovery-script d --slots-per-node 2 --elastic-timeout 60s --blacklist-cooldown-range=1,60 x"},
         {"mpirun", "-np 4 -host a:2,b:2 -x A -x B=1 -wdir /tmp -tag-output ./a.out -np 3",
          "-n 4 -H a:2,b:2 --env A --env B=1 --wd /tmp --tag-output ./a.out -np 3"},
         {"mpirun", "--n 4 --host a --map-by ppr:2:node --bind-to core x",
@@ -80,7 +83,6 @@ TEST(foreign_options, of_what_muster_does_otherwise_are_refused_with_the_way_out
         {"--map-by slot:SPAN x", "--map-by: ", "PE=N"},
         {"--map-by ppr:x:node x", "--map-by", "'x' is no whole number"},
         {"-genv A 1 x", "mpiexec", "-x NAME=VALUE"},
-        {"--max-np 2 x", "horovodrun", "-n N"},
         {"--fusion-threshold-mb 32 x", "horovodrun", "HOROVOD_FUSION_THRESHOLD"},
     };
     for (auto const& line : lines) try {

@@ -247,6 +247,26 @@ TEST(restart_policy, says_whether_another_generation_follows) {
         {"only nodes, and one is lost", policy(9, {"node"}), {failed(125, 0, end_kind::node)}, true, ""},
         {"one that came no further", policy(9), {failed(1, 0), idle(failed(2, 9))}, true, ""},
         {"two in a row", policy(9), {idle(failed(1, 0)), idle(failed(2, 9))}, false, "came no further: x has not grown"},
+        {"hosts come", policy(1), {failed(1, 0), failed(75, 1, end_kind::hosts)}, true, ""},
+        {"hosts count for no restart",
+         policy(1),
+         {failed(75, 0, end_kind::hosts), failed(75, 1, end_kind::hosts), failed(1, 2)},
+         true,
+         ""},
+        {"a restart is one",
+         policy(1),
+         {failed(75, 0, end_kind::hosts), failed(1, 1), failed(1, 2)},
+         false,
+         "this was restart 1 of 1"},
+        {"hosts, with causes", policy(1, {"3"}), {failed(75, 0, end_kind::hosts)}, true, ""},
+        {"hosts without restarts", policy(0), {failed(75, 0, end_kind::hosts)}, true, ""},
+        {"no reset", {.most = 9, .resets = 0}, {failed(75, 0, end_kind::hosts)}, false, "this was restart 0 of 0 (--reset-limit)"},
+        {"one reset", {.most = 9, .resets = 1}, {failed(75, 0, end_kind::hosts)}, true, ""},
+        {"the last reset",
+         {.most = 9, .resets = 1},
+         {failed(75, 0, end_kind::hosts), failed(1, 1)},
+         false,
+         "this was restart 1 of 1 (--reset-limit)"},
         {"two, and one between", policy(9), {idle(failed(1, 0)), failed(2, 9), idle(failed(3, 19))}, true, ""},
     };
     for (auto const& row : rows) {
@@ -295,7 +315,10 @@ TEST(run_life, is_the_same_for_the_next_launcher) {
                   .pool = slots("a0 b1"),
                   .now = made_of(3, "7:a0* 8:b1", 9),
                   .lost_hosts = {"c"},
-                  .ends = {failed(3, 1.5, end_kind::node)}};
+                  .ends = {failed(3, 1.5, end_kind::node), failed(75, 2.5, end_kind::hosts)},
+                  .hosts = {.hosts = {{"a", 2}, {"b", 1}}, .cooling = {{{"a", 1}, 3, 7.25}, {{"c", -1}, 1, 9}}},
+                  .first_life = 4,
+                  .first_size = 99};
     life.ends.front().cause = "rank 1 \"quoted\"\n\xff";
     life.ends.front().lost_hosts = {"c"};
     life.ends.front().in_place = true;

@@ -210,6 +210,32 @@ TEST(hosts_named, a_site_that_gives_whole_nodes_shares_none) {
     EXPECT_FALSE(c.read({.gpus_of_each = 4}).shares_nodes);
 }
 
+TEST(read_allocation, a_slurm_job_that_shrank_has_the_nodes_that_are_left) {
+    auto const names = [](std::string const& list) {
+        auto c = small_slurm_job();
+        c.answer = "JobId=42 ReqNodeList=node[1-2] NodeList=" + list + " EndTime=1795249740 Nodes=node1 CPU_IDs=0-7 Mem=0 GRES=gpu:4(IDX:0-3)\n";
+        std::string all;
+        for (auto const& n : c.read({}).nodes) all += n.name + " ";
+        return all;
+    };
+    EXPECT_EQ(names("node1"), "node1 ");
+    EXPECT_EQ(names("node2"), "node2 ");
+    for (auto const* same : {"node[1-2]", "(null)", "", "node[", "other", "node[1-3]"}) EXPECT_EQ(names(same), "node1 node2 ") << same;
+}
+
+TEST(read_allocation, says_how_often_pbs_has_started_the_job_again) {
+    auto const restarts = [](std::string const& field) {
+        cluster c;
+        c.answer = R"json({"Jobs": {"7": {"exec_host": "n1/0", )json" + field + R"json("exec_vnode": "(n1:ncpus=1)"}}})json";
+        c.variables = {{"PBS_JOBID", "7"}, {"PBS_NODEFILE", "nodes"}};
+        c.files["nodes"] = "n1\n";
+        return c.read({}).restarts;
+    };
+    EXPECT_EQ(restarts(R"json("run_count": 3, )json"), 2);
+    for (auto const* none : {"", R"json("run_count": 1, )json", R"json("run_count": 0, )json", R"json("run_count": "x", )json"})
+        EXPECT_EQ(restarts(none), 0) << none;
+}
+
 TEST(scontrol, only_the_job_that_was_asked_for) {
     auto const job = parse_scontrol_job(
         "JobId=9 EndTime=1000 JOB_GRES=gpu:1 Nodes=a CPU_IDs=0 Mem=0 GRES=gpu:1\n"

@@ -128,7 +128,8 @@ def run(
         with open(os.path.join(folder, "call"), "wb") as file:
             pickler.dump((func, tuple(args), dict(kwargs or {})), file)
         program = [executable or sys.executable, "-m", "horovod.runner.call_function", folder]
-        command, variables, to = muster_command(["-np", str(ranks), *_words(options), *program], os.environ)
+        cool_down = ["--blacklist-cooldown-range", *map(str, cooldown_range)] if cooldown_range else []
+        command, variables, to = muster_command(["-np", str(ranks), *_words(options), *cool_down, *program], os.environ)
         for note in to.notes:
             print(f"horovod.run: note: {note}", file=sys.stderr)
         code = subprocess.run(command, env={**os.environ, **variables}).returncode

@@ -38,16 +38,16 @@ def _ssh_variables(words: List[str]) -> Dict[str, str]:
     return {name: text for name in ("OMPI_MCA_plm_rsh_args", "PRTE_MCA_plm_ssh_args", "HYDRA_LAUNCH_EXTRA_ARGS")} if text else {}
 
 
-def _discovered_hosts(script: str) -> str:
-    """What the script prints, one "host" or "host:slots" a line, as one list. Raises Refused if it fails or prints none."""
-    try:
-        said = subprocess.run([script], stdout=subprocess.PIPE, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise Refused(f"--host-discovery-script {script} failed: {error}; try it by itself") from None
-    hosts = [line.strip() for line in said.splitlines() if line.strip()]
-    if not hosts:
-        raise Refused(f"--host-discovery-script {script} named no host; try it by itself")
-    return ",".join(hosts)
+def _elastic_words(to: Translation) -> List[str]:
+    """The options of `muster run` for a world that changes. Without a script of hosts only lost ranks change it."""
+    words = [word for pair in to.elastic.items() for word in pair]
+    if to.discovery_script and not to.has_hosts:
+        to.has_hosts = True
+        return ["--host-discovery-script", to.discovery_script, *words]
+    idle = [name for name in to.elastic if name != "--min-np"]
+    if idle:
+        to.notes.append(f"{', '.join(idle)}: no effect without --host-discovery-script, since no hosts come")
+    return ["--min-np", to.elastic["--min-np"]] if "--min-np" in to.elastic else []
 
 
 def muster_command(words: List[str], variables: Mapping[str, str]) -> Tuple[List[str], Dict[str, str], Translation]:
@@ -66,9 +66,7 @@ def muster_command(words: List[str], variables: Mapping[str, str]) -> Tuple[List
     to, program = translate(words)
     if to.asks:
         return [], {}, to
-    if to.discovery_script and not to.has_hosts:
-        to.words += ["--hosts", _discovered_hosts(to.discovery_script)]
-        to.has_hosts = True
+    to.words += _elastic_words(to)
     ranks = to.ranks if to.ranks is not None else to.least_ranks
     in_job = any(name in variables for name in _SCHEDULERS)
     if ranks is None and not in_job:

@@ -18,6 +18,7 @@ class Translation:
     least_ranks: Optional[int] = None
     has_hosts: bool = False
     discovery_script: Optional[str] = None
+    elastic: Dict[str, str] = field(default_factory=dict)  #: options of `muster run` for a world that changes
     ssh: List[str] = field(default_factory=list)  #: words for ssh
     shows_map: bool = False  #: print where each rank goes before the start
     asks: Optional[str] = None  #: "help", "version" or "check-build": print that instead
@@ -58,11 +59,16 @@ def _ranks(to: Translation, option: str, values: List[str]) -> None:
 
 def _least_ranks(to: Translation, option: str, values: List[str]) -> None:
     to.least_ranks = _whole(option, values[0])
-    to.words += ["--min-np", values[0]]
+    to.elastic["--min-np"] = values[0]
 
 
-def _fixed_world(to: Translation, option: str, values: List[str]) -> None:
-    to.notes.append(f"{option}: the number of ranks does not grow: muster adds none to a run that has begun")
+def _elastic(name: str, unit: str = "") -> Action:
+    """For `muster run` where the world may change."""
+
+    def action(to: Translation, option: str, values: List[str]) -> None:
+        to.elastic[name] = ",".join(str(_whole(option, value)) for value in values) + unit
+
+    return action
 
 
 def _hosts(to: Translation, option: str, values: List[str]) -> None:
@@ -77,7 +83,6 @@ def _hostfile(to: Translation, option: str, values: List[str]) -> None:
 
 def _discovery(to: Translation, option: str, values: List[str]) -> None:
     to.discovery_script = values[0]
-    to.notes.append(f"{option}: the script is asked once, at the start")
 
 
 def _interfaces(to: Translation, option: str, values: List[str]) -> None:
@@ -181,7 +186,6 @@ def _asks(what: str) -> Action:
 _own = "muster has collectives of its own, and starts the ranks itself"
 _chosen = "muster chooses the way by what the ranks are on; MUSTER_COMM_BACKEND overrides that"
 _tuned = "muster has no autotuner, since it made no step faster"
-_elastic = "muster adds no ranks to a run that has begun"
 
 OPTIONS: Tuple[Option, ...] = (
     Option(("-h", "--help"), (), _asks("help"), "print this text"),
@@ -190,7 +194,7 @@ OPTIONS: Tuple[Option, ...] = (
     Option(("-np", "-n", "--num-proc"), ("N",), _ranks, "number of ranks; may be left out in a job of a scheduler"),
     Option(("-H", "--hosts"), ("HOST:N,…",), _hosts, "hosts, with their slots"),
     Option(("-hostfile", "--hostfile"), ("FILE",), _hostfile, "file of hosts: name slots=N"),
-    Option(("--host-discovery-script",), ("FILE",), _discovery, "program that prints the hosts; asked once, at the start"),
+    Option(("--host-discovery-script",), ("FILE",), _discovery, "program that prints the hosts, asked every second"),
     Option(("-p", "--ssh-port"), ("PORT",), _ssh_port, "port of ssh on the other hosts"),
     Option(("-i", "--ssh-identity-file"), ("FILE",), _ssh_key, "key file of ssh"),
     Option(("--network-interfaces", "--network-interface"), ("NAMES",), _interfaces, "interface by which hosts reach each other; the first one counts"),
@@ -226,10 +230,11 @@ OPTIONS: Tuple[Option, ...] = (
     Option(("--mpi-threads-disable", "--no-mpi-threads-disable"), (), _ignored(_own), ""),
     Option(("--num-nccl-streams", "--thread-affinity", "--gloo-timeout-seconds"), ("N",), _ignored(_own), ""),
     Option(("--min-np", "--min-num-proc"), ("N",), _least_ranks, "ranks that are enough to go on with where others are lost; the number of ranks where -np is not given"),
-    Option(("--max-np", "--max-num-proc"), ("N",), _fixed_world, "has no effect: " + _elastic),
+    Option(("--max-np", "--max-num-proc"), ("N",), _elastic("--max-np"), "go on with up to N ranks where hosts come"),
     Option(("--slots-per-host",), ("N",), _word("--slots-per-node"), "ranks that each host may have"),
-    Option(("--elastic-timeout", "--reset-limit"), ("N",), _ignored(_elastic), ""),
-    Option(("--blacklist-cooldown-range",), ("LEAST", "MOST"), _ignored(_elastic), ""),
+    Option(("--elastic-timeout",), ("SECONDS",), _elastic("--elastic-timeout", "s"), "end the run if there are too few hosts for so long"),
+    Option(("--reset-limit",), ("N",), _elastic("--reset-limit"), "start all ranks again up to N times"),
+    Option(("--blacklist-cooldown-range",), ("LEAST", "MOST"), _elastic("--blacklist-cooldown-range"), "seconds that a slot stays idle after failures there"),
 )
 
 

@@ -1,0 +1,130 @@
+#include "launch/elastic/host_pool.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/units.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr int whole_host = -1;
+
+auto find_host(auto& hosts, std::string_view name) {
+    return std::find_if(hosts.begin(), hosts.end(), [&](pool_host const& one) { return one.name == name; });
+}
+
+/// Makes it cool down, from now on or for longer.
+void cool(std::vector<host_pool::cool_down>& cooling, slot const& at, cool_down_range const& range, double now_s, double chance) {
+    auto row = std::find_if(cooling.begin(), cooling.end(), [&](auto const& one) { return one.at == at; });
+    if (row == cooling.end()) row = cooling.insert(cooling.end(), {.at = at});
+    if (now_s > row->until_s + range.most_s) row->failures = 0;
+    double const doubled = range.least_s * std::exp2(std::min(row->failures, 40)) + std::clamp(chance, 0.0, 1.0) * range.least_s;
+    row->until_s = now_s + std::clamp(doubled, range.least_s, std::max(range.least_s, range.most_s));
+    ++row->failures;
+}
+
+}  // namespace
+
+bool host_pool::take(std::vector<pool_host> const& found) {
+    auto const before = hosts;
+    std::erase_if(hosts, [&](pool_host const& one) { return find_host(found, one.name) == found.end(); });
+    for (auto const& one : found) {
+        auto const known = find_host(hosts, one.name);
+        if (known == hosts.end())
+            hosts.push_back(one);
+        else
+            known->slots = one.slots;
+    }
+    return hosts != before;
+}
+
+void host_pool::note_failure(slot const& at, cool_down_range const& range, double now_s, double chance) {
+    cool(cooling, at, range, now_s, chance);
+    auto const host = find_host(hosts, at.host);
+    if (host == hosts.end()) return;
+    for (int i = 0; i < host->slots; ++i)
+        if (!is_cooling({at.host, i}, now_s)) return;
+    if (host->slots > 1) note_lost(at.host, range, now_s, chance);
+}
+
+void host_pool::note_lost(std::string const& host, cool_down_range const& range, double now_s, double chance) {
+    cool(cooling, {host, whole_host}, range, now_s, chance);
+}
+
+bool host_pool::is_cooling(slot const& at, double now_s) const {
+    return std::any_of(cooling.begin(), cooling.end(), [&](cool_down const& one) {
+        return one.at.host == at.host && (one.at.index == at.index || one.at.index == whole_host) && one.until_s > now_s;
+    });
+}
+
+std::vector<slot> host_pool::all() const {
+    std::vector<slot> slots;
+    for (auto const& host : hosts)
+        for (int i = 0; i < host.slots; ++i) slots.push_back({host.name, i});
+    return slots;
+}
+
+std::vector<slot> host_pool::usable(double now_s) const {
+    auto slots = all();
+    std::erase_if(slots, [&](slot const& one) { return is_cooling(one, now_s); });
+    return slots;
+}
+
+std::optional<double> host_pool::next_free_s(double now_s) const {
+    std::optional<double> next;
+    for (auto const& one : cooling) {
+        if (one.until_s <= now_s || find_host(hosts, one.at.host) == hosts.end()) continue;
+        next = std::min(next.value_or(one.until_s), one.until_s);
+    }
+    return next;
+}
+
+generation_events lost_in_pool(host_pool const& pool, std::vector<member> const& members, double now_s) {
+    generation_events events;
+    auto const usable = pool.usable(now_s);
+    auto const add = [&](slot const& at) {
+        if (std::find(usable.begin(), usable.end(), at) == usable.end()) events.lost_slots.push_back(at);
+    };
+    for (auto const& one : members) add(one.at);
+    for (auto const& one : pool.all()) add(one);
+    return events;
+}
+
+std::string find_host_news(host_pool const& pool, std::vector<member> const& members, int most, double now_s) {
+    std::vector<std::string> parts;
+    auto const all = pool.all();
+    auto const gone = std::count_if(members.begin(), members.end(),
+                                    [&](member const& one) { return std::find(all.begin(), all.end(), one.at) == all.end(); });
+    if (gone > 0) parts.push_back(fmt::format("{} of the slots in use {} gone", gone, gone == 1 ? "is" : "are"));
+    auto free = pool.usable(now_s);
+    std::erase_if(free, [&](slot const& at) {
+        return std::any_of(members.begin(), members.end(), [&](member const& one) { return one.at == at; });
+    });
+    auto const room = static_cast<std::ptrdiff_t>(most) - (static_cast<std::ptrdiff_t>(members.size()) - gone);
+    if (auto const more = std::min(static_cast<std::ptrdiff_t>(free.size()), room); more > 0)
+        parts.push_back(fmt::format("{} more slot{} can be used", more, more == 1 ? "" : "s"));
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string host_pool::describe(double now_s) const {
+    std::vector<std::string> parts;
+    for (auto const& host : hosts) {
+        int usable = 0;
+        double last = now_s;
+        for (int i = 0; i < host.slots; ++i) usable += is_cooling({host.name, i}, now_s) ? 0 : 1;
+        for (auto const& one : cooling)
+            if (one.at.host == host.name) last = std::max(last, one.until_s);
+        auto const count = fmt::format("{} slot{}", host.slots, host.slots == 1 ? "" : "s");
+        parts.push_back(usable == host.slots ? fmt::format("{}: {}", host.name, count)
+                                             : fmt::format("{}: {} of {} (after failures there, the rest in {} at most)",
+                                                           host.name, usable, count, format_duration(duration(last - now_s))));
+    }
+    return parts.empty() ? "no host" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace muster

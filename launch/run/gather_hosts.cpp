@@ -1,0 +1,120 @@
+#include "launch/run/gather_hosts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/error.hpp"
+#include "launch/run/prepare_run.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr duration ask_again{1};
+
+/// How many slots the next generation needs.
+int least_members(run_options const& options, run_life const& life) {
+    auto const& asked = options.place.ranks;
+    if (life.is_first()) return asked ? *asked : options.least_ranks.value_or(1);
+    auto const& least = options.least_ranks ? options.least_ranks : asked;
+    return least.value_or(static_cast<int>(life.ends.front().members.size()));
+}
+
+/// The generation, if there are slots for it; its number is that of the present one.
+std::optional<generation> choose_generation(run_options const& options, run_life const& life, double now_s) {
+    auto const usable = life.hosts.usable(now_s);
+    int const least = least_members(options, life);
+    if (life.is_first()) {
+        if (static_cast<int>(usable.size()) < least) return std::nullopt;
+        auto const count = std::min(usable.size(), static_cast<std::size_t>(most_members(options, life)));
+        generation first;
+        for (std::size_t i = 0; i < count; ++i) first.members.push_back({first.born++, usable[i], false});
+        return first;
+    }
+    auto choice =
+        next_generation(life.hosts.all(), life.now, {.least = least, .most = most_members(options, life), .restart = true},
+                        lost_in_pool(life.hosts, life.now.members, now_s));
+    if (choice.next != generation_choice::step::change) return std::nullopt;
+    choice.then.number = life.now.number;
+    return choice.then;
+}
+
+/// One answer of the script. Returns whether it was one.
+bool ask(run_context& run, bool& answered, bool& faulty) {
+    auto const answer = ask_hosts(run.options.discovery, run.inherited);
+    if (answer.fault.empty()) {
+        run.life.hosts.take(answer.hosts);
+        faulty = false;
+        return answered = true;
+    }
+    if (!answered)
+        throw error(errc::config,
+                    fmt::format("--host-discovery-script {} {}; try it by itself", run.options.discovery.command, answer.fault));
+    if (!std::exchange(faulty, true)) print_note(fmt::format("--host-discovery-script {}; it is asked again", answer.fault));
+    return false;
+}
+
+allocation hosts_of(std::vector<member> const& members) {
+    allocation given{.scheduler = scheduler_kind::hostfile, .job_id = {}, .nodes = {}};
+    for (auto const& one : members) {
+        auto known = std::find_if(given.nodes.begin(), given.nodes.end(), [&](node const& n) { return n.name == one.at.host; });
+        if (known == given.nodes.end())
+            known = given.nodes.insert(known, node{one.at.host, one.at.host, 0, std::nullopt, std::nullopt});
+        ++known->slots;
+    }
+    return given;
+}
+
+}  // namespace
+
+int most_members(run_options const& options, run_life const& life) {
+    int const at_start =
+        life.ends.empty() ? static_cast<int>(life.now.members.size()) : static_cast<int>(life.ends.front().members.size());
+    if (options.most_ranks) return *options.most_ranks;
+    if (options.place.ranks && life.is_first()) return *options.place.ranks;
+    return at_start > 0 ? at_start : 1'000'000;
+}
+
+allocation gather_hosts(run_context& run, placement_request& place) {
+    auto const& options = run.options;
+    bool answered = !run.life.is_first(), faulty = false, said = false;
+    for (double const began_s = seconds_now();;) {
+        ask(run, answered, faulty);
+        double const now = seconds_now();
+        if (auto chosen = choose_generation(options, run.life, now)) {
+            if (run.life.is_first())
+                place.ranks = static_cast<int>(chosen->members.size());
+            else
+                run.life.now = *chosen;
+            return hosts_of(chosen->members);
+        }
+        auto const lack =
+            fmt::format("{} slots are needed, and there are {} that can be used; {}", least_members(options, run.life),
+                        run.life.hosts.usable(now).size(), run.life.hosts.describe(now));
+        if (now - began_s >= options.elastic_timeout.count())
+            throw error(errc::timeout, fmt::format("waited for hosts for {} (--elastic-timeout): {}",
+                                                   format_duration(options.elastic_timeout), lack));
+        if (!std::exchange(said, true) && !options.quiet)
+            print_note(fmt::format("waiting for hosts, {} at most (--elastic-timeout): {}",
+                                   format_duration(options.elastic_timeout), lack));
+        std::this_thread::sleep_for(std::min(ask_again, options.elastic_timeout));
+    }
+}
+
+void note_failures(run_context const& run, generation_end const& end, double chance, host_pool& hosts) {
+    double const now = seconds_now();
+    auto of_hosts = run.options.cool_down;
+    of_hosts.least_s =
+        std::max(of_hosts.least_s, run.options.lost_after().count());  // until then what is left there ends by itself
+    for (auto const& host : end.lost_hosts) hosts.note_lost(host, of_hosts, now, chance);
+    auto const rank = static_cast<std::size_t>(std::max(end.rank, 0));
+    auto const& members = run.present().members;
+    if (end.kind == end_kind::rank && end.rank >= 0 && rank < members.size())
+        hosts.note_failure(members[rank].at, run.options.cool_down, now, chance);
+}
+
+}  // namespace muster

@@ -1,0 +1,20 @@
+// The hosts of a run whose hosts come and go (--host-discovery-script): waits for enough of them, and chooses the slots of a generation.
+#pragma once
+
+#include "launch/elastic/restart_policy.hpp"
+#include "launch/settings/run_context.hpp"
+
+namespace muster {
+
+/// How many members the run may have at most.
+int most_members(run_options const& options, run_life const& life);
+
+/// Asks the script every second until there are slots for a generation: -n at the start (--min-np where that is not given), --min-np later. Says once for what it waits. Sets
+/// the members of a later generation and, in the first one, the number of ranks in `place`. Returns the hosts that are used, each with as many slots as it has ranks. Throws
+/// errc::config where the script fails before it has ever answered, and errc::timeout after --elastic-timeout.
+allocation gather_hosts(run_context& run, placement_request& place);
+
+/// What the end of a generation says of the slots: those of ranks that failed and of lost hosts cool down.
+void note_failures(run_context const& run, generation_end const& end, double chance, host_pool& hosts);
+
+}  // namespace muster
