@@ -121,7 +121,7 @@ run_sanitizers() {
     deps build demo test
     build dev sanitized_tests
     ctest --preset dev --label-regex 'unit|gpu|fuzz' --parallel "$(at_once)"
-    ctest --preset dev --tests-regex '^mpi\.(.*\.n2(\.shm)?|.*\.n4|exchange_victims\..*)$' --parallel "$(at_once)"
+    ctest --preset dev --tests-regex '^mpi\.(.*\.n2(\.(shm|tcp))?|.*\.n4|exchange_victims\..*)$' --parallel "$(at_once)"
 }
 
 case ${1:-} in
