@@ -75,7 +75,7 @@ build() {
     command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     local tests=${MUSTER_TESTS:-ON}  # unless this is a Debian without GoogleTest
     command -v dpkg-query >/dev/null && ! is_installed libgtest-dev && tests=OFF
-    cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests -DMUSTER_TEST_KINDS="${MUSTER_TEST_KINDS:-}" -DMUSTER_UNITY=ON ${MUSTER_WERROR:+-DMUSTER_WERROR=$MUSTER_WERROR} ${MUSTER_OPTIMISE:+"-DCMAKE_CXX_FLAGS_RELEASE=$MUSTER_OPTIMISE -DNDEBUG"} >&2
+    cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests -DMUSTER_TEST_KINDS="${MUSTER_TEST_KINDS:-}" -DMUSTER_UNITY=ON ${MUSTER_WERROR:+-DMUSTER_WERROR=$MUSTER_WERROR} "-DCMAKE_CXX_FLAGS_RELEASE=${MUSTER_OPTIMISE:--O3} -DNDEBUG" >&2
     cmake --build "build/$preset" ${1:+--target "$@"} >&2
 }
 
