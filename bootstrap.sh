@@ -75,7 +75,7 @@ build() {
     command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     local tests=${MUSTER_TESTS:-ON}  # unless this is a Debian without GoogleTest
     command -v dpkg-query >/dev/null && ! is_installed libgtest-dev && tests=OFF
-    cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests -DMUSTER_TEST_KINDS="${MUSTER_TEST_KINDS:-}" -DMUSTER_UNITY=ON ${MUSTER_WERROR:+-DMUSTER_WERROR=$MUSTER_WERROR} ${MUSTER_OPTIMISE:+"-DCMAKE_CXX_FLAGS_RELEASE=$MUSTER_OPTIMISE -DNDEBUG"} >&2
+    cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests -DMUSTER_TEST_KINDS="${MUSTER_TEST_KINDS:-}" -DMUSTER_UNITY=ON ${MUSTER_WERROR:+-DMUSTER_WERROR=$MUSTER_WERROR} "-DCMAKE_CXX_FLAGS_RELEASE=${MUSTER_OPTIMISE:--O3} -DNDEBUG" >&2
     cmake --build "build/$preset" ${1:+--target "$@"} >&2
 }
 
@@ -121,7 +121,7 @@ run_sanitizers() {
     deps build demo test
     build dev sanitized_tests
     ctest --preset dev --label-regex 'unit|gpu|fuzz' --parallel "$(at_once)"
-    ctest --preset dev --tests-regex '^mpi\.(.*\.n2(\.shm)?|.*\.n4|exchange_victims\..*)$' --parallel "$(at_once)"
+    ctest --preset dev --tests-regex '^mpi\.(.*\.n2(\.(shm|tcp))?|.*\.n4|exchange_victims\..*)$' --parallel "$(at_once)"
 }
 
 case ${1:-} in
