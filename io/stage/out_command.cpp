@@ -55,7 +55,7 @@ class copier {
   public:
     explicit copier(beside_request const& request) : request_(request) {
         request_.copy.leave_changing = true;
-        thread_ = start_thread("copying beside a command", [this] { run(); });
+        thread_ = start_thread("copying next to a command", [this] { run(); });
     }
     ~copier() { end(); }
     copier(copier const&) = delete;
