@@ -10,6 +10,7 @@
 #include "bench/study/findings.hpp"
 #include "bench/study/scaling_table.hpp"
 #include "bench/study/study.hpp"
+#include "bench/study/study_demands.hpp"
 
 namespace muster {
 

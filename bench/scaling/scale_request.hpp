@@ -9,6 +9,7 @@
 #include "base/command/given_options.hpp"
 #include "base/environment.hpp"
 #include "bench/study/study.hpp"
+#include "bench/study/study_demands.hpp"
 
 namespace muster {
 

@@ -2,14 +2,11 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/command/given_options.hpp"
-#include "bench/study/expectation.hpp"
 #include "bench/study/metric_reader.hpp"
 #include "bench/tools/crowd.hpp"
 #include "bench/tools/machine.hpp"
@@ -121,26 +118,5 @@ study read_study_file(std::string const& path);
 /// The same without its runs, of which there may be none.
 study read_study_header(checked_json const& from);
 study_run read_study_run(checked_json const& from);
-
-// Demands on a study beyond its table: reads the options and judges the study by them.
-
-struct study_demands {
-    std::vector<expectation> expectations;
-    std::string baseline;  ///< a results.json; "" where there is none
-    double tolerance = 0.05;
-};
-
-/// Reads --expect, --baseline and --tolerance. Throws parse_error (errc::usage) with a caret.
-study_demands read_study_demands(given_options const& given);
-
-/// What came of each expectation, and of each number of ranks that the baseline has too. Throws errc::usage where the baseline cannot be
-/// compared. Pure.
-std::vector<judgement> judge_study(study const& results, study_demands const& demands, study const* baseline);
-
-/// Whether none is broken.
-bool none_broken(std::vector<judgement> const& judged) noexcept;
-
-/// A line for each.
-std::string judgements_text(std::vector<judgement> const& judged);
 
 }  // namespace muster

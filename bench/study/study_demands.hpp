@@ -1,0 +1,32 @@
+// Demands on a study beyond its table: reads the options and judges the study by them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/command/given_options.hpp"
+#include "bench/study/expectation.hpp"
+#include "bench/study/study.hpp"
+
+namespace muster {
+
+struct study_demands {
+    std::vector<expectation> expectations;
+    std::string baseline;  ///< a results.json; "" where there is none
+    double tolerance = 0.05;
+};
+
+/// Reads --expect, --baseline and --tolerance. Throws parse_error (errc::usage) with a caret.
+study_demands read_study_demands(given_options const& given);
+
+/// What came of each expectation, and of each number of ranks that the baseline has too. Throws errc::usage where the baseline cannot be
+/// compared. Pure.
+std::vector<judgement> judge_study(study const& results, study_demands const& demands, study const* baseline);
+
+/// Whether none is broken.
+bool none_broken(std::vector<judgement> const& judged) noexcept;
+
+/// A line for each.
+std::string judgements_text(std::vector<judgement> const& judged);
+
+}  // namespace muster
