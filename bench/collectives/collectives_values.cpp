@@ -6,6 +6,8 @@
 #include <array>
 #include <bit>
 
+#include "comm/tensor/reduction_kernels.hpp"
+
 namespace muster {
 
 namespace {
