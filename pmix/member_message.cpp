@@ -47,6 +47,7 @@ class reader {
         if (at_ == lines_.size()) refuse("it ends too early");
         return lines_[at_++];
     }
+    std::string text() { return line_of(std::string(next())); }
     int number(int least, int most = INT_MAX) { return number_in(next(), least, most); }
     bool flag() { return number(0, 1) == 1; }
     std::vector<int> numbers() {
@@ -98,7 +99,7 @@ lost read_lost(reader& from) {
     lost m;
     m.generation = from.number(0);
     m.ranks = from.numbers();
-    m.why = from.next();
+    m.why = from.text();
     return from.end(std::move(m));
 }
 
@@ -106,8 +107,8 @@ generation read_generation(reader& from) {
     generation m;
     auto& who = m.who;
     m.number = from.number(0);
-    who.nspace = from.next();
-    who.host = from.next();
+    who.nspace = from.text();
+    who.host = from.text();
     who.from = identity::source::muster;
     who.rank = from.number(-1);
     who.world_size = from.number(1);

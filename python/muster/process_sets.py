@@ -104,6 +104,7 @@ def begin_again(sets: Sequence[Tuple[ProcessSet, Sequence[int]]], members: Seque
         one._ranks = sorted(members.index(number) for number in numbers)
         if len(numbers) == len(members):  # all that are left
             one.process_set_id = 0
+            _in_use[0] = one
         else:
             _add(one)
 
