@@ -140,7 +140,8 @@ constexpr option_row collectives_options[]{
     {"reduction", 'o', "LIST", "of allreduce and reducescatter: sum, prod, min, max, avg, or all", "sum"},
     {"root", 'r', "RANK", "of broadcast", "0"},
     {"backend", 0, "LIST",
-     "muster's: shm, mpi, tcp, hierarchical, nccl, none, or all: shm, mpi, and nccl where there is a GPU; under muster run one name, "
+     "muster's: shm, mpi, tcp, hierarchical, nccl, none, or all: shm, mpi, and nccl where there is a GPU; under muster run one "
+     "name, "
      "or what a program would get",
      "all"},
     {"memory", 0, "WHICH",

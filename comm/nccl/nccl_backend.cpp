@@ -5,9 +5,9 @@
 #include "base/log.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/late_ranks.hpp"
+#include "comm/backend/pmix_rendezvous.hpp"
 #include "comm/nccl/nccl_collectives.hpp"
 #include "comm/nccl/nccl_rank_record.hpp"
-#include "comm/backend/pmix_rendezvous.hpp"
 
 namespace muster {
 

@@ -8,8 +8,8 @@
 
 #include "base/environment.hpp"
 #include "comm/backend/comm_error.hpp"
-#include "comm/communicator.hpp"
 #include "comm/backend/pmix_rendezvous.hpp"
+#include "comm/communicator.hpp"
 #include "pmix/identity.hpp"
 
 namespace {
