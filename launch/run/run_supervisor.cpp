@@ -423,8 +423,9 @@ void run_supervisor::on_closed() {
 void run_supervisor::take_saved_code() {
     auto const& known = ranks_->known();
     auto const saved = known.count([](auto const& r) { return r.saved; });
-    bool const well = known.count([](auto const& r) { return r.ended_well(); }) == known.ranks.size();
-    if (saved == 0 || !well || !(exit_code_ == 0 || asked_)) return;
+    // A rank that the others went on without has not ended well, and the run has.
+    bool const all = known.count([](auto const& r) { return r.ended_well(); }) == known.ranks.size();
+    if (saved == 0 || !(failed_ ? asked_ && all : exit_code_ == 0)) return;
     exit_code_ = options_.saved_code;
     if (!options_.quiet)
         say(fmt::format("note: {} of {} ranks ended with {}: saved, to go on in another start (--saved-code)", saved,

@@ -82,8 +82,9 @@ void read_discovery(settings_result const& given, run_options& options) {
         throw error(errc::usage, "--blacklist-cooldown-range takes two numbers of seconds; write LO,HI, such as 5,300");
     if (!range.empty())
         options.cool_down = {static_cast<double>(*parse_integer(range[0])), static_cast<double>(*parse_integer(range[1]))};
-    options.discovery = {given.text("host-discovery-script"), options.place.slots_per_node.value_or(1)};
-    if (!options.discovery.given()) return;
+    auto const script = given.text("host-discovery-script");
+    if (script.empty()) return;
+    options.discovery = {script, options.place.slots_per_node.value_or(1)};
     options.place.slots_per_node = std::nullopt;  // it has become the slots of hosts
     if (!given.given("max-restarts")) options.restarts.most = no_limit;
 }

@@ -1,9 +1,9 @@
 # timeout: 240
-# Training over several lives in a real Slurm, as an ordinary user: a chain at its time limits, and a job that is started again because it has saved, because of scontrol, and because a node
-# is lost. Whatever happens, the model is trained on each sample as often as without it.
+# Training over several lives in a real Slurm, as an ordinary user: a chain at its time limits, and a job that is started again because it has saved, and because of
+# scontrol. Whatever happens, the model is trained on each sample as often as without it.
 . "$(dirname "$0")/cluster_lib.sh"
 /usr/bin/python3 -c 'import numpy' 2>/dev/null || skip 'no NumPy for /usr/bin/python3'
-export CLUSTER_KILL_WAIT=2 CLUSTER_NODE_TIMEOUT=5
+export CLUSTER_KILL_WAIT=2
 [ -e "$MUSTER_BIN/../python/_muster_data.abi3.so" ] || skip 'muster.data was not built'
 start_cluster 2 2
 for part in launcher libraries python; do cmake --install "$MUSTER_BIN/.." --prefix "$work/prefix" --component $part >/dev/null || exit 1; done
@@ -89,29 +89,22 @@ steps=($(begun_at "${outputs[@]}"))
 expect_equal "$(job_field "$job" ExitCode)" 75:0 'exit code of the first job'
 ls "$work"/saved | grep -qv '^step-[0-9]*.ckpt$' && fail "left in the folder: $(ls "$work/saved")"
 
-# One job, started again: by muster, as it has saved; by scontrol, which kills it at once; and by Slurm, as a node is lost.
+# One job, started again: by muster, as it has saved, and by scontrol, which kills it at once.
 newest() { ls "$work/again" 2>/dev/null | sed -n 's/^step-0*\([0-9]*\).ckpt$/\1/p' | sort -n | tail -n 1 | grep . || echo 0; }
 life_saves() { grep -q "^life $1 " "$work/muster-runs/$job.out" && [ "$(newest)" -gt "$(begun_at "$work/muster-runs/$job.out" | sed 's/.* //')" ]; }
-submit --time 5min --requeue --job-name again -- /usr/bin/python3 train.py again 3
+submit --time 5min --requeue --job-name again -- /usr/bin/python3 train.py again 2
 wait_until 60 life_saves 0 || exit 1
 as_user scancel --batch --signal=USR1 "$job"
 wait_until 90 life_saves 1 || exit 1
 expect_contains "$work/muster-runs/$job.out" '4 of 4 ranks ended with 75: saved' "job $job is back in the queue"
 as_user scontrol requeue "$job"
-wait_until 90 life_saves 2 || exit 1
-"$cluster" crash node2
-restarted() { [ "$(job_field "$job" Restarts)" = 3 ]; }
-wait_until 90 restarted || exit 1
-is_down() { as_user sinfo -h -n node2 -o %T | grep -q down; }
-wait_until 60 is_down # Slurm 22.05 loses count of the job's GPUs where the node is back before that
-"$cluster" boot node2
 finish_job
 cp "$work/muster-runs/$job.out" "$OUT"
 expect_equal "$code" 0:0 'exit code of the job'
-expect_equal "$(lives "$OUT")" 'life 0 restart 0; life 1 restart 0; life 2 restart 0; life 3 restart 0' lives
+expect_equal "$(lives "$OUT")" 'life 0 restart 0; life 1 restart 0; life 2 restart 0' lives
 expect_contains stdout 'every sample 2 times in 152 steps'
 read -ra steps <<<"$(begun_at "$OUT")"
-[ "${steps[0]}" = 0 ] && [ "${steps[1]}" -gt 0 ] && [ "${steps[2]}" -ge "${steps[1]}" ] && [ "${steps[3]}" -gt "${steps[2]}" ] || fail "the lives began at steps ${steps[*]}"
+[ "${steps[0]}" = 0 ] && [ "${steps[1]}" -gt 0 ] && [ "${steps[2]}" -gt "${steps[1]}" ] || fail "the lives began at steps ${steps[*]}"
 
 # Two jobs in a row without progress are the last.
 submit --time 1min --chain 3 --job-name broken -- bash -c 'exit 3'
