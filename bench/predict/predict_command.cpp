@@ -11,6 +11,7 @@
 #include "base/process/this_process.hpp"
 #include "base/text_table.hpp"
 #include "base/units.hpp"
+#include "bench/predict/measured_step.hpp"
 #include "bench/predict/simulation.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/gradient_sets.hpp"

@@ -1,15 +1,11 @@
 // The simulation of ranks: the model of a machine, the job that the simulator gets, and the times that it answers. All travel as JSON.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <cstddef>
-#include <optional>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "bench/study/study.hpp"
 
 namespace muster {
 
@@ -76,23 +72,5 @@ nlohmann::json to_json(simulation_result const& result);  ///< has "simulated": 
 /// Throw errc::invalid_data.
 simulation_job read_job(nlohmann::json const& document);
 simulation_result read_result(nlohmann::json const& document);
-
-// The steps of a measured study, split into what a simulation needs: compute and input.
-
-/// Medians over the runs of one number of ranks.
-struct measured_step {
-    int ranks = 1;
-    double step_s = 0;
-    double compute_s = 0;  ///< the step without the two below
-    double input_s = 0;    ///< waiting for the loader
-    double exposed_s = 0;  ///< waiting for gradients
-    bool oversubscribed = false;
-    bool operator==(measured_step const&) const = default;
-};
-
-/// Of every number of ranks whose runs ended well, in order: train_s (where nobody told it the judged time, or wall_s of a rate) over
-/// the number of steps, which is the metric "steps", or `steps` where it is given; loader_wait_s and allreduce_wait_s, where told, are
-/// input and waiting. Throws errc::invalid_data naming `origin`, also where the study is itself simulated. Pure.
-std::vector<measured_step> steps_of_study(study const& results, std::optional<double> steps, std::string const& origin);
 
 }  // namespace muster

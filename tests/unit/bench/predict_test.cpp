@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "bench/predict/measured_step.hpp"
 #include "bench/predict/simulation.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "sample_study.hpp"
