@@ -142,7 +142,11 @@ class tcp_backend final : public collective_backend, private co_progress {
             evidence_ = all_.rumours();
         else if (evidence_.empty())
             evidence_ = old_rumours();
-        if (evidence_.empty()) evidence_ = lost_ranks(all_.members().processes, all_.rank());
+        if (evidence_.empty()) {
+            evidence_ = lost_ranks(all_.members().processes, all_.rank());
+            // Whoever gave up may be gone by now: that is a consequence.
+            std::erase_if(evidence_, [this](late_rank const& each) { return all_.gave_up(each.rank); });
+        }
         if (evidence_.empty() && which != 0 && !failure_) {
             evidence_ = all_.awaited(which);
             all_.tell_awaited(head_of(slots_.at(which).work, 0, 0), evidence_);

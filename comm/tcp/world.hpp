@@ -71,6 +71,7 @@ class world {
 
     /// Whether a connection has ended, or a rank gave up: ask culprits().
     bool is_harmed() const noexcept { return harmed_; }
+    bool gave_up(int other) const noexcept { return at(other).wire.ended() == line::end::gave_up; }
 
     /// The ranks because of which `owner` cannot finish; by ascending rank.
     std::vector<late_rank> culprits(ticket owner) const;
