@@ -89,7 +89,7 @@ std::optional<greeting> read_greeting(std::span<unsigned char const> bytes) {
     get(what.from);
     get(what.to);
     get(what.of_caller);
-    bool const known = what.what == greeting::kind::dial || what.what == greeting::kind::knock;
+    bool const known = what.what == greeting::kind::dial || what.what == greeting::kind::call_me;
     return known && what.from >= 0 && what.to >= 0 ? std::optional(what) : std::nullopt;
 }
 

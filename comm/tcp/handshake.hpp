@@ -33,9 +33,9 @@ world_id id_of_world(std::string_view name);
 link_key agree(key_pair const& own, public_key const& other, std::string_view world);
 
 /// What a caller sends first, in clear. The rank that is called answers with a nonce and its proof; a `dial` then sends its own proof, and messages
-/// follow. A `knock` only asks the other rank, of lower number, to dial.
+/// follow. A `call_me` only asks the other rank, of lower number, to dial.
 struct greeting {
-    enum class kind : std::uint32_t { dial = 1, knock = 2 };
+    enum class kind : std::uint32_t { dial = 1, call_me = 2 };
     kind what = kind::dial;
     world_id world{};
     std::int32_t from = 0;

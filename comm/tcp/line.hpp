@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "comm/backend/collective_backend.hpp"
-#include "comm/tcp/door.hpp"
 #include "comm/tcp/frame.hpp"
+#include "comm/tcp/listener.hpp"
 
 namespace muster::tcp {
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "comm/backend/process_set.hpp"
 #include "comm/backend/pmix_rendezvous.hpp"
+#include "comm/backend/process_set.hpp"
 #include "comm/backend/world_record.hpp"
-#include "comm/tcp/door.hpp"
 #include "comm/tcp/endpoint.hpp"
+#include "comm/tcp/listener.hpp"
 #include "pmix/client/client.hpp"
 
 namespace muster::tcp {

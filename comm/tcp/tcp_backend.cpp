@@ -139,9 +139,9 @@ class tcp_backend final : public collective_backend, private co_progress {
         if (!failure_) all_.pump();
         if (which != 0) evidence_ = all_.culprits(which);
         if (which == 0)
-            evidence_ = all_.rumours();
+            evidence_ = all_.reports();
         else if (evidence_.empty())
-            evidence_ = old_rumours();
+            evidence_ = old_reports();
         if (evidence_.empty()) {
             evidence_ = lost_ranks(all_.members().processes, all_.rank());
             // Whoever gave up may be gone by now: that is a consequence.
@@ -227,15 +227,15 @@ class tcp_backend final : public collective_backend, private co_progress {
         if (!harmed_since_) harmed_since_ = clock::now();
         auto const since = clock::now() - *harmed_since_;
         auto culprits = all_.culprits(which);
-        if (culprits.empty()) culprits = old_rumours();
+        if (culprits.empty()) culprits = old_reports();
         if (culprits.empty() || (since < until_gone && some_still_run(culprits))) return;
         fail(culprits, fmt::format("it cannot finish: waiting for {}. Look at {}", describe_late(culprits, hosts()),
                                    culprits.size() == 1 ? "that rank" : "those ranks"));
     }
 
     /// What is on its way from ranks that have not given up comes first.
-    std::vector<late_rank> old_rumours() {
-        auto told = all_.rumours();
+    std::vector<late_rank> old_reports() {
+        auto told = all_.reports();
         if (!told.empty() && !told_since_) told_since_ = clock::now();
         if (told.empty() || clock::now() - *told_since_ < last_messages) return {};
         return told;

@@ -17,14 +17,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds before_knocking{20};
+constexpr milliseconds before_asking{20};
 constexpr milliseconds between_tries{50};
-constexpr milliseconds between_knocks{500};
+constexpr milliseconds between_requests{500};
 /// For one address where there are others, and for the answer of a process that may be busy.
 constexpr milliseconds longest_connect{3000}, longest_answer{15000};
 /// Of those who have greeted this world and not proven who they are.
-constexpr std::size_t most_guests = 256;
-constexpr std::chrono::seconds guest_patience{10};
+constexpr std::size_t most_unproven = 256;
+constexpr std::chrono::seconds unproven_patience{10};
 
 /// Where all wanted connections are there, others' calls are looked at once in so many pumps.
 constexpr unsigned pumps_between_looks = 64;
@@ -55,7 +55,7 @@ void scratch_memory::put_back(piece what) {
 }
 
 world::world(membership members)
-    : members_(std::move(members)), id_(id_of_world(members_.name)), door_(&door::on(members_.interface)) {
+    : members_(std::move(members)), id_(id_of_world(members_.name)), listener_(&rank_listener::on(members_.interface)) {
     for (int other = 0; other < size(); ++other) peers_.push_back(other == rank() ? nullptr : std::make_unique<peer>());
 }
 
@@ -75,7 +75,7 @@ void world::receive(int from, ticket owner, frame const& head, std::byte* to, tr
 
 void world::pump() {
     bool const look = ++pumps_ % pumps_between_looks == 0;
-    if (look || !unlinked_.empty() || !guests_.empty()) advance_links();
+    if (look || !unlinked_.empty() || !unproven_.empty()) advance_links();
     for (int const other : linked_) {
         peer& each = at(other);
         if (!look && !each.wire.wants_to_send() && !each.wire.wants_to_receive()) continue;
@@ -96,8 +96,8 @@ void world::sleep(milliseconds at_most) noexcept try {
         if (attempt const& one = at(other).calling; one.socket)
             polled_.push_back(
                 {one.socket.get(), static_cast<short>(one.where == attempt::phase::connecting ? POLLOUT : POLLIN), 0});
-    for (guest const& each : guests_) polled_.push_back({each.socket.get(), POLLIN, 0});
-    polled_.push_back({door_->socket(), POLLIN, 0});
+    for (caller_so_far const& each : unproven_) polled_.push_back({each.socket.get(), POLLIN, 0});
+    polled_.push_back({listener_->socket(), POLLIN, 0});
     ::poll(polled_.data(), polled_.size(), static_cast<int>(at_most.count()));
     pumps_ |= pumps_between_looks - 1;  // the next one looks
 } catch (...) {                         // out of memory: it does not sleep
@@ -117,7 +117,7 @@ void world::reach(int other) {
 
 link_key const& world::key_of(int other) {
     auto& key = at(other).key;
-    if (!key) key = agree(door_->keys(), members_.ranks[static_cast<std::size_t>(other)].key, members_.name);
+    if (!key) key = agree(listener_->keys(), members_.ranks[static_cast<std::size_t>(other)].key, members_.name);
     return *key;
 }
 
@@ -125,21 +125,21 @@ void world::link(int other, unique_socket socket) {
     peer& to = at(other);
     to.calling = {};
     std::erase(unlinked_, other);
-    std::erase_if(guests_, [other](guest const& each) { return each.from == other; });
+    std::erase_if(unproven_, [other](caller_so_far const& each) { return each.from == other; });
     linked_.push_back(other);
     to.wire.open(std::move(socket));
 }
 
 void world::advance_links() {
     auto const now = clock::now();
-    for (auto& come : door_->let_in(id_)) admit(std::move(come), now);
-    for (std::size_t i = 0; i < guests_.size();) {
-        if (hear(guests_[i])) {
-            int const from = guests_[i].from;
-            link(from, std::move(guests_[i].socket));  // which takes all of that rank out of the list
+    for (auto& come : listener_->take_callers(id_)) admit(std::move(come), now);
+    for (std::size_t i = 0; i < unproven_.size();) {
+        if (hear(unproven_[i])) {
+            int const from = unproven_[i].from;
+            link(from, std::move(unproven_[i].socket));  // which takes all of that rank out of the list
             i = 0;
-        } else if (!guests_[i].socket || now - guests_[i].since > guest_patience) {
-            guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(i));
+        } else if (!unproven_[i].socket || now - unproven_[i].since > unproven_patience) {
+            unproven_.erase(unproven_.begin() + static_cast<std::ptrdiff_t>(i));
         } else {
             ++i;
         }
@@ -148,17 +148,17 @@ void world::advance_links() {
     for (int const other : waiting) call(other, now);
 }
 
-/// Somebody at the door. A knock is answered by a call, at whoever's wish: that does no harm. A dial has to prove itself.
+/// A caller. Whoever asks to be called is called, which does no harm; whoever dials has to prove who it is.
 void world::admit(caller come, clock::time_point now) {
     int const from = come.what.from;
     if (over_ || come.what.to != rank() || from < 0 || from >= size() || from == rank()) return;
-    if (come.what.what == greeting::kind::knock) {
+    if (come.what.what == greeting::kind::call_me) {
         if (rank() < from) reach(from);
         return;
     }
     if (from > rank() || at(from).wire.is_open() || at(from).wire.ended() != line::end::none) return;
-    if (guests_.size() == most_guests) guests_.erase(guests_.begin());
-    guest one;
+    if (unproven_.size() == most_unproven) unproven_.erase(unproven_.begin());
+    caller_so_far one;
     one.from = from;
     one.text = come.text;
     one.of_called = make_nonce();
@@ -168,11 +168,11 @@ void world::admit(caller come, clock::time_point now) {
     std::copy(mine.begin(), mine.end(), std::copy(one.of_called.begin(), one.of_called.end(), answer.begin()));
     if (::send(come.socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT) != answer_bytes) return;
     one.socket = std::move(come.socket);
-    guests_.push_back(std::move(one));
+    unproven_.push_back(std::move(one));
 }
 
 /// True once it has proven that it is that rank; one that proves anything else is closed.
-bool world::hear(guest& one) {
+bool world::hear(caller_so_far& one) {
     auto const got = ::recv(one.socket.get(), one.got.data() + one.received, one.got.size() - one.received, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     if (got > 0) one.received += static_cast<std::size_t>(got);
@@ -188,7 +188,7 @@ void world::call(int other, clock::time_point now) {
     if (to.wire.ended() != line::end::none) return;
     switch (one.where) {
         case attempt::phase::idle:
-            if (now < one.next || (other < rank() && now - to.wanted_since < before_knocking)) return;
+            if (now < one.next || (other < rank() && now - to.wanted_since < before_asking)) return;
             return start_call(other, now);
         case attempt::phase::connecting: return finish_connect(other, now);
         case attempt::phase::greeted: return read_answer(other, now);
@@ -226,14 +226,14 @@ void world::finish_connect(int other, clock::time_point now) {
     one.refused += fault == ECONNREFUSED ? 1 : 0;
     if (fault != 0) return try_again(other, now, std::strerror(fault));
     one.refused = 0;
-    one.what = {other < rank() ? greeting::kind::knock : greeting::kind::dial, id_, rank(), other, make_nonce()};
+    one.what = {other < rank() ? greeting::kind::call_me : greeting::kind::dial, id_, rank(), other, make_nonce()};
     one.text = write_greeting(one.what);
     if (::send(one.socket.get(), one.text.data(), one.text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) != greeting_bytes)
         return try_again(other, now, "it closed the connection");
     one.where = attempt::phase::greeted;
 }
 
-/// Of a knock there is no answer: the other rank closes the connection, and dials.
+/// A request to be called has no answer: the other rank closes the connection, and dials.
 void world::read_answer(int other, clock::time_point now) {
     attempt& one = at(other).calling;
     auto const got = ::recv(one.socket.get(), one.answer.data() + one.got, one.answer.size() - one.got, MSG_DONTWAIT);
@@ -241,8 +241,8 @@ void world::read_answer(int other, clock::time_point now) {
         if (now - one.since > longest_answer) try_again(other, now, "nobody answers");
         return;
     }
-    bool const knocked = one.what.what == greeting::kind::knock;
-    if (got <= 0 || knocked) return try_again(other, now, knocked ? "it has not called back" : "it closed the connection");
+    bool const asked_back = one.what.what == greeting::kind::call_me;
+    if (got <= 0 || asked_back) return try_again(other, now, asked_back ? "it has not called back" : "it closed the connection");
     one.got += static_cast<std::size_t>(got);
     if (one.got < one.answer.size()) return;
     nonce of_called;
@@ -261,10 +261,10 @@ void world::try_again(int other, clock::time_point now, std::string fault) {
     attempt& one = to.calling;
     auto const& there = members_.ranks[static_cast<std::size_t>(other)];
     auto const where = with_port(there.addresses[one.address % there.addresses.size()], there.port);
-    bool const knocked = one.where == attempt::phase::greeted && one.what.what == greeting::kind::knock;
+    bool const asked_back = one.where == attempt::phase::greeted && one.what.what == greeting::kind::call_me;
     one.socket.reset();
     one.where = attempt::phase::idle;
-    one.next = now + (knocked ? between_knocks : between_tries);
+    one.next = now + (asked_back ? between_requests : between_tries);
     one.fault = fmt::format("{}: {}", where, fault);
     ++one.address;
     if (one.refused < there.addresses.size()) return;
@@ -308,7 +308,7 @@ std::vector<late_rank> world::culprits(ticket owner) const {
     return in_order(seen.empty() ? std::move(told) : std::move(seen));
 }
 
-std::vector<late_rank> world::rumours() const {
+std::vector<late_rank> world::reports() const {
     std::vector<late_rank> told;
     for (int const other : linked_)
         if (at(other).wire.ended() == line::end::gave_up) append(told, blame_of(other));

@@ -12,8 +12,8 @@
 
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/processes/process_watch.hpp"
-#include "comm/tcp/door.hpp"
 #include "comm/tcp/line.hpp"
+#include "comm/tcp/listener.hpp"
 
 namespace muster::tcp {
 
@@ -24,7 +24,7 @@ struct membership {
     std::vector<endpoint> ranks;          ///< by rank
     std::vector<process_name> processes;  ///< by rank; empty while they are not known
     std::vector<std::string> hosts;       ///< by rank
-    std::string interface;                ///< of this rank's door
+    std::string interface;                ///< of this rank's listener
     int direct_ranks = 16;                ///< comm_options::direct_ranks
 };
 
@@ -42,7 +42,7 @@ class scratch_memory {
     std::vector<piece> free_;
 };
 
-/// One thread at a time. Of two ranks the lower dials; the higher, if it needs the connection and none comes, knocks at the lower one's door.
+/// One thread at a time. Of two ranks the lower dials; the higher, if it needs the connection and none comes, asks the lower one to dial.
 /// An attempt that fails is made again, at each address of the other rank, except where all of them refuse: nothing listens there any more.
 class world {
   public:
@@ -76,7 +76,7 @@ class world {
     /// The ranks because of which `owner` cannot finish; by ascending rank.
     std::vector<late_rank> culprits(ticket owner) const;
     /// Those whom ranks that gave up blame, whether or not a collective of this rank waits for them.
-    std::vector<late_rank> rumours() const;
+    std::vector<late_rank> reports() const;
     /// The other ranks that it waits for now; in place of one that waits for others itself, and has said so, those.
     std::vector<late_rank> awaited(ticket owner) const;
     /// Says so to the ranks that may wait for this one in the collective with this header.
@@ -109,7 +109,7 @@ class world {
         attempt calling;
         std::optional<link_key> key;
     };
-    struct guest {
+    struct caller_so_far {
         int from = 0;
         unique_socket socket;
         greeting_text text{};
@@ -125,7 +125,7 @@ class world {
     link_key const& key_of(int other);
     void advance_links();
     void admit(caller come, clock::time_point now);
-    bool hear(guest& one);
+    bool hear(caller_so_far& one);
     void call(int other, clock::time_point now);
     void start_call(int other, clock::time_point now);
     void finish_connect(int other, clock::time_point now);
@@ -137,11 +137,11 @@ class world {
 
     membership members_;
     world_id id_;
-    door* door_;
+    rank_listener* listener_;
     std::vector<std::unique_ptr<peer>> peers_;  // by rank; null for this one
     std::vector<int> linked_;                   // in the order in which they came
     std::vector<int> unlinked_;                 // wanted, and not there yet
-    std::vector<guest> guests_;
+    std::vector<caller_so_far> unproven_;
     scratch_memory scratch_;
     std::string excuse_;  // the last that was told
     frame excused_;       // … and its collective

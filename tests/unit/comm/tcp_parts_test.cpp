@@ -82,7 +82,7 @@ std::vector<unique_fd> strangers(endpoint const& where, world_id const& world) {
     std::vector<unique_fd> callers;
     for (int i = 0; i < 300; ++i) {
         callers.push_back(call(where));
-        greeting what{i % 5 == 3 ? greeting::kind::knock : greeting::kind::dial, world, i % 7 - 2, i % 5 == 4 ? 99 : 1,
+        greeting what{i % 5 == 3 ? greeting::kind::call_me : greeting::kind::dial, world, i % 7 - 2, i % 5 == 4 ? 99 : 1,
                       make_nonce()};
         if (i % 5 == 2) what.world = {};
         auto text = write_greeting(what);

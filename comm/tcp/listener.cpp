@@ -1,4 +1,4 @@
-#include "comm/tcp/door.hpp"
+#include "comm/tcp/listener.hpp"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -51,17 +51,17 @@ void socket_traits::close(int fd) noexcept {
     ::close(fd);
 }
 
-door& door::on(std::string const& interface) {
+rank_listener& rank_listener::on(std::string const& interface) {
     static std::mutex guard;
     // Worlds may outlive whatever is destroyed at the end. A forked child, whose sockets are closed, opens its own.
-    static auto* const opened = new std::map<std::pair<unsigned, std::string>, std::unique_ptr<door>>;
+    static auto* const opened = new std::map<std::pair<unsigned, std::string>, std::unique_ptr<rank_listener>>;
     std::scoped_lock const lock(guard);
     auto& made = (*opened)[{detail::count_forks(), interface}];
-    if (!made) made.reset(new door(interface));
+    if (!made) made.reset(new rank_listener(interface));
     return *made;
 }
 
-door::door(std::string const& interface) {
+rank_listener::rank_listener(std::string const& interface) {
     addresses_ = only_here(interface) ? std::vector<std::string>{"127.0.0.1"} : addresses_to_publish(interface);
     auto made = interface.empty() ? listen_on_all() : listen_on(addresses_.front());
     if (!interface.empty()) addresses_.resize(1);
@@ -70,34 +70,34 @@ door::door(std::string const& interface) {
     port_ = made.port;
 }
 
-std::vector<caller> door::let_in(world_id const& world) {
+std::vector<caller> rank_listener::take_callers(world_id const& world) {
     std::vector<caller> own;
     std::unique_lock const lock(guard_, std::try_to_lock);
     if (!lock.owns_lock()) return own;
     accept_all();
-    for (auto& each : guests_) {
+    for (auto& each : unproven_) {
         if (!each.what) hear(each);
         if (each.what && each.what->world == world) own.push_back({std::move(each.socket), *each.what, each.text});
     }
     auto const now = clock::now();
-    std::erase_if(guests_, [&](guest const& each) { return !each.socket || now - each.since > patience; });
+    std::erase_if(unproven_, [&](caller_so_far const& each) { return !each.socket || now - each.since > patience; });
     return own;
 }
 
-void door::accept_all() {
+void rank_listener::accept_all() {
     for (;;) {
         unique_socket next = own_socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!next && (errno == EINTR || errno == ECONNABORTED)) continue;
         if (!next) return;
-        if (guests_.size() == most_waiting) guests_.erase(guests_.begin());
-        guest& come = guests_.emplace_back();
+        if (unproven_.size() == most_waiting) unproven_.erase(unproven_.begin());
+        caller_so_far& come = unproven_.emplace_back();
         come.socket = std::move(next);
         come.since = clock::now();
     }
 }
 
 /// Reads of its greeting what has come; closes the socket of one that sends something else.
-void door::hear(guest& one) {
+void rank_listener::hear(caller_so_far& one) {
     auto const got = ::recv(one.socket.get(), one.text.data() + one.got, one.text.size() - one.got, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return one.socket.reset();
@@ -108,7 +108,7 @@ void door::hear(guest& one) {
 }
 
 std::string address_of_this_process(std::string const& host, std::string const& interface) {
-    door const& own = door::on(interface);
+    rank_listener const& own = rank_listener::on(interface);
     return to_text({host, own.port(), own.addresses(), own.keys().open});
 }
 

@@ -32,7 +32,7 @@ struct caller {
 
 /// Thread safe. Takes no thread of its own: callers are let in when a world asks for its own. Of callers that have not greeted, and of those
 /// that no world asks for, there are at most `most_waiting`, for at most `patience`; the oldest is closed first. A rank tries again.
-class door {
+class rank_listener {
   public:
     using clock = std::chrono::steady_clock;
     static constexpr std::size_t most_waiting = 256;
@@ -40,7 +40,7 @@ class door {
 
     /// Of this process on this interface ("lo": only this machine; "": all), opened at the first call and kept to the end. Throws errc::usage,
     /// errc::system.
-    static door& on(std::string const& interface);
+    static rank_listener& on(std::string const& interface);
 
     int port() const noexcept { return port_; }
     std::vector<std::string> const& addresses() const noexcept { return addresses_; }
@@ -48,11 +48,11 @@ class door {
     int socket() const noexcept { return socket_.get(); }
 
     /// Those who greeted this world since the last call. Does not block; nobody while another thread is in it.
-    std::vector<caller> let_in(world_id const& world);
+    std::vector<caller> take_callers(world_id const& world);
 
   private:
-    explicit door(std::string const& interface);
-    struct guest {
+    explicit rank_listener(std::string const& interface);
+    struct caller_so_far {
         unique_socket socket;
         greeting_text text{};
         std::size_t got = 0;
@@ -60,17 +60,17 @@ class door {
         std::optional<greeting> what;
     };
     void accept_all();
-    void hear(guest& one);
+    void hear(caller_so_far& one);
 
     std::mutex guard_;
     unique_socket socket_;
     int port_ = 0;
     std::vector<std::string> addresses_;
     key_pair keys_ = make_key_pair();
-    std::vector<guest> guests_;  // the oldest first
+    std::vector<caller_so_far> unproven_;  // the oldest first
 };
 
-/// Where the ranks of other processes reach this one by that interface, as text for them (to_text). Throws as door::on().
+/// Where the ranks of other processes reach this one by that interface, as text for them (to_text). Throws as rank_listener::on().
 std::string address_of_this_process(std::string const& host, std::string const& interface);
 
 }  // namespace muster::tcp
