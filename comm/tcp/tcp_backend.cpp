@@ -144,8 +144,13 @@ class tcp_backend final : public collective_backend, private co_progress {
             evidence_ = old_reports();
         if (evidence_.empty()) {
             evidence_ = lost_ranks(all_.members().processes, all_.rank());
-            // Whoever gave up may be gone by now: that is a consequence.
+            // Whoever gave up may be gone by now: that is a consequence, and so it is likely of those whose part has come, or who never
+            // were linked with this rank, where another is at fault.
             std::erase_if(evidence_, [this](late_rank const& each) { return all_.gave_up(each.rank); });
+            auto const others = [this, which](late_rank const& each) { return which != 0 && !all_.waits_for(each.rank, which); };
+            if (!std::all_of(evidence_.begin(), evidence_.end(), others)) std::erase_if(evidence_, others);
+            auto const strangers = [this](late_rank const& each) { return !all_.has_met(each.rank); };
+            if (!std::all_of(evidence_.begin(), evidence_.end(), strangers)) std::erase_if(evidence_, strangers);
         }
         if (evidence_.empty() && which != 0 && !failure_) {
             evidence_ = all_.awaited(which);
@@ -229,8 +234,16 @@ class tcp_backend final : public collective_backend, private co_progress {
         auto culprits = all_.culprits(which);
         if (culprits.empty()) culprits = old_reports();
         if (culprits.empty() || (since < until_gone && some_still_run(culprits))) return;
+        if (some_still_run(culprits)) blame_the_gone(culprits);
         fail(culprits, fmt::format("it cannot finish: waiting for {}. Look at {}", describe_late(culprits, hosts()),
                                    culprits.size() == 1 ? "that rank" : "those ranks"));
+    }
+
+    /// A rank that still runs has closed its connection because of another, if there is one whose process is gone.
+    void blame_the_gone(std::vector<late_rank>& culprits) const {
+        auto lost = lost_ranks(all_.members().processes, all_.rank());
+        std::erase_if(lost, [this](late_rank const& each) { return !each.dead || all_.gave_up(each.rank); });
+        if (!lost.empty()) culprits = std::move(lost);
     }
 
     /// What is on its way from ranks that have not given up comes first.

@@ -71,6 +71,8 @@ class world {
 
     /// Whether a connection has ended, or a rank gave up: ask culprits().
     bool is_harmed() const noexcept { return harmed_; }
+    bool waits_for(int other, ticket owner) const { return at(other).wire.waits_for(owner); }
+    bool has_met(int other) const noexcept { return at(other).wire.is_open() || at(other).wire.ended() != line::end::none; }
     bool gave_up(int other) const noexcept { return at(other).wire.ended() == line::end::gave_up; }
 
     /// The ranks because of which `owner` cannot finish; by ascending rank.

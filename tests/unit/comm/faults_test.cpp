@@ -104,6 +104,7 @@ TEST_P(faults, a_rank_killed_or_stopped_at_any_moment_leaves_nobody_hanging) {
             tensor const in(all, count, shares), out(all, count, shares);
             for (;;) all.allreduce("w", view_of(in.values), view_of(out.values), reduction::sum).wait();
         });
+        if (GetParam().backend == std::string("tcp")) board.await(3);
         ::usleep(static_cast<useconds_t>(30000 + turn * 7919 % 20000));  // not for an event: for a moment that nobody chose
         ::kill(ranks.pid(victim), harm);
         for (int rank = 0; rank < 3; ++rank)

@@ -58,10 +58,15 @@ class address_board {
         auto& own = notes_->text[static_cast<std::size_t>(who.rank)];
         text.copy(own.data(), own.size() - 1);
         notes_->there.fetch_add(1);
-        while (notes_->there.load() < who.world_size) ::sched_yield();
+        await(who.world_size);
         std::vector<std::string> all;
         for (int rank = 0; rank < who.world_size; ++rank) all.emplace_back(notes_->text[static_cast<std::size_t>(rank)].data());
         return all;
+    }
+
+    /// Until so many have put up their addresses.
+    void await(int ranks) const {
+        while (notes_->there.load() < ranks) ::sched_yield();
     }
 
   private:
