@@ -18,6 +18,7 @@
 #include "base/process/start_thread.hpp"
 #include "base/text.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/keep_forever.hpp"
 
 namespace muster {
 
@@ -44,6 +45,7 @@ member_link* member_link::open(environment const& variables) {
     // A program that an earlier program of this rank has started may have another file of that number.
     if (!number || *number < 0 || *number > 1'000'000 || !is_packet_socket(static_cast<int>(*number))) return nullptr;
     auto* const made = new member_link(unique_fd(static_cast<int>(*number)));
+    detail::keep_forever(static_cast<member_link*>(made));  // its thread and callers have it to the end of the process
     int const socket = made->socket_.get();
     ::fcntl(socket, F_SETFD, FD_CLOEXEC);
     socket_of_process = socket;
