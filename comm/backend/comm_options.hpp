@@ -57,7 +57,8 @@ struct comm_options {
     /// on the network. The same on all ranks.
     std::size_t node_chunk_bytes = std::size_t{16} << 20;
 
-    /// Where it is told from outside that ranks are gone; null: nowhere. Ends waits for them at once (errc::peer_failed), also while the ranks meet over shm.
+    /// Reports lost ranks from outside, such as the launcher's word; null: nothing does. A report ends waits for these ranks at once with
+    /// errc::peer_failed, also while the ranks meet over shm.
     std::shared_ptr<peer_loss> loss;
 };
 

@@ -1,4 +1,4 @@
-// The word from outside that ranks of a communicator are gone, or that its world has ended. Ends waits at once.
+// A report from outside that ranks of a communicator are lost, or that its world has ended: ends waits at once.
 #pragma once
 
 #include <atomic>
@@ -17,14 +17,15 @@ class peer_loss {
     peer_loss(peer_loss const&) = delete;
     peer_loss& operator=(peer_loss const&) = delete;
 
-    /// `ranks` are the communicator's. What is told after the first time adds ranks alone.
+    /// Reports `ranks`, numbered as in the communicator. A later report adds its ranks and keeps the first `why`.
     void tell(std::string_view why, std::vector<int> const& ranks);
     bool is_told() const noexcept { return told_.load(std::memory_order_acquire); }
 
     /// Throws comm_error (errc::peer_failed) if it was told; `speaker` is who cannot go on.
     void throw_if_told(std::string_view speaker) const;
 
-    /// Called when it is told, on the thread that tells it; at once if it was told before. Null: no more, and none is under way when this returns.
+    /// Sets what a report calls, on the thread of tell(); if there was one already, calls it at once. Null removes it, and returns after a call
+    /// that is under way.
     void when_told(std::function<void()> call);
 
   private:

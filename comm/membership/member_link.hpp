@@ -18,7 +18,7 @@
 
 namespace muster {
 
-/// One a process, from its first communicator to its end. A thread of its own reads what comes. Thread safe.
+/// One per process, from its first communicator to the end of the process; its own thread reads the messages. Thread safe.
 class member_link {
   public:
     /// By MUSTER_EVENTS of `variables`; null where there is no such socket. Asks the launcher who this rank is, which blocks a newcomer until its generation
