@@ -30,7 +30,8 @@ using clock = std::chrono::steady_clock;
 
 /// After another rank gave up, what is on its way from the rest still has so long to come.
 constexpr std::chrono::milliseconds last_messages{100};
-constexpr std::chrono::milliseconds until_gone{50};
+/// A process that is killed is seen to run until the kernel has taken it apart: on a busy machine some 200 ms.
+constexpr std::chrono::milliseconds until_gone{500};
 
 /// After which the communicators beside this one are moved forward.
 constexpr unsigned polls_before_others = 64;
