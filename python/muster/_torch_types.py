@@ -20,7 +20,7 @@ TYPES = {
 
 def has_plain_memory(tensor: torch.Tensor) -> bool:
     """Whether its memory holds its elements as they are, one after the other: no strides, no conjugation or negation that is still to come."""
-    return tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj()
+    return tensor.is_contiguous() and not tensor.is_neg() and not (tensor.dtype.is_complex and tensor.is_conj())
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:

@@ -51,10 +51,14 @@ void request_waiters::call_after(pending_request& what, completion_call call) {
 bool request_waiters::caller_waits(int set) const {
     if (several_callers_.load(std::memory_order_relaxed) || caller_waits_in_.load(std::memory_order_relaxed) == nullptr)
         return false;
+    constexpr auto a_while = std::chrono::seconds(1);
+    // Asked in each round, so the lock, which the caller takes at the same time, is for those that last.
+    exchange_clock::duration const since{waited_since_.load(std::memory_order_relaxed)};
+    if (exchange_clock::now().time_since_epoch() - since < a_while) return false;
     std::scoped_lock const lock(guard_);
     auto const* const in = caller_waits_in_.load(std::memory_order_relaxed);
     return in != nullptr && in->set == set && in->state.load(std::memory_order_acquire) == pending_request::phase::waiting &&
-           exchange_clock::now() - in->submitted >= std::chrono::seconds(1);
+           exchange_clock::now() - in->submitted >= a_while;
 }
 
 }  // namespace muster::detail

@@ -27,7 +27,10 @@ class request_waiters {
         count_.fetch_add(1, std::memory_order_acq_rel);
         bool const is_caller = to_its_end && std::this_thread::get_id() == caller_;
         std::unique_lock lock(guard_);
-        if (is_caller) caller_waits_in_.store(&what, std::memory_order_relaxed);
+        if (is_caller) {
+            waited_since_.store(what.submitted.time_since_epoch().count(), std::memory_order_relaxed);
+            caller_waits_in_.store(&what, std::memory_order_relaxed);
+        }
         bool const over = until == exchange_clock::time_point::max() ? (ended_.wait(lock, is_over), true)
                                                                      : ended_.wait_until(lock, until, is_over);
         if (is_caller) caller_waits_in_.store(nullptr, std::memory_order_relaxed);
@@ -53,6 +56,7 @@ class request_waiters {
     std::thread::id const caller_ = std::this_thread::get_id();  ///< whose requests they are, while no other thread submits any
     std::atomic<bool> several_callers_{false};
     std::atomic<pending_request const*> caller_waits_in_{nullptr};  ///< to its end; it changes under guard_
+    std::atomic<exchange_clock::duration::rep> waited_since_{0};    ///< when that was submitted
 };
 
 }  // namespace muster::detail
