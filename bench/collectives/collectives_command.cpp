@@ -42,19 +42,25 @@ constexpr duration start_deadline{60};
 
 using commands = std::vector<std::vector<std::string>>;
 
-/// The peer's path, compiled by that compiler; "" with a message if that fails.
-std::string compile(std::string const& compiler, std::string const& folder, environment const& variables) {
-    std::string const path = find_program_or_nothing(compiler, variables);
-    if (path.empty()) return {};
-    std::string const source = folder + "/mpi_collectives.c", program = folder + "/" + compiler;
-    write_output_file(source, find_text(peer_files(), "mpi_collectives.c"));
+/// Writes one of this program's files into the folder; its path.
+std::string write_peer_file(std::string const& folder, std::string const& file, std::string const& name) {
+    write_output_file(folder + "/" + name, find_text(peer_files(), file));
+    return folder + "/" + name;
+}
+
+/// True if that has made FOLDER/PEER or a part of it; false, with a message if the compiler is there, if not.
+bool compile(std::string const& compiler, std::vector<std::string> const& words, std::string const& peer,
+             environment const& variables) {
+    std::vector<std::string> command{find_program_or_nothing(compiler, variables), "-O3"};
+    if (command.front().empty()) return false;
+    command.insert(command.end(), words.begin(), words.end());
     auto how = foreground();
     how.out_fd = STDERR_FILENO;
-    auto const made = run_program({path, "-O3", "-o", program, source}, variables, how);
-    if (made.exit_status == 0) return program;
-    fmt::print(stderr, "muster-bench: note: {} does not compile the peer (exit code {}), which is left out\n", compiler,
+    auto const made = run_program(command, variables, how);
+    if (made.exit_status == 0) return true;
+    fmt::print(stderr, "muster-bench: note: {} does not compile the peer {} (exit code {}), which is left out\n", compiler, peer,
                made.exit_status);
-    return {};
+    return false;
 }
 
 commands own_command(collectives_plan const& what, std::string const& name, std::string const& backend, std::string const& count,
@@ -79,21 +85,54 @@ commands gloo_commands(collectives_plan const& what, int ranks, std::string cons
     return all;
 }
 
+/// Open MPI and MPICH by their compilers' wrappers, Intel MPI by what the prefix I_MPI_ROOT holds. Empty where the library is not here.
+commands mpi_commands(std::string const& peer, std::string const& count, std::string const& folder,
+                      environment const& variables) {
+    std::string const root = variables.get_or("I_MPI_ROOT", ""), program = folder + "/" + peer;
+    bool const open = peer == "openmpi", intel = peer == "impi";
+    if (intel && root.empty()) return {};
+    auto const launcher =
+        intel ? root + "/bin/mpiexec.hydra" : find_program_or_nothing(open ? "mpirun.openmpi" : "mpiexec.hydra", variables);
+    std::vector<std::string> words{"-o", program, write_peer_file(folder, "mpi_collectives.c", "mpi_collectives.c")};
+    if (intel)
+        words.insert(words.end(), {"-I" + root + "/include", "-L" + root + "/lib", "-lmpi", "-Wl,-rpath," + root + "/lib"});
+    if (launcher.empty() || !compile(intel ? "cc" : open ? "mpicc.openmpi" : "mpicc.mpich", words, peer, variables)) return {};
+    std::vector<std::string> command{launcher};
+    if (open) command.emplace_back("--oversubscribe");
+    if (open && ::getuid() == 0) command.emplace_back("--allow-run-as-root");
+    command.insert(command.end(), {"-n", count, program, folder, peer});
+    return {command};
+}
+
+/// By what the prefix CCL_ROOT holds: its work is done by the caller's thread, and its ranks meet over sockets.
+commands oneccl_commands(int ranks, std::string const& folder, environment const& variables) {
+    std::string const root = variables.get_or("CCL_ROOT", ""), program = folder + "/oneccl", bodies = folder + "/oneccl.o";
+    if (root.empty()) return {};
+    auto const header = write_peer_file(folder, "oneccl_mpi.h", "mpi.h"),
+               source = write_peer_file(folder, "mpi_collectives.c", "oneccl.c");
+    if (!compile("c++", {"-std=c++17", "-DONECCL_MPI_BODIES", "-I" + root + "/include", "-c", "-o", bodies, "-x", "c++", header},
+                 "oneccl", variables) ||
+        !compile("cc", {"-I" + folder, "-c", "-o", program + ".c.o", source}, "oneccl", variables) ||
+        !compile("c++",
+                 {"-o", program, program + ".c.o", bodies, "-L" + root + "/lib", "-lccl", "-Wl,-rpath," + root + "/lib",
+                  "-Wl,--disable-new-dtags,--allow-shlib-undefined"},
+                 "oneccl", variables))
+        return {};
+    commands all;
+    for (int rank = 0; rank < ranks; ++rank)
+        all.push_back({"/usr/bin/env", fmt::format("RANK={}", rank), fmt::format("RANKS={}", ranks), "PEER_FOLDER=" + folder,
+                       "CCL_ATL_TRANSPORT=ofi", "CCL_WORKER_OFFLOAD=0", program, folder, "oneccl"});
+    return all;
+}
+
 /// Empty where the library is not here.
 commands peer_commands(std::string const& peer, collectives_plan const& what, int ranks, std::string const& folder,
                        environment const& variables) {
     auto const count = std::to_string(ranks);
     if (peer == "raw-nccl") return own_command(what, peer, peer, count, folder, memory_of_tensors::device);
     if (peer == "gloo") return gloo_commands(what, ranks, folder, variables);
-    bool const open = peer == "openmpi";
-    auto const launcher = find_program_or_nothing(open ? "mpirun.openmpi" : "mpiexec.hydra", variables),
-               program = compile(open ? "mpicc.openmpi" : "mpicc.mpich", folder, variables);
-    if (launcher.empty() || program.empty()) return {};
-    std::vector<std::string> command{launcher};
-    if (open) command.emplace_back("--oversubscribe");
-    if (open && ::getuid() == 0) command.emplace_back("--allow-run-as-root");
-    command.insert(command.end(), {"-n", count, program, folder, peer});
-    return {command};
+    if (peer == "oneccl") return oneccl_commands(ranks, folder, variables);
+    return mpi_commands(peer, count, folder, variables);
 }
 
 }  // namespace
@@ -146,7 +185,8 @@ constexpr option_row collectives_options[]{
      "all"},
     {"memory", 0, "WHICH",
      "of shm's and hierarchical's tensors: plain, allocated (rows shm-allocated …), or both; under muster run plain", "both"},
-    {"peers", 0, "LIST", "openmpi, mpich, gloo, raw-nccl, none, or all that are here", "all"},
+    {"peers", 0, "LIST",
+     "openmpi, mpich, impi (its prefix in I_MPI_ROOT), oneccl (in CCL_ROOT), gloo, raw-nccl, none, or all that are here", "all"},
     {"min", 'b', "SIZE", "smallest tensor: the larger of a rank's input and output, as nccl-tests counts", "8"},
     {"max", 'e', "SIZE", "largest tensor, and message", "128MiB"},
     {"factor", 'f', "N", "from one size to the next", "2"},
@@ -319,7 +359,7 @@ void measure(collectives_plan const& what, int ranks, std::string const& command
 
 constexpr command_row collectives_row{
     .name = "collectives",
-    .summary = "collectives compared with Open MPI, MPICH, Gloo and NCCL, or among the ranks of a job",
+    .summary = "collectives compared with Open MPI, MPICH, Intel MPI, oneCCL, Gloo and NCCL, or among the ranks of a job",
     .synopsis = "[options]",
     .examples =
         "  muster-bench collectives                               allreduce of 8 B to 128 MiB on 2 ranks, with all peers here\n"
@@ -335,7 +375,7 @@ Columns as in nccl-tests: busbw is algbw x 2(n-1)/n for allreduce, x (n-1)/n for
 A sample refills all buffers, calls once for each buffer and waits, and checks every element of the results; its time is that
 of the slowest rank, divided by the calls. broadcast has no out of place, alltoall no in place. All ranks of all libraries stay
 alive and sleep while another has its turn.
-Peers have plain memory; the MPI ones are compiled by mpicc.openmpi and mpicc.mpich. Gloo reduces in place only: out of place its
+Peers have plain memory; the MPI ones are compiled by mpicc.openmpi and mpicc.mpich, or against I_MPI_ROOT. Gloo reduces in place only: out of place its
 copy counts. Allocated memory is that of communicator::allocate(), which the ranks of a node share. The hierarchical backend
 refuses one node: give --pretend-nodes.
 The bound is the time of STREAM's triad, measured in the same run, over the bytes that must be moved; of an allreduce in allocated

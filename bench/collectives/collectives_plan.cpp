@@ -31,13 +31,13 @@ std::vector<std::string> choose(std::string const& text, std::vector<std::string
 }
 
 void read_contenders(collectives_plan& what, given_options const& given) {
-    std::vector<std::string> backends{"shm", "mpi"}, peers{"openmpi", "mpich", "gloo"};
+    std::vector<std::string> backends{"shm", "mpi"}, peers{"openmpi", "mpich", "impi", "oneccl", "gloo"};
     if (nccl_lacks().empty()) {
         backends.emplace_back("nccl");
         peers.emplace_back("raw-nccl");
     }
     what.backends = choose(given.text("backend"), {"shm", "mpi", "tcp", "hierarchical", "nccl"}, backends, "--backend");
-    what.peers = choose(given.text("peers"), {"openmpi", "mpich", "gloo", "raw-nccl"}, peers, "--peers");
+    what.peers = choose(given.text("peers"), {"openmpi", "mpich", "impi", "oneccl", "gloo", "raw-nccl"}, peers, "--peers");
 }
 
 void read_memory(collectives_plan& what, std::string const& text) {

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstring>
 #include <memory>
 
 #include "base/error.hpp"
@@ -12,6 +15,7 @@
 #include "comm/shm/memory/remote_memory.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
 #include "comm/shm/rendezvous/shm_rendezvous.hpp"
+#include "comm/tensor/simd.hpp"
 
 namespace muster::shm {
 
@@ -68,6 +72,75 @@ bool probe_mapping(world& all) {
     return true;
 }
 
+/// Where the processors of two ranks are: how long a line that one has written takes to reach the other, in nanoseconds.
+struct line_times {
+    double newest = 1e9;    ///< from the writer's first-level cache
+    double older = 1e9;     ///< from its other caches
+    double streamed = 1e9;  ///< written with streaming stores
+};
+
+constexpr std::size_t newest_bytes = std::size_t{32} << 10, older_bytes = std::size_t{96} << 10;
+
+/// Until all ranks have done as many steps; false if they do not come at once. Spins: whoever sleeps loses what is in the caches.
+bool step_together(world const& all, std::uint32_t step) noexcept {
+    all.own().here().measured.store(step, std::memory_order_release);
+    auto const until = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+    for (int rank = 0; rank < all.size; ++rank)
+        while (all.of(rank).here().measured.load(std::memory_order_acquire) < step)
+            if (std::chrono::steady_clock::now() > until) return false;
+    return true;
+}
+
+/// The least of several pieces: an interruption does not count.
+void read_lines(world const& all, std::byte const* from, std::size_t bytes, double& ns) noexcept {
+    constexpr std::size_t piece = std::size_t{8} << 10;
+    for (std::size_t at = 0; at < bytes; at += piece) {
+        auto const begin = std::chrono::steady_clock::now();
+        std::memcpy(all.scratch.get(), from + at, piece);
+        std::chrono::duration<double, std::nano> const took = std::chrono::steady_clock::now() - begin;
+        ns = std::min(ns, took.count() * line_bytes / piece);
+    }
+}
+
+/// Some 50 us. False if the ranks do not run at once.
+bool time_lines(world const& all, line_times& found) noexcept {
+    std::byte const* const own = all.scratch.get() + scratch_bytes / 2;
+    std::uint32_t step = 0;
+    for (int turn = 0; turn < 3; ++turn) {  // the first one makes the pages
+        copy_streaming(all.own().window(1), own, older_bytes);
+        std::memcpy(all.own().window(0), own, older_bytes + newest_bytes);
+        if (!step_together(all, ++step)) return false;
+        region const& theirs = all.of((all.rank + 1) % all.size);
+        read_lines(all, theirs.window(0) + older_bytes, newest_bytes, found.newest);
+        read_lines(all, theirs.window(0), older_bytes, found.older);
+        read_lines(all, theirs.window(1), older_bytes, found.streamed);
+        if (!step_together(all, ++step)) return false;
+    }
+    return true;
+}
+
+/// Up to which size streaming stores pay for what other ranks read: everywhere where the processors are so far apart that memory is nearer than the
+/// other's caches, a little where only its first-level cache is far, and nowhere where they are near. Measured, since no virtual machine tells, and each
+/// rank by itself, for what it writes.
+std::size_t choose_streamed(world const& all) {
+    constexpr double pays = 1.25;
+    line_times found;
+    std::memset(all.scratch.get(), 1, scratch_bytes);
+    if (all.crowded || all.size == 1 || older_bytes + newest_bytes > all.sizes.window_size() || !time_lines(all, found)) {
+        all.own().here().measured.store(~std::uint32_t{0}, std::memory_order_release);  // nobody waits for this rank
+        return 0;
+    }
+    std::size_t const most = found.older > pays * found.streamed    ? std::size_t{1} << 20
+                             : found.newest > pays * found.streamed ? std::size_t{32} << 10
+                                                                    : 0;
+    spdlog::debug(
+        "shm: a line of another rank's takes {:.1f} ns from its first-level cache, {:.1f} ns from its others, {:.1f} ns if "
+        "streamed: "
+        "streaming stores up to {} KiB",
+        found.newest, found.older, found.streamed, most >> 10);
+    return most;
+}
+
 /// Memory files of this kernel lie on one file system.
 std::uint64_t device_of(int file) {
     struct stat about {};
@@ -110,6 +183,7 @@ world join_world(std::string const& name, identity const& who, comm_options cons
     std::string const refusal = same_numbers ? probe(made) : "the ranks are in several PID namespaces";
     made.direct = ranks.all_say_yes(refusal.empty());
     made.mappable = ranks.all_say_yes(same_numbers && probe_mapping(made));
+    made.streamed_most = choose_streamed(made);
     spdlog::debug("shm: {} ranks{}, shared buffers {}, other large reductions and broadcasts {}{}", made.size,
                   made.crowded ? " on fewer processors" : "", made.mappable ? "in place" : "as others",
                   made.direct ? "from memory to memory" : "through shared memory: ",

@@ -1,9 +1,12 @@
 #include "comm/shm/shm_backend.hpp"
 
 #include <fmt/format.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -34,29 +37,33 @@ inline void relax() noexcept {
 class wait_pace {
   public:
     /// A wait begins anew with every step forward.
-    void restart() noexcept { yields_ = 0; }
+    void restart(station& own) noexcept;
 
-    /// To be called after a poll in vain. `crowded`: ranks share processors. `waited_long`: on a busy machine so many yields
-    /// would take minutes.
-    void give_way(bool crowded, bool waited_long) noexcept;
-
-    /// Whether it will go on to yield, or to naps of the shortest length, for a while.
-    bool is_short() const noexcept;
+    /// To be called after a poll in vain, by a rank with a processor of its own. `waited_long`: on a busy machine so many yields would take minutes.
+    void give_way(bool waited_long) noexcept;
+    /// The same where ranks share processors: the rank sleeps until another one rings. Who yields instead gets the processor back at once where kernels
+    /// share it among sessions, of which each rank has its own, or late where much else runs.
+    void sleep(station& own) noexcept;
+    /// Whether it has not slept yet, or only just.
+    bool is_short() const noexcept { return sleeps_ < brief_sleeps; }
 
   private:
-    unsigned yields_ = 0;
+    static constexpr unsigned brief_sleeps = 64;
+
+    unsigned yields_ = 0, sleeps_ = 0;
+    bool armed_ = false;  ///< others know that it is about to sleep
+    std::uint32_t heard_ = 0;
 };
+
+/// Wakes the other ranks that sleep, after a step that they may wait for.
+void ring(world const& all) noexcept;
 
 namespace {
 
-/// A process that yields falls behind all others that want the processor; one that slept runs soon. So after a few yields, enough
-/// where only ranks share it, waiting is done in naps, which grow.
-constexpr unsigned yields_before_naps = 16;
-constexpr unsigned naps_of_a_length = 64;
-constexpr long shortest_nap_ns = 10'000, long_nap_ns = 160'000, longest_nap_ns = 1'280'000;
-
 /// A rank with a processor of its own gives it up for good only after some 10 ms: a nap then is below a hundredth of the wait.
 constexpr unsigned yields_alone = 20'000;
+constexpr unsigned naps_of_a_length = 64;
+constexpr long shortest_nap_ns = 10'000, long_nap_ns = 160'000, longest_nap_ns = 1'280'000;
 
 void nap(unsigned number) noexcept {
     long length = shortest_nap_ns;
@@ -75,17 +82,47 @@ void nap(unsigned number) noexcept {
 
 }  // namespace
 
-void wait_pace::give_way(bool crowded, bool waited_long) noexcept {
-    unsigned const patience = crowded ? yields_before_naps : yields_alone;
-    if (waited_long) yields_ = std::max(yields_, patience);
-    if (++yields_ <= patience)
-        ::sched_yield();
-    else
-        nap(yields_ - patience);
+void wait_pace::restart(station& own) noexcept {
+    yields_ = sleeps_ = 0;
+    if (!armed_) return;
+    armed_ = false;
+    own.asleep.store(0, std::memory_order_relaxed);
 }
 
-bool wait_pace::is_short() const noexcept {
-    return yields_ < yields_before_naps + naps_of_a_length;
+void wait_pace::give_way(bool waited_long) noexcept {
+    if (waited_long) yields_ = std::max(yields_, yields_alone);
+    if (++yields_ <= yields_alone)
+        ::sched_yield();
+    else
+        nap(yields_ - yields_alone);
+}
+
+/// First it says so, and polls once more: a rank that has gone on meanwhile has not rung. Other communicators of this process wait while it sleeps, and
+/// a rank that dies does not ring: so not for long.
+void wait_pace::sleep(station& own) noexcept {
+    if (!armed_) {
+        heard_ = own.bell.load(std::memory_order_relaxed);
+        own.asleep.store(1, std::memory_order_relaxed);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        armed_ = true;
+        return;
+    }
+    timespec const most{0, longest_nap_ns};
+    ::syscall(SYS_futex, &own.bell, FUTEX_WAIT, heard_, &most, nullptr, 0);
+    own.asleep.store(0, std::memory_order_relaxed);
+    armed_ = false;
+    ++sleeps_;
+}
+
+void ring(world const& all) noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    for (int rank = 0; rank < all.size; ++rank) {
+        if (rank == all.rank) continue;
+        station& theirs = all.of(rank).here();
+        if (theirs.asleep.load(std::memory_order_relaxed) == 0) continue;
+        theirs.bell.fetch_add(1, std::memory_order_relaxed);
+        ::syscall(SYS_futex, &theirs.bell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+    }
 }
 
 }  // namespace muster::shm
@@ -135,7 +172,11 @@ class shm_backend final : public collective_backend, private co_progress {
     comm_buffer allocate(std::size_t bytes) override { return allocate_shared(bytes); }
 
     void give_way(bool waited_long) noexcept override {
-        if (!working_) pace_.give_way(all_.crowded, waited_long);
+        if (working_) return;
+        if (all_.crowded)
+            pace_.sleep(all_.own().here());
+        else
+            pace_.give_way(waited_long);
     }
 
     ticket start(collective const& what) override {
@@ -145,7 +186,7 @@ class shm_backend final : public collective_backend, private co_progress {
         next.work.begin(what);
         if (active_.empty()) {
             try {
-                if (next.work.advance(all_)) {
+                if (go_on(next.work)) {
                     slots_.put_back(which);
                     return 0;
                 }
@@ -171,7 +212,7 @@ class shm_backend final : public collective_backend, private co_progress {
             }
             if (asked.where == slot::state::finished) {
                 idle_polls_ = 0;
-                pace_.restart();
+                pace_.restart(all_.own().here());
                 slots_.put_back(which);
                 return true;
             }
@@ -229,12 +270,20 @@ class shm_backend final : public collective_backend, private co_progress {
 
     void drive() noexcept override { advance(); }
 
+    bool go_on(shm_operation& work) {
+        if (!all_.crowded) return work.advance(all_);
+        auto const before = work.steps();
+        bool const ended = work.advance(all_);
+        if (ended || work.steps() != before) ring(all_);
+        return ended;
+    }
+
     /// Failures are kept for done().
     void advance() noexcept {
         while (!active_.empty()) {
             slot& head = slots_.at(active_.front());
             try {
-                if (!head.work.advance(all_)) return;
+                if (!go_on(head.work)) return;
                 head.where = slot::state::finished;
                 active_.pop_front();
             } catch (...) {
@@ -252,7 +301,7 @@ class shm_backend final : public collective_backend, private co_progress {
     /// A wait begins anew with every step forward.
     void note_progress() noexcept {
         std::uint64_t const now = active_.empty() ? 0 : slots_.at(active_.front()).work.steps();
-        if (now != steps_) pace_.restart();
+        if (now != steps_) pace_.restart(all_.own().here());
         steps_ = now;
     }
 
@@ -292,6 +341,7 @@ class shm_backend final : public collective_backend, private co_progress {
         if (here.state.load(std::memory_order_relaxed) == standing::failed) return;
         here.culprit.store(culprit, std::memory_order_relaxed);
         here.state.store(standing::failed, std::memory_order_release);
+        ring(all_);
     }
 
     std::string name_;

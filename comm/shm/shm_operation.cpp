@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "comm/backend/comm_error.hpp"
-#include "comm/shm/memory/remote_memory.hpp"
 #include "comm/backend/signature.hpp"
+#include "comm/shm/memory/remote_memory.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
 namespace muster::shm {
@@ -17,7 +17,10 @@ namespace {
 // Measured on 2 cores with 1 MiB of second-level cache each, 2 and 4 ranks.
 
 /// A reduction's input travels with the announcement up to so many bytes of all ranks together.
-constexpr std::size_t whole_reduction_bytes = std::size_t{128} << 10;
+constexpr std::size_t whole_reduction_bytes = std::size_t{256} << 10;
+
+/// From so many bytes on a reduction's input in a shared buffer does not travel.
+constexpr std::size_t lent_bytes = std::size_t{32} << 10;
 
 /// The tables of an alltoall at the head of a payload: what is sent to each rank, then what is expected of each.
 std::size_t table_bytes(world const& all) noexcept {
@@ -51,7 +54,20 @@ std::size_t shm_operation::input_bytes(world const& all, int rank) const noexcep
     }
 }
 
-/// Of what travelled with the announcement.
+/// Whether this rank's input, though small enough to travel, may be read where it lies.
+bool shm_operation::is_lent(world const& all) const noexcept {
+    if (!reduces() || !all.mappable || what_.in.bytes() < lent_bytes || what_.in.bytes() > limit(all)) return false;
+    return place_of(what_.in.data, what_.in.bytes()).buffer != 0 && place_of(what_.out.data, what_.out.bytes()).buffer != 0;
+}
+
+bool shm_operation::anyone_lends(world const& all) const noexcept {
+    if (!reduces() || what_.in.bytes() < lent_bytes) return false;
+    for (int rank = 0; rank < all.size; ++rank)
+        if (all.of(rank).announced(sequence_).in_shared.buffer != 0) return true;
+    return false;
+}
+
+/// Of what travelled with the announcement, or after it.
 std::byte const* shm_operation::input_at(world const& all, int rank) const noexcept {
     if (what_.what == collective::kind::alltoall) return all.of(rank).payload(sequence_) + table_bytes(all);
     auto const& said = all.of(rank).announced(sequence_);
@@ -132,6 +148,11 @@ bool shm_operation::advance(world& all) {
         case stage::leave:
             return all_reached(
                 all, sequence_, [](region const& r) -> auto& { return r.progress().finished; });
+        case stage::lent:
+            for (int rank = 0; rank < all.size; ++rank)
+                if (waits_for(all, rank)) return false;
+            finish_whole(all);
+            return true;
         case stage::pair_match: return match_pair(all);
         case stage::pair_rounds: return advance_pair(all);
         case stage::pair_leave:
@@ -144,8 +165,9 @@ bool shm_operation::advance(world& all) {
 
 /// False if this rank cannot yet.
 bool shm_operation::announce(world& all) {
-    bool const travels = input_bytes(all, all.rank) <= limit(all);
-    bool const in_chunks = (reduces() || broadcasts()) && what_.in.bytes() > limit(all);
+    bool const lends = is_lent(all);
+    bool const travels = input_bytes(all, all.rank) <= limit(all) && !lends;
+    bool const in_chunks = lends || ((reduces() || broadcasts()) && what_.in.bytes() > limit(all));
     if (in_chunks && reduces() && gathers(all) && !fill_own_window(all)) return false;
     sequence_ = ++all.sequence;
     announcement& say = all.own().announced(sequence_);
@@ -167,8 +189,8 @@ bool shm_operation::announce(world& all) {
         if (what_.in.bytes() <= limit(all)) copy_bytes(all.own().payload(sequence_) + table_bytes(all), in(), what_.in.bytes());
     } else if (std::size_t const bytes = input_bytes(all, all.rank); bytes <= say.inlined.size()) {
         copy_bytes(say.inlined.data(), in(), bytes);
-    } else if (bytes <= limit(all)) {
-        copy_bytes(all.own().payload(sequence_), in(), bytes);
+    } else if (travels) {
+        copy_for_others(all, all.own().payload(sequence_), in(), bytes);
     }
     say.sequence.store(sequence_, std::memory_order_release);
     return true;
@@ -179,10 +201,21 @@ bool shm_operation::match(world& all) {
             all, sequence_, [&](region const& r) -> auto& { return r.announced(sequence_).sequence; }))
         return false;
     check_announcements(all);
-    std::size_t const largest = largest_input(all);
-    if (largest <= limit(all)) {
-        finish_whole(all);
-        return true;
+    if (largest_input(all) <= limit(all)) {
+        if (!anyone_lends(all)) {
+            finish_whole(all);
+            return true;
+        }
+        if (everything_is_shared(all)) {
+            start_chunks(all, way::mapped);
+            return advance_chunks(all);
+        }
+        if (is_lent(all)) {  // not by all, so that it travels now
+            copy_for_others(all, all.own().payload(sequence_), in(), what_.in.bytes());
+            all.own().progress().finished.store(sequence_, std::memory_order_release);
+        }
+        stage_ = stage::lent;
+        return advance(all);
     }
     if (reduces()) {
         way const how = way_of(all);
@@ -275,6 +308,8 @@ bool shm_operation::waits_for(world const& all, int rank) const noexcept {
         case stage::chunks_end:
             return reached(theirs.chunks(sequence_).joined) == sequence_ && reached(theirs.progress().finished) < sequence_;
         case stage::leave: return reached(theirs.progress().finished) < sequence_;
+        case stage::lent:
+            return theirs.announced(sequence_).in_shared.buffer != 0 && reached(theirs.progress().finished) < sequence_;
         case stage::staged:
             return reached(theirs.progress().filled) < std::min(filled_, worked_ + 1) ||
                    reached(theirs.progress().worked) < std::min(drained_ + 1, worked_);

@@ -14,12 +14,12 @@ namespace muster::shm {
 
 /// What is done in one call.
 inline constexpr std::size_t budget_bytes = std::size_t{4} << 20;
-inline constexpr std::size_t line_bytes = 64;
 inline constexpr std::size_t page_bytes = 4096;
 
 /// In all schedules a rank announces its collective, and compares the announcements of all others, before anything is written; a
 /// rank that differs makes all of them fail. Then, by size:
-/// - whole: the input came with the announcement; every rank reduces, or copies out, all of it. One wait.
+/// - whole: the input came with the announcement; every rank reduces, or copies out, all of it. One wait. From 32 KiB on what lies in shared buffers is
+///   lent instead: if all ranks lend, they reduce in chunks; else who does lets it travel after all, for one more wait.
 /// - chunks, of larger reductions and broadcasts: a rank that has time reads a chunk of all ranks' input, reduces it, and writes
 ///   the result to all outputs while it is still in its cache. What lies in shared buffers is read and written in place. What
 ///   does not is left in the segment by its owner and fetched from there if it is small; else the kernel copies it from and to
@@ -61,7 +61,7 @@ class shm_operation {
     std::vector<int> missing(world const& all) const;
 
   private:
-    enum class stage { announce, match, chunks, chunks_end, direct, staged, leave, pair_match, pair_rounds, pair_leave };
+    enum class stage { announce, match, lent, chunks, chunks_end, direct, staged, leave, pair_match, pair_rounds, pair_leave };
     enum class way { whole, gathered, mapped, direct, staged };  // of a reduction
     struct pull {
         std::size_t from = 0;  // bytes within the other rank's input
@@ -76,6 +76,8 @@ class shm_operation {
     std::size_t element_bytes() const noexcept { return size_of(what_.in.type); }
     std::size_t limit(world const& all) const noexcept;
     std::size_t input_bytes(world const& all, int rank) const noexcept;
+    bool is_lent(world const& all) const noexcept;
+    bool anyone_lends(world const& all) const noexcept;
     std::byte const* input_at(world const& all, int rank) const noexcept;
     std::size_t largest_input(world const& all) const noexcept;
     element_range share(world const& all, int rank) const noexcept;

@@ -60,7 +60,7 @@ bool shm_operation::fill_own_window(world& all) const noexcept {
     if (all.mappable && place_of(what_.in.data, what_.in.bytes()).buffer != 0) return true;
     for (int rank = 0; rank < all.size; ++rank)
         if (rank != all.rank && all.of(rank).progress().worked.load(std::memory_order_acquire) + 1 < all.round) return false;
-    std::memcpy(all.own().window(all.round), in(), what_.in.bytes());
+    copy_for_others(all, all.own().window(all.round), in(), what_.in.bytes());
     return true;
 }
 

@@ -20,6 +20,8 @@
 
 namespace muster::shm {
 
+inline constexpr std::size_t line_bytes = 64;
+
 /// Whose buffers they are, and what proves that a file is one of them.
 struct buffers_owner {
     pid_t pid = 0;
@@ -74,6 +76,7 @@ struct world {
     std::vector<process_name> processes;  ///< by rank
     std::vector<std::string> hosts;       ///< by rank
     bool crowded = false;                 ///< more ranks than processors
+    std::size_t streamed_most = 0;        ///< largest copy for other ranks that this one writes with streaming stores
     std::vector<int> beside;              ///< other ranks that may run on a processor that this one may run on
     bool direct = false;                  ///< the kernel lets every rank read and write every other's memory
     bool mappable = false;                ///< … map every other's shared buffers
@@ -119,6 +122,9 @@ position position_of(world const& all, int rank) noexcept;
 /// What is wrong with the ranks of `missing`: all that are dead, gave up, or are stopped; otherwise those that are
 /// behind all others. By ascending rank. `sequence` is the collective that waits.
 std::vector<late_rank> blame(world const& all, std::vector<int> const& missing, std::uint64_t sequence);
+
+/// Copies for other ranks to read: where `all` says so, with streaming stores.
+void copy_for_others(world const& all, std::byte* to, std::byte const* from, std::size_t bytes) noexcept;
 
 // The making of a world over shared memory: rendezvous, and probes of what the kernel allows between its ranks.
 

@@ -2,9 +2,11 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <immintrin.h>
 #endif
 
 #include <array>
+#include <cstring>
 
 namespace muster {
 
@@ -52,6 +54,47 @@ std::span<simd const> available_simd() noexcept {
 
 simd best_simd() noexcept {
     return available_simd().back();
+}
+
+#if defined(__x86_64__)
+namespace {
+
+constexpr std::size_t line = 64;
+
+void stream_lines(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+    for (std::size_t at = 0; at < bytes; at += sizeof(__m128i))
+        _mm_stream_si128(reinterpret_cast<__m128i*>(to + at), _mm_loadu_si128(reinterpret_cast<__m128i const*>(from + at)));
+}
+
+__attribute__((target("avx2"))) void stream_lines_avx2(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+    for (std::size_t at = 0; at < bytes; at += sizeof(__m256i))
+        _mm256_stream_si256(reinterpret_cast<__m256i*>(to + at), _mm256_loadu_si256(reinterpret_cast<__m256i const*>(from + at)));
+}
+
+__attribute__((target("avx512f"))) void stream_lines_avx512(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+    for (std::size_t at = 0; at < bytes; at += sizeof(__m512i))
+        _mm512_stream_si512(reinterpret_cast<__m512i*>(to + at), _mm512_loadu_si512(from + at));
+}
+
+}  // namespace
+
+void copy_streaming(void* to, void const* from, std::size_t bytes, simd level) noexcept {
+    std::size_t const lines = bytes / line * line;
+    auto* const target = static_cast<std::byte*>(to);
+    auto const* const source = static_cast<std::byte const*>(from);
+    auto* const stream = level == simd::avx512 ? stream_lines_avx512 : level == simd::avx2 ? stream_lines_avx2 : stream_lines;
+    stream(target, source, lines);
+    if (lines < bytes) std::memcpy(target + lines, source + lines, bytes - lines);
+    _mm_sfence();
+}
+#else
+void copy_streaming(void* to, void const* from, std::size_t bytes, simd) noexcept {
+    if (bytes != 0) std::memcpy(to, from, bytes);
+}
+#endif
+
+void copy_streaming(void* to, void const* from, std::size_t bytes) noexcept {
+    copy_streaming(to, from, bytes, best_simd());
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 // The vector instructions that the kernels of this folder may use on this machine.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -14,5 +15,10 @@ std::string_view to_string(simd level) noexcept;
 /// What processor and operating system offer, asked once; the last is the best.
 std::span<simd const> available_simd() noexcept;
 simd best_simd() noexcept;
+
+/// memcpy with streaming stores, which leave the lines in no cache of this processor: another one reads them faster than lines that it must fetch from
+/// there. They are visible to who sees a store that follows. `to` is aligned to 64 bytes. As memcpy where the processor has no such stores.
+void copy_streaming(void* to, void const* from, std::size_t bytes, simd level) noexcept;
+void copy_streaming(void* to, void const* from, std::size_t bytes) noexcept;
 
 }  // namespace muster
