@@ -284,7 +284,7 @@ report_json study_summary(study const& s, std::string const& file, std::vector<j
     auto const headline = headline_of(s);
     auto const metrics = metric_names(rows, s.plan.judged.name);
     bool const busy = s.load.crowded_before() || std::ranges::any_of(rows, &scaling_row::crowded);
-    report_json out{{"schema", "muster.scaling-summary/2"},
+    report_json out{{"schema", "muster.scaling-summary/3"},
                     {"name", s.name},
                     {"file", file},
                     {"created", s.created},

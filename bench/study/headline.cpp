@@ -39,12 +39,12 @@ std::string measured_text(scaling_row const& row, std::string const& metric, stu
     return fmt::format("{} {}{}", metric, format_value(judged.value.median), judged.unit.empty() ? "" : " " + judged.unit);
 }
 
-/// The part of the time that costs most.
+/// The first of its causes.
 std::string greatest_cost(study const& s, study_headline& out) {
     for (auto const& each : find_causes(s)) {
         if (each.why == cause::oversubscribed || each.why == cause::shared_core || each.figure >= 1) continue;
         out.values.insert(out.values.end(), {{"cost", each.figure}, {"cost_ranks", each.ranks}});
-        return fmt::format("; most is lost to {} ({:.{}f}% at {})",
+        return fmt::format("; limited by {} ({:.{}f}% at {})",
                            each.why == cause::serial_part ? "the serial part" : to_string(each.why), 100 * each.figure,
                            each.figure < 0.1 ? 1 : 0, ranks_text(each.ranks));
     }
