@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
                               .closing = "",
                               .version = {}});
         commands.add(scale_row, [&](auto const& given) { return scale_command(given, variables, line); });
-        commands.add(report_row, [&](auto const& given) { return report_command(given); });
+        commands.add(report_row, [&](auto const& given) { return report_command(given, variables); });
         commands.add(predict_row, [&](auto const& given) { return predict_command(given, variables); });
         commands.add(steps_row, [&](auto const& given) { return steps_command(given, variables); });
         commands.add(launch_row, [&](auto const& given) { return launch_command(given, variables); });

@@ -136,6 +136,9 @@ std::string describe(collectives_results const& results) {
         rows.push_back(row);
     }
     text += align_columns(rows) + average_line(results);
+    auto const busy = results.load < 0.5 * results.machine.cores
+                          ? std::string()
+                          : fmt::format(", at a load of {:.1f} that makes this ratio uncertain", results.load);
     for (auto const& job : results.jobs) {
         if (!job.own) continue;
         auto const all = compare_with_peers(results, job.name);
@@ -144,9 +147,9 @@ std::string describe(collectives_results const& results) {
             all.begin(), all.end(), [](auto const& a, auto const& b) { return a.best_us / a.own_us < b.best_us / b.own_us; });
         auto const unclear = std::ranges::count_if(all, [](auto const& each) { return each.advantage.within_spread(); });
         text += fmt::format(
-            "{}: {:.2f} times as fast as the best peer of each size (geometric mean; {} of {} sizes are within the "
+            "{}: {:.2f} times as fast as the best peer of each size{} (geometric mean; {} of {} sizes are within the "
             "spread, and count as 1); least {}, at {}, against {}\n",
-            job.name, mean_advantage(all), unclear, all.size(),
+            job.name, mean_advantage(all), busy, unclear, all.size(),
             worst.advantage.within_spread() ? "1, within the spread" : format_ratio(worst.advantage) + " times",
             format_bytes(worst.bytes), worst.best);
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace muster {
 
@@ -31,6 +32,10 @@ void add_spread(figure_text& to, report_json const& document, json_place const& 
         to.figure(at / "low").words(" to ").figure(at / "high").words(" (").percent(at / "confidence").words(" CI)");
 }
 
+std::string with_blank(std::string const& unit) {
+    return unit.empty() ? unit : " " + unit;
+}
+
 void add_ranks(figure_text& to, report_json const& document, json_place const& at) {
     to.count(at).words(document.at(at).get<int>() == 1 ? " rank" : " ranks");
 }
@@ -39,7 +44,10 @@ void add_ranks(figure_text& to, report_json const& document, json_place const& a
 void bad_tile(report_json const& document, json_place const& at, figure_text& value, figure_text& what) {
     auto const& tile = document.at(at);
     auto const kind = tile.at("kind").get<std::string>();
-    if (kind == "failed") {
+    if (kind == "unfinished") {
+        value.count(at / "made").words(" of ").count(at / "planned");
+        what.words("runs were made: the study is unfinished");
+    } else if (kind == "failed") {
         value.count(at / "failed");
         what.words("of ").count(at / "made").words(" runs failed");
     } else if (kind == "broken") {
@@ -55,38 +63,50 @@ void bad_tile(report_json const& document, json_place const& at, figure_text& va
         value.percent(at / "share", tile.at("share").get<double>() < 0.1 ? 1 : 0);
         what.words(tile.at("cause").get<std::string>() + " at ");
         add_ranks(what, document, at / "ranks");
-        what.words(": see why it stops");
+        what.words(": see what limits it");
     } else {
         value.words(tile.at("cause").get<std::string>());
         what.words("at ");
         add_ranks(what, document, at / "ranks");
-        what.words(": see why it stops");
+        what.words(": see what limits it");
     }
 }
 
-report_tile tile_of(report_json const& document, json_place const& study, json_place const& at, markup how) {
+/// The cells of a row's speed-up and efficiency.
+void add_ratios(report_json const& document, json_place const& row, markup how, std::vector<std::string>& cells) {
+    auto const& speedup = document.at(row).at("speedup");
+    bool const compared = !speedup.is_null(), hidden = compared && speedup.at("within_spread").get<bool>();
+    figure_text ratio(document, how), part(document, how);
+    hidden ? ratio.words("within the spread") : compared ? ratio.figure(row / "speedup" / "value", {2, 1}) : ratio.words("-");
+    hidden || !compared ? part.words("-") : part.percent(row / "speedup" / "efficiency");
+    cells.insert(cells.end(), {ratio.text(), part.text()});
+}
+
+report_tile tile_of(report_json const& document, json_place const& at, markup how) {
     auto const& tile = document.at(at);
     auto const kind = tile.at("kind").get<std::string>();
     figure_text value(document, how), what(document, how);
-    if (kind == "speedup") {
-        if (tile.at("speedup").at("within_spread").get<bool>()) {
-            value.words("none");
-            what.words("speed-up beyond the spread, at ");
-            add_ranks(what, document, at / "ranks");
-        } else {
+    if (kind == "best") {
+        bool const compared = tile.contains("speedup") && !tile.at("base").get<bool>();
+        bool const hidden = compared && tile.at("speedup").at("within_spread").get<bool>();
+        if (compared && !hidden)
             value.figure(at / "speedup" / "value", {2, 1}).words("x");
-            what.words("speed-up of ");
-            add_ranks(what, document, at / "ranks");
-            what.words(" (").figure(at / "speedup" / "low", {2, 1}).words(" to ").figure(at / "speedup" / "high", {2, 1});
-            what.words("), efficiency ").percent(at / "speedup" / "efficiency");
-        }
-    } else if (kind == "largest" || kind == "base") {
-        value.figure(at / "value" / "median");
-        what.name(with_unit(document.at(study), tile.at("metric").get<std::string>())).words(" of ");
+        else
+            value.figure(at / "value" / "median").name(with_blank(tile.at("value").at("unit").get<std::string>()));
+        what.words("on ");
         add_ranks(what, document, at / "ranks");
-        what.words(kind == "base" ? ", the base (" : " (");
+        if (tile.at("nodes").get<int>() > 1) what.words(", ").count(at / "nodes").words(" nodes");
+        what.words(": ").name(tile.at("metric").get<std::string>()).words(" ").figure(at / "value" / "median");
+        what.name(with_blank(tile.at("value").at("unit").get<std::string>())).words(", ");
         add_spread(what, document, at / "value");
-        what.words(")");
+        if (hidden) what.words("; no speed-up beyond the spread");
+        if (compared && !hidden)
+            what.words("; speed-up ")
+                .figure(at / "speedup" / "low", {2, 1})
+                .words(" to ")
+                .figure(at / "speedup" / "high", {2, 1})
+                .words(", efficiency ")
+                .percent(at / "speedup" / "efficiency");
     } else {
         bad_tile(document, at, value, what);
     }
@@ -98,7 +118,7 @@ report_tile tile_of(report_json const& document, json_place const& study, json_p
 std::vector<report_tile> tiles_of(report_json const& document, json_place const& study, markup how) {
     std::vector<report_tile> out;
     for (std::size_t i = 0; i < document.at(study).at("tiles").size(); ++i)
-        out.push_back(tile_of(document, study, study / "tiles" / i, how));
+        out.push_back(tile_of(document, study / "tiles" / i, how));
     return out;
 }
 
@@ -109,8 +129,9 @@ report_table scaling_table_of(report_json const& document, json_place const& stu
     if (std::ranges::any_of(s.at("rows"), [](auto const& row) { return row.at("nodes").template get<int>() > 1; }))
         counts.emplace_back("nodes");
     counts.emplace_back("runs");
-    report_table out{counts, {}};
+    report_table out{counts, {}, counts};
     out.head.insert(out.head.end(), {with_unit(s, metrics.front()), "spread", "speed-up", "efficiency", "note"});
+    out.keys.insert(out.keys.end(), {"judged", "spread", "speedup", "efficiency", "note"});
     for (std::size_t r = 0; r < s.at("rows").size(); ++r) {
         auto const& row = s.at("rows")[r];
         auto const at = study / "rows" / r;
@@ -125,12 +146,7 @@ report_table scaling_table_of(report_json const& document, json_place const& stu
         auto const judged_at = at / "metrics" / metrics.front();
         add([&](figure_text& t) { t.figure(judged_at / "median"); });
         add([&](figure_text& t) { judged ? add_spread(t, document, judged_at) : void(t.words("-")); });
-        bool const compared = !row.at("speedup").is_null();
-        bool const hidden = compared && row.at("speedup").at("within_spread").get<bool>();
-        add([&](figure_text& t) {
-            hidden ? t.words("within the spread") : compared ? t.figure(at / "speedup" / "value", {2, 1}) : t.words("-");
-        });
-        add([&](figure_text& t) { hidden || !compared ? t.words("-") : t.percent(at / "speedup" / "efficiency"); });
+        add_ratios(document, at, how, cells);
         add([&](figure_text& t) { t.sentence(at, "note"); });
         out.rows.push_back(std::move(cells));
     }
@@ -140,7 +156,7 @@ report_table scaling_table_of(report_json const& document, json_place const& stu
 report_table metrics_table_of(report_json const& document, json_place const& study, markup how) {
     auto const& s = document.at(study);
     auto const metrics = s.at("metrics").get<std::vector<std::string>>();
-    report_table out{{"median"}, {}};
+    report_table out{{"median"}, {}, {}};
     for (auto const& row : s.at("rows")) {
         auto const ranks = row.at("ranks").get<int>();
         out.head.push_back(fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"));
@@ -171,12 +187,59 @@ std::string base_text(report_json const& document, json_place const& study, mark
     return {};
 }
 
-report_table runs_table_of(report_json const& document, json_place const& study, markup how) {
+report_table side_by_side(report_json const& document, markup how) {
+    auto const& studies = document.at("studies");
+    report_table out{{"ranks"}, {}, {}};
+    std::map<int, std::vector<json_place>> places;  // ranks: of each study's row; no place where it has none
+    for (std::size_t i = 0; i < studies.size(); ++i) {
+        out.head.push_back(fmt::format("{}: {}, speed-up, efficiency", studies[i].at("label").get<std::string>(),
+                                       with_unit(studies[i], studies[i].at("judged").get<std::string>())));
+        for (std::size_t r = 0; r < studies[i].at("rows").size(); ++r) {
+            auto& of = places[studies[i].at("rows")[r].at("ranks").get<int>()];
+            of.resize(studies.size());
+            of[i] = json_place("/studies") / i / "rows" / r;
+        }
+    }
+    out.head.emplace_back();
+    for (auto const& [ranks, of] : places) {
+        auto const first = std::ranges::find_if(of, [](auto const& at) { return !at.empty(); });
+        std::vector<std::string> cells{figure_text(document, how).count(*first / "ranks").text()};
+        for (std::size_t i = 0; i < of.size(); ++i) {
+            auto const metric = studies[i].at("judged").get<std::string>();
+            figure_text median(document, how);
+            if (of[i].empty() || !document.at(of[i]).at("metrics").contains(metric)) {
+                cells.push_back(median.words("-").text());
+                continue;
+            }
+            median.figure(of[i] / "metrics" / metric / "median");
+            cells.push_back(median.text());
+            std::vector<std::string> ratios;
+            add_ratios(document, of[i], how, ratios);
+            for (auto const& ratio : ratios)
+                if (ratio != "-") cells.back() += ", " + ratio;
+        }
+        cells.emplace_back();
+        out.rows.push_back(std::move(cells));
+    }
+    return out;
+}
+
+namespace {
+
+constexpr std::size_t metrics_of_a_table = 6;
+
+/// The time of day, where that says it all.
+std::string time_text(std::string const& started, std::string const& created) {
+    bool const same_day = started.size() >= 19 && created.size() >= 10 && started.compare(0, 10, created, 0, 10) == 0;
+    return same_day ? started.substr(11, 8) : started;
+}
+
+/// What each run was and how it went, with the judged metric and wall_s.
+report_table runs_of(report_json const& document, json_place const& study, std::vector<std::string> const& metrics, markup how) {
     auto const& s = document.at(study);
-    auto const metrics = s.at("metrics").get<std::vector<std::string>>();
-    report_table out{{"order", "ranks", "repetition", "started"}, {}};
+    report_table out{{"order", "ranks", "repeat"}, {}, {}};
     for (auto const& name : metrics) out.head.push_back(with_unit(s, name));
-    out.head.insert(out.head.end(), {"load before", "others' CPUs", "note"});
+    out.head.insert(out.head.end(), {"started", "load before", "others' CPUs", "note"});
     for (std::size_t i = 0; i < s.at("runs").size(); ++i) {
         auto const& run = s.at("runs")[i];
         auto const at = study / "runs" / i;
@@ -189,16 +252,43 @@ report_table runs_table_of(report_json const& document, json_place const& study,
         add([&](figure_text& t) { t.count(at / "order"); });
         add([&](figure_text& t) { t.count(at / "ranks"); });
         add([&](figure_text& t) { run.at("warmup").get<bool>() ? t.words("warm-up") : t.count(at / "repetition"); });
-        add([&](figure_text& t) { t.name(run.at("started").get<std::string>()); });
         for (auto const& name : metrics) add([&](figure_text& t) { t.figure(at / "metrics" / name); });
+        auto const text = [&](char const* name) { return run.at(name).get<std::string>(); };
+        add([&](figure_text& t) { t.name(time_text(text("started"), s.at("created").get<std::string>())); });
         add([&](figure_text& t) { t.figure(at / "load_average", {2, 1}); });
         add([&](figure_text& t) { t.figure(at / "others", {2, 1}); });
-        bool const ok = run.at("status") == "ok";
-        auto const text = [&](char const* name) { return run.at(name).get<std::string>(); };
         add([&](figure_text& t) {
-            if (!ok) t.name(fmt::format("{}: {}; see {}", text("status"), text("reason"), text("output")));
+            if (run.at("status") != "ok") t.name(fmt::format("{}: {}; see {}", text("status"), text("reason"), text("output")));
         });
         out.rows.push_back(std::move(cells));
+    }
+    return out;
+}
+
+}  // namespace
+
+std::vector<report_table> runs_tables_of(report_json const& document, json_place const& study, markup how) {
+    auto const& s = document.at(study);
+    auto others = s.at("metrics").get<std::vector<std::string>>();
+    std::vector<std::string> first{others.front()};
+    others.erase(others.begin());
+    if (!others.empty()) first.push_back(others.back()), others.pop_back();  // wall_s
+    std::vector<report_table> out{runs_of(document, study, first, how)};
+    for (std::size_t begin = 0; begin < others.size(); begin += metrics_of_a_table) {
+        report_table table{{"order", "ranks"}, {}, {}};
+        auto const end = std::min(others.size(), begin + metrics_of_a_table);
+        for (auto m = begin; m < end; ++m) table.head.push_back(with_unit(s, others[m]));
+        table.head.emplace_back();
+        for (std::size_t i = 0; i < s.at("runs").size(); ++i) {
+            auto const at = study / "runs" / i;
+            std::vector<std::string> cells{figure_text(document, how).count(at / "order").text(),
+                                           figure_text(document, how).count(at / "ranks").text()};
+            for (auto m = begin; m < end; ++m)
+                cells.push_back(figure_text(document, how).figure(at / "metrics" / others[m]).text());
+            cells.emplace_back();
+            table.rows.push_back(std::move(cells));
+        }
+        out.push_back(std::move(table));
     }
     return out;
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/trust/open_output_file.hpp"
+#include "bench/report/plots/report_charts.hpp"
 #include "bench/report/report_page.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/scaling_table.hpp"
@@ -22,6 +23,7 @@ constexpr option_row report_options[]{
     {"results", 0, "FILE", "results.json of muster-bench scale, or its folder, as the words without an option", ""},
     {"output", 'o', "PATH", "folder of report.html and summary.json [that of the results]; with --format: a file", ""},
     {"format", 0, "NAME", "html, md, csv or json: only this, to -o or, except for html, to standard output", ""},
+    {"figures", 0, "DIR", "each plot as SVG and, where rsvg-convert is installed, as PDF", ""},
     {"no-html", 0, "", "no report.html", ""},
     {"json", 0, "", "the summary of one study on standard output instead of the table", ""},
     {"expect", 0, "BOUND", "'speedup[4]>=3.5': exit code 1 where it is broken; may be given again", "", true},
@@ -64,13 +66,13 @@ fs::path folder_of(given_options const& given, report_input const& input) {
     return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
 
-void make_folder(fs::path const& folder) {
+void make_folder(fs::path const& folder, std::string_view option) {
     std::error_code ignored;
     fs::create_directories(folder, ignored);
     if (!fs::is_directory(folder, ignored))
         throw error(errc::io,
-                    fmt::format("cannot write the report into '{}': it is no folder and cannot be made; give another with -o",
-                                folder.string()));
+                    fmt::format("cannot write the report into '{}': it is no folder and cannot be made; give another with {}",
+                                folder.string(), option));
 }
 
 /// One format alone, into a file or to standard output.
@@ -87,6 +89,14 @@ void write_format(std::string const& format, given_options const& given, report_
     if (std::error_code ignored; fs::is_directory(path, ignored)) path /= "report." + format;
     write_report_file(path, text);
     fmt::print(stderr, "wrote {}\n", path.string());
+}
+
+void write_all_figures(report_json const& document, fs::path const& folder, environment const& variables) {
+    make_folder(folder, "--figures");
+    auto const written = write_figures(document, folder, variables);
+    fmt::print(stderr, "wrote {} figures into {}{}\n", written.files.size(), folder.string(),
+               written.pdf ? ", as SVG and PDF"
+                           : ", as SVG only: PDF needs rsvg-convert along PATH (Debian: librsvg2-bin; or convert with inkscape)");
 }
 
 void print_tables(report_input const& input) {
@@ -120,7 +130,7 @@ constexpr command_row report_row{
     .most_words = 64,
 };
 
-int report_command(given_options const& given) {
+int report_command(given_options const& given, environment const& variables) {
     auto const format = format_of(given);
     auto const demands = read_study_demands(given);
     auto input = read_report_input(paths_of(given));
@@ -132,6 +142,7 @@ int report_command(given_options const& given) {
         good &= none_broken(each.judged);
     }
     auto const document = report_document(input);
+    if (given.has("figures")) write_all_figures(document, given.text("figures"), variables);
     if (!format.empty()) {
         write_format(format, given, input, document);
         for (auto const& each : input.studies) fmt::print(stderr, "{}", judgements_text(each.judged));
@@ -145,7 +156,7 @@ int report_command(given_options const& given) {
         print_tables(input);
     std::fflush(stdout);
     auto const folder = folder_of(given, input);
-    make_folder(folder);
+    make_folder(folder, "-o");
     write_report_file(folder / "summary.json", dump(document));
     if (given.has("no-html")) return good ? 0 : 1;
     fmt::print(stderr, "wrote {} and {}\n", write_html_report(document, folder), (folder / "summary.json").string());

@@ -79,6 +79,8 @@ void add_training_definitions(report_json& out) {
 void flatten(nlohmann::json const& value, std::string const& name, std::vector<std::pair<std::string, std::string>>& out) {
     if (value.is_object()) {
         for (auto const& [member, inside] : value.items()) flatten(inside, name.empty() ? member : name + "/" + member, out);
+    } else if (value.is_array() && std::ranges::all_of(value, [](auto const& each) { return each.is_string(); })) {
+        out.emplace_back(name, shell_join(value.get<std::vector<std::string>>()));
     } else if (!value.is_null()) {
         out.emplace_back(name, value.is_string() ? value.get<std::string>()
                                                  : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));

@@ -30,17 +30,43 @@ void refuse_other_schema(nlohmann::json const& document, std::string const& file
                 fmt::format("{}: holds '{}', of which there is no report; {}", file, without_controls(schema), what_to_give));
 }
 
-/// The name, and where several studies have it, the file too.
+fs::path place_of(reported_study const& one) {
+    fs::path const file = one.file;
+    return file.filename() == "results.json" && file.has_parent_path() ? file.parent_path() : file;
+}
+
+/// The name; if several studies have it, with the folder, and with all of its path if they share that too.
 std::vector<std::string> labels_of(report_input const& input) {
     std::vector<std::string> out;
     for (auto const& each : input.studies) {
-        auto const same =
-            std::ranges::count_if(input.studies, [&](auto const& o) { return o.results.name == each.results.name; });
-        fs::path const file = each.file;
-        auto const place = file.filename() == "results.json" && file.has_parent_path() ? file.parent_path() : file;
-        out.push_back(same > 1 ? fmt::format("{} ({})", each.results.name, place.string()) : each.results.name);
+        auto const here = place_of(each);
+        auto const shared = [&](auto const& same) { return std::ranges::count_if(input.studies, same) > 1; };
+        bool const name = shared([&](auto const& o) { return o.results.name == each.results.name; });
+        bool const folder = shared(
+            [&](auto const& o) { return o.results.name == each.results.name && place_of(o).filename() == here.filename(); });
+        out.push_back(!name ? each.results.name
+                            : fmt::format("{} ({})", each.results.name, folder ? here.string() : here.filename().string()));
     }
     return out;
+}
+
+/// "plan/launch" as a reader calls it.
+std::string setting_words(std::string const& setting) {
+    constexpr std::pair<std::string_view, std::string_view> known[]{{"plan/launch", "options of muster run"},
+                                                                    {"plan/judged/name", "judged by"},
+                                                                    {"plan/judged/rate", "judged by a rate"},
+                                                                    {"plan/warmup", "warm-up runs"},
+                                                                    {"plan/timeout_s", "time limit of a run, s"},
+                                                                    {"plan/metric_file", "metric file"},
+                                                                    {"folder", "working directory"},
+                                                                    {"version", "version of muster"}};
+    for (auto const& [name, words] : known)
+        if (setting == name) return std::string(words);
+    constexpr std::pair<std::string_view, std::string_view> beginnings[]{
+        {"plan/", ""}, {"variables/", "variable "}, {"software/", "version of "}, {"context/", "machine: "}};
+    for (auto const& [begin, words] : beginnings)
+        if (setting.starts_with(begin)) return std::string(words) + setting.substr(begin.size());
+    return setting;
 }
 
 report_json differences_of(report_input const& input) {
@@ -63,7 +89,7 @@ report_json differences_of(report_input const& input) {
             values.push_back(found == settings.end() ? "" : found->second);
             same &= values.back() == values.front();
         }
-        if (!same) out.push_back({{"setting", name}, {"values", values}});
+        if (!same) out.push_back({{"setting", name}, {"what", setting_words(name)}, {"values", values}});
     }
     return out;
 }

@@ -1,6 +1,7 @@
 #include "bench/report/report_page.hpp"
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <kainjow/mustache.hpp>
 
 #include "base/error.hpp"
@@ -20,13 +21,14 @@ data with(std::initializer_list<std::pair<std::string, std::string>> members) {
     return d;
 }
 
-/// Cells with their column's name, which a phone shows beside them.
+/// Cells with their column's key, by which a phone lays them out.
 data table_data(report_table const& table) {
     list head, rows;
-    for (std::size_t i = 0; i + 1 < table.head.size(); ++i) head.push_back(with({{"value", table.head[i]}}));
+    auto const key = [&](std::size_t i) { return i < table.keys.size() ? table.keys[i] : std::string(); };
+    for (std::size_t i = 0; i + 1 < table.head.size(); ++i) head.push_back(with({{"value", table.head[i]}, {"key", key(i)}}));
     for (auto const& row : table.rows) {
         list cells;
-        for (std::size_t i = 0; i + 1 < row.size(); ++i) cells.push_back(with({{"value", row[i]}, {"label", table.head[i]}}));
+        for (std::size_t i = 0; i + 1 < row.size(); ++i) cells.push_back(with({{"value", row[i]}, {"key", key(i)}}));
         data d;
         d.set("cells", data(cells));
         d.set("note", row.back());
@@ -34,6 +36,7 @@ data table_data(report_table const& table) {
         rows.push_back(d);
     }
     data out;
+    out.set("has_notes", std::ranges::any_of(table.rows, [](auto const& row) { return !row.back().empty(); }));
     out.set("head", data(head));
     out.set("rows", data(rows));
     return out;
@@ -42,7 +45,8 @@ data table_data(report_table const& table) {
 data charts_data(std::vector<report_chart> const& charts) {
     list out;
     for (auto const& each : charts)
-        out.push_back(with({{"title", each.title}, {"svg", each.svg}, {"legend", each.legend}, {"caption", each.caption}}));
+        out.push_back(
+            with({{"title", each.title}, {"svg", each.svg}, {"legend", legend_html(each.legend)}, {"caption", each.caption}}));
     return data(out);
 }
 
@@ -99,6 +103,10 @@ data study_data(report_json const& document, std::size_t index, bool several) {
                    {"busy_text", text("busy_text")},
                    {"base", base_text(document, at, markup::html)},
                    {"of", several ? ": " + text("label") : ""}});
+    d.set("headline", figure_text(document, markup::html).sentence(at / "headline", "text").text());
+    auto const missing = figure_text(document, markup::html).sentence(at / "unfinished", "text").text();
+    d.set("unfinished", !missing.empty());
+    d.set("missing", missing);
     d.set("several", several);
     d.set("busy", s.at("busy").get<bool>());
     list tiles;
@@ -109,7 +117,9 @@ data study_data(report_json const& document, std::size_t index, bool several) {
     auto const others = metrics_table_of(document, at, markup::html);
     d.set("has_others", !others.rows.empty());
     d.set("others", table_data(others));
-    d.set("runs", table_data(runs_table_of(document, at, markup::html)));
+    list runs;
+    for (auto const& table : runs_tables_of(document, at, markup::html)) runs.push_back(table_data(table));
+    d.set("runs", data(runs));
     list notes;
     for (auto const& note : s.at("notes")) notes.push_back(with({{"text", note.get<std::string>()}}));
     d.set("notes", data(notes));
@@ -117,7 +127,8 @@ data study_data(report_json const& document, std::size_t index, bool several) {
     d.set("causes", findings_data(document, at));
     d.set("was_judged", !s.at("judgements").empty());
     d.set("judgements", judgements_data(document, at));
-    auto const charts = study_charts(document, at);
+    // Those of one study stand among the other plots.
+    auto const charts = several ? study_charts(document, at) : std::vector<report_chart>();
     d.set("charts", charts_data(charts));
     d.set("has_charts", !charts.empty());
     d.set("context", facts_data(s.at("context")));
@@ -145,7 +156,7 @@ data differences_data(report_json const& differences) {
         list values;
         for (auto const& value : each.at("values"))
             values.push_back(with({{"value", value.get<std::string>().empty() ? "-" : value.get<std::string>()}}));
-        data d = with({{"setting", each.at("setting").get<std::string>()}});
+        data d = with({{"setting", each.at("what").get<std::string>()}});
         d.set("values", data(values));
         out.push_back(d);
     }
@@ -178,8 +189,14 @@ std::string report_html(report_json const& document) {
     d.set("labels", data(labels));
     d.set("differ", !document.at("differences").empty());
     d.set("differences", differences_data(document.at("differences")));
-    auto const charts = scaling_charts(document), busbw = busbw_charts(document);
+    auto charts = scaling_charts(document);
+    if (all.size() == 1)
+        for (auto& chart : study_charts(document, json_place("/studies/0"))) charts.push_back(std::move(chart));
+    auto const busbw = busbw_charts(document);
+    d.set("several", all.size() > 1);
+    if (all.size() > 1) d.set("side_by_side", table_data(side_by_side(document, markup::html)));
     d.set("compared", !charts.empty());
+    d.set("pairs", groups_of(document).size() > 1);
     d.set("charts", charts_data(charts));
     d.set("has_busbw", !busbw.empty());
     d.set("busbw", charts_data(busbw));

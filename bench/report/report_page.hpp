@@ -32,9 +32,10 @@ struct report_tile {
 struct report_table {
     std::vector<std::string> head;  ///< plain text
     std::vector<std::vector<std::string>> rows;
+    std::vector<std::string> keys = {};  ///< of the columns, for the page's style; none: a column has no style
 };
 
-/// The worst news first, as the summary has them. Pure, as are all here.
+/// The best point, then the worst news, as the summary has them. Pure, as are all here.
 std::vector<report_tile> tiles_of(report_json const& document, json_place const& study, markup how);
 /// One row for each number of ranks; the last column is the note.
 report_table scaling_table_of(report_json const& document, json_place const& study, markup how);
@@ -42,15 +43,17 @@ report_table scaling_table_of(report_json const& document, json_place const& stu
 report_table metrics_table_of(report_json const& document, json_place const& study, markup how);
 /// What the base of the speed-ups is; "" without one.
 std::string base_text(report_json const& document, json_place const& study, markup how);
-/// One row for each run; the last column is the note.
-report_table runs_table_of(report_json const& document, json_place const& study, markup how);
+/// One row for each number of ranks of any study: judged metric, speed-up and efficiency of each. The last column is empty.
+report_table side_by_side(report_json const& document, markup how);
+/// Tables with one row for each run: what it was, with a note in the last column, and its other metrics.
+std::vector<report_table> runs_tables_of(report_json const& document, json_place const& study, markup how);
 
 // `muster-bench report`: writes table, JSON, CSV, Markdown and HTML page of scaling studies.
 
 extern command_row const report_row;
 
 /// Returns the exit code; throws muster::error.
-int report_command(given_options const& given);
+int report_command(given_options const& given, environment const& variables);
 
 /// Writes FOLDER/report.html; returns its path. Throws errc::io.
 std::string write_html_report(report_json const& document, std::filesystem::path const& folder);

@@ -36,6 +36,11 @@ std::string told(report_json const& object, char const* name) {
     return one_line(object.at(name).get<std::string>(), false);
 }
 
+std::string text_or_dash(report_json const& value) {
+    auto const text = value.get<std::string>();
+    return text.empty() ? "-" : text;
+}
+
 std::string facts(report_json const& all) {
     std::string out;
     for (auto const& each : all) out += fmt::format("- **{}**: {}\n", told(each, "what"), told(each, "value"));
@@ -50,19 +55,23 @@ std::string markdown_of(report_json const& document, std::size_t index, bool sev
     if (s.at("busy").get<bool>())
         out += fmt::format("**A busy machine: these figures mean little.** {}.\n\n", told(s, "busy_text"));
     for (auto const& note : s.at("notes")) out += fmt::format("Note: {}\n\n", one_line(note.get<std::string>(), false));
+    if (auto const missing = s.at("unfinished").at("text").get<std::string>(); !missing.empty())
+        out += fmt::format("**Unfinished**: {}.\n\n", missing);
+    out += fmt::format("{}.\n\n", told(s.at("headline"), "text"));
     for (auto const& tile : tiles_of(document, at, markup::plain)) out += fmt::format("- **{}** {}\n", tile.value, tile.what);
     out += "\n" + markdown_table(scaling_table_of(document, at, markup::plain));
     if (auto const base = base_text(document, at, markup::plain); !base.empty()) out += base + "\n\n";
     if (auto const others = metrics_table_of(document, at, markup::plain); !others.rows.empty()) out += markdown_table(others);
     for (auto const& each : s.at("judgements")) out += fmt::format("- {}\n", told(each, "text"));
     if (!s.at("judgements").empty()) out += "\n";
-    if (!s.at("findings").empty()) out += "### Why it stops\n\n";
+    if (!s.at("findings").empty()) out += "### What limits it\n\n";
     for (auto const& each : s.at("findings"))
         out += fmt::format("- **{}**: {}. {}.\n", told(each, "cause"), told(each, "text"), told(each, "advice"));
     if (!s.at("findings").empty()) out += "\n";
-    out += "### Every run\n\n" + markdown_table(runs_table_of(document, at, markup::plain));
+    out += "### Every run\n\n";
+    for (auto const& table : runs_tables_of(document, at, markup::plain)) out += markdown_table(table);
     out += "### Context\n\n" + facts(s.at("context")) + "### What the numbers mean\n\n" + facts(s.at("definitions"));
-    report_table rules{{"", "rule", "kept", "why"}, {}};
+    report_table rules{{"", "rule", "kept", "why"}, {}, {}};
     for (auto const& each : s.at("checklist"))
         rules.rows.push_back(
             {std::to_string(each.at("number").get<int>()), told(each, "rule"), told(each, "answer"), told(each, "reason")});
@@ -73,7 +82,7 @@ std::string markdown_of(report_json const& document, std::size_t index, bool sev
 }
 
 report_table busbw_table(report_json const& table) {
-    report_table out{{"bytes"}, {}};
+    report_table out{{"bytes"}, {}, {}};
     std::vector<double> sizes;
     for (auto const& curve : table.at("curves")) {
         out.head.push_back(told(curve, "name") + (curve.at("simulated").get<bool>() ? " (simulated)" : "") + ", GB/s");
@@ -154,16 +163,17 @@ std::string busbw_csv(report_json const& tables) {
 std::string report_markdown(report_json const& document) {
     auto const& studies = document.at("studies");
     std::string out = "# Scaling report\n\n";
+    if (studies.size() > 1) out += "## Side by side\n\n" + markdown_table(side_by_side(document, markup::plain), 0);
+    for (std::size_t i = 0; i < studies.size(); ++i) out += markdown_of(document, i, studies.size() > 1);
     if (!document.at("differences").empty()) {
-        report_table differ{{"what differs"}, {}};
+        report_table differ{{"setting"}, {}, {}};
         for (auto const& s : studies) differ.head.push_back(told(s, "label"));
         for (auto const& each : document.at("differences")) {
-            differ.rows.push_back({told(each, "setting")});
-            for (auto const& value : each.at("values")) differ.rows.back().push_back(value.get<std::string>());
+            differ.rows.push_back({told(each, "what")});
+            for (auto const& value : each.at("values")) differ.rows.back().push_back(text_or_dash(value));
         }
-        out += markdown_table(differ, differ.head.size());
+        out += "## What differs\n\n" + markdown_table(differ, differ.head.size());
     }
-    for (std::size_t i = 0; i < studies.size(); ++i) out += markdown_of(document, i, studies.size() > 1);
     for (auto const& table : document.at("busbw"))
         out +=
             fmt::format("## Bus bandwidth: {} {} on {} ranks\n\n{}; {}; {}\n\n", told(table, "collective"), told(table, "type"),

@@ -1,5 +1,7 @@
 #include "bench/report/study_summary.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -37,7 +39,7 @@ report_json to_json(speedup_ratio const& ratio, double efficiency) {
             {"efficiency", efficiency}};
 }
 
-report_json to_json(scaling_row const& r, int cores) {
+report_json to_json(scaling_row const& r) {
     report_json row{{"ranks", r.ranks},
                     {"nodes", r.nodes},
                     {"runs", r.runs},
@@ -48,9 +50,15 @@ report_json to_json(scaling_row const& r, int cores) {
                     {"crowded", r.crowded},
                     {"oversubscribed", r.oversubscribed},
                     {"simulated", r.simulated},
-                    {"note", scaling_note(r, cores)},
-                    {"values", {{"made", r.runs + r.failed}, {"cores", cores}, {"others", r.others}}},
-                    {"names", report_json::array({r.failure})}};
+                    {"note", scaling_note(r)},
+                    {"values", {{"made", r.runs + r.failed}, {"cores", r.cores}, {"others", r.others}}},
+                    {"names", report_json::array({r.failure, "100%"})}};
+    for (auto const& each : r.outliers) {
+        auto const repeat = std::to_string(each.repetition + 1);
+        row["values"]["outlying_repeat_" + repeat] = each.repetition + 1;
+        row["values"]["outlier_" + repeat] = each.value;
+        row["values"]["median"] = r.metrics.front().value.median;
+    }
     for (auto const& metric : r.metrics) row["metrics"][metric.name] = to_json(metric.value, metric.unit);
     if (r.speedup) row["speedup"] = to_json(*r.speedup, r.efficiency);
     return row;
@@ -105,6 +113,9 @@ void add_bad_news(study const& s, std::vector<scaling_row> const& rows, std::vec
         busy |= row.crowded;
         simulated |= row.simulated;
     }
+    auto const progress = progress_of(s);
+    if (!progress.missing.empty())
+        tiles.push_back({{"kind", "unfinished"}, {"made", progress.made}, {"planned", progress.planned}});
     if (failed > 0) tiles.push_back({{"kind", "failed"}, {"failed", failed}, {"made", made}});
     auto const broken = std::ranges::count(judged, expectation_outcome::broken, &judgement::came);
     if (broken > 0) tiles.push_back({{"kind", "broken"}, {"broken", broken}, {"judged", judged.size()}});
@@ -119,27 +130,40 @@ void add_bad_news(study const& s, std::vector<scaling_row> const& rows, std::vec
     tiles.push_back(tile);
 }
 
-/// The worst news first; then the largest number of ranks that is not oversubscribed, its speed-up, and the base.
+/// The best point, then what went wrong, the worst first.
 report_json tiles_json(study const& s, std::vector<scaling_row> const& rows, std::vector<scaling_finding> const& causes,
                        std::vector<judgement> const& judged) {
     auto tiles = report_json::array();
-    add_bad_news(s, rows, causes, judged, tiles);
-    auto const* base = base_row(rows, s.plan);
-    if (base == nullptr) return tiles;
-    auto const* best = base;
-    for (auto const& row : rows)
-        if (row.speedup && !row.oversubscribed) best = &row;
-    auto const add = [&](scaling_row const& row, char const* kind) {
-        auto const* metric = row.find(s.plan.judged.name);
-        tiles.push_back(
-            {{"kind", kind}, {"ranks", row.ranks}, {"metric", metric->name}, {"value", to_json(metric->value, metric->unit)}});
-    };
-    if (best != base) {
-        add(*best, "largest");
-        tiles.push_back({{"kind", "speedup"}, {"ranks", best->ranks}, {"speedup", to_json(*best->speedup, best->efficiency)}});
+    if (auto const* best = best_row(rows, s.plan)) {
+        auto const* metric = best->find(s.plan.judged.name);
+        tiles.push_back({{"kind", "best"},
+                         {"ranks", best->ranks},
+                         {"nodes", best->nodes},
+                         {"metric", metric->name},
+                         {"value", to_json(metric->value, metric->unit)},
+                         {"base", best == base_row(rows, s.plan)}});
+        if (best->speedup) tiles.back()["speedup"] = to_json(*best->speedup, best->efficiency);
     }
-    add(*base, "base");
+    add_bad_news(s, rows, causes, judged, tiles);
     return tiles;
+}
+
+/// A text with its figures.
+report_json sentence_json(std::string const& text, std::vector<std::pair<std::string, double>> const& values,
+                          std::vector<std::string> const& names = {}) {
+    return {{"text", text}, {"values", values_json(values)}, {"names", names}};
+}
+
+/// What is missing; a text of nothing if all runs were made.
+report_json unfinished_json(study const& s) {
+    auto const progress = progress_of(s);
+    std::vector<std::pair<std::string, double>> values{
+        {"made", progress.made}, {"planned", progress.planned}, {"repeats", progress.repeats}};
+    for (auto const& [ranks, made] : progress.missing) {
+        values.emplace_back(fmt::format("ranks_{}", ranks), ranks);
+        values.emplace_back(fmt::format("made_{}", ranks), made);
+    }
+    return sentence_json(unfinished_text(progress), values);
 }
 
 /// The last value of each rank, or as the plan says.
@@ -257,9 +281,10 @@ report_json study_summary(study const& s, std::string const& file, std::vector<j
     auto const rows = scaling_rows(s);
     auto const causes = find_causes(s);
     auto const* base = base_row(rows, s.plan);
+    auto const headline = headline_of(s);
     auto const metrics = metric_names(rows, s.plan.judged.name);
     bool const busy = s.load.crowded_before() || std::ranges::any_of(rows, &scaling_row::crowded);
-    report_json out{{"schema", "muster.scaling-summary/2"},
+    report_json out{{"schema", "muster.scaling-summary/3"},
                     {"name", s.name},
                     {"file", file},
                     {"created", s.created},
@@ -278,6 +303,8 @@ report_json study_summary(study const& s, std::string const& file, std::vector<j
                     {"notes", notes_json(s)},
                     {"published_settings", has_published_settings(s)},
                     {"metrics", metrics},
+                    {"headline", sentence_json(headline.text, headline.values, headline.names)},
+                    {"unfinished", unfinished_json(s)},
                     {"tiles", tiles_json(s, rows, causes, judged)},
                     {"rows", report_json::array()},
                     {"findings", findings_json(causes)},
@@ -287,7 +314,7 @@ report_json study_summary(study const& s, std::string const& file, std::vector<j
                     {"context", study_context(s)},
                     {"definitions", study_definitions(s)},
                     {"checklist", checklist_json(s)}};
-    for (auto const& r : rows) out["rows"].push_back(to_json(r, s.machine.cores));
+    for (auto const& r : rows) out["rows"].push_back(to_json(r));
     return out;
 }
 

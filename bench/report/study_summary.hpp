@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// Schema "muster.scaling-summary/2": rows, tiles, findings, judgements, parts of the time, values of each rank, runs, context, definitions,
+/// Schema "muster.scaling-summary/3": rows, tiles, findings, judgements, parts of the time, values of each rank, runs, context, definitions,
 /// checklist. `judged` are the bounds and the baseline that it was judged by. Pure.
 report_json study_summary(study const& results, std::string const& file, std::vector<judgement> const& judged);
 

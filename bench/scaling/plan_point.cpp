@@ -41,16 +41,24 @@ planned_point read_planned_point(nlohmann::json const& document, int ranks) {
     out.scheduler = from.at("scheduler").text();
     out.point.ranks = ranks;
     out.point.nodes = 0;
+    bool unknown = false;
     for (auto const& node : from.at("nodes").items()) {
         auto const here = node.at("ranks").integer(0, 10'000'000);
         if (here == 0) continue;
         auto const name = node.at("name").text();
         ++out.point.nodes;
         out.point.hosts.push_back(name);
-        if (node.at("cores").value().is_number() && node.at("cores").integer() < here) out.point.oversubscribed = true;
+        if (node.at("cores").value().is_number()) {
+            auto const cores = node.at("cores").integer(0, 1'000'000);
+            out.point.oversubscribed |= cores < here;
+            out.point.cores += static_cast<int>(cores);
+        } else {
+            unknown = true;
+        }
         if (node.at("gpus").value().is_number() && node.at("gpus").integer() > 0)
             out.point.gpus += fmt::format("{}{} on {}", out.point.gpus.empty() ? "" : ", ", node.at("gpus").integer(), name);
     }
+    if (unknown) out.point.cores = 0;
     if (out.point.nodes == 0) from.at("nodes").fail("holds no node with ranks");
     for (auto const& rank : from.at("ranks").items())
         out.point.places.push_back({static_cast<int>(rank.at("rank").integer(0, 10'000'000)), rank.at("host").text(),

@@ -80,6 +80,7 @@ class scaling_study {
         auto done = total - due.size();
         if (done > 0)
             fmt::print(stderr, "going on with the study in {}: {} of {} runs are done\n", request_.folder.string(), done, total);
+        if (!due.empty()) refuse_unknown_metric();
         for (auto const& one : due) {
             if (auto const signal = signals_.came()) return stopped(*signal);
             crowd_watch crowd;
@@ -92,6 +93,7 @@ class scaling_study {
             fmt::print(stderr, "[{}/{}] {} rank{}, {}: {}\n", ++done, total, one.ranks, one.ranks == 1 ? "" : "s",
                        one.warmup ? "warm-up" : fmt::format("repeat {}", one.repetition + 1), progress_text(last, request_.plan));
             if (last.status == run_status::interrupted) return stopped(signals_.came().value_or(SIGINT));
+            refuse_unknown_metric();
         }
         write_results();
         return 0;
@@ -144,6 +146,16 @@ class scaling_study {
     void write_results() {
         results_.runs = latest_runs(made_);
         if (!results_.runs.empty()) write_json_file((request_.folder / "results.json").string(), to_json(results_));
+    }
+
+    /// A name that is mistyped is found by the first runs, not after hours.
+    void refuse_unknown_metric() const {
+        auto const& ranks = request_.only.empty() ? request_.plan.ranks : request_.only;
+        auto const why = unknown_metric(request_.plan, request_.demands, ranks, made_);
+        if (why.empty()) return;
+        bool const read_anew = why.starts_with("--metric:");
+        throw error(errc::usage, fmt::format("{}; the study stops here: correct the name, and {}", why,
+                                             read_anew ? "begin anew with --fresh" : "the same command goes on"));
     }
 
     int stopped(int signal) const {

@@ -14,10 +14,10 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "bench/scaling/run_point.hpp"
+#include "bench/study/findings.hpp"
 #include "bench/study/study_schedule.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/machine.hpp"
-#include "bench/study/findings.hpp"
 
 namespace muster {
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.hpp"
@@ -118,8 +119,7 @@ std::string why_not_measured(std::string const& name, scaling_row const& row) {
     if (row.runs == 0) return fmt::format("no run ended well: {}", row.failure);
     std::vector<std::string> known{"speedup", "efficiency"};
     for (auto const& m : row.metrics) known.push_back(m.name);
-    auto const near = nearest(name, known);
-    return fmt::format("no run told it; known are {}{}", join(known, ", "), near ? fmt::format("; did you mean {}?", *near) : "");
+    return "no run told it; " + known_metrics_text(name, known);
 }
 
 judgement judge_row(expectation const& wanted, scaling_row const& row, study_plan const& plan) {
@@ -134,14 +134,14 @@ judgement judge_row(expectation const& wanted, scaling_row const& row, study_pla
                   {},
                   {{"ranks", row.ranks}, {"value", value->value}, {"low", value->low}, {"high", value->high}},
                   names};
-    if (holds(value->value, wanted.op, wanted.value)) {
-        out.came = expectation_outcome::kept;
-        out.text = fmt::format("kept: {}: {}", what, shown(*value));
-    } else if (value->spread && (holds(value->low, wanted.op, wanted.value) || holds(value->high, wanted.op, wanted.value))) {
+    bool const low = holds(value->low, wanted.op, wanted.value), high = holds(value->high, wanted.op, wanted.value);
+    if (value->spread && low != high) {
         out.came = expectation_outcome::not_judged;
         out.text = fmt::format("not judged: {}: {}: the bound lies within the spread; give more --repeats", what, shown(*value));
     } else {
-        out.text = fmt::format("broken: {}: {}", what, shown(*value));
+        bool const good = holds(value->value, wanted.op, wanted.value);
+        out.came = good ? expectation_outcome::kept : expectation_outcome::broken;
+        out.text = fmt::format("{}: {}: {}", good ? "kept" : "broken", what, shown(*value));
     }
     return out;
 }
@@ -181,9 +181,22 @@ expectation parse_expectation(std::string const& text) {
     return expectation_reader(text).read();
 }
 
+std::string known_metrics_text(std::string const& name, std::vector<std::string> const& known) {
+    auto const near = nearest(name, known);
+    return fmt::format("known are {}{}", join(known, ", "), near ? fmt::format("; did you mean {}?", *near) : "");
+}
+
 std::vector<judgement> judge(expectation const& wanted, std::vector<scaling_row> const& rows, study_plan const& plan) {
     std::vector<judgement> out;
     auto const* base = base_row(rows, plan);
+    auto const& metric = is_ratio(wanted.metric) ? plan.judged.name : wanted.metric;
+    auto const any = std::ranges::find_if(rows, [](auto const& row) { return row.runs > 0; });
+    bool const unknown = std::ranges::none_of(rows, [&](auto const& row) { return row.find(metric) != nullptr; });
+    if (!wanted.ranks && unknown && any != rows.end())
+        return {{expectation_outcome::broken,
+                 fmt::format("broken: {}: {}", wanted.text, why_not_measured(wanted.metric, *any)),
+                 {},
+                 {wanted.text}}};
     for (auto const& row : rows) {
         bool const meant = wanted.ranks ? row.ranks == *wanted.ranks : !(is_ratio(wanted.metric) && &row == base);
         if (meant) out.push_back(judge_row(wanted, row, plan));

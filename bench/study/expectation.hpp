@@ -37,8 +37,11 @@ struct judgement {
     bool operator==(judgement const&) const = default;
 };
 
-/// A judgement for each number of ranks that is meant. Broken: the median is beyond the bound. Not judged: it is, but the bound lies
-/// within the spread; with one run there is no spread. What was not measured is broken. Pure.
+/// "known are speedup, efficiency, loss; did you mean loss?" Pure.
+std::string known_metrics_text(std::string const& name, std::vector<std::string> const& known);
+
+/// A judgement for each number of ranks that is meant. Kept or broken: the median is within or beyond the bound. Not judged: the bound
+/// lies within the spread, whatever the median; one run has no spread. What was not measured is broken, in one judgement if no row has it. Pure.
 std::vector<judgement> judge(expectation const& wanted, std::vector<scaling_row> const& rows, study_plan const& plan);
 
 /// Compares the judged metric with that of an earlier study at the same numbers of ranks. Broken: the median is worse by more than

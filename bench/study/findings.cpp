@@ -26,10 +26,20 @@ scaling_row const* largest(std::vector<scaling_row> const& rows, study_plan cons
     return found;
 }
 
-/// What the waiting is a part of.
-std::string whole_of(study_plan const& plan, scaling_row const& row) {
-    if (plan.has_net()) return "train_s";
-    return plan.judged.rate || row.find(plan.judged.name) == nullptr ? "wall_s" : plan.judged.name;
+/// What the waiting is a part of, in seconds, and what it is called.
+struct judged_whole {
+    std::string name;
+    double seconds = 0;
+};
+
+/// A rate is of the program's steps, so start-up is no part of it; a time is itself.
+judged_whole whole_of(study_plan const& plan, scaling_row const& row) {
+    auto const of = [&](std::string const& name) { return judged_whole{name, row.median_of(name)}; };
+    if (!plan.has_net() && !plan.judged.rate) return of(row.find(plan.judged.name) == nullptr ? "wall_s" : plan.judged.name);
+    if (row.find("train_s") != nullptr) return of("train_s");
+    if (row.find("compute_s") == nullptr) return of("wall_s");
+    double const steps = row.median_of("compute_s") + row.median_of("loader_wait_s") + row.median_of("allreduce_wait_s");
+    return {fmt::format("the steps ({} s)", format_value(steps)), steps};
 }
 
 std::string host_of(study const& results, int ranks, int rank) {
@@ -40,19 +50,19 @@ std::string host_of(study const& results, int ranks, int rank) {
     return {};
 }
 
-void add_oversubscribed(std::vector<scaling_row> const& rows, int cores, std::vector<scaling_finding>& all) {
+void add_oversubscribed(std::vector<scaling_row> const& rows, std::vector<scaling_finding>& all) {
     auto const first = std::ranges::find_if(rows, &scaling_row::oversubscribed);
     if (first == rows.end()) return;
-    double const each = static_cast<double>(first->ranks) / (std::max(cores, 1) * first->nodes);
-    all.push_back({cause::oversubscribed,
-                   first->ranks,
-                   each,
-                   each,
-                   each,
-                   fmt::format("from {} on ranks share cores ({} on {} of them)", ranks_text(first->ranks), first->ranks,
-                               cores * first->nodes),
-                   "judge by fewer ranks, or use more nodes",
-                   {{"cores", cores * first->nodes}}});
+    double const each = static_cast<double>(first->ranks) / std::max(first->cores, 1);
+    all.push_back(
+        {cause::oversubscribed,
+         first->ranks,
+         each,
+         each,
+         each,
+         fmt::format("from {} on ranks share cores ({} on {} of them)", ranks_text(first->ranks), first->ranks, first->cores),
+         "judge by fewer ranks, or use more nodes",
+         {{"cores", first->cores}}});
 }
 
 std::optional<cpuset> cpus_of(placed_rank const& place) {
@@ -94,8 +104,7 @@ void add_shared_core(study const& results, std::vector<scaling_finding>& all) {
 void add_waiting(cause why, std::string_view metric, std::string_view what, std::string advice, study const& results,
                  scaling_row const& row, std::vector<scaling_finding>& all) {
     auto const* waited = row.find(metric);
-    std::string const name = whole_of(results.plan, row);
-    double const whole = row.median_of(name);
+    auto const [name, whole] = whole_of(results.plan, row);
     if (waited == nullptr || !(whole > 0)) return;
     double const part = waited->value.median / whole;
     if (part < worth_telling) return;
@@ -107,7 +116,7 @@ void add_waiting(cause why, std::string_view metric, std::string_view what, std:
                    fmt::format("at {}, {} of {} is {} ({} {} s)", ranks_text(row.ranks), percent(part), name, what, metric,
                                format_value(waited->value.median)),
                    std::move(advice),
-                   {{std::string(metric), waited->value.median}}});
+                   {{std::string(metric), waited->value.median}, {"whole_s", whole}}});
 }
 
 /// By how much the slowest rank exceeds the mean, and which it is; nothing where fewer than two ranks told it.
@@ -261,7 +270,7 @@ double gustafson_part(std::vector<std::pair<double, double>> const& speedups) no
 std::vector<scaling_finding> find_causes(study const& results) {
     auto const rows = scaling_rows(results);
     std::vector<scaling_finding> all;
-    add_oversubscribed(rows, results.machine.cores, all);
+    add_oversubscribed(rows, all);
     add_shared_core(results, all);
     auto const* top = largest(rows, results.plan);
     if (top == nullptr) return all;
@@ -279,7 +288,8 @@ std::vector<scaling_finding> find_causes(study const& results) {
 
 std::string findings_text(std::vector<scaling_finding> const& all) {
     std::string text;
-    for (auto const& each : all) text += fmt::format("why it stops ({}): {}; {}\n", to_string(each.why), each.text, each.advice);
+    for (auto const& each : all)
+        text += fmt::format("what limits it ({}): {}; {}\n", to_string(each.why), each.text, each.advice);
     return text;
 }
 

@@ -1,19 +1,13 @@
 #include "bench/study/scaling_table.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
-
-#include "base/text.hpp"
-#include "base/text_table.hpp"
 
 namespace muster {
 
 namespace {
 
-constexpr std::size_t most_columns = 5;  // of metrics beside the judged one
 constexpr std::string_view wall = "wall_s";
 
 using runs = std::vector<study_run const*>;
@@ -60,9 +54,18 @@ std::vector<row_metric> measure_all(runs const& of, study_plan const& plan) {
     return out;
 }
 
-scaling_row make_row(runs const& all, study_plan const& plan) {
+/// Those of its nodes; as many on each as on the machine that made the study, if muster plan does not know them.
+int cores_of(study const& results, scaling_row const& row) {
+    for (auto const& point : results.points)
+        if (point.ranks == row.ranks && point.cores > 0) return point.cores;
+    return results.machine.cores * row.nodes;
+}
+
+scaling_row make_row(runs const& all, study const& results) {
+    auto const& plan = results.plan;
     scaling_row row;
     row.ranks = all.front()->ranks;
+    std::vector<outlying_run> judged;
     runs good;
     for (auto const* run : all) {
         row.nodes = std::max(row.nodes, run->nodes);
@@ -77,7 +80,10 @@ scaling_row make_row(runs const& all, study_plan const& plan) {
         row.others = std::max({row.others, run->load.before, run->load.during.value_or(0)});
         row.crowded |= run->load.crowded();
         row.several_told |= told_in(*run, plan.judged.name).size() > 1;
+        if (auto const value = value_of(*run, plan.judged.name, plan)) judged.push_back({run->repetition, *value});
     }
+    row.cores = cores_of(results, row);
+    row.outliers = outliers_of(judged);
     row.runs = good.size();
     if (!good.empty()) row.metrics = measure_all(good, plan);
     return row;
@@ -95,79 +101,6 @@ std::optional<speedup_ratio> speedup_of(scaling_row const& row, scaling_row cons
     out.low = plan.judged.rate ? a.spread.low / b.spread.high : work * b.spread.low / a.spread.high;
     out.high = plan.judged.rate ? a.spread.high / b.spread.low : work * b.spread.high / a.spread.low;
     out.within_spread = a.count > 1 && b.count > 1 && out.low <= 1 && out.high >= 1;
-    return out;
-}
-
-std::string plural(std::size_t n, std::string_view one) {
-    return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s");
-}
-
-std::string label(row_metric const& metric) {
-    bool const said =
-        metric.unit.empty() || metric.name.ends_with("_" + metric.unit) || metric.unit.find("/s") != std::string::npos;
-    return said ? metric.name : fmt::format("{} ({})", metric.name, metric.unit);
-}
-
-/// The metrics that have a column, of all rows, in the order of the first row that has any.
-std::vector<std::string> columns_of(std::vector<scaling_row> const& rows, study_plan const& plan) {
-    std::vector<std::string> out;
-    for (auto const& row : rows)
-        for (auto const& metric : row.metrics)
-            if (metric.name != plan.judged.name && metric.name != wall && out.size() < most_columns &&
-                std::find(out.begin(), out.end(), metric.name) == out.end())
-                out.push_back(metric.name);
-    if (plan.judged.name != wall) out.emplace_back(wall);
-    return out;
-}
-
-std::string header_of(std::vector<scaling_row> const& rows, std::string const& name) {
-    for (auto const& row : rows)
-        if (auto const* found = row.find(name)) return label(*found);
-    return name;
-}
-
-std::string series_text(study_plan const& plan) {
-    if (plan.series == work_series::strong)
-        return plan.batch ? fmt::format("strong series: batch {} over all ranks", *plan.batch)
-                          : "strong series: the same work for all";
-    if (plan.series == work_series::weak)
-        return plan.batch ? fmt::format("weak series: batch {} a rank; speed-up is of the work done in a second", *plan.batch)
-                          : "weak series: as much work for each rank; speed-up is of the work done in a second";
-    return "work as the program divides it";
-}
-
-/// What the spreads are, by the smallest and largest numbers of runs.
-std::string spread_text(std::vector<scaling_row> const& rows) {
-    std::size_t least = SIZE_MAX, most = 0;
-    for (auto const& row : rows) {
-        if (row.runs == 0) continue;
-        least = std::min(least, row.runs);
-        most = std::max(most, row.runs);
-    }
-    auto const number = least == most ? fmt::format("{} each", plural(least, "run")) : fmt::format("{} to {} runs", least, most);
-    return fmt::format("medians of {}{}", number,
-                       least < 2 ? ""
-                       : least < runs_for_interval
-                           ? fmt::format("; a range is smallest to largest, an interval needs {} runs", runs_for_interval)
-                           : "; CI: interval of the median");
-}
-
-std::string closing_text(study const& s, std::vector<scaling_row> const& rows) {
-    auto const* base = base_row(rows, s.plan);
-    if (base == nullptr) {
-        bool const any = std::any_of(rows.begin(), rows.end(), [](auto const& r) { return r.runs > 0; });
-        if (!any) return "no run ended well: there is nothing to compare\n";
-        return fmt::format("no run told the metric {}: nothing is compared; print 'muster-metric: {} VALUE', or see --metric\n",
-                           s.plan.judged.name, s.plan.judged.name);
-    }
-    auto const& judged = *base->find(s.plan.judged.name);
-    auto out = fmt::format("{}; speed-up against {} ({} {}{}); {}\n", spread_text(rows), plural(std::size_t(base->ranks), "rank"),
-                           s.plan.judged.name, format_value(judged.value.median), judged.unit.empty() ? "" : " " + judged.unit,
-                           series_text(s.plan));
-    if (std::any_of(rows.begin(), rows.end(), [](auto const& r) { return r.several_told; }) &&
-        choice_of(s.plan.judged.name, s.plan).across == "rank")
-        out += fmt::format("note: several ranks told {}: the lowest rank's counts; give --take {}=last,mean for all\n",
-                           s.plan.judged.name, s.plan.judged.name);
     return out;
 }
 
@@ -195,12 +128,27 @@ scaling_row const* base_row(std::vector<scaling_row> const& rows, study_plan con
     return found == rows.end() ? nullptr : &*found;
 }
 
+scaling_row const* best_row(std::vector<scaling_row> const& rows, study_plan const& plan) noexcept {
+    auto const* base = base_row(rows, plan);
+    auto const counts = [&](scaling_row const& row) { return row.speedup && &row != base && !row.oversubscribed; };
+    bool const enough_cores = std::ranges::any_of(rows, counts);
+    scaling_row const *fastest = nullptr, *largest = base;
+    for (auto const& row : rows) {
+        if (!row.speedup || &row == base || (enough_cores && !counts(row))) continue;
+        largest = &row;
+        if (!row.speedup->within_spread && row.speedup->value > 1 &&
+            (fastest == nullptr || row.speedup->value > fastest->speedup->value))
+            fastest = &row;
+    }
+    return fastest != nullptr ? fastest : largest;
+}
+
 std::vector<scaling_row> scaling_rows(study const& results) {
     std::map<int, runs> by_ranks;
     for (auto const& run : results.runs)
         if (!run.warmup) by_ranks[run.ranks].push_back(&run);
     std::vector<scaling_row> rows;
-    for (auto const& [ranks, all] : by_ranks) rows.push_back(make_row(all, results.plan));
+    for (auto const& [ranks, all] : by_ranks) rows.push_back(make_row(all, results));
     auto const* base = base_row(rows, results.plan);
     if (base == nullptr) return rows;
     for (auto& row : rows) {
@@ -210,73 +158,32 @@ std::vector<scaling_row> scaling_rows(study const& results) {
     return rows;
 }
 
-std::string scaling_note(scaling_row const& row, int cores) {
-    std::vector<std::string> notes;
-    if (row.failed > 0 && row.runs == 0)
-        notes.push_back(fmt::format("failed: {}", row.failure));
-    else if (row.failed > 0)
-        notes.push_back(fmt::format("{} of {} failed: {}", row.failed, row.failed + row.runs, row.failure));
-    if (row.oversubscribed)
-        notes.push_back(row.nodes > 1
-                            ? fmt::format("oversubscribed: more ranks than cores on a node")
-                            : fmt::format("oversubscribed: {} ranks on {}", row.ranks, plural(std::size_t(cores), "core")));
-    if (row.crowded) notes.push_back(fmt::format("busy: others used up to {:.1f} CPUs", row.others));
-    if (row.simulated) notes.emplace_back("simulated");
-    return join(notes, "; ");
+std::vector<outlying_run> outliers_of(std::vector<outlying_run> const& values) {
+    if (values.size() < 4) return {};
+    std::vector<double> all, distances;
+    for (auto const& each : values) all.push_back(each.value);
+    double const middle = median(all);
+    for (double const value : all) distances.push_back(std::abs(value - middle));
+    double const usual = std::max(5 * median(distances), 0.2 * std::abs(middle));
+    std::vector<outlying_run> out;
+    for (auto const& each : values)
+        if (std::abs(each.value - middle) > usual) out.push_back(each);
+    return out;
 }
 
-std::string format_value(double value) {
-    if (!std::isfinite(value)) return fmt::format("{}", value);
-    double const size = std::abs(value);
-    int const digits = size >= 100 || size == 0 ? 0 : std::clamp(2 - static_cast<int>(std::floor(std::log10(size))), 0, 6);
-    return fmt::format("{:.{}f}", value, digits);
-}
-
-std::string format_spread(summary const& value, double unit) {
-    if (value.count < 2) return "one run";
-    if (value.count < runs_for_interval)
-        return fmt::format("{} to {} (range)", format_value(value.smallest * unit), format_value(value.largest * unit));
-    return fmt::format("{} to {} ({:.0f}% CI)", format_value(value.spread.low * unit), format_value(value.spread.high * unit),
-                       100 * value.spread.confidence);
-}
-
-std::string format_speedup(scaling_row const& row) {
-    if (!row.speedup) return "-";
-    return row.speedup->within_spread ? "within the spread" : fmt::format("{:.2f}", row.speedup->value);
-}
-
-std::string format_efficiency(scaling_row const& row) {
-    if (!row.speedup || row.speedup->within_spread) return "-";
-    return fmt::format("{:.0f}%", 100 * row.efficiency);
-}
-
-std::string scaling_text(study const& results) {
-    auto const rows = scaling_rows(results);
-    auto const& plan = results.plan;
-    auto const columns = columns_of(rows, plan);
-    bool const nodes = std::any_of(rows.begin(), rows.end(), [](auto const& r) { return r.nodes > 1; });
-    std::vector<std::string> header{"ranks"};
-    if (nodes) header.emplace_back("nodes");
-    header.insert(header.end(), {header_of(rows, plan.judged.name), "spread", "speed-up", "efficiency"});
-    for (auto const& name : columns) header.push_back(header_of(rows, name));
-    header.emplace_back("note");
-    std::vector<std::vector<std::string>> cells{header};
-    for (auto const& r : rows) {
-        auto const* judged = r.find(plan.judged.name);
-        std::vector<std::string> row{std::to_string(r.ranks)};
-        if (nodes) row.push_back(std::to_string(r.nodes));
-        row.insert(row.end(), {judged ? format_value(judged->value.median) : "-", judged ? format_spread(judged->value) : "-",
-                               format_speedup(r), format_efficiency(r)});
-        for (auto const& name : columns) row.push_back(r.find(name) ? format_value(r.median_of(name)) : "-");
-        row.push_back(scaling_note(r, results.machine.cores));
-        cells.push_back(row);
+study_progress progress_of(study const& results) {
+    study_progress out;
+    out.repeats = results.plan.repeats;
+    std::vector<int> ranks;
+    for (auto const& point : results.points) ranks.push_back(point.ranks);
+    for (int const n : ranks.empty() ? results.plan.ranks : ranks) {
+        auto const made = std::ranges::count_if(results.runs, [&](study_run const& run) {
+            return run.ranks == n && !run.warmup && run.status != run_status::interrupted && run.repetition < out.repeats;
+        });
+        out.planned += out.repeats;
+        out.made += static_cast<int>(made);
+        if (made < out.repeats) out.missing.push_back({n, static_cast<int>(made)});
     }
-    auto out = align_columns(cells) + closing_text(results, rows);
-    for (auto const& note : plan.notes) out += fmt::format("note: {}\n", note);
-    if (std::any_of(rows.begin(), rows.end(), [](auto const& r) { return r.crowded; }) || results.load.crowded_before())
-        out += fmt::format("busy: {}; these figures mean little\n", results.load.crowded_before()
-                                                                        ? crowd_text(results.load) + " before the runs"
-                                                                        : "other programs worked during the runs noted above");
     return out;
 }
 

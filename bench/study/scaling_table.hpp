@@ -25,9 +25,21 @@ struct speedup_ratio {
     bool within_spread = false;
 };
 
+/// A run far from the others of its row. It counts all the same.
+struct outlying_run {
+    int repetition = 0;  ///< from 0
+    double value = 0;
+    bool operator==(outlying_run const&) const = default;
+};
+
+/// Those of four values or more whose distance from the median exceeds a fifth of it, and five times the median distance (a modified
+/// z-score of 3.4: Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993). Pure.
+std::vector<outlying_run> outliers_of(std::vector<outlying_run> const& values);
+
 /// One number of ranks. Only runs that ended well count, without warm-up.
 struct scaling_row {
     int ranks = 1, nodes = 1;
+    int cores = 0;  ///< of all of its nodes
     std::size_t runs = 0, failed = 0;
     std::string failure;              ///< why the first that failed did
     std::vector<row_metric> metrics;  ///< the judged one first, then as they were first told, wall_s last; empty without runs
@@ -35,7 +47,8 @@ struct scaling_row {
     double efficiency = 0;                 ///< speedup * base ranks / ranks; 0 without speedup
     double others = 0;                     ///< the most CPUs that other programs used before or during one of the runs
     bool crowded = false, oversubscribed = false, simulated = false;
-    bool several_told = false;  ///< several ranks told the judged metric
+    bool several_told = false;           ///< several ranks told the judged metric
+    std::vector<outlying_run> outliers;  ///< of the judged metric
 
     row_metric const* find(std::string_view name) const noexcept;
     double median_of(std::string_view name) const noexcept;  ///< 0 where nobody told it
@@ -51,15 +64,42 @@ std::optional<double> value_of(study_run const& run, std::string const& name, st
 /// The row that is the base; nothing if none has the judged metric.
 scaling_row const* base_row(std::vector<scaling_row> const& rows, study_plan const& plan) noexcept;
 
+/// The point that a study is shown by: the fastest beyond the spreads, else the one with the most ranks, of the rows with enough cores (of all,
+/// if the base alone has enough); nothing if none has the judged metric.
+scaling_row const* best_row(std::vector<scaling_row> const& rows, study_plan const& plan) noexcept;
+
+/// Whether it is more efficient than its base.
+bool exceeds_base(scaling_row const& row) noexcept;
+
 /// "2 of 6 failed: exit code 3; oversubscribed: 4 ranks on 2 cores; busy: …; simulated", as far as it is so, or "".
-std::string scaling_note(scaling_row const& row, int cores);
+std::string scaling_note(scaling_row const& row);
+
+/// The runs that a study was to make and those that it has made, without warm-up.
+struct study_progress {
+    struct point {
+        int ranks, made;
+    };
+    int planned = 0, made = 0, repeats = 0;
+    std::vector<point> missing;  ///< numbers of ranks without all of their runs
+};
+study_progress progress_of(study const& results);
+/// "6 of 9 runs were made (4 ranks: 0 of 3)"; "" if all were.
+std::string unfinished_text(study_progress const& progress);
 
 /// "1.78", "within the spread", or "-".
 std::string format_speedup(scaling_row const& row);
 /// "89%" or "-", as above.
 std::string format_efficiency(scaling_row const& row);
 
-/// The table as text, with lines that say what the base and the spreads are, and what is amiss.
+/// A study in one sentence, with the figures in it, as those of findings.
+struct study_headline {
+    std::string text;
+    std::vector<std::pair<std::string, double>> values;
+    std::vector<std::string> names;
+};
+study_headline headline_of(study const& results);
+
+/// The headline and the table, 80 columns wide, with lines that say what the base and the spreads are, and what is amiss.
 std::string scaling_text(study const& results);
 
 /// "0.52 to 0.61 (97% CI)"; "(range)" where fewer than six values give no interval; "one run". `unit` scales.

@@ -113,8 +113,8 @@ study_plan read_plan(checked_json const& from) {
 }
 
 json to_json(study_point const& p) {
-    json out{{"ranks", p.ranks}, {"nodes", p.nodes},       {"hosts", p.hosts}, {"oversubscribed", p.oversubscribed},
-             {"gpus", p.gpus},   {"places", json::array()}};
+    json out{{"ranks", p.ranks}, {"nodes", p.nodes},        {"hosts", p.hosts}, {"oversubscribed", p.oversubscribed},
+             {"gpus", p.gpus},   {"places", json::array()}, {"cores", p.cores}};
     for (auto const& r : p.places)
         out["places"].push_back({{"rank", r.rank}, {"host", r.host}, {"cpus", r.cpus}, {"gpu", r.gpu}});
     return out;
@@ -127,6 +127,7 @@ study_point read_point(checked_json const& from) {
     p.hosts = read_texts(from.at("hosts"));
     p.oversubscribed = from.at("oversubscribed").boolean();
     p.gpus = from.at("gpus").text();
+    if (from.has("cores")) p.cores = read_int(from.at("cores"), 0);
     for (auto const& r : from.at("places").items())
         p.places.push_back({read_int(r.at("rank"), 0), r.at("host").text(), r.at("cpus").text(), r.at("gpu").text()});
     return p;

@@ -53,6 +53,7 @@ struct study_point {
     bool oversubscribed = false;
     std::string gpus;  ///< "4 on a, 4 on b"; "" where there are none
     std::vector<placed_rank> places;
+    int cores = 0;  ///< of its nodes together; 0: not known
     bool operator==(study_point const&) const = default;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bench/study/findings.hpp"
 #include "bench/tools/options.hpp"
 
 namespace muster {
@@ -22,6 +23,57 @@ std::vector<judgement> judge_study(study const& results, study_demands const& de
     if (baseline != nullptr)
         for (auto& each : compare_with_baseline(results, *baseline, demands.tolerance)) all.push_back(std::move(each));
     return all;
+}
+
+namespace {
+
+struct wanted_metric {
+    std::string option, name;
+    std::vector<int> of;  ///< numbers of ranks that must all have run before it is known to be missing
+};
+
+bool is_missing(wanted_metric const& wanted, std::vector<study_run> const& made) {
+    for (int const ranks : wanted.of) {
+        bool ran = false;
+        for (auto const& run : made) {
+            if (run.ranks != ranks || run.status != run_status::ok) continue;
+            ran = true;
+            if (wanted.name == "wall_s" || std::ranges::find(run.metrics, wanted.name, &metric_series::name) != run.metrics.end())
+                return false;
+        }
+        if (!ran) return false;
+    }
+    return true;
+}
+
+std::vector<std::string> printed_metrics(std::vector<study_run> const& made) {
+    std::vector<std::string> out;
+    for (auto const& run : made)
+        for (auto const& series : run.metrics)
+            if (std::ranges::find(out, series.name) == out.end()) out.push_back(series.name);
+    out.emplace_back("wall_s");
+    return out;
+}
+
+}  // namespace
+
+std::string unknown_metric(study_plan const& plan, study_demands const& demands, std::vector<int> const& ranks,
+                           std::vector<study_run> const& made) {
+    std::vector<wanted_metric> all{{plan.judged.rate ? "--rate-metric" : "--time-metric", plan.judged.name, ranks}};
+    for (auto const& choice : plan.choices) all.push_back({"--take", choice.name, ranks});
+    for (auto const& pattern : plan.patterns) all.push_back({"--metric", pattern.name, ranks});
+    for (auto const& each : demands.expectations) {
+        if (each.metric == "speedup" || each.metric == "efficiency") continue;
+        // A bound of every number of ranks is broken as soon as one does not print it.
+        for (int const n : ranks)
+            if (!each.ranks || *each.ranks == n) all.push_back({"--expect " + each.text, each.metric, {n}});
+    }
+    for (auto const& wanted : all)
+        if (is_missing(wanted, made))
+            return fmt::format("{}: no run{} told {}; {}", wanted.option,
+                               wanted.of.size() == 1 ? " of " + ranks_text(wanted.of.front()) : "", wanted.name,
+                               known_metrics_text(wanted.name, printed_metrics(made)));
+    return {};
 }
 
 bool none_broken(std::vector<judgement> const& judged) noexcept {

@@ -23,6 +23,11 @@ study_demands read_study_demands(given_options const& given);
 /// compared. Pure.
 std::vector<judgement> judge_study(study const& results, study_demands const& demands, study const* baseline);
 
+/// What names a metric that none of the runs so far prints, though each of `ranks` that it is wanted of has run: "--expect los[1]<5: no run of
+/// 1 rank told los; known are …"; "" if all are known. Pure.
+std::string unknown_metric(study_plan const& plan, study_demands const& demands, std::vector<int> const& ranks,
+                           std::vector<study_run> const& made);
+
 /// Whether none is broken.
 bool none_broken(std::vector<judgement> const& judged) noexcept;
 

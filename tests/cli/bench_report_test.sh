@@ -67,7 +67,7 @@ assert finding["cause"] == "serial part" and abs(finding["figure"] - 0.2) < 1e-9
 answers = {rule["number"]: rule["answer"] for rule in study["checklist"]}
 assert len(answers) == 12 and answers[1] == answers[5] == answers[7] == answers[11] == "yes", answers
 kinds = [tile["kind"] for tile in study["tiles"]]
-assert kinds == ["cause", "largest", "speedup", "base"], kinds
+assert kinds == ["best", "cause"] and study["headline"]["text"].startswith("known is 3.33 times as fast on 8 ranks as on 1 (3.17 to 3.50)"), kinds
 PY
 
 # Known causes, the worst first; 16 ranks on 8 cores are not the headline.
@@ -80,7 +80,7 @@ assert [(f["cause"], f["ranks"]) for f in study["findings"]] == [
 slow, late, talk = study["findings"][1:4]
 assert slow["values"]["rank"] == 3 and abs(slow["figure"] - (8 / 5.375 - 1)) < 1e-9 and "node-1" in slow["text"], slow
 assert abs(late["figure"] - 0.4) < 1e-9 and abs(talk["figure"] - 0.15) < 1e-9
-assert [t["kind"] for t in study["tiles"]] == ["failed", "cause", "largest", "speedup", "base"] and study["tiles"][2]["ranks"] == 8
+assert [t["kind"] for t in study["tiles"]] == ["best", "failed", "cause"] and study["tiles"][0]["ranks"] == 8
 assert study["by_rank"]["metric"] == "compute_s" and study["by_rank"]["ranks"] == 8 and study["by_rank"]["runs"][5]["values"][3] == 8
 PY
 
@@ -124,6 +124,20 @@ expect_true python3 -c 'import csv, sys; rows = list(csv.DictReader(open(sys.arg
 expect_exit 0 "$bench" report collectives.json --format csv
 expect_contains stdout 'allreduce,f32,sum,2,openmpi,0,'
 
+# Figures as files: SVG that stands alone, and PDF by rsvg-convert (here one that only copies).
+mkdir -p tools
+printf '#!/bin/sh\necho "$*" >>"%s/asked"\ncp "$3" "${2#--output=}"\n' "$PWD" >tools/rsvg-convert
+chmod +x tools/rsvg-convert
+PATH=$PWD/tools:$PATH expect_exit 0 "$bench" report known.json slower.json --no-html -o drawn --figures figures
+expect_contains stderr 'wrote 3 figures into figures, as SVG and PDF'
+expect_equal "$(ls figures | paste -sd' ')" 'efficiency.pdf efficiency.svg speed-up.pdf speed-up.svg wall_s.pdf wall_s.svg' 'figures'
+expect_true python3 -c 'import glob, xml.etree.ElementTree as e; all_of = glob.glob("figures/*.svg"); assert all(e.parse(f).getroot().tag == "{http://www.w3.org/2000/svg}svg" for f in all_of)'
+expect_contains figures/speed-up.svg '>slower<' '>ideal<' 'data-value="/studies/0/rows/3/speedup/value"'
+only=$(mktemp -d -p .) && PATH=$PWD/$only expect_exit 0 "$bench" report known.json --no-html -o drawn --figures figures
+expect_contains stderr 'as SVG only: PDF needs rsvg-convert along PATH'
+expect_exit 125 "$bench" report known.json --no-html -o drawn --figures known.json
+expect_contains stderr "'known.json'" 'give another with --figures'
+
 # Wrong words.
 expect_exit 2 "$bench" report
 expect_contains stderr 'no results; give the results.json'
@@ -153,11 +167,11 @@ for name, value in ("epoch_s", time.perf_counter() - begin), ("compute_s", compu
 PY
 real() { expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 2 --repeats 1 --warmup 0 --no-html --time-metric epoch_s -o "$@"; }
 real delay -- python3 train.py delay
-expect_matches stdout '^why it stops \(imbalance\): at 2 ranks, rank 1 \(.*\) computes [0-9]+% longer than the mean'
+expect_matches stdout '^what limits it \(imbalance\): at 2 ranks, rank 1 \(.*\) computes [0-9]+% longer than the mean'
 real loader -- python3 train.py loader
-expect_matches stdout '^why it stops \(input\): at 2 ranks, [0-9]+% of epoch_s is waiting for the next batch'
+expect_matches stdout '^what limits it \(input\): at 2 ranks, [0-9]+% of epoch_s is waiting for the next batch'
 real core --run-options '--cpu-map 0:0' -- python3 train.py core
-expect_matches stdout '^why it stops \(shared core\): of 2 ranks, ranks 0 and 1 on .* share core 0; bind each rank'
+expect_matches stdout '^what limits it \(shared core\): of 2 ranks, ranks 0 and 1 on .* share core 0; bind each rank'
 for each in delay:imbalance loader:input core:'shared core'; do
     expect_exit 0 "$bench" report "${each%%:*}" --format md
     expect_contains stdout "- **${each#*:}**: "

@@ -22,8 +22,9 @@ chmod +x program
 
 # Failed points are shown as failed, the rest goes on; the whole output of a run is kept.
 expect_exit 1 scale --ranks 1,2,3 --repeats 2 --time-metric epoch_s --metric 'units:u=after ([0-9]+)' --metric-file lines.jsonl -o one -- ./program {ranks} {repeat}
-expect_matches stdout '^ranks +epoch_s +spread +speed-up +efficiency +units \(u\) +loss +wall_s +note' '^ *1 +12\.0 +12\.0 to 12\.0 \(range\) +1\.00 +100% +24\.0 +0\.100' \
-    '^ *2 +6\.00 .* 2\.00 +100% +12\.0 +0\.200' '^ *3 +- +- +- .*failed: exit code 3' 'speed-up against 1 rank \(epoch_s 12\.0 s\)'
+expect_matches stdout '^Provisional \(2 failed.*\): program is 2.00 times as fast on 2 ranks' '^ranks +epoch_s +spread +speed-up +efficiency$' \
+    '^ *1 +12\.0 +12\.0 to 12\.0 \(range\) +1\.00 +100%$' '^ *2 +6\.00 .* 2\.00 +100%$' '^ *3 +- +- +- +-$' '^3 ranks: failed: exit code 3' \
+    '^units \(u\) +24\.0 +12\.0 +-$' '^loss +0\.100 +0\.200 +-$' 'speed-up against 1 rank \(epoch_s 12\.0 s\)'
 expect_contains one/runs/0003-3-ranks-warmup.txt 'the dog ate it' '3 of 3 0'
 expect_equal "$(sort starts | uniq -c | tr -s ' ' | paste -sd,)" ' 1 1 0, 1 1 1, 1 1 2, 1 2 0, 1 2 1, 1 2 2, 1 3 0, 1 3 1, 1 3 2' 'runs that were started'
 expect_true python3 - <<'PY'
@@ -72,6 +73,18 @@ expect_exit 1 limit --baseline faster.json
 expect_contains stdout 'worse: epoch_s at 2 ranks: 6.00 against 5.40 (+11.1%, 5.0% allowed)'
 expect_exit 0 limit --baseline faster.json --tolerance 12%
 expect_exit 1 "$bench" report --results two --no-html --baseline faster.json
+
+# A name that no run prints is found by the first runs.
+rm -f starts
+unknown() { expect_exit 2 scale --ranks 1,2 --repeats 3 -o unknown "$@" -- ./program x {repeat}; }
+unknown --expect 'epch_s<13'
+expect_contains stderr "--expect epch_s<13: no run of 1 rank told epch_s; known are epoch_s, wall_s; did you mean epoch_s?" 'correct the name'
+expect_equal "$(paste -sd, starts)" '1 0' 'runs before the name was found'
+unknown --time-metric epch_s
+expect_contains stderr '--time-metric: no run told epch_s'
+expect_equal "$(paste -sd, starts)" '1 0,2 0' 'runs before the name was found'
+expect_exit 0 scale --ranks 1,2 --repeats 3 -o unknown --time-metric epoch_s -- ./program x {repeat}
+expect_contains stderr '2 of 8 runs are done'
 
 # Killed in the middle, it goes on with exactly the runs that are missing.
 rm -f starts
@@ -162,6 +175,6 @@ cat >slow.sh <<'EOF'
 [ "$RANK" = 1 ] && echo 'muster-metric: compute_s 1.5 s' || echo 'muster-metric: compute_s 1 s'
 EOF
 expect_exit 0 "$bench" scale --ranks 1,2 --repeats 1 --warmup 0 --no-html -o slow -- sh slow.sh
-expect_matches stdout '^why it stops \(imbalance\): at 2 ranks, rank 1 \(.*\) computes 20% longer than the mean of the ranks'
+expect_matches stdout '^what limits it \(imbalance\): at 2 ranks, rank 1 \(.*\) computes 20% longer than the mean of the ranks'
 expect_exit 0 "$bench" report --results slow --no-html --json
 expect_contains stdout '"cause": "imbalance"'

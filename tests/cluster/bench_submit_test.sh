@@ -35,7 +35,7 @@ rm "$work/hang"
 
 # Shown, without submitting anything: two points, and a failed one with its job's end.
 expect_exit 1 scale --collect
-expect_matches stdout '^ *1 +1 +8\.00 ' '^ *2 +1 +4\.00 .* 2\.00 +100%' "^ *4 +2 .*failed: job $job: CANCELLED"
+expect_matches stdout '^ *1 +1 +8\.00 ' '^ *2 +1 +4\.00 .* 2\.00 +100%' "^ *4 +2 +- " "^4 ranks: failed: job $job: CANCELLED"
 expect_equal "$(jobs_made)" '1 2 4' 'jobs so far'
 
 # Going on: that one only.

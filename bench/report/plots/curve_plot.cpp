@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.hpp"
 #include "base/units.hpp"
 #include "bench/report/plots/label_layout.hpp"
 
@@ -15,8 +16,9 @@ namespace {
 constexpr double plot_width = 400, plot_height = 280, plot_font = 13;
 // Okabe and Ito.
 constexpr char const* colours[]{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5b6470", "#8c6d31"};
+constexpr char const* model_colours[]{"#8a929c", "#3c4149"};
 constexpr char const* model_styles[]{"stroke=\"#8a929c\" stroke-width=\"1.5\" stroke-dasharray=\"6 4\"",
-                                     "stroke=\"#a04a00\" stroke-width=\"1.5\" stroke-dasharray=\"2 3\""};
+                                     "stroke=\"#3c4149\" stroke-width=\"1.5\" stroke-dasharray=\"2 3\""};
 
 /// Maps values to units of the drawing.
 struct scale {
@@ -28,28 +30,43 @@ struct scale {
     }
 };
 
-std::pair<double, double> range_of(curve_plot const& plot, bool of_x) {
+struct value_range {
     double low = INFINITY, high = -INFINITY;
-    auto const take = [&](plot_curve const& curve) {
-        for (auto const& p : curve.points) {
-            low = std::min(low, of_x ? p.x : p.low);
-            high = std::max(high, of_x ? p.x : p.high);
-        }
-    };
-    for (auto const& each : plot.curves) take(each);
-    for (auto const& each : plot.models) take(each);
-    return {low, high};
+    void take(double value) { low = std::min(low, value), high = std::max(high, value); }
+};
+
+value_range range_of(curve_plot const& plot, double curve_point::*value) {
+    value_range out;
+    for (auto const* curves : {&plot.curves, &plot.models})
+        for (auto const& curve : *curves)
+            for (auto const& p : curve.points) out.take(p.*value);
+    return out;
 }
 
-scale scale_of(plot_axis const& axis, std::pair<double, double> range, double from, double to) {
+/// Of the points, and of their spreads as far as these do not press the points together.
+value_range y_range_of(curve_plot const& plot) {
+    auto out = range_of(plot, &curve_point::y);
+    bool const logarithmic = plot.y.logarithmic;
+    double const room =
+        0.6 * std::max(out.high - (plot.y.from_zero ? std::min(out.low, 0.0) : out.low), 0.5 * std::abs(out.high));
+    double const low = logarithmic ? out.low / 2 : out.low - room, high = logarithmic ? out.high * 2 : out.high + room;
+    for (auto const& curve : plot.curves)
+        for (auto const& p : curve.points) {
+            out.take(std::max(p.low, low));
+            out.take(std::min(p.high, high));
+        }
+    return out;
+}
+
+scale scale_of(plot_axis const& axis, value_range range) {
     auto [low, high] = range;
     if (axis.logarithmic) {
         double const room = std::pow(std::max(high / low, 1.5), 0.1);
-        return {true, low / room, high * room, from, to};
+        return {true, low / room, high * room};
     }
     if (axis.from_zero) low = std::min(low, 0.0);
     double const room = 0.12 * std::max(high - low, 1e-9 + std::abs(high) * 0.1);
-    return {false, axis.from_zero && low == 0 ? 0 : low - room, high + room, from, to};
+    return {false, axis.from_zero && low == 0 ? 0 : low - room, high + room};
 }
 
 std::vector<double> linear_ticks(scale const& s) {
@@ -98,14 +115,14 @@ class drawing {
     drawing(curve_plot const& plot, report_json const& document)
         : plot_(plot),
           document_(document),
-          x_(scale_of(plot.x, range_of(plot, true), 0, 1)),
-          y_(scale_of(plot.y, range_of(plot, false), 0, 1)),
+          x_(scale_of(plot.x, range_of(plot, &curve_point::x))),
+          y_(scale_of(plot.y, y_range_of(plot))),
           layout_({}) {
         y_ticks_ = plot.y.ticks;
         if (y_ticks_.empty()) y_ticks_ = y_.logarithmic ? log_ticks(y_, plot.y.binary) : linear_ticks(y_);
         double widest = 0;
         for (double const tick : y_ticks_) widest = std::max(widest, text_width(tick_text(plot.y, tick), plot_font));
-        frame_ = {widest + 12, 30, plot_width - 12, plot_height - 46};
+        frame_ = {widest + 12, 30, plot_width - 12, plot_height - (plot.x.below.empty() ? 46 : 60)};
         x_.from = frame_.left;
         x_.to = frame_.right;
         y_.from = frame_.bottom;
@@ -151,8 +168,10 @@ class drawing {
         line(frame_.left, frame_.bottom, frame_.right, frame_.bottom, "stroke=\"#8a8f98\"");
         auto ticks = plot_.x.ticks;
         if (ticks.empty()) ticks = x_.logarithmic ? log_ticks(x_, plot_.x.binary) : linear_ticks(x_);
-        double free = 0;
-        for (double const tick : ticks) {
+        double free = 0, free_below = 0;
+        for (std::size_t i = 0; i < ticks.size(); ++i) {
+            double const tick = ticks[i];
+            if (i < plot_.x.below.size()) tick_below(x_(tick), plot_.x.below[i], free_below);
             double const x = x_(tick), half = text_width(tick_text(plot_.x, tick), plot_font) / 2;
             line(x, frame_.bottom, x, frame_.bottom + 4, "stroke=\"#8a8f98\"");
             if (x - half < free || x + half > plot_width) continue;
@@ -161,6 +180,23 @@ class drawing {
         }
         text(4, 16, "start", html_text(axis_title(plot_.y)), "#3c4149");
         text((frame_.left + frame_.right) / 2, plot_height - 8, "middle", html_text(axis_title(plot_.x)), "#3c4149");
+    }
+
+    /// The second line below a tick, where it has room.
+    void tick_below(double x, std::string const& what, double& free) {
+        double const half = text_width(what, plot_font) / 2;
+        x = std::clamp(x, half, plot_width - half);
+        if (x - half < free) return;
+        text(x, frame_.bottom + 33, "middle", html_text(what), "#3c4149");
+        free = x + half + 4;
+    }
+
+    /// A spread up to the end at `y`, which may lie beyond the frame.
+    void whisker_end(double x, double y, std::string_view stroke) {
+        double const inside = std::clamp(y, frame_.top, frame_.bottom);
+        if (inside == y) return line(x - 4, y, x + 4, y, stroke);
+        double const back = inside + (y < inside ? 6 : -6);
+        for (double const side : {-4.0, 4.0}) line(x + side, back, x, inside, stroke);
     }
 
     void draw_model(plot_curve const& model, std::string_view style) {
@@ -180,9 +216,10 @@ class drawing {
             double const x = x_(p.x) + shift(index), y = y_(p.y), low = y_(p.low), high = y_(p.high);
             if (curve.joined && i > 0) line(x_(curve.points[i - 1].x), y_(curve.points[i - 1].y), x, y, stroke);
             if (low - high > 1) {
-                line(x, low, x, high, stroke);
-                for (double const end : {low, high}) line(x - 4, end, x + 4, end, stroke);
-                layout_.take({x - 4, high - 1, x + 4, low + 1});
+                double const above = std::max(high, frame_.top), below = std::min(low, frame_.bottom);
+                line(x, below, x, above, stroke);
+                for (double const end : {low, high}) whisker_end(x, end, stroke);
+                layout_.take({x - 4, above - 1, x + 4, below + 1});
             }
             double const r = curve.joined ? 2.5 : 4.5;
             svg_ += p.mark == point_mark::simulated
@@ -240,18 +277,69 @@ std::string draw(curve_plot const& plot, report_json const& document) {
     return any ? drawing(plot, document).draw() : std::string();
 }
 
-std::string legend(curve_plot const& plot) {
-    std::string out;
-    auto const add = [&](std::string_view mark, std::string_view style, std::string const& name) {
-        out += fmt::format("<span><i class=\"{}\" style=\"{}\"></i>{}</span>", mark, style, html_text(name));
-    };
-    for (std::size_t i = 0; i < plot.curves.size(); ++i)
-        add("dot", fmt::format("background:{0};border-color:{0}", curve_colour(i)), plot.curves[i].name);
-    if (has_mark(plot, point_mark::oversubscribed)) add("dot", "border-color:#3c4149", "more ranks than cores");
-    if (has_mark(plot, point_mark::simulated)) add("square", "border-color:#3c4149", "simulated");
+bool leaves_plot(curve_plot const& plot) noexcept {
+    auto const shown = scale_of(plot.y, y_range_of(plot));
+    return std::ranges::any_of(plot.curves, [&](auto const& curve) {
+        return std::ranges::any_of(curve.points, [&](auto const& p) { return p.high > shown.high || p.low < shown.low; });
+    });
+}
+
+std::vector<legend_entry> legend(curve_plot const& plot) {
+    using mark = legend_entry::mark;
+    std::vector<legend_entry> out;
+    for (std::size_t i = 0; i < plot.curves.size(); ++i) out.push_back({mark::dot, curve_colour(i), plot.curves[i].name});
+    if (has_mark(plot, point_mark::oversubscribed)) out.push_back({mark::circle, "#3c4149", "more ranks than cores"});
+    if (has_mark(plot, point_mark::simulated)) out.push_back({mark::frame, "#3c4149", "simulated"});
     for (std::size_t i = 0; i < plot.models.size(); ++i)
-        add("line", i == 0 ? "border-top:2px dashed #8a929c" : "border-top:2px dotted #a04a00", plot.models[i].name);
+        out.push_back({i == 0 ? mark::dashes : mark::dots, model_colours[std::min<std::size_t>(i, 1)], plot.models[i].name});
     return out;
+}
+
+std::string legend_html(std::vector<legend_entry> const& entries) {
+    std::string out;
+    for (auto const& [shape, colour, name] : entries) {
+        using mark = legend_entry::mark;
+        bool const line = shape == mark::dashes || shape == mark::dots, filled = shape == mark::dot || shape == mark::square;
+        auto const style = line     ? fmt::format("border-top:2px {} {}", shape == mark::dashes ? "dashed" : "dotted", colour)
+                           : filled ? fmt::format("background:{0};border-color:{0}", colour)
+                                    : fmt::format("border-color:{}", colour);
+        auto const* kind = line ? "line" : shape == mark::dot || shape == mark::circle ? "dot" : "square";
+        out += fmt::format("<span><i class=\"{}\" style=\"{}\"></i>{}</span>", kind, style, html_text(name));
+    }
+    return out;
+}
+
+std::string standalone_svg(std::string const& svg, std::vector<legend_entry> const& entries) {
+    constexpr std::string_view begin = "<svg viewBox=\"0 0 ";
+    expect(svg.starts_with(begin), "a plot begins with its size");
+    auto const space = svg.find(' ', begin.size());
+    double const width = std::stod(svg.substr(begin.size())), height = std::stod(svg.substr(space + 1));
+    constexpr double row = 18;
+    std::string out = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+        "font-family=\"DejaVu Sans, Helvetica, Arial, sans-serif\"{2}",
+        width, height + 8 + row * static_cast<double>(entries.size()), svg.substr(svg.find('"', begin.size()) + 1));
+    out.resize(out.rfind("</svg>"));
+    double y = height + 10;
+    for (auto const& [shape, colour, name] : entries) {
+        using mark = legend_entry::mark;
+        bool const filled = shape == mark::dot || shape == mark::square;
+        auto const fill = filled ? colour : "#fff";
+        out += shape == mark::dashes || shape == mark::dots
+                   ? fmt::format(
+                         "<line x1=\"6\" y1=\"{0:.1f}\" x2=\"30\" y2=\"{0:.1f}\" stroke=\"{1}\" stroke-width=\"1.5\" "
+                         "stroke-dasharray=\"{2}\"/>\n",
+                         y, colour, shape == mark::dashes ? "6 4" : "2 3")
+               : shape == mark::dot || shape == mark::circle
+                   ? fmt::format("<circle cx=\"18\" cy=\"{:.1f}\" r=\"4.5\" fill=\"{}\" stroke=\"{}\" stroke-width=\"1.5\"/>\n",
+                                 y, fill, colour)
+                   : fmt::format("<rect x=\"13\" y=\"{:.1f}\" width=\"10\" height=\"10\" fill=\"{}\" stroke=\"{}\"/>\n", y - 5,
+                                 fill, colour);
+        out += fmt::format("<text x=\"38\" y=\"{:.1f}\" fill=\"#3c4149\" font-size=\"{}\">{}</text>\n", y + 0.35 * plot_font,
+                           plot_font, html_text(name));
+        y += row;
+    }
+    return out + "</svg>\n";
 }
 
 }  // namespace muster

@@ -27,9 +27,10 @@ struct plot_curve {
 struct plot_axis {
     std::string title;
     bool logarithmic = false;
-    bool binary = false;        ///< ticks of a logarithmic axis are powers of two
-    bool bytes = false;         ///< ticks are sizes
-    std::vector<double> ticks;  ///< none: chosen
+    bool binary = false;                  ///< ticks of a logarithmic axis are powers of two
+    bool bytes = false;                   ///< ticks are sizes
+    std::vector<double> ticks;            ///< none: chosen
+    std::vector<std::string> below = {};  ///< a second line below each of `ticks`; none: there is no such line
     bool from_zero = false;
 };
 
@@ -44,8 +45,19 @@ struct curve_plot {
 /// out. Figures of labels name their values in `document`. Pure.
 std::string draw(curve_plot const& plot, report_json const& document);
 
-/// What the colours and marks of a plot mean, as HTML. Pure.
-std::string legend(curve_plot const& plot);
+/// Whether a spread reaches so far beyond the points that it leaves the plot, where an arrow ends it.
+bool leaves_plot(curve_plot const& plot) noexcept;
+
+/// What a colour or mark means.
+struct legend_entry {
+    enum class mark { dot, circle, square, frame, dashes, dots } shape = mark::dot;
+    std::string colour, name;
+};
+std::vector<legend_entry> legend(curve_plot const& plot);
+/// For the page.
+std::string legend_html(std::vector<legend_entry> const& entries);
+/// A drawing of the page as a file that stands alone, its legend below.
+std::string standalone_svg(std::string const& svg, std::vector<legend_entry> const& entries);
 
 /// The colours of curves, in order.
 std::string curve_colour(std::size_t index);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 
 #include "bench/report/plots/curve_plot.hpp"
 #include "bench/study/scaling_table.hpp"
@@ -71,105 +71,188 @@ plot_curve curve_of(report_json const& document, std::size_t study, shown what) 
     return out;
 }
 
-std::vector<double> ranks_of(curve_plot const& plot) {
-    std::set<double> all;
-    for (auto const& curve : plot.curves)
-        for (auto const& point : curve.points) all.insert(point.x);
-    return {all.begin(), all.end()};
-}
+/// One number of ranks in a plot.
+struct plotted_row {
+    double x, ranks, nodes, cores;
+};
 
-/// How far apart the least and the most are.
-double ratio_of(curve_plot const& plot) {
-    double low = 1e300, high = 0;
-    for (auto const& curve : plot.curves)
-        for (auto const& p : curve.points) low = std::min(low, p.low), high = std::max(high, p.high);
-    return low > 0 ? high / low : 1;
-}
-
-/// Lines from the base: ideal, and no more than the cores allow.
-void add_models(curve_plot& plot, report_json const& document, std::vector<std::size_t> const& studies, bool efficiency) {
-    auto const ranks = ranks_of(plot);
-    if (ranks.size() < 2) return;
-    double const first = ranks.front(), last = ranks.back();
-    auto const line_point = [](double x, double y) { return bare_point(x, y, y, y); };
-    plot.models.push_back({"ideal", {line_point(first, 1), line_point(last, efficiency ? 1 : last / first)}});
-    if (studies.size() != 1) return;
-    auto const& s = document.at("studies")[studies.front()];
-    double const cores = s.at("cores").get<double>();
-    bool const bounded =
-        std::ranges::any_of(s.at("rows"), [](auto const& row) { return row.at("oversubscribed").template get<bool>(); });
-    if (!bounded || cores < first || cores >= last) return;
-    plot_curve bound{fmt::format("bound by {:.0f} cores", cores), {line_point(first, 1)}};
-    if (efficiency) {
-        bound.points.push_back(line_point(cores, 1));
-        for (int i = 1; i <= 16; ++i) {
-            double const x = cores * std::pow(last / cores, i / 16.0);
-            bound.points.push_back(line_point(x, cores / x));
+/// The rows of these studies, by x and without repeats; nodes and cores are 0 where studies differ.
+std::vector<plotted_row> rows_of(report_json const& document, std::vector<std::size_t> const& studies) {
+    std::map<double, plotted_row> by_ranks;
+    for (auto const i : studies)
+        for (auto const& row : document.at("studies")[i].at("rows")) {
+            double const ranks = row.at("ranks").get<double>(), nodes = row.at("nodes").get<double>(),
+                         cores = row.at("values").at("cores").get<double>();
+            auto& one = by_ranks.try_emplace(ranks, plotted_row{ranks, ranks, nodes, cores}).first->second;
+            if (one.nodes != nodes) one.nodes = 0;
+            if (one.cores != cores) one.cores = 0;
         }
-    } else {
-        bound.points.push_back(line_point(cores, cores / first));
-        bound.points.push_back(line_point(last, cores / first));
+    std::vector<plotted_row> out;
+    for (auto const& [ranks, row] : by_ranks) out.push_back(row);
+    return out;
+}
+
+/// Several nodes, and each row has a number of its own.
+bool has_node_axis(std::vector<plotted_row> const& rows) {
+    bool several = false;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (rows[i].nodes <= 0 || (i > 0 && rows[i].nodes <= rows[i - 1].nodes)) return false;
+        several |= rows[i].nodes > 1;
     }
+    return several && rows.size() > 1;
+}
+
+std::string counted(double n, std::string_view one) {
+    return fmt::format("{:.0f} {}{}", n, one, n == 1 ? "" : "s");
+}
+
+/// Sets the axis of ranks, or of nodes, and the rows' places on it.
+void set_x(plot_axis& axis, std::vector<plotted_row>& rows) {
+    bool const by_nodes = has_node_axis(rows), several = std::ranges::any_of(rows, [](auto const&r) { return r.nodes > 1; });
+    double const each = rows.empty() ? 0 : rows.front().ranks / std::max(rows.front().nodes, 1.0);
+    bool const alike = std::ranges::all_of(rows, [&](auto const& r) { return r.ranks == each * r.nodes; });
+    axis = {by_nodes && alike ? "nodes of " + counted(each, "rank") : by_nodes ? "nodes" : "ranks", rows.size() > 1, true};
+    for (auto& row : rows) {
+        row.x = by_nodes ? row.nodes : row.ranks;
+        axis.ticks.push_back(row.x);
+        if (by_nodes && !alike) axis.below.push_back(counted(row.ranks, "rank"));
+        if (!by_nodes && several) axis.below.push_back(row.nodes > 0 ? counted(row.nodes, "node") : "");
+    }
+}
+
+/// What is drawn of a model: a speed-up, an efficiency, or the judged value of the base times a power of the speed-up.
+struct model_shape {
+    bool efficiency = false;
+    double base = 1, power = 1;
+    double operator()(double speedup, double ranks) const {
+        return efficiency ? speedup / ranks : base * std::pow(speedup, power);
+    }
+};
+
+curve_point model_point(double x, double y) {
+    return bare_point(x, y, y, y);
+}
+
+/// No more than the cores of the nodes allow: as the rows have it, and between rows where all have the same cores.
+std::vector<plotted_row> bounded_rows(std::vector<plotted_row> const& rows) {
+    double const cores = rows.front().cores;
+    bool const same = rows.front().x == rows.front().ranks &&
+                      std::ranges::all_of(rows, [&](auto const& r) { return r.cores == cores && r.x == r.ranks; });
+    if (!same) return rows;
+    std::vector<plotted_row> out{rows.front()};
+    double const last = rows.back().ranks;
+    for (int i = 0; i <= 16; ++i)
+        if (double const x = cores * std::pow(last / cores, i / 16.0); x > rows.front().ranks) out.push_back({x, x, 1, cores});
+    return out;
+}
+
+/// Lines from the base: ideal, and the bound by cores.
+void add_models(curve_plot& plot, std::size_t studies, std::vector<plotted_row> const& rows, model_shape const& shape) {
+    if (rows.size() < 2) return;
+    double const first = rows.front().ranks;
+    plot_curve ideal{"ideal", {}};
+    for (auto const& row : rows) ideal.points.push_back(model_point(row.x, shape(row.ranks / first, row.ranks / first)));
+    plot.models.push_back(ideal);
+    auto const& last = rows.back();
+    bool const bounded =
+        studies == 1 && std::ranges::any_of(rows, [](auto const& r) { return r.cores > 0 && r.ranks > r.cores; });
+    if (!bounded || std::ranges::any_of(rows, [](auto const& r) { return r.cores <= 0; })) return;
+    double const base = std::min(first, rows.front().cores);
+    plot_curve bound{fmt::format("bound by {}{}", counted(last.cores, "core"),
+                                 last.nodes > 1 ? " of " + counted(last.nodes, "node") : std::string()),
+                     {}};
+    for (auto const& row : bounded_rows(rows))
+        bound.points.push_back(model_point(row.x, shape(std::min(row.ranks, row.cores) / base, row.ranks / first)));
     plot.models.push_back(bound);
 }
 
 void add_chart(std::vector<report_chart>& charts, curve_plot const& plot, report_json const& document, std::string caption) {
     auto svg = draw(plot, document);
-    if (!svg.empty()) charts.push_back({plot.title, std::move(svg), legend(plot), std::move(caption)});
+    if (svg.empty()) return;
+    if (leaves_plot(plot)) caption += " An arrow: the spread reaches beyond the plot; the table has its ends.";
+    charts.push_back({plot.title, std::move(svg), legend(plot), std::move(caption)});
 }
 
-curve_plot plot_of(report_json const& document, std::vector<std::size_t> const& studies, shown what, std::string title,
-                   std::string y) {
-    curve_plot plot;
-    plot.title = std::move(title);
-    for (auto const i : studies) plot.curves.push_back(curve_of(document, i, what));
-    std::erase_if(plot.curves, [](auto const& each) { return each.points.empty(); });
-    plot.x = {"ranks", true, true};
-    plot.x.ticks = ranks_of(plot);
-    plot.x.logarithmic = plot.x.ticks.size() > 1;
-    plot.y = {std::move(y)};
-    return plot;
-}
-
-void add_scaling(std::vector<report_chart>& charts, report_json const& document, std::vector<std::size_t> const& studies) {
+/// The charts of one group; `of` follows their titles.
+std::vector<report_chart> charts_of_group(report_json const& document, std::vector<std::size_t> const& studies,
+                                          std::string const& of) {
+    std::vector<report_chart> charts;
     auto const& first = document.at("studies")[studies.front()];
     auto const metric = first.at("judged").get<std::string>(), unit = first.at("judged_unit").get<std::string>();
-    auto time = plot_of(document, studies, shown::time, metric, unit.empty() ? metric : fmt::format("{}, {}", metric, unit));
-    time.y.logarithmic = ratio_of(time) > 6;
+    auto rows = rows_of(document, studies);
+    auto const plot_of = [&](shown what, std::string title, std::string y) {
+        curve_plot plot;
+        plot.title = std::move(title) + of;
+        for (auto const i : studies) plot.curves.push_back(curve_of(document, i, what));
+        std::erase_if(plot.curves, [](auto const& each) { return each.points.empty(); });
+        std::erase_if(rows, [&](auto const& row) {
+            return std::ranges::none_of(plot.curves, [&](auto const& curve) {
+                return std::ranges::find(curve.points, row.ranks, &curve_point::x) != curve.points.end();
+            });
+        });
+        set_x(plot.x, rows);
+        for (auto& curve : plot.curves)
+            for (auto& point : curve.points) point.x = std::ranges::find(rows, point.x, &plotted_row::ranks)->x;
+        plot.y = {std::move(y)};
+        return plot;
+    };
+    auto time = plot_of(shown::time, metric, unit.empty() ? metric : unit);
+    time.y.logarithmic = rows.size() > 1;
     time.y.from_zero = true;
+    bool const rate = first.at("judged_rate").get<bool>(), weak = first.at("series") == "weak";
+    if (studies.size() == 1 && !time.curves.empty())
+        add_models(time, 1, rows, {false, time.curves.front().points.front().y, rate ? 1.0 : weak ? 0.0 : -1.0});
     add_chart(charts, time, document, "Medians of each number of ranks; whiskers are the spreads.");
 
-    auto speedup = plot_of(document, studies, shown::speedup, "speed-up", "speed-up over the base");
-    if (ranks_of(speedup).size() < 2) return;
+    auto speedup = plot_of(shown::speedup, "Speed-up", "times the base");
+    if (rows.size() < 2) return charts;
     speedup.y.logarithmic = speedup.y.binary = true;
-    add_models(speedup, document, studies, false);
+    add_models(speedup, studies.size(), rows, {});
     add_chart(charts, speedup, document,
               "Whiskers span the quotients of the ends of both spreads. Points are not joined: nothing was measured between "
-              "them. A ratio "
-              "that the spread swallows has no figure.");
+              "them. A ratio that the spread swallows has no figure.");
 
-    auto efficiency = plot_of(document, studies, shown::efficiency, "efficiency", "efficiency (1 = ideal)");
+    auto efficiency = plot_of(shown::efficiency, "Efficiency", "part of the ideal");
     efficiency.y.from_zero = true;
-    add_models(efficiency, document, studies, true);
+    add_models(efficiency, studies.size(), rows, {true});
     add_chart(charts, efficiency, document, "Speed-up x base ranks / ranks.");
+    return charts;
 }
 
 }  // namespace
 
-std::vector<report_chart> scaling_charts(report_json const& document) {
-    std::vector<report_chart> charts;
-    std::vector<std::pair<report_json, std::vector<std::size_t>>> groups;  // judged by the same
+std::vector<std::vector<std::size_t>> groups_of(report_json const& document) {
+    std::vector<std::pair<report_json, std::vector<std::size_t>>> groups;
     auto const& studies = document.at("studies");
     for (std::size_t i = 0; i < studies.size(); ++i) {
-        auto const key = report_json::array({studies[i].at("judged"), studies[i].at("judged_rate")});
+        auto const key = report_json::array({studies[i].at("judged"), studies[i].at("judged_rate"), studies[i].at("series")});
         auto const found = std::ranges::find(groups, key, [](auto const& each) { return each.first; });
         if (found == groups.end())
             groups.push_back({key, {i}});
         else
             found->second.push_back(i);
     }
-    for (auto const& [key, members] : groups) add_scaling(charts, document, members);
-    return charts;
+    std::vector<std::vector<std::size_t>> out;
+    for (auto& [key, members] : groups) out.push_back(std::move(members));
+    return out;
+}
+
+std::vector<report_chart> scaling_charts(report_json const& document) {
+    std::vector<std::vector<report_chart>> all;
+    auto const groups = groups_of(document);
+    for (auto const& members : groups) {
+        auto const& first = document.at("studies")[members.front()];
+        auto const series = first.at("series").get<std::string>();
+        auto const of = groups.size() < 2      ? std::string()
+                        : series != "as-given" ? fmt::format(": {} scaling", series)
+                                               : ": " + first.at("label").get<std::string>();
+        all.push_back(charts_of_group(document, members, of));
+    }
+    std::vector<report_chart> out;
+    for (std::size_t kind = 0; kind < 3; ++kind)
+        for (auto& charts : all)
+            if (kind < charts.size()) out.push_back(std::move(charts[kind]));
+    return out;
 }
 
 std::vector<report_chart> study_charts(report_json const& document, json_place const& study) {
@@ -182,12 +265,12 @@ std::vector<report_chart> study_charts(report_json const& document, json_place c
              "behind compute."});
     if (auto svg = draw_by_rank(document, study); !svg.empty()) {
         auto const& strip = document.at(study).at("by_rank");
-        charts.push_back(
-            {fmt::format("{} of each rank in each run", strip.at("metric").get<std::string>()), std::move(svg),
-             "<span><i class=\"square\" style=\"background:#d55e00;border-color:#d55e00\"></i>above the run's median</span>"
-             "<span><i class=\"square\" style=\"background:#0072b2;border-color:#0072b2\"></i>below</span>",
-             fmt::format("{} ranks. A cell's colour is full where it differs by {:.0f}% from the median of its run.",
-                         strip.at("ranks").get<int>(), 100 * full_colour_of(strip))});
+        charts.push_back({fmt::format("{} of each rank in each run", strip.at("metric").get<std::string>()),
+                          std::move(svg),
+                          {{legend_entry::mark::square, "#d55e00", "above the run's median"},
+                           {legend_entry::mark::square, "#0072b2", "below"}},
+                          fmt::format("{} ranks. A cell's colour is full where it differs by {:.0f}% from the median of its run.",
+                                      strip.at("ranks").get<int>(), 100 * full_colour_of(strip))});
     }
     return charts;
 }
@@ -238,6 +321,18 @@ report_chart published_chart() {
     plot.models = {{"ideal", {point(1, 1), point(32, 32)}}};
     return {"Published, 2020, A100s: not like for like", draw(plot, report_json::object()), legend(plot),
             "Other hardware and software; here for the shape only. Its numbers are in the table below."};
+}
+
+std::vector<report_chart> all_charts(report_json const& document) {
+    auto out = scaling_charts(document);
+    bool published = false;
+    for (std::size_t i = 0; i < document.at("studies").size(); ++i) {
+        for (auto& chart : study_charts(document, json_place("/studies") / i)) out.push_back(std::move(chart));
+        published |= document.at("studies")[i].at("published_settings").get<bool>();
+    }
+    for (auto& chart : busbw_charts(document)) out.push_back(std::move(chart));
+    if (published) out.push_back(published_chart());
+    return out;
 }
 
 }  // namespace muster

@@ -114,13 +114,12 @@ std::string draw_time_parts(report_json const& document, json_place const& study
     return whole_svg(y + 20, "Where the time goes", out);
 }
 
-std::string time_parts_legend(report_json const& document, json_place const& study) {
+std::vector<legend_entry> time_parts_legend(report_json const& document, json_place const& study) {
     auto const& rows = document.at(study).at("rows");
-    std::string out;
+    std::vector<legend_entry> out;
     for (auto const& part : time_parts())
         if (std::ranges::any_of(rows, [&](auto const& row) { return part_of(row, part.metric) > 0; }))
-            out += fmt::format("<span><i class=\"square\" style=\"background:{0};border-color:{0}\"></i>{1}</span>", part.colour,
-                               part.name);
+            out.push_back({legend_entry::mark::square, part.colour, part.name});
     return out;
 }
 

@@ -9,7 +9,7 @@ import re
 import sys
 from html.parser import HTMLParser
 
-REGIONS = {"tiles", "scaling", "base", "causes", "judged"}
+REGIONS = {"headline", "tiles", "scaling", "base", "causes", "judged"}
 EMPTY = {"meta", "br", "line", "circle", "rect"}
 
 

@@ -16,6 +16,7 @@ namespace {
 
 using kind = collective::kind;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(gradient_sets, have_the_published_numbers_of_parameters) {
     EXPECT_EQ(gradients_of("resnet50").elements.size(), 161u);
@@ -149,6 +150,11 @@ TEST(collectives_table, counts_as_nccl_tests_do) {
     EXPECT_THAT(text, HasSubstr("count  type  redop  root  by "));
     EXPECT_THAT(text, HasSubstr("59%")) << "64 MiB x 7 / 20 GB/s of 40 ms";
     EXPECT_THAT(text, HasSubstr("shm: 1.00 times as fast"));
+    auto busy = sample();
+    busy.machine.cores = 2;
+    EXPECT_THAT(describe(busy), Not(HasSubstr("uncertain")));
+    busy.load = 21;
+    EXPECT_THAT(describe(busy), HasSubstr("as the best peer of each size, at a load of 21.0 that makes this ratio uncertain ("));
     auto broadcast = sample();
     broadcast.of = {kind::broadcast, dtype::i64, reduction::sum, 1};
     for (auto& cell : broadcast.cells) cell.out_of_place_us.clear();

@@ -52,7 +52,10 @@ testing::AssertionResult is(judgement const& got, expectation_outcome came, std:
 
 TEST(judge, keeps_breaks_or_leaves_open) {
     auto const s = known_study();
-    EXPECT_TRUE(is(judged("speedup[2]>=1.9", s), expectation_outcome::kept, "kept: speedup[2]>=1.9: 2.00 (1.80 to 2.10)"));
+    EXPECT_TRUE(is(judged("speedup[2]>=1.7", s), expectation_outcome::kept, "kept: speedup[2]>=1.7: 2.00 (1.80 to 2.10)"));
+    EXPECT_THAT(judged("speedup[2]>=1.9", s).text, StartsWith("not judged: speedup[2]>=1.9: 2.00 (1.80 to 2.10)"))
+        << "the median alone decides nothing";
+    EXPECT_EQ(judged("wall_s[2]<5.2", s).came, expectation_outcome::not_judged);
     EXPECT_EQ(judged("efficiency[2]>=101%", s).came, expectation_outcome::not_judged);
     EXPECT_THAT(judged("speedup[2]>2", s).text, HasSubstr("the bound lies within the spread; give more --repeats"));
     EXPECT_TRUE(is(judged("speedup[2]>=2.2", s), expectation_outcome::broken, "broken: speedup[2]>=2.2: 2.00 (1.80 to 2.10)"));
@@ -80,6 +83,13 @@ TEST(judge, what_was_not_measured_is_broken) {
         run.reason = "exit code 3";
     }
     EXPECT_TRUE(is(judged("wall_s[2]<6", s), expectation_outcome::broken, "broken: wall_s[2]<6: no run ended well: exit code 3"));
+}
+
+TEST(judge, a_metric_that_nobody_tells_is_one_line) {
+    auto const s = known_study();
+    auto const out = judge(parse_expectation("wal_s<20"), scaling_rows(s), s.plan);
+    ASSERT_EQ(out.size(), 1u);
+    EXPECT_EQ(out[0].text, "broken: wal_s<20: no run told it; known are speedup, efficiency, wall_s; did you mean wall_s?");
 }
 
 TEST(judge, one_run_has_no_spread) {

@@ -126,7 +126,27 @@ TEST(findings, waiting_is_a_part_of_the_time_and_the_worst_comes_first) {
     EXPECT_NEAR(all[0].figure, 0.3, 1e-9);
     EXPECT_EQ(all[1].why, cause::communication);
     EXPECT_NEAR(all[1].figure, 0.1, 1e-9);
-    EXPECT_THAT(findings_text(all), HasSubstr("why it stops (input): at 8 ranks, 30% of wall_s is waiting for the next batch"));
+    EXPECT_THAT(findings_text(all), HasSubstr("what limits it (input): at 8 ranks, 30% of wall_s is waiting for the next batch"));
+}
+
+// A rate is of the steps: start-up has no part in it, however long Python takes to load.
+TEST(findings, waiting_is_a_part_of_the_steps_where_a_rate_is_judged) {
+    auto s = study_of(work_series::as_given, [](int) { return 12.0; });
+    s.plan.judged = {"images_per_s", true};
+    for (auto& run : s.runs) run.metrics = {{"images_per_s", "images/s", 0, {100.0 * run.ranks}}};
+    tell(s, 8, "allreduce_wait_s", {0.05});
+    EXPECT_THAT(find_causes(s), IsEmpty()) << "nothing else is known of the steps: 0.05 of 12 s";
+    tell(s, 8, "loader_wait_s", {0.02});
+    tell(s, 8, "compute_s", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+    auto const all = find_causes(s);
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_EQ(all[0].why, cause::communication);
+    EXPECT_NEAR(all[0].figure, 0.05 / 0.57, 1e-9);
+    EXPECT_THAT(all[0].text, HasSubstr("at 8 ranks, 8.8% of the steps (0.570 s) is waiting for gradients"));
+    for (auto& run : s.runs)
+        std::erase_if(run.metrics, [](auto const& m) { return m.name == "compute_s" || m.name == "loader_wait_s"; });
+    tell(s, 8, "train_s", {0.5});
+    EXPECT_THAT(findings_text(find_causes(s)), HasSubstr("10% of train_s is waiting for gradients"));
 }
 
 TEST(findings, a_shared_core_is_named) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <sstream>
 
 #include "base/error.hpp"
 #include "bench/report/plots/curve_plot.hpp"
@@ -18,6 +19,21 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+
+std::string page_of(study const& s) {
+    return report_html(report_document({{{s, "study/results.json"}}}));
+}
+
+std::string without_tags(std::string const& page) {
+    std::string out;
+    bool tag = false;
+    for (char const c : page) {
+        if (c == '<') tag = true;
+        if (!tag) out += c;
+        if (c == '>') tag = false;
+    }
+    return out;
+}
 
 TEST(scaling_rows, are_medians_with_speedup_over_the_smallest_number_of_ranks) {
     auto const rows = scaling_rows(sample_study());
@@ -53,9 +69,8 @@ TEST(scaling_text, says_what_is_oversubscribed_and_what_the_base_is) {
     auto const text = scaling_text(sample_study());
     EXPECT_THAT(text, HasSubstr("oversubscribed: 4 ranks on 2 cores"));
     EXPECT_THAT(text, HasSubstr("7.50 to 8.50 (range)"));
-    EXPECT_THAT(text,
-                HasSubstr("medians of 3 runs each; a range is smallest to largest, an interval needs 6 runs; speed-up against "
-                          "1 rank (train_s 8.00 s)"));
+    EXPECT_THAT(text, HasSubstr("medians of 3 runs each; a range is smallest to largest, an interval needs 6 runs\n"
+                                "speed-up against 1 rank (train_s 8.00 s)"));
     EXPECT_THAT(text, HasSubstr("1.78"));
     EXPECT_THAT(text, HasSubstr("89%"));
     EXPECT_THAT(text, HasSubstr("0.750"));
@@ -131,13 +146,71 @@ TEST(scaling_text, says_that_the_machine_was_busy_and_that_several_ranks_told) {
     s.plan.judged = {"step_s", false};
     auto const text = scaling_text(s);
     EXPECT_THAT(text, HasSubstr("busy: others used up to 1.5 CPUs"));
-    EXPECT_THAT(
-        text, HasSubstr("busy: other programs used 1.9 of 2 CPUs (cc1plus 0.98; load average 8.9) before the runs; these figures "
-                        "mean little"));
+    EXPECT_THAT(text, HasSubstr("busy: other programs used 1.9 of 2 CPUs (cc1plus 0.98; load average 8.9) before\n"
+                                "the runs; these figures mean little"));
     EXPECT_THAT(text, HasSubstr("several ranks told step_s: the lowest rank's counts"));
     EXPECT_THAT(text, HasSubstr("2.00")) << "rank 0 told 1 s";
     s.plan.choices = {{"step_s", "last", "sum"}};
     EXPECT_DOUBLE_EQ(scaling_rows(s)[1].median_of("step_s"), 3);
+}
+
+std::size_t widest_line(std::string const& text) {
+    std::size_t widest = 0;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) widest = std::max(widest, line.size());
+    return widest;
+}
+
+TEST(scaling_text, fits_a_terminal_of_80_columns) {
+    auto s = sample_study();
+    EXPECT_LE(widest_line(scaling_text(s)), 80u);
+    for (auto& run : s.runs) {
+        run.nodes = run.ranks;
+        run.load = {99, 8, 7, 7, {}};
+        for (auto& metric : run.metrics)
+            for (auto& value : metric.values) value *= 12345.678;
+    }
+    s.runs[4].status = run_status::failed;
+    s.runs[4].reason = "exit code 3, and more words about it than any terminal has in a line";
+    s.plan.judged = {"published_with_startup_s", false};
+    EXPECT_LE(widest_line(scaling_text(s)), 80u);
+    study many;
+    many.plan.ranks = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048};
+    for (int const ranks : many.plan.ranks) {
+        many.runs.push_back(sample_run(1, 0, 1e5 / ranks));
+        many.runs.back().ranks = ranks;
+    }
+    auto const text = scaling_text(many);
+    EXPECT_LE(widest_line(text), 80u);
+    for (auto const* wanted : {"2048", "published_with_startup_s", "allreduce_wait_s"}) EXPECT_THAT(text, HasSubstr(wanted));
+}
+
+TEST(scaling_text, says_that_runs_are_missing) {
+    auto s = plain_study({1, 2, 4}, {{4, 4, 4}, {2, 2, 2}, {1, 1, 1}});
+    EXPECT_THAT(scaling_text(s), Not(HasSubstr("unfinished")));
+    s.runs.resize(7);
+    s.runs.back().status = run_status::interrupted;
+    EXPECT_THAT(scaling_text(s), HasSubstr("unfinished: 6 of 9 runs were made (4 ranks: 0 of 3)"));
+    EXPECT_THAT(without_tags(page_of(s)), HasSubstr("6 of 9 runs were made"));
+    s.runs.pop_back();
+    EXPECT_THAT(scaling_text(s), HasSubstr("unfinished: 6 of 9 runs were made (4 ranks: 0 of 3)"));
+}
+
+TEST(scaling_text, names_outliers_and_efficiency_beyond_one) {
+    auto s = plain_study({1, 4}, {{1, 1, 1, 1, 1}, {1, 1, 1, 1, 1}});
+    s.plan.judged = {"rate", true};
+    double const base[]{44.5, 228, 240, 250, 266}, four[]{1000, 1010, 1050, 1060, 1070};
+    for (auto& run : s.runs)
+        run.metrics = {{"rate", "images/s", 0, {run.ranks == 1 ? base[run.repetition] : four[run.repetition]}}};
+    auto const text = scaling_text(s);
+    EXPECT_THAT(text, HasSubstr("1 rank: repeat 1 is an outlier: 44.5 against a median of 240"));
+    EXPECT_THAT(text, Not(HasSubstr("4 ranks: repeat"))) << "3% is no outlier";
+    EXPECT_THAT(text, HasSubstr("4 ranks: more than 100% efficiency"));
+    auto const page = page_of(s);
+    EXPECT_THAT(without_tags(page), HasSubstr("an outlier"));
+    auto const efficiencies = page.substr(page.find(">part of the ideal") - 1500, 1500);
+    for (auto const* tick : {">5</text>", ">6</text>"})
+        EXPECT_EQ(efficiencies.find(tick), page.npos) << "one outlier of the base does not stretch the axis of efficiencies";
 }
 
 TEST(scaling_text, without_the_judged_metric_says_what_to_print) {
@@ -168,10 +241,6 @@ TEST(parse_list, of_ranks) {
     }
 }
 
-std::string page_of(study const& s) {
-    return report_html(report_document({{{s, "study/results.json"}}}));
-}
-
 // Everything that comes from outside is hostile here; none of it may become markup.
 TEST(report_html, escapes_everything) {
     auto s = sample_study();
@@ -194,17 +263,6 @@ TEST(report_html, escapes_everything) {
     EXPECT_THAT(page, Not(HasSubstr("alert(\"")));
     EXPECT_THAT(page, HasSubstr("&lt;script&gt;"));
     EXPECT_THAT(page, HasSubstr("<svg viewBox"));
-}
-
-std::string without_tags(std::string const& page) {
-    std::string out;
-    bool tag = false;
-    for (char const c : page) {
-        if (c == '<') tag = true;
-        if (!tag) out += c;
-        if (c == '>') tag = false;
-    }
-    return out;
 }
 
 study published_study() {
@@ -244,20 +302,19 @@ TEST(report_html, of_another_program_has_nothing_of_the_training) {
         EXPECT_THAT(text, HasSubstr(wanted));
     for (auto const* unwanted : {"ublished", "MNIST", "loader", "images", "<script", "<b>'", "{{"})
         EXPECT_THAT(page, Not(HasSubstr(unwanted)));
-    EXPECT_LT(text.find("of 6 runs failed"), text.find("wall_s of")) << "the worst news first";
+    EXPECT_LT(text.find("times as fast on"), text.find("of 6 runs failed")) << "the result, then the worst news";
 }
 
 // The tiles are of what the machine can do, not of ranks that share cores.
-TEST(report_html, has_tiles_of_the_largest_number_of_ranks_that_is_not_oversubscribed) {
+TEST(report_html, has_a_tile_of_the_best_number_of_ranks_that_is_not_oversubscribed) {
     auto const text = without_tags(page_of(sample_study()));
-    EXPECT_THAT(text, HasSubstr("1.78xspeed-up of 2 ranks (1.50 to 2.12), efficiency 89%"));
-    EXPECT_THAT(text, HasSubstr("4.50train_s of 2 ranks (4.00 to 5.00 (range))"));
+    EXPECT_THAT(text, HasSubstr("1.78xon 2 ranks: train_s 4.50 s, 4.00 to 5.00 (range); speed-up 1.50 to 2.12, efficiency 89%"));
 }
 
 TEST(report_html, names_no_share_of_the_time_where_more_ranks_are_slower) {
     auto s = plain_study({1, 2}, {{4, 4, 4}, {6, 6, 6}});
     s.plan.series = work_series::strong;
-    EXPECT_THAT(without_tags(page_of(s)), HasSubstr("serial partat 2 ranks: see why it stops"));
+    EXPECT_THAT(without_tags(page_of(s)), HasSubstr("serial partat 2 ranks: see what limits it"));
 }
 
 TEST(report_html, names_the_value_of_each_figure) {
@@ -279,9 +336,72 @@ TEST(report_document, puts_studies_side_by_side_and_says_what_differs) {
     EXPECT_EQ(document["differences"][0]["setting"], "plan/launch");
     auto const text = without_tags(report_html(document));
     EXPECT_THAT(text, HasSubstr("What differs"));
-    EXPECT_THAT(report_markdown(document), HasSubstr("| plan/launch | [] | [\"--bind-to\",\"none\"] |"));
+    EXPECT_THAT(report_markdown(document), HasSubstr("| options of muster run | - | --bind-to none |"));
     auto const csv = report_csv(document);
     EXPECT_THAT(csv, HasSubstr("\ntrain.py (one),2,1,3,0,0,0,0,2.0,2.0,2.0,1.0,2.0,2.0,2.0,3\n"));
+}
+
+/// 4 and 8 ranks on 2 nodes of 2 cores each: the machine that ran the study has 2.
+study study_of_nodes() {
+    auto s = plain_study({1, 4, 8}, {{8, 8, 8}, {2.4, 2.4, 2.4}, {1.2, 1.2, 1.2}});
+    s.machine.cores = 2;
+    for (int const ranks : {1, 4, 8}) {
+        study_point point{ranks, ranks == 1 ? 1 : 2, {}, ranks == 8, "", {}};
+        s.points.push_back(point);
+    }
+    for (auto& run : s.runs) {
+        run.nodes = run.ranks == 1 ? 1 : 2;
+        run.oversubscribed = run.ranks == 8;
+    }
+    return s;
+}
+
+TEST(report_html, bounds_by_the_cores_of_all_nodes) {
+    auto const page = page_of(study_of_nodes());
+    EXPECT_THAT(page, Not(HasSubstr("bound by 2 cores")));
+    EXPECT_THAT(page, HasSubstr("bound by 4 cores"));
+    EXPECT_THAT(without_tags(page), HasSubstr("oversubscribed: 8 ranks on 4 cores"));
+}
+
+TEST(report_html, has_nodes_as_axis_where_each_row_has_its_own_number) {
+    auto s = plain_study({4, 8, 16}, {{8, 8, 8}, {4, 4, 4}, {2, 2, 2}});
+    EXPECT_THAT(page_of(s), Not(HasSubstr(">nodes")));
+    for (auto& run : s.runs) run.nodes = run.ranks / 4;
+    EXPECT_THAT(page_of(s), HasSubstr("nodes of 4 ranks (log scale)"));
+    for (auto& run : s.runs) run.nodes = run.ranks > 8 ? 2 : 1;
+    EXPECT_THAT(page_of(s), HasSubstr("ranks (log scale)")) << "one number of nodes for two numbers of ranks";
+    EXPECT_THAT(page_of(s), HasSubstr(">2 nodes<"));
+}
+
+TEST(report_html, begins_with_one_sentence) {
+    auto const text = without_tags(page_of(plain_study({1, 2}, {{4, 4.1, 4.2}, {2, 2.1, 2.2}})));
+    EXPECT_THAT(text,
+                HasSubstr("train.py is 1.95 times as fast on 2 ranks as on 1 (1.82 to 2.10), 98% efficiency: wall_s 2.10 s"));
+    EXPECT_THAT(scaling_text(plain_study({1, 2}, {{4, 4.1, 4.2}, {2, 2.1, 2.2}})), HasSubstr("train.py is 1.95 times as fast"));
+    EXPECT_THAT(without_tags(page_of(plain_study({1, 2}, {{4, 5}, {4, 5}}))),
+                HasSubstr("train.py is not measurably faster on 2 ranks than on 1"));
+    EXPECT_THAT(without_tags(page_of(study_of_nodes())), HasSubstr("3.33 times as fast on 4 ranks (2 nodes) as on 1"));
+    auto crowded = study_of_nodes();
+    for (auto& run : crowded.runs) run.oversubscribed = run.ranks > 1;
+    EXPECT_THAT(without_tags(page_of(crowded)), HasSubstr("6.67 times as fast on 8 ranks (2 nodes) as on 1 (6.67 to 6.67), 83% "
+                                                          "efficiency: wall_s 1.20 s; it has more ranks than cores"));
+    EXPECT_THAT(without_tags(page_of(plain_study({2}, {{4, 5}}))), HasSubstr("train.py on 2 ranks: wall_s 4.50 s"));
+}
+
+TEST(report_html, of_two_studies_shows_results_before_what_differs) {
+    auto one = plain_study({1, 2}, {{4, 4, 4}, {2, 2, 2}}), other = one;
+    one.plan.series = work_series::strong;
+    other.plan.series = work_series::weak;
+    other.variables = {{"OMP_NUM_THREADS", "1"}};
+    auto const page = report_html(report_document({{{one, "/tmp/x/one/results.json"}, {other, "/tmp/x/other/results.json"}}}));
+    EXPECT_LT(page.find("Scaling: train.py"), page.find("What differs"));
+    EXPECT_THAT(page, HasSubstr("<h1>Scaling of train.py (one) and train.py (other)</h1>"));
+    auto const strong = page.find("wall_s: strong scaling"), weak = page.find("wall_s: weak scaling");
+    ASSERT_NE(strong, page.npos);
+    ASSERT_NE(weak, page.npos);
+    EXPECT_LT(strong, weak);
+    EXPECT_GT(page.find("speed-up: strong scaling"), weak) << "plots of a kind stand side by side";
+    EXPECT_THAT(without_tags(page), HasSubstr("variable OMP_NUM_THREADS"));
 }
 
 checked_rule const& rule(std::vector<checked_rule> const& all, int number) {
