@@ -36,6 +36,8 @@ class shim_questions {
     void inspect(rank_group::rows_taker then);
     void ask_about(std::string const& command, std::vector<int> const& whom, rank_group::rows_taker then);
     void take(int rank, wire::seen const& seen);
+    /// A rank has ended: if only it was waited for, `then` is called.
+    void finish_if_answered();
 
   private:
     void listen(event_loop::clock::time_point due);
