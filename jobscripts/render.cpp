@@ -64,9 +64,11 @@ void set_shape(data& values, script_request const& request) {
     values.set("ranks_per_chunk", std::to_string(ranks_per_chunk));
     values.set("cpus_per_chunk", std::to_string(ranks_per_chunk * std::max(1, request.cpus_per_rank)));
     values.set("whole_nodes", request.whole_nodes);
-    values.set("gpus_per_node", request.gpus_by == gpu_request::gpus_per_node);
-    values.set("gres", request.gpus_by == gpu_request::gres);
-    values.set("has_gpus", request.gpus_by != gpu_request::none);
+    auto const by = request.with_gpus ? request.gpus_by : gpu_request::none;
+    values.set("with_gpus", request.with_gpus);
+    values.set("gpus_per_node", by == gpu_request::gpus_per_node);
+    values.set("gres", by == gpu_request::gres);
+    values.set("has_gpus", by != gpu_request::none);
     if (request.kind == script_kind::local) return;
     values.set("walltime", checked_walltime(request));
     values.set("minutes", std::to_string(static_cast<long>(std::ceil(request.walltime.count() / 60))));

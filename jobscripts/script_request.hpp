@@ -63,6 +63,7 @@ struct script_request {
 
     int nodes = 1;
     int ranks_per_node = 1;  ///< one rank a GPU
+    bool with_gpus = true;   ///< false: ranks without GPUs
     int cpus_per_rank = 1;   ///< 0: not asked for
     duration walltime{0};    ///< not for `local`
 

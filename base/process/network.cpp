@@ -104,6 +104,11 @@ std::vector<interface_address> own_addresses() {
     return found;
 }
 
+bool has_interface(std::string_view interface) {
+    auto const all = all_addresses(true);
+    return std::any_of(all.begin(), all.end(), [&](auto const& one) { return one.interface == interface; });
+}
+
 std::vector<interface_address> addresses_of(std::string_view interface, std::string_view named_by) {
     std::vector<interface_address> found;
     std::set<std::string> others;

@@ -25,6 +25,9 @@ std::vector<interface_address> all_addresses(bool with_loopback);
 /// and the interface of the default route before others. Throws errc::system.
 std::vector<interface_address> own_addresses();
 
+/// Whether an interface of that name has an address here.
+bool has_interface(std::string_view interface);
+
 /// The addresses of one interface. `named_by`, the option or variable that names it, begins the message. Throws errc::usage, naming the interfaces
 /// there are, if it has none.
 std::vector<interface_address> addresses_of(std::string_view interface, std::string_view named_by = "--network-interface");

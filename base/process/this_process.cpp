@@ -35,16 +35,15 @@ void replace_program(std::string const& path, std::vector<std::string> const& wo
     throw_system("execve", path);
 }
 
-bool catches_signal(pid_t pid, int signal_number) {
+std::uint64_t caught_signals(pid_t pid) {
     constexpr std::string_view field = "SigCgt:";
-    if (signal_number < 1 || signal_number > 64) return false;
     auto const status = read_text_file("/proc/" + std::to_string(pid) + "/status");
     for (auto const line : split(status, '\n'))
         if (line.starts_with(field)) {
             std::string const mask(trim(line.substr(field.size())));
-            return (std::strtoull(mask.c_str(), nullptr, 16) >> (signal_number - 1) & 1) != 0;
+            return std::strtoull(mask.c_str(), nullptr, 16);
         }
-    return false;
+    return 0;
 }
 
 namespace {

@@ -20,9 +20,18 @@ namespace muster {
 
 // Tells whether another process has installed a handler for a signal, which would end it otherwise.
 
-/// Whether the process has a handler for the signal (1 to 64): SigCgt of /proc/PID/status, proc(5). One that ignores or blocks it has
-/// none. False if there is no such process, or it may not be read. Any thread.
-bool catches_signal(pid_t pid, int signal_number);
+/// The signals that the process has a handler for, signal N as bit N-1: SigCgt of /proc/PID/status, proc(5). One that it ignores or blocks
+/// is not among them. 0 if there is no such process, or it may not be read. Any thread.
+std::uint64_t caught_signals(pid_t pid);
+
+/// Whether the signal (1 to 64) is one of these; any other number is none.
+constexpr bool holds_signal(std::uint64_t signals, int number) noexcept {
+    return number >= 1 && number <= 64 && (signals >> (number - 1) & 1) != 0;
+}
+
+inline bool catches_signal(pid_t pid, int signal_number) {
+    return holds_signal(caught_signals(pid), signal_number);
+}
 
 // Finds the file of the running program.
 

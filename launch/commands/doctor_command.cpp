@@ -45,7 +45,10 @@ constexpr std::size_t widest_page = 80;
 void examine_machine(std::vector<finding>& all, environment const& variables, std::optional<int> gpus_of_job, bool verbose) {
     try {
         auto const t = discover_topology(short_host_name(), current_affinity(), variables);
-        all.push_back({state::ok, "cores", fmt::format("{} usable, CPUs {}", t.cores.size(), t.allowed().to_list()), ""});
+        all.push_back({state::ok, "cores",
+                       fmt::format("{} usable, CPUs {}{}", t.cores.size(), t.allowed().to_list(),
+                                   t.cpu_quota ? fmt::format("; a CPU quota (cgroup) allows {} at a time", *t.cpu_quota) : ""),
+                       t.cpu_quota ? "ranks are counted by the quota and not bound; raise it (docker --cpus, Kubernetes' limits) for more" : ""});
         if (t.gpus.empty()) all.push_back(describe_no_gpu(t, gpus_of_job, verbose));
         for (auto const& g : t.gpus)
             all.push_back(

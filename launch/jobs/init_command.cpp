@@ -70,13 +70,14 @@ int init_command(std::vector<std::string> const& args, environment const& variab
     auto const job_script = starter_job_script(site, variables);
     for (auto const& [name, text] : {std::pair<char const*, std::string>{"muster.toml", starter_job_file(site)},
                                      std::pair<char const*, std::string>{"train.py", std::string(starter_script())},
+                                     std::pair<char const*, std::string>{"resume.py", std::string(resuming_script())},
                                      std::pair<char const*, std::string>{"job.sh", job_script}})
         if (!text.empty())
             fmt::print("{:9} {}\n", write_new(folder / name, text) ? "wrote" : "left",
                        (folder / name).lexically_normal().string());
     fmt::print("\nnext:\n");
     if (folder != ".") fmt::print("  cd {}\n", shell_quote(folder.string()));
-    fmt::print("  muster run -n 2 -- python3 train.py    on this machine\n");
+    fmt::print("  muster run -n 2 -- python3 train.py    on this machine; resume.py trains over several jobs\n");
     if (site != "workstation")
         fmt::print(
             "  muster submit --dry-run                print what would be submitted; muster.toml says what\n"

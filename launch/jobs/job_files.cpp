@@ -76,24 +76,49 @@ bool had_nothing_to_do(job_files const& files) {
            read_text_file(files.output).find(": the program has ended with 0 already; ") != std::string::npos;
 }
 
-std::vector<std::string> list_task_numbers(std::string const& asked, std::optional<job_record> const& record) {
+namespace {
+
+/// The number of Slurm's task by the variables of its run in this folder: its index, if it is one of this array.
+std::optional<std::int64_t> slurm_index(fs::path const& run_folder, std::string const& array) {
+    std::string of_array, index;
+    auto const text = read_text_file((run_folder / "environment").string());
+    for (auto const line : split(text, '\n')) {
+        if (line.starts_with("SLURM_ARRAY_JOB_ID=")) of_array = line.substr(19);
+        if (line.starts_with("SLURM_ARRAY_TASK_ID=")) index = line.substr(20);
+    }
+    return of_array == array ? parse_integer(index) : std::nullopt;
+}
+
+/// Of PBS, whose tasks' folders have the index in their names ("12[3].server"; the second run of a task ends in ".2").
+std::optional<std::int64_t> pbs_index(std::string const& name, std::string const& array, std::size_t open) {
+    auto const close = name.find(']');
+    if (close == std::string::npos || close <= open || !name.starts_with(array.substr(0, open + 1))) return std::nullopt;
+    auto const index = parse_integer(std::string_view(name).substr(open + 1, close - open - 1));
+    // Without the server's name, as it is written there.
+    bool const same = array.size() == open + 2 || name.substr(close + 1) == array.substr(open + 2);
+    return index && *index >= 0 && same ? index : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<job_number> list_tasks(std::string const& asked, std::optional<job_record> const& record) {
     auto const id = full_job_number(asked, record);
     auto const open = id.find("[]");
-    if (open == std::string::npos) return {};
-    std::map<std::int64_t, std::string> numbers;
+    bool const slurm = parse_integer(id).has_value();
+    if (open == std::string::npos && !slurm) return {};
+    std::map<std::int64_t, job_number> tasks;
     std::error_code fault;
     auto const folder = fs::path(find_job_files(id, record).first_folder).parent_path();
     for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end; entry.increment(fault)) {
         auto const name = entry->path().filename().string();
-        auto const close = name.find(']');
-        if (close == std::string::npos || close <= open || !name.starts_with(id.substr(0, open + 1))) continue;
-        auto const index = parse_integer(std::string_view(name).substr(open + 1, close - open - 1));
-        // Without the server's name, as it is written there; the second run of a task ends in ".2".
-        bool const same = id.size() == open + 2 || name.substr(close + 1) == id.substr(open + 2);
-        if (index && *index >= 0 && same) numbers.try_emplace(*index, name);
+        auto const index = slurm ? slurm_index(entry->path(), id) : pbs_index(name, id, open);
+        if (!index || (slurm && name.find('.') != std::string::npos)) continue;
+        tasks.try_emplace(*index, job_number{slurm ? fmt::format("{}_{}", id, *index) : name, name});
     }
-    std::vector<std::string> list;
-    for (auto& [index, name] : numbers) list.push_back(std::move(name));
+    std::vector<job_number> list;
+    for (auto& [index, task] : tasks) list.push_back(std::move(task));
+    if (list.empty() && slurm)
+        for (auto const& task : list_slurm_output_tasks(id)) list.push_back({task, task});
     return list;
 }
 
@@ -116,6 +141,23 @@ job_files find_job_files(std::string const& asked, std::optional<job_record> con
         if (!fs::is_directory(folder, fault)) break;
         files.run_folders.push_back(folder);
     }
+    return files;
+}
+
+job_files job_file_finder::find(job_number const& job, std::optional<job_record> const& record) {
+    auto files = find_job_files(job.raw, record);
+    if (!files.output.empty() || !kind_) return files;
+    auto const [known, is_new] = asked_.try_emplace(job.shown);
+    if (is_new) {
+        queued_job one;
+        one.id = job.shown;
+        one.raw_id = job.raw;
+        known->second = find_job_paths(*kind_, one, variables_);
+    }
+    auto const& [output, errors] = known->second;
+    std::error_code fault;
+    if (fs::is_regular_file(output, fault)) files.output = output;
+    if (errors != output && fs::is_regular_file(errors, fault)) files.errors = errors;
     return files;
 }
 

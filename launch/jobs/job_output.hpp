@@ -1,6 +1,7 @@
 // Helpers of the commands about jobs: read numbers from their command lines, and find the files of a job.
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "launch/jobs/job_record.hpp"
+#include "launch/jobs/queue/job_paths.hpp"
 #include "launch/jobs/queue/queued_job.hpp"
 
 namespace muster {
@@ -25,6 +27,7 @@ struct job_files {
     std::string output;                    ///< the scheduler's; empty: not known
     std::vector<std::string> run_folders;  ///< those that are there, in the order of the runs
     std::string first_folder;              ///< where the first run's folder will be; empty: not known
+    std::string errors;                    ///< the scheduler's of standard error, where that is another; empty: not known
 };
 
 /// The exit code in run.json of a run that has ended; nothing otherwise.
@@ -39,10 +42,28 @@ std::optional<int> last_run_exit(job_files const& files);
 /// Whether the script of a chain's job says, in what it wrote, that an earlier job had ended the work: it has no run, and its code is 0.
 bool had_nothing_to_do(job_files const& files);
 
-/// The numbers of an array's tasks ("12[].server") that have run folders, by their index; none for any other job.
-std::vector<std::string> list_task_numbers(std::string const& asked, std::optional<job_record> const& record);
+/// A job, or a task of an array, by its number as it is shown ("12_3") and as %j stands for it ("15"). Those of PBS are the same.
+struct job_number {
+    std::string shown, raw;
+};
+
+/// The tasks of an array ("12[].server", "12") that have run folders, or in this folder files of their output, by their index; none for any other job.
+std::vector<job_number> list_tasks(std::string const& asked, std::optional<job_record> const& record);
 
 /// By muster's record of the job; without one, in muster-runs of this folder. `asked` is the number that %j stands for; PBS' server may be left out.
 job_files find_job_files(std::string const& asked, std::optional<job_record> const& record);
+
+/// The same, and of a job that muster has not submitted the files that the scheduler knows, which is asked once about each.
+class job_file_finder {
+  public:
+    /// `kind`: nothing where there is no scheduler. `variables` must outlive it.
+    job_file_finder(std::optional<queue_kind> kind, environment const& variables) : kind_(kind), variables_(variables) {}
+    job_files find(job_number const& job, std::optional<job_record> const& record);
+
+  private:
+    std::optional<queue_kind> kind_;
+    environment const& variables_;
+    std::map<std::string, job_paths> asked_;  ///< by the number as it is shown
+};
 
 }  // namespace muster

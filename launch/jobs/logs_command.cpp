@@ -30,17 +30,22 @@ bool has_ended(job_files const& files, std::string const& number) {
     return read_run_exit(last) || was_killed_here(last, number);
 }
 
+std::optional<queue_kind> queue_here(environment const& variables) {
+    try {
+        return find_queue(variables);
+    } catch (error const&) {  // no scheduler here: the record of the run tells how it ended
+        return std::nullopt;
+    }
+}
+
 /// What the scheduler tells of the job whose logs are read: whether it goes on, and the numbers that its files have.
 class followed_job {
   public:
     followed_job(std::string id, std::optional<job_record> record, environment const& variables)
-        : id_(std::move(id)), record_(std::move(record)), numbers_{id_} {
-        try {
-            auto const kind = find_queue(variables);
-            poll_.emplace([kind, &variables](auto const& ids) { return list_jobs(kind, ids, variables); },
+        : id_(std::move(id)), record_(std::move(record)), parts_{{id_, id_}}, finder_(queue_here(variables), variables) {
+        if (auto const kind = queue_here(variables))
+            poll_.emplace([kind = *kind, &variables](auto const& ids) { return list_jobs(kind, ids, variables); },
                           [](std::string const& note) { fmt::print(stderr, "muster: {}\n", note); });
-        } catch (error const&) {  // no scheduler here: the record of the run tells how it ended
-        }
     }
 
     /// Asks the scheduler, where there is one.
@@ -50,31 +55,28 @@ class followed_job {
         if (!answers) return;
         bool const was_known = state_ == state::goes_on || state_ == state::ended;
         state_ = was_known ? state::ended : state::unknown;  // one that it has forgotten is over
-        std::vector<std::string> begun;
+        std::vector<job_number> begun;
         for (auto const& job : *answers) {
             if (!is_meant(job, id_)) continue;
             if (state_ == state::unknown) state_ = state::ended;
             if (job.phase != job_phase::ended) state_ = state::goes_on;
             // The row of tasks that have not begun has the number that its last task will have.
-            if (job.phase != job_phase::waiting || job.id.find('[') == std::string::npos) begun.push_back(job.raw_id);
+            if (job.phase != job_phase::waiting || job.id.find('[') == std::string::npos) begun.push_back({job.id, job.raw_id});
         }
-        if (begun.empty()) begun = list_task_numbers(id_, record_);
-        if (!begun.empty()) numbers_ = begun;
+        if (begun.empty()) begun = list_tasks(id_, record_);
+        if (!begun.empty()) parts_ = begun;
     }
 
-    /// One of an array's tasks has a number of its own.
-    bool needs_number() const {
-        return id_.find('_') != std::string::npos || full_job_number(id_, record_).find("[]") != std::string::npos;
-    }
-    bool has_tasks() const { return numbers_.size() > 1; }
+    bool has_tasks() const { return parts_.size() > 1; }
+    std::vector<job_number> const& parts() const { return parts_; }
 
-    std::vector<job_files> files() const {
+    std::vector<job_files> files() {
         std::vector<job_files> all;
-        for (auto const& number : numbers_) all.push_back(find_job_files(number, record_));
+        for (auto const& part : parts_) all.push_back(finder_.find(part, record_));
         return all;
     }
-    void follow(log_tail& tail) const {
-        for (auto const& number : numbers_) tail.follow(number, find_job_files(number, record_));
+    void follow(log_tail& tail) {
+        for (auto const& part : parts_) tail.follow(part.shown, finder_.find(part, record_));
     }
 
     /// Throws errc::not_found for a job of which nobody knows anything.
@@ -97,7 +99,8 @@ class followed_job {
 
     std::string id_;
     std::optional<job_record> record_;
-    std::vector<std::string> numbers_;
+    std::vector<job_number> parts_;  ///< the job, or the tasks of an array in order
+    job_file_finder finder_;
     std::optional<job_poll> poll_;
     state state_ = state::not_told;
     std::chrono::steady_clock::time_point asked_at_{};
@@ -118,30 +121,35 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     auto const record = find_job_record(id, variables);
     followed_job job(id, record, variables);
     bool const follow = given.flag("follow");
-    if (follow || job.needs_number()) job.ask();
-    auto all = job.files();
-    auto const is_silent = [](job_files const& of) { return of.output.empty() && of.run_folders.empty(); };
-    if (!follow && !job.needs_number() && std::all_of(all.begin(), all.end(), is_silent)) {  // an array, perhaps
-        job.ask();
-        all = job.files();
-    }
+    job.ask();
+    auto const all = job.files();
+    auto const is_silent = [](job_files const& of) { return of.output.empty() && of.errors.empty() && of.run_folders.empty(); };
     auto const& files = all.front();
     if (!follow && std::all_of(all.begin(), all.end(), is_silent))
         throw error(errc::not_found,
                     fmt::format("job {}: no output in {} (yet); {}", id, files.first_folder,
                                 record ? "muster watch tells its state"
-                                       : "muster has no record of it: go to the folder that it was submitted from"));
+                                       : "the scheduler names no file of it, or one that is not there: go to the folder that it was submitted from"));
     bool const terminal = ::isatty(STDOUT_FILENO) == 1;
-    log_tail tail(make_tail_choice(given), [&job, terminal](std::string const& number, int rank, std::string const& text) {
+    auto const print = [&job, terminal](std::string const& number, int rank, std::string const& text) {
         auto const line = terminal ? without_controls(text) : text;  // the bytes as they were for a file or a program
         auto const who = rank < 0 ? std::string() : std::to_string(rank);
         if (job.has_tasks())
             fmt::print("[{}{}{}] {}\n", number, who.empty() ? "" : ":", who, line);
         else
             fmt::print("{}{}\n", who.empty() ? "" : fmt::format("[{}] ", who), line);
-    });
+    };
+    if (!follow) {  // the tasks of an array one after the other
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            log_tail tail(make_tail_choice(given), print);
+            tail.follow(job.parts()[i].shown, all[i]);
+            tail.finish();
+        }
+        return 0;
+    }
+    log_tail tail(make_tail_choice(given), print);
     // What was written before the end was told is read behind it.
-    while (follow && !job.ended()) {
+    while (!job.ended()) {
         job.follow(tail);
         tail.look();
         std::fflush(stdout);

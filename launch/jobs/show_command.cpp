@@ -127,7 +127,7 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     bool const is_array = kind == queue_kind::pbs && !jobs.empty() && jobs.front().id.find('[') != std::string::npos;
     auto const number = is_array ? as_pbs_array(id) : id;
     auto const raw_id = jobs.size() == 1 ? jobs.front().raw_id : id;
-    auto const files = find_job_files(raw_id, record);
+    auto const files = job_file_finder(kind, variables).find({jobs.size() == 1 ? jobs.front().id : id, raw_id}, record);
     if (jobs.empty() && !record && files.run_folders.empty())
         throw error(errc::not_found,
                     fmt::format("job {}: neither the scheduler nor muster has a record of it; muster jobs lists yours", id));
@@ -154,6 +154,7 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     }
     if (record) print_record(*record);
     print_row("output", files.output);
+    print_row("errors", files.errors);
     for (auto const& folder : files.run_folders) print_run(folder, read_object(folder, "run.json"));
     if (auto const full = describe_job(kind, number, variables); !full.empty())
         fmt::print("\nas {} has it\n{}\n", to_string(kind), without_controls(trim(full)));

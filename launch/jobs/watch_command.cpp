@@ -65,6 +65,7 @@ class job_watcher {
                 [this](std::string const& note) { screen_.print_state(note); }),
           saved_code_(saved_code),
           several_(ids.size() > 1),
+          finder_(kind, variables),
           tail_(std::move(choice), [this](auto const& job, int rank, auto const& line) {
               screen_.print_line(several_ ? job : std::string(), rank, line);
           }) {
@@ -115,7 +116,7 @@ class job_watcher {
             known = answer;
             if (changed && answer.phase == job_phase::ended) {
                 // What it wrote comes before how it ended.
-                tail_.follow(answer.id, find_job_files(answer.raw_id, job.record));
+                tail_.follow(answer.id, finder_.find({answer.id, answer.raw_id}, job.record));
                 tail_.look();
             }
             if (changed) screen_.print_state(state_line(answer));
@@ -139,29 +140,29 @@ class job_watcher {
 
     /// The scheduler has forgotten it, or never knew it: the records of its runs may tell.
     void lose(watched_job& job) {
-        auto numbers = known_numbers(job);
-        if (numbers.empty()) numbers = list_task_numbers(job.id, job.record);
-        if (numbers.empty()) numbers.push_back(job.id);
+        std::vector<job_number> numbers;
+        for (auto const& [id, known] : job.known) numbers.push_back({id, known.raw_id});
+        if (numbers.empty()) numbers = list_tasks(job.id, job.record);
+        if (numbers.empty()) numbers.push_back({job.id, job.id});
         several_ = several_ || numbers.size() > 1;
         job.ended = true;
         for (auto const& number : numbers) lose_task(job, number);
     }
 
-    static std::vector<std::string> known_numbers(watched_job const& job) {
-        std::vector<std::string> numbers;
-        for (auto const& [id, known] : job.known) numbers.push_back(known.raw_id);
-        return numbers;
-    }
-
-    void lose_task(watched_job& job, std::string const& number) {
-        auto const files = find_job_files(number, job.record);
+    /// Of several jobs one that nobody knows ends nothing.
+    void lose_task(watched_job& job, job_number const& task) {
+        auto const& number = task.shown;
+        auto const files = finder_.find(task, job.record);
         auto const known = std::find_if(job.known.begin(), job.known.end(),
-                                        [&](auto const& row) { return row.second.raw_id == number && row.second.status; });
+                                        [&](auto const& row) { return row.second.raw_id == task.raw && row.second.status; });
         auto const exit = known != job.known.end() ? std::optional(watch_code(known->second)) : last_run_exit(files);
         bool const idle = !exit && had_nothing_to_do(files);
-        if (!exit && !idle && job.known.empty() && !job.record)
-            throw error(errc::not_found,
-                        fmt::format("job {}: the scheduler does not know it (any more); muster jobs lists yours", job.id));
+        if (!exit && !idle && job.known.empty() && !job.record && files.output.empty() && files.errors.empty()) {
+            auto const fault = fmt::format("job {}: the scheduler does not know it (any more); muster jobs lists yours", job.id);
+            if (jobs_.size() == 1) throw error(errc::not_found, fault);
+            job.code = 125;
+            return screen_.print_state(fault);
+        }
         if (job.code == 0) job.code = exit.value_or(idle ? 0 : 125);
         if (known == job.known.end())
             screen_.print_state(
@@ -177,7 +178,7 @@ class job_watcher {
             for (auto const& [id, known] : job.known) {
                 // The row of an array's waiting tasks has the number that its last task will have: its lines would be named wrongly.
                 bool const is_group = known.phase == job_phase::waiting && id.find('[') != std::string::npos;
-                if (!is_group) tail_.follow(id, find_job_files(known.raw_id, job.record));
+                if (!is_group) tail_.follow(id, finder_.find({id, known.raw_id}, job.record));
             }
         tail_.look();
         screen_.flush();
@@ -224,6 +225,7 @@ class job_watcher {
     int saved_code_;
     bool several_;
     std::vector<watched_job> jobs_;
+    job_file_finder finder_;
     watch_screen screen_;
     log_tail tail_;
     clock::time_point asked_at_{};

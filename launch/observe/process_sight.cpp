@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "base/process/files.hpp"
+#include "base/process/this_process.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -200,7 +201,10 @@ process_sight process_table::inspect(pid_t rank, int port) const {
     sight.state = entries_.at(pid).state;
     if (sight.state != 'R') sight.where = place_of_sleep(pid);
     auto const tree = tree_of(rank);
-    for (auto const each : tree) sight.cpu_s += entries_.at(each).cpu_s;
+    for (auto const each : tree) {
+        sight.cpu_s += entries_.at(each).cpu_s;
+        sight.caught |= caught_signals(each);
+    }
     if (port <= 0) return sight;
     std::vector<unsigned long> held;
     for (auto const each : tree)

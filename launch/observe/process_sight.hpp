@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@ struct process_sight {
     std::string last_line;
     bool traceback = false;  ///< its last lines hold a traceback of Python's
     std::string said;        ///< what --on-hang printed about it
+    std::uint64_t caught = 0;  ///< signals that the rank or a process below it has a handler for (caught_signals)
     bool operator==(process_sight const&) const = default;
 };
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "launch/placement/binding_steps.hpp"
 #include "launch/placement/this_node.hpp"
@@ -19,6 +21,19 @@ void explain(binding& rank, std::string_view text) {
     rank.why += text;
 }
 
+namespace {
+
+/// Others on the machine may have the same quota, and would be bound to the same cores.
+void share_time(topology const& machine, std::vector<binding>& ranks) {
+    int const each = std::max(1, *machine.cpu_quota / static_cast<int>(std::max<std::size_t>(1, ranks.size())));
+    for (auto& rank : ranks) {
+        rank.threads = each;
+        explain(rank, fmt::format("not bound: a quota allows {} of {} CPUs", *machine.cpu_quota, machine.allowed().cpus.size()));
+    }
+}
+
+}  // namespace
+
 std::vector<binding> bind_ranks(topology const& machine, placement_request const& wanted, int local_size) {
     expect(!machine.cores.empty(), "a machine with cores");
     std::vector<binding> ranks(static_cast<std::size_t>(local_size));
@@ -32,9 +47,13 @@ std::vector<binding> bind_ranks(topology const& machine, placement_request const
         return ranks;
     }
     auto known = wanted;
-    if (is_core_share_unclear(machine, wanted)) known.bind_to = bind_policy::none;
+    bool const by_time = machine.cpu_quota && wanted.bind_to == bind_policy::share && wanted.cpu_map.empty();
+    if (is_core_share_unclear(machine, wanted) || by_time) known.bind_to = bind_policy::none;
     assign_gpus(machine, known, ranks);
-    assign_cores(machine, known, ranks);
+    if (by_time)
+        share_time(machine, ranks);
+    else
+        assign_cores(machine, known, ranks);
     assign_visible(machine, known, ranks);
     assign_nics(machine, ranks);
     return ranks;

@@ -22,6 +22,7 @@ struct binding {
     std::string why;
     std::string visible_devices;  ///< what the rank's CUDA_VISIBLE_DEVICES (or its vendor's variable) becomes; empty: as it is
     int device_index = 0;         ///< what its program calls its GPU, the others that it sees counted
+    int threads = 1;              ///< of one that is not bound: how many it should run
     bool operator==(binding const&) const = default;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "launch/hardware/discover_topology.hpp"
 #include "launch/placement/binding_steps.hpp"
 #include "launch/scheduler/host_choice.hpp"
@@ -14,8 +16,8 @@ topology discover_here(environment const& variables, hwloc_handle* kept) {
 }
 
 node node_of(topology const& machine, placement_request const& wanted) {
-    auto const cores = usable_cores(machine, wanted).size();
-    return local_allocation(machine.host, static_cast<int>(cores), static_cast<int>(machine.gpus.size())).nodes.front();
+    auto const cores = static_cast<int>(usable_cores(machine, wanted).size());
+    return local_allocation(machine.host, std::min(cores, machine.cpu_quota.value_or(cores)), static_cast<int>(machine.gpus.size())).nodes.front();
 }
 
 bool is_this_host(node const& candidate) {
@@ -32,6 +34,12 @@ namespace {
 
 int count_threads(topology const& machine) {
     return static_cast<int>(machine.allowed().cpus.size());
+}
+
+std::string quota_note(topology const& machine) {
+    if (!machine.cpu_quota) return "";
+    return fmt::format("{}: a quota of this process' cgroup allows {} of {} hardware threads' time, so ranks are not bound", machine.host,
+                       *machine.cpu_quota, count_threads(machine));
 }
 
 }  // namespace
@@ -74,7 +82,7 @@ std::string share_note(topology const& machine, placement_request const& wanted)
     if (is_gpu_share_unclear(machine, wanted)) what = fmt::format("{} of the {} GPUs", *share.gpus, machine.gpus.size());
     if (is_core_share_unclear(machine, wanted))
         what += fmt::format("{}{} of the {} hardware threads", what.empty() ? "" : " and ", *share.cpus, count_threads(machine));
-    if (what.empty()) return "";
+    if (what.empty()) return wanted.bind_to == bind_policy::share && wanted.cpu_map.empty() ? quota_note(machine) : "";
     return fmt::format(
         "{}: the job has {}, and nothing says which, so ranks are not bound to them and may meet another job's; ask for whole "
         "hosts (-l place=scatter:excl)",

@@ -35,7 +35,7 @@ environment with_given_gpus(environment variables, node_part const& share);
 bool is_gpu_share_unclear(topology const& machine, placement_request const& wanted);
 bool is_core_share_unclear(topology const& machine, placement_request const& wanted);
 
-/// What the user should know of it, also that the job has GPUs there and none is to be seen; mostly empty. Pure.
+/// What the user should know of it, also that the job has GPUs there and none is to be seen, or that a quota limits its CPUs; mostly empty. Pure.
 std::string share_note(topology const& machine, placement_request const& wanted);
 
 }  // namespace muster

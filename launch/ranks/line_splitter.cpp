@@ -3,13 +3,18 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
+
+#include "base/text.hpp"
 
 namespace muster {
 
 namespace {
 
 constexpr std::size_t tail_bytes = 4096;
+constexpr std::size_t longest_character = 4;  ///< of UTF-8
 
 }  // namespace
 
@@ -32,11 +37,10 @@ void line_splitter::remember(std::string_view bytes) {
 
 std::string line_splitter::push(std::string_view bytes) {
     if (keeps_tail_) remember(bytes);
-    fresh_ = true;
     if (format_.raw && !format_.tagged()) return std::string(bytes);
     auto const last = bytes.rfind('\n');
     if (last == std::string_view::npos) {
-        partial_ += bytes;
+        keep_partial(bytes);
         return partial_.size() > longest_line_bytes ? finish() : std::string();
     }
     std::string lines;
@@ -52,14 +56,38 @@ std::string line_splitter::push(std::string_view bytes) {
             lines += bytes.substr(start, end + 1 - start);
         }
     }
-    partial_.assign(bytes.substr(last + 1));
+    partial_.clear();
+    has_return_ = waited_ = false;
+    keep_partial(bytes.substr(last + 1));
     return lines;
+}
+
+void line_splitter::keep_partial(std::string_view bytes) {
+    partial_ += bytes;
+    has_return_ = has_return_ || bytes.find('\r') != std::string_view::npos;
+}
+
+/// Lines of other bytes stay whole, whichever these are.
+bool line_splitter::is_bar() const noexcept {
+    if (!has_return_) return false;
+    auto const shows = [](char c) { return static_cast<unsigned char>(c) >= ' ' || c == '\r' || c == '\t' || c == '\b' || c == '\x1b'; };
+    if (!std::all_of(partial_.begin(), partial_.end(), shows)) return false;
+    auto const fault = not_utf8_at(partial_);
+    return !fault || *fault + longest_character > partial_.size();  // the last one may be cut
+}
+
+std::string line_splitter::flush(bool terminal) {
+    bool const waited = std::exchange(waited_, has_partial());
+    if (!has_partial()) return {};
+    if ((terminal && waited) || (is_bar() && (waited || partial_.front() == '\r'))) return finish();
+    return {};
 }
 
 std::string line_splitter::finish() {
     if (partial_.empty()) return {};
     std::string line = format_.tagged() ? prefix() + partial_ + '\n' : std::move(partial_);
     partial_.clear();
+    has_return_ = waited_ = false;
     return line;
 }
 

@@ -36,8 +36,11 @@ class line_splitter {
     /// The unfinished last line, ended by a newline if it is tagged.
     std::string finish();
     bool has_partial() const noexcept { return !partial_.empty(); }
-    /// The same, if nothing was added to it since the last call; else nothing.
-    std::string finish_if_stale() { return std::exchange(fresh_, false) ? std::string() : finish(); }
+    /// Whether the unfinished line may be one that shows before it ends: on a terminal any, elsewhere a progress bar.
+    bool awaits_flush(bool terminal) const noexcept { return has_partial() && (terminal || has_return_); }
+    /// The unfinished line if it is to show now, to be called every moment. A progress bar is text with carriage returns: one that begins with it
+    /// shows at once. Another bar, and on a terminal any line (a prompt, a row of dots), shows if it was unfinished at the last call already.
+    std::string flush(bool terminal);
 
     /// The last few complete or unfinished lines seen, at most `lines`, for the report of a failure.
     std::string tail(std::size_t lines) const;
@@ -45,11 +48,14 @@ class line_splitter {
     static constexpr std::size_t longest_line_bytes = 16u << 20;
 
   private:
+    bool is_bar() const noexcept;
+    void keep_partial(std::string_view bytes);
     std::string prefix() const;
     void remember(std::string_view bytes);
     line_format format_;
     std::string partial_;
-    bool fresh_ = false;  ///< something was pushed since `finish_if_stale` was last called
+    bool has_return_ = false;  ///< `partial_` has a carriage return
+    bool waited_ = false;  ///< the unfinished line had begun when `flush` was last called
     std::string tail_;
     bool keeps_tail_ = true;
 };

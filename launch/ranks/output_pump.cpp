@@ -38,11 +38,10 @@ void output_pump::unwatch_all() {
         if (each.stream->open()) loop_.unwatch(each.stream->read_fd());
 }
 
-/// On a terminal a prompt or a progress bar should show although its line is not complete.
 void output_pump::flush_partials() {
     flush_pending_ = false;
     bool all = true;
-    for (auto& each : entries_) all = each.stream->flush_stale_partial(sink_) && all;
+    for (auto& each : entries_) all = each.stream->flush_some(sink_) && all;
     if (all) return;
     flush_pending_ = true;
     loop_.after(partial_patience, [this] { flush_partials(); });

@@ -11,7 +11,7 @@
 namespace muster {
 
 /// Reads ranks' streams and gives what it reads to an output_sink. While that is congested, it reads no more from the ranks, which then
-/// wait. Unfinished lines that go to a terminal show there after a moment. Used from the loop's thread.
+/// wait. Unfinished progress bars, and on a terminal other unfinished lines, show after a moment. Used from the loop's thread.
 class output_pump {
   public:
     /// `loop` and `sink` must outlive it.
@@ -50,7 +50,7 @@ class output_pump {
     bool flush_pending_ = false;
 };
 
-/// How long an unfinished line on a terminal waits for its rest.
-constexpr duration partial_patience{0.3};
+/// How often unfinished lines are looked at that are to be shown.
+constexpr duration partial_patience{0.15};
 
 }  // namespace muster

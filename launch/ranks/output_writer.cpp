@@ -105,17 +105,30 @@ output_writer::~output_writer() {
     state_->changed.notify_all();
 }
 
-void output_writer::write(int fd, std::string block) {
+void output_writer::write(int fd, std::string block, void const* stream) {
     if (block.empty()) return;
     std::erase_if(watched_, [&](auto const& one) {
         bool const found = block.find(one.first) != std::string::npos;
         if (found) one.second();
         return found;
     });
-    put(fd, std::move(block));
+    put(fd, std::move(block), stream);
 }
 
-void output_writer::put(int fd, std::string block) {
+void output_writer::write_unfinished(int fd, std::string block, void const* stream) {
+    if (block.empty()) return;
+    bool const ended = block.back() == '\n';  // it has a tag
+    write(fd, std::move(block), stream);
+    unfinished_[fd] = ended ? nullptr : stream;
+}
+
+void output_writer::note(std::string line) {
+    put(2, std::move(line), nullptr);
+}
+
+void output_writer::put(int fd, std::string block, void const* stream) {
+    auto const* const before = std::exchange(unfinished_[fd], nullptr);
+    if (before != nullptr && before != stream && !block.empty() && block.front() != '\r') block.insert(0, 1, '\n');
     std::scoped_lock const lock(state_->mutex);
     auto& queue = state_->queue;
     state_->queued_bytes += block.size();

@@ -12,8 +12,10 @@ namespace muster {
 /// The way on for what ranks print: this process' own descriptors, or the launcher.
 class output_sink {
   public:
-    /// Takes what a rank has written to `fd`, 1 or 2, in order.
-    virtual void write(int fd, std::string block) = 0;
+    /// Takes what a rank has written to `fd`, 1 or 2, in order. `stream` says which rank's.
+    virtual void write(int fd, std::string block, void const* stream = nullptr) = 0;
+    /// The same; the block ends within a line, of which more will come.
+    virtual void write_unfinished(int fd, std::string block, void const* stream) { write(fd, std::move(block), stream); }
     /// Takes a whole line of muster's messages, for standard error.
     virtual void note(std::string line) = 0;
     /// Whether to read no more from the ranks for now, which then wait.
@@ -32,8 +34,10 @@ class output_writer final : public output_sink {
     output_writer(output_writer const&) = delete;
     output_writer& operator=(output_writer const&) = delete;
 
-    void write(int fd, std::string block) override;
-    void note(std::string line) override { put(2, std::move(line)); }
+    /// What follows an unfinished line of another stream begins a new line, unless it begins with a carriage return itself.
+    void write(int fd, std::string block, void const* stream = nullptr) override;
+    void write_unfinished(int fd, std::string block, void const* stream) override;
+    void note(std::string line) override;
 
     /// Calls `seen` when ranks write something that holds `mark`, once. An empty mark is in everything.
     void watch_for(std::string mark, std::function<void()> seen) { watched_.emplace_back(std::move(mark), std::move(seen)); }
@@ -61,10 +65,11 @@ class output_writer final : public output_sink {
     static constexpr double brief_drain_s = 2;
 
   private:
-    void put(int fd, std::string block);
+    void put(int fd, std::string block, void const* stream);
 
     struct state;  // shared with the thread, which may outlive this object inside a write that never returns
     std::shared_ptr<state> state_;
+    void const* unfinished_[3] = {nullptr, nullptr, nullptr};  ///< by descriptor: the stream whose unfinished line was written last
     std::vector<std::pair<std::string, std::function<void()>>> watched_;
 };
 

@@ -79,7 +79,7 @@ stream_read rank_stream::read_some(output_sink& sink) {
     while (n < 0 && errno == EINTR);
     if (n < 0) return errno == EAGAIN ? stream_read::nothing : stream_read::end;
     if (n == 0) {
-        sink.write(target_, lines_.finish());
+        sink.write(target_, lines_.finish(), this);
         ended_ = true;
         return stream_read::end;
     }
@@ -90,14 +90,13 @@ stream_read rank_stream::read_some(output_sink& sink) {
         sink.note(fmt::format("muster: error: {}\n", file_fault_));
         file_.fd.reset();
     }
-    sink.write(target_, lines_.push(bytes));
+    sink.write(target_, lines_.push(bytes), this);
     return stream_read::bytes;
 }
 
-bool rank_stream::flush_stale_partial(output_sink& sink) {
-    if (!awaits_flush()) return true;
-    sink.write(target_, lines_.finish_if_stale());
-    return !lines_.has_partial();
+bool rank_stream::flush_some(output_sink& sink) {
+    sink.write_unfinished(target_, lines_.flush(terminal_), this);
+    return !awaits_flush();
 }
 
 void rank_stream::read_for_now(output_sink& sink) {

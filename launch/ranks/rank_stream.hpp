@@ -40,12 +40,11 @@ class rank_stream {
     /// Reads what fits in a pipe or two and no more: a rank may write faster than we read.
     void read_for_now(output_sink& sink);
     /// Passes on an unfinished line at the end.
-    void flush_partial(output_sink& sink) { sink.write(target_, lines_.finish()); }
-    /// Passes on an unfinished line that nothing has been added to since the last call, if it goes to a terminal, so that a
-    /// prompt or a progress bar shows there. False if there is one that waits for the next call.
-    bool flush_stale_partial(output_sink& sink);
-    /// Whether `flush_stale_partial` has anything to wait for.
-    bool awaits_flush() const noexcept { return terminal_ && lines_.has_partial(); }
+    void flush_partial(output_sink& sink) { sink.write(target_, lines_.finish(), this); }
+    /// Passes on an unfinished line that is to be shown (line_splitter::flush). False if there is one that waits for the next call.
+    bool flush_some(output_sink& sink);
+    /// Whether `flush_some` has anything to wait for.
+    bool awaits_flush() const noexcept { return lines_.awaits_flush(terminal_); }
     int target() const noexcept { return target_; }
     /// What goes before its lines from now on.
     void set_tag(std::string tag) { lines_.set_tag(std::move(tag)); }

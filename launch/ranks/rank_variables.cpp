@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/process/files.hpp"
+#include "base/text.hpp"
 #include "base/trust/sha256.hpp"
 #include "jobscripts/script_request.hpp"
 #include "launch/ranks/exports.hpp"
@@ -85,10 +87,29 @@ void set_rank_variables(environment& v, identity const& who, binding const& plac
         v.set("MUSTER_CPUS", place.cores.to_list());
         v.set_default("OMP_NUM_THREADS", std::to_string(place.cores.cpus.size()));
     } else {
-        v.set_default("OMP_NUM_THREADS", "1");
+        v.set_default("OMP_NUM_THREADS", std::to_string(place.threads));
     }
     // Python buffers what it prints into a pipe; then lines would come late, or never when a rank is killed.
     v.set_default("PYTHONUNBUFFERED", "1");
+}
+
+std::vector<std::pair<std::string, std::string>> interface_variables(std::string const& interface, std::string const& sysfs) {
+    if (interface.empty()) return {};
+    // UCX names a port "mlx5_0:1", and TCP by the interface.
+    std::vector<std::string> ports;
+    std::error_code fault;
+    for (auto const& card : std::filesystem::directory_iterator(fmt::format("{}/{}/device/infiniband", sysfs, interface), fault)) {
+        auto const port = parse_integer(trim(read_text_file(fmt::format("{}/{}/dev_port", sysfs, interface)))).value_or(0);
+        ports.push_back(fmt::format("{}:{}", card.path().filename().string(), port + 1));
+    }
+    std::sort(ports.begin(), ports.end());
+    ports.push_back(interface);
+    return {{"NCCL_SOCKET_IFNAME", interface},
+            {"OMPI_MCA_btl_tcp_if_include", interface},
+            {"MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE", interface},
+            {"FI_TCP_IFACE", interface},
+            {"FI_SOCKETS_IFACE", interface},
+            {"UCX_NET_DEVICES", join(ports, ",")}};
 }
 
 void set_container_variables(environment& variables, std::vector<std::string> const& command) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/environment.hpp"
@@ -32,6 +33,10 @@ inline constexpr int most_tensorflow_workers = 256;  ///< TF_CONFIG lists every 
 /// framework's launcher documentation), the GPUs that stay visible and OMP_NUM_THREADS. What tells a rank who it is always
 /// overrides what was inherited; tuning (OMP_NUM_THREADS, GLOO_SOCKET_IFNAME, PYTHONUNBUFFERED, …) never overrides the user.
 void set_rank_variables(environment& variables, identity const& who, binding const& place, rendezvous const& point);
+
+/// The variables by which NCCL, Open MPI, MPICH (and its libfabric) and UCX keep to a network interface of this node (--network-interface); none for "". UCX also
+/// gets the interface's InfiniBand ports, from `sysfs`.
+std::vector<std::pair<std::string, std::string>> interface_variables(std::string const& interface, std::string const& sysfs = "/sys/class/net");
 
 /// Where `command` starts such a container ("apptainer exec …", also behind other words): the folder of the engine's PMIx server, if it is
 /// on this node, is put to APPTAINER_BIND or SINGULARITY_BIND, so that ranks share the server's memory instead of asking it for each value;

@@ -22,6 +22,7 @@
 #include "base/version.hpp"
 #include "launch/remote/host_ranks.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
+#include "launch/system/cgroup.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/network.hpp"
 #include "launch/system/open_files.hpp"
@@ -181,6 +182,7 @@ void host_agent::serve_mpi(wire::start_shims const& order, std::vector<std::vect
     job.session_dir = session_dir_;
     job.executable = order.shim.front();
     job.usable_cores = static_cast<int>(current_affinity().cpus.size());
+    job.usable_cores = std::min(job.usable_cores, own_cpu_quota().value_or(job.usable_cores));
     auto const names = expand_hostlist(order.hosts, "the run's hosts");
     for (std::size_t i = 0; i < hosts_; ++i) job.nodes.push_back({names.at(i), ranks_of_hosts[i]});
     job.node = place_.number;
@@ -248,7 +250,6 @@ void host_agent::start(wire::start_shims const& order, std::vector<int> const& r
     environment own = variables_;
     pmix::scrub_inherited(own);
     for (auto const& [name, value] : order.variables) own.set(name, value);
-    if (!order.network_interface.empty()) own.set_default("OMPI_MCA_btl_tcp_if_include", order.network_interface);
     if (pmix_server_) {
         pmix_server_->set_client_environment(rank, own);
         pmi1_server_->set_client_environment(rank, own);

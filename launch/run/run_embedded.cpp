@@ -56,6 +56,7 @@ pmix::job describe_job(local_placement const& where, run_preparation const& prep
     job.session_dir = session_dir;
     job.executable = program;
     job.usable_cores = static_cast<int>(where.machine.cores.size());
+    if (where.machine.cpu_quota) job.usable_cores = std::min(job.usable_cores, *where.machine.cpu_quota);
     for (auto const& b : where.bindings) job.cpusets.push_back(b.cores.to_list());
     return job;
 }

@@ -25,6 +25,7 @@
 #include "launch/run/prepare_run.hpp"
 #include "launch/run/run_embedded.hpp"
 #include "launch/run/run_on_engine.hpp"
+#include "launch/run/stdin_forwarder.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/system/network.hpp"
 #include "pmix/library/open_library.hpp"
@@ -148,6 +149,10 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
             fmt::format("--engine embedded starts ranks on this node ({}) only, and {} of the {} nodes {} elsewhere; leave "
                         "the option out",
                         short_host_name(), others, run.map.nodes_used(), others == 1 ? "is" : "are"));
+    if (!options.input)
+        close_input();
+    else if (others > 0 && !options.quiet && !options.dry_run && !options.print_env && input_is_shared())
+        print_note("standard input goes to rank 0 as a whole, so a loop that reads a list from it ends after this run; give --stdin none, or < /dev/null");
     begin_life(run);
     auto prepared = prepare_run(run);
     auto const folder = make_output_dir(run);

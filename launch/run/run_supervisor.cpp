@@ -26,11 +26,9 @@ run_supervisor::run_supervisor(run_context const& run)
       deadlines_(loop_, run.options, run.given.ends_at, run.life.age(),
                  {[this] { return active(); }, [this] { return ranks_->known().running(); },
                   [this](std::string const& reason) { expire(reason); },
-                  [this](std::string const& note, int signal_number) {
-                      say(note);
-                      if (run_.outcome != nullptr) run_.outcome->early_signal = true;
-                      ranks_->signal(signal_number, is_notice(signal_number));
-                  }}) {
+                  [this](std::string const& when, int signal_number) { warn_ranks(when, signal_number); }}),
+      last_look_(loop_, run.given.ends_at,
+                 {[this] { return phase_ == run_phase::running; }, [this](auto then) { ranks_->inspect(std::move(then)); }}) {
     if ((options_.is_elastic() || !options_.lives_file.empty()) && run_.outcome != nullptr) {
         writer_.watch_for("", [this] { run_.outcome->output_s = seconds_now(); });
         writer_.watch_for("muster-metric:", [this] { run_.outcome->metric_s = seconds_now(); });
@@ -67,6 +65,7 @@ void run_supervisor::watch_run() {
     deadlines_.start_early_signal();  // before this no rank would take it
     watch_hosts();
     meeting_->start();
+    if (run_.given.fixed && !options_.quiet) last_look_.start();
 }
 
 // ------------------------------------------------------------------------------------------------ from the ranks
@@ -136,6 +135,7 @@ void run_supervisor::act_on(verdict const& judged) {
     if (run_.outcome != nullptr && judged.cause == failure_cause::node) run_.outcome->lost_node = true;
     if (judged.gives_up) give_up(judged.culprits);
     if (!judged.text.empty()) say("error: " + judged.text);
+    if (judged.cause == failure_cause::job_end) show_last_look();
     stop(judged.exit_code, SIGTERM);
     close_if_over();
 }
@@ -209,6 +209,22 @@ void run_supervisor::on_generation(generation const& now, std::string const& why
 /// Slurm sends it by itself to a script with --requeue; SIGUSR1 is what job scripts ask for.
 bool run_supervisor::is_early_signal(int number) const {
     return number == SIGUSR1 || (options_.signal_before_end && options_.signal_before_end->number == number);
+}
+
+/// The ranks are looked at first: one that has ended of the signal has no handler any more.
+void run_supervisor::send_notice(int number, std::function<void(signal_reach const&)> const& tell) {
+    bool const to_handlers_only = is_notice(number);
+    ranks_->inspect([=](auto const& rows) { tell(find_reach(number, to_handlers_only, rows)); });
+    ranks_->signal(number, to_handlers_only);
+}
+
+/// A program that got nothing, and ends with 0, is done.
+void run_supervisor::warn_ranks(std::string const& when, int number) {
+    bool const before = run_.outcome != nullptr && std::exchange(run_.outcome->early_signal, true);
+    send_notice(number, [this, when, before](signal_reach const& reach) {
+        say(fmt::format("{}: {}", when, reach.text));
+        if (reach.reached == 0 && run_.outcome != nullptr) run_.outcome->early_signal = before;
+    });
 }
 
 /// What a restart would have to know. A fault of the start is one of the next start, too.
@@ -331,6 +347,7 @@ void run_supervisor::on_request_to_end(int s, int sent) {
         say(fmt::format("got SIG{}{}", ::sigabbrev_np(sent), running == 0 ? "" : ": ending " + count_of_ranks(running)));
     failed_ = asked_ = true;
     if (run_.outcome != nullptr) run_.outcome->from_outside = true;
+    if (s == SIGTERM && phase_ == run_phase::running) show_last_look();
     stop(128 + s, s);
     if (s == SIGTERM) explain_end();
     if (s == SIGTERM && run_.given.scheduler == scheduler_kind::flux) requests_.take_as_known(s);
@@ -377,6 +394,14 @@ void run_supervisor::show_ranks(std::string const& command, std::function<void()
     });
 }
 
+/// The scheduler ends the job. Its request may have come to the ranks by other ways already.
+void run_supervisor::show_last_look() {
+    if (!run_.given.fixed || options_.quiet) return;
+    ranks_->inspect([this](auto const& rows) {
+        for (auto const& line : describe_ranks(last_look_.complete(rows))) say(line);
+    });
+}
+
 // ------------------------------------------------------------------------------------------------ hosts that come and go
 
 void run_supervisor::watch_hosts() {
@@ -404,10 +429,13 @@ void run_supervisor::look_at_hosts() {
     auto const news = find_host_news(hosts, members, most_members(options_, run_.life), now);
     if (std::exchange(host_news_, news) == news || news.empty()) return;
     int const number = options_.signal_before_end ? options_.signal_before_end->number : SIGUSR1;
-    say(fmt::format("note: {}: SIG{} to {}; once all have saved and ended with {}, the next generation begins", news,
-                    ::sigabbrev_np(number), count_of_ranks(ranks_->known().running()), options_.saved_code));
     run_.outcome->told_of_hosts = true;
-    ranks_->signal(number, is_notice(number));
+    send_notice(number, [this, news](signal_reach const& reach) {
+        say(fmt::format("note: {}: {}; {}", news, reach.text,
+                        reach.reached == 0 ? "the ranks stay as they are"
+                                           : fmt::format("once all have saved and ended with {}, the next generation begins",
+                                                         options_.saved_code)));
+    });
 }
 
 // ------------------------------------------------------------------------------------------------ the end

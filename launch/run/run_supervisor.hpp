@@ -14,6 +14,7 @@
 #include "launch/settings/run_context.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/signals.hpp"
+#include "launch/watch/last_look.hpp"
 #include "launch/watch/run_deadlines.hpp"
 
 namespace muster {
@@ -42,7 +43,10 @@ class run_supervisor final : private group_events {
     void on_rank_gone() override { close_if_over(); }
     void decide_after(duration patience) override;
     void judge(std::function<verdict(evidence const&)> const& what) override;
-    void on_output() override { deadlines_.note_output(); }
+    void on_output() override {
+        deadlines_.note_output();
+        last_look_.note_output();
+    }
     void on_reader_gone() override;
     void on_closed() override;
     void say(std::string const& line) override;
@@ -67,6 +71,9 @@ class run_supervisor final : private group_events {
     void explain_end();
     void give_up(std::vector<culprit> const& lost);
     void watch_run();
+    void send_notice(int number, std::function<void(signal_reach const&)> const& tell);
+    void warn_ranks(std::string const& when, int number);
+    void show_last_look();
     void show_ranks(std::string const& command, std::function<void()> then);
     void stop(int code, int signal_number);
     void kill_all();
@@ -85,6 +92,7 @@ class run_supervisor final : private group_events {
     event_loop loop_;
     output_writer writer_;
     run_deadlines deadlines_;
+    last_look last_look_;
     signal_requests requests_;
     rank_group* ranks_ = nullptr;
     std::optional<meeting_watch> meeting_;

@@ -1,10 +1,14 @@
 #include "launch/run/stdin_forwarder.hpp"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+
+#include "base/error.hpp"
 
 namespace muster {
 
@@ -64,6 +68,22 @@ void stdin_forwarder::write_pending() {
     if (end_seen_) return stop();
     loop_.unwatch(pipe_.get());
     loop_.watch_readable(STDIN_FILENO, [this] { read_terminal(); });
+}
+
+void close_input() {
+    unique_fd const nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!nothing || ::dup2(nothing.get(), STDIN_FILENO) < 0) throw_system("open", "/dev/null");
+}
+
+bool input_is_shared() {
+    struct stat found{};
+    if (::fstat(STDIN_FILENO, &found) != 0) return false;
+    if (S_ISREG(found.st_mode)) {
+        auto const at = ::lseek(STDIN_FILENO, 0, SEEK_CUR);
+        return at > 0 && at < found.st_size;
+    }
+    int waiting = 0;
+    return S_ISFIFO(found.st_mode) && ::ioctl(STDIN_FILENO, FIONREAD, &waiting) == 0 && waiting > 0;
 }
 
 }  // namespace muster

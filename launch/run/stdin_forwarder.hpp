@@ -29,4 +29,10 @@ class stdin_forwarder {
     bool end_seen_ = false;
 };
 
+/// From now on standard input is empty, for this process and for those that it starts. Throws errc::system.
+void close_input();
+
+/// Whether something waits on standard input that others may want to read: a pipe with data in it, or a file that was read in part.
+bool input_is_shared();
+
 }  // namespace muster

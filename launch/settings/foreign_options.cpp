@@ -73,7 +73,6 @@ constexpr foreign foreigners[]{
     {"-prefix -path", "mpirun", fate::refused, "set PATH and LD_LIBRARY_PATH for the ranks: -x PATH=…"},
     {"-nolocal -do-not-launch", "mpirun", fate::refused, "name the hosts to be used: -H a,b; --dry-run starts nothing"},
     {"-app -configfile", "mpirun", fate::refused, "muster runs one program: let it choose by the variable RANK"},
-    {"-stdin", "mpirun", fate::noted, "rank 0 gets standard input", 1, "0"},
     {"-envall -genvall", "mpiexec", fate::noted, all_variables},
     {"-envlist -genvlist", "mpiexec", fate::noted, all_variables, 1},
     {"-env -genv", "mpiexec", fate::refused, "write -x NAME=VALUE"},
@@ -98,7 +97,7 @@ constexpr foreign foreigners[]{
     {"-p partition -A account qos time reservation constraint mem exclusive", "srun", fate::refused, of_a_job, 1},
     {"distribution", "srun", fate::refused, "use --map-by slot (block) or node (cyclic)"},
     {"multi-prog", "srun", fate::refused, "muster runs one program: let it choose by the variable RANK"},
-    {"output error input", "srun", fate::refused, "write --output-dir DIR, or > FILE and < FILE behind muster run"},
+    {"output error", "srun", fate::refused, "write --output-dir DIR, or > FILE behind muster run"},
     {"mpi use-mpi gloo use-gloo jsrun use-jsrun tcp", "horovodrun", fate::noted, own_engine},
     {"mpi-threads-disable no-mpi-threads-disable", "horovodrun", fate::noted, own_engine},
     {"ssh-port ssh-identity-file", "horovodrun", fate::refused, not_ssh},
@@ -334,6 +333,7 @@ std::vector<std::pair<std::string, std::string>> rewrite_foreign_value(setting c
     if (row.name == "map-by") return map_meant(row, value);
     // torchrun's words for what muster does anyway: one for each GPU, or each core.
     if (row.name == "ranks-per-node" && (value == "gpu" || value == "cpu" || value == "auto")) return {};
+    if (row.name == "stdin" && value == "0") return {{"stdin", "rank0"}};
     if (row.name == "bind-to" && value == "package") return {{"bind-to", "socket"}};
     return {{std::string(row.name), value}};
 }

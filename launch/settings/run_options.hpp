@@ -40,6 +40,7 @@ struct run_options {
     std::vector<std::string> exports;     ///< -x: "NAME" or "NAME=value"
     std::vector<std::string> unexported;  ///< --env-exclude: patterns of names that engines and nodes do not get
     std::string working_dir;
+    bool input = true;  ///< rank 0 gets standard input
     std::string output_dir;
     bool tag_output = false;
     bool timestamp_output = false;

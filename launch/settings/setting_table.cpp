@@ -11,16 +11,17 @@ using group = setting_group;
 using use = setting_use;
 
 constexpr std::string_view placing = "run plan";
+constexpr std::string_view placing_jobs = "run plan script";
 constexpr std::string_view running = "run";
 constexpr std::string_view scripting = "script";
 
 // clang-format off
 constexpr setting rows[]{
-    {"ranks", 'n', "-np n num-proc ntasks", "N", kind::integer, "", placing, group::placement, use::common, "",
-     "number of ranks; default: one for each GPU (without GPUs: for each core)"},
+    {"ranks", 'n', "-np n num-proc ntasks", "N", kind::integer, "", placing_jobs, group::placement, use::common, "",
+     "number of ranks; default: one for each GPU (without GPUs: each core); script: ranks without GPUs"},
     {"nnodes", 0, "nodes", "N", kind::integer, "", placing, group::placement, use::everywhere, "",
      "use the first N nodes of the allocation"},
-    {"ranks-per-node", 0, "-ppn -npernode nproc-per-node ntasks-per-node tasks-per-node", "N", kind::integer, "", placing,
+    {"ranks-per-node", 0, "-ppn -npernode nproc-per-node ntasks-per-node tasks-per-node", "N", kind::integer, "", placing_jobs,
      group::placement, use::common, "", "ranks on each node"},
     {"slots-per-node", 0, "slots-per-host", "N", kind::integer, "", placing, group::placement, use::everywhere, "",
      "start up to N ranks on each node, whatever it has (to oversubscribe)"},
@@ -30,7 +31,7 @@ constexpr setting rows[]{
      "slot: fill one node after the other; node: one rank on each node in turn"},
     {"bind-to", 0, "-bind-to", "WHAT", kind::text, "share core numa socket gpu none", placing, group::placement,
      use::common, "share", "cores of a rank: share (of those near its GPU), core, numa, socket, gpu or none"},
-    {"cpus-per-rank", 0, "-cpus-per-proc -cpus-per-rank cpus-per-task", "N", kind::integer, "", placing,
+    {"cpus-per-rank", 0, "-cpus-per-proc -cpus-per-rank cpus-per-task", "N", kind::integer, "", placing_jobs,
      group::placement, use::everywhere, "", "number of cores of each rank"},
     {"gpu-visibility", 0, "", "WHICH", kind::text, "all own own-first", placing, group::placement, use::common, "all",
      "GPUs that a rank sees: all of the node, only its own, or its own first"},
@@ -74,6 +75,8 @@ constexpr setting rows[]{
     {"env-exclude", 0, "", "NAME,NAME…", kind::list, "", running, group::ranks, use::everywhere, "",
      "do not pass on these variables to ranks that an engine starts: AWS_*,*_TOKEN", 1, ','},
     {"wd", 0, "-wd -wdir chdir", "DIR", kind::text, "", running, group::ranks, use::everywhere, "", "working directory of the ranks"},
+    {"stdin", 'i', "-stdin input", "WHO", kind::text, "rank0 none", running, group::ranks, use::everywhere, "rank0",
+     "who gets standard input: rank0, or none, so that it is left to the loop or script that muster run is in"},
     {"as-horovod", 0, "", "", kind::flag, "", running, group::ranks, use::common, "",
      "let muster serve `import horovod` and horovodrun: for programs written for Horovod, as they are"},
     {"python-path", 0, "", "", kind::flag, "", running, group::ranks, use::everywhere, "true",
@@ -159,9 +162,9 @@ constexpr setting rows[]{
      "one more #SBATCH directive, where the site has Slurm: '--exclusive'; may be repeated"},
     {"qsub", 0, "", "LINE", kind::list, "", scripting, group::job, use::everywhere, "",
      "one more #PBS directive, where the site has PBS: '-m abe'; may be repeated"},
-    {"network-env", 0, "", "", kind::flag, "", scripting, group::job, use::common, "true",
+    {"network-env", 0, "", "", kind::flag, "", scripting, group::job, use::everywhere, "true",
      "leave out the site's NCCL and network variables for several nodes"},
-    {"limits", 0, "", "", kind::flag, "", scripting, group::job, use::common, "true",
+    {"limits", 0, "", "", kind::flag, "", scripting, group::job, use::everywhere, "true",
      "do not check queue and walltime against what the site file says"},
     {"module", 0, "", "NAME", kind::list, "", scripting, group::job, use::everywhere, "", "load this environment module first; may be repeated"},
     {"setup", 0, "", "LINE", kind::list, "", scripting, group::job, use::everywhere, "", "shell line to run first, as it is; may be repeated"},

@@ -112,6 +112,7 @@ run_options make_run_options(settings_result const& given) {
     options.exports = given.list("env");
     options.unexported = given.list("env-exclude");
     options.working_dir = given.text("wd");
+    options.input = given.text("stdin") != "none";
     options.output_dir = given.text("output-dir");
     options.tag_output = given.flag("tag-output");
     options.timestamp_output = given.flag("timestamp-output");

@@ -7,7 +7,7 @@ namespace muster {
 
 using kind = wire::output_piece::kind;
 
-void output_sender::write(int fd, std::string block) {
+void output_sender::write(int fd, std::string block, void const* /*stream*/) {
     push(fd == 2 ? kind::err : kind::out, std::move(block));
 }
 

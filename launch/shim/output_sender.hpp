@@ -19,7 +19,7 @@ class output_sender final : public output_sink {
     /// `send` takes the bytes of a frame. `room` bytes may be sent at first.
     output_sender(std::function<void(std::string_view frame)> send, std::size_t room) : send_(std::move(send)), room_(room) {}
 
-    void write(int fd, std::string block) override;
+    void write(int fd, std::string block, void const* stream = nullptr) override;
     void note(std::string line) override;
     /// Something waits for room.
     bool congested() const override { return !waiting_.empty(); }

@@ -44,7 +44,8 @@ environment program_variables(wire::job const& job, wire::go const& go, binding 
     environment own = rank_environment(job.variables, shim_variables, job.own_step);
     auto const interface = job.network_interface.empty() ? interface_towards(go.address) : job.network_interface;
     if (!interface.empty()) own.set_default("GLOO_SOCKET_IFNAME", interface);
-    if (!job.network_interface.empty()) own.set_default("NCCL_SOCKET_IFNAME", job.network_interface);
+    for (auto const& [name, value] : interface_variables(job.network_interface))
+        if (name != "OMPI_MCA_btl_tcp_if_include" || !own.has("OMPI_MCA_btl_tcp_if_exclude")) own.set_default(name, value);
     rendezvous const point{go.address, go.master_port, go.jax_port, go.workers};
     auto const python = keep_present({job.python_package, job.python_horovod}, job.who.host);
     complete_variables(own, {job.who, where, point, job.exports, job.command, python});

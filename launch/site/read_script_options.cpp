@@ -83,6 +83,33 @@ void read_preparations(script_options& options, settings_result const& given) {
     options.artifacts_every = given.time("artifacts-every").value_or(duration(600));
 }
 
+/// What is meant for runs in general (a variable, a settings file) says nothing of this job.
+std::optional<int> asked_of_job(settings_result const& given, std::string_view name) {
+    auto const from = given.get(name).from;
+    return from == setting_layer::option || from == setting_layer::job_file ? given.integer(name) : std::nullopt;
+}
+
+void read_shape(script_options& options, settings_result const& given, int largest) {
+    auto const gpus = given.integer("gpus");
+    auto const ranks = asked_of_job(given, "ranks");
+    if (gpus && ranks)
+        throw error(errc::usage, fmt::format("--gpus {} means {} ranks, one for each GPU, and --ranks is for ranks without GPUs; leave out one of them",
+                                             *gpus, *gpus));
+    if (!gpus && !ranks && largest == 0)
+        throw error(errc::usage,
+                    "--gpus is missing; give the number of GPUs, which is the number of ranks, or --ranks N for ranks without GPUs");
+    if (auto const most = gpus ? gpus : ranks; most && *most < largest)
+        throw error(errc::usage, fmt::format("--sweep asks for {} ranks and --{} for {}; leave out --{}", largest, gpus ? "gpus" : "ranks", *most,
+                                             gpus ? "gpus" : "ranks"));
+    (ranks ? options.ranks : options.gpus) = ranks ? *ranks : gpus.value_or(largest);
+    options.gpus_per_node = given.integer("gpus-per-node");
+    options.cpus_per_gpu = given.integer("cpus-per-gpu");
+    options.ranks_per_node = asked_of_job(given, "ranks-per-node");
+    options.cpus_per_rank = asked_of_job(given, "cpus-per-rank");
+    if (ranks && (options.gpus_per_node || options.cpus_per_gpu))
+        throw error(errc::usage, "--gpus-per-node and --cpus-per-gpu are for GPUs; with --ranks give --ranks-per-node and --cpus-per-rank");
+}
+
 }  // namespace
 
 script_options make_script_options(settings_result const& given) {
@@ -94,19 +121,11 @@ script_options make_script_options(settings_result const& given) {
                     "generic-slurm, or a site file");
     options.sweep = sweep_of(given);
     auto const largest = options.sweep.empty() ? 0 : *std::max_element(options.sweep.begin(), options.sweep.end());
-    auto const gpus = given.integer("gpus");
-    if (!gpus && largest == 0)
-        throw error(errc::usage, "--gpus is missing; give the number of GPUs, which is the number of ranks");
-    options.gpus = gpus.value_or(largest);
-    if (options.gpus < largest)
-        throw error(errc::usage,
-                    fmt::format("--sweep asks for {} ranks and --gpus for {}; leave out --gpus", largest, options.gpus));
+    read_shape(options, given, largest);
     options.walltime = walltime_of(given);
     options.account = given.text("account");
     options.queue = given.text("queue");
     options.job_name = given.text("job-name");
-    options.gpus_per_node = given.integer("gpus-per-node");
-    options.cpus_per_gpu = given.integer("cpus-per-gpu");
     options.constraint = given.text("constraint");
     options.filesystems = given.text("filesystems");
     options.memory = given.text("mem");

@@ -129,7 +129,7 @@ void plan_queue(site const& where, script_request& request, script_options const
     if (options.check_limits) check_queue(where, request.queue, request.nodes, request.walltime, notes);
     auto const* queue = find_queue(where, request.queue);
     if (queue == nullptr) return;
-    if (options.check_limits) check_gpu_counts(where, *queue, request.nodes * request.ranks_per_node);
+    if (options.check_limits && options.ranks == 0) check_gpu_counts(where, *queue, request.nodes * request.ranks_per_node);
     if (queue->select_gpus) request.chunks = request.nodes * request.ranks_per_node;  // a rank each
 }
 
@@ -141,12 +141,52 @@ struct shape {
     int per_node;
 };
 
+/// Hardware threads of a core.
+int threads_per_core(site_node const& node) {
+    return node.cores && node.cpus ? std::max(1, *node.cpus / *node.cores) : 1;
+}
+
+/// Ranks without GPUs: as many on a node as it has cores for, the same number on each.
+shape shape_for_ranks(site const& where, script_options const& options, std::vector<std::string>& notes) {
+    int const width = options.cpus_per_rank.value_or(1);
+    auto const cores = where.node.cores ? where.node.cores : where.node.cpus;
+    if (cores && width > *cores)
+        throw error(errc::usage,
+                    fmt::format("--cpus-per-rank {}: a node of {} has {} cores; give at most that", width, where.name, *cores));
+    auto const most = cores ? std::optional(*cores / width) : std::nullopt;
+    if (most && options.ranks_per_node && *options.ranks_per_node > *most)
+        throw error(errc::usage, fmt::format("--ranks-per-node {}: with {} for each, {} of {} has room for {}; give at most that",
+                                             *options.ranks_per_node, width == 1 ? "a core" : fmt::format("{} cores", width), "a node", where.name, *most));
+    auto const per_node = options.ranks_per_node ? options.ranks_per_node : most;
+    if (where.scheduler == script_kind::local || !per_node) {
+        if (where.scheduler != script_kind::local)
+            notes.push_back(fmt::format("the site file of {} has no number of cores in a node, so one node is asked for all {} ranks; give "
+                                        "--ranks-per-node to divide them",
+                                        where.name, options.ranks));
+        return {1, options.ranks};
+    }
+    int const nodes = (options.ranks + *per_node - 1) / *per_node;
+    int const each = options.ranks_per_node && nodes > 1 ? *per_node : options.ranks / nodes;
+    if (each * nodes == options.ranks) return {nodes, each};
+    throw error(errc::usage, fmt::format("{} ranks do not divide evenly over {} of {} ({} ranks each at most); use --ranks {}, or --ranks {}", options.ranks,
+                                         nodes_text(nodes), where.name, *per_node, options.ranks / nodes * nodes,
+                                         options.ranks_per_node ? nodes * *per_node : (options.ranks / nodes + 1) * nodes));
+}
+
 shape shape_for(site const& where, script_options const& options, std::vector<std::string>& notes) {
+    if (options.ranks > 0) return shape_for_ranks(where, options, notes);
     int const gpus = options.gpus;
     if (where.node.gpus && options.gpus_per_node && *options.gpus_per_node > *where.node.gpus)
         throw error(errc::usage, fmt::format("--gpus-per-node {}: a node of {} has {} GPUs; give at most that",
                                              *options.gpus_per_node, where.name, *where.node.gpus));
-    auto const per_node = options.gpus_per_node ? options.gpus_per_node : where.node.gpus;
+    auto const per_node = options.gpus_per_node    ? options.gpus_per_node
+                          : options.ranks_per_node ? options.ranks_per_node
+                                                   : where.node.gpus;
+    if (!per_node && where.node.cores && gpus > *where.node.cores)
+        throw error(errc::usage,
+                    fmt::format("the site file of {} has no GPUs in a node, and {} cores: {} ranks do not fit; give --ranks {} for ranks "
+                                "without GPUs, or --gpus-per-node N",
+                                where.name, *where.node.cores, gpus, gpus));
     if (!per_node || where.scheduler == script_kind::local) {
         if (where.scheduler != script_kind::local)
             notes.push_back(
@@ -180,7 +220,17 @@ int cpus_per_rank(site const& where, script_options const& options, shape const&
                     std::max(1, *where.node.cpus / on.per_node)));
         return *options.cpus_per_gpu;
     }
+    if (options.cpus_per_rank || options.ranks > 0) {
+        int const threads = options.cpus_per_rank.value_or(1) * threads_per_core(where.node);
+        if (where.node.cpus && std::int64_t{threads} * on.per_node > *where.node.cpus)
+            throw error(errc::usage, fmt::format("--cpus-per-rank {}: {} ranks a node would need {} hardware threads, and a node of {} has {}",
+                                                 options.cpus_per_rank.value_or(1), on.per_node, threads * on.per_node, where.name, *where.node.cpus));
+        return threads;
+    }
     if (where.header.cpus_per_gpu) return *where.header.cpus_per_gpu;
+    if (where.node.cpus && on.per_node > *where.node.cpus)
+        throw error(errc::usage, fmt::format("{} ranks on a node of {}, which has {} hardware threads; give at most that many a node", on.per_node,
+                                             where.name, *where.node.cpus));
     if (where.node.cpus) return std::max(1, *where.node.cpus / where.node.gpus.value_or(on.per_node));
     if (where.scheduler == script_kind::slurm ||
         ((where.scheduler == script_kind::pbs || where.scheduler == script_kind::flux) && !where.header.whole_nodes))
@@ -188,6 +238,19 @@ int cpus_per_rank(site const& where, script_options const& options, shape const&
             "the site file of {} has no number of cores in a node, so one is asked for each rank; give --cpus-per-gpu for more",
             where.name));
     return where.scheduler == script_kind::pbs ? 1 : 0;
+}
+
+/// The nodes may have GPUs that the job has not asked for: its ranks are counted by cores, and see none.
+void plan_ranks_without_gpus(site const& where, script_request& request, script_options const& options) {
+    auto& words = request.run_options;
+    if (options.cpus_per_rank) words.insert(words.end(), {"--cpus-per-rank", std::to_string(*options.cpus_per_rank)});
+    if (options.ranks == 0) return;
+    request.with_gpus = false;
+    if (request.chunks > 0)
+        throw error(errc::usage, fmt::format("queue '{}' of {} counts GPUs, and --ranks asks for none; take another queue", request.queue, where.name));
+    if (!where.node.gpus) return;
+    words.insert(words.end(), {"--slots-per-node", std::to_string(request.ranks_per_node)});
+    for (auto const* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}) request.environment.insert(request.environment.begin(), {name, "-1"});
 }
 
 /// Two minutes, or a quarter of a short job.
@@ -428,6 +491,7 @@ script_plan plan_script(site const& where, script_options const& options) {
     // The site's settings and core maps hold in the job too.
     if (!options.site.empty()) request.run_options = {"--site", options.site};
     request.node_run_options = request.run_options;
+    plan_ranks_without_gpus(where, request, options);
     plan_sequence(request, options);
     plan_container(where, request, options);
     plan_signal(request, options);

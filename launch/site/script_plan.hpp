@@ -18,13 +18,16 @@ struct script_options {
     bool help = false;
     bool help_all = false;
     std::string site;
-    int gpus = 0;
+    int gpus = 0;   ///< and ranks; 0: `ranks` without GPUs
+    int ranks = 0;  ///< without GPUs
     std::optional<duration> walltime;
     std::string account;
     std::string queue;
     std::string job_name = "muster";
     std::optional<int> gpus_per_node;
     std::optional<int> cpus_per_gpu;
+    std::optional<int> ranks_per_node;
+    std::optional<int> cpus_per_rank;  ///< cores
     std::string constraint;
     std::string filesystems;
     std::string memory;               ///< "64G", or "all"

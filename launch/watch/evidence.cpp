@@ -88,6 +88,8 @@ std::vector<rank_row> evidence::rows(std::function<process_sight const*(int rank
         rank_row row;
         row.rank = rank.rank;
         row.host = host_of(rank);
+        auto const* const sight = sight_of(rank.rank);
+        if (sight != nullptr) row.sight = *sight;
         if (rank.wait_status) {
             row.now = rank_row::life::ended;
             row.end = describe_end(*rank.wait_status);
@@ -96,9 +98,7 @@ std::vector<rank_row> evidence::rows(std::function<process_sight const*(int rank
             row.end = rank.now == state::absent ? (engine.empty() ? "was not started" : "has not come up")
                       : rank.over()             ? "is lost"
                                                 : "waits for ranks that have not come up";
-        } else if (auto const* sight = sight_of(rank.rank)) {
-            row.sight = *sight;
-        } else {
+        } else if (sight == nullptr) {
             row.now = rank_row::life::silent;
         }
         if (rank.connected) row.met = true;

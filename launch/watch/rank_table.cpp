@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <string.h>
+
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
 #include "base/cpuset.hpp"
+#include "base/process/this_process.hpp"
 #include "launch/ranks/rank_name.hpp"
 
 namespace muster {
@@ -37,8 +41,9 @@ std::string describe_one(rank_row const& row) {
     auto const name = name_of_rank(row.rank, row.host, -1, "");
     if (row.now != rank_row::life::running) return fmt::format("{}: {}", name, state_of(row));
     auto const& sight = row.sight;
-    return fmt::format("{}, pid {}: {}, {:.1f} s of CPU{}; {}", name, sight.pid, state_of(row), sight.cpu_s,
-                       describe_meeting(row), describe_output(sight));
+    return fmt::format("{}, pid {}: {}, {:.1f} s of CPU{}; {}{}", name, sight.pid, state_of(row), sight.cpu_s,
+                       describe_meeting(row), describe_output(sight),
+                       row.age_s > 0 ? fmt::format("; seen {} before", format_duration(duration(std::round(row.age_s)))) : "");
 }
 
 using group = std::vector<rank_row const*>;
@@ -79,6 +84,11 @@ std::string describe_group(group const& members) {
                        describe_output(first.sight));
 }
 
+/// The signal that ends a sleeping rank lets it run first.
+bool has_just_woken(process_sight const& now, process_sight const& before) {
+    return now.state == 'R' && before.state != 'R' && now.cpu_s - before.cpu_s < 0.1;
+}
+
 }  // namespace
 
 std::vector<std::string> describe_ranks(std::vector<rank_row> const& rows) {
@@ -88,6 +98,35 @@ std::vector<std::string> describe_ranks(std::vector<rank_row> const& rows) {
     else
         for (auto const& members : group_rows(rows)) lines.push_back(describe_group(members));
     return lines;
+}
+
+std::vector<rank_row> with_last_seen(std::vector<rank_row> rows, std::vector<rank_row> const& before, double age_s) {
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        if (i < before.size() && before[i].is_seen() && !(rows[i].is_seen() && !has_just_woken(rows[i].sight, before[i].sight))) {
+            rows[i] = before[i];
+            rows[i].age_s = std::max(age_s, 1.0);
+        } else if (rows[i].is_seen()) {
+            rows[i].now = rank_row::life::running;
+        }
+    if (std::none_of(rows.begin(), rows.end(), [](auto const& row) { return row.is_seen(); })) rows.clear();
+    return rows;
+}
+
+signal_reach find_reach(int signal_number, bool to_handlers_only, std::vector<rank_row> const& rows) {
+    auto const name = fmt::format("SIG{}", ::sigabbrev_np(signal_number));
+    cpuset without;  // it knows how to print lists of numbers
+    std::size_t running = 0;
+    for (auto const& row : rows) {
+        if (row.now == rank_row::life::ended && !row.is_seen()) continue;
+        ++running;  // when it was looked at: the signal may have ended it since
+        if (to_handlers_only && row.is_seen() && !holds_signal(row.sight.caught, signal_number)) without.cpus.push_back(row.rank);
+    }
+    auto const reached = running - without.cpus.size();
+    if (without.cpus.empty()) return {reached, fmt::format("{} to {}", name, count_of_ranks(running))};
+    if (reached == 0) return {0, fmt::format("no rank handles {}: nothing sent", name)};
+    bool const one = without.cpus.size() == 1;
+    return {reached, fmt::format("{} to {} of {}: rank{} {} {} no handler for it", name, reached, count_of_ranks(running), one ? "" : "s",
+                                 without.to_list(), one ? "has" : "have")};
 }
 
 std::vector<int> choose_examples(std::vector<rank_row> const& rows) {

@@ -18,8 +18,10 @@ struct rank_row {
     std::string host;
     life now = life::running;
     std::string end;          ///< "exited with code 0", of one that has ended
-    process_sight sight;      ///< of one that runs
+    process_sight sight;      ///< of one that runs, or that has ended only after it was looked at
     std::optional<bool> met;  ///< it has met the other ranks; nothing: that cannot be seen
+    double age_s = 0;         ///< how long before the moment of the table it was seen so
+    bool is_seen() const noexcept { return sight.pid > 0 && sight.state != 'Z' && sight.state != 'X'; }
 };
 
 inline constexpr std::size_t most_single_rows = 16;
@@ -30,6 +32,17 @@ inline constexpr duration meeting_check_every{1};  ///< while --start-timeout wa
 /// A line for each rank, or where there are more than `most_single_rows` one for each group of ranks that do the same, the smallest
 /// group first. In order of rank.
 std::vector<std::string> describe_ranks(std::vector<rank_row> const& rows);
+
+/// `rows` as they were when looked at, with those of `before` in place of ranks that had ended by then, seen `age_s` before these. Empty if no rank is seen in either. Pure.
+std::vector<rank_row> with_last_seen(std::vector<rank_row> rows, std::vector<rank_row> const& before, double age_s);
+
+/// Which ranks get a signal, if only those that have a handler for it do: "SIGUSR1 to 2 of 4 ranks: ranks 0-1 have no handler for it". One that is
+/// not seen is taken to have one. Pure.
+struct signal_reach {
+    std::size_t reached = 0;
+    std::string text;
+};
+signal_reach find_reach(int signal_number, bool to_handlers_only, std::vector<rank_row> const& rows);
 
 /// The ranks to ask more about: all, or of more than `most_single_rows` the first of each group.
 std::vector<int> choose_examples(std::vector<rank_row> const& rows);

@@ -41,9 +41,7 @@ void run_deadlines::start_early_signal() {
     loop_.after(std::max(left, duration(0)), [this] {
         if (!run_.active()) return;
         auto const [number, before] = *options_.signal_before_end;
-        run_.warn(fmt::format("{} before the job's time is up: SIG{} to {}", format_duration(before), ::sigabbrev_np(number),
-                              count_of_ranks(run_.running())),
-                  number);
+        run_.warn(fmt::format("{} before the job's time is up", format_duration(before)), number);
     });
 }
 

@@ -59,8 +59,11 @@ shim_directions::shim_directions(run_key const& key, int port, shim_directions_r
 }
 
 void shim_directions::list_addresses(int port, shim_directions_request const& request) {
-    bool const chosen = !request.interface.empty();
+    // A login node's interfaces may have other names than those of the ranks' nodes, which look for it themselves.
+    bool const chosen = !request.interface.empty() && has_interface(request.interface);
     auto own = chosen ? addresses_of(request.interface) : own_addresses();
+    if (!chosen && !request.interface.empty())
+        notes_.push_back(fmt::format("there is no interface {} here, so shims get all addresses of this machine", request.interface));
     if (!chosen) take_unique(own);
     if (own.size() > 1 && !chosen && !request.other_node.empty())
         if (auto const towards = interface_towards(request.other_node); !towards.empty())

@@ -37,6 +37,15 @@ expect_exit 0 "$MUSTER" run -q -n 2 --tag-output --timestamp-output -- sh -c 'ec
 expect_matches stdout '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3} \[[^ ]+:0\] out$' '\[[^ ]+:1\] unfinished$'
 expect_matches stderr '\[[^ ]+:1\] err$'
 
+# A progress bar shows while it grows, in a file too, and the line of another rank is whole.
+bar='if [ $RANK = 0 ]; then printf "\r 10%%" >&2; else echo "a line" >&2; fi; until [ -e seen ]; do sleep 0.05; done; [ $RANK != 0 ] || printf "\r100%%\n" >&2'
+"$MUSTER" run -q -n 2 -- sh -c "$bar" 2>log &
+wait_until 20 grep -q '10%' log
+touch seen
+wait $!
+expect_equal "$(grep -c '^a line$' log)" 1 'whole lines of a rank beside a progress bar'
+expect_contains log '100%'
+
 expect_exit 0 "$MUSTER" run -q -n 12 --output-dir kept -- sh -c 'echo "out $RANK"; echo "err $RANK" >&2'
 expect_equal "$(cat kept/rank.07/stdout kept/rank.11/stderr)" "out 7
 err 11"
@@ -46,6 +55,12 @@ expect_equal "$(wc -l <"$OUT")" 12 "lines on stdout"
 printf 'one\ntwo\n' >input
 expect_equal "$("$MUSTER" run -q -n 3 -- sh -c 'echo "$RANK:$(cat)"' <input | sort | tr '\n' ' ')" "0:one 1: 2: two "
 expect_equal "$( ("$MUSTER" run -q -n 2 -- true; cat) <input | tr '\n' ' ')" "one two "
+
+# --stdin none leaves it to the loop that the run is in; mpirun's and srun's words for it.
+for words in '--stdin none' '-stdin none' '--input=none'; do
+    expect_equal "$(while read -r word; do "$MUSTER" run -q -n 2 $words -- sh -c 'echo "$(cat)$1"' sh "$word"; done <input | sort | tr '\n' ' ')" 'one one two two ' "loop with $words"
+done
+expect_equal "$("$MUSTER" run -q -n 1 --stdin 0 -- cat <input | tr '\n' ' ')" 'one two ' "mpirun's --stdin 0"
 
 # A reader that goes away ends the writers, as in any pipeline.
 "$MUSTER" run -q -n 2 -- sh -c 'yes' 2>"$ERR" | head -n 1 >"$OUT"

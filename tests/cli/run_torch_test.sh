@@ -1,4 +1,5 @@
 # A script written for torchrun comes up as it stands.
+# timeout: 300
 . "$(dirname "$0")/lib.sh"
 python=/usr/bin/python3
 $python -c 'import torch.distributed as d; assert d.is_available()' 2>/dev/null || skip "no python3-torch"
@@ -6,3 +7,17 @@ for n in 1 2 4; do
     expect_exit 0 "$MUSTER" run -q -n $n --timeout 60s -- $python "$MUSTER_SOURCE_DIR/tests/cli/programs/train_ddp.py"
     expect_equal "$(sort "$OUT")" "$(for ((r = 0; r < n; r++)); do echo "rank $r of $n, local rank $r on $(hostname)"; done)" "the ranks"
 done
+
+# The starter that trains over several jobs: one signal, the code 75, and the next run goes on from there.
+expect_exit 0 "$MUSTER" init .
+"$MUSTER" run -q -n 1 -- $python -c 'import muster.checkpoint' 2>/dev/null || skip 'no package muster'
+sed 's/step < 300/step < 100000/' resume.py >long.py
+"$MUSTER" run -q -n 2 --timeout 60s -- $python long.py >first 2>"$ERR" &
+PID=$!
+wait_until 50 grep -q 'rank 1 begins at step 0' first
+kill -USR1 $PID
+wait $PID
+expect_equal $? 75 'exit code of a run that saved'
+expect_exit 0 "$MUSTER" run -q -n 2 --timeout 60s -- $python resume.py
+expect_contains stdout 'steps are done'
+expect_matches stdout 'rank 0 begins at step [1-9]'

@@ -67,3 +67,28 @@ printf '#!/bin/sh\nsrun -n {{{ranks}}}{{#command}} {{.}}{{/command}}\n' >own.mus
 expect_exit 0 "$MUSTER" script --site generic-slurm --gpus 2 --time 1h --template own.mustache -- 'a b'
 expect_equal "$(cat "$OUT")" "#!/bin/sh
 srun -n 2 'a b'" script
+
+# Ranks without GPUs: as many on a node as it has cores for, and no more.
+mkdir -p sites
+printf 'name = "cpu"\ndescription = "no GPUs"\nscheduler = "slurm"\n[source]\nfacts = "I"\ndate = 2026-11-21\n[node]\ncores = 8\ncpus = 16\n[header]\ngpus_by = "none"\n' >sites/cpu.toml
+cpu() { "$MUSTER" script --site ./sites/cpu.toml --time 1h "$@" -- ./a.out; }
+expect_exit 0 cpu --ranks 16
+expect_contains stdout '--nodes=2' '--ntasks-per-node=8' '--cpus-per-task=2' 'run -n 16 '
+expect_not_contains stdout gpu
+expect_exit 0 cpu -n 12 --cpus-per-rank 2
+expect_contains stdout '--nodes=3' '--ntasks-per-node=4' '--cpus-per-task=4' '--cpus-per-rank 2'
+expect_exit 0 cpu --ranks 4 --ranks-per-node 2
+expect_contains stdout '--nodes=2' '--ntasks-per-node=2'
+refused '16 ranks do not fit; give --ranks 16' --site ./sites/cpu.toml --time 1h --gpus 16 -- x
+refused '13 ranks do not divide evenly over 2 nodes of cpu (8 ranks each at most); use --ranks 12, or --ranks 14' --site ./sites/cpu.toml --time 1h --ranks 13 -- x
+refused 'a node of cpu has 8 cores' --site ./sites/cpu.toml --time 1h --ranks 2 --cpus-per-rank 9 -- x
+refused '--ranks-per-node 9' --site ./sites/cpu.toml --time 1h --ranks 9 --ranks-per-node 9 -- x
+refused 'leave out one of them' --site ./sites/cpu.toml --time 1h --ranks 2 --gpus 2 -- x
+refused 'with --ranks give --ranks-per-node and --cpus-per-rank' --site ./sites/cpu.toml --time 1h --ranks 2 --cpus-per-gpu 2 -- x
+refused "queue 'by-gpu' of sophia counts GPUs" --site sophia --queue by-gpu --account a --time 1h --ranks 2 -- x
+expect_exit 0 "$MUSTER" script --site polaris --ranks 64 --time 1h --account a --queue debug-scaling -- x
+expect_contains stdout 'select=2:' 'export CUDA_VISIBLE_DEVICES=-1' '--slots-per-node 32'
+expect_exit 0 "$MUSTER" script --site generic-pbs --ranks 4 --time 1h -- x
+expect_contains stdout 'select=1:ncpus=4:mpiprocs=4'
+expect_exit 0 env MUSTER_RANKS=3 "$MUSTER" script --site generic-slurm --gpus 2 --time 1h -- x
+expect_contains stdout 'run -n 2 '

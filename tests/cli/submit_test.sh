@@ -7,7 +7,7 @@ cd job || exit 1
 
 # A starter folder; nothing that is there is written over.
 expect_exit 0 "$MUSTER" init .
-expect_contains stdout 'wrote     muster.toml' 'wrote     train.py' 'wrote     job.sh'
+expect_contains stdout 'wrote     muster.toml' 'wrote     train.py' 'wrote     resume.py' 'wrote     job.sh'
 expect_exit 0 "$MUSTER" script --site "$(sed -n 's/^site = "\(.*\)" .*/\1/p' muster.toml)" --gpus 2 --time 10min --job-name train --env OMP_NUM_THREADS=1 -- python3 train.py
 expect_true cmp "$OUT" job.sh
 expect_exit 0 "$MUSTER" config check muster.toml

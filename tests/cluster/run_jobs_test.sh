@@ -16,6 +16,24 @@ prefix/bin/muster run --signal-before-end USR1@54s -- ./save
 JOB
 saving=$job
 
+# Out of time, and cancelled, while all ranks wait: the table of what each did comes with the end. One that does not handle the early signal is told of.
+write_program hang <<'HANG'
+: >"hangs.$SLURM_JOB_ID.$RANK"
+exec sleep infinity
+HANG
+batch -N2 --ntasks-per-node=2 -t 1 <<'JOB'
+exec prefix/bin/muster run --signal-before-end USR1@50s -- ./hang
+JOB
+late=$job
+batch -N1 --ntasks-per-node=2 <<'JOB'
+exec prefix/bin/muster run -- ./hang
+JOB
+alone=$job
+batch -N2 --ntasks-per-node=2 <<'JOB'
+exec prefix/bin/muster run -- ./hang
+JOB
+cancelled=$job
+
 # Requeued by its user; the second time it comes to its end.
 write_program twice <<'TWICE'
 : >"run.${SLURM_RESTART_COUNT:-0}.$RANK"
@@ -28,6 +46,16 @@ requeued=$job
 files() { [ "$(ls "$work" | grep -c "^$1")" = "$2" ]; } # PREFIX COUNT
 wait_until 60 files run.0. 8 || exit 1
 expect_exit 0 as_user scontrol requeue "$requeued"
+
+wait_until 60 files "hangs.$alone." 2 || exit 1
+wait_until 60 files "hangs.$cancelled." 4 || exit 1
+as_user scancel "$alone" "$cancelled"
+for job in $alone $cancelled; do
+    finish_job
+    expect_contains stdout 'got SIGTERM'
+    expect_matches stdout '^muster: rank 0 on node[0-9], pid [0-9]+: (asleep in|running)'
+done
+expect_matches stdout '^muster: rank 3 on node[0-9], pid [0-9]+: (asleep in|running)'
 
 # scancel: SIGTERM, and the time to end by themselves.
 write_program sit <<'SIT'
@@ -47,8 +75,14 @@ expect_equal "$(job_field "$job" JobState)" CANCELLED 'state of the job'
 expect_true files clean. 8
 expect_equal "$(cat "$work/code.cancelled")" 'code 143' 'what muster run ended with'
 
+job=$late
+finish_job
+expect_contains stdout '50 s before the job'"'"'s time is up: no rank handles SIGUSR1: nothing sent'
+expect_matches stdout '^muster: rank 0 on node[0-9], pid [0-9]+: asleep in ' '^muster: rank 3 on node[0-9], pid [0-9]+: asleep in ' 'out of time'
+
 job=$saving
 finish_job
+expect_contains stdout 'SIGUSR1 to 15 of 16 ranks: rank 3 has no handler for it'
 expect_equal "$(job_field "$job" JobState) $code" 'COMPLETED 0:0' 'state and exit code of the job that saves'
 expect_true files saved. 16
 

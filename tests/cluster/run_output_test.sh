@@ -53,6 +53,22 @@ for engine in $engines; do
     expect_equal $? 0 "exit code over $engine"
     python3 "$work/check.py" "$lib_dir/printed" "$ERR" || fail "lines over $engine"
 
+    # A progress bar shows while its line is unfinished, and the others' lines stay whole.
+    rm -f "$work/seen"
+    run -- bash -c '[ "$RANK" = 0 ] && printf "\r 10%%" || echo "a line"; until [ -e seen ]; do sleep 0.1; done; [ "$RANK" != 0 ] || printf "\r100%%\n"' >"$lib_dir/bar" 2>"$ERR" &
+    wait_until 30 grep -q 10% "$lib_dir/bar"
+    touch "$work/seen"
+    wait $!
+    expect_equal "$(grep -c '^a line$' "$lib_dir/bar")" 3 "lines beside a progress bar over $engine"
+
+    # A loop over a list: a note says that rank 0 gets the list, and --stdin none leaves it to the loop.
+    seq 3 >"$work/list"
+    expect_exit 0 inside bash -c 'while read -r item; do "$@" -- bash -c "exec >/dev/null; cat; echo $item >>items"; done <list' bash "$muster" run --engine "$engine"
+    expect_contains stderr 'note: standard input goes to rank 0 as a whole' 'give --stdin none'
+    expect_exit 0 inside bash -c 'while read -r item; do "$@" -- bash -c "exec >/dev/null; cat; echo $item >>all"; done <list' bash "$muster" run --engine "$engine" --stdin none
+    expect_equal "$(sort "$work/all" | uniq -c | awk '{print $1 ":" $2}' | tr '\n' ' ')" '4:1 4:2 4:3 ' "items of a list over $engine"
+    rm -f "$work/all" "$work/items"
+
     # Output that is lost is no success, and ends the ranks.
     run -- bash -c 'for i in {1..200}; do echo lost; sleep 0.1; done' >/dev/full 2>"$ERR"
     expect_equal $? 125 "exit code over $engine with a full disk"

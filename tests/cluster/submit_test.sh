@@ -85,6 +85,23 @@ expect_exit 0 m logs --follow "$job"
 expect_equal "$(cat "$OUT")" '[0] first
 [0] last' 'what is followed'
 
+# A plain script of sbatch: its output is read where Slurm writes it. Of several jobs one that nobody knows ends nothing.
+mkdir -p "$work/plain" && chmod 777 "$work/plain"
+job=$(as_user bash -c 'cd plain && printf "#!/bin/bash\necho out; echo err >&2; exit 4\n" >job.sh && sbatch --parsable -e errors job.sh')
+expect_exit 4 m watch "$job"
+expect_contains stdout out err
+expect_exit 0 m logs "$job"
+expect_equal "$(sort "$OUT" | tr '\n' ' ')" 'err out ' 'output of a plain job'
+expect_exit 125 m watch 999 "$job"
+expect_contains stderr 'job 999: the scheduler does not know it (any more)'
+expect_contains stdout out
+job=$(as_user bash -c 'cd plain && printf "#!/bin/bash\necho task \$SLURM_ARRAY_TASK_ID\n" >array.sh && sbatch --parsable --array=0-2 array.sh')
+expect_exit 0 m watch "$job"
+expect_exit 0 m logs "$job"
+expect_equal "$(cat "$OUT")" "[${job}_0] task 0
+[${job}_1] task 1
+[${job}_2] task 2" 'tasks of a plain array'
+
 # Again: in this shell, and as a job.
 expect_exit 0 m rerun "muster-runs/$ended" --submit
 job=$(sed -n 's/^job //p' "$OUT")

@@ -87,9 +87,12 @@ void log_tail::follow(std::string const& job, job_files const& files) {
             for (auto const* name : {"stdout", "stderr"}) add(fmt::format("{}/{}", path, name), job, rank);
         }
     }
-    if (files.output.empty() || choice_.rank) return;
-    watch(files.output);
-    add(files.output, job, -1);
+    if (choice_.rank) return;
+    for (auto const& path : {files.output, files.errors}) {
+        if (path.empty()) continue;
+        watch(path);
+        add(path, job, -1);
+    }
 }
 
 void log_tail::clear() noexcept {

@@ -121,6 +121,7 @@ std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> cons
     if (kind == queue_kind::pbs && !ids.empty()) jobs = without_begun_arrays(std::move(jobs));
     if (kind == queue_kind::pbs && ids.empty())
         std::erase_if(jobs, [&](queued_job const& job) { return job.owner.substr(0, job.owner.find('@')) != user; });
+    sort_tasks(jobs);
     return jobs;
 }
 

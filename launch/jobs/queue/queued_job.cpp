@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <map>
 
 #include "base/text.hpp"
 #include "launch/jobs/queue/flux_jobs.hpp"
@@ -180,6 +182,23 @@ std::vector<queued_job> parse_squeue(std::string_view printed) {
     for (auto const line : split(printed, '\n'))
         if (auto job = read_squeue_line(line)) jobs.push_back(*std::move(job));
     return jobs;
+}
+
+void sort_tasks(std::vector<queued_job>& jobs) {
+    // "12_3", "12[3].server": the array, and the index; a row of tasks that have not begun ("12_[4-9]") has none and stays behind.
+    auto const place = [](queued_job const& job) {
+        auto const mark = job.id.find_first_of("_[");
+        auto const digits = mark == std::string::npos ? std::string_view() : std::string_view(job.id).substr(mark + 1);
+        auto const index = parse_integer(digits.substr(0, digits.find(']')));
+        return std::pair(job.id.substr(0, mark), index.value_or(mark == std::string::npos ? -1 : INT64_MAX));
+    };
+    std::map<std::string, std::size_t> first;  // where an array stands
+    for (auto const& job : jobs) first.try_emplace(place(job).first, first.size());
+    std::stable_sort(jobs.begin(), jobs.end(), [&](queued_job const& a, queued_job const& b) {
+        auto const [one, i] = place(a);
+        auto const [other, j] = place(b);
+        return std::pair(first[one], i) < std::pair(first[other], j);
+    });
 }
 
 bool is_meant(queued_job const& job, std::string_view asked) {

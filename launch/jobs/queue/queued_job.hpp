@@ -45,6 +45,9 @@ std::string as_pbs_array(std::string const& id);
 /// Without the rows of PBS arrays whose tasks have their own rows: an array's exit status is 0 whatever its tasks' are. Pure.
 std::vector<queued_job> without_begun_arrays(std::vector<queued_job> jobs);
 
+/// The tasks of each array in the order of their indices; jobs stay as they are. Pure.
+void sort_tasks(std::vector<queued_job>& jobs);
+
 /// Whether `job` is meant by `asked`: the job itself, a task of that array (PBS brackets are optional), or the same
 /// job of PBS without its server. Pure.
 bool is_meant(queued_job const& job, std::string_view asked);

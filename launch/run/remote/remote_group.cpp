@@ -246,6 +246,7 @@ void remote_group::on_message(remote_rank& rank, wire::ended const& ended) {
     one.last_lines = ended.last_lines;
     one.left_early = one.ended_well() && known_.first_lost < 0 && !ended.asked;
     one.asked = one.asked || ended.asked;
+    questions_.finish_if_answered();
     if (!tell_members(one)) events_.on_rank_end(one.rank);
 }
 

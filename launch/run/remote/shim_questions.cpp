@@ -48,7 +48,13 @@ bool shim_questions::take(int rank, wire::pong const& pong) {
     return missed < most_missed_by_agents || !runs(rank);
 }
 
+/// Who waits for an earlier look gets this one.
 void shim_questions::inspect(rank_group::rows_taker then) {
+    if (auto before = std::exchange(after_question_, nullptr))
+        then = [before = std::move(before), then = std::move(then)](auto const& rows) {
+            before(rows);
+            then(rows);
+        };
     std::vector<int> all(ranks_.size());
     std::iota(all.begin(), all.end(), 0);
     ask({}, all, inspection_limit, std::move(then));
@@ -71,6 +77,12 @@ void shim_questions::ask(std::string const& command, std::vector<int> const& who
     loop_.after(limit, [this, number] {
         if (number == question_) finish_asking();
     });
+    finish_if_answered();
+}
+
+void shim_questions::finish_if_answered() {
+    auto const pending = [this](int r) { return runs(r) && ranks_[r].inspected != question_; };
+    if (after_question_ && std::none_of(asked_.begin(), asked_.end(), pending)) finish_asking();
 }
 
 void shim_questions::finish_asking() {
@@ -87,8 +99,7 @@ void shim_questions::take(int rank, wire::seen const& seen) {
     if (seen.number != question_ || !after_question_) return;
     ranks_[rank].inspected = seen.number;
     ranks_[rank].sight = seen.sight;
-    auto const pending = [this](int r) { return runs(r) && ranks_[r].inspected != question_; };
-    if (std::none_of(asked_.begin(), asked_.end(), pending)) finish_asking();
+    finish_if_answered();
 }
 
 }  // namespace muster

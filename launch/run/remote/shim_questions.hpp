@@ -38,6 +38,8 @@ class shim_questions {
     void take(int rank, wire::seen const& seen);
     /// Whether the rank is stopped, as its shim has said last, and asks again.
     bool is_stopped(int rank);
+    /// A rank has ended: if only it was waited for, `then` is called.
+    void finish_if_answered();
 
   private:
     void listen(event_loop::clock::time_point due);

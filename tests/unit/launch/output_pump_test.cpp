@@ -65,6 +65,24 @@ TEST(output_pump, passes_lines_on_and_tells_of_them) {
     EXPECT_EQ(stream.last_lines(), "one\ntwo");
 }
 
+TEST(output_pump, a_bar_shows_at_once_and_other_ranks_lines_stay_whole) {
+    captured_stdout captured;
+    event_loop loop;
+    rank_stream bar(STDOUT_FILENO, {}, {});
+    rank_stream lines(STDOUT_FILENO, {}, {});
+    output_writer writer;
+    output_pump pump(loop, writer);
+    pump.add(bar, [] {});
+    pump.add(lines, [&] { loop.stop(); });
+    print(bar, "\r 10%");
+    loop.after(partial_patience * 1.5, [&] { print(lines, "epoch 1\n"); });
+    loop.run();
+    print(bar, "\r 20%\n");
+    pump.finish();
+    writer.drain_briefly();
+    EXPECT_EQ(captured.text(), "\r 10%\nepoch 1\n\r 20%\n");
+}
+
 /// Whether an epoll set of this process watches it.
 bool is_watched(int fd) {
     auto const entry = fmt::format("tfd: {:8d} ", fd);

@@ -33,6 +33,44 @@ TEST(lines, of_one_rank_pass_at_once) {
     EXPECT_EQ(lines.push("mpt> "), "mpt> ");
 }
 
+TEST(lines, of_a_progress_bar_show_before_they_end) {
+    line_splitter bar;
+    bar.push("\r 10%");
+    EXPECT_TRUE(bar.awaits_flush(false));
+    EXPECT_EQ(bar.flush(false), "\r 10%");
+    EXPECT_FALSE(bar.awaits_flush(false));
+    bar.push("\r 20%\r 30% \xe2\x96");  // cut within a character
+    EXPECT_EQ(bar.flush(false), "\r 20%\r 30% \xe2\x96");
+    EXPECT_EQ(bar.push("\x88\n"), "\x88\n");
+    line_splitter tagged(line_format{.tag = "[h:1] "});
+    tagged.push("\r 10%");
+    EXPECT_EQ(tagged.flush(false), "[h:1] \r 10%\n");
+}
+
+TEST(lines, that_may_be_a_bar_show_when_they_stay_unfinished) {
+    for (auto const* text : {"10%\r", "epoch 1: 10%\repoch 1: 20%"}) {
+        line_splitter lines;
+        lines.push(text);
+        EXPECT_EQ(lines.flush(false), "") << "it may be a line with CRLF that was read in two pieces";
+        EXPECT_EQ(lines.flush(false), text);
+    }
+    line_splitter prompt;
+    prompt.push("name? ");
+    EXPECT_FALSE(prompt.awaits_flush(false));
+    EXPECT_EQ(prompt.flush(true), "");
+    prompt.push(".");
+    EXPECT_EQ(prompt.flush(true), "name? .") << "a row of dots shows although it grows";
+}
+
+TEST(lines, of_no_text_stay_whole) {
+    for (std::string const text : {"\r\x01 rest", "\r\xff rest", "a line of text"}) {
+        line_splitter lines;
+        lines.push(text);
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(lines.flush(false), "");
+        EXPECT_EQ(lines.push("\n"), text + "\n");
+    }
+}
+
 TEST(lines, carry_the_time) {
     line_splitter lines(line_format{.timestamp = true});
     auto const line = lines.push("x\n");

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
+#include "launch/jobs/queue/job_paths.hpp"
 
 namespace muster {
 namespace {
@@ -253,6 +254,29 @@ TEST(scheduler_question, is_one_for_any_number_of_jobs) {
               (std::vector<std::string>{"squeue", "-h", "-t", "all", "-j", "1,2_3", "-O", squeue_format}));
     EXPECT_EQ(list_words(queue_kind::pbs, {"1.s", "2.s"}, "u"),
               (std::vector<std::string>{"qstat", "-x", "-t", "-f", "-F", "dsv", "1.s", "2.s"}));
+}
+
+TEST(queued_jobs, tasks_are_in_order) {
+    std::vector<queued_job> jobs(6);
+    char const* const ids[]{"12_10", "12_[11-19]", "12_2", "9", "12_0", "5[3].pbs"};
+    for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].id = ids[i];
+    sort_tasks(jobs);
+    std::string order;
+    for (auto const& job : jobs) order += job.id + ' ';
+    EXPECT_EQ(order, "12_0 12_2 12_10 12_[11-19] 9 5[3].pbs ");
+}
+
+TEST(job_paths, are_those_of_the_scheduler) {
+    EXPECT_EQ(parse_job_paths(queue_kind::slurm,
+                              "JobId=18 JobName=job\n   StdErr=/home/a b/err.18\n   StdIn=/dev/null\n   StdOut=/home/a b/slurm-18.out\n", "18"),
+              (job_paths{"/home/a b/slurm-18.out", "/home/a b/err.18"}));
+    auto const qstat = [](std::string const& join) {
+        return "Job Id: 7.head\n    Error_Path = head:/home/u/work/\n\tlong/job.e7\n    Join_Path = " + join +
+               "\n    Output_Path = head.lab:/home/u/out/\n    Priority = 0\n";
+    };
+    EXPECT_EQ(parse_job_paths(queue_kind::pbs, qstat("n"), "7.head"), (job_paths{"/home/u/out/7.head.OU", "/home/u/work/long/job.e7"}));
+    EXPECT_EQ(parse_job_paths(queue_kind::pbs, qstat("oe"), "7.head"), (job_paths{"/home/u/out/7.head.OU", "/home/u/out/7.head.OU"}));
+    EXPECT_EQ(parse_job_paths(queue_kind::slurm, "", "1"), job_paths());
 }
 
 }  // namespace

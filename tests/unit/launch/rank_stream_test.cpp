@@ -36,7 +36,7 @@ struct output_dir : testing::Test {
 /// As a connection whose socket is full leaves errno.
 struct full_socket final : output_sink {
     std::string taken;
-    void write(int, std::string block) override {
+    void write(int, std::string block, void const*) override {
         taken += block;
         errno = EAGAIN;
     }

@@ -2,6 +2,7 @@
 #include "launch/watch/rank_table.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 namespace muster {
 namespace {
@@ -28,6 +29,37 @@ TEST(rank_table, a_small_world_has_a_line_a_rank) {
                   "rank 1 on node1, pid 101: running, 2.0 s of CPU; has not met the others; no output seen",
                   "rank 2 on node1: exited with code 0", "rank 3 on node1: its watcher does not answer"}));
     EXPECT_EQ(choose_examples(rows), (std::vector<int>{0, 1}));
+}
+
+TEST(rank_table, ranks_that_have_ended_are_shown_as_they_were_seen_last) {
+    std::vector<rank_row> const before{row(0, 'S', false), row(1, 'S', false), row(2, 'R', false)};
+    auto rows = before;
+    rows[0].now = rows[1].now = rows[2].now = rank_row::life::ended;
+    rows[1].sight = {};
+    rows[2].sight.state = 'Z';
+    auto const all = with_last_seen(rows, before, 7.2);
+    EXPECT_EQ(describe_ranks(all),
+              (std::vector<std::string>{"rank 0 on node1, pid 100: asleep in futex, 1.0 s of CPU; no output seen",
+                                        "rank 1 on node1, pid 101: asleep in futex, 2.0 s of CPU; no output seen; seen 7 s before",
+                                        "rank 2 on node1, pid 102: running, 3.0 s of CPU; no output seen; seen 7 s before"}))
+        << "rank 0 answered before it ended";
+    rows[0].sight.state = 'R';
+    EXPECT_EQ(with_last_seen(rows, before, 7.2).front().sight.state, 'S') << "the request to end has woken it";
+    for (auto& one : rows) one.sight = {};
+    EXPECT_TRUE(with_last_seen(rows, {}, 0).empty()) << "nothing is known of what they did";
+}
+
+TEST(rank_table, a_signal_reaches_the_ranks_that_handle_it) {
+    std::vector<rank_row> rows{row(0, 'S', false), row(1, 'S', false), row(2, 'S', false), row(3, 'S', false)};
+    EXPECT_EQ(find_reach(SIGUSR1, true, rows).text, "no rank handles SIGUSR1: nothing sent");
+    EXPECT_EQ(find_reach(SIGUSR1, true, rows).reached, 0u);
+    EXPECT_EQ(find_reach(SIGTERM, false, rows).text, "SIGTERM to 4 ranks");
+    rows[0].sight.caught = rows[3].sight.caught = std::uint64_t{1} << (SIGUSR1 - 1);
+    EXPECT_EQ(find_reach(SIGUSR1, true, rows).text, "SIGUSR1 to 2 of 4 ranks: ranks 1-2 have no handler for it");
+    rows[1].now = rank_row::life::silent, rows[1].sight = {};
+    EXPECT_EQ(find_reach(SIGUSR1, true, rows).text, "SIGUSR1 to 3 of 4 ranks: rank 2 has no handler for it");
+    rows[2].now = rank_row::life::ended, rows[2].sight = {};
+    EXPECT_EQ(find_reach(SIGUSR1, true, rows).text, "SIGUSR1 to 3 ranks");
 }
 
 TEST(rank_table, whether_ranks_met_is_said_only_where_one_has) {

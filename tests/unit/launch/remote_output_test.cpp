@@ -14,6 +14,7 @@
 
 #include "base/process/files.hpp"
 #include "base/unique_fd.hpp"
+#include "launch/ranks/output_pump.hpp"
 
 namespace muster {
 namespace {
@@ -80,6 +81,16 @@ TEST(remote_output, writes_what_a_rank_has_left_unfinished_at_its_end) {
     here.output.finish(1);
     here.output.finish(2);
     EXPECT_EQ(here.end().out, "a line\nunfinished");
+}
+
+TEST(remote_output, shows_a_bar_before_its_line_ends) {
+    launcher_output here(2);
+    here.output.take(0, {kind::err, "\r 10%"});
+    here.output.take(1, {kind::err, "unfinished"});
+    here.loop.after(partial_patience * 1.5, [&] { here.loop.stop(); });
+    here.loop.run();
+    here.output.take(0, {kind::note, "muster: a note\n"});
+    EXPECT_EQ(here.end().err, "\r 10%\nmuster: a note\n");
 }
 
 TEST(remote_output, tags_lines) {

@@ -191,6 +191,23 @@ TEST_F(run_supervisor_test, other_signals_are_passed_on) {
     EXPECT_THAT(said, HasSubstr("rank 1 on here")) << "SIGUSR2 shows what ranks do";
 }
 
+TEST_F(run_supervisor_test, a_scheduler_that_ends_the_job_learns_what_the_ranks_did) {
+    options.quiet = false;
+    context.given.fixed = true;
+    group->sight = {.pid = 7, .state = 'S', .where = "futex"};
+    first([] { ::kill(::getpid(), SIGTERM); });
+    EXPECT_EQ(run(), 143);
+    EXPECT_THAT(said, HasSubstr("got SIGTERM: ending 2 ranks\nmuster: rank 0 on here, pid 7: asleep in futex"));
+}
+
+TEST_F(run_supervisor_test, a_request_of_the_user_shows_no_table) {
+    options.quiet = false;
+    group->sight = {.pid = 7, .state = 'S', .where = "futex"};
+    first([] { ::kill(::getpid(), SIGTERM); });
+    EXPECT_EQ(run(), 143);
+    EXPECT_THAT(said, Not(HasSubstr("pid 7")));
+}
+
 TEST_F(run_supervisor_test, without_its_guardian_all_is_killed) {
     first([this] { guardian.reset(); });
     EXPECT_EQ(run(), 137);
