@@ -11,8 +11,8 @@ if [ "$RANK" = 3 ]; then until [ -e saved.0 ]; do sleep 0.1; done; : >saved.3; e
 trap ': >"saved.$RANK"; exit 0' USR1
 while :; do sleep infinity & wait; done # the signal may end the sleep first
 SAVE
-batch -N4 --ntasks-per-node=4 -t 1 <<'JOB'
-prefix/bin/muster run --signal-before-end USR1@54s -- ./save
+batch -N4 --ntasks-per-node=4 -t 2 <<'JOB'
+prefix/bin/muster run --signal-before-end USR1@100s -- ./save
 JOB
 saving=$job
 

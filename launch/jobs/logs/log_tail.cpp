@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -73,8 +72,7 @@ void log_tail::watch(std::string const& path) {
 }
 
 void log_tail::add(std::string const& path, std::string const& job, int rank) {
-    auto const [at, is_new] = sources_.try_emplace(path);
-    if (is_new) at->second = {job, rank, 0, {}};
+    if (known_.insert(path).second) sources_.push_back({path, {job, rank, 0, {}}});
 }
 
 void log_tail::follow(std::string const& job, job_files const& files) {

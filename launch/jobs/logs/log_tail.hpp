@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.hpp"
@@ -74,9 +76,10 @@ class log_tail {
     tail_choice choice_;
     sink take_;
     unique_fd events_;
-    std::map<std::string, source> sources_;  ///< by path
-    std::map<std::string, bool> has_ranks_;  ///< by job
-    std::map<std::string, int> watched_;     ///< by path
+    std::vector<std::pair<std::string, source>> sources_;  ///< with their paths, in the order of runs and ranks
+    std::set<std::string> known_;                          ///< their paths
+    std::map<std::string, bool> has_ranks_;                ///< by job
+    std::map<std::string, int> watched_;                   ///< by path
 };
 
 /// From --rank and --grep. Throws errc::usage.
