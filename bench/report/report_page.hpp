@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/command/command_set.hpp"
+#include "base/environment.hpp"
 #include "base/text.hpp"
 #include "bench/report/figure_text.hpp"
 #include "bench/report/report_document.hpp"

@@ -157,8 +157,9 @@ report_json sentence_json(std::string const& text, std::vector<std::pair<std::st
 /// What is missing; a text of nothing if all runs were made.
 report_json unfinished_json(study const& s) {
     auto const progress = progress_of(s);
-    std::vector<std::pair<std::string, double>> values{
-        {"made", progress.made}, {"planned", progress.planned}, {"repeats", progress.repeats}};
+    std::vector<std::pair<std::string, double>> values{{"made", static_cast<double>(progress.made)},
+                                                       {"planned", static_cast<double>(progress.planned)},
+                                                       {"repeats", progress.repeats}};
     for (auto const& [ranks, made] : progress.missing) {
         values.emplace_back(fmt::format("ranks_{}", ranks), ranks);
         values.emplace_back(fmt::format("made_{}", ranks), made);

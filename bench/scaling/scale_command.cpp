@@ -228,6 +228,8 @@ int scale_in_jobs(scale_request const& request, study const* baseline, environme
     auto const& results = running.results();
     if (!results.runs.empty()) {
         if (running.all_ended()) refuse_if_all_failed(results, request.folder);
+        if (auto const why = unknown_metric(request.plan, request.demands, request.plan.ranks, results.runs); !why.empty())
+            fmt::print(stderr, "muster-bench: note: {}\n", why);
         print_study(results);
     }
     if (running.all_ended() && !results.runs.empty()) return conclude(results, request, baseline);

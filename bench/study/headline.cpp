@@ -21,8 +21,8 @@ std::string reservations(study const& s, std::vector<scaling_row> const& rows, s
     if (outliers > 0) all.push_back(outliers == 1 ? "an outlier" : fmt::format("{} outliers", outliers));
     if (s.load.crowded_before() || std::ranges::any_of(rows, &scaling_row::crowded)) all.emplace_back("a busy machine");
     if (std::ranges::any_of(rows, &scaling_row::simulated)) all.emplace_back("simulated in part");
-    out.values.insert(out.values.end(), {{"made", progress.made},
-                                         {"planned", progress.planned},
+    out.values.insert(out.values.end(), {{"made", static_cast<double>(progress.made)},
+                                         {"planned", static_cast<double>(progress.planned)},
                                          {"failed", static_cast<double>(failed)},
                                          {"outliers", static_cast<double>(outliers)}});
     return all.empty() ? std::string() : fmt::format("Provisional ({}): ", join(all, ", "));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 
 namespace muster {
@@ -58,7 +59,7 @@ std::vector<row_metric> measure_all(runs const& of, study_plan const& plan) {
 int cores_of(study const& results, scaling_row const& row) {
     for (auto const& point : results.points)
         if (point.ranks == row.ranks && point.cores > 0) return point.cores;
-    return results.machine.cores * row.nodes;
+    return static_cast<int>(std::min<std::int64_t>(std::int64_t{results.machine.cores} * row.nodes, 1'000'000'000));
 }
 
 scaling_row make_row(runs const& all, study const& results) {

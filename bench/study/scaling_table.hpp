@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -79,7 +80,8 @@ struct study_progress {
     struct point {
         int ranks, made;
     };
-    int planned = 0, made = 0, repeats = 0;
+    std::int64_t planned = 0, made = 0;
+    int repeats = 0;
     std::vector<point> missing;  ///< numbers of ranks without all of their runs
 };
 study_progress progress_of(study const& results);

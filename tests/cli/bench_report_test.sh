@@ -132,6 +132,8 @@ PATH=$PWD/tools:$PATH expect_exit 0 "$bench" report known.json slower.json --no-
 expect_contains stderr 'wrote 3 figures into figures, as SVG and PDF'
 expect_equal "$(ls figures | paste -sd' ')" 'efficiency.pdf efficiency.svg speed-up.pdf speed-up.svg wall_s.pdf wall_s.svg' 'figures'
 expect_true python3 -c 'import glob, xml.etree.ElementTree as e; all_of = glob.glob("figures/*.svg"); assert all(e.parse(f).getroot().tag == "{http://www.w3.org/2000/svg}svg" for f in all_of)'
+expect_exit 0 "$bench" report causes.json slower.json --no-html -o drawn --figures of-two
+expect_true test -s of-two/where-the-time-of-a-run-goes-causes-2.svg -a ! -e of-two/speed-up-2.svg
 expect_contains figures/speed-up.svg '>slower<' '>ideal<' 'data-value="/studies/0/rows/3/speedup/value"'
 only=$(mktemp -d -p .) && PATH=$PWD/$only expect_exit 0 "$bench" report known.json --no-html -o drawn --figures figures
 expect_contains stderr 'as SVG only: PDF needs rsvg-convert along PATH'

@@ -327,7 +327,10 @@ std::vector<report_chart> all_charts(report_json const& document) {
     auto out = scaling_charts(document);
     bool published = false;
     for (std::size_t i = 0; i < document.at("studies").size(); ++i) {
-        for (auto& chart : study_charts(document, json_place("/studies") / i)) out.push_back(std::move(chart));
+        for (auto& chart : study_charts(document, json_place("/studies") / i)) {
+            if (document.at("studies").size() > 1) chart.title += ": " + document.at("studies")[i].at("label").get<std::string>();
+            out.push_back(std::move(chart));
+        }
         published |= document.at("studies")[i].at("published_settings").get<bool>();
     }
     for (auto& chart : busbw_charts(document)) out.push_back(std::move(chart));
