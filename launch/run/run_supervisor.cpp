@@ -14,6 +14,7 @@
 #include "launch/ranks/rank_name.hpp"
 #include "launch/remote/host_ranks.hpp"
 #include "launch/run/gather_hosts.hpp"
+#include "launch/system/signals.hpp"
 #include "launch/watch/failure_report.hpp"
 #include "launch/watch/job_end.hpp"
 
@@ -299,7 +300,7 @@ void run_supervisor::on_signal() {
 void run_supervisor::on_request_to_end(int s, int sent) {
     auto const running = ranks_->known().running();
     if (s != SIGTERM || !options_.quiet)
-        say(fmt::format("got SIG{}{}", ::sigabbrev_np(sent), running == 0 ? "" : ": ending " + count_of_ranks(running)));
+        say(fmt::format("got SIG{}{}", signal_name(sent), running == 0 ? "" : ": ending " + count_of_ranks(running)));
     failed_ = asked_ = true;
     if (run_.outcome != nullptr) run_.outcome->from_outside = true;
     stop(128 + s, s);
@@ -376,7 +377,7 @@ void run_supervisor::look_at_hosts() {
     if (std::exchange(host_news_, news) == news || news.empty()) return;
     int const number = options_.signal_before_end ? options_.signal_before_end->number : SIGUSR1;
     say(fmt::format("note: {}: SIG{} to {}; once all have saved and ended with {}, the next generation begins", news,
-                    ::sigabbrev_np(number), count_of_ranks(ranks_->known().running()), options_.saved_code));
+                    signal_name(number), count_of_ranks(ranks_->known().running()), options_.saved_code));
     run_.outcome->told_of_hosts = true;
     ranks_->signal(number, is_notice(number));
 }

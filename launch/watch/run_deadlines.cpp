@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "launch/ranks/rank_name.hpp"
+#include "launch/system/signals.hpp"
 
 namespace muster {
 
@@ -41,7 +42,7 @@ void run_deadlines::start_early_signal() {
     loop_.after(std::max(left, duration(0)), [this] {
         if (!run_.active()) return;
         auto const [number, before] = *options_.signal_before_end;
-        run_.warn(fmt::format("{} before the job's time is up: SIG{} to {}", format_duration(before), ::sigabbrev_np(number),
+        run_.warn(fmt::format("{} before the job's time is up: SIG{} to {}", format_duration(before), signal_name(number),
                               count_of_ranks(run_.running())),
                   number);
     });
