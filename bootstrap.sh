@@ -9,6 +9,7 @@ build_packages=(g++ cmake ninja-build pkg-config libpmix-dev libopenmpi-dev open
 demo_packages=(dataset-fashion-mnist python3-torch libopenblas0-pthread)
 test_packages=(libgtest-dev libgmock-dev mpich libmpich-dev python3-numpy python3-mpi4py python3-h5py python3-h5py-mpi slurm-wlm munge
     iproute2 procps util-linux)
+package_packages=(python3-venv python3-pip autoconf automake libtool flex xz-utils)
 data=/usr/share/datasets/fashion-mnist
 
 say() { echo "bootstrap: $*" >&2; }
@@ -24,6 +25,7 @@ usage() {
 ./bootstrap.sh test --system debian-13 [--all | --only REGEX]   in a Debian 13 that it makes in a folder (tests/systems/debian-13.sh), as root
 ./bootstrap.sh build [PRESET]     release (the default), dev or tsan, into build/PRESET
 ./bootstrap.sh install --prefix DIR
+./bootstrap.sh package            build/packages/muster-VERSION-linux-x86_64.tar.xz, which runs on any Linux with glibc 2.28, and the wheel; needs a network once
 ./bootstrap.sh deps [build|demo|test]...   only the Debian packages (all of them without a word); packages instead of deps prints their names
 
 As root, missing Debian packages are installed; as a normal user they are listed, and nothing else happens.
@@ -40,6 +42,7 @@ packages() {
             build) printf '%s\n' "${build_packages[@]}" ;;
             demo) printf '%s\n' "${demo_packages[@]}" ;;
             test) printf '%s\n' "${test_packages[@]}" ;;
+            package) printf '%s\n' cmake ninja-build pkg-config lowdown python3 "${package_packages[@]}" ;;
             system) echo mmdebstrap ;;
             *) die "no group of packages '$group'; use build, demo or test" ;;
         esac
@@ -124,10 +127,25 @@ run_sanitizers() {
     ctest --preset dev --tests-regex '^mpi\.(.*\.n2(\.(shm|tcp))?|.*\.n4|exchange_victims\..*)$' --parallel "$(at_once)"
 }
 
+# package: what runs anywhere. Its compiler and libraries come from packaging/portable/make_deps.sh.
+package() {
+    deps package
+    local launcher=() origin
+    packaging/portable/make_deps.sh build/portable-deps
+    command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    origin=$(git describe --always --dirty 2>/dev/null || echo "no git")
+    # What ccache cannot see in a script that starts the compiler.
+    export CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK="string:$(cat build/portable-deps/root/.compiler)"
+    cmake --preset portable "${launcher[@]}" "-DMUSTER_ORIGIN=archive for Linux on x86-64, $origin" >&2
+    cmake --build --preset portable >&2
+    packaging/portable/make_archive.sh build/portable build/packages
+}
+
 case ${1:-} in
     deps | packages) command=$1; shift; [ $# -gt 0 ] || set -- build demo test; "$command" "$@" ;;
     build) deps build; build "${2:-release}" ;;
     demo) demo ;;
+    package) package ;;
     test)
         case ${2:-} in
             '') run_tests --label-regex '^quick$' ;;

@@ -26,11 +26,13 @@ int main(int argc, char** argv) {
         commands.add(report_row, [&](auto const& given) { return report_command(given, variables); });
         commands.add(predict_row, [&](auto const& given) { return predict_command(given, variables); });
         commands.add(steps_row, [&](auto const& given) { return steps_command(given, variables); });
+        commands.add(collectives_row, [&](auto const& given) { return collectives_command(given, variables, line); });
+#ifdef MUSTER_BENCH_ALL  // with MPI and HDF5
         commands.add(launch_row, [&](auto const& given) { return launch_command(given, variables); });
         commands.add(loader_row, [&](auto const& given) { return loader_command(given, variables); });
         commands.add(io_row, [&](auto const& given) { return io_command(given, variables); });
-        commands.add(collectives_row, [&](auto const& given) { return collectives_command(given, variables, line); });
         commands.add(exchange_row, [&](auto const& given) { return exchange_command(given, variables); });
+#endif
         commands.add_unread(collectives_rank_row, [&](auto const& args) { return collectives_rank(args, variables); });
         add_manual_command(commands);
         add_completion_command(commands);

@@ -27,6 +27,9 @@ if(NOT Boost_FOUND)
 endif()
 find_path(MUSTER_MUSTACHE_INCLUDE kainjow/mustache.hpp REQUIRED)
 muster_pkg(pmix pmix ">=4.2") # earlier ones lack codes of events
+if(MUSTER_PORTABLE) # whose programs and libraries open it at run time: of its target only the headers stay
+  set_target_properties(PkgConfig::pmix PROPERTIES INTERFACE_LINK_LIBRARIES "" INTERFACE_LINK_OPTIONS "")
+endif()
 muster_pkg(hwloc hwloc)
 muster_pkg(sodium libsodium ">=1.0.14") # the first with secretstream
 muster_found("fmt, spdlog" "${fmt_VERSION}, ${spdlog_VERSION}")

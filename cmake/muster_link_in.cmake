@@ -5,11 +5,15 @@
 # libraries, fmt, spdlog, toml++ and sodium become part of the program, and what then is not needed is not loaded. Sanitizers bring functions in place of the languages' libraries', so there all stay shared.
 function(muster_link_in program)
   set(folder ${PROJECT_SOURCE_DIR}/launch/linked_in)
-  target_sources(${program} PRIVATE ${folder}/pmix_by_dlopen.cpp ${PROJECT_SOURCE_DIR}/pmix/server/own_bind.cpp)
+  target_sources(${program} PRIVATE ${PROJECT_SOURCE_DIR}/pmix/library/pmix_by_dlopen.cpp ${PROJECT_SOURCE_DIR}/pmix/server/own_bind.cpp)
   target_link_libraries(${program} PRIVATE PkgConfig::pmix ${CMAKE_DL_LIBS}) # headers, and where the library lies
-  # The PMIx library, which the linker does not see, calls the program's accept and bind (pmix/library/accept_own_user.cpp, pmix/server/own_bind.cpp).
-  target_link_options(${program} PRIVATE LINKER:--as-needed LINKER:--export-dynamic-symbol=accept LINKER:--export-dynamic-symbol=bind)
-  if(MUSTER_SANITIZE)
+  target_link_options(${program} PRIVATE LINKER:--as-needed)
+  # The PMIx library, which the linker does not see, calls the program's accept and bind (pmix/library/accept_own_user.cpp, pmix/server/own_bind.cpp). LLD exports
+  # what the C library has too.
+  if(NOT MUSTER_PORTABLE)
+    target_link_options(${program} PRIVATE LINKER:--export-dynamic-symbol=accept LINKER:--export-dynamic-symbol=bind)
+  endif()
+  if(MUSTER_SANITIZE OR MUSTER_PORTABLE) # of which all libraries are static
     return()
   endif()
   target_sources(${program} PRIVATE ${folder}/toml_library.cpp)

@@ -22,7 +22,7 @@ function(muster_man_pages program component)
     endif()
     # No word is divided, a hyphen is the minus that it is in an option, and code, \fC or \f(CR by the version of lowdown, is bold.
     add_custom_command(OUTPUT ${page}.1
-      COMMAND ${program} manual ${command} > ${page}.txt
+      COMMAND $<TARGET_FILE:${program}> manual ${command} > ${page}.txt
       COMMAND awk -f ${insert} ${sections} ${page}.txt > ${page}.md
       COMMAND ${MUSTER_LOWDOWN} -s -t man --out-no-smarty -o ${page}.1 ${page}.md
       COMMAND sed -i -e "/^[.]TH/a .nh" -e "/^[.]/!s/-/\\\\-/g" -e "s/\\\\fC/\\\\fB/g" -e "s/\\\\f(CR/\\\\fB/g" ${page}.1

@@ -69,8 +69,9 @@ void exec_sibling(std::string_view name, std::vector<std::string> const& args) {
 
 [[noreturn]] int run_sibling(std::string_view name, std::vector<std::string> const& args) {
     exec_sibling(name, args);
-    throw error(errc::unavailable,
-                fmt::format("no program muster-{} in muster's folder; build with MPI and parallel HDF5 to have it", name));
+    throw error(errc::unavailable, fmt::format("no program muster-{} in muster's folder: it depends on the site's MPI; build it "
+                                               "there, from muster's source: ./bootstrap.sh install --prefix DIR",
+                                               name));
 }
 
 void add_commands(command_set& set, environment const& variables) {

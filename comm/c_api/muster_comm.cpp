@@ -115,7 +115,7 @@ int muster_comm_destroy(muster_comm* comm) {
 
 int muster_comm_abandon(muster_comm* comm) {
     // An exchange that is destroyed while an exception unwinds waits for nobody.
-    struct unwinding {};
+    enum class unwinding { now };
     struct destruction {
         muster_comm* comm;
         int& code;

@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __GNUC__
+#pragma GCC visibility push(default) /* whatever -fvisibility a build has */
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -261,6 +264,9 @@ int muster_last_error_ranks(const int** ranks);
 
 #ifdef __cplusplus
 }
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility pop
 #endif
 
 #endif

@@ -1,21 +1,17 @@
 // The entry of a module of libmuster_comm.so: its one exported symbol, and the functions behind it.
 //
-// libmuster_comm.so itself needs neither MPI nor PMIx, so that loading it makes no process one of MPI. What links them stands in
-// modules, which are opened when a communicator first needs them. C++ objects and exceptions cross the border, so both sides must
+// libmuster_comm.so itself does not need MPI, so that loading it makes no process one of MPI. What links MPI stands in a
+// module, which is opened when a communicator first needs it. C++ objects and exceptions cross the border, so both sides must
 // come from one build.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_options.hpp"
-#include "pmix/client/client.hpp"
 
 namespace muster::modules {
 
@@ -26,21 +22,10 @@ struct mpi_functions {
     int (*running_world_size)() noexcept;
 };
 
-/// The functions of libmuster_comm_pmix.so, on a pmix::client that lives there. See pmix/client/client.hpp.
-struct pmix_functions {
-    pmix::client* (*connect)(duration deadline);
-    void (*leave)(pmix::client*) noexcept;
-    identity const& (*who)(pmix::client const&) noexcept;
-    void (*put)(pmix::client&, std::string_view key, std::span<std::byte const> value);
-    void (*commit)(pmix::client&, duration deadline);
-    void (*fence)(pmix::client&, duration deadline);
-    std::vector<std::byte> (*get_bytes)(pmix::client&, int rank, std::string_view key, duration deadline);
-};
-
 /// The symbol `muster_comm_module` of a module. Its first field has the same meaning in every version.
 struct module_entry {
     char const* build;      ///< must equal `this_build`
-    void const* functions;  ///< mpi_functions or pmix_functions
+    void const* functions;  ///< mpi_functions
 };
 
 #define MUSTER_TEXT_OF_(number) #number

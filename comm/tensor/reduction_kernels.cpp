@@ -46,7 +46,7 @@ struct least {
         if constexpr (std::is_integral_v<T>)
             return b < a ? b : a;
         else
-            return (a < b) | (a != a) ? a : b;
+            return ((a < b) | (a != a)) ? a : b;
     }
 };
 struct greatest {
@@ -55,7 +55,7 @@ struct greatest {
         if constexpr (std::is_integral_v<T>)
             return a < b ? b : a;
         else
-            return (a > b) | (a != a) ? a : b;
+            return ((a > b) | (a != a)) ? a : b;
     }
 };
 
@@ -80,7 +80,11 @@ template <typename T, typename Op>
 /// into = a op b; either may be `into` itself, which a vector loop of equal indices bears.
 template <typename T, typename Op>
 [[gnu::always_inline]] inline void fold_pair(T* into, T const* a, T const* b, std::size_t count) noexcept {
+#ifdef __clang__
+#pragma clang loop vectorize(assume_safety)
+#else
 #pragma GCC ivdep
+#endif
     for (std::size_t i = 0; i < count; ++i) into[i] = Op::template apply<T>(a[i], b[i]);
 }
 

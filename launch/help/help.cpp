@@ -73,8 +73,8 @@ constexpr char const* compiler = "unknown";
 }  // namespace
 
 std::string version_text() {
-    return fmt::format("muster {}\ncompiler  {}\nPMIx      {}\nhwloc     {}\nMPI       {}\n", version(), compiler,
-                       pmix::library_version(), MUSTER_HWLOC_TEXT, MUSTER_MPI_TEXT);
+    return fmt::format("muster {}\norigin    {}\ncompiler  {}\nPMIx      {}\nhwloc     {}\nMPI       {}\n", version(),
+                       MUSTER_ORIGIN_TEXT, compiler, pmix::library_version(), MUSTER_HWLOC_TEXT, MUSTER_MPI_TEXT);
 }
 
 }  // namespace muster

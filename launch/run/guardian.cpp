@@ -118,7 +118,7 @@ class open_request {
 /// Kills a launcher that stands still, whatever holds it: what it was asked to end must end.
 void kill_launcher(pid_t launcher, int signal_number, duration patience) {
     fmt::print(stderr, "muster: error: the launcher did not answer SIG{} within {}; killing it and its ranks\n",
-               ::sigabbrev_np(signal_number), format_duration(patience));
+               signal_name(signal_number), format_duration(patience));
     ::kill(launcher, SIGKILL);
 }
 
@@ -245,7 +245,7 @@ int run_guarded(duration grace, std::function<int(launcher_start const&)> const&
         if (!next) return WEXITSTATUS(end.status);
         int const asked = end.asked != 0 ? end.asked : wait_for_next(next->delay);
         if (asked != 0) {
-            fmt::print(stderr, "muster: got SIG{} between two generations\n", ::sigabbrev_np(asked));
+            fmt::print(stderr, "muster: got SIG{} between two generations\n", signal_name(asked));
             return 128 + asked;
         }
         start.life = next->life;

@@ -14,6 +14,7 @@
 #include "launch/ranks/rank_name.hpp"
 #include "launch/remote/host_ranks.hpp"
 #include "launch/run/gather_hosts.hpp"
+#include "launch/system/signals.hpp"
 #include "launch/watch/failure_report.hpp"
 #include "launch/watch/job_end.hpp"
 
@@ -344,7 +345,7 @@ void run_supervisor::on_signal() {
 void run_supervisor::on_request_to_end(int s, int sent) {
     auto const running = ranks_->known().running();
     if (s != SIGTERM || !options_.quiet)
-        say(fmt::format("got SIG{}{}", ::sigabbrev_np(sent), running == 0 ? "" : ": ending " + count_of_ranks(running)));
+        say(fmt::format("got SIG{}{}", signal_name(sent), running == 0 ? "" : ": ending " + count_of_ranks(running)));
     failed_ = asked_ = true;
     if (run_.outcome != nullptr) run_.outcome->from_outside = true;
     if (s == SIGTERM && phase_ == run_phase::running) show_last_look();

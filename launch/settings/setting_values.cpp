@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <string.h>
 
 #include "base/cpuset.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/system/signals.hpp"
 
 namespace muster {
 
@@ -35,7 +35,7 @@ std::optional<int> signal_number(std::string_view name) {
         return *number >= 1 && *number <= SIGRTMAX ? std::optional(static_cast<int>(*number)) : std::nullopt;
     if (name.starts_with("SIG")) name.remove_prefix(3);
     for (int number = 1; number < SIGRTMIN; ++number)
-        if (auto const* known = ::sigabbrev_np(number); known != nullptr && name == known) return number;
+        if (auto const* known = signal_name(number); known != nullptr && name == known) return number;
     return std::nullopt;
 }
 

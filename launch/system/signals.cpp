@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "base/error.hpp"
 
@@ -15,7 +16,26 @@ namespace {
 
 constexpr std::chrono::milliseconds repeat_window{200};
 
+struct named_signal {
+    int number;
+    char const* name;
+};
+constexpr named_signal names[] = {
+    {SIGHUP, "HUP"},   {SIGINT, "INT"},       {SIGQUIT, "QUIT"}, {SIGILL, "ILL"},       {SIGTRAP, "TRAP"}, {SIGABRT, "ABRT"},
+    {SIGBUS, "BUS"},   {SIGFPE, "FPE"},       {SIGKILL, "KILL"}, {SIGUSR1, "USR1"},     {SIGSEGV, "SEGV"}, {SIGUSR2, "USR2"},
+    {SIGPIPE, "PIPE"}, {SIGALRM, "ALRM"},     {SIGTERM, "TERM"}, {SIGSTKFLT, "STKFLT"}, {SIGCHLD, "CHLD"}, {SIGCONT, "CONT"},
+    {SIGSTOP, "STOP"}, {SIGTSTP, "TSTP"},     {SIGTTIN, "TTIN"}, {SIGTTOU, "TTOU"},     {SIGURG, "URG"},   {SIGXCPU, "XCPU"},
+    {SIGXFSZ, "XFSZ"}, {SIGVTALRM, "VTALRM"}, {SIGPROF, "PROF"}, {SIGWINCH, "WINCH"},   {SIGPOLL, "POLL"}, {SIGPWR, "PWR"},
+    {SIGSYS, "SYS"},
+};
+
 }  // namespace
+
+char const* signal_name(int signal_number) noexcept {
+    auto const* const found =
+        std::find_if(std::begin(names), std::end(names), [&](auto const& row) { return row.number == signal_number; });
+    return found == std::end(names) ? nullptr : found->name;
+}
 
 bool is_ignored(int signal_number) noexcept {
     struct sigaction action {};
@@ -65,7 +85,7 @@ std::optional<int> take_request_to_end(int signals_fd) {
 std::string describe_end(int wait_status) {
     if (!WIFSIGNALED(wait_status)) return fmt::format("exited with code {}", WEXITSTATUS(wait_status));
     int const s = WTERMSIG(wait_status);
-    char const* const name = ::sigabbrev_np(s);
+    char const* const name = signal_name(s);
     return fmt::format("was killed by signal {} ({}){}", s, name != nullptr ? fmt::format("SIG{}", name) : "real-time",
                        WCOREDUMP(wait_status) ? ", core dumped" : "");
 }

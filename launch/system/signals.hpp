@@ -13,6 +13,9 @@
 
 namespace muster {
 
+/// "TERM" for SIGTERM; null for a real-time signal and what is no signal. The C library has the names since glibc 2.32 only.
+char const* signal_name(int signal_number) noexcept;
+
 /// Whether the parent of this process had the signal ignored: nohup SIGHUP, a script's `&` SIGINT and SIGQUIT. Such a signal
 /// must stay ignored, although it would be delivered to a signalfd.
 bool is_ignored(int signal_number) noexcept;

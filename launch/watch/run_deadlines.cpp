@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "launch/ranks/rank_name.hpp"
+#include "launch/system/signals.hpp"
 
 namespace muster {
 

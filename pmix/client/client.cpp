@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -14,6 +15,7 @@
 #include "base/unique_fd.hpp"
 #include "pmix/library/completion.hpp"
 #include "pmix/library/info_list.hpp"
+#include "pmix/library/open_library.hpp"
 
 namespace muster::pmix {
 
@@ -175,12 +177,16 @@ void on_event(size_t, pmix_status_t code, pmix_proc_t const* source, pmix_info_t
 
 }  // namespace
 
-bool client_is_available() noexcept {
-    return true;  // linked to it
+bool client_is_available() noexcept try {
+    open_library();
+    return true;
+} catch (std::exception const&) {
+    return false;
 }
 
 client::client(duration deadline) : state_(std::make_shared<state>()) {
     if (!state_->wake) throw_system("eventfd", "for the PMIx client");
+    open_library();  // where it is missing, that is told here, not on another thread
     if (in_use.exchange(true)) throw error(errc::usage, "there is a PMIx client in this process already; use that one");
     bool connected = false;
     try {

@@ -1,6 +1,7 @@
 #include "pmix/library/open_library.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pmix.h>
 
 #include "base/error.hpp"
@@ -9,17 +10,40 @@ namespace muster::pmix {
 
 namespace {
 
+/// A function of version 4.2 and later.
+constexpr char const* newest_function = "PMIx_Info_load";
+
 /// Its name since version 3. Its own parts, which it opens in turn, look for its symbols among all that are loaded.
-void* open_it() noexcept {
+void* open_of_system() noexcept {
     return ::dlopen("libpmix.so.2", RTLD_NOW | RTLD_GLOBAL);
+}
+
+/// The one of the portable archive: its parts are in it, and nobody else is to see its symbols.
+void* open_own() noexcept {
+    return ::dlopen("libmuster_pmix.so.2", RTLD_NOW | RTLD_LOCAL);
 }
 
 }  // namespace
 
+void throw_missing(void* library, char const* function) {
+    link_map const* known = nullptr;
+    std::string const file =
+        ::dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&known)) == 0 && known != nullptr ? known->l_name : "";
+    throw error(errc::unavailable, "the PMIx library " + file + " has no " + function +
+                                       "; install version 4.2 or later, or take its folder out of LD_LIBRARY_PATH");
+}
+
 void* open_library() {
-    if (void* const handle = open_it()) return handle;
-    char const* const reason = ::dlerror();
-    throw error(errc::unavailable, std::string("cannot open the PMIx library: ") + (reason != nullptr ? reason : "libpmix.so.2") +
+    void* const of_system = open_of_system();
+    if (of_system != nullptr && ::dlsym(of_system, newest_function) != nullptr) return of_system;
+    char const* const message = of_system == nullptr ? ::dlerror() : nullptr;
+    std::string const reason = message != nullptr ? message : "libpmix.so.2";
+    if (void* const own = open_own()) {
+        if (of_system != nullptr) ::dlclose(of_system);
+        return own;
+    }
+    if (of_system != nullptr) throw_missing(of_system, newest_function);
+    throw error(errc::unavailable, "cannot open the PMIx library: " + reason +
                                        "; install PMIx (Debian: libpmix2), or name its folder in LD_LIBRARY_PATH");
 }
 

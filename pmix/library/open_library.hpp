@@ -1,4 +1,4 @@
-// The opening of the PMIx library at run time, for the program muster, which most often does without it.
+// The opening of the PMIx library at run time, for the program muster and libmuster_comm.so, which most often do without it.
 #pragma once
 
 #include <string>
@@ -10,7 +10,11 @@ namespace muster::pmix {
 /// "4.2.2", from the library that was loaded, not the headers it was built with.
 std::string library_version();
 
-/// The library's handle, for dlsym; stays open. Throws errc::unavailable where it is not there. Safe from any thread.
+/// The library's handle, for dlsym; stays open: the system's, or the one that came with muster where the system has none of version 4.2 or later. Throws
+/// errc::unavailable where neither is there. Safe from any thread.
 void* open_library();
+
+/// Throws errc::unavailable: the library has no such function.
+[[noreturn]] void throw_missing(void* library, char const* function);
 
 }  // namespace muster::pmix

@@ -1,5 +1,7 @@
 #include "pmix/server/library_server.hpp"
 
+#include <dlfcn.h>
+#include <hwloc.h>
 #include <pmix_server.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "pmix/library/info_list.hpp"
+#include "pmix/library/open_library.hpp"
 #include "pmix/server/held_listener.hpp"
 #include "pmix/server/server_core.hpp"
 
@@ -38,6 +41,26 @@ void prepare_library_environment(bool clients_know) {
     if (clients_know) setenv("PMIX_MCA_psec", client_parts.psec, 0);  // whatever the library's files of settings say
 }
 
+void* topology_for_library(void* own) {
+    void* const library = open_library();
+    auto const find = [library]<typename Function>(Function*, char const* name) {
+        return reinterpret_cast<Function*>(::dlsym(library, name));
+    };
+    auto* const init = find(&hwloc_topology_init, "hwloc_topology_init");
+    if (init == &hwloc_topology_init) return own;
+    auto* const set_xml = find(&hwloc_topology_set_xmlbuffer, "hwloc_topology_set_xmlbuffer");
+    auto* const load = find(&hwloc_topology_load, "hwloc_topology_load");
+    if (init == nullptr || set_xml == nullptr || load == nullptr) return nullptr;
+    char* text = nullptr;
+    int length = 0;
+    auto const mine = static_cast<hwloc_topology_t>(own);
+    if (hwloc_topology_export_xmlbuffer(mine, &text, &length, 0) != 0) return nullptr;
+    hwloc_topology_t theirs = nullptr;
+    bool const is_read = init(&theirs) == 0 && set_xml(theirs, text, length) == 0 && load(theirs) == 0;
+    hwloc_free_xmlbuffer(mine, text);
+    return is_read ? theirs : nullptr;
+}
+
 std::shared_ptr<completion> start_library(job const& description, pmix_topology_t& topology, int listener) {
     auto keys = std::make_shared<info_list>();
     keys->add(PMIX_SERVER_TMPDIR, description.session_dir);
@@ -47,11 +70,13 @@ std::shared_ptr<completion> start_library(job const& description, pmix_topology_
     keys->add(PMIX_HOSTNAME, description.host);
     keys->add(PMIX_SERVER_TOOL_SUPPORT, false);
     keys->add(PMIX_IOF_LOCAL_OUTPUT, false);  // output is the launcher's business
-    pmix_value_t value;
-    std::memset(&value, 0, sizeof value);
-    value.type = PMIX_TOPO;
-    value.data.topo = &topology;
-    keys->add_borrowed(PMIX_TOPOLOGY2, value);
+    if (topology.topology != nullptr) {
+        pmix_value_t value;
+        std::memset(&value, 0, sizeof value);
+        value.type = PMIX_TOPO;
+        value.data.topo = &topology;
+        keys->add_borrowed(PMIX_TOPOLOGY2, value);
+    }
     return call_in_thread([keys, listener] {
         auto module = upcalls();
         if (listener < 0) return PMIx_server_init(&module, keys->data(), keys->size());

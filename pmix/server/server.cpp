@@ -150,7 +150,7 @@ void server::start(int listener) {
     if (listener >= 0) until_the_job_is_known.emplace();
     state_->topology.source = state_->topology_source.data();
     try {
-        state_->topology.topology = description.topology ? description.topology() : state_->dummy.get();
+        state_->topology.topology = topology_for_library(description.topology ? description.topology() : state_->dummy.get());
     } catch (...) {
         set_active_core(nullptr);
         throw;

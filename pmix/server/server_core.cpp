@@ -1,6 +1,7 @@
 #include "pmix/server/server_core.hpp"
 
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>

@@ -41,15 +41,15 @@ if [ -x /usr/bin/python3 ]; then
     expect_contains stdout "shm: 3 from 2 ranks"
 fi
 
-# Without its module for PMIx it says so only where PMIx is needed; without that for MPI, mpi is a backend that this machine has not.
+# Without its module for MPI, mpi is a backend that this machine has not.
 cp -r "$folder" bare
 rm bare/muster/*
 LD_LIBRARY_PATH=$PWD/bare expect_exit 0 ./allreduce
 LD_LIBRARY_PATH=$PWD/bare MUSTER_COMM_BACKEND=mpi expect_exit 40 ./allreduce
 [ "$MUSTER_HAVE_MPI" = ON ] || exit 0
 expect_contains stderr "bare/muster/libmuster_comm_mpi.so is missing; install muster's libraries with MPI"
-MUSTER_COMM_BACKEND=mpi MUSTER_COMM_MPI_MODULE=$folder/muster/libmuster_comm_pmix.so.1 expect_exit 40 ./allreduce
-expect_contains stderr "libmuster_comm_pmix.so.1 is missing"
+MUSTER_COMM_BACKEND=mpi MUSTER_COMM_MPI_MODULE=$folder/muster/libmuster_comm_mpi.so.1 expect_exit 40 ./allreduce
+expect_contains stderr "libmuster_comm_mpi.so.1 is missing"
 MUSTER_COMM_BACKEND=mpi MUSTER_COMM_MPI_MODULE=$library expect_exit 40 ./allreduce
 expect_contains stderr "is no module of muster"
 

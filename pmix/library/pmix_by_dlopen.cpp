@@ -1,50 +1,27 @@
-// The PMIx library's functions within the program muster: forward to the library, which is opened when a run needs it.
+// The PMIx library's functions within the program muster and libmuster_comm.so: forward to the library, which is opened when it is needed. Static libraries and
+// tests link the PMIx library itself, so this is no part of libmuster_pmix.
 #include <dlfcn.h>
-#include <link.h>
 #include <pmix_server.h>
 
-#include <string>
-
-#include "base/error.hpp"
 #include "pmix/library/open_library.hpp"
 
 namespace {
 
-using muster::errc;
-using muster::error;
-
-/// The functions of the library that the server (pmix/server) uses.
-struct pmix_functions {
-    explicit pmix_functions(void* library) : from(library) {}
-    void* from;
-
-    std::string file() const {
-        link_map const* known = nullptr;
-        return ::dlinfo(from, RTLD_DI_LINKMAP, &known) == 0 && known != nullptr ? known->l_name : "";
-    }
-
-    template <typename Function>
-    Function* find(char const* name) const {
-        void* const found = ::dlsym(from, name);
-        if (found == nullptr)
-            throw error(errc::unavailable, "the PMIx library " + file() + " has no " + name +
-                                               "; install version 4.2 or later, or take its folder out of LD_LIBRARY_PATH");
-        return reinterpret_cast<Function*>(found);
-    }
-};
-
-pmix_functions const& library() {
-    static pmix_functions const opened(muster::pmix::open_library());
-    return opened;
+template <typename Function>
+Function* find(char const* name) {
+    static void* const library = muster::pmix::open_library();
+    void* const found = ::dlsym(library, name);
+    if (found == nullptr) muster::pmix::throw_missing(library, name);
+    return reinterpret_cast<Function*>(found);
 }
 
 }  // namespace
 
 /// Defines the library's function `name` with these parameters, as a call of the one that was found.
-#define MUSTER_FORWARD(result, name, parameters, arguments)                    \
-    result name parameters {                                                   \
-        static auto* const function = library().find<decltype(::name)>(#name); \
-        return function arguments;                                             \
+#define MUSTER_FORWARD(result, name, parameters, arguments)          \
+    result name parameters {                                         \
+        static auto* const function = find<decltype(::name)>(#name); \
+        return function arguments;                                   \
     }
 
 extern "C" {
@@ -59,6 +36,26 @@ MUSTER_FORWARD(pmix_status_t, PMIx_Notify_event,
                (pmix_status_t status, pmix_proc_t const* source, pmix_data_range_t range, pmix_info_t const info[], size_t count,
                 pmix_op_cbfunc_t done, void* cookie),
                (status, source, range, info, count, done, cookie))
+MUSTER_FORWARD(pmix_status_t, PMIx_Init, (pmix_proc_t * self, pmix_info_t info[], size_t count), (self, info, count))
+MUSTER_FORWARD(pmix_status_t, PMIx_Finalize, (pmix_info_t const info[], size_t count), (info, count))
+MUSTER_FORWARD(pmix_status_t, PMIx_Abort, (int code, char const text[], pmix_proc_t procs[], size_t count),
+               (code, text, procs, count))
+MUSTER_FORWARD(pmix_status_t, PMIx_Put, (pmix_scope_t scope, char const key[], pmix_value_t* value), (scope, key, value))
+MUSTER_FORWARD(pmix_status_t, PMIx_Commit, (void), ())
+MUSTER_FORWARD(pmix_status_t, PMIx_Fence_nb,
+               (pmix_proc_t const procs[], size_t proc_count, pmix_info_t const info[], size_t count, pmix_op_cbfunc_t done,
+                void* cookie),
+               (procs, proc_count, info, count, done, cookie))
+MUSTER_FORWARD(pmix_status_t, PMIx_Get_nb,
+               (pmix_proc_t const* proc, char const key[], pmix_info_t const info[], size_t count, pmix_value_cbfunc_t got,
+                void* cookie),
+               (proc, key, info, count, got, cookie))
+MUSTER_FORWARD(pmix_status_t, PMIx_Register_event_handler,
+               (pmix_status_t codes[], size_t code_count, pmix_info_t info[], size_t count, pmix_notification_fn_t handler,
+                pmix_hdlr_reg_cbfunc_t registered, void* cookie),
+               (codes, code_count, info, count, handler, registered, cookie))
+MUSTER_FORWARD(pmix_status_t, PMIx_Deregister_event_handler, (size_t handler, pmix_op_cbfunc_t done, void* cookie),
+               (handler, done, cookie))
 MUSTER_FORWARD(pmix_status_t, PMIx_generate_ppn, (char const* input, char** ppn), (input, ppn))
 MUSTER_FORWARD(pmix_status_t, PMIx_generate_regex, (char const* input, char** regex), (input, regex))
 MUSTER_FORWARD(pmix_status_t, PMIx_server_init, (pmix_server_module_t * module, pmix_info_t info[], size_t count),
