@@ -68,8 +68,10 @@ communicator communicator::create(identity const& who, comm_options const& optio
 communicator communicator::reform(communicator left, member_link& link, member_standing const& standing, comm_options options) {
     left.state_.reset();
     auto next = make_next_world(link, standing, usual_reform_deadline, [&] {
+        auto const now = link.now();
         options.loss = link.watch();
-        return create(link.now().who, options);
+        options.addresses = now.addresses;
+        return create(now.who, options);
     });
     return next.made ? std::move(*next.made) : communicator(detail::state_owner());
 }

@@ -145,6 +145,7 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
     bool yield = state.yield_at_once, waited_long = false;
     for (unsigned polls = 1; !poll(state, which); ++polls) {
         if (yield) state.backend->give_way(waited_long);
+        if (state.options.loss && state.options.loss->is_told()) give_up_by_loss(on);
         if (polls % polls_per_clock_read != 0 && !waited_long) continue;
         auto const now = clock::now();
         if (!begin) begin = now;
@@ -152,7 +153,6 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
         yield = yield || waited > keeps;
         state.waited_long = waited > long_wait;
         waited_long = waited > long_patience;
-        if (state.options.loss && state.options.loss->is_told()) give_up_by_loss(on);
         if (deadline.count() > 0 && waited > deadline)
             give_up(on, errc::timeout, fmt::format("timed out, not finished within {}", format_duration(deadline)),
                     state.backend->late_ranks(which));

@@ -33,6 +33,7 @@ class writer {
     }
     writer& operator<<(int value) { return *this << std::to_string(value); }
     writer& operator<<(std::vector<int> const& values) { return *this << fmt::format("{}", fmt::join(values, ",")); }
+    writer& operator<<(std::vector<std::string> const& values) { return *this << fmt::format("{}", fmt::join(values, ";")); }
     std::string text() { return std::move(text_); }
 
   private:
@@ -60,6 +61,13 @@ class reader {
         }
         return all;
     }
+    std::vector<std::string> texts() {
+        std::vector<std::string> all;
+        auto const line = text();
+        if (line.empty()) return all;
+        for (auto const one : split(line, ';')) all.emplace_back(one);
+        return all;
+    }
     template <typename Message>
     Message end(Message what) {
         if (at_ != lines_.size()) refuse("it goes on where it should end");
@@ -82,14 +90,14 @@ class reader {
 };
 
 struct encoder {
-    std::string operator()(hello const&) const { return "hello"; }
+    std::string operator()(hello const& m) const { return (writer("hello") << m.address).text(); }
     std::string operator()(announce const&) const { return "announce"; }
-    std::string operator()(reform const& m) const { return (writer("reform") << m.after << m.has_state << m.at_commit).text(); }
+    std::string operator()(reform const& m) const { return (writer("reform") << m.after << m.has_state << m.at_commit << m.port).text(); }
     std::string operator()(lost const& m) const { return (writer("lost") << m.generation << m.ranks << m.why).text(); }
     std::string operator()(generation const& m) const {
         auto const& who = m.who;
         return (writer("generation") << m.number << who.nspace << who.host << who.rank << who.world_size << who.local_rank
-                                     << who.local_size << who.node_rank << who.node_count << m.members << m.sync << m.master_port)
+                                     << who.local_size << who.node_rank << who.node_count << m.members << m.sync << m.master << m.master_port << m.addresses)
             .text();
     }
     std::string operator()(hosts_changed const& m) const { return (writer("hosts_changed") << m.added << m.removed).text(); }
@@ -118,9 +126,12 @@ generation read_generation(reader& from) {
     who.node_count = from.number(1);
     m.members = from.numbers();
     m.sync = from.flag();
+    m.master = from.text();
     m.master_port = from.number(0, 65535);
+    m.addresses = from.texts();
     if (who.nspace.empty() || who.rank >= who.world_size || who.local_rank >= who.local_size || who.node_rank >= who.node_count ||
-        m.members.size() != static_cast<std::size_t>(who.world_size))
+        m.members.size() != static_cast<std::size_t>(who.world_size) ||
+        (!m.addresses.empty() && m.addresses.size() != m.members.size()))
         from.refuse("its numbers contradict each other");
     return from.end(std::move(m));
 }
@@ -134,13 +145,18 @@ std::string encode(message const& what) {
 message decode(std::string_view text) {
     reader from(text.substr(0, longest_bytes));
     auto const name = from.next();
-    if (name == "hello") return from.end(hello{});
+    if (name == "hello") {
+        auto address = from.text();
+        if (address.find(';') != std::string::npos) from.refuse("an address holds a semicolon");
+        return from.end(hello{std::move(address)});
+    }
     if (name == "announce") return from.end(announce{});
     if (name == "reform") {
         reform m;
         m.after = from.number(0);
         m.has_state = from.flag();
         m.at_commit = from.flag();
+        m.port = from.number(0, 65535);
         return from.end(m);
     }
     if (name == "lost") return read_lost(from);

@@ -13,13 +13,15 @@ namespace muster::elastic {
 /// The variable with the number of the descriptor, a socket of sequenced packets, that a rank inherits. A packet is a message.
 inline constexpr std::string_view events_variable = "MUSTER_EVENTS";
 
-/// No longer message is sent or read.
-inline constexpr std::size_t longest_bytes = std::size_t{128} << 10;
+/// No longer message is sent or read: as much as a socket takes by default. The addresses of so many ranks fit in, with three each.
+inline constexpr std::size_t longest_bytes = std::size_t{160} << 10;
+inline constexpr std::size_t most_over_nodes = 1000;
 
 // From a rank.
 
 /// Who am I? Answered by `generation`, at once or when the rank's first one begins.
 struct hello {
+    std::string address;  ///< where it listens for ranks on other nodes (tcp_address()); empty: all are on one
     bool operator==(hello const&) const = default;
 };
 /// This program calls reform() when a collective fails: the others need not end with a rank that is lost.
@@ -31,6 +33,7 @@ struct reform {
     int after = 0;
     bool has_state = false;  ///< it can give the others what a newcomer lacks
     bool at_commit = false;  ///< no collective has failed: all ranks have the same state
+    int port = 0;            ///< free on its node, for MASTER_PORT; 0: none was found
     bool operator==(reform const&) const = default;
 };
 
@@ -49,7 +52,9 @@ struct generation {
     identity who;              ///< the rank's place in it; rank -1: it has none
     std::vector<int> members;  ///< numbers of its members, by rank
     bool sync = true;          ///< state is to be spread from rank 0; the same for all
+    std::string master;        ///< MASTER_ADDR; empty: as before
     int master_port = 0;       ///< MASTER_PORT; 0: as before
+    std::vector<std::string> addresses;  ///< of its members over several nodes, by rank, from their `hello`; else empty
     bool operator==(generation const&) const = default;
 };
 /// Hosts or slots were added or removed: the world may be formed anew at the next commit.

@@ -35,15 +35,20 @@ std::vector<int> ranks_of(std::span<late_rank const> late) {
     return ranks;
 }
 
-void run_now(collective_backend& backend, collective const& what, duration deadline, std::string_view why) {
+void run_now(collective_backend& backend, collective const& what, comm_options const& options, std::string_view why) {
     using clock = std::chrono::steady_clock;
     constexpr duration between_checks{0.2};
+    duration const deadline = options.deadline;
     ticket const which = backend.start(what);
     auto const begin = clock::now();
     duration next_check = between_checks;
     int lost_checks = 0;
     while (which != 0 && !backend.done(which)) {
         duration const waited = clock::now() - begin;
+        if (options.loss && options.loss->is_told()) {
+            backend.abandon(which);
+            options.loss->throw_if_told(fmt::format("communicator: {}", why));
+        }
         backend.give_way(waited > between_checks);
         bool const is_over = deadline.count() > 0 && waited >= deadline;
         if (!is_over && waited < next_check) continue;

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/units.hpp"
 #include "comm/backend/collective_backend.hpp"
+#include "comm/backend/comm_options.hpp"
 #include "comm/backend/processes/process_watch.hpp"
 
 namespace muster::detail {
@@ -35,8 +35,8 @@ std::string describe_late(std::span<late_rank const> late, std::span<std::string
 /// For comm_error::culprits(). Pure.
 std::vector<int> ranks_of(std::span<late_rank const> late);
 
-/// Runs one collective to its end. Throws comm_error (errc::timeout) after the deadline (0: none), saying that `why` did not
-/// finish and who is late, and errc::peer_failed as soon as a rank is known to be gone.
-void run_now(collective_backend& backend, collective const& what, duration deadline, std::string_view why);
+/// Runs one collective to its end. Throws comm_error (errc::timeout) after options.deadline (0: none), saying that `why` did not
+/// finish and who is late, and errc::peer_failed as soon as a rank is known to be gone, or options.loss reports so.
+void run_now(collective_backend& backend, collective const& what, comm_options const& options, std::string_view why);
 
 }  // namespace muster

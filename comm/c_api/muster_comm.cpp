@@ -8,7 +8,6 @@
 #include "comm/backend/process_set.hpp"
 #include "comm/c_api/c_call.hpp"
 #include "comm/c_api/rank_setting.hpp"
-#include "comm/tcp/tcp_backend.hpp"
 #include "pmix/identity.hpp"
 
 namespace {
@@ -31,9 +30,17 @@ std::string fault_of_members(std::span<int const> ranks, identity const& whole, 
         return fmt::format("its ranks must be distinct and lie in 0 … {}", whole.world_size - 1);
     if (!std::binary_search(sorted.begin(), sorted.end(), whole.rank))
         return "this rank is not among its ranks; only they call this";
-    if (!backend.empty() && backend != "self" && backend != "shm" && backend != "mpi")
-        return fmt::format("backend {} serves all ranks only; ask for shm or mpi, or leave it open", backend);
+    if (!backend.empty() && backend != "self" && backend != "shm" && backend != "mpi" && backend != "tcp")
+        return fmt::format("backend {} serves all ranks only; ask for shm, mpi or tcp, or leave it open", backend);
     return {};
+}
+
+/// Of the addresses of all ranks, those of these are left.
+void keep_members(std::vector<std::string>& addresses, std::span<int const> ranks) {
+    if (addresses.empty()) return;
+    std::vector<std::string> kept;
+    for (int const rank : ranks) kept.push_back(addresses.at(static_cast<std::size_t>(rank)));
+    addresses = std::move(kept);
 }
 
 /// Submits by `start`, which fills in a handle; waits; hands the handle over or frees it.
@@ -84,10 +91,12 @@ int muster_comm_create_of(char const* const* variables, int const* ranks, int co
         if (auto const fault = fault_of_members(members, whole, options.comm.backend); !fault.empty())
             refuse(fmt::format("communicator \"{}\" (rank {} of {} on {}): {}", name, whole.rank, whole.world_size, whole.host,
                                fault));
-        options.comm.members.assign(members.begin(), members.end());
-        options.comm.loss = setting.watch(members);
         // Who shares a node is not known over several.
-        if (options.comm.backend.empty() && whole.node_count > 1 && count > 1) options.comm.backend = "mpi";
+        if (options.comm.backend.empty() && whole.node_count > 1 && count > 1)
+            options.comm.backend = options.comm.addresses.empty() ? "mpi" : "tcp";
+        options.comm.members.assign(members.begin(), members.end());
+        keep_members(options.comm.addresses, members);
+        options.comm.loss = setting.watch(members);
         *made = table<muster_comm>().add(
             identity_of_member(whole, members, static_cast<std::size_t>(place - members.begin()), name), options);
     });
@@ -96,8 +105,7 @@ int muster_comm_create_of(char const* const* variables, int const* ranks, int co
 int muster_comm_address(char* buffer, size_t* size) {
     return guarded([&] {
         auto const variables = environment::capture();
-        std::string const text = tcp_address(identify(variables).host, variables.get_or("GLOO_SOCKET_IFNAME", ""));
-        copy_text(text, buffer, need(size, "the place for the size"));
+        copy_text(own_address(identify(variables).host, variables), buffer, need(size, "the place for the size"));
     });
 }
 

@@ -9,19 +9,21 @@
 #include "comm/c_api/muster_comm.h"
 #include "comm/c_api/rank_setting.hpp"
 #include "comm/membership/next_world.hpp"
+#include "comm/tcp/tcp_backend.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster::c_api {
 
 namespace {
 
-/// One a process.
+/// One a process. Over several nodes the launcher tells the ranks' addresses.
 member_link* find_link(environment const& variables) {
     static std::mutex guard;
     static member_link* found = nullptr;
     std::scoped_lock const lock(guard);
-    if (found == nullptr && variables.has(elastic::events_variable)) found = member_link::open(variables);
-    return found;
+    if (found != nullptr || !variables.has(elastic::events_variable)) return found;
+    auto const who = identify(variables);
+    return found = member_link::open(variables, who.node_count > 1 ? own_address(who.host, variables) : "");
 }
 
 member_link& need_link() {
@@ -29,7 +31,7 @@ member_link& need_link() {
     if (link == nullptr)
         throw comm_error(
             errc::unavailable,
-            "elastic run: the world cannot be made again here; start the ranks by muster run --min-np N, on one node");
+            "elastic run: the world cannot be made again here; start the ranks by muster run --min-np N");
     return *link;
 }
 
@@ -49,6 +51,7 @@ environment variables_of(elastic::generation const& now) {
     environment all;
     set_place(all, now.who);
     all.set("MUSTER_GENERATION", std::to_string(now.number));
+    if (!now.master.empty()) all.set("MASTER_ADDR", now.master);
     if (now.master_port != 0) all.set("MASTER_PORT", std::to_string(now.master_port));
     return all;
 }
@@ -70,6 +73,10 @@ void give_info(elastic::generation const& now, muster_generation* into) {
 
 }  // namespace
 
+std::string own_address(std::string const& host, environment const& variables) {
+    return tcp_address(host, read_exchange_options(variables).comm.network_interface);
+}
+
 rank_setting::rank_setting(char const* const* variables)
     : inherited_(environment::capture()), given_(parse_assignments(variables)) {
     if (!given_.has("MUSTER_NSPACE")) link_ = find_link(inherited_);
@@ -80,7 +87,11 @@ environment rank_setting::variables() const {
     auto const add = [&](environment const& more) {
         for (auto const& [name, value] : more) all.set(name, value);
     };
-    if (link_ != nullptr) add(variables_of(link_->now()));
+    if (link_ != nullptr) {
+        auto const now = link_->now();
+        add(variables_of(now));
+        if (!now.addresses.empty()) all.set("MUSTER_ADDRESSES", fmt::format("{}", fmt::join(now.addresses, ";")));
+    }
     add(given_);
     return all;
 }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/environment.hpp"
 #include "comm/backend/peer_loss.hpp"
@@ -26,6 +27,9 @@ class rank_setting {
     environment inherited_, given_;
     member_link* link_ = nullptr;
 };
+
+/// Where this process listens for ranks on other nodes, by the interface that `variables` name (GLOO_SOCKET_IFNAME). Throws as tcp_address().
+std::string own_address(std::string const& host, environment const& variables);
 
 /// Makes the communicator of all ranks. Where some are lost meanwhile in an elastic run, that of the next generation.
 muster_comm* join_world(rank_setting const& setting);

@@ -242,7 +242,7 @@ bool shm_serves_all_nodes(collective_backend& world, identity const& who, comm_o
     refusal = shm_unavailable(who, options, running_mpi_world_size()).value_or("");
     std::int32_t serves = refusal.empty() ? 1 : 0;
     auto const view = view_of(std::span(&serves, 1));
-    run_now(world, {collective::kind::allreduce, view, view, reduction::min}, options.deadline, "agreeing on the nodes' backend");
+    run_now(world, {collective::kind::allreduce, view, view, reduction::min}, options, "agreeing on the nodes' backend");
     if (serves == 0 && refusal.empty()) refusal = "it does not serve another node";
     return serves == 1;
 }
@@ -279,7 +279,7 @@ std::optional<std::string> hierarchical_unavailable(identity const& who, comm_op
 std::unique_ptr<collective_backend> make_hierarchical_backend(identity const& who, comm_options const& options) {
     auto const across = way_across(who, options);
     auto world = across.create(who, options);
-    auto groups = group_by_node(gather_places(*world, who, options.deadline), who.rank);
+    auto groups = group_by_node(gather_places(*world, who, options), who.rank);
     stages steps;
     if (groups.refusal.empty()) {
         std::string described;
@@ -288,7 +288,7 @@ std::unique_ptr<collective_backend> make_hierarchical_backend(identity const& wh
                       groups.across.size(), groups.local.size(), format_bytes(options.hierarchical_bytes), across.name,
                       described);
     } else
-        spdlog::info("communicator: hierarchical goes flat over {}: {}", across.name, groups.refusal);
+        spdlog::debug("communicator: hierarchical goes flat over {}: {}", across.name, groups.refusal);
     return std::make_unique<hierarchical_backend>(std::move(world), std::move(steps), std::move(groups), options);
 }
 

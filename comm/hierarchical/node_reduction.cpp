@@ -8,13 +8,13 @@
 
 namespace muster {
 
-std::vector<node_place> gather_places(collective_backend& world, identity const& who, duration deadline) {
+std::vector<node_place> gather_places(collective_backend& world, identity const& who, comm_options const& options) {
     node_place mine{who.node_rank, who.local_rank};
     std::vector<node_place> all(static_cast<std::size_t>(who.world_size));
     auto const bytes = [](node_place* of, std::size_t count) {
         return tensor_view{of, count * sizeof(node_place), dtype::u8, memory_kind::host};
     };
-    run_now(world, {collective::kind::allgather, bytes(&mine, 1), bytes(all.data(), all.size())}, deadline,
+    run_now(world, {collective::kind::allgather, bytes(&mine, 1), bytes(all.data(), all.size())}, options,
             "telling each other the ranks' places");
     return all;
 }

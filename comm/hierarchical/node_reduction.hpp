@@ -4,15 +4,15 @@
 #include <string_view>
 #include <vector>
 
-#include "base/units.hpp"
 #include "comm/backend/collective_backend.hpp"
+#include "comm/backend/comm_options.hpp"
 #include "comm/hierarchical/node_groups.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {
 
 /// Where every rank of the world sits, in the order of the ranks. Collective. Throws as run_now().
-std::vector<node_place> gather_places(collective_backend& world, identity const& who, duration deadline);
+std::vector<node_place> gather_places(collective_backend& world, identity const& who, comm_options const& options);
 
 /// This rank among those of its node, as a separate world. `purpose` keeps two such worlds apart. Pure.
 identity identity_on_node(identity const& who, node_groups const& groups, std::string_view purpose);

@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/process/network.hpp"
 #include "base/process/start_thread.hpp"
 #include "base/text.hpp"
 #include "comm/backend/comm_error.hpp"
@@ -31,6 +32,15 @@ void close_in_child() noexcept {
     if (int const socket = socket_of_process.exchange(-1); socket >= 0) ::close(socket);
 }
 
+/// None: programs that meet there find the old one in use.
+int find_port() noexcept {
+    try {
+        return listen_on_all().port;
+    } catch (error const&) {
+        return 0;
+    }
+}
+
 bool is_packet_socket(int descriptor) noexcept {
     int type = 0, domain = 0;
     socklen_t length = sizeof type;
@@ -40,7 +50,7 @@ bool is_packet_socket(int descriptor) noexcept {
 
 }  // namespace
 
-member_link* member_link::open(environment const& variables) {
+member_link* member_link::open(environment const& variables, std::string address) {
     auto const number = parse_integer(variables.get_or(elastic::events_variable, ""));
     // A program that an earlier program of this rank has started may have another file of that number.
     if (!number || *number < 0 || *number > 1'000'000 || !is_packet_socket(static_cast<int>(*number))) return nullptr;
@@ -50,7 +60,7 @@ member_link* member_link::open(environment const& variables) {
     ::fcntl(socket, F_SETFD, FD_CLOEXEC);
     socket_of_process = socket;
     ::pthread_atfork(nullptr, nullptr, close_in_child);
-    made->send(elastic::hello{});
+    made->send(elastic::hello{std::move(address)});
     // What another program of this rank has not read comes first.
     for (std::string packet; !made->now_;) {
         if (!made->receive(packet)) return nullptr;
@@ -159,7 +169,7 @@ elastic::generation member_link::reform(bool has_state, bool at_commit, duration
     check_process();
     std::unique_lock lock(guard_);
     int const after = now_->number;
-    send(elastic::reform{after, has_state, at_commit});
+    send(elastic::reform{after, has_state, at_commit, find_port()});
     auto const is_over = [&] { return closed_ || now_->number > after; };
     if (!changed_.wait_for(lock, std::chrono::duration_cast<std::chrono::nanoseconds>(deadline), is_over))
         throw comm_error(

@@ -22,8 +22,8 @@ namespace muster {
 class member_link {
   public:
     /// By MUSTER_EVENTS of `variables`; null where there is no such socket. Asks the launcher who this rank is, which blocks a newcomer until its generation
-    /// begins. The process' children do not inherit the descriptor; those of fork() close it. Never destroyed: its thread uses it to the end.
-    static member_link* open(environment const& variables);
+    /// begins, and ranks on several nodes until all have told their `address` (tcp_address(); empty on one node). The process' children do not inherit the descriptor; those of fork() close it. Never destroyed: its thread uses it to the end.
+    static member_link* open(environment const& variables, std::string address = {});
     ~member_link() = delete;
 
     /// The generation that this rank is in, or was in last.

@@ -280,10 +280,10 @@ std::optional<std::string> not_for(identity const& who, comm_options const& opti
 
 /// What each rank gives, in the order of the ranks.
 std::vector<std::vector<std::byte>> gather_over(collective_backend& world, std::span<std::byte const> mine, std::size_t size,
-                                                duration deadline) {
+                                                comm_options const& options) {
     std::vector<std::byte> own(mine.begin(), mine.end()), all(mine.size() * size);
     auto const bytes = [](std::vector<std::byte>& of) { return tensor_view{of.data(), of.size(), dtype::u8, memory_kind::host}; };
-    run_now(world, {collective::kind::allgather, bytes(own), bytes(all)}, deadline, "rendezvous before NCCL");
+    run_now(world, {collective::kind::allgather, bytes(own), bytes(all)}, options, "rendezvous before NCCL");
     return split_by_rank(all, size);
 }
 
@@ -293,7 +293,7 @@ std::optional<comm_error> agree_on_faults(collective_backend& world, identity co
     auto record = nccl::describe_rank(who, options, 0, "");
     if (fault) nccl::set_fault(record, fault->code(), fault->what());
     auto const size = static_cast<std::size_t>(who.world_size);
-    auto const blobs = gather_over(world, std::as_bytes(std::span(&record, 1)), size, options.deadline);
+    auto const blobs = gather_over(world, std::as_bytes(std::span(&record, 1)), size, options);
     try {
         std::vector<nccl::rank_record> records;
         for (auto const& blob : blobs) records.push_back(nccl::read_record(blob, static_cast<int>(records.size()), who));
@@ -324,8 +324,8 @@ void run_on_all(std::unique_ptr<collective_backend>& world, identity const& who,
 /// NCCL's communicator of this node's ranks; all ranks of the world gather what it needs.
 std::unique_ptr<collective_backend> make_node(collective_backend& world, identity const& who, node_groups const& groups,
                                               comm_options const& options) {
-    auto const gather = [&](identity const&, std::span<std::byte const> mine, duration deadline) {
-        auto const all = gather_over(world, mine, static_cast<std::size_t>(who.world_size), deadline);
+    auto const gather = [&](identity const&, std::span<std::byte const> mine, duration) {
+        auto const all = gather_over(world, mine, static_cast<std::size_t>(who.world_size), options);
         std::vector<std::vector<std::byte>> local;
         for (int const rank : groups.local) local.push_back(all[static_cast<std::size_t>(rank)]);
         return local;
@@ -351,7 +351,7 @@ std::unique_ptr<collective_backend> make_nccl_mpi_backend(identity const& who, c
         own.device = cuda::choose_device(cuda::find_driver(), options.device, who.local_rank);
         parts.on = cuda::device::open(cuda::find_driver(), own.device);
     });
-    parts.groups = group_by_node(gather_places(*world, who, options.deadline), who.rank);
+    parts.groups = group_by_node(gather_places(*world, who, options), who.rank);
     if (parts.groups.refusal.empty()) {
         run_on_all(world, who, options, parts, [&] { parts.node = make_node(*world, who, parts.groups, own); });
         parts.across = world->subset(parts.groups.across);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "comm/backend/comm_error.hpp"
 #include "comm/backend/pmix_rendezvous.hpp"
 #include "comm/backend/process_set.hpp"
 #include "comm/backend/world_record.hpp"
@@ -70,6 +71,10 @@ membership meet(identity const& who, comm_options const& options) {
     members.interface = interface;
     members.direct_ranks = options.direct_ranks;
     for (auto const& text : texts) {
+        if (text.empty())
+            throw comm_error(errc::peer_failed,
+                             fmt::format("rank {} has ended, and had not said where it listens", members.ranks.size()),
+                             {static_cast<int>(members.ranks.size())});
         members.ranks.push_back(parse_endpoint(text, "the address of a rank"));
         members.hosts.push_back(members.ranks.back().host);
     }

@@ -86,7 +86,7 @@ class tcp_backend final : public collective_backend, private co_progress {
         if (++vain_polls_ < (crowded_ ? polls_in_a_crowd : polls_alone)) return;
         drive_others();
         use const held(*this);
-        all_.sleep(std::chrono::milliseconds(waited_long ? 20 : 1));
+        all_.sleep(std::chrono::milliseconds(waited_long ? 10 : 1));
     }
 
     ticket start(collective const& what) override {
@@ -321,7 +321,7 @@ std::vector<world_record> tell_each_other(tcp_backend& all, identity const& who,
     auto const bytes = [](world_record* of, std::size_t count) {
         return tensor_view{of, count * sizeof(world_record), dtype::u8, memory_kind::host};
     };
-    run_now(all, {collective::kind::allgather, bytes(&mine, 1), bytes(records.data(), records.size())}, options.deadline,
+    run_now(all, {collective::kind::allgather, bytes(&mine, 1), bytes(records.data(), records.size())}, options,
             "telling each other who is there");
     return records;
 }

@@ -51,6 +51,7 @@ local_group::local_group(run_context const& run, event_loop& loop, output_writer
 void local_group::add(child_rank rank) {
     rank.out.close_child_end();
     rank.err.close_child_end();
+    rank.events.close_child_end();
     if (known_.hosts.empty()) known_.hosts = {rank.who.host};
     auto& known = known_.ranks.emplace_back(rank_evidence{.rank = rank.who.rank, .now = state::running});
     if (auto const& gpu = rank.place.device) known.gpu_index = gpu->index, known.gpu_uuid = gpu->uuid;
@@ -64,8 +65,7 @@ void local_group::serve(pmix::server& pmix, pmix::pmi1_server& pmi1, int master_
 }
 
 void local_group::start() {
-    for (auto& rank : ranks_) watch_output(rank);
-    if (world_ != nullptr) world_->start();
+    for (auto& rank : ranks_) watch(rank);
     loop_.watch_readable(pmix_->event_fd(), [this] { poll_pmix(); });
     loop_.watch_readable(pmi1_->event_fd(), [this] { on_pmi_events(pmi1_->poll()); });
     if (ranks_.size() > 1)
@@ -73,18 +73,44 @@ void local_group::start() {
     if (unstarted_) events_.judge([this](evidence const&) { return *unstarted_; });
 }
 
-void local_group::watch_output(child_rank& rank) {
+void local_group::watch(child_rank& rank) {
     for (auto* stream : {&rank.out, &rank.err}) output_.add(*stream, [this, &rank, stream] { on_output(rank, *stream); });
+    rank.events.watch(loop_, [this, seat = rank.who.rank](std::string_view packet) { world_->take(seat, packet); });
+}
+
+void local_group::go_on_in_place(replacement start) {
+    replace_ = std::move(start);
+    std::vector<member_world::place> places;
+    for (auto const& rank : ranks_) places.push_back({rank.who});
+    world_.emplace(loop_, run_, std::move(places), calls_of_members());
+}
+
+member_world::group local_group::calls_of_members() {
+    auto const rank_of = [this](int seat) -> child_rank& { return ranks_[static_cast<std::size_t>(seat)]; };
+    return {.send = [rank_of](int seat, std::string const& packet) { rank_of(seat).events.send(packet); },
+            .is_stopped = [this](int seat) { return is_stopped(seat); },
+            .kill = [rank_of](int seat) { ::kill(-rank_of(seat).pid, SIGKILL); },
+            .say = [this](std::string const& line) { events_.say(line); },
+            .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
+            .start = [this](int seat) { replace(seat); },
+            .give_up = [this](std::string const& why) { give_up_members(why); }};
+}
+
+bool local_group::is_stopped(int seat) const {
+    auto const leader = ranks_[static_cast<std::size_t>(seat)].pid;
+    if (muster::is_stopped(leader)) return true;
+    auto const below = descendants();
+    return std::any_of(below.begin(), below.end(),
+                       [&](pid_t pid) { return ::getpgid(pid) == leader && muster::is_stopped(pid); });
 }
 
 /// A rank more, which has the cores and the GPU of the lost one.
-int local_group::replace(int seat, int descriptor) {
-    auto next = replace_(ranks_[static_cast<std::size_t>(seat)].planned, descriptor);
+void local_group::replace(int seat) {
+    auto next = replace_(ranks_[static_cast<std::size_t>(seat)].planned);
     next.who.rank = static_cast<int>(ranks_.size());
     known_.members.push_back(-1);
     add(std::move(next));
-    watch_output(ranks_.back());
-    return ranks_.back().who.rank;
+    watch(ranks_.back());
 }
 
 // ------------------------------------------------------------------------------------------------ what happens
@@ -135,60 +161,38 @@ void local_group::on_child() {
     poll_pmix();
     on_pmi_events(pmi1_->poll());
     for (auto* rank : ended) note_end(*rank);
-    if (world_ != nullptr) world_->tell_lost();
+    if (world_) world_->tell_lost();
     for (auto* rank : ended) on_rank_end(*rank);
     if (events_.now() == run_phase::closing && childless) events_.on_closed();
 }
 
 /// The others of an elastic run hear of it before anything is decided: what they wait for does not come.
 void local_group::note_end(child_rank const& rank) {
-    if (world_ == nullptr || events_.now() != run_phase::running) return;
+    if (!world_ || events_.now() != run_phase::running) return;
     auto const& known = known_[rank.who.rank];
     auto const fault = known.ended_well() ? std::nullopt : find_end_fault(*known.wait_status);
     world_->note_end(rank.who.rank, !fault, fault ? fmt::format("{} {}", known_.name_of(known), fault->what) : "");
 }
 
 bool local_group::goes_on_without(verdict const& judged) {
-    if (world_ == nullptr || judged.cause != failure_cause::rank_end || events_.now() != run_phase::running) return false;
-    // MPI's worlds do not outlive a rank.
-    if (known_.count([](auto const& r) { return r.in_world(); }) > 0) return false;
-    std::string why_not;
-    if (!world_->can_go_on(why_not)) {
-        if (!why_not.empty()) events_.say("note: the others cannot go on in place: " + why_not);
-        return false;
-    }
+    if (judged.cause != failure_cause::rank_end || !can_go_on(world_)) return false;
     any_lost_ = true;
+    world_->go_on();
     for (auto const& one : judged.culprits)
         if (auto const& rank = ranks_[static_cast<std::size_t>(one.rank)]; !rank.group_gone) ::kill(-rank.pid, SIGKILL);
     return true;
 }
 
 void local_group::begin(generation const& now, std::vector<int> const& seats, std::string const& why) {
-    known_.suspect = -1;
-    int number = 0;
+    number_anew(now, seats);
     for (int const seat : seats) {
         auto& rank = ranks_[static_cast<std::size_t>(seat)];
-        known_.members[static_cast<std::size_t>(seat)] = now.members[static_cast<std::size_t>(number)].number;
-        known_[seat].number = number++;
         auto who = rank.who;
         who.rank = known_[seat].number;
         auto const how = output_format(run_.options.tag_output, run_.options.timestamp_output, who, now.number);
         for (auto* stream : {&rank.out, &rank.err}) stream->set_tag(how.tag);
     }
     events_.on_generation(now, why);
-}
-
-member_world::group calls_of(local_group& ranks) {
-    return {.pid = [&ranks](int seat) { return ranks.ranks_[static_cast<std::size_t>(seat)].pid; },
-            .kill = [&ranks](int seat) { ::kill(-ranks.ranks_[static_cast<std::size_t>(seat)].pid, SIGKILL); },
-            .say = [&ranks](std::string const& line) { ranks.events_.say(line); },
-            .begin = [&ranks](generation const& now, std::vector<int> const& seats,
-                              std::string const& why) { ranks.begin(now, seats, why); },
-            .start = [&ranks](int seat, int descriptor) { return ranks.replace(seat, descriptor); },
-            .give_up =
-                [&ranks](std::string const& why) {
-                    ranks.fail(failure_cause::rank_end, "the others cannot go on in place: " + why, exit_code(errc::peer_failed));
-                }};
 }
 
 void local_group::on_rank_end(child_rank& rank) {
@@ -207,7 +211,7 @@ void local_group::on_rank_end(child_rank& rank) {
     std::string why_not;
     auto const fault = known.ended_well() ? std::nullopt : find_end_fault(*known.wait_status, known.memory);
     // Else it would be asked first whether something ends all of them: then the others end, too, and the last one's end tells.
-    if (fault && !known_.reader_gone && world_ != nullptr && world_->can_go_on(why_not))
+    if (fault && !known_.reader_gone && world_ && world_->can_go_on(why_not))
         events_.judge([&](evidence const& all) {
             return blame_rank(all, known.rank, failure_cause::rank_end, fault->what, fault->exit_code, fault->advice);
         });
@@ -255,7 +259,8 @@ void local_group::signal(int number, bool notice) {
 }
 
 void local_group::end(int signal_number) {
-    if (world_ != nullptr) world_->close();
+    if (world_) world_->close();
+    for (auto& rank : ranks_) rank.events.close();
     auto const& grace = run_.options.grace;
     grace_ends_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(grace);
     signal_opened_containers(loop_, signal_number, *grace_ends_);  // before what is to end is asked to

@@ -11,6 +11,7 @@
 #include "launch/observe/memory_kills.hpp"
 #include "launch/observe/mpi_use.hpp"
 #include "launch/placement/bind_ranks.hpp"
+#include "launch/ranks/member_socket.hpp"
 #include "launch/ranks/output_pump.hpp"
 #include "launch/ranks/output_writer.hpp"
 #include "launch/ranks/rank_stream.hpp"
@@ -35,6 +36,7 @@ struct child_rank {
     event_loop::clock::time_point last_output{};
     mpi_sight mpi{};  ///< of the last look
     event_loop::clock::time_point looked_at{};
+    member_socket events = {};  ///< to it, in an elastic run
     rank_stream out;
     rank_stream err;
 };
@@ -54,13 +56,10 @@ class local_group final : public rank_group {
     /// `master_port` is the MASTER_PORT of the ranks.
     void serve(pmix::server& pmix, pmix::pmi1_server& pmi1, int master_port);
 
-    /// Starts a rank in the place of a lost one; the descriptor is its end of the socket to `world`.
-    using replacement = std::function<child_rank(int planned, int descriptor)>;
-    /// Its members go on in place where some are lost.
-    void use(member_world& world, replacement start) {
-        world_ = &world;
-        replace_ = std::move(start);
-    }
+    /// Starts a rank in the place of a lost one.
+    using replacement = std::function<child_rank(int planned)>;
+    /// The ranks, all of which have been added, go on in place where some are lost.
+    void go_on_in_place(replacement start);
 
     void start() override;
     bool goes_on_without(verdict const& judged) override;
@@ -81,10 +80,11 @@ class local_group final : public rank_group {
     void on_pmi_event(pmix::server_event const& event);
     void on_rank_end(child_rank& rank);
     void note_end(child_rank const& rank);
-    int replace(int seat, int descriptor);
-    void watch_output(child_rank& rank);
+    member_world::group calls_of_members();
+    void replace(int seat);
+    void watch(child_rank& rank);
+    bool is_stopped(int seat) const;
     void begin(generation const& now, std::vector<int> const& seats, std::string const& why);
-    friend member_world::group calls_of(local_group& ranks);
     void on_output(child_rank& rank, rank_stream& stream);
     void detect_mpi();
     void detect_mpi(child_rank& rank);
@@ -99,7 +99,7 @@ class local_group final : public rank_group {
     pmix::server* pmix_ = nullptr;
     pmix::pmi1_server* pmi1_ = nullptr;
     int master_port_ = 0;
-    member_world* world_ = nullptr;  ///< null: they end together
+    std::optional<member_world> world_;  ///< none: they end together
     replacement replace_;
     bool any_lost_ = false;  ///< and the others went on
     std::optional<verdict> unstarted_;
@@ -108,8 +108,5 @@ class local_group final : public rank_group {
     std::optional<event_loop::clock::time_point> grace_ends_;  ///< of a stopped run
     std::time_t wall_start_ = std::time(nullptr);
 };
-
-/// What a world of members asks of them.
-member_world::group calls_of(local_group& ranks);
 
 }  // namespace muster

@@ -1,18 +1,13 @@
 #include "launch/run/member_world.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "launch/ranks/rank_name.hpp"
-#include "launch/system/end_processes.hpp"
 #include "launch/system/network.hpp"
 #include "pmix/library/random_bits.hpp"
 
@@ -24,30 +19,25 @@ namespace {
 constexpr duration look_every{0.5};
 /// One that runs, and computes on without the others, has so long.
 constexpr duration late_after{540};
-/// Scripts use low numbers for files of their own.
-constexpr int least_descriptor = 64;
-
-std::pair<unique_fd, unique_fd> make_sockets() {
-    int ends[2];
-    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-        throw_system("socketpair", "for a rank of an elastic run");
-    unique_fd ours(ends[0]), theirs(ends[1]);
-    if (int const high = ::fcntl(theirs.get(), F_DUPFD_CLOEXEC, least_descriptor); high >= 0) theirs.reset(high);
-    return {std::move(ours), std::move(theirs)};
-}
-
-/// None: programs that meet there find the old one in use.
-int find_port() {
-    try {
-        return held_ports(1).numbers().front();
-    } catch (error const&) {
-        return 0;
+/// Where each is among the members of its host, in their order.
+void seat_on_hosts(std::vector<identity*> const& ranks) {
+    std::vector<std::string> hosts;
+    std::vector<int> counts;
+    for (auto* one : ranks) {
+        auto const at = static_cast<std::size_t>(std::find(hosts.begin(), hosts.end(), one->host) - hosts.begin());
+        if (at == hosts.size()) hosts.push_back(one->host), counts.push_back(0);
+        one->node_rank = static_cast<int>(at);
+        one->local_rank = counts[at]++;
+    }
+    for (auto* one : ranks) {
+        one->local_size = counts[static_cast<std::size_t>(one->node_rank)];
+        one->node_count = static_cast<int>(hosts.size());
     }
 }
 
 }  // namespace
 
-member_world::member_world(event_loop& loop, run_context const& run, std::vector<identity> ranks, group calls)
+member_world::member_world(event_loop& loop, run_context const& run, std::vector<place> ranks, group calls)
     : loop_(loop),
       run_(run),
       calls_(std::move(calls)),
@@ -55,38 +45,22 @@ member_world::member_world(event_loop& loop, run_context const& run, std::vector
       wanted_(static_cast<int>(ranks.size())),
       spares_(run.options.spares) {
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-        auto [ours, theirs] = make_sockets();
-        seats_.push_back({std::move(ours), std::move(theirs), std::move(ranks[r]), now_.members.at(r)});
-    }
-}
-
-void member_world::start() {
-    for (auto& one : seats_) {
-        one.theirs.reset();
-        loop_.watch_readable(one.ours.get(), [this, &one] { on_readable(one); });
+        over_nodes_ = over_nodes_ || ranks[r].who.node_count > 1;
+        seats_.push_back({.who = std::move(ranks[r].who), .node_address = std::move(ranks[r].address), .of = now_.members.at(r)});
     }
 }
 
 void member_world::close() noexcept {
     if (asked_) loop_.cancel(look_);
     asked_.reset();
-    for (auto& one : seats_) {
-        if (one.ours) loop_.unwatch(one.ours.get());
-        one.ours.reset();
-    }
+    closed_ = true;
 }
 
 // ------------------------------------------------------------------------------------------------ messages
 
-void member_world::on_readable(seat& from) {
-    std::string packet(elastic::longest_bytes, '\0');
-    auto const got = ::recv(from.ours.get(), packet.data(), packet.size(), MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got <= 0) {  // nothing of the rank has it any more
-        loop_.unwatch(from.ours.get());
-        return from.ours.reset();
-    }
-    packet.resize(static_cast<std::size_t>(got));
+void member_world::take(int number, std::string_view packet) {
+    auto& from = seats_.at(static_cast<std::size_t>(number));
+    if (closed_) return;
     try {
         take(from, elastic::decode(packet));
     } catch (error const& fault) {
@@ -96,18 +70,19 @@ void member_world::on_readable(seat& from) {
 
 void member_world::take(seat& from, elastic::message const& what) {
     if (from.ended) return;
-    if (std::holds_alternative<elastic::hello>(what)) {
+    if (auto const* const hello = std::get_if<elastic::hello>(&what)) {
+        from.address = hello->address;
         if (from.joins) return welcome(from);
-        from.announced = from.wants = false;  // of another program of the rank
-        return send(from, word_for(from));
+        return answer(from);
     }
     if (std::holds_alternative<elastic::announce>(what)) from.announced = true;
     auto const* const asked = std::get_if<elastic::reform>(&what);
     if (asked == nullptr || from.joins) return;
-    if (asked->after < now_.number) return send(from, word_for(from));
+    if (asked->after < now_.number) return tell_generation({&from});
     from.wants = true;
     from.of.has_state = asked->has_state;
     from.at_commit = asked->at_commit;
+    from.port = asked->port;
     if (!from.at_commit) tell(from.who, "left its world after a failure");
     if (!asked_) {
         asked_ = event_loop::clock::now();
@@ -116,17 +91,36 @@ void member_world::take(seat& from, elastic::message const& what) {
     decide();
 }
 
-void member_world::send(seat& to, elastic::message const& what) const {
-    if (!to.ours) return;
-    auto const text = elastic::encode(what);
-    // One that reads nothing has no use for it.
-    static_cast<void>(::send(to.ours.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+/// Perhaps another program of the rank. Over several nodes all have to tell where they listen first.
+void member_world::answer(seat& from) {
+    from.announced = from.wants = false;
+    from.asks = true;
+    auto const waits = [](seat const& one) { return one.is_member() && !one.asks; };
+    if (over_nodes_ && std::any_of(seats_.begin(), seats_.end(), waits)) return;
+    std::vector<seat*> asking;
+    for (auto& one : seats_)
+        if (std::exchange(one.asks, false)) asking.push_back(&one);
+    tell_generation(asking);
 }
 
-elastic::generation member_world::word_for(seat const& of) const {
-    elastic::generation word{.number = now_.number, .who = of.who, .sync = sync_, .master_port = port_};
-    for (auto const& one : now_.members) word.members.push_back(one.number);
-    return word;
+void member_world::send(seat& to, elastic::message const& what) const {
+    calls_.send(seat_of(to), elastic::encode(what));
+}
+
+void member_world::tell_generation(std::vector<seat*> const& whom) const {
+    elastic::generation word{.number = now_.number, .sync = sync_};
+    for (auto const& one : now_.members) {
+        word.members.push_back(one.number);
+        auto const& its = *find(one);
+        if (over_nodes_) word.addresses.push_back(its.address);
+        if (word.members.size() > 1 || now_.number == first_) continue;
+        word.master = its.node_address;
+        word.master_port = its.port;
+    }
+    for (auto* one : whom) {
+        word.who = one->who;
+        send(*one, word);
+    }
 }
 
 // ------------------------------------------------------------------------------------------------ who is lost
@@ -151,11 +145,18 @@ int member_world::least() const {
 void member_world::note_end(int number, bool well, std::string const& why) {
     auto& one = seats_.at(static_cast<std::size_t>(number));
     if (std::exchange(one.ended, true) || one.joins) return;
-    if (well) return decide();
+    if (well) return after_departure();
     lost_.push_back(number);
     anyone_lost_ = true;
     untold_.push_back(one.who.rank);
     untold_why_ += (untold_why_.empty() ? "" : "; ") + why;
+}
+
+/// The others may wait for it.
+void member_world::after_departure() {
+    auto const asking = std::find_if(seats_.begin(), seats_.end(), [](seat const& other) { return other.asks && !other.ended; });
+    if (asking != seats_.end()) answer(*asking);
+    decide();
 }
 
 void member_world::tell_lost() {
@@ -164,7 +165,6 @@ void member_world::tell_lost() {
     if (!anyone_announced()) return;  // they end, and need not complain
     for (auto& one : seats_)
         if (one.is_member()) send(one, word);
-    decide();
 }
 
 /// A member has left, and lives: what the others wait for does not come either.
@@ -183,12 +183,10 @@ bool member_world::can_go_on(std::string& why_not) const {
     return left >= least();
 }
 
-bool member_world::is_stopped(seat const& one) const {
-    auto const leader = calls_.pid(seat_of(one));
-    if (muster::is_stopped(leader)) return true;
-    auto const below = descendants();
-    return std::any_of(below.begin(), below.end(),
-                       [&](pid_t pid) { return ::getpgid(pid) == leader && muster::is_stopped(pid); });
+void member_world::go_on() {
+    loop_.after(duration(0), [this] {
+        if (std::string why_not; !closed_ && can_go_on(why_not)) decide();
+    });
 }
 
 /// All others wait for a member that does not come. It may use what it shares with them when it goes on later, so it has to end first.
@@ -197,7 +195,7 @@ void member_world::look_after_late() {
     bool const late = event_loop::clock::now() - *asked_ > std::chrono::duration_cast<event_loop::clock::duration>(late_after);
     for (auto& one : seats_) {
         if (!one.is_member() || one.wants) continue;
-        bool const was_stopped = std::exchange(one.stopped, is_stopped(one));
+        bool const was_stopped = std::exchange(one.stopped, calls_.is_stopped(seat_of(one)));
         if (!late && !(one.stopped && was_stopped)) continue;
         calls_.say(fmt::format("note: rank {} on {} (member {}) {}, and the others go on without it: killing it", one.who.rank,
                                one.who.host, one.of.number,
@@ -210,6 +208,10 @@ void member_world::look_after_late() {
 
 /// Newcomers have a slot before they have a number.
 member_world::seat* member_world::find(member const& one) {
+    return const_cast<seat*>(std::as_const(*this).find(one));
+}
+
+member_world::seat const* member_world::find(member const& one) const {
     auto const found = std::find_if(seats_.begin(), seats_.end(), [&](seat const& each) {
         return each.joins ? each.ready && !each.ended && each.of.at == one.at : each.of.number == one.number;
     });
@@ -257,16 +259,20 @@ void member_world::begin(generation then, std::string const& why) {
     sync_ = anyone_joins || anyone_lost_ ||
             std::any_of(seats.begin(), seats.end(), [&](int s) { return !seats_[static_cast<std::size_t>(s)].at_commit; });
     anyone_lost_ = left_ = false;
-    port_ = find_port();
     auto const nspace = pmix::make_job_name(short_host_name());
     now_ = std::move(then);
-    int const size = static_cast<int>(seats.size());
-    for (int rank = 0; rank < size; ++rank) {
-        auto& one = seats_[static_cast<std::size_t>(seats[static_cast<std::size_t>(rank)])];
-        one.who = {nspace, rank, size, rank, size, 0, 1, one.who.host, identity::source::muster};
+    std::vector<identity*> ranks;
+    std::vector<seat*> all;
+    for (int const number : seats) {
+        auto& one = *all.emplace_back(&seats_[static_cast<std::size_t>(number)]);
+        one.who.nspace = nspace;
+        one.who.rank = static_cast<int>(ranks.size());
+        one.who.world_size = static_cast<int>(seats.size());
         one.wants = one.stopped = false;
+        ranks.push_back(&one.who);
     }
-    for (int const seat : seats) send(seats_[static_cast<std::size_t>(seat)], word_for(seats_[static_cast<std::size_t>(seat)]));
+    seat_on_hosts(ranks);
+    tell_generation(all);
     calls_.begin(now_, seats, why);
     replace_lost();
 }
@@ -277,17 +283,13 @@ void member_world::replace_lost() {
         int const in_place_of = lost_.front();
         lost_.erase(lost_.begin());
         auto const& gone = seats_[static_cast<std::size_t>(in_place_of)];
-        auto [ours, theirs] = make_sockets();
-        seat next{std::move(ours), {}, gone.who, {-1, gone.of.at}};
-        next.joins = true;
         try {
-            static_cast<void>(calls_.start(in_place_of, theirs.get()));
+            calls_.start(in_place_of);
         } catch (error const& problem) {
             calls_.say(fmt::format("note: no rank takes the place of member {}: {}", gone.of.number, problem.what()));
             continue;
         }
-        auto& added = seats_.emplace_back(std::move(next));
-        loop_.watch_readable(added.ours.get(), [this, &added] { on_readable(added); });
+        seats_.push_back({.who = gone.who, .node_address = gone.node_address, .of = {-1, gone.of.at}, .joins = true});
     }
 }
 

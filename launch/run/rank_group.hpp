@@ -2,10 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/units.hpp"
+#include "launch/run/member_world.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/watch/failure_judge.hpp"
 
@@ -91,6 +94,31 @@ class rank_group {
     virtual void ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) = 0;
 
   protected:
+    // Of runs that go on in place.
+
+    /// Whether the ranks that are left can; else it may say why not.
+    bool can_go_on(std::optional<member_world> const& world) const {
+        // MPI's worlds do not outlive a rank.
+        bool const by_mpi = known_.count([](auto const& r) { return r.in_world(); }) > 0;
+        if (!world || by_mpi || events_.now() != run_phase::running) return false;
+        std::string why_not;
+        if (world->can_go_on(why_not)) return true;
+        if (!why_not.empty()) events_.say("note: the others cannot go on in place: " + why_not);
+        return false;
+    }
+    /// The members of a generation, in order of rank, are those with these numbers at the start.
+    void number_anew(generation const& now, std::vector<int> const& seats) {
+        known_.suspect = -1;
+        int number = 0;
+        for (int const seat : seats) {
+            known_.members[static_cast<std::size_t>(seat)] = now.members[static_cast<std::size_t>(number)].number;
+            known_[seat].number = number++;
+        }
+    }
+    void give_up_members(std::string const& why) {
+        fail(failure_cause::rank_end, "the others cannot go on in place: " + why, exit_code(errc::peer_failed));
+    }
+
     void fail(failure_cause cause, std::string const& text, int exit_code) {
         events_.judge([&](evidence const&) { return blame_run(cause, text, exit_code); });
     }

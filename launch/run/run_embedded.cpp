@@ -68,7 +68,6 @@ struct rank_starter {
     std::string const& program;
     rendezvous const& point;
     rlimit open_files;
-    member_world const* world = nullptr;  ///< of ranks that may go on in place
 
     environment variables_of(int rank) const {
         environment own = prepared.variables;
@@ -85,23 +84,25 @@ struct rank_starter {
         auto own = variables_of(rank);
         pmix_server.set_client_environment(rank, own);
         pmi1_server.set_client_environment(rank, own);
-        begin(started, own, stdin_fd, world == nullptr ? -1 : world->child_fd(rank), processes);
+        begin(started, own, stdin_fd, processes);
         return started;
     }
 
     /// Of a later generation: MPI knows nothing of it.
-    child_rank start_later(int rank, int events) const {
+    child_rank start_later(int rank) const {
         auto const index = static_cast<std::size_t>(rank);
         auto const folder = run.life.output_dir.empty() ? "" : generation_folder(run.life.output_dir, run.generation());
         auto started = make_rank(run, prepared.ranks[index], where.bindings[index], folder);
         auto own = variables_of(rank);
         process_starter processes(1);
-        begin(started, own, -1, events, processes);
+        begin(started, own, -1, processes);
         processes.finish();
         return started;
     }
 
-    void begin(child_rank& started, environment& own, int stdin_fd, int events, process_starter& processes) const {
+    void begin(child_rank& started, environment& own, int stdin_fd, process_starter& processes) const {
+        if (run.options.is_elastic()) started.events = member_socket::make();
+        int const events = started.events.child_fd();
         if (events >= 0) own.set(elastic::events_variable, std::to_string(events));
         // Kernels with autogroup share the processors among sessions. A session each, since ranks in the one session of a terminal or a script would have the
         // time of one process where much else runs. But ranks that share processors stay in one: they give way to each other some 10 times as fast.
@@ -191,18 +192,13 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     // First, since it blocks the signals it reads: a thread started before could take them away.
     run_supervisor watch(run);
     local_group ranks(run, watch.loop(), watch.writer(), watch.events());
-    std::optional<member_world> world;
-    if (options.is_elastic()) {
-        world.emplace(watch.loop(), run, prepared.ranks, calls_of(ranks));
-    }
     check_limits(options, size);
     ranks.note_memory_kills();
     pmix::pmi1_server pmi1_server(job);
     std::optional<held_ports> ports(std::in_place, 2 + (prepared.lists_workers ? size : 0));
     auto const point = make_rendezvous(*ports);
     std::optional<process_starter> processes(std::in_place, size);
-    rank_starter starter{run, where, prepared, program, point, open_files, world ? &*world : nullptr};
-    if (world) ranks.use(*world, [&starter](int rank, int events) { return starter.start_later(rank, events); });
+    rank_starter starter{run, where, prepared, program, point, open_files};
     pmix::server pmix_server(job, pmix::library_start::at_first_call);
     stdin_forwarder input(watch.loop());
     ports.reset();
@@ -223,6 +219,7 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     processes.reset();
     end_phase("ranks started");
     input.child_started();
+    if (options.is_elastic()) ranks.go_on_in_place([&starter](int rank) { return starter.start_later(rank); });
     gpu_use_record gpu_record(watch.loop(), options.output_dir);
     gpu_sampler const sampler(watch.loop(), own_gpus_to_sample(options, where),
                               [&](auto const& uses) { gpu_record.note(where.machine.host, uses); });

@@ -148,15 +148,6 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
             fmt::format("--engine embedded starts ranks on this node ({}) only, and {} of the {} nodes {} elsewhere; leave "
                         "the option out",
                         short_host_name(), others, run.map.nodes_used(), others == 1 ? "is" : "are"));
-    if (others > 0 && options.restarts.most == 0 && options.least_ranks) {
-        if (!options.quiet)
-            print_note(
-                fmt::format("--min-np: ranks go on without lost ones on one node only, and these are on {}; a failure ends the "
-                            "run, or is followed by "
-                            "another start with --max-restarts N",
-                            run.map.nodes_used()));
-        options.least_ranks.reset();
-    }
     begin_life(run);
     auto prepared = prepare_run(run);
     auto const folder = make_output_dir(run);

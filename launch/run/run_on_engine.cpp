@@ -17,6 +17,7 @@
 #include "launch/run/remote/remote_output.hpp"
 #include "launch/run/run_supervisor.hpp"
 #include "launch/system/network.hpp"
+#include "pmix/member_message.hpp"
 
 namespace muster {
 
@@ -42,6 +43,8 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.lost_after = options.lost_after();
     common.hold_worker_port = prepared.lists_workers;
     common.file_mask = read_umask();
+    // Idle nodes come in at a restart, before the world shrinks.
+    common.in_place = options.least_ranks && options.spares == 0 && places.size() <= elastic::most_over_nodes;
     // A job script's ulimit holds for all of its nodes. A login node's own limits say nothing of them.
     if (std::any_of(run.given.nodes.begin(), run.given.nodes.end(), is_this_host)) common.limits = read_own_limits();
     std::vector<remote_rank> ranks(places.size());

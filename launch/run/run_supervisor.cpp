@@ -59,7 +59,7 @@ int run_supervisor::run(rank_group& ranks) {
     if (phase_ == run_phase::running) watch_run();
     close_if_over();
     if (phase_ != run_phase::done) loop_.run();
-    if (run_.outcome != nullptr && options_.is_elastic()) note_lost_hosts(known.stuck);
+    if (run_.outcome != nullptr && options_.is_elastic()) note_lost_hosts(nodes_of(known.stuck));
     return exit_code_;
 }
 
@@ -140,25 +140,46 @@ void run_supervisor::act_on(verdict const& judged) {
     close_if_over();
 }
 
-/// A rank is lost, and the others form their world anew.
+namespace {
+
+std::vector<int> ranks_of(verdict const& judged) {
+    std::vector<int> ranks;
+    for (auto const& one : judged.culprits) ranks.push_back(one.rank);
+    return ranks;
+}
+
+/// "ranks 2-3 on node2"
+std::string list_culprits(evidence const& known, verdict const& judged) {
+    auto const ranks = ranks_of(judged);
+    return known.list([&](auto const& one) { return std::find(ranks.begin(), ranks.end(), one.rank) != ranks.end(); });
+}
+
+}  // namespace
+
+/// Ranks are lost, and the others form their world anew.
 bool run_supervisor::go_on_in_place(verdict const& judged) {
-    if (!judged.of_rank || run_.outcome == nullptr || !ranks_->goes_on_without(judged)) return false;
+    if (judged.culprits.empty() || run_.outcome == nullptr || !ranks_->goes_on_without(judged)) return false;
     auto& known = ranks_->known();
     auto const& culprit = known[judged.culprits.front().rank];
     known.suspect = -1;
     auto const fault = find_end_fault(culprit.wait_status.value_or(0), culprit.memory);
-    auto const what = fmt::format("{} {}", known.name_of(culprit), fault ? fault->what : "ended");
+    bool const is_node = judged.cause == failure_cause::node;
+    auto const lost_nodes = is_node ? nodes_of(ranks_of(judged)) : std::vector<std::string>();
+    auto const what = judged.of_rank ? fmt::format("{} {}", known.name_of(culprit), fault ? fault->what : "ended")
+                                     : fmt::format("lost {}", list_culprits(known, judged));
     say(fmt::format("note: {}; {} on in place", what,
                     known.running() == 1 ? "1 rank goes" : count_of_ranks(known.running()) + " go"));
     int const member = known.members[static_cast<std::size_t>(culprit.rank)];
     if (!lost_ && member >= 0)  // else it has not become one
-        lost_ = generation_end{.kind = end_kind::rank,
+        lost_ = generation_end{.kind = judged.of_rank ? end_kind::rank : is_node ? end_kind::node : end_kind::other,
                                .code = judged.exit_code,
                                .cause = what,
                                .rank = culprit.shown(),
                                .member = member,
                                .host = judged.culprits.front().host,
+                               .lost_hosts = lost_nodes,
                                .at_s = seconds_now()};
+    note_lost_hosts(lost_nodes);
     return true;
 }
 
@@ -201,18 +222,24 @@ void run_supervisor::note_failure(verdict const& judged) {
         return;
     }
     if (outcome.kind != end_kind::node) return;
-    std::vector<int> lost;
-    for (auto const& one : judged.culprits) lost.push_back(one.rank);
-    note_lost_hosts(lost);
+    note_lost_hosts(nodes_of(ranks_of(judged)));
 }
 
-/// No later generation may have what these ranks perhaps still use.
-void run_supervisor::note_lost_hosts(std::vector<int> const& ranks) {
-    auto& lost = run_.outcome->lost_hosts;
+/// By their names in the allocation.
+std::vector<std::string> run_supervisor::nodes_of(std::vector<int> const& ranks) const {
+    std::vector<std::string> names;
     for (int const rank : ranks) {
         auto const& name = run_.given.nodes.at(static_cast<std::size_t>(ranks_->known()[rank].node)).name;
-        if (std::find(lost.begin(), lost.end(), name) == lost.end()) lost.push_back(name);
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
+    return names;
+}
+
+/// No later generation may have what ranks there perhaps still use.
+void run_supervisor::note_lost_hosts(std::vector<std::string> const& names) {
+    auto& lost = run_.outcome->lost_hosts;
+    for (auto const& name : names)
+        if (std::find(lost.begin(), lost.end(), name) == lost.end()) lost.push_back(name);
 }
 
 void run_supervisor::give_up(std::vector<culprit> const& lost) {

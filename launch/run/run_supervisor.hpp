@@ -60,7 +60,8 @@ class run_supervisor final : private group_events {
     void act_on(verdict const& judged);
     bool go_on_in_place(verdict const& judged);
     void note_failure(verdict const& judged);
-    void note_lost_hosts(std::vector<int> const& ranks);
+    std::vector<std::string> nodes_of(std::vector<int> const& ranks) const;
+    void note_lost_hosts(std::vector<std::string> const& names);
     void decide();
     void ask_scheduler(std::chrono::milliseconds patience, bool for_nodes);
     void explain_end();

@@ -23,6 +23,7 @@
 #include "launch/shim/shim_placement.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
+#include "pmix/member_message.hpp"
 
 namespace muster {
 
@@ -226,6 +227,7 @@ void rank_shim::on_child() {
 
 void rank_shim::end_rank(int signal_number) {
     if (grace_ends_ || phase_ == phase::gone) return;
+    events_.close();
     grace_ends_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(job_.grace);
     if (phase_ == phase::draining) return conclude_if_drained();
     signal_opened_containers(loop_, signal_number, *grace_ends_);
@@ -373,12 +375,16 @@ void rank_shim::open_streams() {
 }
 
 void rank_shim::start(wire::go const& go) {
-    auto const own = program_variables(job_, go, binding_, variables_);
+    auto own = program_variables(job_, go, binding_, variables_);
     auto const program = find_program(job_.command.front(), own, job_.working_dir);
     open_streams();
     master_port_ = static_cast<int>(parse_integer(own.get_or("MASTER_PORT", "")).value_or(0));
     memory_ = count_memory_kills();
     ports_.reset();
+    if (job_.in_place) {
+        events_ = member_socket::make();
+        own.set(elastic::events_variable, std::to_string(events_.child_fd()));
+    }
     // Hydra does not tell ranks on other nodes that standard input has ended.
     int const input = job_.who.rank == 0 ? STDIN_FILENO : -1;
     pid_ = start_process({.path = program,
@@ -388,10 +394,13 @@ void rank_shim::start(wire::go const& go) {
                           .stdin_fd = input,
                           .stdout_fd = out_->child_fd(),
                           .stderr_fd = err_->child_fd(),
+                          .kept_fd = events_.child_fd(),
                           .cores = binding_.cores,
                           .own_group = false,
                           .limits = job_.limits,
                           .file_mask = job_.file_mask});
+    events_.close_child_end();
+    events_.watch(loop_, [this](std::string_view packet) { tell(wire::member_packet{std::string(packet)}); });
     for (auto* stream : {&out_, &err_}) {
         (*stream)->close_child_end();
         output_->add(**stream, [this, &one = **stream] { note_output(one); });

@@ -13,6 +13,7 @@
 #include "launch/observe/memory_kills.hpp"
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/ranks/gpu_sampler.hpp"
+#include "launch/ranks/member_socket.hpp"
 #include "launch/ranks/output_pump.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/shim/launcher_line.hpp"
@@ -61,6 +62,7 @@ class rank_shim {
     void on_message(wire::room const& room);
     void on_message(wire::ping const& ping);
     void on_message(wire::inspect const& inspect);
+    void on_message(wire::member_packet const& packet) { events_.send(packet.bytes); }
     template <typename Other>
     void on_message(Other const&) {}  // what only a launcher gets
     void on_signal();
@@ -106,6 +108,7 @@ class rank_shim {
     std::vector<gpu> sampled_;  ///< the GPUs that this shim tells of
     std::optional<gpu_sampler> sampler_;
     std::optional<held_ports> ports_;
+    member_socket events_;  ///< to the rank, where the others may go on without it
     std::optional<rank_stream> out_;
     std::optional<rank_stream> err_;
     std::optional<output_sender> sender_;

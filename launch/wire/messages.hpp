@@ -54,6 +54,7 @@ struct job {
     bool hold_worker_port = false;   ///< the world is small enough for TF_CONFIG
     std::vector<soft_limit> limits;  ///< of the launcher, where it runs on one of the nodes; else the node's own hold
     int file_mask = -1;              ///< umask of the launcher; below 0: the node's own
+    bool in_place = false;           ///< the others may go on without a lost rank: each gets a socket (MUSTER_EVENTS)
     bool operator==(job const&) const = default;
 };
 
@@ -277,10 +278,16 @@ struct settled {
     bool operator==(settled const&) const = default;
 };
 
+/// A packet of that socket, from the rank or to it (pmix/member_message.hpp).
+struct member_packet {
+    std::string bytes;
+    bool operator==(member_packet const&) const = default;
+};
+
 /// New kinds come last: the place of a kind is its number on the wire.
 using message = std::variant<hello, job, ready, go, started, failed, ended, gone, room, used_mpi, orphaned, signal, bye, examine,
                              report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used, start_shims,
-                             input, taken, shims_ended, exchange, modex, met, settled, meet_launcher>;
+                             input, taken, shims_ended, exchange, modex, met, settled, meet_launcher, member_packet>;
 
 /// As CBOR (RFC 8949). Strings may hold any bytes.
 std::string encode(message const& m);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "launch/remote/host_agent.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/network.hpp"
+#include "launch/watch/failure_report.hpp"
 
 namespace muster {
 
@@ -140,6 +142,7 @@ void remote_group::take_again(wire::hello const& hello, std::unique_ptr<frame_ch
 }
 
 void remote_group::on_frame(remote_rank& rank, std::string_view frame) {
+    if (rank.given_up) return;
     if (auto const piece = wire::read_output(frame)) {
         output_.take(rank.job.who.rank, *piece);
         if (piece->what != wire::output_piece::kind::note) events_.on_output();
@@ -243,7 +246,7 @@ void remote_group::on_message(remote_rank& rank, wire::ended const& ended) {
     one.last_lines = ended.last_lines;
     one.left_early = one.ended_well() && known_.first_lost < 0 && !ended.asked;
     one.asked = one.asked || ended.asked;
-    events_.on_rank_end(one.rank);
+    if (!tell_members(one)) events_.on_rank_end(one.rank);
 }
 
 void remote_group::on_message(remote_rank& rank, wire::gone const&) {
@@ -358,13 +361,88 @@ void remote_group::tell_of_places() const {
 
 void remote_group::go() {
     end_phase("all ranks placed by their shims");
+    if (ranks_.goes_on_in_place()) {
+        std::vector<member_world::place> places;
+        for (auto const& rank : ranks_) places.push_back({rank.job.who, rank.place.address});
+        world_.emplace(loop_, run_, std::move(places), calls_of_members());
+    }
     ranks_.send_all(ranks_.make_go());
     questions_.beat();
+}
+
+// ------------------------------------------------------------------------------------------------ going on in place
+
+member_world::group remote_group::calls_of_members() {
+    auto const send = [this](int seat, wire::message const& what) { ranks_[seat].link.send(wire::encode(what)); };
+    return {.send = [send](int seat, std::string const& packet) { send(seat, wire::member_packet{packet}); },
+            .is_stopped = [this](int seat) { return questions_.is_stopped(seat); },
+            .kill = [send](int seat) { send(seat, wire::signal{SIGKILL, true}); },
+            .say = [this](std::string const& line) { events_.say(line); },
+            .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
+            .start = [](int) { throw error(errc::unavailable, "over several nodes none is started"); },
+            .give_up = [this](std::string const& why) { give_up_members(why); }};
+}
+
+void remote_group::on_message(remote_rank& rank, wire::member_packet const& packet) {
+    if (world_ && events_.now() == run_phase::running) world_->take(rank.job.who.rank, packet.bytes);
+}
+
+/// The others hear at once that it has ended. True where they can go on without it, and nothing else is to be asked about its end.
+bool remote_group::tell_members(rank_evidence const& one) {
+    if (!world_ || events_.now() != run_phase::running) return false;
+    auto const fault = one.ended_well() ? std::nullopt : find_end_fault(*one.wait_status, one.memory);
+    world_->note_end(one.rank, !fault, fault ? fmt::format("{} {}", known_.name_of(one), fault->what) : "");
+    world_->tell_lost();
+    std::string why_not;
+    if (!fault || one.asked || known_.deciding || !world_->can_go_on(why_not)) return false;
+    events_.judge([&](evidence const& all) {
+        return blame_rank(all, one.rank, failure_cause::rank_end, fault->what, fault->exit_code, fault->advice);
+    });
+    return true;
+}
+
+/// Without those whose program has ended, and those of whom nothing is heard any more: they end by themselves, at the latest when their shim
+/// misses the launcher.
+bool remote_group::goes_on_without(verdict const& judged) {
+    constexpr std::array causes{failure_cause::rank_end, failure_cause::node, failure_cause::watcher, failure_cause::daemon};
+    if (std::find(causes.begin(), causes.end(), judged.cause) == causes.end() || !world_) return false;
+    for (auto const& one : judged.culprits)
+        if (auto& rank = known_[one.rank]; !rank.wait_status)
+            world_->note_end(one.rank, false, fmt::format("{} is lost", known_.name_of(rank)));
+    if (!can_go_on(world_)) return false;
+    for (auto const& one : judged.culprits)
+        if (!known_[one.rank].wait_status) give_up(ranks_[one.rank]);
+    known_.first_lost = known_.first_orphan = known_.first_killed = -1;
+    world_->tell_lost();
+    world_->go_on();
+    return true;
+}
+
+void remote_group::give_up(remote_rank& rank) {
+    rank.link.send(wire::encode(wire::signal{SIGKILL, true}));
+    rank.link.send(wire::encode(wire::bye{0}));
+    rank.given_up = any_given_up_ = true;
+    auto& one = known(rank);
+    one.now = state::gone;
+    one.daemon_lost.clear();
+    one.watcher_killed = false;
+    output_.finish(one.rank);
+}
+
+void remote_group::begin(generation const& now, std::vector<int> const& seats, std::string const& why) {
+    number_anew(now, seats);
+    for (int const seat : seats) {
+        auto who = ranks_[seat].job.who;
+        who.rank = known_[seat].number;
+        output_.set_tag(seat, output_format(options_.tag_output, options_.timestamp_output, who, now.number).tag);
+    }
+    events_.on_generation(now, why);
 }
 
 // ------------------------------------------------------------------------------------------------ the end
 
 void remote_group::end(int signal_number) {
+    if (world_) world_->close();
     stop_signal_ = signal_number;
     ranks_.send_all(wire::signal{signal_number, true});
     loop_.after(options_.grace + beyond_grace, [this] {
@@ -392,7 +470,7 @@ void remote_group::close(bool failed, int exit_code, int culprit) {
         ranks_.send_all(wire::bye{0});
     if (!process_.running()) return events_.on_closed();
     bool const broken = known_.count([](auto const& r) { return !r.daemon_lost.empty() || r.now == state::lost; }) > 0;
-    if (broken) return end_engine();
+    if (broken || any_given_up_) return end_engine();
     bool const complete = known_.count(state::absent) == 0;  // else some shims are still to come
     bool const clean = complete && !failed;
     // pbs_tmrsh does not always return when its task has ended, as where the first chunk has mpiprocs=0; Hydra waits for it.

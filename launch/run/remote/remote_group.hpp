@@ -39,6 +39,7 @@ class remote_group final : public rank_group {
     void go() override;
     void signal(int number, bool notice) override { ranks_.send_all(wire::signal{number, false, notice}); }
     void end(int signal_number) override;
+    bool goes_on_without(verdict const& judged) override;
     void kill() override;
     void close(bool failed, int exit_code, int culprit) override;
     verdict finish(bool failed) override;
@@ -79,6 +80,7 @@ class remote_group final : public rank_group {
     void on_message(remote_rank& rank, wire::pong const& pong);
     void on_message(remote_rank& rank, wire::seen const& seen) { questions_.take(rank.job.who.rank, seen); }
     void on_message(remote_rank& rank, wire::gpus_used const& used);
+    void on_message(remote_rank& rank, wire::member_packet const& packet);
     template <typename Other>
     void on_message(remote_rank&, Other const&) {}  // what only a shim gets
 
@@ -88,6 +90,12 @@ class remote_group final : public rank_group {
     void on_gather_timeout();
     bool start_as_one();
     void tell_of_places() const;
+
+    // where the others go on without a lost rank
+    member_world::group calls_of_members();
+    void begin(generation const& now, std::vector<int> const& seats, std::string const& why);
+    bool tell_members(rank_evidence const& one);
+    void give_up(remote_rank& rank);
 
     void on_engine_end();
     std::vector<std::string> unknown_hosts() const;
@@ -108,6 +116,8 @@ class remote_group final : public rank_group {
     remote_output output_;  ///< after the ranks, whose shims it tells of room
     shim_questions questions_;
     engine_process process_;
+    std::optional<member_world> world_;  ///< none: all ranks end together
+    bool any_given_up_ = false;
     std::size_t ready_ = 0;
     event_loop::clock::time_point last_progress_{};  ///< while ranks are gathered: a host or a rank has come, or was placed
     int stop_signal_ = 0;                            ///< the signal that ranks were sent to end

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "launch/ranks/line_splitter.hpp"
@@ -23,6 +24,8 @@ class remote_output {
 
     /// What goes before this rank's lines.
     void set_format(int rank, line_format const& how);
+    /// Of its lines to come.
+    void set_tag(int rank, std::string const& tag);
     void take(int rank, wire::output_piece const& piece);
     /// Nothing more comes of this rank: its unfinished lines are written.
     void finish(int rank);

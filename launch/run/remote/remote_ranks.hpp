@@ -36,6 +36,8 @@ struct remote_rank {
     int answered = 0;   ///< number of the last ping that its shim has answered
     int inspected = 0;  ///< number of the inspection that `sight` is from
     process_sight sight;
+    bool stopped = false;   ///< as its last sight for the others, who go on in place, says
+    bool given_up = false;  ///< they have gone on without it, and nobody listens to it
 };
 
 /// One host of the engine remote, by the number of its agent, which is the rank of its node.
@@ -70,6 +72,8 @@ class remote_ranks {
     wire::job job_of(remote_rank const& rank) const;
     remote_host& host(int number) { return hosts_.at(static_cast<std::size_t>(number)); }
     std::size_t hosts() const noexcept { return hosts_.size(); }
+    /// Whether they may, without a lost one.
+    bool goes_on_in_place() const noexcept { return !ranks_.empty() && ranks_.front().job.in_place; }
     /// How much output each shim may send ahead.
     std::size_t window() const noexcept { return ranks_.empty() ? 0 : ranks_.front().job.output_window; }
     bool is_on(int rank, int number) const noexcept;

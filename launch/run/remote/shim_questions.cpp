@@ -11,6 +11,7 @@ namespace {
 
 constexpr int most_missed_by_agents = 2;  ///< as with shims, two thirds of the time in which a node must answer
 constexpr duration inspection_limit{3};
+constexpr int about_stops = -1;  ///< the number of each such question; the others count from 1
 
 }  // namespace
 
@@ -76,7 +77,13 @@ void shim_questions::finish_asking() {
     if (auto const then = std::exchange(after_question_, nullptr)) then(ranks_.rows(question_));
 }
 
+bool shim_questions::is_stopped(int rank) {
+    ranks_[rank].link.send(wire::encode(wire::inspect{about_stops, {}}));
+    return ranks_[rank].stopped;
+}
+
 void shim_questions::take(int rank, wire::seen const& seen) {
+    if (seen.number == about_stops) ranks_[rank].stopped = seen.sight.state == 'T';
     if (seen.number != question_ || !after_question_) return;
     ranks_[rank].inspected = seen.number;
     ranks_[rank].sight = seen.sight;

@@ -36,6 +36,8 @@ class shim_questions {
     void inspect(rank_group::rows_taker then);
     void ask_about(std::string const& command, std::vector<int> const& whom, rank_group::rows_taker then);
     void take(int rank, wire::seen const& seen);
+    /// Whether the rank is stopped, as its shim has said last, and asks again.
+    bool is_stopped(int rank);
 
   private:
     void listen(event_loop::clock::time_point due);

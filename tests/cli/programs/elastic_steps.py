@@ -1,5 +1,5 @@
 """Counts steps with the ranks that are left. FAULTS="kill:2:5 exit:1:7:3": what a member does before a step, once; of exit, the code. UNTIL=4: and until there
-are so many ranks."""
+are so many ranks; MOST=2: and as long as there are more."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def fail(what, code=0):
 def train(state):
     print(f"member {member}: rank {world.rank()} of {world.size()} in generation {generation()} from step {state.step}, RANK {os.environ['RANK']}, "
           f"HOROVOD_SIZE {os.environ['HOROVOD_SIZE']}", flush=True)  # fmt: skip
-    while state.step < int(os.environ.get("STEPS", "10")) or world.size() < int(os.environ.get("UNTIL", "0")):
+    while state.step < int(os.environ.get("STEPS", "10")) or world.size() < int(os.environ.get("UNTIL", "0")) or world.size() > int(os.environ.get("MOST", "1000")):
         fault = faults.pop((member, state.step), None)
         if fault:
             fail(*fault)

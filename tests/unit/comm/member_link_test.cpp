@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <thread>
+#include <utility>
 
 #include "comm/backend/comm_error.hpp"
 
@@ -38,8 +39,8 @@ struct fake_launcher {
         ::close(ends[1]);
         send(elastic::lost{7, {1}, "of a former generation"});  // that another program of the rank has not read
         send(generation_of(0, 0, 3));
-        link = member_link::open({{"MUSTER_EVENTS", std::to_string(theirs)}});
-        EXPECT_EQ(receive(), elastic::message{elastic::hello{}});
+        link = member_link::open({{"MUSTER_EVENTS", std::to_string(theirs)}}, "here/1/127.0.0.1/key");
+        EXPECT_EQ(receive(), elastic::message{elastic::hello{"here/1/127.0.0.1/key"}});
     }
     void send(elastic::message const& what) const {
         auto const text = elastic::encode(what);
@@ -89,7 +90,9 @@ TEST(MemberLink, TheNextGenerationEndsWhatIsOfTheOneBefore) {
     fake_launcher launcher;
     auto const before = launcher.link->watch();
     std::thread answer([&] {
-        EXPECT_EQ(launcher.receive(), (elastic::message{elastic::reform{0, true, false}}));
+        auto asked = std::get<elastic::reform>(launcher.receive());
+        EXPECT_GT(std::exchange(asked.port, 0), 0) << "free on its node";
+        EXPECT_EQ(asked, (elastic::reform{0, true, false}));
         launcher.send(generation_of(1, 1, 2));
     });
     EXPECT_EQ(launcher.link->reform(true, false, duration{60}), generation_of(1, 1, 2));

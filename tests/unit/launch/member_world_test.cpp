@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include <deque>
 #include <optional>
+#include <utility>
 
 namespace muster {
 namespace {
@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Three members without processes, whose ends of the sockets the test has.
+/// Three members without processes; the test hears what they are sent.
 struct member_world_test : testing::Test {
     static constexpr int size = 3;
     run_options options;
@@ -23,20 +23,28 @@ struct member_world_test : testing::Test {
     run_context context{options, variables, sources, ""};
     event_loop loop;
     std::optional<member_world> world;
-    std::vector<unique_fd> ranks;
+    std::vector<std::deque<std::string>> sent;
     std::vector<std::string> done;
     std::vector<int> seats;
 
     void SetUp() override {
         options.least_ranks = 2;
         context.life.now.born = size;
-        std::vector<identity> who;
+        std::vector<member_world::place> who;
         for (int rank = 0; rank < size; ++rank) {
             context.life.now.members.push_back({rank, {"here", rank}});
-            who.push_back({"first", rank, size, rank, size, 0, 1, "here", identity::source::muster});
+            who.push_back({{"first", rank, size, rank, size, 0, 1, "here", identity::source::muster}});
         }
+        begin(who);
+    }
+    void begin(std::vector<member_world::place> const& who) {
+        sent.assign(who.size(), {});
         world.emplace(loop, context, who,
-                      member_world::group{.pid = [](int) { return ::getpid(); },
+                      member_world::group{.send =
+                                              [this](int seat, std::string const& packet) {
+                                                  sent[static_cast<std::size_t>(seat)].push_back(packet);
+                                              },
+                                          .is_stopped = [](int) { return false; },
                                           .kill = [this](int seat) { done.push_back("kill " + std::to_string(seat)); },
                                           .say = [this](std::string const& line) { done.push_back(line); },
                                           .begin =
@@ -45,25 +53,14 @@ struct member_world_test : testing::Test {
                                                   seats = by_rank;
                                               },
                                           .give_up = [this](std::string const& why) { done.push_back("give up: " + why); }});
-        for (int rank = 0; rank < size; ++rank) ranks.emplace_back(::dup(world->child_fd(rank)));
-        world->start();
     }
-    /// What all ranks send is taken.
-    void turn() {
-        loop.after(duration(0), [this] { loop.after(duration(0), [this] { loop.stop(); }); });
-        loop.run();
-    }
-    void say(int rank, elastic::message const& what) {
-        auto const text = elastic::encode(what);
-        EXPECT_EQ(::send(ranks[static_cast<std::size_t>(rank)].get(), text.data(), text.size(), 0),
-                  static_cast<ssize_t>(text.size()));
-        turn();
-    }
+    void say(int rank, elastic::message const& what) { world->take(rank, elastic::encode(what)); }
     std::optional<elastic::message> hear(int rank) {
-        std::string text(10'000, '\0');
-        auto const got = ::recv(ranks[static_cast<std::size_t>(rank)].get(), text.data(), text.size(), MSG_DONTWAIT);
-        if (got <= 0) return std::nullopt;
-        return elastic::decode(text.substr(0, static_cast<std::size_t>(got)));
+        auto& its = sent[static_cast<std::size_t>(rank)];
+        if (its.empty()) return std::nullopt;
+        auto const packet = std::move(its.front());
+        its.pop_front();
+        return elastic::decode(packet);
     }
     elastic::generation hear_generation(int rank) { return std::get<elastic::generation>(hear(rank).value()); }
     void announce_all() {
@@ -72,6 +69,9 @@ struct member_world_test : testing::Test {
     void lose(int seat) {
         world->note_end(seat, false, "it was killed");
         world->tell_lost();
+        world->go_on();
+        loop.after(duration(0), [this] { loop.stop(); });
+        loop.run();
     }
 };
 
@@ -154,9 +154,59 @@ TEST_F(member_world_test, ranks_that_depart_are_left_out_and_too_few_give_up) {
 }
 
 TEST_F(member_world_test, nobody_waits_once_the_run_ends) {
+    announce_all();
+    lose(0);
+    for (int const rank : {1, 2}) ASSERT_TRUE(hear(rank));
     world->close();
-    char byte = 0;
-    EXPECT_EQ(::recv(ranks[0].get(), &byte, 1, 0), 0);
+    for (int const rank : {1, 2}) say(rank, elastic::reform{0, true, false});
+    EXPECT_THAT(done, IsEmpty());
+    EXPECT_FALSE(hear(1));
+}
+
+TEST_F(member_world_test, over_nodes_all_tell_where_they_listen_before_any_begins) {
+    std::vector<member_world::place> who;
+    for (int rank = 0; rank < size; ++rank) {
+        std::string const host = rank == 0 ? "n0" : "n1";
+        context.life.now.members[static_cast<std::size_t>(rank)].at.host = host;
+        who.push_back({{"first", rank, size, rank == 2, rank == 0 ? 1 : 2, rank > 0, 2, host, identity::source::muster}, "10.0.0." + host.substr(1)});
+    }
+    begin(who);
+    say(0, elastic::hello{"a"});
+    say(2, elastic::hello{"c"});
+    EXPECT_FALSE(hear(0));
+    say(1, elastic::hello{"b"});
+    for (int rank = 0; rank < size; ++rank) {
+        auto const first = hear_generation(rank);
+        EXPECT_EQ(first.who, who[static_cast<std::size_t>(rank)].who);
+        EXPECT_THAT(first.addresses, ElementsAre("a", "b", "c"));
+        EXPECT_EQ(first.master, "") << "as the ranks were started with";
+    }
+    announce_all();
+    lose(0);
+    for (int const rank : {1, 2}) {
+        hear(rank);
+        say(rank, elastic::reform{0, true, false, 4711 + rank});
+    }
+    hear(2);  // rank 1 has left
+    auto const second = hear_generation(2);
+    EXPECT_THAT(second.addresses, ElementsAre("b", "c")) << "also of those that are left on one node";
+    EXPECT_EQ(second.master, "10.0.0.1");
+    EXPECT_EQ(second.master_port, 4712);
+    auto const& place = second.who;
+    EXPECT_THAT((std::vector{place.rank, place.world_size, place.local_rank, place.local_size, place.node_rank, place.node_count}),
+                ElementsAre(1, 2, 1, 2, 0, 1));
+}
+
+TEST_F(member_world_test, over_nodes_one_that_departs_before_it_tells_is_not_waited_for) {
+    std::vector<member_world::place> who;
+    for (int rank = 0; rank < size; ++rank)
+        who.push_back({{"first", rank, size, 0, 1, rank, size, "n" + std::to_string(rank), identity::source::muster}});
+    begin(who);
+    say(0, elastic::hello{"a"});
+    say(1, elastic::hello{"b"});
+    world->note_end(2, true, "");
+    EXPECT_THAT(hear_generation(0).addresses, ElementsAre("a", "b", ""));
+    EXPECT_THAT(hear_generation(1).addresses, ElementsAre("a", "b", ""));
 }
 
 }  // namespace

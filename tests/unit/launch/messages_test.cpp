@@ -33,6 +33,7 @@ job full_job() {
     j.lost_after = duration(15);
     j.limits = {{RLIMIT_CORE, 4096}, {RLIMIT_STACK, RLIM_INFINITY}};
     j.file_mask = 027;
+    j.in_place = true;
     return j;
 }
 
@@ -74,6 +75,7 @@ TEST(wire_messages, come_back_as_they_were) {
         met{true},
         meet_launcher{3, environment({{"MUSTER_TOKEN", "key"}}), duration(40)},
         settled{},
+        member_packet{"hello\n"},
         gpus_used{{{"0", "A100", 87, 80u << 20, 40u << 20, 312}, {"1/3", "A100 \xff", -1, 0, 0, -1}}},
     };
     for (auto const& m : all) EXPECT_TRUE(decode(encode(m)) == m) << m.index();

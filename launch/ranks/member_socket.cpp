@@ -1,0 +1,56 @@
+#include "launch/ranks/member_socket.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/error.hpp"
+#include "pmix/member_message.hpp"
+
+namespace muster {
+
+namespace {
+
+/// Scripts use low numbers for files of their own.
+constexpr int least_descriptor = 64;
+
+}  // namespace
+
+member_socket member_socket::make() {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        throw_system("socketpair", "for a rank of an elastic run");
+    member_socket made;
+    made.ours_.reset(ends[0]);
+    made.theirs_.reset(ends[1]);
+    if (int const high = ::fcntl(ends[1], F_DUPFD_CLOEXEC, least_descriptor); high >= 0) made.theirs_.reset(high);
+    return made;
+}
+
+void member_socket::watch(event_loop& loop, std::function<void(std::string_view)> take) {
+    if (!ours_) return;
+    loop_ = &loop;
+    take_ = std::move(take);
+    loop.watch_readable(ours_.get(), [this] { read(); });
+}
+
+void member_socket::read() {
+    std::string packet(elastic::longest_bytes, '\0');
+    auto const got = ::recv(ours_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0) return close();  // nothing of the rank has it any more
+    take_(std::string_view(packet).substr(0, static_cast<std::size_t>(got)));
+}
+
+void member_socket::send(std::string_view packet) const noexcept {
+    if (ours_) static_cast<void>(::send(ours_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+void member_socket::close() noexcept {
+    if (loop_ != nullptr && ours_) loop_->unwatch(ours_.get());
+    ours_.reset();
+}
+
+}  // namespace muster

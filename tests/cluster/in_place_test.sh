@@ -1,0 +1,98 @@
+# timeout: 300
+# Ranks on several nodes go on in place, without a rank or a node that is lost: over steps of a Slurm job, and over hosts.
+. "$(dirname "$0")/cluster_lib.sh"
+/usr/bin/python3 -c 'import numpy' 2>/dev/null || skip 'no NumPy for /usr/bin/python3'
+[ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ] || skip 'the Python package is not built'
+start_cluster 3 2
+for part in launcher libraries python; do cmake --install "$MUSTER_BIN/.." --prefix "$work/prefix" --component $part >/dev/null || exit 1; done
+cp "$MUSTER_SOURCE_DIR/tests/cli/programs/elastic_steps.py" "$work/steps.py"
+cp "$MUSTER_SOURCE_DIR/tests/cluster/node_rsh.py" "$work/" && mkdir "$work/node_rsh" && chmod 777 "$work/node_rsh"
+chmod -R a+rX "$work/prefix" "$work"/*.py
+steps="/usr/bin/python3 steps.py"
+
+# expect_survivors RANKS TOTAL MEMBER...: these have ended well, in this order of rank.
+expect_survivors() {
+    local size=$1 total=$2 rank=0 member
+    shift 2
+    for member; do
+        expect_matches stdout "^member $member ends: rank $rank of $size, total $total\$"
+        rank=$((rank + 1))
+    done
+    expect_equal "$(grep -c ' ends: ' "$OUT")" "$#" "ranks that have ended well: $(cat "$ERR")"
+    expect_nothing_left
+}
+run() { inside env "FAULTS=$faults" "${more[@]}" prefix/bin/muster run --ranks-per-node 2 --heartbeat 2s --min-np 2 --timeout 50s "$@" -- $steps; }
+more=()
+allocate -N3 --ntasks-per-node=2 --no-kill
+
+faults=kill:2:5
+expect_exit 0 run --nodes 2
+expect_contains stderr 'generation 0: rank 2 on node2 (member 2) was killed by signal 9 (SIGKILL); 3 ranks go on in place' \
+    'generation 1: 3 ranks in place: member 2 on node2 is gone; 3 members in place of 4'
+expect_matches stdout '^member 3: rank 2 of 3 in generation 1 from step 5, RANK 2, HOROVOD_SIZE 3$'
+expect_survivors 3 55 0 1 3
+faults=kill:0:5 # rank 0, with whose state and at whose node the others begin
+expect_exit 0 run --nodes 2 -q
+expect_survivors 3 55 1 2 3
+faults='kill:1:5 kill:2:5' # one on each node, at once
+expect_exit 0 run --nodes 2 -q
+expect_survivors 2 55 0 3
+faults='kill:2:3 kill:3:7' # all of a node, one after the other
+expect_exit 0 run --nodes 2 -q
+expect_survivors 2 55 0 1
+faults=exit:3:4:0 # one departs
+expect_exit 0 run --nodes 2
+expect_survivors 3 55 0 1 2
+faults=kill:3:5 more=(KILL_ON_RESET=0:1) # one more while they form the next generation
+expect_exit 0 run --nodes 2 -q
+expect_survivors 2 55 1 2
+faults=stop:2:5 more=(MUSTER_COMM_DEADLINE=2s) # a stopped rank is killed before the others go on without it
+expect_exit 0 run --nodes 2
+expect_contains stderr 'rank 2 on node2 (member 2) is stopped, and the others go on without it: killing it'
+expect_survivors 3 55 0 1 3
+more=()
+
+# Too few are left: a restart where one is allowed, else the end.
+faults='kill:0:2 kill:1:4 kill:2:6'
+expect_exit 137 run --nodes 2
+expect_contains stderr 'the others cannot go on in place: 1 rank left, and --min-np 2 are needed' 'muster: error: generation 2: '
+expect_nothing_left
+expect_exit 0 run --nodes 2 --max-restarts 1 -q
+expect_survivors 4 55 4 5 6 7
+
+# A node: cut off, its side lives on until it misses the launcher; without power; its agent killed. What ranks there had is not counted twice.
+lose_node() { # NODE COMMAND...
+    local size=$1
+    shift
+    faults= more=(MOST=$((6 - size)))
+    start run --output-dir out
+    wait_until 30 grep -q '^member 5: rank 5 of 6 in generation 0' "$OUT" || exit 1
+    "$@"
+    expect_end 0
+}
+lose_node 2 "$cluster" link node2 down
+expect_contains stderr 'generation 0: lost ranks 2-3 on node2; 4 ranks go on in place' 'generation 1: 4 ranks in place'
+for member in 0:0 1:1 4:2 5:3; do expect_matches stdout "^member ${member%:*} ends: rank ${member#*:} of 4, total "; done
+expect_equal "$(sed -n 's/.* ends: .*total //p' "$OUT" | sort -u | wc -l)" 1 'states at the end'
+expect_true grep -q '"kind": "node"' "$work/out/run.json"
+"$cluster" link node2 up
+expect_nothing_left 20
+lose_node 2 "$cluster" crash node3
+expect_contains stderr 'lost ranks 4-5 on node3; 4 ranks go on in place'
+expect_equal "$(grep -c ' ends: rank . of 4' "$OUT")" 4 'ranks that have ended well'
+"$cluster" boot node3
+release
+
+# Over hosts, by a remote shell, and as torch programs are written.
+serve() { (cd "$work" && exec setsid "$cluster" on "$1" ./node_rsh.py serve "$work/node_rsh" </dev/null >/dev/null 2>&1) & disown; }
+for node in node1 node2; do serve "$node"; done
+all_serve() { [ "$(find "$work/node_rsh" -type s -name 'node?' | wc -l)" = 2 ]; }
+wait_until 30 all_serve || exit 1
+spared='process [0-9]+: .*node_rsh.py serve'
+export NODE_RSH_FOLDER=$work/node_rsh MUSTER_REMOTE_SHELL=$work/node_rsh.py
+expect_exit 0 as_user env FAULTS=kill:0:5 prefix/bin/muster run -H node1:2,node2:2 --min-np 2 --tag-output -- $steps
+expect_contains stderr 'rank 0 on node1 (member 0) was killed by signal 9 (SIGKILL); 3 ranks go on in place'
+expect_contains stdout '[node2:2 g1] member 3: rank 2 of 3 in generation 1 from step 5'
+sed -i 's/^\[[^]]*\] //' "$OUT"
+expect_survivors 3 55 1 2 3
+# A watcher and an agent that are killed, and a launcher: nothing of it is left.
