@@ -92,12 +92,15 @@ class reader {
 struct encoder {
     std::string operator()(hello const& m) const { return (writer("hello") << m.address).text(); }
     std::string operator()(announce const&) const { return "announce"; }
-    std::string operator()(reform const& m) const { return (writer("reform") << m.after << m.has_state << m.at_commit << m.port).text(); }
+    std::string operator()(reform const& m) const {
+        return (writer("reform") << m.after << m.has_state << m.at_commit << m.port).text();
+    }
     std::string operator()(lost const& m) const { return (writer("lost") << m.generation << m.ranks << m.why).text(); }
     std::string operator()(generation const& m) const {
         auto const& who = m.who;
         return (writer("generation") << m.number << who.nspace << who.host << who.rank << who.world_size << who.local_rank
-                                     << who.local_size << who.node_rank << who.node_count << m.members << m.sync << m.master << m.master_port << m.addresses)
+                                     << who.local_size << who.node_rank << who.node_count << m.members << m.sync << m.master
+                                     << m.master_port << m.addresses)
             .text();
     }
     std::string operator()(hosts_changed const& m) const { return (writer("hosts_changed") << m.added << m.removed).text(); }

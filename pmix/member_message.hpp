@@ -49,11 +49,11 @@ struct lost {
 /// A generation begins.
 struct generation {
     int number = 0;
-    identity who;              ///< the rank's place in it; rank -1: it has none
-    std::vector<int> members;  ///< numbers of its members, by rank
-    bool sync = true;          ///< state is to be spread from rank 0; the same for all
-    std::string master;        ///< MASTER_ADDR; empty: as before
-    int master_port = 0;       ///< MASTER_PORT; 0: as before
+    identity who;                        ///< the rank's place in it; rank -1: it has none
+    std::vector<int> members;            ///< numbers of its members, by rank
+    bool sync = true;                    ///< state is to be spread from rank 0; the same for all
+    std::string master;                  ///< MASTER_ADDR; empty: as before
+    int master_port = 0;                 ///< MASTER_PORT; 0: as before
     std::vector<std::string> addresses;  ///< of its members over several nodes, by rank, from their `hello`; else empty
     bool operator==(generation const&) const = default;
 };

@@ -29,9 +29,8 @@ member_link* find_link(environment const& variables) {
 member_link& need_link() {
     auto* const link = find_link(environment::capture());
     if (link == nullptr)
-        throw comm_error(
-            errc::unavailable,
-            "elastic run: the world cannot be made again here; start the ranks by muster run --min-np N");
+        throw comm_error(errc::unavailable,
+                         "elastic run: the world cannot be made again here; start the ranks by muster run --min-np N");
     return *link;
 }
 

@@ -87,13 +87,14 @@ void local_group::go_on_in_place(replacement start) {
 
 member_world::group local_group::calls_of_members() {
     auto const rank_of = [this](int seat) -> child_rank& { return ranks_[static_cast<std::size_t>(seat)]; };
-    return {.send = [rank_of](int seat, std::string const& packet) { rank_of(seat).events.send(packet); },
-            .is_stopped = [this](int seat) { return is_stopped(seat); },
-            .kill = [rank_of](int seat) { ::kill(-rank_of(seat).pid, SIGKILL); },
-            .say = [this](std::string const& line) { events_.say(line); },
-            .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
-            .start = [this](int seat) { replace(seat); },
-            .give_up = [this](std::string const& why) { give_up_members(why); }};
+    return {
+        .send = [rank_of](int seat, std::string const& packet) { rank_of(seat).events.send(packet); },
+        .is_stopped = [this](int seat) { return is_stopped(seat); },
+        .kill = [rank_of](int seat) { ::kill(-rank_of(seat).pid, SIGKILL); },
+        .say = [this](std::string const& line) { events_.say(line); },
+        .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
+        .start = [this](int seat) { replace(seat); },
+        .give_up = [this](std::string const& why) { give_up_members(why); }};
 }
 
 bool local_group::is_stopped(int seat) const {

@@ -147,7 +147,7 @@ void member_world::note_end(int number, bool well, std::string const& why) {
     if (std::exchange(one.ended, true) || one.joins) return;
     if (well) return after_departure();
     lost_.push_back(number);
-    anyone_lost_ = true;
+    anyone_lost_ = unjudged_ = true;
     untold_.push_back(one.who.rank);
     untold_why_ += (untold_why_.empty() ? "" : "; ") + why;
 }
@@ -185,6 +185,7 @@ bool member_world::can_go_on(std::string& why_not) const {
 
 void member_world::go_on() {
     loop_.after(duration(0), [this] {
+        unjudged_ = false;
         if (std::string why_not; !closed_ && can_go_on(why_not)) decide();
     });
 }
@@ -237,6 +238,7 @@ void member_world::decide() {
         if (one.joins && one.ready && !one.ended) pool.push_back(one.of.at);
     generation_wishes const wishes{.least = least(), .most = wanted_};
     auto choice = next_generation(pool, now_, wishes, events);
+    if (choice.next == generation_choice::step::wait && unjudged_) return;  // whoever judges the loss ends the run
     if (choice.next == generation_choice::step::wait) return calls_.give_up(choice.why);
     if (choice.next == generation_choice::step::keep) {
         choice.then = now_;

@@ -106,10 +106,11 @@ class member_world {
     std::vector<int> lost_;    ///< seats whose slots are free
     std::vector<int> untold_;  ///< members that are lost, and of which the others do not know
     std::string untold_why_;
-    bool anyone_lost_ = false;  ///< of now_
-    bool left_ = false;         ///< a member has left now_ after a failure
-    bool sync_ = false;         ///< the present generation's word on the state
-    bool over_nodes_ = false;   ///< the run has begun on several
+    bool anyone_lost_ = false;                            ///< of now_
+    bool unjudged_ = false;                               ///< what that means is not decided yet
+    bool left_ = false;                                   ///< a member has left now_ after a failure
+    bool sync_ = false;                                   ///< the present generation's word on the state
+    bool over_nodes_ = false;                             ///< the run has begun on several
     std::optional<event_loop::clock::time_point> asked_;  ///< when the first member wanted the next generation
     event_loop::timer look_ = 0;                          ///< since then
 };

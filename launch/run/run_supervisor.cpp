@@ -171,7 +171,9 @@ bool run_supervisor::go_on_in_place(verdict const& judged) {
                     known.running() == 1 ? "1 rank goes" : count_of_ranks(known.running()) + " go"));
     int const member = known.members[static_cast<std::size_t>(culprit.rank)];
     if (!lost_ && member >= 0)  // else it has not become one
-        lost_ = generation_end{.kind = judged.of_rank ? end_kind::rank : is_node ? end_kind::node : end_kind::other,
+        lost_ = generation_end{.kind = judged.of_rank ? end_kind::rank
+                                       : is_node      ? end_kind::node
+                                                      : end_kind::other,
                                .code = judged.exit_code,
                                .cause = what,
                                .rank = culprit.shown(),

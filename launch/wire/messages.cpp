@@ -117,7 +117,8 @@ void fields(auto& v, is<job> auto& m) {
         p.gpus_seen, p.smt, p.cpu_map, p.gpu_map, p.gpu_cpus, p.reserved_cpus, p.share.may_be_part, p.share.gpus, p.share.cpus,
         p.share.gpu_ids);
     all(v, m.command, m.working_dir, m.variables, m.exports, m.output_dir, m.output_window, m.own_step, m.python_package,
-        m.python_horovod, m.network_interface, m.address, m.own_address, m.grace, m.lost_after, m.hold_worker_port, m.file_mask, m.in_place);
+        m.python_horovod, m.network_interface, m.address, m.own_address, m.grace, m.lost_after, m.hold_worker_port, m.file_mask,
+        m.in_place);
     v.list(m.limits);
 }
 void fields(auto& v, is<ready> auto& m) {

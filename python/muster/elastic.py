@@ -1,6 +1,6 @@
 """Keeps what training has reached, and goes on from there without ranks that are lost: `State`, `ObjectState`, `run_fn`, `reform_world`. Needs no framework.
 
-The world changes where `muster run --min-np N` has started the ranks, on one node. Anywhere else a rank that fails ends the others, with its reason.
+The world changes where `muster run --min-np N` has started the ranks. Anywhere else a rank that fails ends the others, with its reason.
 """
 
 from __future__ import annotations

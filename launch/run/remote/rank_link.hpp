@@ -29,6 +29,13 @@ class rank_link {
         else if (has_host())
             host_->send(wire::encode(wire::rank_frame{rank_, frame}));
     }
+    /// The same for what must not be lost: the shim closes its own connection once its agent answers again.
+    void send_surely(std::string_view frame) {
+        if (has_host())
+            host_->send(wire::encode(wire::rank_frame{rank_, frame}));
+        else
+            send(frame);
+    }
     void flush(duration limit) noexcept {
         if (auto* const way = has_own() ? own_.get() : host_.get()) way->flush(limit);
     }

@@ -373,14 +373,18 @@ void remote_group::go() {
 // ------------------------------------------------------------------------------------------------ going on in place
 
 member_world::group remote_group::calls_of_members() {
-    auto const send = [this](int seat, wire::message const& what) { ranks_[seat].link.send(wire::encode(what)); };
-    return {.send = [send](int seat, std::string const& packet) { send(seat, wire::member_packet{packet}); },
-            .is_stopped = [this](int seat) { return questions_.is_stopped(seat); },
-            .kill = [send](int seat) { send(seat, wire::signal{SIGKILL, true}); },
-            .say = [this](std::string const& line) { events_.say(line); },
-            .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
-            .start = [](int) { throw error(errc::unavailable, "over several nodes none is started"); },
-            .give_up = [this](std::string const& why) { give_up_members(why); }};
+    return {
+        .send = [this](int seat,
+                       std::string const& packet) { ranks_[seat].link.send_surely(wire::encode(wire::member_packet{packet})); },
+        .is_stopped = [this](int seat) { return questions_.is_stopped(seat); },
+        .kill =
+            [this](int seat) {
+                ranks_[seat].link.send(wire::encode(wire::signal{SIGKILL, true}));
+            },
+        .say = [this](std::string const& line) { events_.say(line); },
+        .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
+        .start = [](int) { throw error(errc::unavailable, "over several nodes none is started"); },
+        .give_up = [this](std::string const& why) { give_up_members(why); }};
 }
 
 void remote_group::on_message(remote_rank& rank, wire::member_packet const& packet) {

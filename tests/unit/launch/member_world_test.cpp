@@ -39,20 +39,19 @@ struct member_world_test : testing::Test {
     }
     void begin(std::vector<member_world::place> const& who) {
         sent.assign(who.size(), {});
-        world.emplace(loop, context, who,
-                      member_world::group{.send =
-                                              [this](int seat, std::string const& packet) {
-                                                  sent[static_cast<std::size_t>(seat)].push_back(packet);
-                                              },
-                                          .is_stopped = [](int) { return false; },
-                                          .kill = [this](int seat) { done.push_back("kill " + std::to_string(seat)); },
-                                          .say = [this](std::string const& line) { done.push_back(line); },
-                                          .begin =
-                                              [this](generation const& now, std::vector<int> const& by_rank, std::string const&) {
-                                                  done.push_back("begin " + std::to_string(now.number));
-                                                  seats = by_rank;
-                                              },
-                                          .give_up = [this](std::string const& why) { done.push_back("give up: " + why); }});
+        world.emplace(
+            loop, context, who,
+            member_world::group{
+                .send = [this](int seat, std::string const& packet) { sent[static_cast<std::size_t>(seat)].push_back(packet); },
+                .is_stopped = [](int) { return false; },
+                .kill = [this](int seat) { done.push_back("kill " + std::to_string(seat)); },
+                .say = [this](std::string const& line) { done.push_back(line); },
+                .begin =
+                    [this](generation const& now, std::vector<int> const& by_rank, std::string const&) {
+                        done.push_back("begin " + std::to_string(now.number));
+                        seats = by_rank;
+                    },
+                .give_up = [this](std::string const& why) { done.push_back("give up: " + why); }});
     }
     void say(int rank, elastic::message const& what) { world->take(rank, elastic::encode(what)); }
     std::optional<elastic::message> hear(int rank) {
@@ -168,7 +167,8 @@ TEST_F(member_world_test, over_nodes_all_tell_where_they_listen_before_any_begin
     for (int rank = 0; rank < size; ++rank) {
         std::string const host = rank == 0 ? "n0" : "n1";
         context.life.now.members[static_cast<std::size_t>(rank)].at.host = host;
-        who.push_back({{"first", rank, size, rank == 2, rank == 0 ? 1 : 2, rank > 0, 2, host, identity::source::muster}, "10.0.0." + host.substr(1)});
+        who.push_back({{"first", rank, size, rank == 2, rank == 0 ? 1 : 2, rank > 0, 2, host, identity::source::muster},
+                       "10.0.0." + host.substr(1)});
     }
     begin(who);
     say(0, elastic::hello{"a"});
@@ -193,8 +193,9 @@ TEST_F(member_world_test, over_nodes_all_tell_where_they_listen_before_any_begin
     EXPECT_EQ(second.master, "10.0.0.1");
     EXPECT_EQ(second.master_port, 4712);
     auto const& place = second.who;
-    EXPECT_THAT((std::vector{place.rank, place.world_size, place.local_rank, place.local_size, place.node_rank, place.node_count}),
-                ElementsAre(1, 2, 1, 2, 0, 1));
+    EXPECT_THAT(
+        (std::vector{place.rank, place.world_size, place.local_rank, place.local_size, place.node_rank, place.node_count}),
+        ElementsAre(1, 2, 1, 2, 0, 1));
 }
 
 TEST_F(member_world_test, over_nodes_one_that_departs_before_it_tells_is_not_waited_for) {

@@ -20,11 +20,10 @@ generation third() {
 TEST(MemberMessage, WhatWasEncodedIsDecoded) {
     auto left_out = third();
     left_out.who.rank = -1;
-    for (message const& one :
-         {message{hello{}}, message{hello{"node1/4711/10.0.0.1,fd00::1/ab"}}, message{announce{}},
-          message{reform{2, true, false, 4711}}, message{reform{0, false, true}},
-          message{lost{4, {0, 2}, "rank 2 on node1 (member 2) was killed by signal 9"}}, message{third()}, message{left_out},
-          message{hosts_changed{true, false}}, message{lost{0, {}, ""}}})
+    for (message const& one : {message{hello{}}, message{hello{"node1/4711/10.0.0.1,fd00::1/ab"}}, message{announce{}},
+                               message{reform{2, true, false, 4711}}, message{reform{0, false, true}},
+                               message{lost{4, {0, 2}, "rank 2 on node1 (member 2) was killed by signal 9"}}, message{third()},
+                               message{left_out}, message{hosts_changed{true, false}}, message{lost{0, {}, ""}}})
         EXPECT_EQ(decode(encode(one)), one) << encode(one);
 }
 
@@ -35,10 +34,10 @@ TEST(MemberMessage, ALineOfAReasonStaysOne) {
 
 TEST(MemberMessage, WhatIsNoMessageIsRefused) {
     auto const whole = encode(third());
-    for (std::string const& text : {std::string(), std::string("bye"), std::string("hello"), std::string("hello\na;b"),
-                                    std::string("reform\n-1\n0\n0\n0"), std::string("reform\n1\n2\n0\n0"),
-                                    std::string("reform\n1\n1\n0\n65536"), std::string("reform\n1\n1\n0"), std::string("lost\n0\n1,,2\nx"),
-                                    whole + "\n", whole.substr(0, whole.rfind('\n'))})
+    for (std::string const& text :
+         {std::string(), std::string("bye"), std::string("hello"), std::string("hello\na;b"), std::string("reform\n-1\n0\n0\n0"),
+          std::string("reform\n1\n2\n0\n0"), std::string("reform\n1\n1\n0\n65536"), std::string("reform\n1\n1\n0"),
+          std::string("lost\n0\n1,,2\nx"), whole + "\n", whole.substr(0, whole.rfind('\n'))})
         EXPECT_THROW(decode(text), error) << text;
     auto contradicts = third();
     contradicts.members.push_back(9);
