@@ -1,4 +1,5 @@
 #include "launch/watch/rank_table.hpp"
+#include "launch/system/signals.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -113,7 +114,7 @@ std::vector<rank_row> with_last_seen(std::vector<rank_row> rows, std::vector<ran
 }
 
 signal_reach find_reach(int signal_number, bool to_handlers_only, std::vector<rank_row> const& rows) {
-    auto const name = fmt::format("SIG{}", ::sigabbrev_np(signal_number));
+    auto const name = fmt::format("SIG{}", signal_name(signal_number));
     cpuset without;  // it knows how to print lists of numbers
     std::size_t running = 0;
     for (auto const& row : rows) {
@@ -125,8 +126,8 @@ signal_reach find_reach(int signal_number, bool to_handlers_only, std::vector<ra
     if (without.cpus.empty()) return {reached, fmt::format("{} to {}", name, count_of_ranks(running))};
     if (reached == 0) return {0, fmt::format("no rank handles {}: nothing sent", name)};
     bool const one = without.cpus.size() == 1;
-    return {reached, fmt::format("{} to {} of {}: rank{} {} {} no handler for it", name, reached, count_of_ranks(running), one ? "" : "s",
-                                 without.to_list(), one ? "has" : "have")};
+    return {reached, fmt::format("{} to {} of {}: rank{} {} {} no handler for it", name, reached, count_of_ranks(running),
+                                 one ? "" : "s", without.to_list(), one ? "has" : "have")};
 }
 
 std::vector<int> choose_examples(std::vector<rank_row> const& rows) {
