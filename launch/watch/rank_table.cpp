@@ -1,10 +1,8 @@
 #include "launch/watch/rank_table.hpp"
-#include "launch/system/signals.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <string.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +12,7 @@
 #include "base/cpuset.hpp"
 #include "base/process/this_process.hpp"
 #include "launch/ranks/rank_name.hpp"
+#include "launch/system/signals.hpp"
 
 namespace muster {
 
