@@ -89,7 +89,7 @@ expect_equal $? 125 "exit code with a full disk"
 expect_contains stderr "No space left on device"
 
 # A limit of file sizes is told with the file; the run goes on, and its record says how it ended. The ranks have their own default: they end of it.
-expect_exit 125 bash -c 'ulimit -f 100; exec "$0" run -q -n 2 --output-dir small -- bash -c "head -c 300000 /dev/zero; echo end"' "$MUSTER"
+expect_exit 125 bash -c 'ulimit -f 100; exec "$0" run -q -n 2 --output-dir small -- bash -c "head -c 300000 /dev/zero; echo end" >/dev/null' "$MUSTER"
 expect_contains stderr 'the output of rank 0 on ' 'small/rank.00/stdout: File too large; the rest is only passed on: raise the limit of file sizes (ulimit -f)'
 expect_contains small/run.json '"code": 125'
 expect_exit 125 bash -c 'ulimit -f 100; exec "$0" run -q -n 2 -- bash -c "head -c 300000 /dev/zero" >all' "$MUSTER"

@@ -53,9 +53,9 @@ as_user scancel "$alone" "$cancelled"
 for job in $alone $cancelled; do
     finish_job
     expect_contains stdout 'got SIGTERM'
-    expect_matches stdout '^muster: rank 0 on node[0-9], pid [0-9]+: (asleep in|running)'
+    expect_matches stdout '^muster: rank 0 on node[0-9], pid [0-9]+: (asleep in|in an|running)'
 done
-expect_matches stdout '^muster: rank 3 on node[0-9], pid [0-9]+: (asleep in|running)'
+expect_matches stdout '^muster: rank 3 on node[0-9], pid [0-9]+: (asleep in|in an|running)'
 
 # scancel: SIGTERM, and the time to end by themselves.
 write_program sit <<'SIT'
@@ -78,7 +78,7 @@ expect_equal "$(cat "$work/code.cancelled")" 'code 143' 'what muster run ended w
 job=$late
 finish_job
 expect_contains stdout '50 s before the job'"'"'s time is up: no rank handles SIGUSR1: nothing sent'
-expect_matches stdout '^muster: rank 0 on node[0-9], pid [0-9]+: asleep in ' '^muster: rank 3 on node[0-9], pid [0-9]+: asleep in ' 'out of time'
+expect_matches stdout '^muster: rank 0 on node[0-9], pid [0-9]+: (asleep in|in an|running)' '^muster: rank 3 on node[0-9], pid [0-9]+: (asleep in|in an|running)' 'out of time'
 
 job=$saving
 finish_job
