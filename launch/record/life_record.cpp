@@ -13,6 +13,8 @@
 #include "base/trust/open_output_file.hpp"
 #include "launch/elastic/lives.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
+#include "launch/scheduler/slurm/slurm_job.hpp"
 
 namespace muster {
 
@@ -87,18 +89,46 @@ void note_early_end(run_context const& run) {
                run.options.saved_code);
 }
 
+/// The nodes that the next start is to do without: those that the user has excluded, and the lost ones; empty where none is lost.
+std::string nodes_to_exclude(run_context const& run) {
+    auto const& id = run.given.job_id;
+    if (run.outcome->lost_hosts.empty() || run.given.scheduler != scheduler_kind::slurm) return {};
+    auto const record = run_captured(slurm_words(slurm_ask::job_in_detail, {id}), run.inherited, requeue_limit).out;
+    auto const excluded = parse_scontrol_job(record, id).excluded;
+    return excluded + (excluded.empty() ? "" : ",") + compress_hosts(run.outcome->lost_hosts);
+}
+
+/// Slurm may take minutes to see that a node is lost (SlurmdTimeout), and start the job there again. It takes this of a pending job only, whose processes it
+/// ends at that moment, scontrol among them.
+void exclude(run_context const& run, std::string const& nodes) {
+    if (nodes.empty()) return;
+    auto const words = slurm_words(slurm_ask::exclude_nodes, {run.given.job_id, nodes});
+    auto answer = run_captured(words, run.inherited, requeue_limit);
+    if (answer.exit_status > 128) answer = run_captured(words, run.inherited, requeue_limit);
+    auto const lost = compress_hosts(run.outcome->lost_hosts);
+    if (answer.exit_status != 0)
+        fmt::print(stderr, "muster: note: the next start may be on {} again: {}: {}\n", lost, shell_join(words),
+                   without_controls(trim(answer.err.empty() ? answer.out : answer.err)));
+    else if (!run.options.quiet)
+        fmt::print(stderr,
+                   "muster: note: job {} does not start on {} again; once it is mended: scontrol update JobId={} ExcNodeList=\n",
+                   run.given.job_id, lost, run.given.job_id);
+}
+
 void requeue(run_context const& run) {
     auto const& id = run.given.job_id;
     auto const words = slurm_words(slurm_ask::requeue, {id});
+    auto const excluded = nodes_to_exclude(run);
     auto const answer = run.given.scheduler == scheduler_kind::slurm
                             ? run_captured(words, run.inherited, requeue_limit)
                             : command_output{.exit_status = 1, .out = {}, .err = "it is no job of Slurm"};
     if (answer.exit_status != 0)
-        fmt::print(stderr, "muster: error: job {} is not started again: {}: {}; submit it once more, or use --chain N\n",
-                   id.empty() ? "?" : id, shell_join(words),
-                   without_controls(trim(answer.err.empty() ? answer.out : answer.err)));
-    else if (!run.options.quiet)
+        return fmt::print(stderr, "muster: error: job {} is not started again: {}: {}; submit it once more, or use --chain N\n",
+                          id.empty() ? "?" : id, shell_join(words),
+                          without_controls(trim(answer.err.empty() ? answer.out : answer.err)));
+    if (!run.options.quiet)
         fmt::print(stderr, "muster: note: job {} is back in the queue, and goes on when Slurm starts it again\n", id);
+    exclude(run, excluded);
 }
 
 }  // namespace

@@ -19,6 +19,22 @@
 
 namespace muster {
 
+namespace {
+
+std::vector<int> ranks_of(verdict const& judged) {
+    std::vector<int> ranks;
+    for (auto const& one : judged.culprits) ranks.push_back(one.rank);
+    return ranks;
+}
+
+/// "ranks 2-3 on node2"
+std::string list_culprits(evidence const& known, verdict const& judged) {
+    auto const ranks = ranks_of(judged);
+    return known.list([&](auto const& one) { return std::find(ranks.begin(), ranks.end(), one.rank) != ranks.end(); });
+}
+
+}  // namespace
+
 run_supervisor::run_supervisor(run_context const& run)
     : signals_(take_signals(launcher_signals(), "the launcher")),
       run_(run),
@@ -133,28 +149,15 @@ void run_supervisor::act_on(verdict const& judged) {
     }
     if (run_.outcome != nullptr && options_.is_elastic()) note_failure(judged);
     if (run_.outcome != nullptr && is_from_outside(judged.cause)) run_.outcome->from_outside = true;
-    if (run_.outcome != nullptr && judged.cause == failure_cause::node) run_.outcome->lost_node = true;
+    if (run_.outcome != nullptr && judged.cause == failure_cause::node) {
+        run_.outcome->lost_node = true;
+        note_lost_hosts(nodes_of(ranks_of(judged)));
+    }
     if (judged.gives_up) give_up(judged.culprits);
     if (!judged.text.empty()) say("error: " + judged.text);
     stop(judged.exit_code, SIGTERM);
     close_if_over();
 }
-
-namespace {
-
-std::vector<int> ranks_of(verdict const& judged) {
-    std::vector<int> ranks;
-    for (auto const& one : judged.culprits) ranks.push_back(one.rank);
-    return ranks;
-}
-
-/// "ranks 2-3 on node2"
-std::string list_culprits(evidence const& known, verdict const& judged) {
-    auto const ranks = ranks_of(judged);
-    return known.list([&](auto const& one) { return std::find(ranks.begin(), ranks.end(), one.rank) != ranks.end(); });
-}
-
-}  // namespace
 
 /// Ranks are lost, and the others form their world anew.
 bool run_supervisor::go_on_in_place(verdict const& judged) {
@@ -221,17 +224,16 @@ void run_supervisor::note_failure(verdict const& judged) {
         !blamed.empty()) {
         outcome.kind = end_kind::node;
         outcome.lost_hosts = {blamed};
-        return;
     }
-    if (outcome.kind != end_kind::node) return;
-    note_lost_hosts(nodes_of(ranks_of(judged)));
 }
 
-/// By their names in the allocation.
+/// By their names in the allocation; none where this node is all that there is.
 std::vector<std::string> run_supervisor::nodes_of(std::vector<int> const& ranks) const {
     std::vector<std::string> names;
     for (int const rank : ranks) {
-        auto const& name = run_.given.nodes.at(static_cast<std::size_t>(ranks_->known()[rank].node)).name;
+        auto const node = static_cast<std::size_t>(ranks_->known()[rank].node);
+        if (node >= run_.given.nodes.size()) continue;
+        auto const& name = run_.given.nodes[node].name;
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
     return names;

@@ -1,11 +1,11 @@
-# timeout: 240
+# timeout: 420
 # Training over several lives in a real Slurm, as an ordinary user: a chain at its time limits, and a job that is started again because it has saved, and because of
 # scontrol. Whatever happens, the model is trained on each sample as often as without it.
 . "$(dirname "$0")/cluster_lib.sh"
 /usr/bin/python3 -c 'import numpy' 2>/dev/null || skip 'no NumPy for /usr/bin/python3'
 export CLUSTER_KILL_WAIT=2
 [ -e "$MUSTER_BIN/../python/_muster_data.abi3.so" ] || skip 'muster.data was not built'
-start_cluster 2 2
+start_cluster 4 2
 for part in launcher libraries python; do cmake --install "$MUSTER_BIN/.." --prefix "$work/prefix" --component $part >/dev/null || exit 1; done
 cp -r "$MUSTER_SOURCE_DIR/site-configs" "$work/prefix/share/muster/" 2>/dev/null
 cp -P "$MUSTER_BIN"/../io/shared/libmuster_io.so* "$work/prefix/lib/" || exit 1
@@ -96,7 +96,8 @@ submit --time 5min --requeue --job-name again -- /usr/bin/python3 train.py again
 wait_until 60 life_saves 0 || exit 1
 as_user scancel --batch --signal=USR1 "$job"
 wait_until 90 life_saves 1 || exit 1
-expect_contains "$work/muster-runs/$job.out" '4 of 4 ranks ended with 75: saved' "job $job is back in the queue"
+cp "$work/muster-runs/$job.out" "$OUT"
+expect_contains stdout "4 of 4 ranks ended with 75: saved" "job $job is back in the queue"
 as_user scontrol requeue "$job"
 finish_job
 cp "$work/muster-runs/$job.out" "$OUT"
@@ -105,6 +106,24 @@ expect_equal "$(lives "$OUT")" 'life 0 restart 0; life 1 restart 0; life 2 resta
 expect_contains stdout 'every sample 2 times in 152 steps'
 read -ra steps <<<"$(begun_at "$OUT")"
 [ "${steps[0]}" = 0 ] && [ "${steps[1]}" -gt 0 ] && [ "${steps[2]}" -gt "${steps[1]}" ] || fail "the lives began at steps ${steps[*]}"
+
+# A node is lost: the next start has another one in its place, whether or not Slurm knows by then, and nodes that the user has excluded stay out. Without GPUs:
+# Slurm 22.05 starts such a job on other nodes without those.
+newest() { ls "$work/lost" 2>/dev/null | sed -n 's/^step-0*\([0-9]*\).ckpt$/\1/p' | sort -n | tail -n 1 | grep . || echo 0; }
+as_user mkdir -p muster-runs
+batch -N2 --ntasks-per-node=2 --requeue --open-mode=append --exclude node3 -o "muster-runs/%j.out" <<'JOB'
+prefix/bin/muster run --heartbeat 2s --requeue-saved --lives-file lost.lives -- /usr/bin/python3 train.py lost 1
+JOB
+wait_until 60 life_saves 0 || exit 1
+expect_equal "$(job_field "$job" NodeList)" 'node[1-2]' 'nodes of the first start'
+"$cluster" crash node2
+longest_s=120
+wait_until 120 has_ended "$job" || exit 1
+cp "$work/muster-runs/$job.out" "$OUT"
+expect_contains stdout 'lost ranks 2-3 on node2' "job $job is back in the queue" "job $job does not start on node2 again" 'every sample 2 times in 152 steps'
+expect_equal "$(lives "$OUT")" 'life 0 restart 0; life 1 restart 0' 'lives of the job that lost a node'
+expect_equal "$(job_field "$job" ExitCode) $(job_field "$job" NodeList) $(job_field "$job" ExcNodeList)" '0:0 node[1,4] node3,node2' 'its end, the nodes of the second start, and those left out'
+"$cluster" boot node2
 
 # Two jobs in a row without progress are the last.
 submit --time 1min --chain 3 --job-name broken -- bash -c 'exit 3'

@@ -67,6 +67,8 @@ constexpr slurm_command commands[]{
     {slurm_ask::allocate, "salloc", "", "shown as it is: muster alloc becomes salloc"},
     {slurm_ask::cancel, "scancel {}", "", "nothing, or why not on standard error"},
     {slurm_ask::requeue, "scontrol requeue {}", "", "nothing, or why not on standard error"},
+    {slurm_ask::exclude_nodes, "scontrol update JobId={} ExcNodeList={}", "",
+     "nothing, or why not on standard error; of a pending job only; ExcNodeList+= is not in 22.05"},
     {slurm_ask::bare_step, "srun -Q --mpi=pmix --overlap --nodes={} --ntasks-per-node={} -n {}", "",
      "the ranks' own: what muster-bench launch --slurm compares muster with", "bench/launching/launch_command.cpp"},
 };

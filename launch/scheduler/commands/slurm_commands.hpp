@@ -29,6 +29,7 @@ enum class slurm_ask {
     allocate,
     cancel,
     requeue,
+    exclude_nodes,
     bare_step,
 };
 
