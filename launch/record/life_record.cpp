@@ -15,7 +15,7 @@
 #include "launch/elastic/lives.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
-#include "launch/watch/job_end.hpp"
+#include "launch/scheduler/slurm/slurm_job.hpp"
 
 namespace muster {
 
@@ -94,8 +94,8 @@ void note_early_end(run_context const& run) {
 std::string nodes_to_exclude(run_context const& run) {
     auto const& id = run.given.job_id;
     if (run.outcome->lost_hosts.empty() || run.given.scheduler != scheduler_kind::slurm) return {};
-    auto const record = run_captured(slurm_words(slurm_ask::job_record, {id}), run.inherited, requeue_limit).out;
-    auto const excluded = parse_excluded_nodes(record, id);
+    auto const record = run_captured(slurm_words(slurm_ask::job_in_detail, {id}), run.inherited, requeue_limit).out;
+    auto const excluded = parse_scontrol_job(record, id).excluded;
     return excluded + (excluded.empty() ? "" : ",") + compress_hosts(run.outcome->lost_hosts);
 }
 

@@ -100,13 +100,6 @@ std::vector<std::string> parse_failed_nodes(std::string_view records, std::strin
     return failed;
 }
 
-std::string parse_excluded_nodes(std::string_view records, std::string_view id) {
-    for (auto const record : split(records, '\n'))
-        if (value_of(record, "JobId") == id)
-            if (auto const nodes = value_of(from_state(record), "ExcNodeList"); nodes != "(null)") return std::string(nodes);
-    return {};
-}
-
 std::vector<std::string> parse_down_nodes(std::string_view records) {
     std::vector<std::string> down;
     for (auto const record : split(records, '\n')) {

@@ -35,9 +35,6 @@ job_end ask_job_end(allocation const& given, environment const& variables, std::
 /// Slurm 22.05 does not print. Pure.
 std::vector<std::string> parse_failed_nodes(std::string_view records, std::string_view id);
 
-/// The nodes that job `id` is not to run on, as its user wants it, in the same records: "n[1-3]", or empty. Pure.
-std::string parse_excluded_nodes(std::string_view records, std::string_view id);
-
 /// Those of the nodes that a record each of `scontrol -o show node` calls down. Pure.
 std::vector<std::string> parse_down_nodes(std::string_view records);
 

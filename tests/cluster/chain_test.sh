@@ -1,4 +1,4 @@
-# timeout: 300
+# timeout: 420
 # Training over several lives in a real Slurm, as an ordinary user: a chain at its time limits, and a job that is started again because it has saved, and because of
 # scontrol. Whatever happens, the model is trained on each sample as often as without it.
 . "$(dirname "$0")/cluster_lib.sh"

@@ -1,4 +1,4 @@
-# timeout: 300
+# timeout: 480
 # Ranks on several nodes go on in place, without a rank or a node that is lost: over steps of a Slurm job, and over hosts.
 . "$(dirname "$0")/cluster_lib.sh"
 /usr/bin/python3 -c 'import numpy' 2>/dev/null || skip 'no NumPy for /usr/bin/python3'
@@ -95,4 +95,3 @@ expect_contains stderr 'rank 0 on node1 (member 0) was killed by signal 9 (SIGKI
 expect_contains stdout '[node2:2 g1] member 3: rank 2 of 3 in generation 1 from step 5'
 sed -i 's/^\[[^]]*\] //' "$OUT"
 expect_survivors 3 55 1 2 3
-# A watcher and an agent that are killed, and a launcher: nothing of it is left.

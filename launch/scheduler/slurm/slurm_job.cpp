@@ -178,6 +178,7 @@ slurm_job parse_scontrol_job(std::string_view text, std::string_view id) {
                 std::find(final_states.begin(), final_states.end(), state) != final_states.end())
                 job.ended_as = state;
             if (auto const nodes = first_value(words, "NodeList").value_or(""); nodes != "(null)") job.nodes = nodes;
+            if (auto const nodes = first_value(words, "ExcNodeList").value_or(""); nodes != "(null)") job.excluded = nodes;
             job.restarts = small_number(first_value(words, "Restarts"));
             job.tasks = small_number(first_value(words, "NumTasks"));
             job.cpus_per_task = small_number(first_value(words, "CPUs/Task"));

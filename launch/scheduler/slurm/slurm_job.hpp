@@ -25,6 +25,7 @@ struct slurm_job {
     std::optional<int> cpus_per_task;  ///< of the job's own record; nothing: not said, or not a number (N/A)
     std::string ended_as;              ///< of the job's own record, "COMPLETED"; empty: it has not ended
     std::string nodes;                 ///< of the job's own record, "n[1-3]": those that it has now; empty: not said
+    std::string excluded;              ///< of the job's own record, "n[1-3]": those that it is not to run on; empty: none
     std::string array_job;             ///< number of the array that it is a task of; empty: of none
     bool operator==(slurm_job const&) const = default;
 };

@@ -58,10 +58,6 @@ TEST(job_end, a_node_for_whose_failure_a_job_ends_is_found) {
     EXPECT_TRUE(parse_failed_nodes("JobId=2 JobState=NODE_FAIL Reason=NodeDown Dependency=(null)", "2").empty())
         << "as 22.05 prints it";
     EXPECT_TRUE(parse_failed_nodes("", "2").empty());
-    EXPECT_EQ(parse_excluded_nodes("JobId=2 JobState=PENDING Reason=BeginTime ReqNodeList=(null) ExcNodeList=n[1-2],n5", "2"),
-              "n[1-2],n5");
-    EXPECT_EQ(parse_excluded_nodes("JobId=2 JobName=ExcNodeList=n1 JobState=RUNNING Reason=None ExcNodeList=(null)", "2"), "");
-    EXPECT_EQ(parse_excluded_nodes("JobId=3 JobState=RUNNING Reason=None ExcNodeList=n1", "2"), "");
 }
 
 // As OpenPBS 23.06 told of them inside the job, in the handler of SIGTERM.

@@ -213,14 +213,16 @@ TEST(hosts_named, a_site_that_gives_whole_nodes_shares_none) {
 TEST(read_allocation, a_slurm_job_that_shrank_has_the_nodes_that_are_left) {
     auto const names = [](std::string const& list) {
         auto c = small_slurm_job();
-        c.answer = "JobId=42 ReqNodeList=node[1-2] NodeList=" + list + " EndTime=1795249740 Nodes=node1 CPU_IDs=0-7 Mem=0 GRES=gpu:4(IDX:0-3)\n";
+        c.answer = "JobId=42 ReqNodeList=node[1-2] NodeList=" + list +
+                   " EndTime=1795249740 Nodes=node1 CPU_IDs=0-7 Mem=0 GRES=gpu:4(IDX:0-3)\n";
         std::string all;
         for (auto const& n : c.read({}).nodes) all += n.name + " ";
         return all;
     };
     EXPECT_EQ(names("node1"), "node1 ");
     EXPECT_EQ(names("node2"), "node2 ");
-    for (auto const* same : {"node[1-2]", "(null)", "", "node[", "other", "node[1-3]"}) EXPECT_EQ(names(same), "node1 node2 ") << same;
+    for (auto const* same : {"node[1-2]", "(null)", "", "node[", "other", "node[1-3]"})
+        EXPECT_EQ(names(same), "node1 node2 ") << same;
 }
 
 TEST(read_allocation, says_how_often_pbs_has_started_the_job_again) {
@@ -245,6 +247,10 @@ TEST(scontrol, only_the_job_that_was_asked_for) {
     EXPECT_EQ(job.gpus, (std::map<std::string, int>{{"a", 1}}));
     EXPECT_EQ(job.ends_at, std::chrono::system_clock::from_time_t(1000));
     EXPECT_FALSE(parse_scontrol_job("slurm_load_jobs error: Invalid job id specified\n", "9").found);
+    EXPECT_EQ(parse_scontrol_job("JobId=9 JobName=x JobState=PENDING ReqNodeList=(null) ExcNodeList=n[1-2],n5\n", "9").excluded,
+              "n[1-2],n5");
+    EXPECT_EQ(parse_scontrol_job("JobId=9 JobName=x JobState=PENDING ExcNodeList=(null)\nJobId=8 ExcNodeList=n1\n", "9").excluded,
+              "");
 }
 
 TEST(scontrol, a_strange_field_loses_no_node) {
