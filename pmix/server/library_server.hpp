@@ -25,8 +25,9 @@ inline constexpr struct { char const *gds = "hash", *psec = "native"; } client_p
 /// launcher, and which of its parts it opens; those of `client_parts` if clients use them. Call before there is any thread of the library's.
 void prepare_library_environment(bool clients_know);
 
-/// `own`, an hwloc_topology_t of this program's hwloc, as one of the library's hwloc, which may be another version: `own` itself, or a copy that lives as long as
-/// the process, in which one server is all that starts. Null where the library's hwloc cannot be asked: it then looks at the machine itself.
+/// `own`, an hwloc_topology_t of this program's hwloc, as one of the library's hwloc, which may be another version: `own` itself,
+/// or a copy that lives as long as the process, in which one server is all that starts. Null where the library's hwloc cannot be
+/// asked: the library then looks at the machine itself.
 void* topology_for_library(void* own);
 
 /// Begins to start the server, in a thread. With `listener`, a socket that listens at 127.0.0.1, it listens there, and the call
