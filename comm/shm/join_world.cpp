@@ -104,7 +104,8 @@ void read_lines(world const& all, std::byte const* from, std::size_t bytes, doub
 
 /// Some 50 us. False if the ranks do not run at once.
 bool time_lines(world const& all, line_times& found) noexcept {
-    std::byte const* const own = all.scratch.get() + scratch_bytes / 2;
+    std::byte* const own = all.scratch.get() + scratch_bytes / 2;
+    std::memset(own, 1, older_bytes + newest_bytes);
     std::uint32_t step = 0;
     for (int turn = 0; turn < 3; ++turn) {  // the first one makes the pages
         copy_streaming(all.own().window(1), own, older_bytes);
@@ -125,7 +126,6 @@ bool time_lines(world const& all, line_times& found) noexcept {
 std::size_t choose_streamed(world const& all) {
     constexpr double pays = 1.25;
     line_times found;
-    std::memset(all.scratch.get(), 1, scratch_bytes);
     if (all.crowded || all.size == 1 || older_bytes + newest_bytes > all.sizes.window_size() || !time_lines(all, found)) {
         all.own().here().measured.store(~std::uint32_t{0}, std::memory_order_release);  // nobody waits for this rank
         return 0;

@@ -46,7 +46,7 @@ expect_contains stderr "left out: nccl"
 expect_contains stderr "nothing to measure"
 
 expect_exit 2 "$bench" collectives --peers nobody
-expect_contains stderr "give openmpi, mpich, gloo, raw-nccl, all or none"
+expect_contains stderr "give openmpi, mpich, impi, oneccl, gloo, raw-nccl, all or none"
 expect_exit 2 "$bench" collectives --memory shared
 expect_contains stderr "give plain, allocated or both"
 expect_exit 2 "$bench" collectives --op gather
