@@ -7,6 +7,7 @@
 #include <kainjow/mustache.hpp>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "jobscripts/quote.hpp"
 
 namespace muster {
@@ -273,6 +274,61 @@ void set_body(data& values, script_request const& request) {
     values.set("batch", request.kind != script_kind::local);
 }
 
+/// A tag of a template: "{{#queue}}" is '#' and "queue".
+struct template_tag {
+    std::size_t offset = 0;  ///< of the name
+    char kind = ' ';         ///< '#', '^', '/', '>', or ' ' for a value
+    std::string name;
+};
+
+/// Without comments; up to a tag that changes the delimiters.
+std::vector<template_tag> tags_of(std::string_view text) {
+    std::vector<template_tag> tags;
+    for (auto at = text.find("{{"); at != std::string_view::npos; at = text.find("{{", at)) {
+        at += 2;
+        auto const end = text.find("}}", at);
+        if (end == std::string_view::npos) break;
+        auto const inside = text.substr(at, end - at);
+        auto const first = inside.find_first_not_of(" \t{&");
+        if (first == std::string_view::npos) continue;
+        char const sign = inside[first];
+        if (sign == '=') break;
+        if (sign == '!') continue;
+        bool const has_kind = std::string_view("#^/>").find(sign) != std::string_view::npos;
+        auto const from = std::min(inside.size(), inside.find_first_not_of(" \t", first + (has_kind ? 1 : 0)));
+        auto const name = trim(inside.substr(from));
+        tags.push_back({at + from, has_kind ? sign : ' ', std::string(name)});
+        at = end;
+    }
+    return tags;
+}
+
+/// The names of every template that is built in.
+std::vector<std::string> built_in_names() {
+    std::vector<std::string> names;
+    for (auto const* name : {"slurm", "pbs", "cobalt", "flux", "local", "body"})
+        for (auto& tag : tags_of(built_in(name)))
+            if (tag.kind != '>' && tag.name != ".") names.push_back(std::move(tag.name));
+    return names;
+}
+
+/// A name that nothing sets would be left empty without a word.
+void refuse_unknown_names(std::string_view text, std::string_view origin, data const& values) {
+    auto const names = built_in_names();
+    auto const is_known = [&](std::string const& name) {
+        return name == "." || values.get(name) != nullptr || std::find(names.begin(), names.end(), name) != names.end();
+    };
+    for (auto const& tag : tags_of(text)) {
+        if (tag.kind == '>' ? tag.name == "body" : is_known(tag.name)) continue;
+        auto const near = tag.kind == '>' ? std::optional<std::string>("body") : nearest(tag.name, names);
+        throw parse_error(
+            origin, text, tag.offset,
+            fmt::format("there is no {} '{}' for templates{}; docs/sites.md lists the names", tag.kind == '>' ? "part" : "name",
+                        tag.name, near ? fmt::format(", did you mean '{}'?", *near) : ""),
+            errc::config);
+    }
+}
+
 constexpr int deepest_sections = 32;  ///< the library calls itself once a level, each time with what is left of the text
 
 void refuse_deep_sections(std::string_view text, std::string_view origin) {
@@ -312,6 +368,7 @@ std::string render(script_request const& request, std::string_view template_text
     values.set("body", data(partial([body] { return body; })));
 
     refuse_deep_sections(template_text, origin);
+    refuse_unknown_names(template_text, origin, values);
     mustache text{std::string(template_text)};
     if (!text.is_valid()) throw error(errc::config, fmt::format("{}: not a mustache template: {}", origin, text.error_message()));
     text.set_custom_escape(bash_quote);

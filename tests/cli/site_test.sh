@@ -116,6 +116,9 @@ expect_exit 0 env MUSTER_SITE_PATH="$PWD/own" "$MUSTER" script --site workstatio
 expect_contains stdout '# mine'
 expect_exit 2 "$MUSTER" script --site workstation --gpus 1 --template short -- x
 expect_contains stderr 'no template short.mustache'
+printf '#!/bin/sh\nsrun {{commands}}\n' >wrong.mustache
+expect_exit 2 "$MUSTER" script --site workstation --gpus 1 --template ./wrong.mustache -- x
+expect_contains stderr "wrong.mustache:2:8: there is no name 'commands' for templates, did you mean 'command'?" '       ^'
 cp mine.mustache own/workstation.mustache
 expect_exit 0 env MUSTER_SITE_PATH="$PWD/own" "$MUSTER" script --site workstation --gpus 1 -- x
 expect_contains stdout '# mine'

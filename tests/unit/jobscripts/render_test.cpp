@@ -325,6 +325,25 @@ TEST(render, a_template_of_the_users) {
     }
 }
 
+TEST(templates, of_names_that_nothing_sets_are_refused) {
+    auto const fault = [](std::string const& text) {
+        try {
+            render(example(script_kind::slurm), text, "own.mustache");
+        } catch (parse_error const& e) {
+            return std::string(e.what());
+        }
+        return std::string();
+    };
+    EXPECT_THAT(fault("#!/bin/sh\nrun {{nodez}} x\n"), testing::AllOf(HasSubstr("own.mustache:2:7"), HasSubstr("no name 'nodez'"),
+                                                                      HasSubstr("did you mean 'nodes'?"), HasSubstr("      ^")));
+    for (auto const* text : {"{{{nosuch}}}", "{{#nosuch}}x{{/nosuch}}", "{{^nosuch}}x{{/nosuch}}", "{{& nosuch }}",
+                             "{{> nosuch}}", "{{#command}}{{word}}{{/command}}"})
+        EXPECT_THAT(fault(text), HasSubstr("own.mustache:1:")) << text;
+    EXPECT_EQ(fault("{{! nosuch }}{{nodes}} {{has_queue}} {{queue}} {{array}} {{signal}} "
+                    "{{#environment}}{{name}}={{value}}{{/environment}} {{> body}}"),
+              "");
+}
+
 // With the variable unset an empty part would be left, which is the working folder.
 TEST(templates, of_deep_sections_are_refused) {
     std::string text = "#!/bin/bash\n";
