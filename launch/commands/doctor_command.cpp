@@ -48,7 +48,9 @@ void examine_machine(std::vector<finding>& all, environment const& variables, st
         all.push_back({state::ok, "cores",
                        fmt::format("{} usable, CPUs {}{}", t.cores.size(), t.allowed().to_list(),
                                    t.cpu_quota ? fmt::format("; a CPU quota (cgroup) allows {} at a time", *t.cpu_quota) : ""),
-                       t.cpu_quota ? "ranks are counted by the quota and not bound; raise it (docker --cpus, Kubernetes' limits) for more" : ""});
+                       t.cpu_quota
+                           ? "ranks are counted by the quota and not bound; raise it (docker --cpus, Kubernetes' limits) for more"
+                           : ""});
         if (t.gpus.empty()) all.push_back(describe_no_gpu(t, gpus_of_job, verbose));
         for (auto const& g : t.gpus)
             all.push_back(

@@ -49,7 +49,8 @@ topology discover_topology(std::string const& host, cpuset const& allowed, envir
     topology t;
     t.host = host;
     t.cores = find_cores(allowed, variables, handle);
-    if (auto const quota = own_cpu_quota(); quota && static_cast<std::size_t>(*quota) < t.allowed().cpus.size()) t.cpu_quota = quota;
+    if (auto const quota = own_cpu_quota(); quota && static_cast<std::size_t>(*quota) < t.allowed().cpus.size())
+        t.cpu_quota = quota;
     t.nics = sysfs().read_nics();
     bool known_to_driver = false;
     auto found = find_gpus(variables, known_to_driver);

@@ -102,7 +102,8 @@ struct topology {
     std::string gpu_detail;      ///< what the loader of libraries reported, for --verbose; mostly empty
     std::string gpus_hidden_by;  ///< the variable that leaves none visible; mostly empty
     int gpus_in_node = 0;        ///< GPUs (and slices) that are here; `gpus` may be fewer
-    std::optional<int> cpu_quota;  ///< how many CPUs' time its processes may use (find_cpu_quota), if that is less than its hardware threads
+    std::optional<int>
+        cpu_quota;  ///< how many CPUs' time its processes may use (find_cpu_quota), if that is less than its hardware threads
     cpuset allowed() const;
     bool operator==(topology const&) const = default;
 };

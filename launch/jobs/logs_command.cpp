@@ -126,10 +126,10 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     auto const is_silent = [](job_files const& of) { return of.output.empty() && of.errors.empty() && of.run_folders.empty(); };
     auto const& files = all.front();
     if (!follow && std::all_of(all.begin(), all.end(), is_silent))
-        throw error(errc::not_found,
-                    fmt::format("job {}: no output in {} (yet); {}", id, files.first_folder,
-                                record ? "muster watch tells its state"
-                                       : "the scheduler names no file of it, or one that is not there: go to the folder that it was submitted from"));
+        throw error(errc::not_found, fmt::format("job {}: no output in {} (yet); {}", id, files.first_folder,
+                                                 record ? "muster watch tells its state"
+                                                        : "the scheduler names no file of it, or one that is not there: go to "
+                                                          "the folder that it was submitted from"));
     bool const terminal = ::isatty(STDOUT_FILENO) == 1;
     auto const print = [&job, terminal](std::string const& number, int rank, std::string const& text) {
         auto const line = terminal ? without_controls(text) : text;  // the bytes as they were for a file or a program

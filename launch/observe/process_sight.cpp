@@ -14,8 +14,8 @@
 #include <system_error>
 
 #include "base/process/files.hpp"
-#include "base/process/this_process.hpp"
 #include "base/process/run_captured.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 

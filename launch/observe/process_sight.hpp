@@ -24,8 +24,8 @@ struct process_sight {
     bool at_port = false;  ///< one of its sockets is connected to MASTER_PORT, or listens there
     double silent_s = -1;  ///< since it last wrote; negative: nothing has been seen
     std::string last_line;
-    bool traceback = false;  ///< its last lines hold a traceback of Python's
-    std::string said;        ///< what --on-hang printed about it
+    bool traceback = false;    ///< its last lines hold a traceback of Python's
+    std::string said;          ///< what --on-hang printed about it
     std::uint64_t caught = 0;  ///< signals that the rank or a process below it has a handler for (caught_signals)
     bool operator==(process_sight const&) const = default;
 };

@@ -17,7 +17,9 @@ topology discover_here(environment const& variables, hwloc_handle* kept) {
 
 node node_of(topology const& machine, placement_request const& wanted) {
     auto const cores = static_cast<int>(usable_cores(machine, wanted).size());
-    return local_allocation(machine.host, std::min(cores, machine.cpu_quota.value_or(cores)), static_cast<int>(machine.gpus.size())).nodes.front();
+    return local_allocation(machine.host, std::min(cores, machine.cpu_quota.value_or(cores)),
+                            static_cast<int>(machine.gpus.size()))
+        .nodes.front();
 }
 
 bool is_this_host(node const& candidate) {
@@ -38,8 +40,8 @@ int count_threads(topology const& machine) {
 
 std::string quota_note(topology const& machine) {
     if (!machine.cpu_quota) return "";
-    return fmt::format("{}: a quota of this process' cgroup allows {} of {} hardware threads' time, so ranks are not bound", machine.host,
-                       *machine.cpu_quota, count_threads(machine));
+    return fmt::format("{}: a quota of this process' cgroup allows {} of {} hardware threads' time, so ranks are not bound",
+                       machine.host, *machine.cpu_quota, count_threads(machine));
 }
 
 }  // namespace

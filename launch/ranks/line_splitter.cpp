@@ -70,7 +70,9 @@ void line_splitter::keep_partial(std::string_view bytes) {
 /// Lines of other bytes stay whole, whichever these are.
 bool line_splitter::is_bar() const noexcept {
     if (!has_return_) return false;
-    auto const shows = [](char c) { return static_cast<unsigned char>(c) >= ' ' || c == '\r' || c == '\t' || c == '\b' || c == '\x1b'; };
+    auto const shows = [](char c) {
+        return static_cast<unsigned char>(c) >= ' ' || c == '\r' || c == '\t' || c == '\b' || c == '\x1b';
+    };
     if (!std::all_of(partial_.begin(), partial_.end(), shows)) return false;
     auto const fault = not_utf8_at(partial_);
     return !fault || *fault + longest_character > partial_.size();  // the last one may be cut

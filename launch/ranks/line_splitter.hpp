@@ -55,7 +55,7 @@ class line_splitter {
     line_format format_;
     std::string partial_;
     bool has_return_ = false;  ///< `partial_` has a carriage return
-    bool waited_ = false;  ///< the unfinished line had begun when `flush` was last called
+    bool waited_ = false;      ///< the unfinished line had begun when `flush` was last called
     std::string tail_;
     bool keeps_tail_ = true;
 };

@@ -69,7 +69,8 @@ class output_writer final : public output_sink {
 
     struct state;  // shared with the thread, which may outlive this object inside a write that never returns
     std::shared_ptr<state> state_;
-    void const* unfinished_[3] = {nullptr, nullptr, nullptr};  ///< by descriptor: the stream whose unfinished line was written last
+    void const* unfinished_[3] = {nullptr, nullptr,
+                                  nullptr};  ///< by descriptor: the stream whose unfinished line was written last
     std::vector<std::pair<std::string, std::function<void()>>> watched_;
 };
 

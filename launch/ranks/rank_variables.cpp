@@ -98,7 +98,8 @@ std::vector<std::pair<std::string, std::string>> interface_variables(std::string
     // UCX names a port "mlx5_0:1", and TCP by the interface.
     std::vector<std::string> ports;
     std::error_code fault;
-    for (auto const& card : std::filesystem::directory_iterator(fmt::format("{}/{}/device/infiniband", sysfs, interface), fault)) {
+    for (auto const& card :
+         std::filesystem::directory_iterator(fmt::format("{}/{}/device/infiniband", sysfs, interface), fault)) {
         auto const port = parse_integer(trim(read_text_file(fmt::format("{}/{}/dev_port", sysfs, interface)))).value_or(0);
         ports.push_back(fmt::format("{}:{}", card.path().filename().string(), port + 1));
     }

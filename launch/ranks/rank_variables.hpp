@@ -36,7 +36,8 @@ void set_rank_variables(environment& variables, identity const& who, binding con
 
 /// The variables by which NCCL, Open MPI, MPICH (and its libfabric) and UCX keep to a network interface of this node (--network-interface); none for "". UCX also
 /// gets the interface's InfiniBand ports, from `sysfs`.
-std::vector<std::pair<std::string, std::string>> interface_variables(std::string const& interface, std::string const& sysfs = "/sys/class/net");
+std::vector<std::pair<std::string, std::string>> interface_variables(std::string const& interface,
+                                                                     std::string const& sysfs = "/sys/class/net");
 
 /// Where `command` starts such a container ("apptainer exec …", also behind other words): the folder of the engine's PMIx server, if it is
 /// on this node, is put to APPTAINER_BIND or SINGULARITY_BIND, so that ranks share the server's memory instead of asking it for each value;

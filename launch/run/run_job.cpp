@@ -152,7 +152,9 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
     if (!options.input)
         close_input();
     else if (others > 0 && !options.quiet && !options.dry_run && !options.print_env && input_is_shared())
-        print_note("standard input goes to rank 0 as a whole, so a loop that reads a list from it ends after this run; give --stdin none, or < /dev/null");
+        print_note(
+            "standard input goes to rank 0 as a whole, so a loop that reads a list from it ends after this run; give --stdin "
+            "none, or < /dev/null");
     begin_life(run);
     auto prepared = prepare_run(run);
     auto const folder = make_output_dir(run);

@@ -76,7 +76,7 @@ void close_input() {
 }
 
 bool input_is_shared() {
-    struct stat found{};
+    struct stat found {};
     if (::fstat(STDIN_FILENO, &found) != 0) return false;
     if (S_ISREG(found.st_mode)) {
         auto const at = ::lseek(STDIN_FILENO, 0, SEEK_CUR);

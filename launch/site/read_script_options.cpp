@@ -93,21 +93,26 @@ void read_shape(script_options& options, settings_result const& given, int large
     auto const gpus = given.integer("gpus");
     auto const ranks = asked_of_job(given, "ranks");
     if (gpus && ranks)
-        throw error(errc::usage, fmt::format("--gpus {} means {} ranks, one for each GPU, and --ranks is for ranks without GPUs; leave out one of them",
-                                             *gpus, *gpus));
+        throw error(
+            errc::usage,
+            fmt::format(
+                "--gpus {} means {} ranks, one for each GPU, and --ranks is for ranks without GPUs; leave out one of them", *gpus,
+                *gpus));
     if (!gpus && !ranks && largest == 0)
-        throw error(errc::usage,
-                    "--gpus is missing; give the number of GPUs, which is the number of ranks, or --ranks N for ranks without GPUs");
+        throw error(
+            errc::usage,
+            "--gpus is missing; give the number of GPUs, which is the number of ranks, or --ranks N for ranks without GPUs");
     if (auto const most = gpus ? gpus : ranks; most && *most < largest)
-        throw error(errc::usage, fmt::format("--sweep asks for {} ranks and --{} for {}; leave out --{}", largest, gpus ? "gpus" : "ranks", *most,
-                                             gpus ? "gpus" : "ranks"));
+        throw error(errc::usage, fmt::format("--sweep asks for {} ranks and --{} for {}; leave out --{}", largest,
+                                             gpus ? "gpus" : "ranks", *most, gpus ? "gpus" : "ranks"));
     (ranks ? options.ranks : options.gpus) = ranks ? *ranks : gpus.value_or(largest);
     options.gpus_per_node = given.integer("gpus-per-node");
     options.cpus_per_gpu = given.integer("cpus-per-gpu");
     options.ranks_per_node = asked_of_job(given, "ranks-per-node");
     options.cpus_per_rank = asked_of_job(given, "cpus-per-rank");
     if (ranks && (options.gpus_per_node || options.cpus_per_gpu))
-        throw error(errc::usage, "--gpus-per-node and --cpus-per-gpu are for GPUs; with --ranks give --ranks-per-node and --cpus-per-rank");
+        throw error(errc::usage,
+                    "--gpus-per-node and --cpus-per-gpu are for GPUs; with --ranks give --ranks-per-node and --cpus-per-rank");
 }
 
 }  // namespace

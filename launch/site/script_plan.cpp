@@ -156,21 +156,24 @@ shape shape_for_ranks(site const& where, script_options const& options, std::vec
     auto const most = cores ? std::optional(*cores / width) : std::nullopt;
     if (most && options.ranks_per_node && *options.ranks_per_node > *most)
         throw error(errc::usage, fmt::format("--ranks-per-node {}: with {} for each, {} of {} has room for {}; give at most that",
-                                             *options.ranks_per_node, width == 1 ? "a core" : fmt::format("{} cores", width), "a node", where.name, *most));
+                                             *options.ranks_per_node, width == 1 ? "a core" : fmt::format("{} cores", width),
+                                             "a node", where.name, *most));
     auto const per_node = options.ranks_per_node ? options.ranks_per_node : most;
     if (where.scheduler == script_kind::local || !per_node) {
         if (where.scheduler != script_kind::local)
-            notes.push_back(fmt::format("the site file of {} has no number of cores in a node, so one node is asked for all {} ranks; give "
-                                        "--ranks-per-node to divide them",
-                                        where.name, options.ranks));
+            notes.push_back(
+                fmt::format("the site file of {} has no number of cores in a node, so one node is asked for all {} ranks; give "
+                            "--ranks-per-node to divide them",
+                            where.name, options.ranks));
         return {1, options.ranks};
     }
     int const nodes = (options.ranks + *per_node - 1) / *per_node;
     int const each = options.ranks_per_node && nodes > 1 ? *per_node : options.ranks / nodes;
     if (each * nodes == options.ranks) return {nodes, each};
-    throw error(errc::usage, fmt::format("{} ranks do not divide evenly over {} of {} ({} ranks each at most); use --ranks {}, or --ranks {}", options.ranks,
-                                         nodes_text(nodes), where.name, *per_node, options.ranks / nodes * nodes,
-                                         options.ranks_per_node ? nodes * *per_node : (options.ranks / nodes + 1) * nodes));
+    throw error(errc::usage,
+                fmt::format("{} ranks do not divide evenly over {} of {} ({} ranks each at most); use --ranks {}, or --ranks {}",
+                            options.ranks, nodes_text(nodes), where.name, *per_node, options.ranks / nodes * nodes,
+                            options.ranks_per_node ? nodes * *per_node : (options.ranks / nodes + 1) * nodes));
 }
 
 shape shape_for(site const& where, script_options const& options, std::vector<std::string>& notes) {
@@ -183,10 +186,11 @@ shape shape_for(site const& where, script_options const& options, std::vector<st
                           : options.ranks_per_node ? options.ranks_per_node
                                                    : where.node.gpus;
     if (!per_node && where.node.cores && gpus > *where.node.cores)
-        throw error(errc::usage,
-                    fmt::format("the site file of {} has no GPUs in a node, and {} cores: {} ranks do not fit; give --ranks {} for ranks "
-                                "without GPUs, or --gpus-per-node N",
-                                where.name, *where.node.cores, gpus, gpus));
+        throw error(
+            errc::usage,
+            fmt::format("the site file of {} has no GPUs in a node, and {} cores: {} ranks do not fit; give --ranks {} for ranks "
+                        "without GPUs, or --gpus-per-node N",
+                        where.name, *where.node.cores, gpus, gpus));
     if (!per_node || where.scheduler == script_kind::local) {
         if (where.scheduler != script_kind::local)
             notes.push_back(
@@ -223,14 +227,17 @@ int cpus_per_rank(site const& where, script_options const& options, shape const&
     if (options.cpus_per_rank || options.ranks > 0) {
         int const threads = options.cpus_per_rank.value_or(1) * threads_per_core(where.node);
         if (where.node.cpus && std::int64_t{threads} * on.per_node > *where.node.cpus)
-            throw error(errc::usage, fmt::format("--cpus-per-rank {}: {} ranks a node would need {} hardware threads, and a node of {} has {}",
-                                                 options.cpus_per_rank.value_or(1), on.per_node, threads * on.per_node, where.name, *where.node.cpus));
+            throw error(
+                errc::usage,
+                fmt::format("--cpus-per-rank {}: {} ranks a node would need {} hardware threads, and a node of {} has {}",
+                            options.cpus_per_rank.value_or(1), on.per_node, threads * on.per_node, where.name, *where.node.cpus));
         return threads;
     }
     if (where.header.cpus_per_gpu) return *where.header.cpus_per_gpu;
     if (where.node.cpus && on.per_node > *where.node.cpus)
-        throw error(errc::usage, fmt::format("{} ranks on a node of {}, which has {} hardware threads; give at most that many a node", on.per_node,
-                                             where.name, *where.node.cpus));
+        throw error(errc::usage,
+                    fmt::format("{} ranks on a node of {}, which has {} hardware threads; give at most that many a node",
+                                on.per_node, where.name, *where.node.cpus));
     if (where.node.cpus) return std::max(1, *where.node.cpus / where.node.gpus.value_or(on.per_node));
     if (where.scheduler == script_kind::slurm ||
         ((where.scheduler == script_kind::pbs || where.scheduler == script_kind::flux) && !where.header.whole_nodes))
@@ -247,10 +254,12 @@ void plan_ranks_without_gpus(site const& where, script_request& request, script_
     if (options.ranks == 0) return;
     request.with_gpus = false;
     if (request.chunks > 0)
-        throw error(errc::usage, fmt::format("queue '{}' of {} counts GPUs, and --ranks asks for none; take another queue", request.queue, where.name));
+        throw error(errc::usage, fmt::format("queue '{}' of {} counts GPUs, and --ranks asks for none; take another queue",
+                                             request.queue, where.name));
     if (!where.node.gpus) return;
     words.insert(words.end(), {"--slots-per-node", std::to_string(request.ranks_per_node)});
-    for (auto const* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}) request.environment.insert(request.environment.begin(), {name, "-1"});
+    for (auto const* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"})
+        request.environment.insert(request.environment.begin(), {name, "-1"});
 }
 
 /// Two minutes, or a quarter of a short job.

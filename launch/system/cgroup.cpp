@@ -27,7 +27,8 @@ std::optional<std::string_view> path_in(std::string_view cgroup, bool first_vers
 }
 
 /// Where `path` of that hierarchy lies in this process' files: fields of mountinfo are described in proc(5).
-std::optional<cgroup_place> locate(std::string_view mountinfo, std::string_view type, std::string_view option, std::string_view path) {
+std::optional<cgroup_place> locate(std::string_view mountinfo, std::string_view type, std::string_view option,
+                                   std::string_view path) {
     for (auto const line : split(mountinfo, '\n')) {
         auto const bar = line.find(" - ");
         if (bar == std::string_view::npos) continue;

@@ -19,7 +19,8 @@ class run_deadlines {
         std::function<bool()> active;                           ///< the run is not ending yet
         std::function<std::size_t()> running;                   ///< how many ranks run
         std::function<void(std::string const& reason)> expire;  ///< the run is to end with the exit code of a timeout
-        std::function<void(std::string const& when, int signal_number)> warn;  ///< the ranks are to get this signal, so long before the end
+        std::function<void(std::string const& when, int signal_number)>
+            warn;  ///< the ranks are to get this signal, so long before the end
     };
 
     /// `ends_at`: when the job's time is up, if that is known. `age`: of the run, whose earlier generations count for --timeout. `options` and `loop` must outlive this.

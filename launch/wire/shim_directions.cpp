@@ -63,7 +63,8 @@ void shim_directions::list_addresses(int port, shim_directions_request const& re
     bool const chosen = !request.interface.empty() && has_interface(request.interface);
     auto own = chosen ? addresses_of(request.interface) : own_addresses();
     if (!chosen && !request.interface.empty())
-        notes_.push_back(fmt::format("there is no interface {} here, so shims get all addresses of this machine", request.interface));
+        notes_.push_back(
+            fmt::format("there is no interface {} here, so shims get all addresses of this machine", request.interface));
     if (!chosen) take_unique(own);
     if (own.size() > 1 && !chosen && !request.other_node.empty())
         if (auto const towards = interface_towards(request.other_node); !towards.empty())

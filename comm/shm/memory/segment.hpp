@@ -67,7 +67,7 @@ struct alignas(apart) station {
     std::uint64_t token_address = 0;  ///< of as_held(token) in the rank's own memory: to probe whether others may read it
     shared_place token_place;         ///< of a shared buffer, for the same
     std::atomic<standing> state = standing::member;
-    std::atomic<std::int32_t> culprit = -1;  ///< of a failed rank: whose fault it was; -1 if nobody's, its own rank if its own
+    std::atomic<std::int32_t> culprit = -1;   ///< of a failed rank: whose fault it was; -1 if nobody's, its own rank if its own
     std::atomic<std::uint32_t> asleep = 0;    ///< it waits for its bell to change, where ranks share processors
     std::atomic<std::uint32_t> bell = 0;      ///< a futex that all ranks may ring
     std::atomic<std::uint32_t> measured = 0;  ///< steps of the measurement of distances that it has done
@@ -78,9 +78,9 @@ struct alignas(apart) station {
 struct geometry {
     std::size_t ranks = 1;
     std::size_t payload_bytes = std::size_t{128} << 10;  ///< largest input that travels with its announcement
-    std::size_t window_bytes = std::size_t{512} << 10;  ///< of a rank's input that a round takes
-    std::size_t gathered_bytes = std::size_t{8} << 20;  ///< of all ranks' inputs that they leave in their windows at once
-    std::size_t pair_bytes = std::size_t{128} << 10;    ///< of a tensor that a round of a pairwise exchange takes
+    std::size_t window_bytes = std::size_t{512} << 10;   ///< of a rank's input that a round takes
+    std::size_t gathered_bytes = std::size_t{8} << 20;   ///< of all ranks' inputs that they leave in their windows at once
+    std::size_t pair_bytes = std::size_t{128} << 10;     ///< of a tensor that a round of a pairwise exchange takes
     bool operator==(geometry const&) const = default;
 
     /// Of one share in a round of a reduction: every rank's window holds one for each rank. Whole lines.
