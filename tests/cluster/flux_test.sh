@@ -71,12 +71,12 @@ expect_contains stderr 'flux exec is for the owner of the instance, user 4294967
 # At the time limit ranks that have no handler of SIGALRM are asked to end by SIGTERM; nobody is blamed but the limit. One node and several.
 saves='trap "echo rank \$RANK saves; exit 0" TERM; echo "rank $RANK runs"; while :; do sleep 0.1; done'
 for nodes in 'node1:0-1: node3:0-1:' 'node2:0-1:'; do
-    TIME_LIMIT=3 job "$nodes" "exec $run -- bash -c '$saves'"
+    TIME_LIMIT=8 job "$nodes" "exec $run -- bash -c '$saves'"
     expect_equal "$code" 143 "exit code at the time limit of $nodes: $(cat "$ERR")"
     expect_contains stderr 'job fStand1n is out of time'
     ! grep -q 'was killed by' "$ERR" || fail "a rank is blamed at the time limit: $(cat "$ERR")"
     expect_equal "$(grep -c ' saves' "$OUT")" "$(grep -c ' runs' "$OUT")" "ranks that could save on $nodes"
-    TIME_LIMIT=2 job "$nodes" "exec $run -- sleep 60"
+    TIME_LIMIT=8 job "$nodes" "exec $run -- sleep 60"
     expect_equal "$code" 143 "exit code of ranks without handlers at the time limit of $nodes: $(cat "$ERR")"
     expect_contains stderr 'job fStand1n is out of time'
     ! grep -q 'was killed by' "$ERR" || fail "a rank is blamed at the time limit: $(cat "$ERR")"
