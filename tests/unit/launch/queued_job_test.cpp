@@ -273,11 +273,11 @@ TEST(job_paths, are_those_of_the_scheduler) {
             "JobId=18 JobName=job\n   StdErr=/home/a b/err.18\n   StdIn=/dev/null\n   StdOut=/home/a b/slurm-18.out\n", "18"),
         (job_paths{"/home/a b/slurm-18.out", "/home/a b/err.18"}));
     auto const qstat = [](std::string const& join) {
-        return "Job Id: 7.head\n    Error_Path = head:/home/u/work/\n\tlong/job.e7\n    Join_Path = " + join +
+        return "Job Id: 7.head\n    Error_Path = head:/home/u/runs/\n\tlong/job.e7\n    Join_Path = " + join +
                "\n    Output_Path = head.lab:/home/u/out/\n    Priority = 0\n";
     };
     EXPECT_EQ(parse_job_paths(queue_kind::pbs, qstat("n"), "7.head"),
-              (job_paths{"/home/u/out/7.head.OU", "/home/u/work/long/job.e7"}));
+              (job_paths{"/home/u/out/7.head.OU", "/home/u/runs/long/job.e7"}));
     EXPECT_EQ(parse_job_paths(queue_kind::pbs, qstat("oe"), "7.head"),
               (job_paths{"/home/u/out/7.head.OU", "/home/u/out/7.head.OU"}));
     EXPECT_EQ(parse_job_paths(queue_kind::slurm, "", "1"), job_paths());
