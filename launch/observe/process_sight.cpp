@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -79,6 +81,12 @@ std::vector<std::string> stat_of(pid_t pid) {
     if (behind == std::string::npos) return fields;
     for (auto const word : split(trim(std::string_view(text).substr(behind + 1)), ' ')) fields.emplace_back(word);
     return fields;
+}
+
+/// From the fields `flags` and `signal` of proc(5). A signal that ends a process becomes a SIGKILL that each of its threads has pending.
+bool is_leaving(std::int64_t flags, std::int64_t pending) {
+    constexpr std::int64_t exiting = 0x4;  // PF_EXITING
+    return (flags & exiting) != 0 || holds_signal(static_cast<std::uint64_t>(pending), SIGKILL);
 }
 
 std::string place_of_sleep(pid_t pid) {
@@ -163,9 +171,10 @@ process_table::process_table() {
         auto const pid = parse_integer(file.path().filename().string());
         if (!pid) continue;
         auto const fields = stat_of(static_cast<pid_t>(*pid));
-        if (fields.size() < 15) continue;
+        if (fields.size() < 29) continue;
         entry one;
         one.state = fields[0].empty() ? '?' : fields[0][0];
+        one.leaving = is_leaving(parse_integer(fields[6]).value_or(0), parse_integer(fields[28]).value_or(0));
         one.parent = static_cast<pid_t>(parse_integer(fields[1]).value_or(0));
         for (std::size_t i = 11; i < 15; ++i)  // its own time, and that of children which have ended
             one.cpu_s += static_cast<double>(parse_integer(fields[i]).value_or(0)) / ticks;
@@ -199,6 +208,7 @@ process_sight process_table::inspect(pid_t rank, int port) const {
     auto const pid = working_process(rank);
     sight.pid = pid;
     sight.state = entries_.at(pid).state;
+    sight.leaving = entries_.at(pid).leaving;
     if (sight.state != 'R') sight.where = place_of_sleep(pid);
     auto const tree = tree_of(rank);
     for (auto const each : tree) {

@@ -26,6 +26,7 @@ struct process_sight {
     std::string last_line;
     bool traceback = false;    ///< its last lines hold a traceback of Python's
     std::string said;          ///< what --on-hang printed about it
+    bool leaving = false;      ///< it has been killed or has exited, and the kernel still clears it away
     std::uint64_t caught = 0;  ///< signals that the rank or a process below it has a handler for (caught_signals)
     bool operator==(process_sight const&) const = default;
 };
@@ -44,6 +45,7 @@ class process_table {
   private:
     struct entry {
         char state = '?';
+        bool leaving = false;
         pid_t parent = 0;
         double cpu_s = 0;
     };

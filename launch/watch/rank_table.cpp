@@ -100,15 +100,27 @@ std::vector<std::string> describe_ranks(std::vector<rank_row> const& rows) {
 }
 
 std::vector<rank_row> with_last_seen(std::vector<rank_row> rows, std::vector<rank_row> const& before, double age_s) {
-    for (std::size_t i = 0; i < rows.size(); ++i)
-        if (i < before.size() && before[i].is_seen() && !(rows[i].is_seen() && !has_just_woken(rows[i].sight, before[i].sight))) {
-            rows[i] = before[i];
-            rows[i].age_s = std::max(age_s, 1.0);
-        } else if (rows[i].is_seen()) {
-            rows[i].now = rank_row::life::running;
+    std::vector<rank_row> shown;
+    bool any_seen = false;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        auto const* const earlier = i < before.size() ? &before[i] : nullptr;
+        bool const seen = rows[i].is_seen();
+        if (earlier != nullptr && earlier->is_seen() && !(seen && !has_just_woken(rows[i].sight, earlier->sight))) {
+            shown.push_back(*earlier);
+            shown.back().age_s = std::max(age_s, 1.0);
+        } else if (seen) {
+            shown.push_back(std::move(rows[i]));
+            shown.back().now = rank_row::life::running;
+        } else if (rows[i].now == rank_row::life::silent || (earlier != nullptr && earlier->now == rank_row::life::ended)) {
+            shown.push_back(std::move(rows[i]));
+            continue;
+        } else {
+            continue;
         }
-    if (std::none_of(rows.begin(), rows.end(), [](auto const& row) { return row.is_seen(); })) rows.clear();
-    return rows;
+        any_seen = true;
+    }
+    if (!any_seen) shown.clear();
+    return shown;
 }
 
 signal_reach find_reach(int signal_number, bool to_handlers_only, std::vector<rank_row> const& rows) {

@@ -21,7 +21,7 @@ struct rank_row {
     process_sight sight;      ///< of one that runs, or that has ended only after it was looked at
     std::optional<bool> met;  ///< it has met the other ranks; nothing: that cannot be seen
     double age_s = 0;         ///< how long before the moment of the table it was seen so
-    bool is_seen() const noexcept { return sight.pid > 0 && sight.state != 'Z' && sight.state != 'X'; }
+    bool is_seen() const noexcept { return sight.pid > 0 && !sight.leaving && sight.state != 'Z' && sight.state != 'X'; }
 };
 
 inline constexpr std::size_t most_single_rows = 16;
@@ -33,7 +33,8 @@ inline constexpr duration meeting_check_every{1};  ///< while --start-timeout wa
 /// group first. In order of rank.
 std::vector<std::string> describe_ranks(std::vector<rank_row> const& rows);
 
-/// `rows` as they were when looked at, with those of `before` in place of ranks that had ended by then, seen `age_s` before these. Empty if no rank is seen in either. Pure.
+/// What ranks did when they were asked to end: `rows` as they were when looked at, with those of `before` in place of ranks that had ended by then, seen
+/// `age_s` before these. Without ranks that ended in between and were never seen: how the request ended them shows nothing. Empty if no rank is seen. Pure.
 std::vector<rank_row> with_last_seen(std::vector<rank_row> rows, std::vector<rank_row> const& before, double age_s);
 
 /// Which ranks get a signal, if only those that have a handler for it do: "SIGUSR1 to 2 of 4 ranks: ranks 0-1 have no handler for it". One that is

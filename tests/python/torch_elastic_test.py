@@ -310,7 +310,7 @@ def launcher():
         said.append(ours.recv(1000).decode().split("\\n"))
         number += said[-1][0] == "reform"
         if said[-1][0] in ("hello", "reform"):
-            ours.send("\\n".join(["generation", str(number), f"job{number}", "here", "0", "1", "0", "1", "0", "1", "7", "0", "0"]).encode())
+            ours.send("\\n".join(["generation", str(number), f"job{number}", "here", "0", "1", "0", "1", "0", "1", "7", "0", "", "0", ""]).encode())
 
 threading.Thread(target=launcher, daemon=True).start()
 import muster.torch as hvd
@@ -339,7 +339,7 @@ def train(state):
 
 assert train(State(step=0)) == 5
 assert heard == [elastic.HostUpdateResult.removed] and synced == [0], (heard, synced)
-assert [one for one in said if one[0] != "announce"] == [["hello"], ["reform", "0", "1", "1"]], said
+assert [one[:4] for one in said if one[0] != "announce"] == [["hello", ""], ["reform", "0", "1", "1"]], said
 assert os.environ["MUSTER_GENERATION"] == "1" and os.environ["MUSTER_MEMBERS"] == "7"
 """
 

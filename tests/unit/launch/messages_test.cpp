@@ -57,7 +57,7 @@ TEST(wire_messages, come_back_as_they_were) {
         ping{7},
         pong{7, 2},
         inspect{8, "py-spy dump --pid {pid}"},
-        seen{8, {4711, 'S', "futex", 1.5, true, 2.5, "step 5", true, "a stack", 0x200}},
+        seen{8, {4711, 'S', "futex", 1.5, true, 2.5, "step 5", true, "a stack", true, 0x200}},
         start_shims{{"/opt/muster", "shim"},
                     environment({{"A", "b=c\n"}}),
                     8,

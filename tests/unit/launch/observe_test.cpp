@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
@@ -102,6 +103,16 @@ TEST(process_sight, this_process_is_seen) {
     EXPECT_EQ(sight.pid, ::getpid());
     EXPECT_EQ(describe_state(sight), "running");
     EXPECT_EQ(process_table().inspect(-5, 0).pid, 0);
+}
+
+TEST(process_sight, one_that_has_been_killed_is_leaving) {
+    EXPECT_FALSE(process_table().inspect(::getpid(), 0).leaving);
+    auto const child = ::fork();
+    if (child == 0) ::_exit(0);
+    siginfo_t ended{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+    EXPECT_TRUE(process_table().inspect(child, 0).leaving);
+    ::waitpid(child, nullptr, 0);
 }
 
 TEST(process_sight, states_are_words) {

@@ -45,6 +45,14 @@ TEST(rank_table, ranks_that_have_ended_are_shown_as_they_were_seen_last) {
         << "rank 0 answered before it ended";
     rows[0].sight.state = 'R';
     EXPECT_EQ(with_last_seen(rows, before, 7.2).front().sight.state, 'S') << "the request to end has woken it";
+    rows[0].sight.leaving = true;
+    EXPECT_EQ(with_last_seen(rows, before, 7.2).front().sight.state, 'S') << "it is on its way out";
+    EXPECT_TRUE(with_last_seen(rows, {}, 0).empty()) << "nothing is known of what they did";
+    rows[0].sight.leaving = false;
+    EXPECT_EQ(describe_ranks(with_last_seen(rows, {}, 0)).size(), 1u) << "what ended the others says nothing of what they did";
+    rows[1].end = "exited with code 0";
+    EXPECT_EQ(describe_ranks(with_last_seen(rows, {before[0], rows[1], before[2]}, 1))[1], "rank 1 on node1: exited with code 0")
+        << "it had ended before";
     for (auto& one : rows) one.sight = {};
     EXPECT_TRUE(with_last_seen(rows, {}, 0).empty()) << "nothing is known of what they did";
 }
