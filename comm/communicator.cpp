@@ -101,6 +101,9 @@ std::string_view communicator::backend() const noexcept {
 std::string const& communicator::why_backend() const {
     return state().why;
 }
+std::string communicator::about() const {
+    return state().backend->about();
+}
 std::string const& communicator::host_of(int rank) const {
     return state().backend->hosts().at(static_cast<std::size_t>(rank));
 }

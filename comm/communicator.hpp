@@ -61,6 +61,9 @@ class communicator {
     std::string_view backend() const noexcept;  ///< the name of its row: "self", "mpi", …
     /// Why that one, and why not those that stand before it in the table, for people. Of a process set that of the whole.
     std::string const& why_backend() const;
+    /// What the backend measured of the machine when the ranks met, and what it does about it, for people: how far the processors are apart (shm). This rank's; may be
+    /// empty.
+    std::string about() const;
     std::string const& host_of(int rank) const;
     comm_options const& options() const;
 

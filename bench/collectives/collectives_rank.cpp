@@ -157,6 +157,7 @@ int collectives_rank(std::vector<std::string> const& args, environment const& va
     by.version = fmt::format("muster {}, {}", version(), all.backend());
     if (gpu) by.version += fmt::format(" on {}", gpu->name());
     if (nodes > 1) by.version += fmt::format(", one node pretending to be {}", who.node_count);
+    if (auto const found = all.about(); !found.empty()) by.version += "; " + found;
     if (args[4] == to_string(memory_of_tensors::allocated)) by.allocate = [&](std::size_t bytes) { return all.allocate(bytes); };
     follow_orders(args[0], args[1], by);
     return 0;

@@ -112,6 +112,9 @@ class collective_backend {
     /// See communicator::allocate(); thread safe.
     virtual comm_buffer allocate(std::size_t bytes) { return plain_buffer(bytes); }
 
+    /// What it found out about this machine, see communicator::about().
+    virtual std::string about() const { return {}; }
+
     /// The library's own handle, see communicator::native().
     virtual void const* native() const noexcept = 0;
 };

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/trust/sha256.hpp"
+#include "base/units.hpp"
 #include "comm/backend/world_record.hpp"
 #include "comm/shm/memory/remote_memory.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
@@ -123,22 +124,21 @@ bool time_lines(world const& all, line_times& found) noexcept {
 /// Up to which size streaming stores pay for what other ranks read: everywhere where the processors are so far apart that memory is nearer than the
 /// other's caches, a little where only its first-level cache is far, and nowhere where they are near. Measured, since no virtual machine tells, and each
 /// rank by itself, for what it writes.
-std::size_t choose_streamed(world const& all) {
+void choose_streamed(world& all) {
     constexpr double pays = 1.25;
     line_times found;
     if (all.crowded || all.size == 1 || older_bytes + newest_bytes > all.sizes.window_size() || !time_lines(all, found)) {
         all.own().here().measured.store(~std::uint32_t{0}, std::memory_order_release);  // nobody waits for this rank
-        return 0;
+        return;
     }
-    std::size_t const most = found.older > pays * found.streamed    ? std::size_t{1} << 20
-                             : found.newest > pays * found.streamed ? std::size_t{32} << 10
-                                                                    : 0;
-    spdlog::debug(
-        "shm: a line of another rank's takes {:.1f} ns from its first-level cache, {:.1f} ns from its others, {:.1f} ns if "
-        "streamed: "
-        "streaming stores up to {} KiB",
-        found.newest, found.older, found.streamed, most >> 10);
-    return most;
+    all.streamed_most = found.older > pays * found.streamed    ? std::size_t{1} << 20
+                        : found.newest > pays * found.streamed ? std::size_t{32} << 10
+                                                               : 0;
+    all.distance = fmt::format(
+        "a line of another rank's takes {:.1f} ns from its first-level cache, {:.1f} ns from its others, {:.1f} ns streamed{}",
+        found.newest, found.older, found.streamed,
+        all.streamed_most == 0 ? std::string() : fmt::format(": streams up to {}", format_bytes(all.streamed_most)));
+    spdlog::debug("shm: {}", all.distance);
 }
 
 /// Memory files of this kernel lie on one file system.
@@ -183,7 +183,7 @@ world join_world(std::string const& name, identity const& who, comm_options cons
     std::string const refusal = same_numbers ? probe(made) : "the ranks are in several PID namespaces";
     made.direct = ranks.all_say_yes(refusal.empty());
     made.mappable = ranks.all_say_yes(same_numbers && probe_mapping(made));
-    made.streamed_most = choose_streamed(made);
+    choose_streamed(made);
     spdlog::debug("shm: {} ranks{}, shared buffers {}, other large reductions and broadcasts {}{}", made.size,
                   made.crowded ? " on fewer processors" : "", made.mappable ? "in place" : "as others",
                   made.direct ? "from memory to memory" : "through shared memory: ",

@@ -168,6 +168,7 @@ class shm_backend final : public collective_backend, private co_progress {
 
     std::vector<std::string> const& hosts() const noexcept override { return all_.hosts; }
     bool crowded() const noexcept override { return all_.crowded; }
+    std::string about() const override { return all_.distance; }
     void const* native() const noexcept override { return nullptr; }
     comm_buffer allocate(std::size_t bytes) override { return allocate_shared(bytes); }
 

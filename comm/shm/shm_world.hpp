@@ -76,6 +76,7 @@ struct world {
     std::vector<process_name> processes;  ///< by rank
     std::vector<std::string> hosts;       ///< by rank
     bool crowded = false;                 ///< more ranks than processors
+    std::string distance;                 ///< of another rank's caches, as measured, for people; empty: it was not
     std::size_t streamed_most = 0;        ///< largest copy for other ranks that this one writes with streaming stores
     std::vector<int> beside;              ///< other ranks that may run on a processor that this one may run on
     bool direct = false;                  ///< the kernel lets every rank read and write every other's memory

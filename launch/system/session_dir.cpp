@@ -115,6 +115,7 @@ void write_marker(int folder) noexcept try {
 
 /// The process in "muster-UID-PID-XXXXXX" of this user; nothing for any other name.
 std::optional<pid_t> maker_in_name(std::string const& name) {
+    if (!name.starts_with("muster-")) return std::nullopt;  // all that most of a full /tmp costs
     auto const prefix = fmt::format("muster-{}-", ::getuid());
     if (!name.starts_with(prefix)) return std::nullopt;
     auto const dash = name.find('-', prefix.size());

@@ -360,6 +360,7 @@ int collectives_here(given_options const& given, identity const& who, std::strin
     results.backend = all.backend();
     results.why_backend = all.why_backend();
     for (int rank = 0; rank < all.size(); ++rank) results.hosts.push_back(all.host_of(rank));
+    if (auto const found = all.about(); !found.empty()) results.notes.push_back("rank 0: " + found);
     if (all.size() == 1) results.notes.emplace_back("one rank alone: nothing is sent; start it with muster run");
     measurement here(all, plan);
     for (auto const& of : plan.cases) results.tables.push_back(here.collectives(of, results.notes));
