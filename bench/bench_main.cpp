@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
         commands.add(report_row, [&](auto const& given) { return report_command(given, variables); });
         commands.add(predict_row, [&](auto const& given) { return predict_command(given, variables); });
         commands.add(steps_row, [&](auto const& given) { return steps_command(given, variables); });
+        commands.add(recover_row, [&](auto const& given) { return recover_command(given, variables); });
         commands.add(collectives_row, [&](auto const& given) { return collectives_command(given, variables, line); });
 #ifdef MUSTER_BENCH_ALL  // with MPI and HDF5
         commands.add(launch_row, [&](auto const& given) { return launch_command(given, variables); });

@@ -50,6 +50,12 @@ extern command_row const loader_row;
 /// wrong.
 int loader_command(given_options const& given, environment const& variables);
 
+extern command_row const recover_row;
+
+/// Kills a rank of a small training, by muster run and torchrun, taking turns, and prints a table of what follows. Returns the exit code: 1 if
+/// a run of muster's failed.
+int recover_command(given_options const& given, environment const& variables);
+
 extern command_row const predict_row;
 
 int predict_command(given_options const& given, environment const& variables);

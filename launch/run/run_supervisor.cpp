@@ -13,7 +13,6 @@
 #include "base/process/files.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/remote/host_ranks.hpp"
-#include "launch/run/gather_hosts.hpp"
 #include "launch/system/signals.hpp"
 #include "launch/watch/failure_report.hpp"
 #include "launch/watch/job_end.hpp"
@@ -45,7 +44,11 @@ run_supervisor::run_supervisor(run_context const& run)
                   [this](std::string const& reason) { expire(reason); },
                   [this](std::string const& when, int signal_number) { warn_ranks(when, signal_number); }}),
       last_look_(loop_, run.given.ends_at,
-                 {[this] { return phase_ == run_phase::running; }, [this](auto then) { ranks_->inspect(std::move(then)); }}) {
+                 {[this] { return phase_ == run_phase::running; }, [this](auto then) { ranks_->inspect(std::move(then)); }}),
+      hosts_(
+          loop_, run,
+          {[this] { return phase_ == run_phase::running && !failed_; },
+           [this](int number, auto const& tell) { send_notice(number, tell); }, [this](std::string const& line) { say(line); }}) {
     if ((options_.is_elastic() || !options_.lives_file.empty()) && run_.outcome != nullptr) {
         writer_.watch_for("", [this] { run_.outcome->output_s = seconds_now(); });
         writer_.watch_for("muster-metric:", [this] { run_.outcome->metric_s = seconds_now(); });
@@ -80,7 +83,7 @@ int run_supervisor::run(rank_group& ranks) {
 
 void run_supervisor::watch_run() {
     deadlines_.start_early_signal();  // before this no rank would take it
-    watch_hosts();
+    if (run_.asks_hosts != nullptr && run_.outcome != nullptr) hosts_.start();
     meeting_->start();
     if (run_.given.fixed && !options_.quiet) last_look_.start();
 }
@@ -402,42 +405,6 @@ void run_supervisor::show_last_look() {
     if (!run_.given.fixed || options_.quiet) return;
     ranks_->inspect([this](auto const& rows) {
         for (auto const& line : describe_ranks(last_look_.complete(rows))) say(line);
-    });
-}
-
-// ------------------------------------------------------------------------------------------------ hosts that come and go
-
-void run_supervisor::watch_hosts() {
-    if (run_.asks_hosts == nullptr || run_.outcome == nullptr) return;
-    run_.asks_hosts->watch(loop_, [this](discovery_answer const& answer) { on_hosts(answer); });
-    look_at_hosts();
-}
-
-/// A script that fails for a while is no reason to end a run.
-void run_supervisor::on_hosts(discovery_answer const& answer) {
-    bool const faulty = !answer.fault.empty();
-    if (faulty && !hosts_faulty_)
-        say(fmt::format("note: --host-discovery-script {}; the hosts stay as they were meanwhile", answer.fault));
-    hosts_faulty_ = faulty;
-    if (!faulty && run_.outcome->hosts.take(answer.hosts)) look_at_hosts();
-}
-
-/// Ranks that can save are asked to, so that the next generation has other slots.
-void run_supervisor::look_at_hosts() {
-    if (phase_ != run_phase::running || failed_) return;
-    auto const& hosts = run_.outcome->hosts;
-    double const now = seconds_now();
-    if (auto const next = hosts.next_free_s(now)) loop_.after(duration(*next - now + 0.01), [this] { look_at_hosts(); });
-    auto const& members = run_.present().members;
-    auto const news = find_host_news(hosts, members, most_members(options_, run_.life), now);
-    if (std::exchange(host_news_, news) == news || news.empty()) return;
-    int const number = options_.signal_before_end ? options_.signal_before_end->number : SIGUSR1;
-    run_.outcome->told_of_hosts = true;
-    send_notice(number, [this, news](signal_reach const& reach) {
-        say(fmt::format("note: {}: {}; {}", news, reach.text,
-                        reach.reached == 0 ? "the ranks stay as they are"
-                                           : fmt::format("once all have saved and ended with {}, the next generation begins",
-                                                         options_.saved_code)));
     });
 }
 

@@ -9,12 +9,13 @@
 
 #include "base/unique_fd.hpp"
 #include "launch/ranks/output_writer.hpp"
-#include "launch/run/meeting_watch.hpp"
+#include "launch/run/host_watch.hpp"
 #include "launch/run/rank_group.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/signals.hpp"
 #include "launch/watch/last_look.hpp"
+#include "launch/watch/meeting_watch.hpp"
 #include "launch/watch/run_deadlines.hpp"
 
 namespace muster {
@@ -78,9 +79,6 @@ class run_supervisor final : private group_events {
     void stop(int code, int signal_number);
     void kill_all();
     void close_if_over();
-    void watch_hosts();
-    void on_hosts(discovery_answer const& answer);
-    void look_at_hosts();
     void take_saved_code();
     bool is_early_signal(int number) const;
     void check_output();
@@ -93,6 +91,7 @@ class run_supervisor final : private group_events {
     output_writer writer_;
     run_deadlines deadlines_;
     last_look last_look_;
+    host_watch hosts_;
     signal_requests requests_;
     rank_group* ranks_ = nullptr;
     std::optional<meeting_watch> meeting_;
@@ -100,8 +99,6 @@ class run_supervisor final : private group_events {
     run_phase phase_ = run_phase::starting;
     int exit_code_ = 0;
     bool failed_ = false;                 ///< it ends because of something: later ends are consequences
-    bool hosts_faulty_ = false;           ///< the script's last answer was a fault
-    std::string host_news_;               ///< that the ranks were told of last
     bool asked_ = false;                  ///< somebody has asked it to end
     int culprit_ = -1;                    ///< the rank that has failed first
     std::optional<generation_end> lost_;  ///< how the present generation ends that is followed in place

@@ -124,3 +124,15 @@ wait_until() {
         sleep 0.02
     done
 }
+
+# expect_survivors RANKS TOTAL MEMBER...: of programs/elastic_steps.py these have ended well, in this order of rank, and nothing is left.
+expect_survivors() {
+    local size=$1 total=$2 rank=0 member
+    shift 2
+    for member; do
+        expect_matches stdout "^member $member ends: rank $rank of $size, total $total\$"
+        rank=$((rank + 1))
+    done
+    expect_equal "$(grep -c ' ends: ' "$OUT")" "$#" "ranks that have ended well: $(cat "$ERR")"
+    expect_nothing_left
+}

@@ -9,18 +9,6 @@ steps="$MUSTER_SOURCE_DIR/tests/cli/programs/elastic_steps.py"
 host=$(hostname)
 run=("$MUSTER" run -n 4 --slots-per-node 4 --timeout 100s --min-np 2)
 
-# expect_survivors RANKS TOTAL MEMBER...: these have ended well, in this order of rank.
-expect_survivors() {
-    local size=$1 total=$2 rank=0 member
-    shift 2
-    for member; do
-        expect_contains stdout "member $member ends: rank $rank of $size, total $total"
-        rank=$((rank + 1))
-    done
-    expect_equal "$(grep -c ' ends: ' "$OUT")" "$#" "ranks that have ended well"
-    expect_nothing_left
-}
-
 # ------------------------------------------------------------------------------------------------ who is lost
 
 expect_exit 0 env FAULTS=kill:2:5 "${run[@]}" --tag-output --output-dir out -- $python "$steps"

@@ -10,17 +10,6 @@ cp "$MUSTER_SOURCE_DIR/tests/cluster/node_rsh.py" "$work/" && mkdir "$work/node_
 chmod -R a+rX "$work/prefix" "$work"/*.py
 steps="/usr/bin/python3 steps.py"
 
-# expect_survivors RANKS TOTAL MEMBER...: these have ended well, in this order of rank.
-expect_survivors() {
-    local size=$1 total=$2 rank=0 member
-    shift 2
-    for member; do
-        expect_matches stdout "^member $member ends: rank $rank of $size, total $total\$"
-        rank=$((rank + 1))
-    done
-    expect_equal "$(grep -c ' ends: ' "$OUT")" "$#" "ranks that have ended well: $(cat "$ERR")"
-    expect_nothing_left
-}
 run() { inside env "FAULTS=$faults" "${more[@]}" prefix/bin/muster run --ranks-per-node 2 --heartbeat 2s --min-np 2 --timeout 50s "$@" -- $steps; }
 more=()
 allocate -N3 --ntasks-per-node=2 --no-kill

@@ -2,6 +2,7 @@
 // ranks: 1 2 4
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <functional>
 #include <numeric>
@@ -134,6 +135,20 @@ TEST_F(exchange_sets, one_with_requests_in_flight_is_not_removed) {
             all.allreduce("late", view_of(std::span(one)), view_of(std::span(one)), reduction::sum, {.set = set}).wait();
     }
     all.remove_process_set(set);
+}
+
+/// As where a rank is lost while the others make it.
+TEST(exchange_broken_set, that_cannot_be_made_fails_for_whoever_waits_for_it) {
+    if (ranks().backend() != "shm" || ranks().size() < 2) GTEST_SKIP() << "a set needs no new file here";
+    exchange all{ranks().who(), quick()};
+    std::vector<int> everybody(static_cast<std::size_t>(all.size()));
+    std::iota(everybody.begin(), everybody.end(), 0);
+    rlimit files{}, few{3, 0};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+    few.rlim_max = files.rlim_max;
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    EXPECT_THROW(all.add_process_set(everybody), comm_error);
+    ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
 TEST_F(exchange_sets, made_and_removed_many_times) {

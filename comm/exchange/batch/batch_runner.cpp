@@ -64,9 +64,9 @@ batch_plan& batch_runner::find_plan() {
 
 void batch_runner::load(std::vector<std::shared_ptr<agreement const>> agreed, std::vector<pending_ptr> units) {
     agreed_ = std::move(agreed);
+    units_ = std::move(units);  // first: if the rest fails, they do too
     ++loads_;
     plan_ = &find_plan();
-    units_ = std::move(units);
     tensors_left_.resize(agreed_.size());
     for (std::size_t i = 0; i < agreed_.size(); ++i) tensors_left_[i] = std::max<std::size_t>(agreed_[i]->what.tensors.size(), 1);
     records_.assign(agreed_.size(), not_recorded);

@@ -334,6 +334,16 @@ void negotiator::conclude(agreement&& each) {
         if (unit) fail_unit(unit, errc::peer_failed, each.fault, each.culprits);
         return;
     }
+    try {
+        carry_out(std::move(each), unit);
+    } catch (...) {  // it fails with the others, and whoever waits for it
+        if (unit) waiting_.push_back(std::move(unit));
+        throw;
+    }
+}
+
+/// `unit`: what this rank has submitted of it, if anything.
+void negotiator::carry_out(agreement&& each, pending_ptr& unit) {
     switch (each.what.kind) {
         case exchange_kind::join:
             if (unit) unit->number = each.last;

@@ -90,6 +90,7 @@ class negotiator {
     void take_hits();
     void take_announcements();
     void conclude(agreement&& each);
+    void carry_out(agreement&& each, pending_ptr& unit);
     void end_what_never_meets();
     void fail_unit(pending_ptr const& unit, errc code, std::string const& fault, std::vector<int> const& culprits);
     void agreed_on(std::shared_ptr<agreement const> what, pending_ptr unit);

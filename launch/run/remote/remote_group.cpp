@@ -27,7 +27,6 @@ namespace {
 
 using state = rank_evidence::state;
 
-constexpr duration gather_limit{120};  ///< for the next host or rank to come: a large job may take longer than that
 constexpr duration final_messages_patience{0.2};
 constexpr duration cause_patience{0.3};             ///< for a word on why a rank has ended, or its shim or agent
 constexpr duration return_patience{3};              ///< for shims whose agent is gone, which then call by themselves
@@ -50,6 +49,7 @@ remote_group::remote_group(run_context const& run, event_loop& loop, output_writ
       listener_(loop, ranks.size(), run.options.lost_after(),
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
       ranks_(std::move(ranks), known_),
+      gathering_(loop, run, ranks_, known_, events),
       output_(loop, writer, ranks_.size(), ranks_.window(),
               [this](int rank, std::size_t bytes) { ranks_[rank].link.send(wire::encode(wire::room{bytes})); }),
       questions_(loop, ranks_, run.options.lost_after(),
@@ -80,11 +80,7 @@ void remote_group::start() {
         if (events_.now() == run_phase::closing) return end_engine();
         events_.on_reader_gone();
     });
-    note_progress();
-    if (options_.start_timeout)
-        loop_.after(*options_.start_timeout, [this] { on_gather_timeout(); });
-    else
-        watch_gathering();
+    gathering_.start();
 }
 
 // ------------------------------------------------------------------------------------------------ connections
@@ -107,7 +103,7 @@ bool remote_group::refuses(std::string const& objection) {
 }
 
 remote_rank& remote_group::admit(wire::hello const& hello) {
-    note_progress();
+    gathering_.note_progress();
     auto& rank = ranks_.admit(hello);
     output_.set_format(hello.rank,
                        output_format(options_.tag_output, options_.timestamp_output, rank.job.who, run_.generation()));
@@ -122,7 +118,7 @@ void remote_group::take_host(wire::hello const& hello, std::unique_ptr<frame_cha
     host.link->set_callbacks({[this, number](std::string_view frame) { on_host_frame(number, frame); },
                               [this, number](std::string const& reason) { on_host_lost(number, reason); }},
                              largest_frame_bytes);
-    note_progress();
+    gathering_.note_progress();
 }
 
 /// Its agent is gone, or stands still: this connection is for what must not wait for it.
@@ -220,13 +216,13 @@ void remote_group::on_message(remote_rank& rank, wire::hello const& hello) {
 }
 
 void remote_group::on_message(remote_rank& rank, wire::ready const& ready) {
-    note_progress();
+    gathering_.note_progress();
     rank.place = ready;
     known(rank).gpu_index = ready.gpu_index;
     known(rank).gpu_uuid = ready.gpu_uuid;
     if (known(rank).now != state::placing) return;
     known(rank).now = state::ready;
-    if (++ready_ == ranks_.size() && gathering() && start_as_one()) events_.on_ready();
+    if (++ready_ == ranks_.size() && gathering() && gathering_.may_start()) events_.on_ready();
 }
 
 void remote_group::on_message(remote_rank& rank, wire::started const&) {
@@ -313,52 +309,7 @@ void remote_group::on_message(remote_rank& rank, wire::gpus_used const& used) {
     gpu_record_.note(known_.host_of(known(rank)), used.gpus);
 }
 
-// ------------------------------------------------------------------------------------------------ until all are there
-
-/// Whoever takes his time is waited for as long as others still come.
-void remote_group::watch_gathering() {
-    auto const left = gather_limit - duration(event_loop::clock::now() - last_progress_);
-    if (left <= duration(0)) return on_gather_timeout();
-    loop_.after(left, [this] {
-        if (gathering()) watch_gathering();
-    });
-}
-
-void remote_group::on_gather_timeout() {
-    if (!gathering()) return;
-    auto const when = options_.start_timeout ? fmt::format("after {}", format_duration(*options_.start_timeout))
-                                             : fmt::format("nothing has come for {}:", format_duration(gather_limit));
-    fail(failure_cause::never_came,
-         fmt::format("{} {} of {} ranks are there; missing: {}; check those nodes with muster doctor --allocation", when,
-                     known_.count(state::ready), ranks_.size(), ranks_.list_missing()),
-         exit_code(errc::timeout));
-}
-
-/// All shims are there and nothing has been started yet: the last moment to see that two ranks have one GPU.
-bool remote_group::start_as_one() {
-    bool const sharing = options_.place.ranks_per_gpu > 1 || options_.place.slots_per_node || !options_.place.gpu_map.empty();
-    if (auto const shared = sharing ? std::nullopt : ranks_.find_shared_gpu()) {
-        events_.judge([&](evidence const& now) {
-            return blame_rank(now, shared->first, failure_cause::never_came,
-                              fmt::format("would share its GPU with {}", now.name_of(now[shared->second])),
-                              exit_code(errc::placement), "use --ranks-per-gpu if that is meant");
-        });
-        return false;
-    }
-    if (run_.outcome != nullptr)
-        for (auto const& rank : ranks_) run_.outcome->shares.push_back({rank.place.cpus, rank.place.gpu_index});
-    tell_of_places();
-    return true;
-}
-
-void remote_group::tell_of_places() const {
-    if (options_.verbose)
-        for (auto const& rank : ranks_)
-            events_.say(fmt::format("{}: cores {}{}; {}", known_.name_of(known_[rank.job.who.rank]),
-                                    rank.place.cpus.empty() ? "any" : rank.place.cpus,
-                                    rank.place.nic.empty() ? "" : ", NIC " + rank.place.nic, rank.place.why));
-    if (auto const note = ranks_.note_on_places(); !note.empty() && !options_.quiet) events_.say("note: " + note);
-}
+// ------------------------------------------------------------------------------------------------ going on in place
 
 void remote_group::go() {
     end_phase("all ranks placed by their shims");
@@ -370,8 +321,6 @@ void remote_group::go() {
     ranks_.send_all(ranks_.make_go());
     questions_.beat();
 }
-
-// ------------------------------------------------------------------------------------------------ going on in place
 
 member_world::group remote_group::calls_of_members() {
     return {

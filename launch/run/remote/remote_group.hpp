@@ -12,6 +12,7 @@
 #include "launch/record/gpu_use_record.hpp"
 #include "launch/run/rank_group.hpp"
 #include "launch/run/remote/engine_process.hpp"
+#include "launch/run/remote/rank_gathering.hpp"
 #include "launch/run/remote/remote_output.hpp"
 #include "launch/run/remote/remote_ranks.hpp"
 #include "launch/run/remote/shim_questions.hpp"
@@ -84,13 +85,6 @@ class remote_group final : public rank_group {
     template <typename Other>
     void on_message(remote_rank&, Other const&) {}  // what only a shim gets
 
-    // until all are there
-    void note_progress() { last_progress_ = event_loop::clock::now(); }
-    void watch_gathering();
-    void on_gather_timeout();
-    bool start_as_one();
-    void tell_of_places() const;
-
     // where the others go on without a lost rank
     member_world::group calls_of_members();
     void begin(generation const& now, std::vector<int> const& seats, std::string const& why);
@@ -113,14 +107,14 @@ class remote_group final : public rank_group {
     shim_listener listener_;
     std::optional<shim_directions> directions_;
     remote_ranks ranks_;
+    rank_gathering gathering_;
     remote_output output_;  ///< after the ranks, whose shims it tells of room
     shim_questions questions_;
     engine_process process_;
     std::optional<member_world> world_;  ///< none: all ranks end together
     bool any_given_up_ = false;
     std::size_t ready_ = 0;
-    event_loop::clock::time_point last_progress_{};  ///< while ranks are gathered: a host or a rank has come, or was placed
-    int stop_signal_ = 0;                            ///< the signal that ranks were sent to end
+    int stop_signal_ = 0;  ///< the signal that ranks were sent to end
 };
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-#include "launch/run/meeting_watch.hpp"
+#include "launch/watch/meeting_watch.hpp"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,103 @@
+"""What muster-bench recover runs on each rank: trains, loses a rank in a step, and prints when the others have got how far ("recover EVENT SECONDS", on the
+clock that all processes of a node share). recover.py muster | ddp"""
+
+import os
+import signal
+import sys
+import time
+
+began = time.monotonic()
+import torch  # noqa: E402
+
+imported = time.monotonic()
+torch.set_num_threads(1)
+VICTIM, AT, MORE, NEVER = 2, 10, 5, 1 << 30  # the rank that dies, in which step; the steps after it
+
+
+def mark(event, when=None):
+    os.write(1, f"recover {event} {when or time.monotonic():.6f}\n".encode())
+
+
+class Training:
+    """Steps of one model: forward, backward, and in one of them a death between the two."""
+
+    def __init__(self, lost, wrap=lambda model: model):
+        torch.manual_seed(1)
+        self.model = wrap(torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 64)))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
+        self.lost, self.first = lost, True  # a rank has died; and no step was made since
+
+    def run(self, dies):
+        self.optimizer.zero_grad()
+        loss = self.model(torch.ones(32, 64)).square().mean()
+        if dies:
+            mark("kill")
+            os.kill(os.getpid(), signal.SIGKILL)
+        loss.backward()
+        self.optimizer.step()
+        if self.lost and self.first:
+            self.first = False
+            mark("step")
+
+
+def muster():
+    import muster.torch as hvd
+    from muster.errors import CollectiveError
+
+    ranks, spares = int(os.environ["RECOVER_RANKS"]), os.environ["RECOVER_SPARES"] != "0"
+    again = os.environ["TORCHELASTIC_RESTART_COUNT"] != "0"
+    imports = time.monotonic() - began
+    start = os.environ["MUSTER_GENERATION"]
+    hvd.init()
+    joined = os.environ["MUSTER_GENERATION"] != start  # in place of a lost one, after a wait in init()
+    training = Training(again or joined)
+    training.first = not joined
+    training.optimizer = hvd.DistributedOptimizer(training.optimizer, named_parameters=training.model.named_parameters())
+    if again:
+        mark("met")
+        mark("imports", imports)
+
+    class State(hvd.elastic.TorchState):
+        def on_reset(self):
+            if hvd.size() < ranks:
+                mark("met")
+            super().on_reset()
+
+        def sync(self):
+            super().sync()
+            if training.lost and (again or hvd.size() < ranks):
+                mark("state")
+
+    @hvd.elastic.run
+    def train(state):
+        while state.step < state.end:
+            try:
+                training.run(hvd.rank() == VICTIM and state.step == AT and not training.lost)
+                state.step += 1
+                if spares and training.lost and hvd.size() == ranks and state.end == NEVER:
+                    state.end = state.step + MORE
+                    mark("whole")
+                state.commit()
+            except CollectiveError:
+                if not training.lost:
+                    mark("told")
+                training.lost = True
+                raise
+
+    train(State(model=training.model, optimizer=training.optimizer, step=0, end=NEVER if spares else AT + MORE))
+
+
+def ddp():
+    import torch.distributed as dist
+
+    again = os.environ["TORCHELASTIC_RESTART_COUNT"] != "0"
+    dist.init_process_group("gloo")
+    if again:
+        mark("met")
+        mark("imports", imported - began)
+    training = Training(again, torch.nn.parallel.DistributedDataParallel)
+    for step in range(AT + MORE):
+        training.run(dist.get_rank() == VICTIM and step == AT and not again)
+
+
+{"muster": muster, "ddp": ddp}[sys.argv[1]]()

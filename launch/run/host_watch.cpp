@@ -1,0 +1,44 @@
+#include "launch/run/host_watch.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <utility>
+
+#include "launch/run/gather_hosts.hpp"
+
+namespace muster {
+
+void host_watch::start() {
+    run_.asks_hosts->watch(loop_, [this](discovery_answer const& answer) { take(answer); });
+    look();
+}
+
+void host_watch::take(discovery_answer const& answer) {
+    bool const faulty = !answer.fault.empty();
+    if (faulty && !faulty_)
+        calls_.say(fmt::format("note: --host-discovery-script {}; the hosts stay as they were meanwhile", answer.fault));
+    faulty_ = faulty;
+    if (!faulty && run_.outcome->hosts.take(answer.hosts)) look();
+}
+
+void host_watch::look() {
+    if (!calls_.active()) return;
+    auto const& options = run_.options;
+    auto const& hosts = run_.outcome->hosts;
+    double const now = seconds_now();
+    if (auto const next = hosts.next_free_s(now)) loop_.after(duration(*next - now + 0.01), [this] { look(); });
+    auto const news = find_host_news(hosts, run_.present().members, most_members(options, run_.life), now);
+    if (std::exchange(news_, news) == news || news.empty()) return;
+    int const number = options.signal_before_end ? options.signal_before_end->number : SIGUSR1;
+    run_.outcome->told_of_hosts = true;
+    calls_.notify(number, [this, news](signal_reach const& reach) {
+        calls_.say(fmt::format(
+            "note: {}: {}; {}", news, reach.text,
+            reach.reached == 0
+                ? "the ranks stay as they are"
+                : fmt::format("once all have saved and ended with {}, the next generation begins", run_.options.saved_code)));
+    });
+}
+
+}  // namespace muster
