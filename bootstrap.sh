@@ -8,8 +8,9 @@ build_packages=(g++ cmake ninja-build pkg-config libpmix-dev libopenmpi-dev open
     libkainjow-mustache-dev lowdown libxxhash-dev zlib1g-dev libminizip-dev libpng-dev libjpeg-dev libwebp-dev libstb-dev libarchive-dev libsimgrid-dev python3 libpython3-dev)
 demo_packages=(dataset-fashion-mnist python3-torch libopenblas0-pthread)
 test_packages=(libgtest-dev libgmock-dev mpich libmpich-dev python3-numpy python3-mpi4py python3-h5py python3-h5py-mpi slurm-wlm munge
-    iproute2 procps util-linux)
+    iproute2 procps util-linux abigail-tools)
 package_packages=(python3-venv python3-pip autoconf automake libtool flex xz-utils)
+docs_packages=(mkdocs)
 data=/usr/share/datasets/fashion-mnist
 
 say() { echo "bootstrap: $*" >&2; }
@@ -26,6 +27,7 @@ usage() {
 ./bootstrap.sh build [PRESET]     release (the default), dev or tsan, into build/PRESET
 ./bootstrap.sh install --prefix DIR
 ./bootstrap.sh package            build/packages/muster-VERSION-linux-x86_64.tar.xz, which runs on any Linux with glibc 2.28, and the wheel; needs a network once
+./bootstrap.sh docs               the documents and man pages as a site with search: build/site
 ./bootstrap.sh deps [build|demo|test]...   only the Debian packages (all of them without a word); packages instead of deps prints their names
 
 As root, missing Debian packages are installed; as a normal user they are listed, and nothing else happens.
@@ -43,6 +45,7 @@ packages() {
             demo) printf '%s\n' "${demo_packages[@]}" ;;
             test) printf '%s\n' "${test_packages[@]}" ;;
             package) printf '%s\n' cmake ninja-build pkg-config lowdown python3 "${package_packages[@]}" ;;
+            docs) printf '%s\n' "${docs_packages[@]}" ;;
             system) echo mmdebstrap ;;
             *) die "no group of packages '$group'; use build, demo or test" ;;
         esac
@@ -141,11 +144,20 @@ package() {
     packaging/portable/make_archive.sh build/portable build/packages
 }
 
+# docs: what build/release prints of itself becomes the man pages.
+make_site() {
+    deps build docs
+    build release muster_manual muster-stage_manual muster-bench_manual muster-trace_manual
+    /usr/bin/python3 packaging/make_site.py . build/release/man build/site
+    say "search needs a server: python3 -m http.server -d build/site"
+}
+
 case ${1:-} in
     deps | packages) command=$1; shift; [ $# -gt 0 ] || set -- build demo test; "$command" "$@" ;;
     build) deps build; build "${2:-release}" ;;
     demo) demo ;;
     package) package ;;
+    docs) make_site ;;
     test)
         case ${2:-} in
             '') run_tests --label-regex '^quick$' ;;

@@ -7,6 +7,7 @@
 #include "base/environment.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "bench/gpu/gpu_check.hpp"
 #include "bench/report/report_page.hpp"
 #include "bench/tools/commands.hpp"
 
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
         commands.add(steps_row, [&](auto const& given) { return steps_command(given, variables); });
         commands.add(recover_row, [&](auto const& given) { return recover_command(given, variables); });
         commands.add(collectives_row, [&](auto const& given) { return collectives_command(given, variables, line); });
+        commands.add(gpu_check_row, [&](auto const& given) { return gpu_check_command(given, variables); });
 #ifdef MUSTER_BENCH_ALL  // with MPI and HDF5
         commands.add(launch_row, [&](auto const& given) { return launch_command(given, variables); });
         commands.add(loader_row, [&](auto const& given) { return loader_command(given, variables); });
@@ -35,6 +37,7 @@ int main(int argc, char** argv) {
         commands.add(exchange_row, [&](auto const& given) { return exchange_command(given, variables); });
 #endif
         commands.add_unread(collectives_rank_row, [&](auto const& args) { return collectives_rank(args, variables); });
+        commands.add_unread(gpu_check_step_row, [&](auto const& args) { return gpu_check_step(args, variables); });
         add_manual_command(commands);
         add_completion_command(commands);
         return commands.run(words);

@@ -1,6 +1,6 @@
 # Debian packages of the portable build, for Debian 12 and later: `cpack -B build/packages --config build/portable/CPackConfig.cmake`.
 set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_CONTACT "muster's developers <muster@example.org>" CACHE STRING "Who maintains the Debian packages")
+set(CPACK_PACKAGE_CONTACT "muster developers <muster@localhost.invalid>" CACHE STRING "Who maintains the Debian packages")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)

@@ -32,6 +32,12 @@ extern command_row const exchange_row;
 /// result is checked while it is timed. Returns an exit code, 1 if one was wrong; throws muster::error.
 int exchange_command(given_options const& given, environment const& variables);
 
+extern command_row const gpu_check_row;
+
+/// Tries, on this node's GPUs, what wants one, a step a process, and writes a file that says what passed. Returns the exit code: 0; 1 where a step failed;
+/// 128+n after signal n. Throws muster::error, errc::unavailable where there is no GPU.
+int gpu_check_command(given_options const& given, environment const& variables);
+
 extern command_row const launch_row;
 
 /// Starts programs by muster and by the launchers found here, taking turns, and prints the medians; or looks for hangs. Returns

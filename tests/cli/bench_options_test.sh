@@ -8,7 +8,7 @@ expect_exit 0 "$bench" --help
 expect_contains stdout scale report predict steps exchange collectives
 expect_exit 0 "$bench" --version
 expect_matches stdout '^muster-bench [0-9]'
-for command in scale report predict steps exchange; do
+for command in scale report predict steps exchange gpu-check; do
     expect_exit 0 "$bench" $command --help
     expect_contains stdout "muster-bench $command"
     expect_exit 2 "$bench" $command --no-such-option

@@ -30,6 +30,10 @@ while read -r file; do
     case $name in muster*) ;; *) [ ! -s exported ] || fail "$name shows $(head -n 3 exported | paste -sd' ')" ;; esac
 done <files
 
+# Sums and notes are those of these files.
+(cd "$(dirname "$archive")" && sha256sum --quiet -c SHA256SUMS) || fail "SHA256SUMS is not of these files"
+grep -qF "$(sha256sum <"$archive" | cut -d' ' -f1)" "${archive%-linux*}-notes.md" || fail "the notes are not of this archive"
+
 # It works, also without a PMIx library of the system.
 export PATH=$root/bin:$PATH
 unset PYTHONPATH
