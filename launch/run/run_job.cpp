@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/placement/bind_ranks.hpp"
+#include "launch/placement/job_lease.hpp"
 #include "launch/placement/mapping.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/check_nodes.hpp"
@@ -54,6 +55,12 @@ allocation find_allocation(run_context const& run) {
     }
     if (run.options.verbose)
         for (auto const& line : tried) fmt::print(stderr, "muster: {}\n", line);
+    bool const chosen = run.options.from.scheduler || !run.options.from.hosts.empty() || !run.options.from.hostfile.empty();
+    if (auto const cluster = cluster_of(run.inherited);
+        given.scheduler == scheduler_kind::local && !chosen && !cluster.empty() && !run.options.quiet)
+        print_note(fmt::format("this shell is in no job of this {} cluster, so the ranks run here, on {}; nodes come from muster submit, muster "
+                               "alloc, or a script for {} (--scheduler local: this machine is meant)",
+                               cluster, short_host_name(), cluster == "PBS" ? "qsub" : "sbatch"));
     if (run.options.signal_before_end && !given.ends_at && !run.options.quiet)
         fmt::print(stderr, "muster: note: --signal-before-end: the end of the job is not known here, so no signal is sent\n");
     return given;
@@ -113,7 +120,23 @@ local_placement place_on_this_node(run_context const& run, topology machine) {
         with_share(run.options.place, run.given, run.given.nodes.at(static_cast<std::size_t>(here - counts.begin())));
     if (auto const note = share_note(machine, place); !note.empty() && !run.options.quiet)
         fmt::print(stderr, "muster: note: {}\n", note);
-    return place_here(std::move(machine), run.given, run.map, place);
+    if (!run.given.fixed || run.given.job_id.empty() || run.options.dry_run || run.options.print_env)
+        return place_here(std::move(machine), run.given, run.map, place);
+    job_leases const leases(run.given.job_id);
+    auto const beside = place_beside(machine, place, leases.others(run.session_dir), run.map.world_size());
+    if (!beside.note.empty() && !run.options.quiet) print_note(beside.note);
+    auto where = place_here(std::move(machine), run.given, run.map, beside.wanted);
+    leases.take(run.session_dir, where.bindings);
+    return where;
+}
+
+/// Over several nodes each node finds its own GPUs and cores, and cannot know of other runs.
+void note_other_runs(run_context const& run) {
+    if (!run.given.fixed || run.given.job_id.empty() || run.options.dry_run || run.options.print_env) return;
+    job_leases const leases(run.given.job_id);
+    if (leases.others(run.session_dir).runs > 0 && !run.options.quiet)
+        print_note("another run of this job is going on, and both begin at the first GPUs and cores of each node; give each run its own nodes by -H, or GPUs by CUDA_VISIBLE_DEVICES");
+    leases.take(run.session_dir, {});
 }
 
 }  // namespace
@@ -170,6 +193,7 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
     end_phase("ranks mapped, run prepared");
     auto const begin = [&] {
         if (others > 0 || (!options.engine.empty() && options.engine != "embedded")) {
+            note_other_runs(run);
             record.begin();
             return run_on_engine(run, prepared);
         }

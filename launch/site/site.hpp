@@ -130,8 +130,11 @@ site parse_site(std::string_view text, std::string_view origin);
 /// The same of a document that is read already.
 site parse_site(toml_document const& document);
 
+/// The folder that this program is installed in: PREFIX of PREFIX/bin/muster. Throws errc::system.
+std::filesystem::path installed_root();
+
 /// Folders of site files that did not come with this program: $MUSTER_SITE_PATH (divided by colons), the user's ($XDG_CONFIG_HOME or
-/// ~/.config, then /muster/sites). They need not exist.
+/// ~/.config, then /muster/sites), the machine's (/etc/muster/sites), the installation's (PREFIX/etc/muster/sites). They need not exist.
 std::vector<std::filesystem::path> own_site_folders(environment const& env);
 
 /// Folders that may hold site files, first one first: own_site_folders, the one installed with this program, the one this program was built from. They need not exist.

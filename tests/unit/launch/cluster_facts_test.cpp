@@ -182,5 +182,18 @@ TEST(site_file_text, without_a_scheduler) {
     EXPECT_EQ(read.node.cores, 8);
 }
 
+TEST(cluster_facts, accounts_qualities_and_modules_are_named) {
+    cluster_facts facts{.scheduler = script_kind::slurm, .source = "sinfo"};
+    read_associations("b|normal,high\na|normal\n\n", facts);
+    EXPECT_EQ(facts.accounts, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(facts.qualities, (std::vector<std::string>{"high", "normal"}));
+    facts.modules = choose_modules("/apps/modules:\ncuda/12.2(default)\nCUDA/11.8\ngcc/13\nopenmpi/\nopenmpi/5.0.3\npython/3.11\ncuda/12.2(default)\n");
+    EXPECT_EQ(facts.modules, (std::vector<std::string>{"cuda/12.2", "CUDA/11.8", "openmpi/5.0.3", "python/3.11"}));
+    auto const text = site_file_text(facts, "here", "2026-01-31");
+    EXPECT_NE(text.find("queue_option = \"qos\" in [header], and --queue NAME): [\"high\", \"normal\"]"), std::string::npos) << text;
+    EXPECT_NE(text.find("# Modules that there are, among others: [\"cuda/12.2\""), std::string::npos) << text;
+    EXPECT_NO_THROW(parse_site(text, "here.toml"));
+}
+
 }  // namespace
 }  // namespace muster

@@ -1,0 +1,145 @@
+#include "launch/placement/job_lease.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/process/files.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char const* lease_name = "lease";
+constexpr int most_tries = 100;
+constexpr std::chrono::milliseconds pause{20};
+
+/// A name that one process at a time can have, until it closes the socket or ends.
+unique_fd take_turn(std::string const& job_id) {
+    unique_fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    auto const text = fmt::format("muster-lease-{}-{}", ::getuid(), job_id).substr(0, sizeof name.sun_path - 1);
+    std::memcpy(name.sun_path + 1, text.data(), std::min(text.size(), sizeof name.sun_path - 1));  // behind a NUL: no file
+    auto const size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+    for (int i = 0; socket && i < most_tries; ++i) {
+        if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&name), size) == 0) return socket;
+        if (errno != EADDRINUSE) break;
+        std::this_thread::sleep_for(pause);
+    }
+    return {};  // another user's, perhaps: then runs do not wait for each other
+}
+
+/// Its maker holds a lock on the folder of a session that lives.
+bool lives(fs::path const& session) {
+    unique_fd const folder(::open(session.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    return folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0;
+}
+
+}  // namespace
+
+job_leases::job_leases(std::string job_id, std::vector<std::string> folders)
+    : job_id_(std::move(job_id)), folders_(std::move(folders)), turn_(take_turn(job_id_)) {}
+
+leased_parts job_leases::others(std::string const& own_session) const {
+    leased_parts all;
+    auto const beginning = fmt::format("muster-{}-", ::getuid());
+    for (auto const& base : folders_) {
+        std::error_code fault;
+        for (auto const& entry : fs::directory_iterator(base, fault)) {
+            auto const& session = entry.path();
+            if (!session.filename().string().starts_with(beginning) || session == own_session || !entry.is_directory(fault)) continue;
+            auto const text = read_text_file((session / lease_name).string());
+            auto const lines = split(text, '\n');
+            if (lines.size() < 3 || lines[0] != job_id_ || !lives(session)) continue;
+            ++all.runs;
+            for (auto const name : split(lines[1], ' '))
+                if (!name.empty()) all.gpus.emplace_back(name);
+            try {
+                for (int const cpu : cpuset::from_list(lines[2]).cpus)
+                    if (!all.cpus.contains(cpu)) all.cpus.cpus.push_back(cpu);
+            } catch (error const&) {  // not written by this program
+            }
+        }
+    }
+    std::sort(all.cpus.cpus.begin(), all.cpus.cpus.end());
+    return all;
+}
+
+void job_leases::take(std::string const& own_session, std::vector<binding> const& ranks) const noexcept try {
+    std::string gpus;
+    cpuset cpus;
+    for (auto const& rank : ranks) {
+        if (rank.device) gpus += visible_name(*rank.device) + ' ';
+        for (int const cpu : rank.cores.cpus)
+            if (!cpus.contains(cpu)) cpus.cpus.push_back(cpu);
+    }
+    std::sort(cpus.cpus.begin(), cpus.cpus.end());
+    std::ofstream(own_session + "/" + lease_name) << job_id_ << '\n' << gpus << '\n' << cpus.to_list() << '\n';
+} catch (...) {
+}
+
+namespace {
+
+/// By place where the GPUs are slices of MIG, as a GPU map counts.
+std::vector<int> free_gpus(topology const& machine, leased_parts const& others) {
+    bool const slices = std::any_of(machine.gpus.begin(), machine.gpus.end(), [](gpu const& g) { return g.mig.has_value(); });
+    std::vector<int> numbers;
+    for (std::size_t i = 0; i < machine.gpus.size(); ++i)
+        if (std::find(others.gpus.begin(), others.gpus.end(), visible_name(machine.gpus[i])) == others.gpus.end())
+            numbers.push_back(slices ? static_cast<int>(i) : machine.gpus[i].index);
+    return numbers;
+}
+
+std::size_t count_free_cores(topology const& machine, cpuset const& taken) {
+    return static_cast<std::size_t>(std::count_if(machine.cores.begin(), machine.cores.end(),
+                                                  [&](core const& c) { return intersect(c.cpus, taken).empty(); }));
+}
+
+}  // namespace
+
+placement_beside place_beside(topology const& machine, placement_request wanted, leased_parts const& others, int ranks) {
+    placement_beside result{std::move(wanted), {}};
+    if (others.runs == 0) return result;
+    auto& place = result.wanted;
+    auto const count = static_cast<std::size_t>(ranks);
+    std::vector<std::string> shared;
+    if (!machine.gpus.empty() && !others.gpus.empty() && place.gpu_map.empty()) {
+        auto const left = free_gpus(machine, others);
+        bool const alone = place.ranks_per_gpu == 1 && !place.slots_per_node;
+        if (alone && left.size() >= count)
+            place.gpu_map = left;
+        else
+            shared.emplace_back("GPUs");
+    }
+    bool const divides = place.cpu_map.empty() && (place.bind_to == bind_policy::share || place.bind_to == bind_policy::core);
+    if (divides && !others.cpus.cpus.empty()) {
+        if (count_free_cores(machine, others.cpus) >= count * static_cast<std::size_t>(place.cpus_per_rank.value_or(1)))
+            place.reserved_cpus += (place.reserved_cpus.empty() ? "" : ",") + others.cpus.to_list();
+        else
+            shared.emplace_back("cores");
+    }
+    auto const who = fmt::format("{} of this job on {}", others.runs == 1 ? "another run" : fmt::format("{} other runs", others.runs), machine.host);
+    result.note = shared.empty()
+                      ? fmt::format("{}: this one gets GPUs and cores of its own", who)
+                      : fmt::format("{} too: this one uses the same {}; give each run -n, so that there is room for all", who, join(shared, " and "));
+    return result;
+}
+
+}  // namespace muster
