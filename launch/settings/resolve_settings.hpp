@@ -35,9 +35,9 @@ struct site_settings {
 /// Where settings are looked for besides the command line; plain functions, so that tests need no files.
 struct settings_sources {
     environment variables;
-    std::string project_file;                                                      ///< "muster.toml"; empty: none is read
-    std::string user_file;                                                         ///< empty: none is read
-    std::vector<std::string> system_files = {};                                    ///< of the machine and the installation, the strongest first
+    std::string project_file;                    ///< "muster.toml"; empty: none is read
+    std::string user_file;                       ///< empty: none is read
+    std::vector<std::string> system_files = {};  ///< of the machine and the installation, the strongest first
     std::function<std::optional<std::string>(std::string const& path)> read_file;  ///< nothing: there is no such file
     std::function<std::string(std::string const& path)>
         distrust;  ///< why another user may have written a file; "": none can have
