@@ -64,7 +64,8 @@ leased_parts job_leases::others(std::string const& own_session) const {
         std::error_code fault;
         for (auto const& entry : fs::directory_iterator(base, fault)) {
             auto const& session = entry.path();
-            if (!session.filename().string().starts_with(beginning) || session == own_session || !entry.is_directory(fault)) continue;
+            if (!session.filename().string().starts_with(beginning) || session == own_session || !entry.is_directory(fault))
+                continue;
             auto const text = read_text_file((session / lease_name).string());
             auto const lines = split(text, '\n');
             if (lines.size() < 3 || lines[0] != job_id_ || !lives(session)) continue;
@@ -135,10 +136,12 @@ placement_beside place_beside(topology const& machine, placement_request wanted,
         else
             shared.emplace_back("cores");
     }
-    auto const who = fmt::format("{} of this job on {}", others.runs == 1 ? "another run" : fmt::format("{} other runs", others.runs), machine.host);
+    auto const who = fmt::format("{} of this job on {}",
+                                 others.runs == 1 ? "another run" : fmt::format("{} other runs", others.runs), machine.host);
     result.note = shared.empty()
-                      ? fmt::format("{}: this one gets GPUs and cores of its own", who)
-                      : fmt::format("{} too: this one uses the same {}; give each run -n, so that there is room for all", who, join(shared, " and "));
+                      ? fmt::format("{}: this one gets its own GPUs and cores", who)
+                      : fmt::format("{} too: this one uses the same {}; give each run -n, so that there is room for all", who,
+                                    join(shared, " and "));
     return result;
 }
 

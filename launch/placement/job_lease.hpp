@@ -1,4 +1,4 @@
-// Lets several runs of one job on one node know of each other, so that each gets GPUs and cores of its own.
+// Lets several runs of one job on one node know of each other, so that each gets its own GPUs and cores.
 #pragma once
 
 #include <string>

@@ -58,9 +58,10 @@ allocation find_allocation(run_context const& run) {
     bool const chosen = run.options.from.scheduler || !run.options.from.hosts.empty() || !run.options.from.hostfile.empty();
     if (auto const cluster = cluster_of(run.inherited);
         given.scheduler == scheduler_kind::local && !chosen && !cluster.empty() && !run.options.quiet)
-        print_note(fmt::format("this shell is in no job of this {} cluster, so the ranks run here, on {}; nodes come from muster submit, muster "
-                               "alloc, or a script for {} (--scheduler local: this machine is meant)",
-                               cluster, short_host_name(), cluster == "PBS" ? "qsub" : "sbatch"));
+        print_note(fmt::format(
+            "this shell is in no job of this {} cluster, so the ranks run here, on {}; nodes come from muster submit, muster "
+            "alloc, or a script for {} (--scheduler local: this machine is meant)",
+            cluster, short_host_name(), cluster == "PBS" ? "qsub" : "sbatch"));
     if (run.options.signal_before_end && !given.ends_at && !run.options.quiet)
         fmt::print(stderr, "muster: note: --signal-before-end: the end of the job is not known here, so no signal is sent\n");
     return given;
@@ -135,7 +136,9 @@ void note_other_runs(run_context const& run) {
     if (!run.given.fixed || run.given.job_id.empty() || run.options.dry_run || run.options.print_env) return;
     job_leases const leases(run.given.job_id);
     if (leases.others(run.session_dir).runs > 0 && !run.options.quiet)
-        print_note("another run of this job is going on, and both begin at the first GPUs and cores of each node; give each run its own nodes by -H, or GPUs by CUDA_VISIBLE_DEVICES");
+        print_note(
+            "another run of this job is going on, and both begin at the first GPUs and cores of each node; give each run its own "
+            "nodes by -H, or GPUs by CUDA_VISIBLE_DEVICES");
     leases.take(run.session_dir, {});
 }
 
@@ -197,6 +200,8 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
             record.begin();
             return run_on_engine(run, prepared);
         }
+        if (!options.engine_args.empty() && !options.quiet)
+            print_note("--engine-args (--mpi-args) change nothing: muster itself starts the ranks of one node");
         auto const where = place_on_this_node(run, std::move(look_here()));
         for (auto& who : prepared.ranks) who.host = where.machine.host;
         record.begin(&where.bindings);

@@ -99,7 +99,8 @@ bool prefers_pbs(environment const& variables) {
 }
 
 std::string_view cluster_of(environment const& variables) {
-    if (slurm_is_configured(variables) && !find_program_or_nothing(slurm_program(slurm_ask::submit), variables).empty()) return "Slurm";
+    if (slurm_is_configured(variables) && !find_program_or_nothing(slurm_program(slurm_ask::submit), variables).empty())
+        return "Slurm";
     if (pbs_is_configured(variables) && !find_program_or_nothing("qsub", variables).empty()) return "PBS";
     return {};
 }

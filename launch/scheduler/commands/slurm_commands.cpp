@@ -58,7 +58,8 @@ constexpr slurm_command commands[]{
      "\"infinite\", "
      "\"n/a\" and \"(null)\" for what there is not, \"8+\" for the least of several, \"2K\" for 2048"},
     {slurm_ask::accounts, "sacctmgr -n -P show associations user={} format=account,qos",
-     "find_cluster_facts launch/site_tools/cluster_facts.hpp", "an account and its qualities of service a line (\"a|high,normal\"); code 1 where there is no database"},
+     "find_cluster_facts launch/site_tools/cluster_facts.hpp",
+     "an account and its qualities of service a line (\"a|high,normal\"); code 1 where there is no database"},
     {slurm_ask::submit, "sbatch --parsable", "parse_job_number launch/jobs/queue/queued_job.hpp",
      "\"12\", with several clusters \"12;cluster\"; a site's own lines before it"},
     {slurm_ask::test_submit, "sbatch --test-only {}", "",

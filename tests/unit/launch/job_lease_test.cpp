@@ -24,7 +24,7 @@ TEST(place_beside, a_second_run_gets_what_is_left) {
     auto const machine = machine_with(4, 8);
     EXPECT_EQ(place_beside(machine, {}, {}, 2).note, "");
     auto const second = place_beside(machine, {}, {1, {"0", "1"}, cpuset{{0, 1, 2, 3}}}, 2);
-    EXPECT_EQ(second.note, "another run of this job on node1: this one gets GPUs and cores of its own");
+    EXPECT_EQ(second.note, "another run of this job on node1: this one gets its own GPUs and cores");
     auto const ranks = bind_ranks(machine, second.wanted, 2);
     EXPECT_EQ(ranks[0].device->index, 2);
     EXPECT_EQ(ranks[1].device->index, 3);
@@ -34,7 +34,9 @@ TEST(place_beside, a_second_run_gets_what_is_left) {
 TEST(place_beside, a_run_without_room_shares_and_says_so) {
     auto const machine = machine_with(4, 8);
     auto const full = place_beside(machine, {}, {2, {"0", "1", "2"}, cpuset{{0, 1, 2, 3, 4, 5, 6}}}, 2);
-    EXPECT_EQ(full.note, "2 other runs of this job on node1 too: this one uses the same GPUs and cores; give each run -n, so that there is room for all");
+    EXPECT_EQ(full.note,
+              "2 other runs of this job on node1 too: this one uses the same GPUs and cores; give each run -n, so that there is "
+              "room for all");
     EXPECT_EQ(full.wanted, placement_request{});
     placement_request mapped;
     mapped.gpu_map = {0, 1};
@@ -50,9 +52,12 @@ TEST(job_leases, are_seen_while_their_session_lives) {
     ASSERT_EQ(::flock(lock.get(), LOCK_EX), 0);
     {
         job_leases const leases("7", {base.string()});
-        leases.take(session.string(), {{.device = gpu{.index = 3}, .cores = cpuset{{4, 5}}}, {.device = gpu{.index = 1}, .cores = cpuset{{2}}}});
+        leases.take(session.string(),
+                    {{.device = gpu{.index = 3}, .cores = cpuset{{4, 5}}}, {.device = gpu{.index = 1}, .cores = cpuset{{2}}}});
     }
-    auto const seen = [&](std::string const& job, std::string const& own) { return job_leases(job, {base.string()}).others(own); };
+    auto const seen = [&](std::string const& job, std::string const& own) {
+        return job_leases(job, {base.string()}).others(own);
+    };
     EXPECT_EQ(seen("7", ""), (leased_parts{1, {"3", "1"}, cpuset{{2, 4, 5}}}));
     EXPECT_EQ(seen("8", ""), leased_parts{}) << "another job's";
     EXPECT_EQ(seen("7", session.string()), leased_parts{}) << "its own";
