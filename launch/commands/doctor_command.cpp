@@ -157,7 +157,8 @@ for name in ("torch", "muster"):
 void examine_python(std::vector<finding>& all, environment const& variables) {
     constexpr char const* name = "python3";
     if (find_program_or_nothing(name, variables).empty()) {
-        all.push_back({state::note, name, "no python3 on PATH", "load Python's module, or activate an environment, if your programs are Python"});
+        all.push_back({state::note, name, "no python3 on PATH",
+                       "load Python's module, or activate an environment, if your programs are Python"});
         return;
     }
     auto ranks = variables;
@@ -165,8 +166,10 @@ void examine_python(std::vector<finding>& all, environment const& variables) {
     auto const said = run_captured({name, "-c", look_at_python}, ranks, python_limit);
     auto const lines = split(said.out, '\n');
     if (said.exit_status != 0 || lines.size() < 3) {
-        all.push_back({state::note, name, fmt::format("does not work (code {}): {}", said.exit_status, trim(said.err.substr(0, said.err.find('\n')))),
-                       "check which Python is first on PATH"});
+        all.push_back(
+            {state::note, name,
+             fmt::format("does not work (code {}): {}", said.exit_status, trim(said.err.substr(0, said.err.find('\n')))),
+             "check which Python is first on PATH"});
         return;
     }
     all.push_back({state::ok, name, std::string(lines[0]), ""});
@@ -181,8 +184,8 @@ void examine_python(std::vector<finding>& all, environment const& variables) {
     for (std::size_t i = 0; i < std::size(packages); ++i) {
         auto const line = trim(lines[i + 1]);
         bool const missing = line.starts_with("- ");
-        all.push_back({missing ? state::note : state::ok, fmt::format("package {}", packages[i].name), std::string(missing ? line.substr(2) : line),
-                       missing ? packages[i].advice : ""});
+        all.push_back({missing ? state::note : state::ok, fmt::format("package {}", packages[i].name),
+                       std::string(missing ? line.substr(2) : line), missing ? packages[i].advice : ""});
     }
 }
 

@@ -26,7 +26,8 @@ constexpr std::chrono::milliseconds module_limit{10'000};
 
 /// `module` is a function of login shells.
 std::string list_modules(environment const& variables) {
-    auto const said = run_captured({"bash", "-lc", "type module >/dev/null 2>&1 && module -t avail 2>&1"}, variables, module_limit);
+    auto const said =
+        run_captured({"bash", "-lc", "type module >/dev/null 2>&1 && module -t avail 2>&1"}, variables, module_limit);
     return said.exit_status == 0 ? said.out : std::string();
 }
 

@@ -116,8 +116,9 @@ std::string site_file_text(cluster_facts const& facts, std::string_view name, st
     text += node_text(facts) + header_text(facts);
     for (auto const& queue : facts.queues) text += queue_text(queue, facts.queues);
     if (!facts.qualities.empty())
-        text += fmt::format("\n# Qualities of service that you may ask for (queue_option = \"qos\" in [header], and --queue NAME): {}\n",
-                            toml_list(facts.qualities));
+        text += fmt::format(
+            "\n# Qualities of service that you may ask for (queue_option = \"qos\" in [header], and --queue NAME): {}\n",
+            toml_list(facts.qualities));
     if (!facts.modules.empty()) text += fmt::format("\n# Modules that there are, among others: {}", toml_list(facts.modules));
     text +=
         "\n# [script]\n# modules = [\"cuda\"]\n# setup = [\"source ~/venv/bin/activate\"]\n"

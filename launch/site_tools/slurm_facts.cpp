@@ -168,15 +168,17 @@ void read_associations(std::string_view printed, cluster_facts& facts) {
 }
 
 std::vector<std::string> choose_modules(std::string_view printed) {
-    constexpr std::array<std::string_view, 16> wanted{"cuda",    "cudatoolkit", "cudnn",     "nccl",      "rocm",        "rccl",       "oneapi",      "openmpi",
-                                                      "mpich",   "cray-mpich",  "python",    "anaconda3", "miniconda3", "miniforge3", "apptainer", "singularity"};
+    constexpr std::array<std::string_view, 16> wanted{
+        "cuda",  "cudatoolkit", "cudnn",  "nccl",      "rocm",       "rccl",       "oneapi",    "openmpi",
+        "mpich", "cray-mpich",  "python", "anaconda3", "miniconda3", "miniforge3", "apptainer", "singularity"};
     constexpr std::size_t most = 16;
     std::vector<std::string> found;
     for (auto line : split(printed, '\n')) {
         line = trim(line.substr(0, line.find('(')));  // "cuda/12.2(default)"
         if (line.empty() || line.ends_with(':') || line.ends_with('/')) continue;
         std::string name(line.substr(0, line.find('/')));
-        std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+        std::transform(name.begin(), name.end(), name.begin(),
+                       [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
         bool const takes = std::find(wanted.begin(), wanted.end(), name) != wanted.end();
         if (takes && std::find(found.begin(), found.end(), line) == found.end() && found.size() < most) found.emplace_back(line);
     }
