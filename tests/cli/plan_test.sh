@@ -150,35 +150,3 @@ expect_matches stdout "^muster [0-9.]+$" "^compiler +[A-Z]" "^PMIx +[0-9]" "^hwl
 expect_exit 0 "$MUSTER" version
 expect_matches stdout "^muster [0-9]"
 expect_exit 2 "$MUSTER"
-
-# Several runs in one job: each gets GPUs of its own, and a third, for which there is no room, says so.
-printf 'localhost\n' >nodes
-in_job() { env PBS_JOBID=7.head PBS_NODEFILE="$PWD/nodes" CUDA_VISIBLE_DEVICES=0,1,2,3 "$@"; }
-in_job "$MUSTER" run -n 2 -- sh -c 'echo "gpu $MUSTER_GPU_INDEX"; until [ -e go ]; do sleep 0.05; done' >first 2>first.err &
-PID=$!
-wait_until 20 grep -q 'gpu 1' first
-expect_exit 0 in_job "$MUSTER" run -n 2 -- sh -c 'echo "gpu $MUSTER_GPU_INDEX"'
-expect_equal "$(sort "$OUT" | tr '\n' ' ')" 'gpu 2 gpu 3 ' 'the GPUs of the second run'
-expect_contains stderr 'another run of this job on '
-expect_exit 0 in_job "$MUSTER" run -n 3 -- true
-expect_contains stderr 'this one uses the same GPUs'
-: >go
-wait $PID
-expect_exit 0 in_job "$MUSTER" run -n 2 -- sh -c 'echo "gpu $MUSTER_GPU_INDEX"'
-expect_equal "$(sort "$OUT" | tr '\n' ' ')" 'gpu 0 gpu 1 ' 'the GPUs once the first has ended'
-
-# Where jobs can be submitted, a run outside of them says so.
-mkdir cluster
-for program in sbatch squeue; do printf '#!/bin/sh\nexit 1\n' >cluster/$program && chmod +x cluster/$program; done
-expect_exit 0 env SLURM_CONF=/dev/null PATH="$PWD/cluster:$PATH" "$MUSTER" run -n 1 -- true
-expect_contains stderr 'this shell is in no job of this Slurm cluster, so the ranks run here'
-expect_exit 0 env SLURM_CONF=/dev/null PATH="$PWD/cluster:$PATH" "$MUSTER" run -n 1 --scheduler local -- true
-expect_not_contains stderr 'in no job'
-expect_exit 125 "$MUSTER" run --nodes 2 -- true
-expect_contains stderr 'this shell is in no job: get nodes by'
-
-# doctor looks at Python, and at its packages, by starting it.
-mkdir pythons
-printf '#!/bin/sh\necho "3.9.1 /opt/python"; echo "2.0 /opt/torch"; echo "- ModuleNotFoundError: No module named muster"\n' >pythons/python3 && chmod +x pythons/python3
-PATH="$PWD/pythons:$PATH" "$MUSTER" doctor >"$OUT" 2>"$ERR"
-expect_matches stdout '^ok +python3 +3.9.1' '^ok +package torch +2.0' '^note +package muster +ModuleNotFoundError'
