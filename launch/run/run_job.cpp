@@ -58,10 +58,9 @@ allocation find_allocation(run_context const& run) {
     bool const chosen = run.options.from.scheduler || !run.options.from.hosts.empty() || !run.options.from.hostfile.empty();
     if (auto const cluster = cluster_of(run.inherited);
         given.scheduler == scheduler_kind::local && !chosen && !cluster.empty() && !run.options.quiet)
-        print_note(fmt::format(
-            "this shell is in no job of this {} cluster, so the ranks run here, on {}; nodes come from muster submit, muster "
-            "alloc, or a script for {} (--scheduler local: this machine is meant)",
-            cluster, short_host_name(), cluster == "PBS" ? "qsub" : "sbatch"));
+        print_note(fmt::format("this shell is in no job of this {} cluster, so the ranks run here, on {}; nodes come from muster submit, muster "
+                               "alloc, or a job script (--scheduler local: this machine is meant)",
+                               cluster, short_host_name()));
     if (run.options.signal_before_end && !given.ends_at && !run.options.quiet)
         fmt::print(stderr, "muster: note: --signal-before-end: the end of the job is not known here, so no signal is sent\n");
     return given;

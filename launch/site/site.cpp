@@ -59,8 +59,6 @@ std::vector<fs::path> own_site_folders(environment const& env) {
         folders.push_back(fs::path(*config) / "muster" / "sites");
     else if (auto const home = env.get("HOME"); home && !home->empty())
         folders.push_back(fs::path(*home) / ".config" / "muster" / "sites");
-    folders.emplace_back("/etc/muster/sites");
-    folders.push_back(installed_root() / "etc" / "muster" / "sites");
     return folders;
 }
 
@@ -72,6 +70,8 @@ std::vector<fs::path> site_search_path(environment const& env) {
     auto folders = own_site_folders(env);
     // Beside the program rather than at a fixed place, so that an installed tree can be moved.
     auto const program = self_program();
+    folders.emplace_back("/etc/muster/sites");
+    folders.push_back(installed_root() / "etc" / "muster" / "sites");
     folders.push_back(installed_root() / "share" / "muster" / "site-configs");
     // The source tree only while running from the build tree: behind an installed program that folder may be anybody's.
     if (program.string().starts_with(MUSTER_BUILD_DIR "/")) folders.emplace_back(MUSTER_SITE_CONFIGS_SOURCE);
