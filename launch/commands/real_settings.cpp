@@ -43,10 +43,7 @@ settings_sources real_settings(environment const& variables) {
         auto const where = load_site(name, folders);
         return site_settings{where.name, where.settings};
     };
-    auto folders = own_site_folders(variables);
-    folders.emplace_back("/etc/muster/sites");
-    folders.push_back(installed_root() / "etc" / "muster" / "sites");
-    sources.own_sites = [folders] {
+    sources.own_sites = [folders = own_site_folders(variables)] {
         std::vector<std::string> names;
         for (auto const& entry : list_sites(folders))
             if (entry.problem.empty() && entry.known.scheduler != script_kind::local) names.push_back(entry.name);

@@ -19,6 +19,7 @@
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "launch/placement/binding_steps.hpp"
 
 namespace muster {
 
@@ -98,50 +99,57 @@ void job_leases::take(std::string const& own_session, std::vector<binding> const
 
 namespace {
 
-/// By place where the GPUs are slices of MIG, as a GPU map counts.
-std::vector<int> free_gpus(topology const& machine, leased_parts const& others) {
-    bool const slices = std::any_of(machine.gpus.begin(), machine.gpus.end(), [](gpu const& g) { return g.mig.has_value(); });
-    std::vector<int> numbers;
-    for (std::size_t i = 0; i < machine.gpus.size(); ++i)
-        if (std::find(others.gpus.begin(), others.gpus.end(), visible_name(machine.gpus[i])) == others.gpus.end())
-            numbers.push_back(slices ? static_cast<int>(i) : machine.gpus[i].index);
-    return numbers;
+bool binds(topology const& machine, placement_request const& wanted, int ranks) {
+    try {
+        bind_ranks(machine, wanted, ranks);
+        return true;
+    } catch (error const&) {
+        return false;
+    }
 }
 
-std::size_t count_free_cores(topology const& machine, cpuset const& taken) {
-    return static_cast<std::size_t>(std::count_if(machine.cores.begin(), machine.cores.end(),
-                                                  [&](core const& c) { return intersect(c.cpus, taken).empty(); }));
+/// Without the GPUs that others have, unless too few are left, or the user has chosen: by a map, or by letting ranks share.
+bool leave_gpus(placement_beside& here, leased_parts const& others, int ranks) {
+    if (!here.wanted.gpu_map.empty() || here.wanted.ranks_per_gpu != 1 || here.wanted.slots_per_node) return false;
+    auto all = here;
+    std::erase_if(all.machine.gpus, [&](gpu const& g) {
+        return std::find(others.gpus.begin(), others.gpus.end(), visible_name(g)) != others.gpus.end();
+    });
+    all.wanted.lists_gpus = true;
+    if (all.machine.gpus.size() < static_cast<std::size_t>(ranks) || !binds(all.machine, all.wanted, ranks)) return false;
+    here = std::move(all);
+    return true;
+}
+
+bool leave_cores(placement_beside& here, leased_parts const& others, int ranks) {
+    auto rest = here.wanted;
+    rest.reserved_cpus += (rest.reserved_cpus.empty() ? "" : ",") + others.cpus.to_list();
+    auto const needed = static_cast<std::size_t>(ranks) * static_cast<std::size_t>(rest.cpus_per_rank.value_or(1));
+    if (!binds(here.machine, rest, ranks) || usable_cores(here.machine, rest).size() < needed) return false;
+    here.wanted = std::move(rest);
+    return true;
 }
 
 }  // namespace
 
-placement_beside place_beside(topology const& machine, placement_request wanted, leased_parts const& others, int ranks) {
-    placement_beside result{std::move(wanted), {}};
+placement_beside place_beside(topology machine, placement_request wanted, leased_parts const& others, int ranks) {
+    placement_beside result{std::move(machine), std::move(wanted), {}};
     if (others.runs == 0) return result;
-    auto& place = result.wanted;
-    auto const count = static_cast<std::size_t>(ranks);
-    std::vector<std::string> shared;
-    if (!machine.gpus.empty() && !others.gpus.empty() && place.gpu_map.empty()) {
-        auto const left = free_gpus(machine, others);
-        bool const alone = place.ranks_per_gpu == 1 && !place.slots_per_node;
-        if (alone && left.size() >= count)
-            place.gpu_map = left;
-        else
-            shared.emplace_back("GPUs");
-    }
-    bool const divides = place.cpu_map.empty() && (place.bind_to == bind_policy::share || place.bind_to == bind_policy::core);
-    if (divides && !others.cpus.cpus.empty()) {
-        if (count_free_cores(machine, others.cpus) >= count * static_cast<std::size_t>(place.cpus_per_rank.value_or(1)))
-            place.reserved_cpus += (place.reserved_cpus.empty() ? "" : ",") + others.cpus.to_list();
-        else
-            shared.emplace_back("cores");
-    }
-    auto const who = fmt::format("{} of this job on {}",
-                                 others.runs == 1 ? "another run" : fmt::format("{} other runs", others.runs), machine.host);
-    result.note = shared.empty()
-                      ? fmt::format("{}: this one gets its own GPUs and cores", who)
-                      : fmt::format("{} too: this one uses the same {}; give each run -n, so that there is room for all", who,
-                                    join(shared, " and "));
+    std::vector<std::string> own, shared;
+    if (!result.machine.gpus.empty() && !others.gpus.empty())
+        (leave_gpus(result, others, ranks) ? own : shared).emplace_back("GPUs");
+    auto const& place = result.wanted;
+    if (place.cpu_map.empty() && (place.bind_to == bind_policy::share || place.bind_to == bind_policy::core) &&
+        !others.cpus.cpus.empty())
+        (leave_cores(result, others, ranks) ? own : shared).emplace_back("cores");
+    auto const who =
+        fmt::format("{} of this job on {}", others.runs == 1 ? "another run" : fmt::format("{} other runs", others.runs),
+                    result.machine.host);
+    if (!shared.empty())
+        result.note = fmt::format("{} too: this one uses the same {}; give each run -n{}, so that there is room for all", who,
+                                  join(shared, " and "), shared.back() == "cores" ? " and --cpus-per-rank" : "");
+    else if (!own.empty())
+        result.note = fmt::format("{}: this one gets its own {}", who, join(own, " and "));
     return result;
 }
 

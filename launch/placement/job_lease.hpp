@@ -38,12 +38,13 @@ class job_leases {
     unique_fd turn_;
 };
 
-/// `wanted` so that `ranks` ranks get what the others have not, and a note; "" where there are no others. What the user has chosen by maps, or by
-/// letting ranks share, stays. Pure.
+/// What is left for `ranks` ranks beside `others`, with a note; as given, and "" for the note, where there are no others. What the user has chosen by
+/// maps, or by letting ranks share, stays. Pure.
 struct placement_beside {
+    topology machine;
     placement_request wanted;
     std::string note;
 };
-placement_beside place_beside(topology const& machine, placement_request wanted, leased_parts const& others, int ranks);
+placement_beside place_beside(topology machine, placement_request wanted, leased_parts const& others, int ranks);
 
 }  // namespace muster

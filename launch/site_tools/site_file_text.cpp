@@ -77,7 +77,8 @@ std::string limits_text(queue_facts const& queue) {
     auto text = queue.max_nodes ? fmt::format("max_nodes = {}\n", *queue.max_nodes) : "# max_nodes = ? # not known\n";
     if (queue.min_walltime && queue.min_walltime->count() > 0)
         text += fmt::format("min_walltime = \"{}\"\n", format_walltime(*queue.min_walltime));
-    if (queue.unlimited_time) return text + "max_walltime = \"8784h\" # no limit: the longest that muster takes\n";
+    if (queue.unlimited_time)
+        return text + "max_walltime = \"8784h\" # the queue has no limit; this is the longest time that muster takes\n";
     if (queue.max_walltime && queue.max_walltime->count() > 0)
         return text + fmt::format("max_walltime = \"{}\"\n", format_walltime(*queue.max_walltime));
     return text + "# max_walltime = \"?\" # not known\n";

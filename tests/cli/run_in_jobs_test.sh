@@ -6,8 +6,8 @@ in_job() { env PBS_JOBID=7.head PBS_NODEFILE="$PWD/nodes" CUDA_VISIBLE_DEVICES=0
 in_job "$MUSTER" run -n 2 -- sh -c 'echo "gpu $MUSTER_GPU_INDEX"; until [ -e go ]; do sleep 0.05; done' >first 2>first.err &
 PID=$!
 wait_until 20 grep -qs 'gpu 1' first
-expect_exit 0 in_job "$MUSTER" run -n 2 -- sh -c 'echo "gpu $MUSTER_GPU_INDEX"'
-expect_equal "$(sort "$OUT" | tr '\n' ' ')" 'gpu 2 gpu 3 ' 'the GPUs of the second run'
+expect_exit 0 in_job "$MUSTER" run -n 2 -- sh -c 'echo "gpu $CUDA_VISIBLE_DEVICES $MUSTER_GPU_INDEX $LOCAL_RANK"'
+expect_equal "$(sort "$OUT" | tr '\n' ' ')" 'gpu 2,3 0 0 gpu 2,3 1 1 ' 'the GPUs of the second run, of which LOCAL_RANK is the number'
 expect_contains stderr 'another run of this job on '
 expect_exit 0 in_job "$MUSTER" run -n 3 -- true
 expect_contains stderr 'this one uses the same GPUs'
@@ -15,6 +15,26 @@ expect_contains stderr 'this one uses the same GPUs'
 wait $PID
 expect_exit 0 in_job "$MUSTER" run -n 2 -- sh -c 'echo "gpu $MUSTER_GPU_INDEX"'
 expect_equal "$(sort "$OUT" | tr '\n' ' ')" 'gpu 0 gpu 1 ' 'the GPUs once the first has ended'
+
+# Two that start at once; the runs of a rank have what the rank has; one that is killed keeps nothing.
+: >all
+for run in a b; do
+    in_job "$MUSTER" run -q -n 2 --timeout 30 -- sh -c 'echo "$CUDA_VISIBLE_DEVICES" >>all; until [ "$(wc -l <all)" = 4 ]; do sleep 0.05; done' &
+done
+wait
+expect_equal "$(sort all | tr '\n' ' ')" '0,1,2,3 0,1,2,3 2,3 2,3 ' 'the GPUs that two runs see which started at once'
+expect_exit 0 in_job "$MUSTER" run -n 1 -- "$MUSTER" run -n 1 -- true
+expect_not_contains stderr 'another run'
+: >killed
+in_job "$MUSTER" run -q -n 4 -- sh -c 'echo $PPID $$ >>killed; exec sleep 1000' &
+PID=$!
+wait_until 20 sh -c '[ "$(wc -l <killed)" = 4 ]'
+kill -9 $PID $(tr ' ' '\n' <killed | sort -u)
+wait $PID
+for pid in $(cat killed); do wait_until 20 sh -c "! kill -0 $pid 2>/dev/null"; done
+rm -rf /dev/shm/muster-"$(id -u)"-$PID-* # as a later run would, after a while
+expect_exit 0 in_job "$MUSTER" run -n 4 -- true
+expect_not_contains stderr 'another run'
 
 # Lines written for one machine: localhost is the job's node that this is, and words for mpirun change nothing.
 hostname >nodes

@@ -25,23 +25,39 @@ TEST(place_beside, a_second_run_gets_what_is_left) {
     EXPECT_EQ(place_beside(machine, {}, {}, 2).note, "");
     auto const second = place_beside(machine, {}, {1, {"0", "1"}, cpuset{{0, 1, 2, 3}}}, 2);
     EXPECT_EQ(second.note, "another run of this job on node1: this one gets its own GPUs and cores");
-    auto const ranks = bind_ranks(machine, second.wanted, 2);
+    auto const ranks = bind_ranks(second.machine, second.wanted, 2);
     EXPECT_EQ(ranks[0].device->index, 2);
     EXPECT_EQ(ranks[1].device->index, 3);
+    EXPECT_EQ(ranks[1].visible_devices, "2,3") << "the GPU of a rank is LOCAL_RANK, as in any run";
     for (auto const& rank : ranks) EXPECT_TRUE(intersect(rank.cores, cpuset{{0, 1, 2, 3}}).empty());
 }
 
 TEST(place_beside, a_run_without_room_shares_and_says_so) {
     auto const machine = machine_with(4, 8);
     auto const full = place_beside(machine, {}, {2, {"0", "1", "2"}, cpuset{{0, 1, 2, 3, 4, 5, 6}}}, 2);
-    EXPECT_EQ(full.note,
-              "2 other runs of this job on node1 too: this one uses the same GPUs and cores; give each run -n, so that there is "
-              "room for all");
+    EXPECT_EQ(
+        full.note,
+        "2 other runs of this job on node1 too: this one uses the same GPUs and cores; give each run -n and --cpus-per-rank, "
+        "so that there is room for all");
     EXPECT_EQ(full.wanted, placement_request{});
     placement_request mapped;
     mapped.gpu_map = {0, 1};
     mapped.bind_to = bind_policy::none;
     EXPECT_EQ(place_beside(machine, mapped, {1, {"0", "1"}, cpuset{{0}}}, 2).wanted, mapped) << "what the user has chosen stays";
+}
+
+TEST(place_beside, what_the_others_have_is_named_alone) {
+    auto const machine = machine_with(4, 8);
+    EXPECT_EQ(place_beside(machine, {}, {1, {}, {}}, 2).note, "") << "a run whose ranks are not bound";
+    EXPECT_EQ(place_beside(machine, {}, {1, {"0"}, cpuset{{0, 1, 2, 3, 4, 5, 6, 7}}}, 2).note,
+              "another run of this job on node1 too: this one uses the same cores; give each run -n and --cpus-per-rank, so that "
+              "there is room for all");
+    placement_request wide;
+    wide.cpus_per_rank = 3;
+    EXPECT_EQ(place_beside(machine_with(0, 8), wide, {1, {}, cpuset{{0, 1, 2}}}, 2).wanted, wide) << "5 cores for 6";
+    wide.reserved_cpus = "7";
+    wide.cpus_per_rank = 2;
+    EXPECT_EQ(place_beside(machine_with(0, 8), wide, {1, {}, cpuset{{0, 1, 2}}}, 2).wanted.reserved_cpus, "7,0-2");
 }
 
 TEST(job_leases, are_seen_while_their_session_lives) {
