@@ -12,13 +12,13 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/trust/open_output_file.hpp"
 #include "launch/placement/binding_steps.hpp"
 
 namespace muster {
@@ -93,7 +93,7 @@ void job_leases::take(std::string const& own_session, std::vector<binding> const
             if (!cpus.contains(cpu)) cpus.cpus.push_back(cpu);
     }
     std::sort(cpus.cpus.begin(), cpus.cpus.end());
-    std::ofstream(own_session + "/" + lease_name) << job_id_ << '\n' << gpus << '\n' << cpus.to_list() << '\n';
+    write_output_file(own_session + "/" + lease_name, fmt::format("{}\n{}\n{}\n", job_id_, gpus, cpus.to_list()));
 } catch (...) {
 }
 
