@@ -41,7 +41,7 @@ std::optional<int> environment::get_int(std::string_view name) const {
     if (found == values_.end()) return std::nullopt;
     auto const value = parse_integer(trim(found->second));
     if (!value || *value < INT_MIN || *value > INT_MAX)
-        throw parse_error(name, found->second, 0, fmt::format("{} must be a whole number; unset it or mend it", name));
+        throw parse_error(name, found->second, 0, fmt::format("{} must be a whole number; unset it or correct it", name));
     return static_cast<int>(*value);
 }
 

@@ -50,6 +50,12 @@ function(muster_install_pkg_config name library description)
   install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${folder} COMPONENT development)
 endfunction()
 
+# muster_install_step(before|after): what else an installation of all, or of the launcher, does (muster_upgrade.cmake).
+function(muster_install_step step)
+  install(CODE "set(step ${step})\nset(data \"${CMAKE_INSTALL_DATADIR}\")\nset(libdir \"${CMAKE_INSTALL_LIBDIR}\")\nset(version ${PROJECT_VERSION})\nset(source \"${PROJECT_SOURCE_DIR}\")\ninclude(\"${PROJECT_SOURCE_DIR}/cmake/muster_upgrade.cmake\")"
+          COMPONENT launcher)
+endfunction()
+
 # find_package(muster), pkg-config, documents.
 function(muster_install_package)
   set(doc ${PROJECT_SOURCE_DIR})

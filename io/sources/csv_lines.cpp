@@ -37,7 +37,7 @@ bool csv_lines::refill() {
     if (text_.size() > longest_row)
         throw error(errc::invalid_data,
                     fmt::format("{}:{}: a row of more than {} bytes: a quote that is not closed, or no CSV file; "
-                                "mend it, or give another one",
+                                "correct it, or give another one",
                                 path_, line_, longest_row));
     std::size_t const old = text_.size();
     text_.resize(old + static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, from_.size().value_or(piece_bytes))));
@@ -65,7 +65,8 @@ std::size_t csv_lines::end_of_row() {
         searched = end - position_;
         if (found == std::string::npos && refill()) continue;
         if (found == std::string::npos && quoted)
-            throw error(errc::invalid_data, fmt::format("{}:{}: a double quote that is not closed; mend the line", path_, line_));
+            throw error(errc::invalid_data,
+                        fmt::format("{}:{}: a double quote that is not closed; correct the line", path_, line_));
         if (found == std::string::npos || !quoted) return position_ + searched;
         ++searched;  // the line feed is part of a field
     }

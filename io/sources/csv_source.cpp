@@ -311,7 +311,7 @@ void csv_source::note_label(std::string_view text, std::string_view row, std::si
     if (!value) {
         if (labels.asked && *labels.asked != label_kind::name)
             fail(row, column,
-                 fmt::format("the label '{}' is no number; mend it, or give another --label-column or --label-type",
+                 fmt::format("the label '{}' is no number; correct it, or give another --label-column or --label-type",
                              without_controls(text.substr(0, 40))));
         if (auto const at = not_utf8_at(text))
             fail(row, column,
@@ -322,13 +322,14 @@ void csv_source::note_label(std::string_view text, std::string_view row, std::si
         return;
     }
     if (!std::isfinite(*value) || std::abs(*value) > std::numeric_limits<float>::max())
-        fail(row, column, fmt::format("'{}' is no label; mend it, or give --label-type name if it is the name of a class", text));
+        fail(row, column,
+             fmt::format("'{}' is no label; correct it, or give --label-type name if it is the name of a class", text));
     note(labels.number);
     labels.largest = std::max(labels.largest, *value);
     if (is_class_number(*value) || labels.asked == label_kind::target) return;
     if (labels.asked == label_kind::number)
         fail(row, column,
-             fmt::format("the label {} is no class, a whole number from 0; mend it, or give another --label-type", text));
+             fmt::format("the label {} is no class, a whole number from 0; correct it, or give another --label-type", text));
     note(*value == std::floor(*value) ? labels.outside : labels.fraction);
 }
 
@@ -337,7 +338,7 @@ void csv_source::settle_labels(label_index const& labels) {
     if (labels.number.count > 0 && labels.name.count > 0)
         fail(odd,
              fmt::format(
-                 "the label '{}' is {}, {} others of the file are {}; mend it, or give --label-type name if all are names",
+                 "the label '{}' is {}, {} others of the file are {}; correct it, or give --label-type name if all are names",
                  without_controls(odd.text.substr(0, 40)), &odd == &labels.name ? "no number" : "a number",
                  &odd == &labels.name ? labels.number.count : labels.name.count, &odd == &labels.name ? "numbers" : "names"));
     if (labels.name.count == 0) {
@@ -379,7 +380,7 @@ void csv_source::index(std::optional<label_kind> asked) {
         });
         if (!found)
             fail(*row, row->size(),
-                 fmt::format("the row ends before column {}, that of the labels; mend the line", *label_column_ + 1));
+                 fmt::format("the row ends before column {}, that of the labels; correct the line", *label_column_ + 1));
     }
     if (facts_.samples == 0) throw error(errc::invalid_data, fmt::format("{}: holds no sample; give another file", path_));
     if (label_column_) settle_labels(labels);
@@ -399,7 +400,7 @@ std::uint32_t csv_source::label_of(std::string_view field, std::string_view row)
     auto const value = real_of<double>(text);
     if (value && kind_ == label_kind::target) return std::bit_cast<std::uint32_t>(static_cast<float>(*value));
     if (!value || !is_class_number(*value))
-        fail(row, column, "the label is no whole number from 0; mend the line, or give another --label-column");
+        fail(row, column, "the label is no whole number from 0; correct the line, or give another --label-column");
     return static_cast<std::uint32_t>(*value);
 }
 
@@ -411,7 +412,7 @@ void csv_source::fail_feature(std::string_view text, std::string_view row, std::
                          is_real(facts_.type) ? " (nan stands for what is not known)" : ""));
     if (has_decimal_comma(text)) fail(row, column, fmt::format("'{}' has a decimal comma; write a point", text));
     fail(row, column,
-         fmt::format("'{}' is no {}; mend it, give another --type or --label-column, or leave the column out: --drop {}",
+         fmt::format("'{}' is no {}; correct it, give another --type or --label-column, or leave the column out: --drop {}",
                      without_controls(text.substr(0, 40)), to_string(facts_.type), without_controls(name)));
 }
 
@@ -420,7 +421,7 @@ void csv_source::parse_row(std::string_view row, std::uint8_t* elements, std::ui
     std::size_t fields = 0;
     each_field(row, separator_, [&](std::string_view field, std::size_t column, std::size_t place) {
         if (place >= columns_)
-            fail(row, column, fmt::format("more fields than the {} of the first line; mend the line", columns_));
+            fail(row, column, fmt::format("more fields than the {} of the first line; correct the line", columns_));
         ++fields;
         std::size_t const slot = slots_[place];
         if (slot == of_label) {
@@ -432,7 +433,7 @@ void csv_source::parse_row(std::string_view row, std::uint8_t* elements, std::ui
         return true;
     });
     if (fields < columns_)
-        fail(row, row.size(), fmt::format("{} fields, and the first line has {}; mend the line", fields, columns_));
+        fail(row, row.size(), fmt::format("{} fields, and the first line has {}; correct the line", fields, columns_));
 }
 
 void csv_source::read(hyperslab rows, std::span<std::uint8_t> images, std::span<std::uint32_t> labels) {

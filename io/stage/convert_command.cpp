@@ -212,9 +212,8 @@ void print_text(convert_request const& request, convert_report const& report, in
     }
     std::string const found =
         report.found_bytes == 0 ? "" : fmt::format(", {} of it by an earlier conversion", format_bytes(report.found_bytes));
-    fmt::print("{} converted in {} by {} rank{} ({:.0f} MB/s){}\n", format_bytes(report.bytes),
-               format_duration(duration{seconds}), ranks, ranks == 1 ? "" : "s",
-               static_cast<double>(report.bytes - report.found_bytes) / 1e6 / seconds, found);
+    fmt::print("{} converted in {} by {} rank{} ({}){}\n", format_bytes(report.bytes), format_duration(duration{seconds}), ranks,
+               ranks == 1 ? "" : "s", format_rate(static_cast<double>(report.bytes - report.found_bytes) / seconds), found);
 }
 
 void print_json(convert_request const& request, convert_report const& report, int ranks, double seconds) {

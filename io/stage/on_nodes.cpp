@@ -15,6 +15,7 @@
 #include "comm/backend/comm_error.hpp"
 #include "comm/run_with_ranks.hpp"
 #include "io/dataset/file_ranks.hpp"
+#include "io/stage/progress.hpp"
 #include "io/tree/chunk_plan.hpp"
 
 namespace muster::stage {
@@ -125,8 +126,8 @@ void print_copy(copy_request const& request, copy_report const& mine, communicat
         fmt::print("{} would be written; nothing was, because of --dry-run\n", format_bytes(lacking));
         return;
     }
-    fmt::print("{} read from the source, {} written in {} ({:.0f} MB/s)\n", format_bytes(read), format_bytes(written),
-               format_duration(duration{seconds}), static_cast<double>(written) / 1e6 / seconds);
+    fmt::print("{} read from the source, {} written in {} ({})\n", format_bytes(read), format_bytes(written),
+               format_duration(duration{seconds}), format_rate(static_cast<double>(written) / seconds));
 }
 
 }  // namespace muster::stage

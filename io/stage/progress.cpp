@@ -55,13 +55,18 @@ progress_style parse_progress(std::string const& name) {
     throw error(errc::usage, fmt::format("--progress: '{}' is no way to show it; give one of {}", name, progress_names));
 }
 
+std::string format_rate(double bytes_per_s) {
+    if (bytes_per_s < 1e6) return fmt::format("{:.1f} kB/s", bytes_per_s / 1e3);
+    return fmt::format("{:.{}f} MB/s", bytes_per_s / 1e6, bytes_per_s < 1e7 ? 1 : 0);
+}
+
 std::string progress_line(std::string const& what, std::uint64_t done, std::uint64_t total, double seconds) {
     double const rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
     std::string const rest = rate > 0 && done < total
                                  ? fmt::format(", {} left", format_duration(duration{static_cast<double>(total - done) / rate}))
                                  : "";
-    return fmt::format("{}: {} %, {} of {}, {:.0f} MB/s{}", what, total == 0 ? 100 : done * 100 / total, format_bytes(done),
-                       format_bytes(total), rate / 1e6, rest);
+    return fmt::format("{}: {} %, {} of {}, {}{}", what, total == 0 ? 100 : done * 100 / total, format_bytes(done),
+                       format_bytes(total), format_rate(rate), rest);
 }
 
 std::function<void(std::uint64_t)> progress(std::string what, std::uint64_t total, progress_style style) {

@@ -69,7 +69,9 @@ int path(std::vector<std::string> const& args, settings_sources const& sources) 
         throw error(errc::usage, fmt::format("muster config path takes no argument '{}'; leave it out", given.command.front()));
     text_table table({"file", "read"});
     auto files = ordered_json::array();
-    for (auto const& name : {sources.project_file, sources.user_file}) {
+    std::vector<std::string> names{sources.project_file, sources.user_file};
+    names.insert(names.end(), sources.system_files.begin(), sources.system_files.end());
+    for (auto const& name : names) {
         if (name.empty()) continue;
         std::error_code fault;
         auto const whole = fs::absolute(name, fault).string();

@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <iterator>
 
 #include "base/command/command_set.hpp"
 #include "base/cpuset.hpp"
@@ -23,6 +25,7 @@
 #include "launch/commands/doctor_job.hpp"
 #include "launch/hardware/discover_topology.hpp"
 #include "launch/help/help.hpp"
+#include "launch/ranks/python_folders.hpp"
 #include "launch/run/guardian.hpp"
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/settings_to_options.hpp"
@@ -41,6 +44,7 @@ using state = finding::state;
 constexpr std::uint64_t shm_wanted_bytes = 64u << 20;
 constexpr rlim_t files_wanted = 1024;
 constexpr std::size_t widest_page = 80;
+constexpr std::chrono::milliseconds python_limit{60'000};  ///< torch on a slow file system
 
 void examine_machine(std::vector<finding>& all, environment const& variables, std::optional<int> gpus_of_job, bool verbose) {
     try {
@@ -136,6 +140,55 @@ void examine_programs(std::vector<finding>& all, environment const& variables) {
     for (auto const* name : {"muster-stage", "muster-bench"}) all.push_back(examine_own(name, variables));
 }
 
+/// Prints a line for Python itself and for each package: its version and file, or "-" and why it cannot be imported.
+constexpr char const* look_at_python = R"PY(
+import sys
+sys.path = [one for one in sys.path if one]  # not the folder that this is run in
+print(sys.version.split()[0], sys.executable)
+for name in ("torch", "muster"):
+    try:
+        found = __import__(name)
+        print(getattr(found, "__version__", ""), found.__file__)
+    except BaseException as why:
+        print("-", type(why).__name__ + ":", " ".join(str(why).split()))
+)PY";
+
+/// Python as ranks find it: the package muster stands behind what PYTHONPATH has.
+void examine_python(std::vector<finding>& all, environment const& variables) {
+    constexpr char const* name = "python3";
+    if (find_program_or_nothing(name, variables).empty()) {
+        all.push_back({state::note, name, "no python3 on PATH",
+                       "load Python's module, or activate an environment, if your programs are Python"});
+        return;
+    }
+    auto ranks = variables;
+    add_python_folders(ranks, find_python_folders(self_program(), true, false));
+    auto const said = run_captured({name, "-c", look_at_python}, ranks, python_limit);
+    auto const lines = split(said.out, '\n');
+    if (said.exit_status != 0 || lines.size() < 3) {
+        all.push_back(
+            {state::note, name,
+             fmt::format("does not work (code {}): {}", said.exit_status, trim(said.err.substr(0, said.err.find('\n')))),
+             "check which Python is first on PATH"});
+        return;
+    }
+    all.push_back({state::ok, name, std::string(lines[0]), ""});
+    struct package_row {
+        char const* name;
+        char const* advice;
+    };
+    constexpr package_row packages[]{
+        {"torch", "install it in this Python if your programs need it: pip install torch"},
+        {"muster", "use the muster of an installation that has its Python package: docs/python.md"},
+    };
+    for (std::size_t i = 0; i < std::size(packages); ++i) {
+        auto const line = trim(lines[i + 1]);
+        bool const missing = line.starts_with("- ");
+        all.push_back({missing ? state::note : state::ok, fmt::format("package {}", packages[i].name),
+                       std::string(missing ? line.substr(2) : line), missing ? packages[i].advice : ""});
+    }
+}
+
 std::string_view mark(state how) {
     return how == state::ok ? "ok" : how == state::note ? "note" : "MISSING";
 }
@@ -212,6 +265,7 @@ std::vector<finding> examine(run_options const& options, environment const& vari
     examine_loopback(all);
     all.insert(all.end(), job.begin(), job.end());
     examine_programs(all, variables);
+    examine_python(all, variables);
     return all;
 }
 

@@ -21,6 +21,8 @@ settings_sources real_settings(environment const& variables) {
         sources.user_file = (fs::path(folder) / "muster" / "muster.toml").string();
     else if (auto const home = variables.get_or("HOME", ""); !home.empty())
         sources.user_file = (fs::path(home) / ".config" / "muster" / "muster.toml").string();
+    // Whoever can write beside the program can replace the program, so these are trusted as it is.
+    sources.system_files = {"/etc/muster/muster.toml", (installed_root() / "etc" / "muster.toml").string()};
     // What was judged is what is read, however often: somebody may move another file to that name meanwhile.
     auto const judged = std::make_shared<std::map<std::string, std::optional<std::string>>>();
     sources.read_file = [judged](std::string const& path) {

@@ -89,9 +89,9 @@ std::optional<std::string> beyond_first_component(engine_job const& job, environ
     for (int const node : used_nodes(job))
         if (auto const& host = job.given.nodes.at(static_cast<std::size_t>(node)).name; !first.contains(host))
             return fmt::format(
-                "this is a heterogeneous Slurm job of {} components, and {} is not in the first one ({}); muster starts "
-                "steps in that one only: use its nodes (--nodes {})",
-                size, host, variables.get_or(name, ""), first.size());
+                "this is a heterogeneous Slurm job of {} components, and {} is not in the first one, the only one in which "
+                "muster starts ranks: GPUs of the others cannot be used; give -H {}",
+                size, host, variables.get_or(name, ""));
     return std::nullopt;
 }
 

@@ -61,6 +61,7 @@ topology discover_topology(std::string const& host, cpuset const& allowed, envir
     t.gpu_note = std::move(seen.note);
     t.gpu_detail = std::move(seen.detail);
     t.gpus_hidden_by = std::move(seen.hidden_by);
+    t.gpus_in_vain = std::move(seen.in_vain);
     if (kept != nullptr) *kept = std::move(handle);
     return t;
 }

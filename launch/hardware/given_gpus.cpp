@@ -171,10 +171,12 @@ gpu_list visible_gpus(gpu_list const& found, environment const& variables) {
             seen.hidden_by = value.empty() ? fmt::format("{}, which is empty", name) : fmt::format("{}={}", name, value);
     };
     if (found.gpus.empty()) {
-        // Without any GPU a value that names one cannot hold.
-        if (auto const value = variables.get("CUDA_VISIBLE_DEVICES")) select_gpus({}, *value);
         for (auto const* name : {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"})
-            if (auto const value = variables.get(name)) note_hiding(name, *value);
+            if (auto const value = variables.get(name)) {
+                note_hiding(name, *value);
+                // As without muster, where programs that were written for GPUs take the CPU instead.
+                if (!means_no_gpu(*value)) seen.in_vain = fmt::format("{}={}", name, *value);
+            }
         return seen;
     }
     auto const note = [&](std::string_view name, std::string_view value) {

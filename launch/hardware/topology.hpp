@@ -50,6 +50,7 @@ struct gpu_list {
     std::string note;       ///< "NVML, driver 535.54" or "no NVIDIA driver here"
     std::string detail;     ///< what the loader of libraries reported, for --verbose; mostly empty
     std::string hidden_by;  ///< the variable that leaves no GPU visible: "CUDA_VISIBLE_DEVICES=NoDevFiles"; mostly empty
+    std::string in_vain;    ///< the variable that names GPUs where there is none: "CUDA_VISIBLE_DEVICES=0,1"; mostly empty
     bool operator==(gpu_list const&) const = default;
 };
 
@@ -65,7 +66,7 @@ bool means_no_gpu(std::string_view visible_devices) noexcept;
 
 /// Those of `found` that this process' variables leave visible: CUDA_VISIBLE_DEVICES, or ROCR_VISIBLE_DEVICES and then
 /// HIP_VISIBLE_DEVICES for AMD, ZE_AFFINITY_MASK for Intel; the note then names the value. Where none was found a variable may be the
-/// reason, and `hidden_by` names it. Throws as select_gpus does.
+/// reason, and `hidden_by` names it, or name some in vain. Throws as select_gpus does.
 gpu_list visible_gpus(gpu_list const& found, environment const& variables);
 
 /// The GPUs that a scheduler's job says this process has where no driver shows any: of CUDA_VISIBLE_DEVICES,
@@ -101,6 +102,7 @@ struct topology {
     std::string gpu_note;        ///< why there are no GPUs, or where they were read from
     std::string gpu_detail;      ///< what the loader of libraries reported, for --verbose; mostly empty
     std::string gpus_hidden_by;  ///< the variable that leaves none visible; mostly empty
+    std::string gpus_in_vain;    ///< the variable that names some where there is none; mostly empty
     int gpus_in_node = 0;        ///< GPUs (and slices) that are here; `gpus` may be fewer
     std::optional<int>
         cpu_quota;  ///< how many CPUs' time its processes may use (find_cpu_quota), if that is less than its hardware threads

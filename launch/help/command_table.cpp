@@ -116,7 +116,7 @@ constexpr command_row rows[]{
     {
         .name = "show",
         .summary = "show one job: its request, placement, runs and files",
-        .synopsis = "ID [--json]",
+        .synopsis = "ID [--all] [--json]",
         .examples = "  muster show 12\n",
         .manual = "Shows what the job requested and where it ran, from the scheduler, the record that muster submit keeps, and "
                   "run.json in the folders of its runs.",

@@ -156,8 +156,11 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     print_row("output", files.output);
     print_row("errors", files.errors);
     for (auto const& folder : files.run_folders) print_run(folder, read_object(folder, "run.json"));
-    if (auto const full = describe_job(kind, number, variables); !full.empty())
-        fmt::print("\nas {} has it\n{}\n", to_string(kind), without_controls(trim(full)));
+    bool const all = given.flag("all");
+    if (!all && !jobs.empty())
+        print_row("more", fmt::format("muster show --all {}: the record of {} itself", shell_quote(id), to_string(kind)));
+    if (auto const full = all ? describe_job(kind, number, variables) : std::string(); !full.empty())
+        fmt::print("\nthe record of {}\n{}\n", to_string(kind), without_controls(trim(full)));
     return 0;
 }
 

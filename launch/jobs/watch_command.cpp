@@ -51,6 +51,10 @@ std::string state_line(queued_job const& job) {
                                job.start.empty() ? "" : " since " + job.start, job.limit.empty() ? "" : ", limit " + job.limit);
         case job_phase::ended: break;
     }
+    // What it waited for, and code 0, say nothing of such a job.
+    bool const never_started = job.used.empty() || job.used == "0:00" || job.used == "00:00:00";
+    if (never_started && job.state.starts_with("CANCELLED"))
+        return fmt::format("job {}: {} before it started", job.id, job.state);
     return fmt::format("job {}: {}{}{}{}", job.id, job.state, job.used.empty() ? "" : " after " + job.used,
                        job.status ? fmt::format(", exit code {}", *job.status) : "",
                        job.reason.empty() ? "" : fmt::format(" ({})", without_controls(job.reason)));

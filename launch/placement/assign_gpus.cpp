@@ -38,16 +38,17 @@ void assign_by_map(topology const& t, placement_request const& wanted, std::vect
         auto const* const found = find_mapped(t, wanted.gpu_map[r]);
         if (found == nullptr)
             throw error(errc::placement,
-                        fmt::format("cannot bind local rank {} on {} to GPU {}: there are {} GPUs here{}; mend the GPU map", r,
+                        fmt::format("cannot bind local rank {} on {} to GPU {}: there are {} GPUs here{}; correct the GPU map", r,
                                     t.host, wanted.gpu_map[r], t.gpus.size(), note_of(t)));
         auto const before = std::count_if(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(r),
                                           [&](binding const& b) { return b.device == *found; });
         if (before >= wanted.ranks_per_gpu && !wanted.slots_per_node)
             throw error(
                 errc::placement,
-                fmt::format("cannot bind local rank {} on {}: the GPU map gives GPU {} to more than {} rank(s); mend the map, or "
-                            "give --ranks-per-gpu {}",
-                            r, t.host, wanted.gpu_map[r], wanted.ranks_per_gpu, before + 1));
+                fmt::format(
+                    "cannot bind local rank {} on {}: the GPU map gives GPU {} to more than {} rank(s); correct the map, or "
+                    "give --ranks-per-gpu {}",
+                    r, t.host, wanted.gpu_map[r], wanted.ranks_per_gpu, before + 1));
         ranks[r].device = *found;
     }
 }
@@ -100,7 +101,8 @@ void assign_visible(topology const& t, placement_request const& wanted, std::vec
         }
         rank.device_index = position;
         // What only the scheduler knows stays as the scheduler said it.
-        if (own.known_to_driver || wanted.gpus_seen == gpu_visibility::own_first) rank.visible_devices = visible;
+        if (own.known_to_driver || wanted.lists_gpus || wanted.gpus_seen == gpu_visibility::own_first)
+            rank.visible_devices = visible;
     }
 }
 

@@ -126,9 +126,13 @@ room make_room(allocation const& given, placement_request const& wanted) {
         throw error(errc::placement,
                     fmt::format("cannot map any rank: {} has no GPU and no slot; give --slots-per-node N", where(given)));
     if (wanted.nodes && r.nodes.size() < static_cast<std::size_t>(*wanted.nodes))
-        throw error(errc::placement,
-                    fmt::format("cannot use {} nodes: {} has {}{}; use --nnodes {}", *wanted.nodes, where(given), r.nodes.size(),
-                                r.nodes.size() < given.nodes.size() ? " with GPUs" : "", r.nodes.size()));
+        throw error(
+            errc::placement,
+            fmt::format("cannot use {} nodes: {} has {}{}; use --nnodes {}{}", *wanted.nodes, where(given), r.nodes.size(),
+                        r.nodes.size() < given.nodes.size() ? " with GPUs" : "", r.nodes.size(),
+                        given.scheduler != scheduler_kind::local ? ""
+                                                                 : "; this shell is in no job: get nodes by muster submit, "
+                                                                   "muster alloc or the scheduler, or name them by -H"));
     return r;
 }
 

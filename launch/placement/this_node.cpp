@@ -80,6 +80,9 @@ std::string share_note(topology const& machine, placement_request const& wanted)
     if (share.gpus.value_or(0) > 0 && machine.gpus.empty())
         return fmt::format("{}: the job has {} GPUs there, and none is to be seen{}; see muster doctor", machine.host,
                            *share.gpus, machine.gpu_note.empty() ? "" : fmt::format(" ({})", machine.gpu_note));
+    if (!machine.gpus_in_vain.empty())
+        return fmt::format("{}: {} changes nothing: there is no GPU here ({})", machine.host, machine.gpus_in_vain,
+                           machine.gpu_note);
     std::string what;
     if (is_gpu_share_unclear(machine, wanted)) what = fmt::format("{} of the {} GPUs", *share.gpus, machine.gpus.size());
     if (is_core_share_unclear(machine, wanted))

@@ -111,9 +111,10 @@ void exclude(run_context const& run, std::string const& nodes) {
         fmt::print(stderr, "muster: note: the next start may be on {} again: {}: {}\n", lost, shell_join(words),
                    without_controls(trim(answer.err.empty() ? answer.out : answer.err)));
     else if (!run.options.quiet)
-        fmt::print(stderr,
-                   "muster: note: job {} does not start on {} again; once it is mended: scontrol update JobId={} ExcNodeList=\n",
-                   run.given.job_id, lost, run.given.job_id);
+        fmt::print(
+            stderr,
+            "muster: note: job {} does not start on {} again; once it is repaired: scontrol update JobId={} ExcNodeList=\n",
+            run.given.job_id, lost, run.given.job_id);
 }
 
 void requeue(run_context const& run) {

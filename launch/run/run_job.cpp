@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/placement/bind_ranks.hpp"
+#include "launch/placement/job_lease.hpp"
 #include "launch/placement/mapping.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/check_nodes.hpp"
@@ -54,6 +55,13 @@ allocation find_allocation(run_context const& run) {
     }
     if (run.options.verbose)
         for (auto const& line : tried) fmt::print(stderr, "muster: {}\n", line);
+    bool const chosen = run.options.from.scheduler || !run.options.from.hosts.empty() || !run.options.from.hostfile.empty();
+    if (auto const cluster = cluster_of(run.inherited);
+        given.scheduler == scheduler_kind::local && !chosen && !cluster.empty() && !run.options.quiet)
+        print_note(fmt::format(
+            "this shell is in no job of this {} cluster, so the ranks run here, on {}; nodes come from muster submit, muster "
+            "alloc, or a job script (--scheduler local: this machine is meant)",
+            cluster, short_host_name()));
     if (run.options.signal_before_end && !given.ends_at && !run.options.quiet)
         fmt::print(stderr, "muster: note: --signal-before-end: the end of the job is not known here, so no signal is sent\n");
     return given;
@@ -105,6 +113,14 @@ int concluded(run_outcome& outcome, Run const& start, Conclude const& conclude) 
     return code;
 }
 
+/// Runs of which name share what the scheduler gave: those of a job, or of one of its steps, each of which has its part. Empty: no others are to be
+/// looked for, as in a rank, to which the run around it has given its part.
+std::string leases_name(run_context const& run) {
+    if (!run.given.fixed || run.given.job_id.empty() || run.options.dry_run || run.options.print_env) return {};
+    if (run.inherited.has("MUSTER_RANK")) return {};
+    return run.given.job_id + "." + run.inherited.get_or("SLURM_STEP_ID", "");
+}
+
 /// The cores and GPUs of the ranks, all of which are on this node.
 local_placement place_on_this_node(run_context const& run, topology machine) {
     auto const& counts = run.map.ranks_per_node;
@@ -113,7 +129,26 @@ local_placement place_on_this_node(run_context const& run, topology machine) {
         with_share(run.options.place, run.given, run.given.nodes.at(static_cast<std::size_t>(here - counts.begin())));
     if (auto const note = share_note(machine, place); !note.empty() && !run.options.quiet)
         fmt::print(stderr, "muster: note: {}\n", note);
-    return place_here(std::move(machine), run.given, run.map, place);
+    auto const name = leases_name(run);
+    if (name.empty()) return place_here(std::move(machine), run.given, run.map, place);
+    job_leases const leases(name);
+    auto beside = place_beside(std::move(machine), place, leases.others(run.session_dir), run.map.world_size());
+    if (!beside.note.empty() && !run.options.quiet) print_note(beside.note);
+    auto where = place_here(std::move(beside.machine), run.given, run.map, beside.wanted);
+    leases.take(run.session_dir, where.bindings);
+    return where;
+}
+
+/// Over several nodes each node finds its own GPUs and cores, and cannot know of other runs.
+void note_other_runs(run_context const& run) {
+    auto const name = leases_name(run);
+    if (name.empty()) return;
+    job_leases const leases(name);
+    if (leases.others(run.session_dir).runs > 0 && !run.options.quiet)
+        print_note(
+            "another run of this job is going on, and both begin at the first GPUs and cores of each node; give each run its own "
+            "nodes by -H, or GPUs by CUDA_VISIBLE_DEVICES");
+    leases.take(run.session_dir, {});
 }
 
 }  // namespace
@@ -170,9 +205,12 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
     end_phase("ranks mapped, run prepared");
     auto const begin = [&] {
         if (others > 0 || (!options.engine.empty() && options.engine != "embedded")) {
+            note_other_runs(run);
             record.begin();
             return run_on_engine(run, prepared);
         }
+        if (options.engine_args_typed && !options.quiet)
+            print_note("--engine-args (--mpi-args) change nothing: muster itself starts the ranks of one node");
         auto const where = place_on_this_node(run, std::move(look_here()));
         for (auto& who : prepared.ranks) who.host = where.machine.host;
         record.begin(&where.bindings);

@@ -97,11 +97,17 @@ allocation choose_hosts(allocation const& job, std::span<host_entry const> chose
     allocation some = job;
     some.nodes.clear();
     std::vector<host_entry const*> taken(job.nodes.size());
-    for (auto const& entry : chosen) {
-        std::string const name(without_user(entry.name));
+    auto const place_of = [&](std::string const& name) {
         std::optional<std::size_t> found;
         for (auto const i : places[short_key(name)])
             if (same_host(name, without_user(job.nodes[i].name))) found = i;
+        return found;
+    };
+    for (auto const& entry : chosen) {
+        std::string const name(without_user(entry.name));
+        auto found = place_of(name);
+        // As lines written for one machine say; it may be one of the job's nodes.
+        if (!found && (name == "localhost" || name == "127.0.0.1")) found = place_of(short_host_name());
         if (!found)
             throw error(errc::usage, fmt::format("{} is not in job {} ({}), whose nodes are {}; name some of these, or give "
                                                  "--scheduler hostfile to use hosts outside the job",

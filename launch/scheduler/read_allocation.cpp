@@ -7,6 +7,8 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/process/process.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/host_choice.hpp"
 #include "launch/scheduler/scheduler_rows.hpp"
 
@@ -94,6 +96,13 @@ bool pbs_is_configured(environment const& variables) {
 
 bool prefers_pbs(environment const& variables) {
     return pbs_is_configured(variables) && !slurm_is_configured(variables);
+}
+
+std::string_view cluster_of(environment const& variables) {
+    if (slurm_is_configured(variables) && !find_program_or_nothing(slurm_program(slurm_ask::submit), variables).empty())
+        return "Slurm";
+    if (pbs_is_configured(variables) && !find_program_or_nothing("qsub", variables).empty()) return "PBS";
+    return {};
 }
 
 bool prefers_flux(environment const& variables) {

@@ -30,6 +30,9 @@ allocation read_allocation(scheduler_sources const& sources, allocation_choice c
 
 // Tells Slurm, PBS and Flux from each other on a machine that has the programs of several.
 
+/// "Slurm" or "PBS", if this machine is configured to submit jobs to it; else "".
+std::string_view cluster_of(environment const& variables);
+
 /// PBS has its configuration here (PBS_CONF_FILE, else /etc/pbs.conf), and Slurm, whose programs may lie on a cluster of PBS, has none.
 bool prefers_pbs(environment const& variables);
 

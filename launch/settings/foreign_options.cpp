@@ -13,10 +13,11 @@ namespace {
 
 /// What becomes of an option of another tool.
 enum class fate {
-    means,     ///< `text` is muster's option for it
-    noted,     ///< it changes nothing: `text` says why
-    variable,  ///< its value becomes that of the ranks' variable `text`
-    refused,   ///< muster does otherwise: `text` is the way out
+    means,      ///< `text` is muster's option for it
+    noted,      ///< it changes nothing: `text` says why
+    variable,   ///< its value becomes that of the ranks' variable `text`
+    mebibytes,  ///< the same, in bytes
+    refused,    ///< muster does otherwise: `text` is the way out
 };
 
 struct foreign {
@@ -37,11 +38,15 @@ constexpr std::string_view own_engine = "muster chooses the engine; --engine and
 constexpr std::string_view own_gpu = "muster gives each rank one GPU of the allocation (--ranks-per-gpu, --gpu-visibility)";
 constexpr std::string_view ends_all = "if a rank fails, muster ends the others";
 constexpr std::string_view at_once = "muster passes output on as it comes";
+constexpr std::string_view srun_and_sbatch = "srun and sbatch";  ///< of a job script, a directive
+constexpr std::string_view own_step = "muster starts the job's step as its engine needs it";
 constexpr std::string_view of_a_job = "it asks for a job: write muster submit, muster alloc, or an #SBATCH line";
 constexpr std::string_view not_tuned = "muster does not tune itself while it runs";
+constexpr std::int64_t most_mebibytes = 1 << 20;
 constexpr std::string_view keeps_output = "write --output-dir DIR, which keeps and shows every rank's output";
 
 constexpr foreign foreigners[]{
+    {"-bycore", "mpirun", fate::means, "--map-by=slot"},
     {"-pernode", "mpirun", fate::means, "--ranks-per-node=1"},
     {"-bynode", "mpirun", fate::means, "--map-by=node"},
     {"-byslot", "mpirun", fate::means, "--map-by=slot"},
@@ -51,13 +56,28 @@ constexpr foreign foreigners[]{
     // MCA parameters are variables of the ranks; those of mpirun's own daemons are not.
     {"-mca -gmca -omca", "mpirun", fate::variable, "OMPI_MCA_", 2},
     {"-prtemca -pmixmca -gpmixmca", "mpirun", fate::noted, "it is for mpirun's own daemons", 2},
+    {"-d -noprefix -dvm -fwd-mpirun-port -enable-instant-on-support -output-proctable -use-regexp "
+     "-debug-daemons-file",
+     "mpirun", fate::noted, "it is for mpirun's own daemons"},
+    {"-cartofile -cf -hnp -launch-agent -max-vm-size -ompi-server -personality -forward-signals -exec-agent -tmpdir "
+     "-runtime-options",
+     "mpirun", fate::noted, "it is for mpirun's own daemons", 1},
+    {"-get-stack-traces -report-state-on-timeout", "mpirun", fate::noted, "muster shows what each rank does on --timeout"},
+    {"-debug -stop-on-exec -stop-in-init -stop-in-app -debugger -index-argv-by-rank -set-cwd-to-session-dir -xterm", "mpirun",
+     fate::refused, "muster has nothing like it; leave it out"},
+    {"-preload-binary -preload-files", "mpirun", fate::refused,
+     "keep the files where all nodes see them, or copy them first: muster stage copy"},
+    {"-npersocket -ppr", "mpirun", fate::refused, "write --ranks-per-node N, and --bind-to socket"},
+    {"-xml -xml-file", "mpirun", fate::refused, keeps_output},
+    {"-set-env -prepend-env -append-env -unset-env", "mpirun", fate::refused, "write -x NAME=VALUE"},
     {"-am -tune", "mpirun", fate::refused, "pass it to the engine: --engine mpirun --engine-args '--tune FILE'"},
     {"-oversubscribe", "mpirun", fate::noted, "muster allows more ranks than cores (in a job: --slots-per-node N)"},
     {"-nooversubscribe", "mpirun", fate::noted, "muster says so where there are more ranks than cores"},
     {"-overload-allowed", "mpirun", fate::refused, "use --bind-to none, or --slots-per-node N"},
     {"-allow-run-as-root", "mpirun", fate::noted,
      "muster runs as root too (for mpirun as engine: --engine-args --allow-run-as-root)"},
-    {"-report-bindings -display-map -display-allocation -display-devel-map -display-topo -display-comm -display-diffable-map",
+    {"-report-bindings -display-map -display-allocation -display-devel-map -display-topo -display-comm -display-diffable-map "
+     "-display-devel-allocation",
      "mpirun", fate::noted, shows_plan},
     {"-display -report-events -report-pid -report-uri -report-child-jobs-separately", "mpirun", fate::noted, shows_plan, 1},
     {"-show-progress -nw -nodaemonize -no-ready-msg -daemonize -enable-recovery -disable-recovery -continuous -novm "
@@ -77,27 +97,53 @@ constexpr foreign foreigners[]{
     {"-envlist -genvlist", "mpiexec", fate::noted, all_variables, 1},
     {"-env -genv", "mpiexec", fate::refused, "write -x NAME=VALUE"},
     {"-envnone -genvnone", "mpiexec", fate::refused, "start muster with the variables you want: env -i …"},
-    {"-launcher -rmk -bootstrap -launcher-exec -bootstrap-exec -topolib -demux -pmi-port -usize", "mpiexec", fate::noted,
-     own_engine, 1},
-    {"-info -print-all-exitcodes -disable-auto-cleanup -disable-hostname-propagation -skip-launch-node", "mpiexec", fate::noted,
-     "it is for Hydra's own processes"},
+    {"-launcher -rmk -bootstrap -launcher-exec -bootstrap-exec -topolib -demux -pmi-port -usize -nameserver -localhost",
+     "mpiexec", fate::noted, own_engine, 1},
+    {"-gpus-per-proc", "mpiexec", fate::noted, own_gpu, 1, "1 auto AUTO"},
+    {"-membind -order-nodes", "mpiexec", fate::refused, "use --bind-to numa; -H names the nodes in their order"},
+    {"-outfile-pattern -errfile-pattern -prepend-pattern", "mpiexec", fate::refused, keeps_output},
+    // Before -profile of Hydra, which has no value.
+    {"-J job-name acctg-freq comment profile wckey", srun_and_sbatch, fate::noted, own_step, 1},
+    {"-info -profile -enable-x -disable-x -print-all-exitcodes -disable-auto-cleanup -disable-hostname-propagation "
+     "-skip-launch-node",
+     "mpiexec", fate::noted, "it is for Hydra's own processes"},
     {"-N", "srun and mpirun", fate::refused,
      "it means nodes to srun and ranks a node to mpirun: write --nnodes or --ranks-per-node"},
     {"-c", "srun and mpirun", fate::refused, "it means cores a rank to srun and ranks to mpirun: write --cpus-per-rank or -n"},
     {"-G gres gpus gpus-per-node gpus-per-socket tres-per-task", "srun", fate::noted, own_gpu, 1},
     {"gpus-per-task", "srun", fate::noted, own_gpu, 1, "1"},
     {"gpu-bind", "srun", fate::noted, own_gpu, 1, "none closest single:1 per_task:1"},
-    {"cpu-bind", "srun", fate::refused, "use --bind-to or --cpu-map"},
+    {"cpu-bind", srun_and_sbatch, fate::refused, "use --bind-to or --cpu-map"},
     {"export", "srun", fate::noted, all_variables, 1, "ALL"},
     {"kill-on-bad-exit", "srun", fate::noted, ends_all},
     {"-K", "srun", fate::noted, ends_all},
     {"-u unbuffered", "srun", fate::noted, at_once},
-    {"overlap exact no-kill propagate", "srun", fate::noted, "muster starts the job's step as its engine needs it"},
-    {"hint", "srun", fate::refused, "use --no-smt (nomultithread), or --bind-to"},
-    {"-p partition -A account qos time reservation constraint mem exclusive", "srun", fate::refused, of_a_job, 1},
-    {"distribution", "srun", fate::refused, "use --map-by slot (block) or node (cyclic)"},
+    {"overlap exact no-kill propagate compress resv-ports send-libs quit-on-interrupt disable-status immediate preserve-env",
+     "srun", fate::noted, own_step},
+    {"-k -I -E -X", "srun", fate::noted, own_step},
+    {"-W -T wait threads slurmd-debug msg-timeout", "srun", fate::noted, own_step, 1},
+    {"overcommit -O", srun_and_sbatch, fate::noted, "muster allows more ranks than cores (in a job: --slots-per-node N)"},
+    {"-Q", "srun", fate::means, "--quiet"},
+    {"hint threads-per-core", srun_and_sbatch, fate::refused, "use --no-smt (nomultithread), or --bind-to"},
+    {"cpus-per-gpu", srun_and_sbatch, fate::refused, "write --cpus-per-rank N"},
+    {"ntasks-per-core ntasks-per-socket ntasks-per-gpu", srun_and_sbatch, fate::refused,
+     "write --ranks-per-node N, --cpus-per-rank N or --ranks-per-gpu N"},
+    {"-w nodelist exclude relative", srun_and_sbatch, fate::refused, "name the nodes to be used: -H a,b"},
+    {"pty", "srun", fate::refused, "ranks get no terminal; leave it out"},
+    {"bcast bcast-exclude", "srun", fate::refused, "copy the file first: muster stage copy"},
+    {"prolog epilog task-prolog task-epilog", "srun", fate::refused, "start a script that calls it and then the program"},
+    {"signal", srun_and_sbatch, fate::refused, "write --signal-before-end SIGNAL@TIME"},
+    {"-s", "srun and mpirun", fate::refused, "it means sharing nodes to srun and copying the program to mpirun: leave it out"},
+    {"-p partition -A account qos time reservation constraint mem exclusive -B -C -L -M -S -Z -b", srun_and_sbatch, fate::refused,
+     of_a_job, 1},
+    {"bb bbf begin clusters cluster-constraint contiguous core-spec cores-per-socket sockets-per-node cpu-freq gpu-freq "
+     "deadline delay-boot dependency extra-node-info gres-flags het-group hold jobid licenses mail-type mail-user mcs-label "
+     "mem-bind mem-per-cpu mem-per-gpu mincpus network nice no-allocate power priority reboot spread-job switches thread-spec "
+     "time-min tmp use-min-nodes uid gid",
+     srun_and_sbatch, fate::refused, of_a_job, 1},
+    {"distribution", srun_and_sbatch, fate::refused, "use --map-by slot (block) or node (cyclic)"},
     {"multi-prog", "srun", fate::refused, "muster runs one program: let it choose by the variable RANK"},
-    {"output error", "srun", fate::refused, "write --output-dir DIR, or > FILE behind muster run"},
+    {"-o -e output error", srun_and_sbatch, fate::refused, "write --output-dir DIR, or > FILE behind muster run"},
     {"mpi use-mpi gloo use-gloo jsrun use-jsrun tcp", "horovodrun", fate::noted, own_engine},
     {"mpi-threads-disable no-mpi-threads-disable", "horovodrun", fate::noted, own_engine},
     {"ssh-port ssh-identity-file", "horovodrun", fate::refused, not_ssh},
@@ -116,7 +162,7 @@ constexpr foreign foreigners[]{
     {"config-file", "horovodrun", fate::refused, "muster reads muster.toml; set HOROVOD_… with -x NAME=VALUE"},
     {"-cb check-build", "horovodrun", fate::refused, "muster doctor says what is here"},
     {"binding-args", "horovodrun", fate::refused, "use --bind-to"},
-    {"fusion-threshold-mb", "horovodrun", fate::refused, "write -x HOROVOD_FUSION_THRESHOLD=BYTES"},
+    {"fusion-threshold-mb", "horovodrun", fate::mebibytes, "HOROVOD_FUSION_THRESHOLD", 1},
     {"cycle-time-ms", "horovodrun", fate::variable, "HOROVOD_CYCLE_TIME", 1},
     {"cache-capacity", "horovodrun", fate::variable, "HOROVOD_CACHE_CAPACITY", 1},
     {"timeline-filename", "horovodrun", fate::variable, "HOROVOD_TIMELINE", 1},
@@ -215,7 +261,7 @@ void take_foreign(std::string_view command, foreign const& option, option_word c
     auto const refuse = [&](std::string_view way) {
         throw error(errc::usage, fmt::format("{} is an option of {}: {}", word, option.tool, way));
     };
-    if (option.text == of_a_job && writes_job(command))
+    if (option.tool == srun_and_sbatch && writes_job(command))
         throw error(errc::usage, fmt::format("muster {} takes no {}: write --sbatch '{}', or --qsub with PBS's word", command,
                                              word, args[at]));
     if (option.what == fate::refused) refuse(option.text);
@@ -229,6 +275,13 @@ void take_foreign(std::string_view command, foreign const& option, option_word c
     if (values.size() < option.values)
         refuse(fmt::format("{} belong{} to it; give {}, or leave it out", option.values == 1 ? "a word" : "two words",
                            option.values == 1 ? "s" : "", option.values == 1 ? "it" : "them"));
+    if (option.what == fate::mebibytes) {
+        auto const count = parse_integer(values[0]);
+        if (!count || *count < 0 || *count > most_mebibytes)
+            refuse(fmt::format("'{}' is no number of MiB; give one, such as 64", values[0]));
+        own.options.push_back(fmt::format("--env={}={}", option.text, *count << 20));
+        return;
+    }
     if (option.what == fate::variable) {
         // Of an MCA parameter the first word is the end of the variable's name.
         own.options.push_back(option.values == 2 ? fmt::format("--env={}{}={}", option.text, values[0], values[1])

@@ -172,6 +172,7 @@ std::string_view to_string(setting_layer layer) noexcept {
     switch (layer) {
         case setting_layer::built_in: return "built in";
         case setting_layer::site: return "site";
+        case setting_layer::system_file: return "site-wide file";
         case setting_layer::user_file: return "user's file";
         case setting_layer::project_file: return "./muster.toml";
         case setting_layer::job_file: return "job file";
@@ -227,6 +228,7 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     if (find_setting("file", command) != nullptr) add_job(result, sources, trusts_project);
     if (trusts_project) add_file(result, sources, sources.project_file, setting_layer::project_file);
     add_file(result, sources, sources.user_file, setting_layer::user_file);
+    for (auto const& path : sources.system_files) add_file(result, sources, path, setting_layer::system_file);
     check_project_file(result, sources);
     if (writes_job(command)) choose_own_site(result, sources);
     add_site(result, sources);

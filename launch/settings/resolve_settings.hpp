@@ -1,5 +1,5 @@
-// The value of every setting and where it came from: command line, environment, a job file, ./muster.toml, the user's file, the
-// site, built in.
+// The value of every setting and where it came from: command line, environment, a job file, ./muster.toml, the user's file, site-wide
+// files, the site, built in.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 namespace muster {
 
 /// In order of precedence, the weakest first.
-enum class setting_layer { built_in, site, user_file, project_file, job_file, variable, option };
+enum class setting_layer { built_in, site, system_file, user_file, project_file, job_file, variable, option };
 std::string_view to_string(setting_layer layer) noexcept;
 
 struct setting_value {
@@ -35,8 +35,9 @@ struct site_settings {
 /// Where settings are looked for besides the command line; plain functions, so that tests need no files.
 struct settings_sources {
     environment variables;
-    std::string project_file;                                                      ///< "muster.toml"; empty: none is read
-    std::string user_file;                                                         ///< empty: none is read
+    std::string project_file;                    ///< "muster.toml"; empty: none is read
+    std::string user_file;                       ///< empty: none is read
+    std::vector<std::string> system_files = {};  ///< of the machine and the installation, the strongest first
     std::function<std::optional<std::string>(std::string const& path)> read_file;  ///< nothing: there is no such file
     std::function<std::string(std::string const& path)>
         distrust;  ///< why another user may have written a file; "": none can have

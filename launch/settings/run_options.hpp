@@ -27,6 +27,7 @@ struct run_options {
     allocation_choice from;
     std::string engine;                    ///< --engine; empty: muster chooses
     std::vector<std::string> engine_args;  ///< --engine-args (--mpi-args), one word each
+    bool engine_args_typed = false;        ///< on the command line: for this very run
     std::string network_interface;
     std::string remote_shell;       ///< --remote-shell; empty: ssh, or TM in a PBS job
     std::string pass_key = "auto";  ///< --pass-key: auto, munge, file or environment

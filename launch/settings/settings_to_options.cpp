@@ -99,6 +99,7 @@ run_options make_run_options(settings_result const& given) {
     options.from = make_allocation_choice(given);
     options.engine = given.text("engine");
     options.engine_args = given.list("engine-args");
+    options.engine_args_typed = !options.engine_args.empty() && given.get("engine-args").from == setting_layer::option;
     options.network_interface = given.text("network-interface");
     options.remote_shell = given.text("remote-shell");
     options.pass_key = given.text("pass-key");

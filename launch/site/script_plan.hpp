@@ -81,6 +81,14 @@ void hand_to_runs(script_request& request, std::vector<std::string> const& words
 /// Why that many GPUs make ranks divided unevenly over nodes of `per_node` GPUs: "6 GPUs do not fill …"; "" if they do not. Pure.
 std::string uneven_gpus(site const& where, int gpus, int per_node);
 
+/// "1 node", "2 nodes". Pure.
+std::string nodes_text(int nodes);
+
+/// Takes request.queue, nodes, ranks_per_node and walltime; sets what the queue says of `select`. A limit that is not known is reported
+/// in `notes`, never taken for one that holds. Pure. Throws errc::usage, with the queues that would fit, for a queue that is missing
+/// or unknown to a site that names its queues, and for a job outside of its limits (unless options.check_limits is false).
+void plan_queue(site const& where, script_request& request, script_options const& options, std::vector<std::string>& notes);
+
 /// Pure. Throws errc::usage, with the ways out, if the GPUs do not fill nodes of that site, if the job is outside the queue's
 /// limits (naming the queues it fits), or if the site wants an account or a queue and there is none.
 script_plan plan_script(site const& where, script_options const& options);

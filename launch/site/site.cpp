@@ -59,23 +59,28 @@ std::vector<fs::path> own_site_folders(environment const& env) {
         folders.push_back(fs::path(*config) / "muster" / "sites");
     else if (auto const home = env.get("HOME"); home && !home->empty())
         folders.push_back(fs::path(*home) / ".config" / "muster" / "sites");
+    folders.emplace_back("/etc/muster/sites");
+    // Beside the program rather than at a fixed place, so that an installed tree can be moved.
+    folders.push_back(installed_root() / "etc" / "muster" / "sites");
     return folders;
+}
+
+fs::path installed_root() {
+    return self_program().parent_path().parent_path();
 }
 
 std::vector<fs::path> site_search_path(environment const& env) {
     auto folders = own_site_folders(env);
-    // Beside the program rather than at a fixed place, so that an installed tree can be moved.
-    auto const program = self_program();
-    folders.push_back(program.parent_path().parent_path() / "share" / "muster" / "site-configs");
+    folders.push_back(installed_root() / "share" / "muster" / "site-configs");
     // The source tree only while running from the build tree: behind an installed program that folder may be anybody's.
-    if (program.string().starts_with(MUSTER_BUILD_DIR "/")) folders.emplace_back(MUSTER_SITE_CONFIGS_SOURCE);
+    if (self_program().string().starts_with(MUSTER_BUILD_DIR "/")) folders.emplace_back(MUSTER_SITE_CONFIGS_SOURCE);
     return folders;
 }
 
-site load_site(std::string const& name_or_path, std::vector<fs::path> const& folders) {
-    if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml")) return load_file(name_or_path);
+fs::path find_site_file(std::string const& name_or_path, std::vector<fs::path> const& folders) {
+    if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml")) return name_or_path;
     auto const files = find_files(folders);
-    if (auto const found = files.find(name_or_path); found != files.end()) return load_file(found->second);
+    if (auto const found = files.find(name_or_path); found != files.end()) return found->second;
 
     std::vector<std::string> names;
     for (auto const& [name, path] : files) names.push_back(name);
@@ -88,6 +93,10 @@ site load_site(std::string const& name_or_path, std::vector<fs::path> const& fol
     throw error(errc::usage, fmt::format("no site '{}'{}; known sites: {}; searched for {}.toml in: {}", name_or_path,
                                          near ? fmt::format(", did you mean '{}'?", *near) : "",
                                          names.empty() ? "none" : join(names, ", "), name_or_path, join(looked, ", ")));
+}
+
+site load_site(std::string const& name_or_path, std::vector<fs::path> const& folders) {
+    return load_file(find_site_file(name_or_path, folders));
 }
 
 std::string find_template(site const& where, std::string const& named, std::vector<fs::path> const& folders) {

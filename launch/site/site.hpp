@@ -130,16 +130,21 @@ site parse_site(std::string_view text, std::string_view origin);
 /// The same of a document that is read already.
 site parse_site(toml_document const& document);
 
+/// The folder that this program is installed in: PREFIX of PREFIX/bin/muster. Throws errc::system.
+std::filesystem::path installed_root();
+
 /// Folders of site files that did not come with this program: $MUSTER_SITE_PATH (divided by colons), the user's ($XDG_CONFIG_HOME or
-/// ~/.config, then /muster/sites). They need not exist.
+/// ~/.config, then /muster/sites), the machine's (/etc/muster/sites), the installation's (PREFIX/etc/muster/sites). They need not exist.
 std::vector<std::filesystem::path> own_site_folders(environment const& env);
 
 /// Folders that may hold site files, first one first: own_site_folders, the one installed with this program, the one this program was built from. They need not exist.
 std::vector<std::filesystem::path> site_search_path(environment const& env);
 
-/// The site of that name in the first of `folders` that has it; a name with a slash or ending in ".toml" is a file. Throws
-/// errc::usage if there is none, with the nearest name and where it was looked for; errc::config if the file is not right or not
-/// named like its site.
+/// The file of the site of that name in the first of `folders` that has it; a name with a slash or ending in ".toml" is a file. Throws
+/// errc::usage if no site has the name, with the nearest one and where it was looked for.
+std::filesystem::path find_site_file(std::string const& name_or_path, std::vector<std::filesystem::path> const& folders);
+
+/// The site in that file. Throws errc::usage as well if there is no such file; errc::config if it is not right or not named like its site.
 site load_site(std::string const& name_or_path, std::vector<std::filesystem::path> const& folders);
 
 /// The template that `named` (--template) means: with a slash or ending in ".mustache" a file, else NAME.mustache in the first of

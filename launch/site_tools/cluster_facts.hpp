@@ -46,6 +46,8 @@ struct cluster_facts {
     std::vector<queue_facts> queues;
     std::optional<bool> account_required;  ///< nothing: not told
     std::vector<std::string> accounts;     ///< that the user may charge, as far as is known
+    std::vector<std::string> qualities;    ///< of service (QOS) that the user may ask for, the same
+    std::vector<std::string> modules;      ///< environment modules that jobs here may want, the same
     std::vector<std::string> unknown;
 
     bool operator==(cluster_facts const&) const = default;
@@ -64,6 +66,12 @@ cluster_facts read_pbs_facts(std::string_view pbsnodes, std::string_view qmgr);
 inline constexpr std::string_view flux_resource_format = "{nnodes}|{ncores}|{ngpus}";
 inline constexpr std::string_view flux_queue_format = "{queue}|{queuem}|{limits.timelimit}|{limits.max.nnodes}";
 cluster_facts read_flux_facts(std::string_view resources, std::string_view queues);
+
+/// Takes the accounts and the qualities of service in what sacctmgr printed ("a|high,normal"). Pure.
+void read_associations(std::string_view printed, cluster_facts& facts);
+
+/// Of what `module -t avail` printed the modules that training may want: compilers' run times, MPI, Python, containers; at most 16. Pure.
+std::vector<std::string> choose_modules(std::string_view printed);
 
 /// What this machine's scheduler tells, and, of this machine itself, NVML and hwloc. Runs the scheduler's programs.
 cluster_facts find_cluster_facts(environment const& variables);

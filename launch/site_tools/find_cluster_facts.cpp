@@ -1,7 +1,7 @@
 // Asks the scheduler's programs, NVML and hwloc about the cluster.
 #include <fmt/format.h>
 
-#include <set>
+#include <chrono>
 
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
@@ -22,22 +22,21 @@ std::optional<std::string> ask(std::vector<std::string> const& command, environm
     return answer.out;
 }
 
-/// The accounts that the user may charge, where there is a database of them.
-std::vector<std::string> accounts_of(environment const& variables) {
-    auto const user = variables.get_or("USER", "");
-    if (user.empty()) return {};
-    auto const told = ask(slurm_words(slurm_ask::accounts, {std::string(user)}), variables);
-    std::set<std::string> accounts;
-    for (auto const line : split(told.value_or(""), '\n'))
-        if (auto const name = trim(line); !name.empty()) accounts.emplace(name);
-    return {accounts.begin(), accounts.end()};
+constexpr std::chrono::milliseconds module_limit{10'000};
+
+/// `module` is a function of login shells.
+std::string list_modules(environment const& variables) {
+    auto const said =
+        run_captured({"bash", "-lc", "type module >/dev/null 2>&1 && module -t avail 2>&1"}, variables, module_limit);
+    return said.exit_status == 0 ? said.out : std::string();
 }
 
 std::optional<cluster_facts> ask_slurm(environment const& variables) {
     auto const sinfo = ask(slurm_words(slurm_ask::partitions, {std::string(sinfo_format)}), without_slurm_views(variables));
     if (!sinfo) return std::nullopt;
     auto facts = read_slurm_facts(*sinfo, ask(slurm_words(slurm_ask::config), variables).value_or(""));
-    facts.accounts = accounts_of(variables);
+    if (auto const user = variables.get_or("USER", ""); !user.empty())
+        read_associations(ask(slurm_words(slurm_ask::accounts, {user}), variables).value_or(""), facts);
     return facts;
 }
 
@@ -74,7 +73,9 @@ cluster_facts look_here(environment const& variables) {
 
 }  // namespace
 
-cluster_facts find_cluster_facts(environment const& variables) {
+namespace {
+
+cluster_facts ask_scheduler(environment const& variables) {
     if (prefers_flux(variables))
         if (auto facts = ask_flux(variables)) return *facts;
     // Slurm before PBS: a host with Slurm's own qsub and pbsnodes is no PBS cluster.
@@ -82,6 +83,14 @@ cluster_facts find_cluster_facts(environment const& variables) {
     if (auto facts = ask_pbs(variables)) return *facts;
     if (auto facts = ask_flux(variables)) return *facts;
     return look_here(variables);
+}
+
+}  // namespace
+
+cluster_facts find_cluster_facts(environment const& variables) {
+    auto facts = ask_scheduler(variables);
+    facts.modules = choose_modules(list_modules(variables));
+    return facts;
 }
 
 }  // namespace muster

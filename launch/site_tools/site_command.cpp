@@ -77,12 +77,16 @@ bool is_settings_file(std::string const& text, std::string const& file) {
     }
 }
 
-int check(std::vector<std::string> const& args) {
-    auto const given = read_options(args, 1, 1, "check takes one site file; give its name");
+int check(std::vector<std::string> const& args, environment const& variables) {
+    auto const given = read_options(args, 1, 1, "check takes one site: its name, or the path of its file");
     if (!given) return 0;
-    auto const& file = given->command.front();
+    std::error_code fault;
+    auto const& named = given->command.front();
+    auto const file = fs::exists(named, fault) ? named : find_site_file(named, site_search_path(variables)).string();
     auto const text = read_small_file(file, "site file");
-    if (!text) throw error(errc::usage, fmt::format("no site file {}; check the name", file));
+    if (!text)
+        throw error(errc::usage,
+                    fmt::format("there is no site file {}; check the path, or give a name that muster site list shows", file));
     if (!looks_like_site(*text) && is_settings_file(*text, file))
         throw error(errc::usage,
                     fmt::format("{} is no site file but a settings file; muster config check {} reads it", file, file));
@@ -97,7 +101,7 @@ int check(std::vector<std::string> const& args) {
         fmt::print("{}: the site {}, no error\n", file, parse_site(*text, file).name);
     else
         fmt::print(stderr, "muster: {}; check again\n",
-                   faults.size() == 1 ? "1 fault: mend it" : fmt::format("{} faults: mend them", faults.size()));
+                   faults.size() == 1 ? "1 fault: correct it" : fmt::format("{} faults: correct them", faults.size()));
     return faults.empty() ? 0 : exit_of_faults;
 }
 
@@ -182,7 +186,7 @@ int site_command(std::vector<std::string> const& args, environment const& variab
     std::vector<std::string> const rest(args.begin() + (args.empty() ? 0 : 1), args.end());
     if (verb == "list") return list(rest, variables);
     if (verb == "show") return show(rest, variables);
-    if (verb == "check") return check(rest);
+    if (verb == "check") return check(rest, variables);
     if (verb == "init") return init(rest, variables);
     if (verb.starts_with('-') && print_help_if_asked("site", resolve_settings("site", args, {}))) return 0;
     constexpr std::string_view known = "give list, show, check or init";

@@ -77,7 +77,8 @@ std::string limits_text(queue_facts const& queue) {
     auto text = queue.max_nodes ? fmt::format("max_nodes = {}\n", *queue.max_nodes) : "# max_nodes = ? # not known\n";
     if (queue.min_walltime && queue.min_walltime->count() > 0)
         text += fmt::format("min_walltime = \"{}\"\n", format_walltime(*queue.min_walltime));
-    if (queue.unlimited_time) return text + "max_walltime = \"8784h\" # no limit: the longest that muster takes\n";
+    if (queue.unlimited_time)
+        return text + "max_walltime = \"8784h\" # the queue has no limit; this is the longest time that muster takes\n";
     if (queue.max_walltime && queue.max_walltime->count() > 0)
         return text + fmt::format("max_walltime = \"{}\"\n", format_walltime(*queue.max_walltime));
     return text + "# max_walltime = \"?\" # not known\n";
@@ -105,7 +106,7 @@ std::string queue_text(queue_facts const& queue, std::vector<queue_facts> const&
 
 std::string site_file_text(cluster_facts const& facts, std::string_view name, std::string_view date) {
     auto unknown = facts.unknown;
-    for (auto const* what : {"modules that jobs need", "the network's variables", "paths of scratch and of node-local disks",
+    for (auto const* what : {"which modules jobs need", "the network's variables", "paths of scratch and of node-local disks",
                              "which GPU is next to which cores: muster sees that on the nodes"})
         unknown.emplace_back(what);
     auto text = fmt::format(
@@ -115,6 +116,11 @@ std::string site_file_text(cluster_facts const& facts, std::string_view name, st
         toml_text(facts.source), date, toml_list(unknown));
     text += node_text(facts) + header_text(facts);
     for (auto const& queue : facts.queues) text += queue_text(queue, facts.queues);
+    if (!facts.qualities.empty())
+        text += fmt::format(
+            "\n# Qualities of service that you may ask for (queue_option = \"qos\" in [header], and --queue NAME): {}\n",
+            toml_list(facts.qualities));
+    if (!facts.modules.empty()) text += fmt::format("\n# Modules that there are, among others: {}", toml_list(facts.modules));
     text +=
         "\n# [script]\n# modules = [\"cuda\"]\n# setup = [\"source ~/venv/bin/activate\"]\n"
         "\n# [paths]\n# scratch = \"/scratch/$USER\"\n# node_local = \"/tmp\"\n"

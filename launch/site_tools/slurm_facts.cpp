@@ -1,6 +1,8 @@
 // Reads what sinfo and scontrol tell about a cluster.
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <set>
 #include <tuple>
 
@@ -150,6 +152,37 @@ cluster_facts read_slurm_facts(std::string_view sinfo, std::string_view config) 
     auto const enforced = config_value(config, "AccountingStorageEnforce");
     if (!enforced.empty()) facts.account_required = enforced.find("associations") != std::string::npos;
     return facts;
+}
+
+void read_associations(std::string_view printed, cluster_facts& facts) {
+    std::set<std::string> accounts, qualities;
+    for (auto const line : split(printed, '\n')) {
+        auto const fields = split(line, '|');
+        if (auto const name = trim(fields[0]); !name.empty()) accounts.emplace(name);
+        if (fields.size() < 2) continue;
+        for (auto const one : split(fields[1], ','))
+            if (auto const name = trim(one); !name.empty()) qualities.emplace(name);
+    }
+    facts.accounts.assign(accounts.begin(), accounts.end());
+    facts.qualities.assign(qualities.begin(), qualities.end());
+}
+
+std::vector<std::string> choose_modules(std::string_view printed) {
+    constexpr std::array<std::string_view, 16> wanted{
+        "cuda",  "cudatoolkit", "cudnn",  "nccl",      "rocm",       "rccl",       "oneapi",    "openmpi",
+        "mpich", "cray-mpich",  "python", "anaconda3", "miniconda3", "miniforge3", "apptainer", "singularity"};
+    constexpr std::size_t most = 16;
+    std::vector<std::string> found;
+    for (auto line : split(printed, '\n')) {
+        line = trim(line.substr(0, line.find('(')));  // "cuda/12.2(default)"
+        if (line.empty() || line.ends_with(':') || line.ends_with('/')) continue;
+        std::string name(line.substr(0, line.find('/')));
+        std::transform(name.begin(), name.end(), name.begin(),
+                       [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+        bool const takes = std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+        if (takes && std::find(found.begin(), found.end(), line) == found.end() && found.size() < most) found.emplace_back(line);
+    }
+    return found;
 }
 
 }  // namespace muster

@@ -18,6 +18,13 @@ std::string quote_lines(std::string_view text) {
     return quoted;
 }
 
+/// What the last lines of a program tell of its start.
+std::string_view advice_on(std::string_view last_lines) {
+    if (last_lines.find("No module named 'horovod") != std::string_view::npos)
+        return "muster has Horovod's names for it: muster run --as-horovod";
+    return {};
+}
+
 /// What leads to the signal, where that is not the program's own doing.
 std::string advice_on(int signal_number) {
     switch (signal_number) {
@@ -42,6 +49,7 @@ std::string describe(failure_report const& failure) {
     if (failure.others > 0) text += fmt::format("; ending the other {}", failure.others);
     if (!failure.earlier.empty()) text += "\n  " + failure.earlier;
     if (!failure.advice.empty()) text += "\n  " + failure.advice;
+    if (auto const advice = advice_on(failure.last_lines); !advice.empty()) text += fmt::format("\n  {}", advice);
     if (!failure.last_lines.empty()) text += "\n  the last it wrote on stderr:" + quote_lines(failure.last_lines);
     return text;
 }

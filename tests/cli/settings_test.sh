@@ -39,6 +39,17 @@ assert rows["env"]["value"] == ["GREETING=hello you"] and rows["preflight"]["fro
 PY
 expect_exit 0 "$MUSTER" run -- sh -c 'echo "$WORLD_SIZE $GREETING"'
 expect_equal "$(sort -u "$OUT")" '2 hello you' 'what muster.toml sets'
+# Site-wide settings stand beside the installation, below the user's own and above the site's; so do an admin's site files.
+mkdir -p prefix/bin prefix/etc/muster/sites
+cp "$MUSTER" prefix/bin/muster
+printf 'grace = "7s"\nidle-timeout = "1min"\n' >prefix/etc/muster.toml
+expect_exit 0 prefix/bin/muster config show
+expect_matches stdout "^grace +7s +site-wide file +$PWD/prefix/etc/muster.toml:1$" "^idle-timeout +5min +user's file"
+expect_exit 0 prefix/bin/muster config path
+expect_matches stdout "^$PWD/prefix/etc/muster.toml +yes$" '^/etc/muster/muster.toml '
+sed 's/mine/ours/' sites/mine.toml >prefix/etc/muster/sites/ours.toml
+expect_exit 0 env MUSTER_SITE_PATH= HOME=/nonexistent prefix/bin/muster script --gpus 1 --time 5min -- true
+expect_contains stderr '--site ours: the only site file that did not come with muster'
 expect_exit 0 env MUSTER_RANK=3 MUSTER_RANK_PER_NODE=1 "$MUSTER" run -n 1 -- true
 expect_contains stderr 'MUSTER_RANK_PER_NODE is no setting of muster; did you mean MUSTER_RANKS_PER_NODE?'
 expect_not_contains stderr MUSTER_RANK=

@@ -31,6 +31,10 @@ expect_exit 2 "$MUSTER" site check x.toml
 expect_contains stderr "x.toml:1:1: 'description' is missing" "x.toml:3:1: source: 'date' is missing" "x.toml:6:1: node: unknown key 'gpu'; did you mean 'gpus'?" \
     "x.toml:7:9: node: 'cores' must be a whole number" 'muster: 4 faults'
 expect_exit 2 "$MUSTER" site check none.toml
+expect_contains stderr 'there is no site file none.toml'
+expect_exit 0 "$MUSTER" site check polaris
+expect_exit 2 "$MUSTER" site check polaros
+expect_contains stderr "did you mean 'polaris'?"
 sed 's/name = "polaris"/name = "other"/' "$MUSTER_SOURCE_DIR/site-configs/polaris.toml" >polaris.toml
 expect_exit 2 "$MUSTER" site check polaris.toml
 expect_contains stderr 'the file must be other.toml'

@@ -197,7 +197,7 @@ for number in f6tw1Mjm $'\xc6\x926tw1Mjm'; do
     expect_exit 0 flux watch "$number"
     expect_contains stderr 'job f6tw1Mjm: COMPLETED after 0:00:01, exit code 0'
     expect_contains stdout 'written by the script'
-    expect_exit 0 flux show "$number"
+    expect_exit 0 flux show --all "$number"
     expect_matches stdout '^site +generic-flux$' '^1795580978.09 start$'
 done
 expect_exit 1 flux cancel f6tw1Mjm

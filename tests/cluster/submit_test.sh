@@ -37,8 +37,11 @@ assert run["exit"]["cause"].startswith("rank 5 on node2") and "exited with code 
 environment = os.path.join(os.path.dirname(sys.argv[1]), "environment")
 assert os.stat(environment).st_mode & 0o777 == 0o600 and "SLURM_JOB_ID=" in open(environment).read()
 PY
-expect_exit 0 m show "$job"
+expect_exit 0 m show --all "$job"
 expect_matches stdout '^asked for +2 nodes, 4 ranks on each, 00:05:00$' '^state +FAILED$' '^exit code +3$' "^run +$work/muster-runs/$job$" 'JobState=FAILED'
+expect_exit 0 m show "$job"
+expect_not_contains stdout 'JobState'
+expect_contains stdout "muster show --all $job: the record of slurm itself"
 
 # A job file; what the command line says goes before it. Two jobs are watched by one question.
 expect_exit 0 m init first

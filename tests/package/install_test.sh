@@ -37,6 +37,20 @@ diff "$list" headers || fail "the installed headers are not those of public_head
 sed 's/.*/#include "&"/' headers >all.cpp
 expect_exit 0 "$CXX" -std=c++20 -fsyntax-only -Wall -Wextra -Werror -I "$prefix/include/muster" all.cpp
 
+# The next installation keeps site files that were edited, and removes what only the former one had; the module file names this place.
+expect_contains "$prefix/share/muster/modulefiles/tcl/muster/$("$prefix/bin/muster" --version | sed -n 's/^muster \([0-9.]*\).*/\1/p')" 'conflict muster' 'module-whatis' ModulesHelp
+expect_not_contains "$(echo "$prefix"/share/muster/modulefiles/lmod/muster/*.lua)" MANPATH_
+echo '# ours' >>"$prefix/share/muster/site-configs/polaris.toml"
+: >"$prefix/share/muster/old.txt"
+echo share/muster/old.txt >>"$prefix/share/muster/installed-files.txt"
+: >"$prefix/share/muster/mine.txt"
+expect_exit 0 cmake --install "$MUSTER_BIN/.." --prefix "$prefix"
+expect_contains stdout 'polaris.toml was edited: kept as'
+expect_contains "$prefix/etc/muster/sites/polaris.toml" '# ours'
+expect_not_contains "$prefix/share/muster/site-configs/polaris.toml" '# ours'
+expect_true test ! -e "$prefix/share/muster/old.txt" -a -e "$prefix/share/muster/mine.txt" -a -x "$prefix/bin/muster"
+rm -r "$prefix/etc"
+
 # Components. The launcher needs neither headers nor libraries.
 install_only() { expect_exit 0 cmake --install "$MUSTER_BIN/.." --component "$1" --prefix "$PWD/$1"; }
 install_only launcher

@@ -1,6 +1,10 @@
-// A study with round numbers, for the tests of tables and reports.
+// A study with round numbers and its page, for the tests of tables and reports.
 #pragma once
 
+#include <string>
+
+#include "bench/report/report_document.hpp"
+#include "bench/report/report_page.hpp"
 #include "bench/study/study.hpp"
 
 namespace muster {
@@ -101,6 +105,22 @@ inline study plain_study(std::vector<int> const& ranks, std::vector<std::vector<
         s.plan.repeats = repetition;
     }
     return s;
+}
+
+inline std::string page_of(study const& s) {
+    return report_html(report_document({{{s, "study/results.json"}}}));
+}
+
+/// The words of a page.
+inline std::string without_tags(std::string const& page) {
+    std::string out;
+    bool tag = false;
+    for (char const c : page) {
+        if (c == '<') tag = true;
+        if (!tag) out += c;
+        if (c == '>') tag = false;
+    }
+    return out;
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "launch/placement/bind_ranks.hpp"
+#include "launch/placement/this_node.hpp"
 
 namespace muster {
 namespace {
@@ -116,6 +117,22 @@ TEST(binding, policies) {
     EXPECT_EQ(cores_of(bind_ranks(machine(8, 1), {.cpus_per_rank = 2}, 3)), (lists{"0-1", "2-3", "5-6"}));
     EXPECT_THROW(bind_ranks(machine(8, 1), {.cpus_per_rank = 5}, 2), error);
     EXPECT_THROW(parse_bind_policy("cores"), error);
+}
+
+TEST(bind_ranks, a_cpu_quota_gives_each_rank_its_time_and_no_cores) {
+    topology machine;
+    machine.host = "here";
+    for (int i = 0; i < 8; ++i) machine.cores.push_back({cpuset{{i}}, 0, 0});
+    machine.cpu_quota = 4;
+    EXPECT_EQ(node_of(machine).slots, 4);
+    for (auto const& rank : bind_ranks(machine, {}, 2)) {
+        EXPECT_TRUE(rank.cores.empty());
+        EXPECT_EQ(rank.threads, 2);
+        EXPECT_EQ(rank.why, "not bound: a quota allows 4 of 8 CPUs");
+    }
+    placement_request core;
+    core.bind_to = bind_policy::core;
+    EXPECT_EQ(bind_ranks(machine, core, 2).front().cores, cpuset{{0}}) << "the user's own word";
 }
 
 }  // namespace

@@ -139,8 +139,9 @@ TEST(flux_facts, nodes_and_queues) {
     auto const facts = read_flux_facts("2|4|4\n1|2|2\n0|0|0\n", "pbatch|pbatch*|86400.0|2\npdebug|pdebug|3600.0|1\nwarning\n");
     EXPECT_EQ(facts.scheduler, script_kind::flux);
     EXPECT_THAT(facts.shapes, ElementsAre(node_facts{.count = 3, .gpus = 2, .cores = 2}));
-    EXPECT_THAT(facts.queues, ElementsAre(queue_facts{.name = "pbatch", .is_default = true, .max_nodes = 2, .max_walltime = duration(86400)},
-                                          queue_facts{.name = "pdebug", .max_nodes = 1, .max_walltime = duration(3600)}));
+    EXPECT_THAT(facts.queues,
+                ElementsAre(queue_facts{.name = "pbatch", .is_default = true, .max_nodes = 2, .max_walltime = duration(86400)},
+                            queue_facts{.name = "pdebug", .max_nodes = 1, .max_walltime = duration(3600)}));
     auto const text = site_file_text(facts, "mine", "2026-11-25");
     auto const read = parse_site(text, "mine.toml");
     EXPECT_EQ(read.scheduler, script_kind::flux) << text;
@@ -180,6 +181,21 @@ TEST(site_file_text, without_a_scheduler) {
     EXPECT_EQ(read.scheduler, script_kind::local);
     EXPECT_FALSE(read.node.gpus);
     EXPECT_EQ(read.node.cores, 8);
+}
+
+TEST(cluster_facts, accounts_qualities_and_modules_are_named) {
+    cluster_facts facts{.scheduler = script_kind::slurm, .source = "sinfo"};
+    read_associations("b|normal,high\na|normal\n\n", facts);
+    EXPECT_EQ(facts.accounts, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(facts.qualities, (std::vector<std::string>{"high", "normal"}));
+    facts.modules = choose_modules(
+        "/apps/modules:\ncuda/12.2(default)\nCUDA/11.8\ngcc/13\nopenmpi/\nopenmpi/5.0.3\npython/3.11\ncuda/12.2(default)\n");
+    EXPECT_EQ(facts.modules, (std::vector<std::string>{"cuda/12.2", "CUDA/11.8", "openmpi/5.0.3", "python/3.11"}));
+    auto const text = site_file_text(facts, "here", "2026-01-31");
+    EXPECT_NE(text.find("queue_option = \"qos\" in [header], and --queue NAME): [\"high\", \"normal\"]"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("# Modules that there are, among others: [\"cuda/12.2\""), std::string::npos) << text;
+    EXPECT_NO_THROW(parse_site(text, "here.toml"));
 }
 
 }  // namespace

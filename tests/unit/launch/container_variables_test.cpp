@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <map>
 
 #include "jobscripts/script_request.hpp"
 #include "launch/ranks/rank_variables.hpp"
@@ -59,6 +61,22 @@ TEST(container_folders, are_shown_by_themselves_or_bound) {
     EXPECT_FALSE(is_shown_in_containers("/tmpdata"));
     EXPECT_TRUE(is_to_be_bound("/local/scratch"));
     for (auto const* folder : {"", "data", "/tmp", "/a,b", "/a:b"}) EXPECT_FALSE(is_to_be_bound(folder)) << folder;
+}
+
+TEST(interface_variables, name_the_interface_to_every_library) {
+    auto const sys = std::filesystem::path(testing::TempDir()) / ("net." + std::to_string(::getpid()));
+    std::filesystem::create_directories(sys / "eth0");
+    std::filesystem::create_directories(sys / "ib0" / "device" / "infiniband" / "mlx5_1");
+    std::ofstream(sys / "ib0" / "dev_port") << "0\n";
+    EXPECT_TRUE(interface_variables("", sys.string()).empty());
+    std::map<std::string, std::string> ethernet, fabric;
+    for (auto const& [name, value] : interface_variables("eth0", sys.string())) ethernet[name] = value;
+    for (auto const& [name, value] : interface_variables("ib0", sys.string())) fabric[name] = value;
+    for (auto const* name : {"NCCL_SOCKET_IFNAME", "OMPI_MCA_btl_tcp_if_include", "FI_TCP_IFACE", "UCX_NET_DEVICES"})
+        EXPECT_EQ(ethernet[name], "eth0") << name;
+    EXPECT_EQ(fabric["UCX_NET_DEVICES"], "mlx5_1:1,ib0") << "UCX keeps the fabric";
+    EXPECT_EQ(fabric["OMPI_MCA_btl_tcp_if_include"], "ib0");
+    std::filesystem::remove_all(sys);
 }
 
 }  // namespace

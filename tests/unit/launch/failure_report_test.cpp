@@ -14,6 +14,12 @@ TEST(failure_report, says_what_happened_what_to_do_and_what_was_written_last) {
               "  the last it wrote on stderr:\n  | one\n  | two");
 }
 
+TEST(failure_report, a_program_for_horovod_gets_its_option) {
+    auto const text = describe(failure_report{"rank 0 on a", "exited with code 1", duration(2), 0, "", "",
+                                              "ModuleNotFoundError: No module named 'horovod.torch'\n"});
+    EXPECT_NE(text.find("muster run --as-horovod"), std::string::npos) << text;
+}
+
 TEST(failure_report, only_bad_ends_are_faults) {
     EXPECT_EQ(find_end_fault(0), std::nullopt);
     EXPECT_EQ(find_end_fault(3 << 8), (end_fault{"exited with code 3", 3, ""}));

@@ -33,8 +33,10 @@ TEST(foreign_options, mean_what_their_tools_mean) {
          "-n 2 --hostfile=h --network-interface=ib0 --timestamp-output x"},
         {"horovodrun", "-np 4 --mpi-args '--mca a b' x", "-n 4 --engine-args '--mca a b' x"},
         {"horovodrun",
-         "-np 2 --min-num-proc 1 --max-np 4 --host-discovery-script d --slots-per-host 2 --elastic-timeout 60 --blacklist-cooldown-range 1 60 x",
-         "-n 2 --min-np 1 --max-np 4 --host-discovery-script d --slots-per-node 2 --elastic-timeout 60s --blacklist-cooldown-range=1,60 x"},
+         "-np 2 --min-num-proc 1 --max-np 4 --host-discovery-script d --slots-per-host 2 --elastic-timeout 60 "
+         "--blacklist-cooldown-range 1 60 x",
+         "-n 2 --min-np 1 --max-np 4 --host-discovery-script d --slots-per-node 2 --elastic-timeout 60s "
+         "--blacklist-cooldown-range=1,60 x"},
         {"mpirun", "-np 4 -host a:2,b:2 -x A -x B=1 -wdir /tmp -tag-output ./a.out -np 3",
          "-n 4 -H a:2,b:2 --env A --env B=1 --wd /tmp --tag-output ./a.out -np 3"},
         {"mpirun", "--n 4 --host a --map-by ppr:2:node --bind-to core x",
@@ -73,6 +75,12 @@ TEST(foreign_options, of_what_muster_does_otherwise_are_refused_with_the_way_out
         {"-mca btl", "mpirun", "two words belong to it"},
         {"--master-port", "torchrun", "a word belongs to it"},
         {"-p debug x", "srun", "muster submit"},
+        {"-w a,b x", "srun", "-H a,b"},
+        {"--mem-per-cpu=1G x", "srun", "muster submit"},
+        {"--signal USR1@60 x", "srun", "--signal-before-end"},
+        {"-xml x", "mpirun", "--output-dir"},
+        {"-npersocket 2 x", "mpirun", "--ranks-per-node"},
+        {"--preload-files a x", "mpirun", "muster stage copy"},
         {"-m train", "torchrun", "python3 -m MODULE"},
         {"-t 3 x", "torchrun", "--output-dir"},
         {"-rf f x", "mpirun", "--cpu-map"},
@@ -83,7 +91,7 @@ TEST(foreign_options, of_what_muster_does_otherwise_are_refused_with_the_way_out
         {"--map-by slot:SPAN x", "--map-by: ", "PE=N"},
         {"--map-by ppr:x:node x", "--map-by", "'x' is no whole number"},
         {"-genv A 1 x", "mpiexec", "-x NAME=VALUE"},
-        {"--fusion-threshold-mb 32 x", "horovodrun", "HOROVOD_FUSION_THRESHOLD"},
+        {"--fusion-threshold-mb many x", "horovodrun", "'many' is no number of MiB"},
     };
     for (auto const& line : lines) try {
             meant(line.given);
@@ -106,12 +114,23 @@ TEST(foreign_options, that_change_nothing_are_a_note) {
         {"mpirun", "-np 4 --oversubscribe --allow-run-as-root -report-bindings --display-map --display map x", "-n 4 x"},
         {"mpirun", "-bind-to none -map-by slot -x NCCL_DEBUG=INFO -mca pml ob1 -mca btl ^openib --prtemca a b x",
          "--bind-to none --map-by slot -x NCCL_DEBUG=INFO -x OMPI_MCA_pml=ob1 -x OMPI_MCA_btl=^openib x"},
+        {"mpirun",
+         "-n 2 -hnp u -launch-agent a --noprefix -d --bycore --report-state-on-timeout --display-devel-allocation "
+         "-output-filename o x",
+         "-n 2 --map-by slot --output-dir o x"},
+        {"mpiexec", "-n 2 -gpus-per-proc 1 -nameserver n -enable-x x", "-n 2 x"},
+        {"srun",
+         "-n 2 -J name -W 0 --wait=0 -X -E -k -Q -O --job-name=x --compress=lz4 --resv-ports --propagate=NONE --profile none -D "
+         "/tmp x",
+         "-n 2 -q --wd /tmp x"},
         {"mpiexec", "-n 2 -genvall -envlist A,B -launcher ssh -rmk pbs x", "-n 2 x"},
         {"srun",
          "-n 2 --mpi=pmix --export=ALL --kill-on-bad-exit=1 -K -u --gres=gpu:4 --gpus-per-task 1 --gpu-bind none --overlap x",
          "-n 2 x"},
-        {"horovodrun", "-np 2 --gloo --tcp --disable-cache --cycle-time-ms 5 --no-stall-check --autotune --num-nccl-streams 2 x",
-         "-n 2 -x HOROVOD_CYCLE_TIME=5 -x HOROVOD_STALL_CHECK_DISABLE=1 x"},
+        {"horovodrun",
+         "-np 2 --gloo --tcp --disable-cache --fusion-threshold-mb 32 --cycle-time-ms 5 --no-stall-check --autotune "
+         "--num-nccl-streams 2 x",
+         "-n 2 -x HOROVOD_FUSION_THRESHOLD=33554432 -x HOROVOD_CYCLE_TIME=5 -x HOROVOD_STALL_CHECK_DISABLE=1 x"},
     };
     for (auto const& line : lines) EXPECT_EQ(meant(line.given), meant(line.own)) << line.tool << " " << line.given;
     auto const noted = resolve_settings("run", {"--standalone", "--master-port", "29500", "-np", "2", "x"}, {});
@@ -134,27 +153,39 @@ TEST(foreign_options, none_of_them_is_unknown) {
          "--duplicate-stdout-filters "
          "--duplicate-stderr-filters --log-line-prefix-template"},
         {"mpirun",
-         "-np -n --n -H -host --hostfile -machinefile --default-hostfile -x -wdir -wd --map-by --rank-by --bind-to -npernode "
-         "-pernode -bynode "
-         "-byslot --oversubscribe --nooversubscribe --allow-run-as-root --report-bindings --display-map --display-allocation "
-         "--display --output "
-         "--tag-output --timestamp-output --output-filename --merge-stderr-to-stdout --mca --gmca --omca --prtemca --pmixmca "
-         "--am --tune -rf "
+         "--n -H --hostfile --default-hostfile -x --map-by --rank-by --bind-to --oversubscribe --nooversubscribe "
+         "--allow-run-as-root --report-bindings --display-map --display-allocation --display --output --tag-output "
+         "--timestamp-output --output-filename --merge-stderr-to-stdout --mca --gmca --omca --prtemca --pmixmca --am --tune -rf "
          "--rankfile --cpu-set --cpu-list --use-hwthread-cpus --prefix --path --nolocal --do-not-launch --app --stdin -q --quiet "
-         "-v --verbose "
-         "--timeout --enable-recovery --leave-session-attached --debug-daemons --overload-allowed"},
+         "-v --verbose --timeout "
+         "--enable-recovery --leave-session-attached --debug-daemons --overload-allowed --bind-to-core --bind-to-socket --bycore "
+         "--bynode --byslot --cartofile --continuous --cpus-per-proc --cpus-per-rank --debug --debug-daemons-file --debug-devel "
+         "--debugger --disable-recovery --display-devel-allocation --display-devel-map --display-diffable-map --display-topo "
+         "--do-not-resolve --dvm --enable-instant-on-support --fwd-mpirun-port --get-stack-traces --hnp --host "
+         "--index-argv-by-rank --launch-agent --machinefile --max-restarts --max-vm-size --noprefix --novm --np --npernode "
+         "--npersocket --ompi-server --output-proctable --pernode --personality --ppr --preload-binary --preload-files "
+         "--report-child-jobs-separately --report-events --report-pid --report-state-on-timeout --report-uri "
+         "--set-cwd-to-session-dir --show-progress --tv --use-regexp --wd --wdir --xml --xml-file --xterm -N -c -cf -d -hnp "
+         "-max-restarts -npersocket -s -xml"},
         {"mpiexec",
          "-genv -genvlist -genvnone -genvall -f -hosts -wdir -configfile -env -envlist -envnone -envall -n -np -launcher "
-         "-launcher-exec -rmk "
-         "-topolib -bind-to -map-by -demux -verbose -info -print-all-exitcodes -iface -ppn -prepend-rank -disable-auto-cleanup "
-         "-disable-hostname-propagation -usize -pmi-port -skip-launch-node"},
+         "-launcher-exec -rmk -topolib -bind-to -map-by -demux -verbose -info -print-all-exitcodes -iface -ppn -prepend-rank "
+         "-disable-auto-cleanup -disable-hostname-propagation -usize -pmi-port -skip-launch-node -errfile-pattern -gpus-per-proc "
+         "-localhost -membind -nameserver -order-nodes -outfile-pattern -prepend-pattern -profile"},
         {"srun",
          "-n --ntasks -N --nodes --ntasks-per-node -c --cpus-per-task -G --gpus --gpus-per-node --gpus-per-task --gpu-bind "
-         "--gres --cpu-bind "
-         "--export --kill-on-bad-exit -K -u --unbuffered -l --label --chdir --overlap --exact --mpi --hint --distribution "
-         "--partition --account "
-         "--qos --time --mem --exclusive --constraint --reservation --multi-prog --output --error --input --no-kill --propagate "
-         "-q --quiet -v"},
+         "--gres --cpu-bind --export --kill-on-bad-exit -K -u --unbuffered -l --label --chdir --overlap --exact --mpi --hint "
+         "--distribution --partition --account --qos --time --mem --exclusive --constraint --reservation --multi-prog --output "
+         "--error --input --no-kill --propagate -q --quiet -v --acctg-freq --bb --bbf --bcast --bcast-exclude --begin "
+         "--cluster-constraint --clusters --comment --compress --container --contiguous --core-spec --cores-per-socket "
+         "--cpu-freq --cpus-per-gpu --deadline --delay-boot --dependency --disable-status --epilog --exclude --extra-node-info "
+         "--gpu-freq --gpus-per-socket --gres-flags --het-group --hold --immediate --job-name --jobid --licenses --mail-type "
+         "--mail-user --mcs-label --mem-per-cpu --mem-per-gpu --mincpus --nice --no-allocate --nodelist --ntasks-per-core "
+         "--ntasks-per-socket "
+         "--overcommit --oversubscribe --power --preserve-env --priority --profile --prolog --pty --quit-on-interrupt --reboot "
+         "--relative --resv-ports --send-libs --signal --slurmd-debug --sockets-per-node --spread-job --switches --task-epilog "
+         "--task-prolog --thread-spec --threads --threads-per-core --time-min --tmp --use-min-nodes --verbose --wait --wckey -A "
+         "-B -C -D -E -H -I -J -L -M -O -Q -S -T -W -X -Z -b -d -e -i -k -m -o -p -r -s -t -w -x"},
         {"horovodrun",
          "-np --num-proc -cb --check-build --disable-cache --start-timeout --network-interfaces --output-filename --verbose "
          "--config-file "

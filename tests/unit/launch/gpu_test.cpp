@@ -102,7 +102,8 @@ TEST(visible_gpus, read_the_variable_of_the_vendor) {
     auto const intel = of_vendor(gpu_vendor::intel, 4);
     EXPECT_THAT(names(visible_gpus(intel, {{"ZE_AFFINITY_MASK", "2"}}).gpus), ElementsAre("2"));
     EXPECT_EQ(visible_gpus(intel, {{"ZE_AFFINITY_MASK", "0.0,0.1"}}).gpus.size(), 4u);
-    EXPECT_THROW(visible_gpus({}, {{"CUDA_VISIBLE_DEVICES", "0"}}), error);
+    EXPECT_EQ(visible_gpus({}, {{"CUDA_VISIBLE_DEVICES", "0"}}).in_vain, "CUDA_VISIBLE_DEVICES=0");
+    EXPECT_EQ(visible_gpus({}, {{"CUDA_VISIBLE_DEVICES", "-1"}}).in_vain, "");
     EXPECT_TRUE(visible_gpus({}, {{"CUDA_VISIBLE_DEVICES", ""}}).gpus.empty());
     for (auto const& found : {nvidia, gpu_list{}}) {
         EXPECT_EQ(visible_gpus(found, {{"CUDA_VISIBLE_DEVICES", ""}}).hidden_by, "CUDA_VISIBLE_DEVICES, which is empty");

@@ -1,10 +1,12 @@
 // Tests of what is seen of ranks from outside: memory, processes, notices of MPI.
 #include <gtest/gtest.h>
+
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <map>
 
 #include <string>
 
@@ -12,9 +14,34 @@
 #include "launch/observe/memory_kills.hpp"
 #include "launch/observe/mpi_use.hpp"
 #include "launch/observe/process_sight.hpp"
+#include "launch/system/cgroup.hpp"
 
 namespace muster {
 namespace {
+
+TEST(cpu_quota, is_the_least_of_the_cgroup_and_those_above_it) {
+    std::map<std::string, std::string> files;
+    auto const read = [&](std::string const& path) { return files[path]; };
+    auto const second =
+        find_cgroup("0::/kubepods/pod1/c\n", "35 25 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n", "cpu").value();
+    EXPECT_EQ(second.folder, "/sys/fs/cgroup/kubepods/pod1/c");
+    EXPECT_EQ(find_cpu_quota(second, read), std::nullopt);
+    files["/sys/fs/cgroup/kubepods/pod1/c/cpu.max"] = "max 100000\n";
+    files["/sys/fs/cgroup/kubepods/pod1/cpu.max"] = "250000 100000\n";
+    files["/sys/fs/cgroup/cpu.max"] = "800000 100000\n";
+    EXPECT_EQ(find_cpu_quota(second, read), 3) << "2.5 CPUs";
+    files["/sys/fs/cgroup/kubepods/pod1/c/cpu.max"] = "10000 100000\n";
+    EXPECT_EQ(find_cpu_quota(second, read), 1);
+    auto const first = find_cgroup("4:cpu,cpuacct:/docker/x\n0::/\n",
+                                   "40 25 0:30 /docker/x /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n", "cpu")
+                           .value();
+    EXPECT_EQ(first.folder, "/sys/fs/cgroup/cpu,cpuacct");
+    files["/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us"] = "-1\n";
+    files["/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us"] = "100000\n";
+    EXPECT_EQ(find_cpu_quota(first, read), std::nullopt);
+    files["/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us"] = "400000\n";
+    EXPECT_EQ(find_cpu_quota(first, read), 4);
+}
 
 TEST(memory_kills, the_counting_file_is_found_in_both_versions_of_cgroups) {
     std::string const first = "9:name=systemd:/\n4:cpu,memory:/slurm/job_7/step_0\n0::/\n";

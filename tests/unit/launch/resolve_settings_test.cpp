@@ -227,6 +227,7 @@ TEST(setting_table, every_setting_reaches_the_options_of_a_run) {
     wanted.from = {scheduler_kind::pbs, "hosts", "a:4,b:4"};
     wanted.engine = "mpirun";
     wanted.engine_args = {"--mca", "btl", "tcp,self", "-v"};
+    wanted.engine_args_typed = true;
     wanted.network_interface = "hsn0";
     wanted.nested = wanted.dry_run = wanted.preflight = wanted.exclude_bad_nodes = wanted.verbose = wanted.quiet = true;
     wanted.print_env = 0;
@@ -361,7 +362,7 @@ TEST(command_lines, mistakes_are_named) {
     EXPECT_THAT(failure("run", {"--cpu-map", "0-3:4-", "a"}), HasSubstr("--cpu-map: '4-' is no list of hardware threads"));
     EXPECT_THAT(failure("run", {"--gpu-map", "0,x", "a"}), HasSubstr("'x' is no GPU"));
     EXPECT_THAT(failure("run", {"--signal-before-end", "USR1", "a"}), HasSubstr("'USR1' has no time; write SIGNAL@TIME"));
-    for (auto const* word : {"--=x", "-=x", "-=", "---", "--no-", "-Z", "--no-ranks"})
+    for (auto const* word : {"--=x", "-=x", "-=", "---", "--no-", "-Y", "--no-ranks"})
         EXPECT_THAT(failure("run", {word, "a"}), HasSubstr("unknown option")) << word;
     EXPECT_THAT(failure("run", {"--print-env", "-1", "a"}), HasSubstr("from 0 to"));
 }

@@ -36,6 +36,15 @@ class shim_directions_test : public testing::Test {
     run_key const key = make_run_key();
 };
 
+TEST_F(shim_directions_test, an_interface_that_only_the_nodes_have_is_left_to_them) {
+    request.interface = "eth-of-nodes";
+    shim_directions const directions(key, 4711, request);
+    EXPECT_THAT(directions.variables().front().second, testing::HasSubstr(":4711"));
+    EXPECT_THAT(directions.notes().front(), testing::HasSubstr("no interface eth-of-nodes here"));
+    request.interface = "lo";
+    EXPECT_THAT(shim_directions(key, 4711, request).variables().front().second, testing::StartsWith("127.0.0.1:4711"));
+}
+
 TEST_F(shim_directions_test, the_environment_carries_the_key_where_no_shared_home_is_known) {
     shim_directions const directions(key, 4711, request);
     EXPECT_EQ(token_of(directions), to_text(key));

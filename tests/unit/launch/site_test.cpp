@@ -211,6 +211,10 @@ TEST(site_search_path, in_order) {
         auto folders = site_search_path(env);
         EXPECT_EQ(folders.back(), shipped_sites);
         folders.resize(folders.size() - 2);  // installed, source
+        EXPECT_EQ(folders.back(), installed_root() / "etc" / "muster" / "sites");
+        folders.pop_back();
+        EXPECT_EQ(folders.back(), "/etc/muster/sites") << "the administrator's: after the user's";
+        folders.pop_back();
         return folders;
     };
     EXPECT_THAT(here({}), ElementsAre());

@@ -1,0 +1,130 @@
+// The queue of a job script: whether the job is within its limits, and which queues it would fit.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "launch/site/script_plan.hpp"
+
+namespace muster {
+
+std::string nodes_text(int nodes) {
+    return fmt::format("{} {}", nodes, nodes == 1 ? "node" : "nodes");
+}
+
+namespace {
+
+/// The reason why the job does not fit; nothing if it does.
+std::optional<std::string> misfit(queue_limits const& limits, int nodes, duration walltime) {
+    if (nodes < limits.min_nodes) return fmt::format("takes no fewer than {}", nodes_text(limits.min_nodes));
+    if (limits.max_nodes && nodes > *limits.max_nodes) return fmt::format("takes at most {}", nodes_text(*limits.max_nodes));
+    if (limits.min_walltime && walltime < *limits.min_walltime)
+        return fmt::format("takes no less than {}", format_walltime(*limits.min_walltime));
+    if (limits.max_walltime && walltime > *limits.max_walltime)
+        return fmt::format("takes at most {}", format_walltime(*limits.max_walltime));
+    return std::nullopt;
+}
+
+std::optional<std::string> misfit(site_queue const& queue, int nodes, duration walltime) {
+    if (auto why = misfit(queue.limits, nodes, walltime)) return why;
+    if (queue.routes.empty()) return std::nullopt;
+    for (auto const& route : queue.routes) {
+        bool const is_its_size = nodes >= route.limits.min_nodes && (!route.limits.max_nodes || nodes <= *route.limits.max_nodes);
+        if (!is_its_size) continue;
+        auto const why = misfit(route.limits, nodes, walltime);
+        if (!why) return std::nullopt;
+        return fmt::format("sends {} to '{}', which {}", nodes_text(nodes), route.name, *why);
+    }
+    return fmt::format("has no queue behind it for {}", nodes_text(nodes));
+}
+
+/// "2 nodes for 01:00:00 would fit: debug-scaling, preemptable (may be killed at any time)": those whose limits are known and allow
+/// the job; and which ones are not known.
+std::string fitting_queues(std::string_view job, site const& where, int nodes, duration walltime) {
+    std::vector<std::string> names, unknown;
+    for (auto const& queue : where.queues) {
+        if (misfit(queue, nodes, walltime)) continue;
+        if (queue.limits.are_known())
+            names.push_back(queue.note.empty() ? queue.name : fmt::format("{} ({})", queue.name, queue.note));
+        else
+            unknown.push_back(queue.name);
+    }
+    if (names.empty() && unknown.empty()) return fmt::format("{} would fit no queue of the site", job);
+    auto const rest = fmt::format("limits of {} are not known here", join(unknown, ", "));
+    if (names.empty()) return rest + ": the scheduler decides";
+    auto const fitting = fmt::format("{} would fit: {}", job, join(names, ", "));
+    return unknown.empty() ? fitting : fmt::format("{}; {}", fitting, rest);
+}
+
+/// "limits of queue debug are not known here", or which one is not.
+std::optional<std::string> unknown_limits(site_queue const& queue) {
+    auto const& limits = queue.limits;
+    if (limits.are_known()) return std::nullopt;
+    if (limits.max_nodes) return fmt::format("the longest walltime of queue {} is not known here", queue.name);
+    if (limits.max_walltime) return fmt::format("the most nodes of queue {} are not known here", queue.name);
+    return fmt::format("limits of queue {} are not known here", queue.name);
+}
+
+[[noreturn]] void throw_queue_missing(site const& where, int nodes, duration walltime) {
+    auto const job = fmt::format("{} for {}", nodes_text(nodes), format_walltime(walltime));
+    if (where.queues.empty())
+        throw error(errc::usage, fmt::format("{} needs a queue, and its queues are not known here; give --queue", where.name));
+    throw error(errc::usage,
+                fmt::format("{} needs a queue; give --queue: {}", where.name, fitting_queues(job, where, nodes, walltime)));
+}
+
+site_queue const* find_queue(site const& where, std::string const& name) {
+    auto const found = std::find_if(where.queues.begin(), where.queues.end(), [&](auto const& q) { return q.name == name; });
+    return found == where.queues.end() ? nullptr : &*found;
+}
+
+void check_queue(site const& where, std::string const& queue, int nodes, duration walltime, std::vector<std::string>& notes) {
+    if (where.queues.empty()) {
+        notes.push_back(fmt::format("limits of queue {} are not known here: {} names no queues", queue, where.name));
+        return;
+    }
+    auto const job = fmt::format("{} for {}", nodes_text(nodes), format_walltime(walltime));
+    auto const* found = find_queue(where, queue);
+    if (found == nullptr) {
+        std::vector<std::string> names;
+        for (auto const& known : where.queues) names.push_back(known.name);
+        auto const near = nearest(queue, names);
+        throw error(errc::usage,
+                    fmt::format("{} has no queue '{}'{}; {}; --no-limits takes a queue that the site file does not know",
+                                where.name, queue, near ? fmt::format(", did you mean '{}'?", *near) : "",
+                                fitting_queues(job, where, nodes, walltime)));
+    }
+    if (auto const why = misfit(*found, nodes, walltime))
+        throw error(errc::usage, fmt::format("{} does not fit queue '{}' of {}, which {}; {}", job, queue, where.name, *why,
+                                             fitting_queues("it", where, nodes, walltime)));
+    if (auto const unknown = unknown_limits(*found)) notes.push_back(fmt::format("{}: the scheduler decides", *unknown));
+}
+
+/// A queue that counts GPUs is told how many, all of one node.
+void check_gpu_counts(site const& where, site_queue const& queue, int gpus) {
+    auto const& counts = queue.gpu_counts;
+    if (!counts.empty() && std::find(counts.begin(), counts.end(), gpus) == counts.end())
+        throw error(errc::usage, fmt::format("queue '{}' of {} takes {} GPUs, not {}; give --gpus one of these", queue.name,
+                                             where.name, fmt::join(counts, ", "), gpus));
+    if (queue.select_gpus && where.node.gpus && gpus > *where.node.gpus)
+        throw error(errc::usage, fmt::format("queue '{}' of {} gives GPUs of one node, which has {}, not {}; take another queue",
+                                             queue.name, where.name, *where.node.gpus, gpus));
+}
+
+}  // namespace
+
+void plan_queue(site const& where, script_request& request, script_options const& options, std::vector<std::string>& notes) {
+    if (request.queue.empty()) {
+        if (where.header.queue_required) throw_queue_missing(where, request.nodes, request.walltime);
+        return;
+    }
+    if (options.check_limits) check_queue(where, request.queue, request.nodes, request.walltime, notes);
+    auto const* queue = find_queue(where, request.queue);
+    if (queue == nullptr) return;
+    if (options.check_limits && options.ranks == 0) check_gpu_counts(where, *queue, request.nodes * request.ranks_per_node);
+    if (queue->select_gpus) request.chunks = request.nodes * request.ranks_per_node;  // a rank each
+}
+
+}  // namespace muster
