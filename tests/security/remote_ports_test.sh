@@ -46,7 +46,7 @@ start_run() {
     on login alice NODE_RSH_FOLDER="$homes/alice/rsh" prlimit --nofile=1024:1024 "$bin/muster" run --engine remote --remote-shell "$bin/slow_rsh" -H login:1,node:1 "$@" \
         -- bash -c "$waiting; $program" >"$lib_dir/run.out" 2>"$lib_dir/run.err" &
     run=$!
-    wait_until 20 two_listen || exit 1
+    wait_until 20 two_listen || fail "the launcher and its starter do not listen: $(cat "$lib_dir/run.err")"
     [ -n "${peaceful:-}" ] || attack login $(ports_of login alice)
     on login alice touch "$common/calls"
     wait_until 40 all_wait || fail "the ranks did not start: $(cat "$lib_dir/run.err")"
