@@ -1,6 +1,11 @@
 # Spack: spack repo add packaging/spack && spack install muster
 from spack.package import *
 
+try:
+    from spack_repo.builtin.build_systems.cmake import CMakePackage
+except ImportError:  # before Spack 1.0 it is part of spack.package
+    pass
+
 
 class Muster(CMakePackage):
     """Starts one rank per GPU out of a scheduler's allocation, and brings collectives for C++, C and Python's ctypes."""
