@@ -13,7 +13,7 @@ What is linked in: /usr/share/doc/muster/licenses in the package muster.
 
   * /usr/share/doc/muster/CHANGELOG.md in the package muster.
 
- -- ${CPACK_PACKAGE_CONTACT}  Thu, 01 Jan 2026 00:00:00 +0000
+ -- ${CPACK_PACKAGE_CONTACT}  Thu, 26 Nov 2026 00:00:00 +0000
 ")
   # The tree of the archive, which can be moved and has a PMIx in it.
   file(WRITE ${tree}/usr/share/lintian/overrides/${package} "${package}: custom-library-search-path\n${package}: embedded-library\n")

@@ -1,6 +1,11 @@
 # The header of templates that muster's job scripts are written with; Spack's own packages have none of it.
 from spack.package import *
 
+try:
+    from spack_repo.builtin.build_systems.generic import Package
+except ImportError:  # before Spack 1.0 it is part of spack.package
+    pass
+
 
 class KainjowMustache(Package):
     """Mustache text templates for C++, one header."""

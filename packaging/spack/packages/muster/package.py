@@ -1,6 +1,11 @@
 # Spack: spack repo add packaging/spack && spack install muster
 from spack.package import *
 
+try:
+    from spack_repo.builtin.build_systems.cmake import CMakePackage
+except ImportError:  # before Spack 1.0 it is part of spack.package
+    pass
+
 
 class Muster(CMakePackage):
     """Starts one rank per GPU out of a scheduler's allocation, and brings collectives for C++, C and Python's ctypes."""
@@ -27,7 +32,7 @@ class Muster(CMakePackage):
     depends_on("hwloc@2.9:")
     depends_on("libsodium@1.0.14:")
     depends_on("fmt@9.1:")
-    depends_on("spdlog@1.10: +fmt_external")
+    depends_on("spdlog@1.10:")
     depends_on("boost@1.74: +program_options")
     depends_on("nlohmann-json@3.11:")
     depends_on("tomlplusplus@3.3:")
@@ -43,7 +48,7 @@ class Muster(CMakePackage):
         depends_on("minizip")
         depends_on("libpng@1.6:")
         depends_on("jpeg")
-        depends_on("libwebp")
+        depends_on("libwebp +libwebpdemux")
         depends_on("stb")
         depends_on("libarchive")
     depends_on("cuda@11.8:", type="build", when="+cuda_kernels")
