@@ -247,5 +247,5 @@ expect_contains stderr 'no record of'
 printf '#!/bin/bash\nmuster run -- true\n' >plain.sh
 expect_exit 2 "$MUSTER" submit plain.sh
 expect_contains stderr 'plain.sh is a job script: submit it by `'
-expect_exit 2 "$MUSTER" submit --exclude node1 -- true
-expect_contains stderr "write --sbatch '--exclude node1'"
+expect_exit 2 "$MUSTER" submit --exclude=node1 -- true
+expect_contains stderr "write --sbatch '--exclude=node1'"
