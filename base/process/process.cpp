@@ -82,8 +82,9 @@ std::string find_program(std::string const& program, environment const& variable
     else if (equals != std::string::npos && equals > 0)
         hint = fmt::format("set a variable by -x {} in front of the --", program);
     else if (::access(here.c_str(), F_OK) == 0)
-        hint =
-            is_executable_file(here) ? fmt::format("it lies in the working directory: write ./{}", program) : suggestion(program);
+        throw program_error(errc::not_found,
+                            fmt::format("no program '{}' along PATH, and a file in the working directory: {}", program,
+                                        is_executable_file(here) ? fmt::format("write ./{}", program) : suggestion(program)));
     throw program_error(errc::not_found, fmt::format("no program '{}' along PATH={}; {}", program, search_path(variables), hint));
 }
 

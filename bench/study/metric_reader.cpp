@@ -186,7 +186,7 @@ void metric_reader::read_told(std::string_view told, int rank) {
     else if (words.size() < 2 || words.size() > 3)
         why = "is not NAME VALUE [UNIT]";
     else if (!is_metric_name(words[0]))
-        why = "has a name that is not of letters, digits and \"_.-/\"";
+        why = "has a name that is not of letters, digits and \"_.-/\"; write NAME VALUE [UNIT]";
     else if (!value)
         why = "has a value that is no number";
     else

@@ -43,6 +43,9 @@ namespace {
 /// their first channel; of more than three their first three.
 picture contact_sheet(dataset const& from, std::size_t most = 100) {
     image_shape const shape = from.shape();
+    if (shape.is_row)
+        throw error(errc::usage,
+                    from.info().path + ": /" + from.info().split + ": its samples are rows of a table; --preview is for images");
     if (shape.elements() > most_elements || shape.width > widest_sheet || shape.height > widest_sheet)
         throw error(errc::usage, from.info().path + ": /" + from.info().split + ": its samples of " + to_string(shape) +
                                      " are too large for a contact sheet; convert it with --resize to see it");
@@ -245,6 +248,7 @@ int info_command(given_options const& given, identity const& who) {
         given.has("split") ? std::vector<std::string>{given.text("split")} : dataset::splits(file);
     if (given.has("preview")) {
         write_png(contact_sheet(dataset::open(file, names.front())), given.text("preview"));
+        fmt::print("{}: images of /{}, in their order from the first to the last\n", given.text("preview"), names.front());
         return 0;
     }
     std::vector<split_info> splits;

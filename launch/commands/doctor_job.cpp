@@ -29,10 +29,11 @@ bool is_here_alone(allocation const& given) {
 }
 
 /// What Slurm's PMIx plugin is needed for, only where there is an srun that may start ranks.
-void examine_slurm(std::vector<finding>& all, scheduler_sources const& sources) {
+void examine_slurm(std::vector<finding>& all, scheduler_sources const& sources, bool in_job) {
     auto const said = sources.run_command(slurm_words(slurm_ask::mpi_plugins));
     if (said.exit_status == 127) return;
     auto const plugins = parse_mpi_list(said.out + "\n" + said.err);
+    if (!in_job && plugins.empty() && said.exit_status != 0) return;  // Slurm's programs on a machine of no cluster
     bool const pmix = std::any_of(plugins.begin(), plugins.end(), [](auto const& name) { return name.starts_with("pmix"); });
     all.push_back({pmix ? state::ok : state::note, "Slurm's MPI plugins", plugins.empty() ? "none" : join(plugins, ", "),
                    pmix ? "" : "use --engine mpirun for Open MPI programs, or ask the site for Slurm with PMIx"});
@@ -41,7 +42,7 @@ void examine_slurm(std::vector<finding>& all, scheduler_sources const& sources) 
 /// Outside of a job: of the scheduler that this machine belongs to.
 void examine_scheduler(std::vector<finding>& all, scheduler_sources const& sources, scheduler_kind kind) {
     bool const in_job = kind != scheduler_kind::local;
-    if (kind == scheduler_kind::slurm || (!in_job && !prefers_pbs(sources.variables))) return examine_slurm(all, sources);
+    if (kind == scheduler_kind::slurm || (!in_job && !prefers_pbs(sources.variables))) return examine_slurm(all, sources, in_job);
     if (!in_job)
         all.push_back(describe_pbs(find_program_or_nothing("qsub", sources.variables),
                                    find_program_or_nothing("qstat", sources.variables)));

@@ -122,12 +122,14 @@ engine_row const& choose_engine(engine_job const& job, scheduler_sources const& 
     }
     if (last != nullptr) return *last;
     // No other MPI starts a step in two components.
-    bool const in_components = beyond_first_component(job, sources.variables).has_value();
-    throw error(errc::unavailable,
-                fmt::format("no engine can start the ranks on {} nodes:{}\n{}", job.map.nodes_used(), refusals,
-                            in_components ? "use the nodes of the first component only, or ask for one job without components"
-                                          : "load the MPI that the program is built with, so that its mpirun or mpiexec is on "
-                                            "PATH (module load openmpi)"));
+    if (auto const why = beyond_first_component(job, sources.variables)) throw error(errc::unavailable, *why);
+    auto const nodes = job.map.nodes_used();
+    throw error(
+        errc::unavailable,
+        fmt::format(
+            "no engine can start the ranks on {} node{}:{}\nload the MPI that the program is built with, so that its mpirun or "
+            "mpiexec is on PATH (module load openmpi)",
+            nodes, nodes == 1 ? "" : "s", refusals));
 }
 
 std::string note_on_size(engine_job const& job, scheduler_sources const& sources, std::string_view engine) {

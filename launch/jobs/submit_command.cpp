@@ -27,6 +27,7 @@
 #include "launch/jobs/submission_variables.hpp"
 #include "launch/record/run_record.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 #include "launch/system/network.hpp"
 
 namespace muster {
@@ -261,17 +262,21 @@ submitted_jobs submit_links(job_plan const& plan, std::string const& path, std::
 }
 
 /// Everybody's first try is `muster submit job.sh`.
-void refuse_job_script(std::vector<std::string> const& command) {
+void refuse_job_script(std::vector<std::string> const& command, environment const& variables) {
     if (command.size() != 1) return;
     auto const text = read_text_file(command.front(), 16384);
     std::pair<std::string_view, std::string> const kinds[]{
         {"\n#SBATCH ", slurm_words(slurm_ask::submit, {}).front()}, {"\n#PBS ", "qsub"}, {"\n#FLUX: ", "flux batch"}};
+    auto const refuse = [&](std::string const& words) {
+        throw error(errc::usage,
+                    fmt::format("{0} is a job script: submit it by `{1} {0}`; muster submit writes the script itself, for a "
+                                "program: muster submit --gpus N --time T -- python3 train.py",
+                                command.front(), words));
+    };
     for (auto const& [mark, words] : kinds)
-        if (text.find(mark) != std::string::npos)
-            throw error(errc::usage,
-                        fmt::format("{} is a job script: submit it by `{} {}`; muster submit writes the "
-                                    "script itself, for a program: muster submit --gpus N --time T -- python3 train.py",
-                                    command.front(), words, command.front()));
+        if (text.find(mark) != std::string::npos) refuse(words);
+    if (text.starts_with("#!") && text.find("\nmuster run ") != std::string::npos)
+        refuse(prefers_pbs(variables) ? "qsub" : slurm_words(slurm_ask::submit, {}).front());
 }
 
 }  // namespace
@@ -284,7 +289,7 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
         throw error(errc::usage,
                     "the program is missing; give it after --, as in: muster submit … -- python3 train.py, or as 'command' in a "
                     "job file");
-    refuse_job_script(given.command);
+    refuse_job_script(given.command, variables);
     auto const plan = plan_submission(given, variables);
     bool const checks = given.flag("check"), json = given.flag("json");
     if (!given.flag("dry-run")) refuse_missing(plan.submit.front(), plan.site, variables);

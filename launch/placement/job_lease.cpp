@@ -28,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char const* lease_name = "lease";
+constexpr std::string_view of_several_nodes = "*";  ///< in the place of GPUs
 constexpr int most_tries = 100;
 constexpr std::chrono::milliseconds pause{20};
 
@@ -71,6 +72,10 @@ leased_parts job_leases::others(std::string const& own_session) const {
             auto const lines = split(text, '\n');
             if (lines.size() < 3 || lines[0] != job_id_ || !lives(session)) continue;
             ++all.runs;
+            if (lines[1] == of_several_nodes) {
+                ++all.wide;
+                continue;
+            }
             for (auto const name : split(lines[1], ' '))
                 if (!name.empty()) all.gpus.emplace_back(name);
             try {
@@ -84,6 +89,11 @@ leased_parts job_leases::others(std::string const& own_session) const {
     return all;
 }
 
+void job_leases::write(std::string const& own_session, std::string const& gpus, std::string const& cpus) const noexcept try {
+    write_output_file(own_session + "/" + lease_name, fmt::format("{}\n{}\n{}\n", job_id_, gpus, cpus));
+} catch (...) {
+}
+
 void job_leases::take(std::string const& own_session, std::vector<binding> const& ranks) const noexcept try {
     std::string gpus;
     cpuset cpus;
@@ -93,8 +103,12 @@ void job_leases::take(std::string const& own_session, std::vector<binding> const
             if (!cpus.contains(cpu)) cpus.cpus.push_back(cpu);
     }
     std::sort(cpus.cpus.begin(), cpus.cpus.end());
-    write_output_file(own_session + "/" + lease_name, fmt::format("{}\n{}\n{}\n", job_id_, gpus, cpus.to_list()));
+    write(own_session, gpus, cpus.to_list());
 } catch (...) {
+}
+
+void job_leases::take_wide(std::string const& own_session) const noexcept {
+    write(own_session, std::string(of_several_nodes), "");
 }
 
 namespace {
@@ -148,6 +162,12 @@ placement_beside place_beside(topology machine, placement_request wanted, leased
     if (!shared.empty())
         result.note = fmt::format("{} too: this one uses the same {}; give each run -n{}, so that there is room for all", who,
                                   join(shared, " and "), shared.back() == "cores" ? " and --cpus-per-rank" : "");
+    else if (others.wide > 0)
+        result.note = fmt::format(
+            "another run of this job uses several nodes, and perhaps GPUs and cores that this one uses on {}; give each run its "
+            "own "
+            "nodes by -H, or GPUs by CUDA_VISIBLE_DEVICES",
+            result.machine.host);
     else if (!own.empty())
         result.note = fmt::format("{}: this one gets its own {}", who, join(own, " and "));
     return result;

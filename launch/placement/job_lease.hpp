@@ -15,6 +15,7 @@ namespace muster {
 /// What other runs of the job have on this node.
 struct leased_parts {
     int runs = 0;
+    int wide = 0;                   ///< of these: over several nodes, and what they have here is not known
     std::vector<std::string> gpus;  ///< by visible_name
     cpuset cpus;
     bool operator==(leased_parts const&) const = default;
@@ -31,8 +32,12 @@ class job_leases {
     leased_parts others(std::string const& own_session) const;
     /// Best effort: a run must not fail over it.
     void take(std::string const& own_session, std::vector<binding> const& ranks) const noexcept;
+    /// The same of a run over several nodes, each of which finds its own GPUs and cores.
+    void take_wide(std::string const& own_session) const noexcept;
 
   private:
+    void write(std::string const& own_session, std::string const& gpus, std::string const& cpus) const noexcept;
+
     std::string job_id_;
     std::vector<std::string> folders_;
     unique_fd turn_;

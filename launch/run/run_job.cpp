@@ -148,7 +148,7 @@ void note_other_runs(run_context const& run) {
         print_note(
             "another run of this job is going on, and both begin at the first GPUs and cores of each node; give each run its own "
             "nodes by -H, or GPUs by CUDA_VISIBLE_DEVICES");
-    leases.take(run.session_dir, {});
+    leases.take_wide(run.session_dir);
 }
 
 }  // namespace

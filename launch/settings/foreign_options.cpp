@@ -261,9 +261,11 @@ void take_foreign(std::string_view command, foreign const& option, option_word c
     auto const refuse = [&](std::string_view way) {
         throw error(errc::usage, fmt::format("{} is an option of {}: {}", word, option.tool, way));
     };
+    bool const apart = parts.rest.empty() && option.values == 1 && at + 1 < args.size();
+    auto const own_text = apart ? args[at] + " " + args[at + 1] : args[at];
     if (option.tool == srun_and_sbatch && writes_job(command))
         throw error(errc::usage, fmt::format("muster {} takes no {}: write --sbatch '{}', or --qsub with PBS's word", command,
-                                             word, args[at]));
+                                             word, own_text));
     if (option.what == fate::refused) refuse(option.text);
     if (option.what == fate::means) {
         own.options.emplace_back(option.text);

@@ -310,7 +310,7 @@ verdict blame_rank(evidence const& known, int rank, failure_cause cause, std::st
     auto judged = blame_all(
         known, cause, [&](auto const& r) { return &r == &culprit; },
         describe(failure_report{known.name_of(culprit), what, known.lived, others, std::string(advice), known.list_early_ends(),
-                                quotes ? culprit.last_lines : std::string()}),
+                                culprit.last_lines, quotes}),
         code);
     judged.of_rank = true;
     return judged;

@@ -50,7 +50,8 @@ std::string describe(failure_report const& failure) {
     if (!failure.earlier.empty()) text += "\n  " + failure.earlier;
     if (!failure.advice.empty()) text += "\n  " + failure.advice;
     if (auto const advice = advice_on(failure.last_lines); !advice.empty()) text += fmt::format("\n  {}", advice);
-    if (!failure.last_lines.empty()) text += "\n  the last it wrote on stderr:" + quote_lines(failure.last_lines);
+    if (failure.quotes && !failure.last_lines.empty())
+        text += "\n  the last it wrote on stderr:" + quote_lines(failure.last_lines);
     return text;
 }
 

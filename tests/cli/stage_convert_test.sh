@@ -150,6 +150,11 @@ expect_empty stderr
 expect_exit 2 convert --progress fast
 expect_contains stderr "--progress: 'fast' is no way to show it"
 expect_exit 0 "$STAGE" info whole.h5 --preview sheet.png
+expect_contains stdout 'sheet.png: images of /'
+printf 'a,b,label\n1,2,0\n3,4,1\n' >table.csv
+expect_exit 0 "$STAGE" convert table.csv -o table.h5
+expect_exit 2 "$STAGE" info table.h5 --preview table.png
+expect_contains stderr 'its samples are rows of a table'
 expect_equal "$(od -An -c -N 4 sheet.png | tr -d ' ')" '211PNG' "beginning of the sheet"
 
 # A disk that fails, at whatever write of libhdf5: words and 125, and nothing left under the name.

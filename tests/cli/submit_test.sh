@@ -242,3 +242,10 @@ expect_contains stderr 'that run was of muster 0.0.1' 'leaves out as secrets' MY
 expect_exit 2 "$MUSTER" rerun nothing
 expect_exit 2 "$MUSTER" rerun kept --submit
 expect_contains stderr 'no record of'
+
+# Everybody's first try; and words for sbatch go through an option.
+printf '#!/bin/bash\nmuster run -- true\n' >plain.sh
+expect_exit 2 "$MUSTER" submit plain.sh
+expect_contains stderr 'plain.sh is a job script: submit it by `'
+expect_exit 2 "$MUSTER" submit --exclude=node1 -- true
+expect_contains stderr "write --sbatch '--exclude=node1'"

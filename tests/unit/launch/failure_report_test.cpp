@@ -18,6 +18,9 @@ TEST(failure_report, a_program_for_horovod_gets_its_option) {
     auto const text = describe(failure_report{"rank 0 on a", "exited with code 1", duration(2), 0, "", "",
                                               "ModuleNotFoundError: No module named 'horovod.torch'\n"});
     EXPECT_NE(text.find("muster run --as-horovod"), std::string::npos) << text;
+    EXPECT_EQ(
+        describe(failure_report{"rank 0 on a", "exited with code 1", duration(2), 0, "", "", "No module named 'horovod'", false}),
+        "rank 0 on a exited with code 1, 2 s after the start\n  muster has Horovod's names for it: muster run --as-horovod");
 }
 
 TEST(failure_report, only_bad_ends_are_faults) {

@@ -23,7 +23,7 @@ topology machine_with(int gpus, int cores) {
 TEST(place_beside, a_second_run_gets_what_is_left) {
     auto const machine = machine_with(4, 8);
     EXPECT_EQ(place_beside(machine, {}, {}, 2).note, "");
-    auto const second = place_beside(machine, {}, {1, {"0", "1"}, cpuset{{0, 1, 2, 3}}}, 2);
+    auto const second = place_beside(machine, {}, {1, 0, {"0", "1"}, cpuset{{0, 1, 2, 3}}}, 2);
     EXPECT_EQ(second.note, "another run of this job on node1: this one gets its own GPUs and cores");
     auto const ranks = bind_ranks(second.machine, second.wanted, 2);
     EXPECT_EQ(ranks[0].device->index, 2);
@@ -34,7 +34,7 @@ TEST(place_beside, a_second_run_gets_what_is_left) {
 
 TEST(place_beside, a_run_without_room_shares_and_says_so) {
     auto const machine = machine_with(4, 8);
-    auto const full = place_beside(machine, {}, {2, {"0", "1", "2"}, cpuset{{0, 1, 2, 3, 4, 5, 6}}}, 2);
+    auto const full = place_beside(machine, {}, {2, 0, {"0", "1", "2"}, cpuset{{0, 1, 2, 3, 4, 5, 6}}}, 2);
     EXPECT_EQ(
         full.note,
         "2 other runs of this job on node1 too: this one uses the same GPUs and cores; give each run -n and --cpus-per-rank, "
@@ -43,21 +43,22 @@ TEST(place_beside, a_run_without_room_shares_and_says_so) {
     placement_request mapped;
     mapped.gpu_map = {0, 1};
     mapped.bind_to = bind_policy::none;
-    EXPECT_EQ(place_beside(machine, mapped, {1, {"0", "1"}, cpuset{{0}}}, 2).wanted, mapped) << "what the user has chosen stays";
+    EXPECT_EQ(place_beside(machine, mapped, {1, 0, {"0", "1"}, cpuset{{0}}}, 2).wanted, mapped)
+        << "what the user has chosen stays";
 }
 
 TEST(place_beside, what_the_others_have_is_named_alone) {
     auto const machine = machine_with(4, 8);
-    EXPECT_EQ(place_beside(machine, {}, {1, {}, {}}, 2).note, "") << "a run whose ranks are not bound";
-    EXPECT_EQ(place_beside(machine, {}, {1, {"0"}, cpuset{{0, 1, 2, 3, 4, 5, 6, 7}}}, 2).note,
+    EXPECT_EQ(place_beside(machine, {}, {1, 0, {}, {}}, 2).note, "") << "a run whose ranks are not bound";
+    EXPECT_EQ(place_beside(machine, {}, {1, 0, {"0"}, cpuset{{0, 1, 2, 3, 4, 5, 6, 7}}}, 2).note,
               "another run of this job on node1 too: this one uses the same cores; give each run -n and --cpus-per-rank, so that "
               "there is room for all");
     placement_request wide;
     wide.cpus_per_rank = 3;
-    EXPECT_EQ(place_beside(machine_with(0, 8), wide, {1, {}, cpuset{{0, 1, 2}}}, 2).wanted, wide) << "5 cores for 6";
+    EXPECT_EQ(place_beside(machine_with(0, 8), wide, {1, 0, {}, cpuset{{0, 1, 2}}}, 2).wanted, wide) << "5 cores for 6";
     wide.reserved_cpus = "7";
     wide.cpus_per_rank = 2;
-    EXPECT_EQ(place_beside(machine_with(0, 8), wide, {1, {}, cpuset{{0, 1, 2}}}, 2).wanted.reserved_cpus, "7,0-2");
+    EXPECT_EQ(place_beside(machine_with(0, 8), wide, {1, 0, {}, cpuset{{0, 1, 2}}}, 2).wanted.reserved_cpus, "7,0-2");
 }
 
 TEST(job_leases, are_seen_while_their_session_lives) {
@@ -74,8 +75,11 @@ TEST(job_leases, are_seen_while_their_session_lives) {
     auto const seen = [&](std::string const& job, std::string const& own) {
         return job_leases(job, {base.string()}).others(own);
     };
-    EXPECT_EQ(seen("7", ""), (leased_parts{1, {"3", "1"}, cpuset{{2, 4, 5}}}));
+    EXPECT_EQ(seen("7", ""), (leased_parts{1, 0, {"3", "1"}, cpuset{{2, 4, 5}}}));
     EXPECT_EQ(seen("8", ""), leased_parts{}) << "another job's";
+    job_leases("7", {base.string()}).take_wide(session.string());
+    EXPECT_EQ(seen("7", ""), (leased_parts{1, 1, {}, {}}));
+    EXPECT_NE(place_beside(machine_with(4, 8), {}, seen("7", ""), 2).note.find("uses several nodes"), std::string::npos);
     EXPECT_EQ(seen("7", session.string()), leased_parts{}) << "its own";
     lock.reset();
     EXPECT_EQ(seen("7", ""), leased_parts{}) << "its maker is gone";
