@@ -13,6 +13,9 @@ namespace muster::elastic {
 /// The variable with the number of the descriptor, a socket of sequenced packets, that a rank inherits. A packet is a message.
 inline constexpr std::string_view events_variable = "MUSTER_EVENTS";
 
+/// The variable that names a rank's part of the memory which outlives it (comm/membership/kept_state.hpp): "PART:FILE".
+inline constexpr std::string_view kept_state_variable = "MUSTER_KEPT_STATE";
+
 /// No longer message is sent or read: as much as a socket takes by default. The addresses of so many ranks fit in, with three each.
 inline constexpr std::size_t longest_bytes = std::size_t{160} << 10;
 inline constexpr std::size_t most_over_nodes = 1000;

@@ -130,6 +130,25 @@ int muster_generation_variables(char* buffer, size_t* size);
 /* What was changed about the hosts or slots since the last call: 1 removed, 2 added, 3 both, 0 nothing. Always MUSTER_OK. */
 int muster_hosts_changed(int* what);
 
+/* Since ABI 6: the state that this process keeps in memory, in two copies of which one is always whole. With `muster run --keep-state node` the rank finds them
+ * after a restart of the run; anywhere else they end with the process. Not collective. Thread safe. */
+
+typedef struct muster_piece {
+    const void* data; /* host memory */
+    size_t bytes;
+} muster_piece;
+typedef struct muster_kept {
+    size_t struct_size;
+    uint64_t step;
+    const void* data; /* the pieces, each filled up to a multiple of 64 bytes, until the next muster_state_keep */
+    size_t bytes;
+} muster_kept;
+
+/* Copies the pieces over the older copy; the newer one stays whole meanwhile. `step` is the caller's word for what is in it. */
+int muster_state_keep(uint64_t step, const muster_piece* pieces, size_t count);
+/* The newest whole copy (which: 0) or the one before (1); reads and checks it. MUSTER_E_UNAVAILABLE where there is none. */
+int muster_state_kept(int which, muster_kept* copy);
+
 /* -1 for a null. */
 int muster_comm_rank(const muster_comm* comm);
 int muster_comm_size(const muster_comm* comm);

@@ -1,10 +1,13 @@
 #include "launch/commands/commands.hpp"
 
+#include <sys/mman.h>
+
 #include "base/command/command_set.hpp"
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/this_process.hpp"
 #include "base/trust/open_output_file.hpp"
+#include "base/unique_fd.hpp"
 #include "launch/engine/outer_task.hpp"
 #include "launch/help/help.hpp"
 #include "launch/run/guardian.hpp"
@@ -30,7 +33,9 @@ int run_command(std::vector<std::string> const& args, environment const& variabl
     if (!options) return 0;
     end_phase("settings read");
     if (!options->nested && !options->dry_run && !options->print_env) refuse_outer_task(variables);
-    return run_guarded(options->grace, [&](launcher_start const& start) {
+    unique_fd const kept(options->keep_state ? ::memfd_create("muster-state", MFD_CLOEXEC) : -1);
+    if (options->keep_state && !kept) throw_system("memfd_create", "for --keep-state");
+    auto const launch = [&](launcher_start const& start) {
         try {
             return run_job(*options, variables, start);
         } catch (program_error const& e) {
@@ -43,7 +48,8 @@ int run_command(std::vector<std::string> const& args, environment const& variabl
             print_error("muster", e.what());
             return exit_code(errc::internal);
         }
-    });
+    };
+    return run_guarded(options->grace, launch, kept.get());
 }
 
 }  // namespace muster

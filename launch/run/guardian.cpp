@@ -228,7 +228,7 @@ void leave_next(int next_fd, duration delay, std::string const& life) {
     write_all(next_fd, fmt::format("{}\n{}", delay.count(), life), "the order for the next generation");
 }
 
-int run_guarded(duration grace, std::function<int(launcher_start const&)> const& launcher) {
+int run_guarded(duration grace, std::function<int(launcher_start const&)> const& launcher, int kept_fd) {
     // Inherited as ignored, as some daemons leave it, the kernel would never tell of a child that ended.
     ::signal(SIGCHLD, SIG_DFL);
     sigset_t const set = guarded_signals();
@@ -239,6 +239,7 @@ int run_guarded(duration grace, std::function<int(launcher_start const&)> const&
         unique_fd const next_fd(::memfd_create("muster-next", MFD_CLOEXEC));
         if (!next_fd) throw_system("memfd_create", "for the next generation");
         start.next_fd = next_fd.get();
+        start.kept_fd = kept_fd;
         auto const end = run_launcher(start, grace, before, launcher);
         if (!WIFEXITED(end.status)) return 128 + (end.killed_for != 0 ? end.killed_for : WTERMSIG(end.status));
         auto const next = read_next(next_fd.get());

@@ -75,6 +75,8 @@ struct rank_starter {
         auto const index = static_cast<std::size_t>(rank);
         complete_variables(own, {prepared.ranks[index], where.bindings[index], point, run.options.exports, run.options.command,
                                  prepared.python});
+        if (run.kept_fd >= 0)
+            own.set(elastic::kept_state_variable, fmt::format("{}:/proc/{}/fd/{}", rank, ::getpid(), run.kept_fd));
         return own;
     }
 

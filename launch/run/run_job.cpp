@@ -169,6 +169,7 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
     });
     run_context run{options, inherited, sources, start.session_dir, start.guardian_fd};
     run.life = parse_life(start.life);
+    run.kept_fd = start.kept_fd;
     run.given = options.discovery.given() ? gather_hosts(run, options.place) : find_allocation(run);
     correct(inherited, run.given);
     if (!options.quiet && inherited.get_or("HOME", "").empty() && ::getpwuid(::geteuid()) == nullptr)
@@ -184,6 +185,9 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
             fmt::format("--engine embedded starts ranks on this node ({}) only, and {} of the {} nodes {} elsewhere; leave "
                         "the option out",
                         short_host_name(), others, run.map.nodes_used(), others == 1 ? "is" : "are"));
+    if (options.keep_state && others > 0)
+        throw error(errc::unavailable,
+                    "--keep-state node holds the state of ranks on one node, and this run has several; leave the option out");
     if (!options.input)
         close_input();
     else if (others > 0 && !options.quiet && !options.dry_run && !options.print_env && input_is_shared())

@@ -31,7 +31,7 @@ struct run_outcome {
     host_pool hosts = {};        ///< of --host-discovery-script, as they were last
     bool told_of_hosts = false;  ///< the ranks were asked to save, as hosts come or go
     bool early_signal = false;   ///< the ranks got the signal that comes before the end of the job's time
-    bool lost_node = false;     ///< it ends because a node is lost
+    bool lost_node = false;      ///< it ends because a node is lost
     bool from_outside = false;   ///< it ends because of the scheduler, the user, a time limit or a node
     /// On seconds_now(): when ranks were started, wrote something first, wrote a line with muster-metric: first, and when it was known that the run fails;
     /// below 0: that did not come.
@@ -53,6 +53,7 @@ struct run_context {
     discovery* asks_hosts = nullptr;  ///< which host there are is asked by it; null: nobody asks
     run_outcome* outcome = nullptr;   ///< where to tell how it ended
     run_life life{};                  ///< of a run that may start again; without members in any other
+    int kept_fd = -1;                 ///< memory for the state that its ranks keep; -1: none
 
     /// The present generation of such a run.
     auto const& present() const noexcept { return outcome != nullptr && outcome->in_place ? *outcome->in_place : life.now; }

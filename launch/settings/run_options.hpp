@@ -56,6 +56,7 @@ struct run_options {
     std::optional<early_signal> signal_before_end;
     restart_policy restarts;         ///< --max-restarts, --restart-on
     int spares = 0;                  ///< nodes that are kept idle; on one node: slots
+    bool keep_state = false;         ///< --keep-state node
     std::optional<int> least_ranks;  ///< --min-np
     std::optional<int> most_ranks;   ///< --max-np
     discovery_script discovery;      ///< --host-discovery-script

@@ -51,6 +51,9 @@ void check_restarts(settings_result const& given, run_options const& options) {
                         fmt::format("--{} is for runs that start again after a failure: give --max-restarts N as well", name));
     if (!options.is_elastic() && given.get("spares").from == setting_layer::option)
         throw error(errc::usage, "--spares is for runs that go on after a failure: give --max-restarts N or --min-np N as well");
+    if (!options.is_elastic() && given.get("keep-state").from == setting_layer::option)
+        throw error(errc::usage,
+                    "--keep-state is for runs that go on after a failure: give --max-restarts N or --min-np N as well");
     if (options.is_elastic() && !options.engine.empty() && options.engine != "embedded" && options.engine != "remote")
         throw error(errc::usage,
                     fmt::format("{}: the engine {} cannot start ranks again; leave --engine out, or give --engine remote",
@@ -127,6 +130,7 @@ run_options make_run_options(settings_result const& given) {
     options.idle_timeout = given.time("idle-timeout");
     options.restarts = make_restart_policy(given.integer("max-restarts").value_or(0), given.list("restart-on"));
     options.spares = given.integer("spares").value_or(0);
+    options.keep_state = !given.text("keep-state").empty();
     options.least_ranks = given.integer("min-np");
     options.must_grow = given.text("must-grow");
     read_discovery(given, options);

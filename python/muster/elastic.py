@@ -90,6 +90,11 @@ class State:
         """Gives all ranks rank 0's state, and saves it. Collective."""
         raise NotImplementedError
 
+    def recover(self) -> "tuple[bool, bool]":
+        """Goes back to the newest commit that all ranks find in memory after a restart of the run. Collective. Returns whether there was one, and whether rank 0's
+        state is to be spread all the same."""
+        return False, True
+
     def reset(self) -> None:
         """Called before the callbacks of `on_reset`; does nothing unless overridden."""
 
@@ -168,8 +173,12 @@ def run_fn(func: Callable[..., Any], reset: Optional[Callable[..., None]] = None
     def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
         announce()
         must_reset, must_sync, has_state = False, True, False
+        begins = not membership.joined()  # a rank that joins the others finds them in sync()
         while True:
             try:
+                if begins:
+                    begins = False
+                    has_state, must_sync = state.recover()
                 if must_reset:
                     state.on_reset()
                     must_reset = False

@@ -16,6 +16,7 @@ from muster.mpi_ranks import is_world, ranks_of
 
 _lock = threading.Lock()
 _at_exit = False
+_joined = False
 _settings: List[str] = []  # of the world, as texts NAME=VALUE
 
 # Horovod's variables with the muster's that mean the same, and how a value is rewritten.
@@ -53,7 +54,7 @@ def init(comm=None, process_sets=None, settings: Sequence[str] = ()) -> None:
         ValueError: wrong arguments, or this is a child of fork() of a rank.
         CollectiveError: ranks are missing, or differ in their settings.
     """
-    global _at_exit, _settings
+    global _at_exit, _joined, _settings
     with _lock:
         if world.is_initialized():
             return
@@ -68,12 +69,17 @@ def init(comm=None, process_sets=None, settings: Sequence[str] = ()) -> None:
     try:
         world.compare_nodes()
         # A rank that joins a world which has begun meets nobody there that makes process sets.
-        joins = os.environ.get("MUSTER_GENERATION", "") != started_in
-        sets.begin(None if joins and process_sets != "dynamic" else process_sets)
+        _joined = os.environ.get("MUSTER_GENERATION", "") != started_in
+        sets.begin(None if _joined and process_sets != "dynamic" else process_sets)
         timeline.begin_asked()
     except BaseException:
         shutdown()
         raise
+
+
+def joined() -> bool:
+    """Whether this rank has joined a world that had begun, in place of a lost one, as far as `init` was called."""
+    return _joined
 
 
 def _take_place() -> List[int]:

@@ -69,3 +69,50 @@ failed:
     Py_XDECREF(list);
     return NULL;
 }
+
+/* keep_state(step, [(address, bytes), …]) */
+PyObject* keep_state(PyObject* module, PyObject* arguments) {
+    (void)module;
+    unsigned long long step = 0;
+    PyObject* list = NULL;
+    if (!PyArg_ParseTuple(arguments, "KO", &step, &list)) return NULL;
+    Py_ssize_t const count = PySequence_Size(list);
+    muster_piece* pieces = count < 0 ? NULL : calloc((size_t)count + 1, sizeof *pieces);
+    if (pieces == NULL) return count < 0 ? NULL : PyErr_NoMemory();
+    int read = 1;
+    for (Py_ssize_t i = 0; read && i < count; ++i) {
+        PyObject* const one = PySequence_GetItem(list, i);
+        unsigned long long address = 0;
+        Py_ssize_t bytes = 0;
+        read = one != NULL && PyArg_ParseTuple(one, "Kn", &address, &bytes);
+        pieces[i].data = (void const*)(uintptr_t)address;
+        pieces[i].bytes = (size_t)bytes;
+        Py_XDECREF(one);
+    }
+    int code = MUSTER_OK;
+    if (read) {
+        Py_BEGIN_ALLOW_THREADS
+        code = muster_state_keep(step, pieces, (size_t)count);
+        Py_END_ALLOW_THREADS
+    }
+    free(pieces);
+    return read ? none_or_raise(code) : NULL;
+}
+
+/* kept_state(which) -> (step, address, bytes) or None */
+PyObject* kept_state(PyObject* module, PyObject* which) {
+    (void)module;
+    long const number = PyLong_AsLong(which);
+    if (number == -1 && PyErr_Occurred()) return NULL;
+    muster_kept copy;
+    memset(&copy, 0, sizeof copy);
+    copy.struct_size = sizeof copy;
+    int code;
+    Py_BEGIN_ALLOW_THREADS
+    code = muster_state_kept((int)number, &copy);
+    Py_END_ALLOW_THREADS
+    if (code == MUSTER_E_UNAVAILABLE) Py_RETURN_NONE;
+    if (code != MUSTER_OK) return raise_last(code);
+    return Py_BuildValue("(KKn)", (unsigned long long)copy.step, (unsigned long long)(uintptr_t)copy.data,
+                         (Py_ssize_t)copy.bytes);
+}

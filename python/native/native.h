@@ -101,6 +101,8 @@ enum { ALLREDUCE, ALLGATHER, BROADCAST, REDUCESCATTER, ALLTOALL, BARRIER, JOIN }
 PyObject* create(PyObject* module, PyObject* arguments);
 PyObject* announce(PyObject* module, PyObject* none);
 PyObject* hosts_changed(PyObject* module, PyObject* none);
+PyObject* keep_state(PyObject* module, PyObject* arguments);
+PyObject* kept_state(PyObject* module, PyObject* which);
 PyObject* generation(PyObject* module, PyObject* none);
 PyObject* reform(PyObject* module, PyObject* arguments);
 PyObject* comm_submit(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* names);

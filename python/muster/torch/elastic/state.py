@@ -6,7 +6,7 @@ import copy
 from typing import Any, Dict, List, Optional, Tuple, Type
 
 import torch
-from muster import world
+from muster import kept, world
 from muster.elastic import ObjectState
 from muster.torch.elastic.sampler import ElasticSampler
 from muster.torch.functions import broadcast_object, broadcast_optimizer_state, broadcast_parameters
@@ -104,6 +104,19 @@ def _handler_of(value: Any) -> Optional[StateHandler]:
     return None
 
 
+def _tensor_from(memory: bytearray, dtype: torch.dtype, shape: Tuple[int, ...]) -> torch.Tensor:
+    return torch.frombuffer(memory, dtype=dtype).reshape(shape) if memory else torch.empty(shape, dtype=dtype)
+
+
+def _reduce_tensor(value: Any) -> Any:
+    if type(value) is not torch.Tensor or value.layout != torch.strided or value.is_quantized:
+        return NotImplemented
+    plain = value.detach().cpu().contiguous()
+    size = plain.numel() * plain.element_size()
+    memory = kept.buffer_at(plain.data_ptr(), size, plain) if size else bytearray()
+    return _tensor_from, (memory, value.dtype, tuple(value.shape))
+
+
 class TorchState(ObjectState):
     """State of training with PyTorch: a model, an optimizer, and whatever else is given by keyword; all become attributes.
 
@@ -121,23 +134,64 @@ class TorchState(ObjectState):
             else:
                 self._handlers[name] = handler
                 object.__setattr__(self, name, value)
+        self._commits = 0  # that are kept; 0: none, and the handlers have what was saved
         super().__init__(bcast_object=broadcast_object, get_rank=world.rank, **plain)
 
     def save(self) -> None:
+        if kept.is_held():
+            return self._keep(self._commits + 1)
         for handler in self._handlers.values():
             handler.save()
         super().save()
 
     def restore(self) -> None:
+        if self._commits:
+            return self._go_back(kept.load(self._commits))
         for handler in self._handlers.values():
             handler.restore()
         super().restore()
+
+    def _keep(self, number: int) -> None:
+        """Into memory that outlives this process: one copy, where deep copies would be made."""
+        for name, handler in self._handlers.items():
+            if not isinstance(handler, _StateDictHandler):
+                handler.save()
+        mine = {name: handler.value.state_dict() for name, handler in self._handlers.items() if isinstance(handler, _StateDictHandler)}
+        plain = {name: getattr(self, name) for name in self._saved_state}
+        kept.keep(number, (world.size(), mine, plain), _reduce_tensor)
+        self._commits = number
+        for handler in self._handlers.values():
+            if isinstance(handler, _StateDictHandler):
+                handler._saved = None
+
+    def _go_back(self, copy_of: Tuple[int, Dict[str, Any], Dict[str, Any]]) -> None:
+        for name, handler in self._handlers.items():
+            if name in copy_of[1]:
+                handler.value.load_state_dict(copy_of[1][name])
+            else:
+                handler.restore()
+        self._take(copy_of[2])
+
+    def recover(self) -> Tuple[bool, bool]:
+        if not kept.is_held():
+            return False, True
+        numbers = [set(theirs) for theirs in world.gather_numbers((kept.steps() + [0, 0])[:2], "muster.kept")]
+        common = set.intersection(*numbers) - {0}
+        if not common:
+            return False, True
+        copy_of = kept.load(max(common))
+        self._go_back(copy_of)
+        self._keep(max(set.union(*numbers)) + 1)  # a number means one state: some ranks may have got further than this one
+        return True, copy_of[0] != world.size()
 
     def sync(self) -> None:
         for handler in self._handlers.values():
             handler.sync()
         super().sync()
         # All or nothing: a failure in between goes back to one state.
+        if kept.is_held():
+            numbers = world.gather_numbers([max([self._commits, *kept.steps()])], "muster.commits")
+            return self._keep(max(theirs[0] for theirs in numbers) + 1)
         for handler in self._handlers.values():
             handler.save()
 

@@ -1,0 +1,91 @@
+"""Keeps what a rank commits in memory that outlives its process: `keep`, `load`. For `State` objects; needs no framework.
+
+With `muster run --keep-state node` the launcher's parent holds the memory to the end of the run, so that ranks which are started again find their latest two
+commits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import pickle
+import struct
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+import _muster_native as native
+
+_LINE = 64  # each piece is filled up to a multiple of it
+
+
+def is_held() -> bool:
+    """Whether the launcher's parent holds this rank's commits."""
+    return bool(os.environ.get("MUSTER_KEPT_STATE"))
+
+
+def buffer_at(address: int, size: int, owner: Any) -> pickle.PickleBuffer:
+    """The memory there, which `owner` holds, for a reducer: copied as it is."""
+    memory = (ctypes.c_char * size).from_address(address)
+    memory.owner = owner
+    return pickle.PickleBuffer(memory)
+
+
+def _place_of(view: memoryview) -> Tuple[int, int]:
+    return (ctypes.addressof(ctypes.c_char.from_buffer(view)) if view.nbytes else 0, view.nbytes)
+
+
+def _writable(buffer: pickle.PickleBuffer) -> memoryview:
+    view = buffer.raw()  # ctypes takes no other
+    return memoryview(bytearray(view)) if view.readonly else view
+
+
+def keep(step: int, value: Any, reduce: Callable[[Any], Any] = lambda value: NotImplemented) -> None:
+    """Copies a value over the older of the two copies that are kept.
+
+    Args:
+        step: its number; later ones are larger.
+        value: what pickle takes. Arrays of NumPy are copied as they are.
+        reduce: as Pickler.reducer_override, for what else holds large memory (`buffer_at`).
+    """
+    buffers: List[memoryview] = []
+
+    class Pickler(pickle.Pickler):
+        def reducer_override(self, one: Any) -> Any:
+            return reduce(one)
+
+    text = io.BytesIO()
+    Pickler(text, protocol=5, buffer_callback=lambda buffer: buffers.append(_writable(buffer))).dump(value)
+    skeleton = bytearray(text.getvalue())
+    sizes = [len(skeleton), *(view.nbytes for view in buffers)]
+    head = bytearray(struct.pack(f"<{len(sizes) + 1}Q", len(sizes), *sizes))
+    pieces = [memoryview(head), memoryview(skeleton), *buffers]
+    native.keep_state(step, [_place_of(view) for view in pieces])
+
+
+def _read(which: int) -> Optional[Tuple[int, Sequence[memoryview]]]:
+    found = native.kept_state(which)
+    if found is None:
+        return None
+    step, address, size = found
+    everything = memoryview((ctypes.c_char * size).from_address(address)).cast("B")
+    (count,) = struct.unpack_from("<Q", everything)
+    sizes = struct.unpack_from(f"<{count}Q", everything, 8)
+    pieces, at = [], -(-8 * (count + 1) // _LINE) * _LINE
+    for size in sizes:
+        pieces.append(everything[at : at + size])
+        at += -(-size // _LINE) * _LINE
+    return step, pieces
+
+
+def steps() -> List[int]:
+    """The numbers of the whole copies, the newest first."""
+    return [found[0] for found in (native.kept_state(0), native.kept_state(1)) if found is not None]
+
+
+def load(step: int) -> Any:
+    """What was kept with that number. Its memory is a copy. Raises KeyError where there is no whole one."""
+    for which in (0, 1):
+        found = _read(which)
+        if found is not None and found[0] == step:
+            return pickle.loads(found[1][0], buffers=[bytearray(piece) for piece in found[1][1:]])
+    raise KeyError(f"no whole copy of commit {step} is kept")
