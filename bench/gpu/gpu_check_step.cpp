@@ -230,12 +230,13 @@ std::size_t wrong_after_exchange(exchange& all, cuda::device const& on, compress
 int check_exchange(identity const& who, environment const& variables) {
     auto options = read_exchange_options(variables);
     if (auto const why = nccl_unavailable(who, options.comm)) return not_run(*why);
+    if (auto const why = cuda::kernels_missing()) return not_run(*why);
     auto const on = gpu_of_rank(who, options.comm.device);
     options.comm.device = on->ordinal();
     options.deadline = step_deadline;
     exchange all(who, options);
     auto const plain = wrong_after_exchange(all, *on, compression::none);
-    auto const narrow = cuda::kernels_missing() ? 0 : wrong_after_exchange(all, *on, compression::bf16);
+    auto const narrow = wrong_after_exchange(all, *on, compression::bf16);
     device_tensor root(*on, 1000, static_cast<float>(who.rank));
     all.broadcast("root", root.view(), root.view(), who.world_size - 1).wait();
     auto const sent = root.differing(static_cast<float>(who.world_size - 1));
