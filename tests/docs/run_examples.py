@@ -20,7 +20,7 @@ import documents
 
 SOURCE, BIN = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 PROGRAMS = ("muster", "muster-stage", "muster-bench", "muster-trace")
-LIMIT_S = 60
+LIMIT_S = 120
 
 
 def has_torch():
