@@ -337,8 +337,10 @@ void run_supervisor::on_signal() {
             show_ranks({}, [] {});
             ranks_->signal(s, true);
         } else if (s == SIGCONT || !ends_the_run(s)) {
-            if (is_early_signal(s) && run_.outcome != nullptr) run_.outcome->early_signal = true;
-            ranks_->signal(s, false);
+            if (is_early_signal(s))
+                warn_ranks(fmt::format("got SIG{}", signal_name(s)), s);
+            else
+                ranks_->signal(s, is_notice(s));
         } else if (active()) {
             on_request_to_end(s, sent);
         } else {

@@ -126,3 +126,12 @@ expect_exit 0 "${run[@]}" --success-file done --lives-file my.lives -- true
 [ -e done ] || fail 'the chain is not done'
 expect_exit 0 "${run[@]}" --success-file undone --dry-run -- true
 [ ! -e undone ] || fail 'a dry run is done'
+
+# Ranks without a handler live on.
+rm -f ready.*
+start "${run[@]}" -- sh -c ': >ready.$RANK; exec cat fifo.$RANK'
+wait_until 20 test -e ready.0 -a -e ready.1 -a -e ready.2
+kill -USR1 $PID
+wait_until 20 grep -q 'got SIGUSR1: no rank handles SIGUSR1: nothing sent' "$ERR"
+for rank in 0 1 2; do : >fifo.$rank; done
+expect_end 0
