@@ -41,9 +41,8 @@ def main() -> int:
     print("\nBackends:")
     row(True, "shm", "ranks on one node")
     row(True, "tcp", "ranks on several nodes, without MPI")
-    for name, what in (("mpi", "MPI"), ("pmix", "PMIx")):
-        path = built.module(name)
-        row(os.path.exists(path), what, path if os.path.exists(path) else f"{path} is missing")
+    mpi = built.module("mpi")
+    row(os.path.exists(mpi), "MPI", mpi if os.path.exists(mpi) else f"{mpi} is missing")
     nccl = native.built("nccl")
     row(built.nccl_built() != 0, "NCCL", _dotted(nccl, 10000, 100) if nccl else "not found by the loader")
     cuda = native.built("cuda")

@@ -23,7 +23,7 @@ def library() -> str:
 
 
 def module(name: str) -> str:
-    """The file of the module that brings a library in at run time: "mpi", "pmix". It need not be there."""
+    """The file of the module that brings a library in at run time: "mpi". It need not be there."""
     return os.path.join(os.path.dirname(os.path.realpath(library())), "muster", f"libmuster_comm_{name}.so")
 
 
