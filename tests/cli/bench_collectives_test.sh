@@ -1,3 +1,4 @@
+# timeout: 300
 # muster-bench collectives: muster's own ranks, checked while timed. Beside the libraries of this machine it takes longer than a test may.
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench

@@ -1,4 +1,4 @@
-# timeout: 150
+# timeout: 300
 # Whatever dies, on whichever node: the run ends in time, with the right code, says who and where, and leaves nothing behind.
 . "$(dirname "$0")/cluster_lib.sh"
 CLUSTER_GPU_VARIABLES=1 start_cluster 4 4
