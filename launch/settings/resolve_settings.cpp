@@ -230,7 +230,7 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     add_file(result, sources, sources.user_file, setting_layer::user_file);
     for (auto const& path : sources.system_files) add_file(result, sources, path, setting_layer::system_file);
     check_project_file(result, sources);
-    if (writes_job(command)) choose_own_site(result, sources);
+    if (writes_job(command) || command == "init") choose_own_site(result, sources);
     add_site(result, sources);
     return result;
 }

@@ -50,6 +50,8 @@ expect_matches stdout "^$PWD/prefix/etc/muster.toml +yes$" '^/etc/muster/muster.
 sed 's/mine/ours/' sites/mine.toml >prefix/etc/muster/sites/ours.toml
 expect_exit 0 env MUSTER_SITE_PATH= HOME=/nonexistent prefix/bin/muster script --gpus 1 --time 5min -- true
 expect_contains stderr '--site ours: the only site file that did not come with muster'
+expect_exit 0 env MUSTER_SITE_PATH= HOME=/nonexistent prefix/bin/muster init started
+expect_contains started/muster.toml 'site = "ours"'
 expect_exit 0 env MUSTER_RANK=3 MUSTER_RANK_PER_NODE=1 "$MUSTER" run -n 1 -- true
 expect_contains stderr 'MUSTER_RANK_PER_NODE is no setting of muster; did you mean MUSTER_RANKS_PER_NODE?'
 expect_not_contains stderr MUSTER_RANK=

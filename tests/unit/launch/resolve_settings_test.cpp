@@ -63,6 +63,7 @@ TEST(resolve_settings, of_sites_the_only_own_one_is_taken) {
     auto const given = resolve_settings("submit", {"--gpus", "4", "--", "x"}, sources);
     EXPECT_EQ(given.text("site"), "mst");
     EXPECT_THAT(given.notes, Contains(HasSubstr("--site mst: the only site file")));
+    EXPECT_EQ(resolve_settings("init", {"folder"}, sources).text("site"), "mst");
     EXPECT_EQ(resolve_settings("submit", {"--site", "other", "--", "x"}, sources).text("site"), "other");
     EXPECT_FALSE(resolve_settings("run", {"x"}, sources).given("site"));
     sources.own_sites = [] { return words{"a", "b"}; };
