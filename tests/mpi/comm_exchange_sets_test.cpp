@@ -139,6 +139,9 @@ TEST_F(exchange_sets, one_with_requests_in_flight_is_not_removed) {
 
 /// As where a rank is lost while the others make it.
 TEST(exchange_broken_set, that_cannot_be_made_fails_for_whoever_waits_for_it) {
+#ifdef __SANITIZE_ADDRESS__
+    GTEST_SKIP() << "UBSan looks at objects through a pipe, for which no descriptor is left here";
+#endif
     if (ranks().backend() != "shm" || ranks().size() < 2) GTEST_SKIP() << "a set needs no new file here";
     exchange all{ranks().who(), quick()};
     std::vector<int> everybody(static_cast<std::size_t>(all.size()));
