@@ -164,9 +164,8 @@ placement_beside place_beside(topology machine, placement_request wanted, leased
                                   join(shared, " and "), shared.back() == "cores" ? " and --cpus-per-rank" : "");
     else if (others.wide > 0)
         result.note = fmt::format(
-            "another run of this job uses several nodes, and perhaps GPUs and cores that this one uses on {}; give each run its "
-            "own "
-            "nodes by -H, or GPUs by CUDA_VISIBLE_DEVICES",
+            "another run of this job uses several nodes, and perhaps GPUs and cores that this one uses on {}; give each run "
+            "nodes of its own by -H, or GPUs by CUDA_VISIBLE_DEVICES",
             result.machine.host);
     else if (!own.empty())
         result.note = fmt::format("{}: this one gets its own {}", who, join(own, " and "));

@@ -64,8 +64,8 @@ struct placement_request {
     /// Hardware threads whose cores no rank gets ("0,8,16"), as where a site keeps them for the system.
     std::string reserved_cpus;
     node_part share = {};  ///< set for each node (with_share)
-    bool lists_gpus =
-        false;  ///< ranks get the list of the machine's GPUs, also where only the scheduler knows them: it has more than those
+    /// Ranks get the list of the machine's GPUs, also where only the scheduler knows them: it has more than those.
+    bool lists_gpus = false;
     bool operator==(placement_request const&) const = default;
 };
 

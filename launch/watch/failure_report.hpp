@@ -19,7 +19,7 @@ struct failure_report {
     std::string advice;      ///< one thing to do, or empty
     std::string earlier;     ///< "rank 1 on node2 had ended with code 0 before that", or empty
     std::string last_lines;  ///< of its standard error
-    bool quotes = true;      ///< the last lines; what they advise is said in any case
+    bool quotes = true;      ///< shows the last lines; advice drawn from them is shown either way
 };
 
 /// As lines: what happened, what to do, and what the rank wrote last.

@@ -49,9 +49,9 @@ assert "NCCL" in told["software"] and "GPU 0" in told["software"] and "host" not
 PY
 
 # What is missing on the way is a failed step, with its output; more ranks than GPUs share them.
-printf '#!/bin/sh\necho this stub sees no GPU\nexit 77\n' >stub && chmod +x stub
-expect_exit 1 over_fakes /nonexistent -n 5 --python "$PWD/stub" -o failed.json
-expect_matches stdout '^failed +nvml .*doctor shows no GPU$' "$exchange" '^not run +graph .* this stub sees no GPU$'
+printf '#!/bin/sh\necho this Python sees no GPU\nexit 77\n' >no_gpu_python && chmod +x no_gpu_python
+expect_exit 1 over_fakes /nonexistent -n 5 --python "$PWD/no_gpu_python" -o failed.json
+expect_matches stdout '^failed +nvml .*doctor shows no GPU$' "$exchange" '^not run +graph .* this Python sees no GPU$'
 expect_true python3 - <<'PY'
 import json
 told = json.load(open("failed.json"))

@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <iterator>
 #include <new>
 
 #include "base/log.hpp"
@@ -457,7 +456,8 @@ void exchange_core::fail(std::exception_ptr const& problem) {
 /// `left` is what was under way; what is in the queue joins it.
 void exchange_core::fail_what_is_left(std::vector<pending_ptr> left) {
     failure_text why;
-    std::copy_if(taken_.begin(), taken_.end(), std::back_inserter(left), [](pending_ptr const& each) { return each != nullptr; });
+    std::erase(taken_, nullptr);
+    left.insert(left.end(), taken_.begin(), taken_.end());
     taken_.clear();
     {
         std::scoped_lock const lock(guard_);

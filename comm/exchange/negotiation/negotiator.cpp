@@ -346,16 +346,13 @@ void negotiator::conclude(agreement&& each) {
 void negotiator::carry_out(agreement&& each, pending_ptr& unit) {
     switch (each.what.kind) {
         case exchange_kind::join:
-            if (unit) unit->number = each.last;
-            if (unit) unit->has_extras = true;
+            if (unit) unit->number = each.last, unit->has_extras = true;
             break;
         case exchange_kind::make_set:
         case exchange_kind::include: {
-            std::vector<int> members;
-            for (std::int64_t const rank : each.what.numbers) members.push_back(static_cast<int>(rank));
+            std::vector<int> const members(each.what.numbers.begin(), each.what.numbers.end());
             int const number = calls_.make_set(ranks_, members, each.what.kind == exchange_kind::make_set);
-            if (unit) unit->number = number;
-            if (unit) unit->has_extras = true;
+            if (unit) unit->number = number, unit->has_extras = true;
             break;
         }
         case exchange_kind::open_device: calls_.open_device(ranks_); break;
@@ -369,9 +366,8 @@ void negotiator::carry_out(agreement&& each, pending_ptr& unit) {
             return agreed_on(shared, std::move(unit));
         }
         case exchange_kind::give_up: {
-            std::vector<int> culprits;
-            for (std::int64_t const rank : each.what.numbers) culprits.push_back(static_cast<int>(rank));
-            throw comm_error(errc::timeout, each.what.tensors.at(0).name, std::move(culprits));
+            std::vector<int> const culprits(each.what.numbers.begin(), each.what.numbers.end());
+            throw comm_error(errc::timeout, each.what.tensors.at(0).name, culprits);
         }
         case exchange_kind::prepare: {
             // What is agreed on is the allreduce, which is in the cache when it is started.
