@@ -235,7 +235,10 @@ class tcp_backend final : public collective_backend, private co_progress {
         auto culprits = all_.culprits(which);
         if (culprits.empty()) culprits = old_reports();
         if (culprits.empty() || (since < until_gone && some_still_run(culprits))) return;
-        if (some_still_run(culprits)) blame_the_gone(culprits);
+        if (some_still_run(culprits))
+            blame_the_gone(culprits);
+        else if (auto now = all_.culprits(which); !now.empty())
+            culprits = std::move(now);  // a process may have ended since the words about it were found
         fail(culprits, fmt::format("it cannot finish: waiting for {}. Look at {}", describe_late(culprits, hosts()),
                                    culprits.size() == 1 ? "that rank" : "those ranks"));
     }
