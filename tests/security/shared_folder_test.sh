@@ -82,6 +82,8 @@ expect_equal "$(cat "$stolen/run1/data")" data "alice's data"
 # What a killed run left is swept still.
 alice "$bin/muster" run -n 1 -- sh -c 'kill -STOP $PPID $(ps -o ppid= -p $PPID); : >stopped; sleep 20' &
 wait_until 20 test -e "$common/stopped"
+# The launcher before its guardian: with that, `timeout` ends too, and the kernel wakes a stopped process whose group has lost its parent (SIGHUP, SIGCONT).
+pkill -KILL -n -U "${uid_of[alice]}" -x muster
 pkill -KILL -U "${uid_of[alice]}" -x muster
 wait
 compgen -G "/dev/shm/muster-${uid_of[alice]}-*" >/dev/null || fail "a killed run left no folder: there is nothing to sweep"
