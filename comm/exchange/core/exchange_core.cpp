@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "base/log.hpp"
 #include "base/process/start_thread.hpp"
@@ -34,6 +35,10 @@ exchange_options for_negotiation(exchange_options options) {
 comm_options host_options(comm_options options) {
     if (!options.backend.empty() && device_row(options.backend).name == options.backend) options.backend.clear();
     return options;
+}
+
+bool is_over(pending_request const* what) {
+    return what->state.load(std::memory_order_acquire) != pending_request::phase::waiting;
 }
 
 }  // namespace
@@ -208,24 +213,16 @@ void exchange_core::call_after(pending_request& what, completion_call call) {
 
 bool exchange_core::wait(pending_request& what, exchange_clock::time_point until, bool to_its_end) {
     auto* const one = &what;
-    return wait_until({&one, 1}, until, to_its_end,
-                      [&] { return what.state.load(std::memory_order_acquire) != pending_request::phase::waiting; });
+    return wait_until({&one, 1}, until, to_its_end, [&] { return is_over(one); });
 }
 
 bool exchange_core::wait_any(std::span<pending_request* const> all, exchange_clock::time_point until) {
-    return wait_until(all, until, false, [&] {
-        return std::any_of(all.begin(), all.end(), [](pending_request const* each) {
-            return each->state.load(std::memory_order_acquire) != pending_request::phase::waiting;
-        });
-    });
+    return wait_until(all, until, false, [&] { return std::any_of(all.begin(), all.end(), is_over); });
 }
 
 bool exchange_core::wait_handed(pending_request& what, exchange_clock::time_point until) {
     auto* const one = &what;
-    return wait_until({&one, 1}, until, true, [&] {
-        return what.handed.load(std::memory_order_acquire) ||
-               what.state.load(std::memory_order_acquire) != pending_request::phase::waiting;
-    });
+    return wait_until({&one, 1}, until, true, [&] { return what.handed.load(std::memory_order_acquire) || is_over(one); });
 }
 
 std::vector<int> exchange_core::members(int set) const {
@@ -417,10 +414,7 @@ void exchange_core::loop() {
 void exchange_core::pause(step_result const& overall, exchange_clock::time_point quiet_since) {
     if (!overall.busy) {
         std::unique_lock lock(guard_);
-        if (!queue_.empty() || woken_ || abandon_) {
-            woken_ = false;
-            return;
-        }
+        if (std::exchange(woken_, false) || !queue_.empty() || abandon_) return;
         asleep_ = true;
         gathering_ = overall.gathering;
         // No predicate: to wake once too often does no harm.
