@@ -104,7 +104,8 @@ planned_nodes find_planned_nodes(settings_result const& given, placement_request
     auto const choice = choice_with_site(make_allocation_choice(given), site_name, variables);
     if (auto const asked = gpus_of_site(given)) {
         auto const where = load_site(site_name, site_search_path(variables));
-        if (auto const why = where.node.gpus ? uneven_gpus(where, *asked, *where.node.gpus) : std::string(); !why.empty())
+        if (auto const why = where.node.gpus.value_or(0) > 0 ? uneven_gpus(where, *asked, *where.node.gpus) : std::string();
+            !why.empty())
             found.notes.push_back(fmt::format("{}: muster script refuses that; use --gpus {} or --gpus {}", why,
                                               *asked / *where.node.gpus * *where.node.gpus,
                                               (*asked / *where.node.gpus + 1) * *where.node.gpus));

@@ -50,7 +50,7 @@ constexpr command_row rows[]{
     {
         .name = "script",
         .summary = "print an sbatch or qsub script for a site",
-        .synopsis = "--site SITE --gpus N --time T [options] -- program [args…]",
+        .synopsis = "--site SITE --gpus N|--ranks N --time T [options] -- program [args…]",
         .examples =
             "  muster script --site perlmutter --gpus 16 --time 1:30:00 --account m1234_g --queue regular -- python3 train.py "
             ">job.sh\n"
@@ -61,7 +61,7 @@ constexpr command_row rows[]{
     {
         .name = "submit",
         .summary = "check a job, write its script and submit it",
-        .synopsis = "[--file FILE] [--site SITE --gpus N --time T …] -- program [args…]",
+        .synopsis = "[--file FILE] [--site SITE --gpus N|--ranks N --time T …] -- program [args…]",
         .examples = "  muster submit --site perlmutter --gpus 16 --time 1:30:00 --account m1234_g -- python3 train.py\n"
                     "  muster submit                             the job in the table [job] of ./muster.toml\n"
                     "  muster submit --file job.toml --dry-run   print every action, do nothing\n",
@@ -73,7 +73,7 @@ constexpr command_row rows[]{
     {
         .name = "alloc",
         .summary = "open a shell on allocated nodes",
-        .synopsis = "[--file FILE] [--site SITE --gpus N --time T …] [-- program [args…]]",
+        .synopsis = "[--file FILE] [--site SITE --gpus N|--ranks N --time T …] [-- program [args…]]",
         .examples = "  muster alloc --site generic-slurm --gpus 4 --time 30min\n"
                     "  muster alloc --gpus 4 --time 30min --site polaris --queue debug --account A\n",
         .manual =

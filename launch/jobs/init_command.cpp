@@ -9,6 +9,7 @@
 #include "base/process/process.hpp"
 #include "base/text.hpp"
 #include "base/trust/open_output_file.hpp"
+#include "base/trust/trusted_file.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
@@ -16,6 +17,8 @@
 #include "launch/jobs/starter_files.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/read_allocation.hpp"
+#include "launch/settings/job_file.hpp"
+#include "launch/site_tools/cluster_facts.hpp"
 
 namespace muster {
 
@@ -41,11 +44,35 @@ std::string likely_site(settings_result const& given, environment const& variabl
     return pbs && (!slurm || prefers_pbs(variables)) ? "generic-pbs" : "generic-slurm";
 }
 
+/// Whether a job at that site can ask for GPUs, as its file says or the scheduler, or this machine; true where nobody knows.
+bool may_have_gpus(std::string const& name, environment const& variables) {
+    try {
+        auto const where = load_site(name, site_search_path(variables));
+        if (where.node.gpus) return *where.node.gpus > 0;
+        if (where.header.gpus_by == gpu_request::none) return false;
+        auto const facts = find_cluster_facts(variables);
+        return facts.scheduler != where.scheduler || facts.shapes.empty() || facts.shapes.front().gpus != 0;
+    } catch (error const&) {  // a site that is not there: told when its script is made
+        return true;
+    }
+}
+
+/// muster.toml; another one where that holds settings alone, which stay as they are.
+std::string job_file_of(fs::path const& folder) {
+    constexpr char const* usual = "muster.toml";
+    try {
+        auto const text = read_small_file((folder / usual).string(), "settings file");
+        return !text || parse_job_file(*text, usual, false) ? usual : "job.toml";
+    } catch (error const&) {  // its faults are told by whatever reads it
+        return usual;
+    }
+}
+
 /// The script of the same job, for those who submit by sbatch or qsub themselves; empty, with a note, for a site that wants to know more
 /// than the starter's job says (an account, a queue).
-std::string starter_job_script(std::string const& site, environment const& variables) {
+std::string starter_job_script(std::string const& site, bool with_gpus, environment const& variables) {
     try {
-        auto options = parse_script_options(starter_script_words(site), settings_sources{});
+        auto options = parse_script_options(starter_script_words(site, with_gpus), settings_sources{});
         auto const plan = plan_job(options, variables);
         return render_script(plan.request, options.template_file);
     } catch (error const& why) {
@@ -67,22 +94,26 @@ int init_command(std::vector<std::string> const& args, environment const& variab
     fs::create_directories(folder, fault);
     if (fault) throw error(errc::io, fmt::format("cannot make {}: {}; give another folder", folder.string(), fault.message()));
     auto const site = likely_site(given, variables);
-    auto const job_script = starter_job_script(site, variables);
-    for (auto const& [name, text] : {std::pair<char const*, std::string>{"muster.toml", starter_job_file(site)},
+    bool const with_gpus = may_have_gpus(site, variables);
+    auto const job_script = starter_job_script(site, with_gpus, variables);
+    auto const job_file = job_file_of(folder);
+    for (auto const& [name, text] : {std::pair<char const*, std::string>{job_file.c_str(), starter_job_file(site, with_gpus)},
                                      std::pair<char const*, std::string>{"train.py", std::string(starter_script())},
                                      std::pair<char const*, std::string>{"resume.py", std::string(resuming_script())},
                                      std::pair<char const*, std::string>{"job.sh", job_script}})
         if (!text.empty())
             fmt::print("{:9} {}\n", write_new(folder / name, text) ? "wrote" : "left",
                        (folder / name).lexically_normal().string());
+    auto const submit = job_file == "muster.toml" ? std::string("muster submit") : "muster submit --file " + job_file;
     fmt::print("\nnext:\n");
     if (folder != ".") fmt::print("  cd {}\n", shell_quote(folder.string()));
     fmt::print("  muster run -n 2 -- python3 train.py    on this machine; resume.py trains over several jobs\n");
     if (site != "workstation")
         fmt::print(
-            "  muster submit --dry-run                print what would be submitted; muster.toml says what\n"
-            "  muster submit                          submit it{}\n"
+            "  {:38} print what would be submitted; {} says what\n"
+            "  {:38} submit it{}\n"
             "  muster watch ID                        follow it to its end\n",
+            submit + " --dry-run", job_file, submit,
             job_script.empty() ? "" : "; job.sh is for those who submit by sbatch or qsub");
     return 0;
 }

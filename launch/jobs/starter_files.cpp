@@ -72,12 +72,12 @@ std::string_view resuming_script() noexcept {
     return resuming;
 }
 
-std::string starter_job_file(std::string const& site) {
+std::string starter_job_file(std::string const& site, bool with_gpus) {
     return fmt::format(
         R"TOML(# The job of this folder. `muster submit` submits it; options on the command line go before what is written here.
 [job]
 site = "{}"      # muster script --help names the options; each can be a key here
-gpus = 2                    # one rank for each
+{}
 time = "10min"
 job-name = "train"
 # account = "…"
@@ -89,12 +89,25 @@ command = ["python3", "train.py"]
 [job.env]
 OMP_NUM_THREADS = "1"
 )TOML",
-        site);
+        site,
+        with_gpus ? "gpus = 2                    # one rank for each"
+                  : "ranks = 2                   # without GPUs: there are none");
 }
 
-std::vector<std::string> starter_script_words(std::string const& site) {
-    return {"--site", site,      "--gpus",  "2", "--time", "10min", "--job-name", "train", "--env", "OMP_NUM_THREADS=1",
-            "--",     "python3", "train.py"};
+std::vector<std::string> starter_script_words(std::string const& site, bool with_gpus) {
+    return {"--site",
+            site,
+            with_gpus ? "--gpus" : "--ranks",
+            "2",
+            "--time",
+            "10min",
+            "--job-name",
+            "train",
+            "--env",
+            "OMP_NUM_THREADS=1",
+            "--",
+            "python3",
+            "train.py"};
 }
 
 }  // namespace muster

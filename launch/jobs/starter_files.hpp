@@ -7,8 +7,8 @@
 
 namespace muster {
 
-/// muster.toml with a table [job]. Pure.
-std::string starter_job_file(std::string const& site);
+/// A job file for two GPUs, or two ranks. Pure.
+std::string starter_job_file(std::string const& site, bool with_gpus);
 
 /// train.py, the script of the README.
 std::string_view starter_script() noexcept;
@@ -17,6 +17,6 @@ std::string_view starter_script() noexcept;
 std::string_view resuming_script() noexcept;
 
 /// The options of `muster script` that ask for the same job. Pure.
-std::vector<std::string> starter_script_words(std::string const& site);
+std::vector<std::string> starter_script_words(std::string const& site, bool with_gpus);
 
 }  // namespace muster

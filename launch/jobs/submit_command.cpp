@@ -270,7 +270,7 @@ void refuse_job_script(std::vector<std::string> const& command, environment cons
     auto const refuse = [&](std::string const& words) {
         throw error(errc::usage,
                     fmt::format("{0} is a job script: submit it by `{1} {0}`; muster submit writes the script itself, for a "
-                                "program: muster submit --gpus N --time T -- python3 train.py",
+                                "program: muster submit --gpus N --time T -- python3 train.py (--ranks N without GPUs)",
                                 command.front(), words));
     };
     for (auto const& [mark, words] : kinds)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -18,6 +19,7 @@ enum class fate {
     variable,   ///< its value becomes that of the ranks' variable `text`
     mebibytes,  ///< the same, in bytes
     refused,    ///< muster does otherwise: `text` is the way out
+    directive,  ///< of a job script alone: `text` is muster's option for such a line
 };
 
 struct foreign {
@@ -113,7 +115,7 @@ constexpr foreign foreigners[]{
     {"-G gres gpus gpus-per-node gpus-per-socket tres-per-task", "srun", fate::noted, own_gpu, 1},
     {"gpus-per-task", "srun", fate::noted, own_gpu, 1, "1"},
     {"gpu-bind", "srun", fate::noted, own_gpu, 1, "none closest single:1 per_task:1"},
-    {"cpu-bind", srun_and_sbatch, fate::refused, "use --bind-to or --cpu-map"},
+    {"cpu-bind", srun_and_sbatch, fate::refused, "use --bind-to or --cpu-map", 1},
     {"export", "srun", fate::noted, all_variables, 1, "ALL"},
     {"kill-on-bad-exit", "srun", fate::noted, ends_all},
     {"-K", "srun", fate::noted, ends_all},
@@ -124,26 +126,27 @@ constexpr foreign foreigners[]{
     {"-W -T wait threads slurmd-debug msg-timeout", "srun", fate::noted, own_step, 1},
     {"overcommit -O", srun_and_sbatch, fate::noted, "muster allows more ranks than cores (in a job: --slots-per-node N)"},
     {"-Q", "srun", fate::means, "--quiet"},
-    {"hint threads-per-core", srun_and_sbatch, fate::refused, "use --no-smt (nomultithread), or --bind-to"},
-    {"cpus-per-gpu", srun_and_sbatch, fate::refused, "write --cpus-per-rank N"},
+    {"hint threads-per-core", srun_and_sbatch, fate::refused, "use --no-smt (nomultithread), or --bind-to", 1},
+    {"cpus-per-gpu", srun_and_sbatch, fate::refused, "write --cpus-per-rank N", 1},
     {"ntasks-per-core ntasks-per-socket ntasks-per-gpu", srun_and_sbatch, fate::refused,
-     "write --ranks-per-node N, --cpus-per-rank N or --ranks-per-gpu N"},
-    {"-w nodelist exclude relative", srun_and_sbatch, fate::refused, "name the nodes to be used: -H a,b"},
+     "write --ranks-per-node N, --cpus-per-rank N or --ranks-per-gpu N", 1},
+    {"-w nodelist exclude relative", srun_and_sbatch, fate::refused, "name the nodes to be used: -H a,b", 1},
     {"pty", "srun", fate::refused, "ranks get no terminal; leave it out"},
     {"bcast bcast-exclude", "srun", fate::refused, "copy the file first: muster stage copy"},
     {"prolog epilog task-prolog task-epilog", "srun", fate::refused, "start a script that calls it and then the program"},
-    {"signal", srun_and_sbatch, fate::refused, "write --signal-before-end SIGNAL@TIME"},
+    {"signal", srun_and_sbatch, fate::refused, "write --signal-before-end SIGNAL@TIME", 1},
     {"-s", "srun and mpirun", fate::refused, "it means sharing nodes to srun and copying the program to mpirun: leave it out"},
-    {"-p partition -A account qos time reservation constraint mem exclusive -B -C -L -M -S -Z -b", srun_and_sbatch, fate::refused,
-     of_a_job, 1},
-    {"bb bbf begin clusters cluster-constraint contiguous core-spec cores-per-socket sockets-per-node cpu-freq gpu-freq "
-     "deadline delay-boot dependency extra-node-info gres-flags het-group hold jobid licenses mail-type mail-user mcs-label "
-     "mem-bind mem-per-cpu mem-per-gpu mincpus network nice no-allocate power priority reboot spread-job switches thread-spec "
-     "time-min tmp use-min-nodes uid gid",
+    {"-p partition -A account qos time reservation constraint mem -B -C -L -M -S -b", srun_and_sbatch, fate::refused, of_a_job,
+     1},
+    {"bb bbf begin clusters cluster-constraint core-spec cores-per-socket sockets-per-node cpu-freq gpu-freq "
+     "deadline delay-boot dependency extra-node-info gres-flags het-group jobid licenses mail-type mail-user mcs-label "
+     "mem-bind mem-per-cpu mem-per-gpu mincpus network power priority switches thread-spec time-min tmp uid gid",
      srun_and_sbatch, fate::refused, of_a_job, 1},
-    {"distribution", srun_and_sbatch, fate::refused, "use --map-by slot (block) or node (cyclic)"},
+    // A value is joined to these by "=", if there is one.
+    {"exclusive contiguous hold nice no-allocate -Z reboot spread-job use-min-nodes", srun_and_sbatch, fate::refused, of_a_job},
+    {"distribution", srun_and_sbatch, fate::refused, "use --map-by slot (block) or node (cyclic)", 1},
     {"multi-prog", "srun", fate::refused, "muster runs one program: let it choose by the variable RANK"},
-    {"-o -e output error", srun_and_sbatch, fate::refused, "write --output-dir DIR, or > FILE behind muster run"},
+    {"-o -e output error", srun_and_sbatch, fate::refused, "write --output-dir DIR, or > FILE behind muster run", 1},
     {"mpi use-mpi gloo use-gloo jsrun use-jsrun tcp", "horovodrun", fate::noted, own_engine},
     {"mpi-threads-disable no-mpi-threads-disable", "horovodrun", fate::noted, own_engine},
     {"ssh-port ssh-identity-file", "horovodrun", fate::refused, not_ssh},
@@ -190,6 +193,38 @@ constexpr foreign foreigners[]{
      fate::refused, keeps_output},
 };
 
+constexpr std::string_view sbatch_and_salloc = "sbatch and salloc";
+constexpr std::string_view of_gpus = "write --gpus N and --gpus-per-node N, or --ranks N for ranks without GPUs";
+
+/// What sbatch, salloc and qsub mean by an option, in the commands that ask for a job: looked up before the table above.
+constexpr foreign job_foreigners[]{
+    {"-p -q", "sbatch and qsub", fate::means, "--queue", 1},
+    {"-J", sbatch_and_salloc, fate::means, "--job-name", 1},
+    {"-P", "qsub", fate::means, "--account", 1},
+    {"-C", sbatch_and_salloc, fate::means, "--constraint", 1},
+    {"-G", sbatch_and_salloc, fate::means, "--gpus", 1},
+    {"-H", sbatch_and_salloc, fate::means, "--hold"},
+    {"signal", sbatch_and_salloc, fate::means, "--signal-before-end", 1},
+    {"gres gpus-per-socket tres-per-task", sbatch_and_salloc, fate::refused, of_gpus},
+    {"-d dependency", sbatch_and_salloc, fate::refused, "write --after [KIND:]ID,ID…, where KIND is ok, any or notok"},
+    {"-a", "sbatch and qsub", fate::refused,
+     "write --array LIST; to start at a time, --sbatch '--begin=TIME' or --qsub '-a TIME'"},
+    {"-v", "qsub", fate::refused, "write -x NAME=VALUE"},
+    {"-r", "qsub", fate::refused, "write --requeue"},
+    {"-I", "sbatch and qsub", fate::refused, "muster alloc gives you a job with a shell"},
+    {"wrap", sbatch_and_salloc, fate::refused, "write the program behind the options: -- program args…"},
+    {"test-only", sbatch_and_salloc, fate::refused, "write muster submit --dry-run"},
+    {"wait", sbatch_and_salloc, fate::refused, "muster watch ID follows the job until it has ended"},
+    {"parsable", sbatch_and_salloc, fate::noted, "muster submit --json is for programs"},
+    {"-m", "qsub", fate::refused,
+     "write --qsub '-m abe' for mail; a module of Python goes behind the options: -- python3 -m MODULE"},
+    {"-l -j -W -R -k", "qsub", fate::directive, "--qsub", 1},
+    {"-V", "qsub", fate::directive, "--qsub"},
+    {"-D chdir -i input open-mode get-user-env export-file ntasks-per-switch batch", sbatch_and_salloc, fate::directive,
+     "--sbatch", 1},
+    {"-s oversubscribe kill-on-invalid-dep ignore-pbs", sbatch_and_salloc, fate::directive, "--sbatch"},
+};
+
 /// A word's parts: "--np=4" is two dashes, "np" and "=4".
 struct option_word {
     std::size_t dashes;
@@ -220,7 +255,10 @@ bool is_one_of(std::string_view words, std::string_view word) {
     return false;
 }
 
-foreign const* find_foreign(option_word const& parts) {
+foreign const* find_foreign(std::string_view command, option_word const& parts) {
+    if (writes_job(command))
+        for (auto const& row : job_foreigners)
+            if (is_called(row.names, parts)) return &row;
     for (auto const& row : foreigners)
         if (is_called(row.names, parts)) return &row;
     return nullptr;
@@ -241,61 +279,125 @@ std::pair<setting const*, bool> find_meant(std::string_view command, option_word
     return {nullptr, false};
 }
 
-/// Such commands count GPUs.
+/// Such commands count GPUs, or ranks.
 void refuse_number_of_nodes(std::string_view command, option_word const& parts, std::string const& word) {
     if (!writes_job(command) || (parts.name != "N" && parts.name != "nodes" && parts.name != "nnodes")) return;
     throw error(errc::usage,
-                fmt::format("muster {} takes no {}: the number of nodes follows from --gpus N and --gpus-per-node N; "
-                            "write these",
+                fmt::format("muster {} takes no {}: the number of nodes follows from --gpus N and --gpus-per-node N, or from "
+                            "--ranks N and --ranks-per-node N; write these",
                             command, word.substr(0, word.find('='))));
 }
 
-}  // namespace
+/// "-pdebug": the option of one letter that a word begins with, and its value.
+std::optional<std::pair<foreign const*, std::string>> find_joined(std::string_view command, option_word const& parts) {
+    if (!writes_job(command) || parts.dashes != 1 || parts.name.size() < 2) return std::nullopt;
+    for (auto const& row : job_foreigners)
+        if (row.values == 1 && is_called(row.names, {1, parts.name.substr(0, 1), ""}))
+            return std::pair(&row, parts.name.substr(1) + parts.rest);
+    return std::nullopt;
+}
 
-namespace {
+/// The option of another tool at args[at], and what takes it.
+class foreign_taker {
+  public:
+    foreign_taker(std::string_view command, foreign const& option, std::string word, std::optional<std::string> joined)
+        : command_(command), option_(option), word_(std::move(word)), joined_(std::move(joined)) {}
 
-/// Takes the option that is args[at], and the words that belong to it; `at` is then the last of these.
-void take_foreign(std::string_view command, foreign const& option, option_word const& parts, std::vector<std::string> const& args,
-                  std::size_t& at, rewritten_line& own) {
-    std::string const word = args[at].substr(0, args[at].find('='));
-    auto const refuse = [&](std::string_view way) {
-        throw error(errc::usage, fmt::format("{} is an option of {}: {}", word, option.tool, way));
-    };
-    bool const apart = parts.rest.empty() && option.values == 1 && at + 1 < args.size();
-    auto const own_text = apart ? args[at] + " " + args[at + 1] : args[at];
-    if (option.tool == srun_and_sbatch && writes_job(command))
-        throw error(errc::usage, fmt::format("muster {} takes no {}: write --sbatch '{}', or --qsub with PBS's word", command,
-                                             word, own_text));
-    if (option.what == fate::refused) refuse(option.text);
-    if (option.what == fate::means) {
-        own.options.emplace_back(option.text);
-        return;
+    /// Takes the words that belong to it too; `at` is then the last of these.
+    void take(std::vector<std::string> const& args, std::size_t& at, rewritten_line& own) const {
+        bool const is_line = option_.what == fate::directive || (option_.tool == srun_and_sbatch && writes_job(command_));
+        if (is_line) throw_line(args, at);
+        if (option_.what == fate::refused) refuse(option_.text);
+        auto const values = take_values(args, at);
+        switch (option_.what) {
+            case fate::means: mean(values, own); return;
+            case fate::mebibytes: own.options.push_back(fmt::format("--env={}={}", option_.text, bytes_of(values[0]))); return;
+            case fate::variable:
+                // Of an MCA parameter the first word is the end of the variable's name.
+                own.options.push_back(option_.values == 2 ? fmt::format("--env={}{}={}", option_.text, values[0], values[1])
+                                                          : fmt::format("--env={}={}", option_.text, values[0]));
+                return;
+            default: break;
+        }
+        if (!option_.only.empty() && !is_one_of(option_.only, values.front()))
+            refuse(fmt::format("{}; {} is not what muster does: leave it out", option_.text, values.front()));
+        own.notes.push_back(fmt::format("{} ({}) changes nothing: {}", word_, option_.tool, option_.text));
     }
-    std::vector<std::string> values;
-    if (!parts.rest.empty()) values.push_back(parts.rest.substr(1));
-    while (values.size() < option.values && at + 1 < args.size()) values.push_back(args[++at]);
-    if (values.size() < option.values)
-        refuse(fmt::format("{} belong{} to it; give {}, or leave it out", option.values == 1 ? "a word" : "two words",
-                           option.values == 1 ? "s" : "", option.values == 1 ? "it" : "them"));
-    if (option.what == fate::mebibytes) {
-        auto const count = parse_integer(values[0]);
+
+  private:
+    [[noreturn]] void refuse(std::string_view way) const {
+        throw error(errc::usage, fmt::format("{} is an option of {}: {}", word_, option_.tool, way));
+    }
+
+    /// Shows the directive to be written, with its value.
+    [[noreturn]] void throw_line(std::vector<std::string> const& args, std::size_t at) const {
+        bool const is_long = word_.starts_with("--");
+        auto line = word_;
+        if (joined_)
+            line += (is_long ? "=" : " ") + *joined_;
+        else if (option_.values == 1)
+            line += (is_long ? "=" : " ") + (at + 1 < args.size() && !args[at + 1].starts_with('-') ? args[at + 1] : "…");
+        auto const quoted = line.find('\'') == std::string::npos ? fmt::format("'{}'", line) : shell_quote(line);
+        throw error(errc::usage, option_.what == fate::directive
+                                     ? fmt::format("muster {} takes no {}: for this option of {} write {} {}", command_, word_,
+                                                   option_.tool, option_.text, quoted)
+                                     : fmt::format("muster {} takes no {}: write --sbatch {}, or --qsub with PBS's word",
+                                                   command_, word_, quoted));
+    }
+
+    std::vector<std::string> take_values(std::vector<std::string> const& args, std::size_t& at) const {
+        std::vector<std::string> values;
+        if (joined_) values.push_back(*joined_);
+        while (values.size() < option_.values && at + 1 < args.size()) values.push_back(args[++at]);
+        if (values.size() < option_.values)
+            refuse(fmt::format("{} belong{} to it; give {}, or leave it out", option_.values == 1 ? "a word" : "two words",
+                               option_.values == 1 ? "s" : "", option_.values == 1 ? "it" : "them"));
+        return values;
+    }
+
+    std::int64_t bytes_of(std::string const& value) const {
+        auto const count = parse_integer(value);
         if (!count || *count < 0 || *count > most_mebibytes)
-            refuse(fmt::format("'{}' is no number of MiB; give one, such as 64", values[0]));
-        own.options.push_back(fmt::format("--env={}={}", option.text, *count << 20));
-        return;
+            refuse(fmt::format("'{}' is no number of MiB; give one, such as 64", value));
+        return *count << 20;
     }
-    if (option.what == fate::variable) {
-        // Of an MCA parameter the first word is the end of the variable's name.
-        own.options.push_back(option.values == 2 ? fmt::format("--env={}{}={}", option.text, values[0], values[1])
-                                                 : fmt::format("--env={}={}", option.text, values[0]));
-        return;
+
+    void mean(std::vector<std::string> const& values, rewritten_line& own) const {
+        auto option = std::string(option_.text);
+        if (find_setting(option.substr(2, option.find('=') - 2), command_) == nullptr)
+            throw error(errc::usage,
+                        fmt::format("{} is {}, which muster {} does not take; leave it out", word_, option_.text, command_));
+        if (!values.empty()) {
+            own.spelled[option.substr(2)] = word_;
+            option += "=" + values.front();
+        }
+        own.options.push_back(std::move(option));
     }
-    if (!option.only.empty() && !is_one_of(option.only, values.front()))
-        refuse(fmt::format("{}; {} is not what muster does: leave it out", option.text, values.front()));
-    own.notes.push_back(fmt::format("{} ({}) changes nothing: {}", word, option.tool, option.text));
+
+    std::string_view command_;
+    foreign const& option_;
+    std::string word_;
+    std::optional<std::string> joined_;  ///< the value that is part of the word
+};
+
+/// PBS's number of an array and its name of a job have the letters of Slurm's name and of its number of nodes.
+std::optional<std::string> meant_by_qsub(std::string_view command, option_word const& parts, std::vector<std::string> const& args,
+                                         std::size_t at) {
+    if (!writes_job(command) || parts.dashes != 1 || (parts.name != "N" && parts.name != "J") || at + 1 >= args.size())
+        return std::nullopt;
+    auto const& value = args[at + 1];
+    bool const is_number = value.find_first_not_of("0123456789-:%,") == std::string::npos;
+    if (parts.name == "N" && !is_number) return "--job-name";
+    bool const is_range = is_number && value.find('-') != std::string::npos;
+    return parts.name == "J" && is_range ? std::optional<std::string>("--array") : std::nullopt;
 }
 
 }  // namespace
+
+bool is_directive_of_sbatch(std::string_view name) noexcept {
+    return std::ranges::any_of(foreigners,
+                               [&](foreign const& row) { return row.tool == srun_and_sbatch && is_one_of(row.names, name); });
+}
 
 rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std::string> const& args) {
     rewritten_line own;
@@ -306,12 +408,23 @@ rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std
         bool const by_letter = row != nullptr && parts.dashes == 1 && !is_called(row->aliases, parts);
         // -np is an alias of mpirun's and not -n with the value p; likewise no foreign word is a letter with its value.
         bool const may_be_word = row == nullptr || (by_letter && parts.name.size() > 1);
+        if (auto const own_word = meant_by_qsub(command, parts, args, i)) {
+            own.spelled[own_word->substr(2)] = args[i];
+            own.options.push_back(fmt::format("{}={}", *own_word, args[i + 1]));
+            ++i;
+            continue;
+        }
         if (row == nullptr || row->name == "nnodes") refuse_number_of_nodes(command, parts, args[i]);
-        if (auto const* other = may_be_word ? find_foreign(parts) : nullptr; other != nullptr) {
-            take_foreign(command, *other, parts, args, i, own);
+        if (auto const* other = may_be_word ? find_foreign(command, parts) : nullptr; other != nullptr) {
+            auto const value = parts.rest.empty() ? std::nullopt : std::optional(parts.rest.substr(1));
+            foreign_taker(command, *other, args[i].substr(0, args[i].find('=')), value).take(args, i, own);
             continue;
         }
         if (row == nullptr) {
+            if (auto const joined = find_joined(command, parts)) {
+                foreign_taker(command, *joined->first, args[i].substr(0, 2), joined->second).take(args, i, own);
+                continue;
+            }
             own.options.push_back(args[i]);
             continue;
         }
@@ -332,65 +445,6 @@ rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std
     if (i < args.size() && args[i] == "--") ++i;
     own.command.assign(args.begin() + static_cast<std::ptrdiff_t>(i), args.end());
     return own;
-}
-
-// Values of options as other tools write them: rewrites them as muster's own.
-
-namespace {
-
-using meant = std::vector<std::pair<std::string, std::string>>;
-
-[[noreturn]] void refuse(setting const& row, std::string const& value, std::size_t offset, std::string const& why) {
-    throw parse_error(fmt::format("--{}", row.name), value, offset, why, errc::usage);
-}
-
-/// torchrun's "2:2" is 2; "1:4" would be elastic.
-meant nodes_meant(setting const& row, std::string const& value) {
-    auto const colon = value.find(':');
-    if (colon == std::string::npos) return {{"nnodes", value}};
-    if (value.substr(0, colon) != value.substr(colon + 1))
-        refuse(row, value, colon, "the number of nodes is fixed while a program runs; give one number");
-    return {{"nnodes", value.substr(0, colon)}};
-}
-
-/// mpirun's "slot:pe=2", "ppr:4:node", "ppr:4:node:pe=2".
-meant map_meant(setting const& row, std::string const& value) {
-    auto const parts = split(value, ':');
-    if (parts.size() == 1 && parts[0] != "core" && parts[0] != "numa" && parts[0] != "socket" && parts[0] != "package")
-        return {{"map-by", value}};
-    auto const offset_of = [&](std::size_t i) { return static_cast<std::size_t>(parts[i].data() - value.data()); };
-    meant result;
-    std::size_t next = 1;
-    if (parts[0] == "ppr") {
-        if (parts.size() < 3) refuse(row, value, value.size(), "the part 'node' is missing; write ppr:N:node");
-        if (parts[2] != "node")
-            refuse(row, value, offset_of(2),
-                   "muster counts ranks by node; write ppr:N:node, and --bind-to for what each gets there");
-        result = {{"map-by", "slot"}, {"ranks-per-node", std::string(parts[1])}};
-        next = 3;
-    } else if (parts[0] == "slot" || parts[0] == "node") {
-        result = {{"map-by", std::string(parts[0])}};
-    } else {
-        refuse(row, value, 0, "--map-by chooses the node of a rank; write slot or node, and --bind-to for what it gets there");
-    }
-    for (; next < parts.size(); ++next) {
-        if (parts[next].size() < 4 || (!parts[next].starts_with("pe=") && !parts[next].starts_with("PE=")))
-            refuse(row, value, offset_of(next), "this modifier is unknown; use PE=N, which is --cpus-per-rank N");
-        result.emplace_back("cpus-per-rank", std::string(parts[next].substr(3)));
-    }
-    return result;
-}
-
-}  // namespace
-
-std::vector<std::pair<std::string, std::string>> rewrite_foreign_value(setting const& row, std::string const& value) {
-    if (row.name == "nnodes") return nodes_meant(row, value);
-    if (row.name == "map-by") return map_meant(row, value);
-    // torchrun's words for what muster does anyway: one for each GPU, or each core.
-    if (row.name == "ranks-per-node" && (value == "gpu" || value == "cpu" || value == "auto")) return {};
-    if (row.name == "stdin" && value == "0") return {{"stdin", "rank0"}};
-    if (row.name == "bind-to" && value == "package") return {{"bind-to", "socket"}};
-    return {{std::string(row.name), value}};
 }
 
 }  // namespace muster

@@ -15,23 +15,6 @@ namespace {
 
 constexpr std::string_view section = "job";
 
-std::vector<std::string_view> known_job_keys() {
-    std::vector<std::string_view> names{"command"};
-    for (auto const& row : settings()) {
-        if (row.is_configurable()) names.push_back(row.name);
-        // What a settings file must call otherwise: read_settings has the better answer.
-        for (auto const alias : words_of(row.aliases)) names.push_back(alias.substr(alias.front() == '-'));
-        if (!row.is_configurable()) names.push_back(row.name);
-    }
-    return names;
-}
-
-/// Unknown keys are refused here, since read_settings does not know of `command`.
-void refuse_unknown(toml_document const& document, toml::table const& job) {
-    auto const names = known_job_keys();
-    toml_reader const in(document, job, std::string(section), names);
-}
-
 std::vector<std::string> read_command(toml_reader const& in, toml::node const& node) {
     std::vector<std::string> words;
     if (auto const* line = node.as_string()) {
@@ -82,9 +65,7 @@ std::optional<job_file> parse_job_file(std::string_view text, std::string_view o
         toml_reader const root(document, document.root, "");
         root.refuse(section, "'job' must be a table: a line [job], and its keys below");
     }
-    refuse_unknown(document, *job);
-    auto const names = known_job_keys();
-    toml_reader const in(document, *job, std::string(section), names);
+    toml_reader const in(document, *job, std::string(section));
     job_file read;
     if (auto const* command = job->get("command")) read.command = read_command(in, *command);
     job->erase("command");

@@ -160,6 +160,25 @@ void choose_own_site(settings_result& result, settings_sources const& sources) {
     result.notes.push_back(fmt::format("--site {}: the only site file that did not come with muster", names.front()));
 }
 
+/// A job has GPUs, and a rank for each, or ranks without GPUs: what is said by the stronger source holds. Of ranks, what is said of runs in general (a
+/// variable, a settings file) does not count.
+void choose_gpus_or_ranks(settings_result& result) {
+    if (!result.given("gpus") || !result.given("ranks")) return;
+    auto const gpus = result.get("gpus"), ranks = result.get("ranks");
+    bool const of_job = ranks.from == setting_layer::option || ranks.from == setting_layer::job_file;
+    if (!of_job || gpus.from == ranks.from) return;
+    bool const gpus_hold = gpus.from > ranks.from;
+    result.notes.push_back(gpus_hold ? fmt::format("gpus ({}) are asked for, not ranks ({})", gpus.where, ranks.where)
+                                     : fmt::format("ranks ({}) are asked for, not gpus ({})", ranks.where, gpus.where));
+    if (gpus_hold) {
+        result.values.erase("ranks");
+        return;
+    }
+    for (auto const* name : {"gpus", "gpus-per-node", "cpus-per-gpu"})
+        if (auto const found = result.values.find(name); found != result.values.end() && found->second.from < ranks.from)
+            result.values.erase(found);
+}
+
 void add_site(settings_result& result, settings_sources const& sources) {
     if (!sources.load_site || !result.given("site")) return;
     for (auto& read : sources.load_site(result.text("site")).settings)
@@ -232,6 +251,7 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     check_project_file(result, sources);
     if (writes_job(command) || command == "init") choose_own_site(result, sources);
     add_site(result, sources);
+    if (writes_job(command)) choose_gpus_or_ranks(result);
     return result;
 }
 

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
+#include "launch/settings/foreign_options.hpp"
 
 namespace muster {
 
@@ -39,23 +42,33 @@ std::string_view wanted_by(setting const& row) {
     return "a list of texts";
 }
 
-std::vector<std::string_view> known_keys() {
+constexpr std::string_view job_table = "job";
+
+std::vector<std::string_view> known_keys(std::string_view path) {
     std::vector<std::string_view> names;
     for (auto const& row : settings())
         if (row.is_configurable()) names.push_back(row.name);
+    if (path == job_table) names.emplace_back("command");
     return names;
 }
 
 /// A key that options have under this name although files do not.
-void refuse_other_names(toml_reader const& in, toml::table const& table) {
+void refuse_other_names(toml_reader const& in, toml::table const& table, std::string_view path) {
     for (auto const& [key, value] : table) {
         if (find_configurable(key.str()) != nullptr) continue;
+        std::string hyphens(key.str());
+        std::ranges::replace(hyphens, '_', '-');
+        auto const refuse = [&, name = key.str()](std::string const& way) {
+            in.refuse_key(name, fmt::format("unknown key '{}'; {}", name, way));
+        };
+        if (key == "command" && path != job_table) refuse("it is a key of the table [job]: write it below a line [job]");
         for (auto const& row : settings()) {
             if (row.name == key.str()) in.refuse_key(key.str(), fmt::format("'{}' is for the command line only", key.str()));
             for (auto const alias : words_of(row.aliases))
-                if (row.is_configurable() && alias.substr(alias.front() == '-') == key.str())
-                    in.refuse_key(key.str(), fmt::format("unknown key '{}'; here it is called '{}'", key.str(), row.name));
+                if (row.is_configurable() && alias.substr(alias.front() == '-') == hyphens)
+                    refuse(fmt::format("here it is called '{}'", row.name));
         }
+        if (is_directive_of_sbatch(hyphens)) refuse(fmt::format("for sbatch's option write sbatch = [\"--{}=…\"]", hyphens));
     }
 }
 
@@ -99,10 +112,10 @@ std::vector<file_setting> read_settings(toml_document const& document, toml::tab
                                         std::string_view meaningless) {
     // Any key is known to this first reader, so that the better answers come before "unknown".
     toml_reader const any(document, table, path);
-    refuse_other_names(any, table);
+    refuse_other_names(any, table, path);
     if (!meaningless.empty() && any.has(meaningless))
         any.refuse_key(meaningless, fmt::format("'{}' has no meaning here", meaningless));
-    toml_reader const in(document, table, path, known_keys());
+    toml_reader const in(document, table, path, known_keys(path), "muster run --help-all and muster script --help-all list");
     settings_reader const reader(document, in);
     std::vector<file_setting> found;
     for (auto const& [key, value] : table) found.push_back(reader.read(*find_configurable(key.str()), value));

@@ -17,7 +17,7 @@ std::vector<file_setting> parse_settings(std::string_view text, std::string_view
 
 // Reads the settings in one table of a TOML document, as in a site file.
 
-/// As parse_settings; `path` names the table in errors, and `meaningless`, if not empty, is a key that cannot stand in it.
+/// As parse_settings; `path` names the table in errors ("job": that of a job file), and `meaningless`, if not empty, is a key that cannot stand in it.
 std::vector<file_setting> read_settings(toml_document const& document, toml::table const& table, std::string const& path,
                                         std::string_view meaningless = {});
 

@@ -28,6 +28,7 @@ std::size_t offset_of(std::string_view text, toml::source_position where) noexce
 }
 
 constexpr std::size_t longest_key_bytes = 256;
+constexpr std::size_t most_listed_keys = 12;
 constexpr int most_levels = 32;  ///< the parser and its tables' destructors call themselves once a level
 
 /// Looks at the keys and brackets of a text that may be no TOML: throws parse_error where they are deeper than most_levels.
@@ -94,6 +95,23 @@ std::string_view name_of(toml::node_type type) noexcept {
     return "nothing";
 }
 
+/// Of "Gpus_Per_Node", "gpus-per-node" where the known names have hyphens: only then is it their neighbor.
+std::string as_written_here(std::string_view key, std::vector<std::string> const& names) {
+    auto const has = [&](char c) {
+        return std::ranges::any_of(names, [&](auto const& name) { return name.find(c) != std::string::npos; });
+    };
+    bool const hyphens = has('-') && !has('_'), underscores = has('_') && !has('-');
+    std::string word(key);
+    for (char& c : word)
+        if (c == '_' && hyphens)
+            c = '-';
+        else if (c == '-' && underscores)
+            c = '_';
+        else if (c >= 'A' && c <= 'Z')
+            c = static_cast<char>(c - 'A' + 'a');
+    return word;
+}
+
 }  // namespace
 
 toml_document toml_document::parse(std::string_view text, std::string_view origin) {
@@ -109,7 +127,7 @@ toml_document toml_document::parse(std::string_view text, std::string_view origi
 }
 
 toml_reader::toml_reader(toml_document const& document, toml::table const& table, std::string path,
-                         std::span<std::string_view const> known)
+                         std::span<std::string_view const> known, std::string_view listed_by)
     : toml_reader(document, table, std::move(path)) {
     std::vector<std::string> const names(known.begin(), known.end());
     // In the order of the text, not of the names, so that the first mistake is shown first.
@@ -118,12 +136,14 @@ toml_reader::toml_reader(toml_document const& document, toml::table const& table
     std::sort(keys.begin(), keys.end(), [](auto* a, auto* b) { return a->source().begin < b->source().begin; });
     for (auto const* key : keys) {
         if (std::find(names.begin(), names.end(), key->str()) != names.end()) continue;
+        auto const all =
+            names.size() > most_listed_keys ? fmt::format("{} all keys", listed_by) : "known here: " + join(names, ", ");
         if (key->str().size() > longest_key_bytes)
-            refuse_key(key->str(), fmt::format("an unknown key of {} bytes, which begins '{}'; known here: {}", key->str().size(),
-                                               key->str().substr(0, 32), join(names, ", ")));
-        auto const near = nearest(key->str(), names);
+            refuse_key(key->str(), fmt::format("an unknown key of {} bytes, which begins '{}'; {}", key->str().size(),
+                                               key->str().substr(0, 32), all));
+        auto const near = nearest(as_written_here(key->str(), names), names);
         refuse_key(key->str(), near ? fmt::format("unknown key '{}'; did you mean '{}'?", key->str(), *near)
-                                    : fmt::format("unknown key '{}'; known here: {}", key->str(), join(names, ", ")));
+                                    : fmt::format("unknown key '{}'; {}", key->str(), all));
     }
 }
 

@@ -47,9 +47,9 @@ inline constexpr std::size_t most_tables = 1000;  ///< of an array: a site's que
 class toml_reader {
   public:
     /// `path` names the table in errors, as in "queue 'debug'"; empty for the root. Throws on the first key not among `known`,
-    /// naming the nearest one.
+    /// naming the nearest one, or else all; `listed_by` says in their place where more than a dozen are listed.
     toml_reader(toml_document const& document, toml::table const& table, std::string path,
-                std::span<std::string_view const> known);
+                std::span<std::string_view const> known, std::string_view listed_by = "docs/sites.md lists");
     /// Any key is known.
     toml_reader(toml_document const& document, toml::table const& table, std::string path)
         : document_(document), table_(table), path_(std::move(path)) {}

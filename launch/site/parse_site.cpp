@@ -361,7 +361,7 @@ site_node read_site_node(toml_document const& document, toml::table const& table
     toml_reader const in(document, table, "node", known);
     site_node node;
     node.count = in.integer("count", 1, most_nodes_of_site);
-    node.gpus = in.integer("gpus", 1, most_gpus);
+    node.gpus = in.integer("gpus", 0, most_gpus);
     node.gpu_model = in.text("gpu_model").value_or("");
     node.cores = in.integer("cores", 1, most_cpus);
     node.cpus = in.integer("cpus", 1, most_cpus);

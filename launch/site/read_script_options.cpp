@@ -36,10 +36,12 @@ std::vector<int> sweep_of(settings_result const& given) {
     return ranks;
 }
 
-std::pair<std::string, std::string> assignment_of(std::string const& entry) {
+std::pair<std::string, std::string> assignment_of(std::string const& entry, std::string const& spelled) {
     auto const equals = entry.find('=');
     if (equals == std::string::npos)
-        throw error(errc::usage, fmt::format("--env {}: a job's variable needs its value; give --env {}=VALUE", entry, entry));
+        throw error(errc::usage,
+                    fmt::format("--env {0}: a job's variable needs its value; give --env {0}=VALUE{1}", entry,
+                                spelled == "-x" ? fmt::format(" (sbatch's -x: --sbatch '--exclude={}')", entry) : ""));
     return {entry.substr(0, equals), entry.substr(equals + 1)};
 }
 
@@ -74,7 +76,7 @@ void read_preparations(script_options& options, settings_result const& given) {
     options.setup = given.list("setup");
     options.venv = given.text("venv");
     options.conda = given.text("conda");
-    for (auto const& entry : given.list("env")) options.environment.push_back(assignment_of(entry));
+    for (auto const& entry : given.list("env")) options.environment.push_back(assignment_of(entry, given.get("env").where));
     options.container = given.text("container");
     options.container_runtime = given.text("container-runtime");
     if (given.given("container-args")) options.container_args = given.list("container-args");
@@ -130,6 +132,7 @@ script_options make_script_options(settings_result const& given) {
     options.walltime = walltime_of(given);
     options.account = given.text("account");
     options.queue = given.text("queue");
+    options.queue_word = given.get("queue").where;
     options.job_name = given.text("job-name");
     options.constraint = given.text("constraint");
     options.filesystems = given.text("filesystems");

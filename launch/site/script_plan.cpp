@@ -57,6 +57,11 @@ shape shape_for_ranks(site const& where, script_options const& options, std::vec
 shape shape_for(site const& where, script_options const& options, std::vector<std::string>& notes) {
     if (options.ranks > 0) return shape_for_ranks(where, options, notes);
     int const gpus = options.gpus;
+    if (where.node.gpus == 0)
+        throw error(
+            errc::usage,
+            fmt::format("--gpus {0}: a node of {1} has no GPU ([node] gpus = 0 in {2}); give --ranks {0} for ranks without GPUs",
+                        gpus, where.name, where.file));
     if (where.node.gpus && options.gpus_per_node && *options.gpus_per_node > *where.node.gpus)
         throw error(errc::usage, fmt::format("--gpus-per-node {}: a node of {} has {} GPUs; give at most that",
                                              *options.gpus_per_node, where.name, *where.node.gpus));
@@ -73,7 +78,7 @@ shape shape_for(site const& where, script_options const& options, std::vector<st
         if (where.scheduler != script_kind::local)
             notes.push_back(
                 fmt::format("the site file of {} has no number of GPUs in a node, so one node is asked for all {}; give "
-                            "--gpus-per-node to divide them",
+                            "--gpus-per-node to divide them, or --ranks for ranks without GPUs",
                             where.name, gpus));
         return {1, gpus};
     }
@@ -119,9 +124,10 @@ int cpus_per_rank(site const& where, script_options const& options, shape const&
     if (where.node.cpus) return std::max(1, *where.node.cpus / where.node.gpus.value_or(on.per_node));
     if (where.scheduler == script_kind::slurm ||
         ((where.scheduler == script_kind::pbs || where.scheduler == script_kind::flux) && !where.header.whole_nodes))
-        notes.push_back(fmt::format(
-            "the site file of {} has no number of cores in a node, so one is asked for each rank; give --cpus-per-gpu for more",
-            where.name));
+        notes.push_back(
+            fmt::format("the site file of {} has no number of cores in a node, so one is asked for each rank; give "
+                        "--cpus-per-gpu or --cpus-per-rank for more",
+                        where.name));
     return where.scheduler == script_kind::pbs ? 1 : 0;
 }
 
@@ -134,7 +140,7 @@ void plan_ranks_without_gpus(site const& where, script_request& request, script_
     if (request.chunks > 0)
         throw error(errc::usage, fmt::format("queue '{}' of {} counts GPUs, and --ranks asks for none; take another queue",
                                              request.queue, where.name));
-    if (!where.node.gpus) return;
+    if (where.node.gpus.value_or(0) == 0) return;
     words.insert(words.end(), {"--slots-per-node", std::to_string(request.ranks_per_node)});
     for (auto const* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"})
         request.environment.insert(request.environment.begin(), {name, "-1"});
@@ -162,7 +168,8 @@ void plan_sequence(script_request& request, script_options const& options) {
         throw error(errc::usage, "--array and --sweep both make an array; give one of them");
     if (options.chain > 0 && !(options.array.empty() && options.sweep.empty()))
         throw error(errc::usage, "--chain and an array do not go together; leave out one of them");
-    if (options.sweep.size() == 1) throw error(errc::usage, "--sweep needs two numbers of ranks or more; for one give --gpus");
+    if (options.sweep.size() == 1)
+        throw error(errc::usage, "--sweep needs two numbers of ranks or more; for one give --gpus or --ranks");
     request.array = options.array;
     request.sweep = options.sweep;
     request.after = options.after;

@@ -23,6 +23,7 @@ struct script_options {
     std::optional<duration> walltime;
     std::string account;
     std::string queue;
+    std::string queue_word;  ///< the option that names it: "-p", "--qos"
     std::string job_name = "muster";
     std::optional<int> gpus_per_node;
     std::optional<int> cpus_per_gpu;

@@ -102,6 +102,17 @@ void check_queue(site const& where, std::string const& queue, int nodes, duratio
     if (auto const unknown = unknown_limits(*found)) notes.push_back(fmt::format("{}: the scheduler decides", *unknown));
 }
 
+/// sbatch has an option for partitions and one for qualities of service, of which --queue is the one that the site file says.
+void check_kind_of_queue(site const& where, script_options const& options) {
+    if (where.scheduler != script_kind::slurm || find_queue(where, options.queue) != nullptr) return;
+    bool const qos = options.queue_word == "--qos" || options.queue_word == "-q";
+    bool const partition = options.queue_word == "--partition" || options.queue_word == "-p";
+    if (where.header.queue_is_qos ? !partition : !qos) return;
+    throw error(errc::usage,
+                fmt::format("{} {}: at {} --queue is the {}; write --sbatch '--{}={}'", options.queue_word, options.queue,
+                            where.name, qos ? "partition" : "quality of service", qos ? "qos" : "partition", options.queue));
+}
+
 /// A queue that counts GPUs is told how many, all of one node.
 void check_gpu_counts(site const& where, site_queue const& queue, int gpus) {
     auto const& counts = queue.gpu_counts;
@@ -116,6 +127,7 @@ void check_gpu_counts(site const& where, site_queue const& queue, int gpus) {
 }  // namespace
 
 void plan_queue(site const& where, script_request& request, script_options const& options, std::vector<std::string>& notes) {
+    check_kind_of_queue(where, options);
     if (request.queue.empty()) {
         if (where.header.queue_required) throw_queue_missing(where, request.nodes, request.walltime);
         return;

@@ -41,7 +41,7 @@ placement_request with_site(placement_request wanted, std::string const& name, e
 allocation_choice choice_with_site(allocation_choice choice, std::string const& name, environment const& variables) {
     if (name.empty()) return choice;
     auto const where = load_site(name, site_search_path(variables));
-    if (where.header.whole_nodes) choice.gpus_of_each = where.node.gpus;
+    if (where.header.whole_nodes && where.node.gpus != 0) choice.gpus_of_each = where.node.gpus;
     return choice;
 }
 

@@ -30,7 +30,7 @@ struct queue_facts {
 /// Nodes of one shape.
 struct node_facts {
     int count = 0;
-    int gpus = 0;
+    std::optional<int> gpus;   ///< 0: the scheduler knows of none
     std::string gpu_model;     ///< empty: not told
     std::optional<int> cores;  ///< physical ones
     std::optional<int> cpus;   ///< hardware threads
@@ -73,8 +73,10 @@ void read_associations(std::string_view printed, cluster_facts& facts);
 /// Of what `module -t avail` printed the modules that training may want: compilers' run times, MPI, Python, containers; at most 16. Pure.
 std::vector<std::string> choose_modules(std::string_view printed);
 
-/// What this machine's scheduler tells, and, of this machine itself, NVML and hwloc. Runs the scheduler's programs.
+/// What this machine's scheduler tells, and, of this machine itself, NVML and hwloc; the modules are left out. Runs the scheduler's programs.
 cluster_facts find_cluster_facts(environment const& variables);
+/// As choose_modules, of this machine's modules. Runs a login shell.
+std::vector<std::string> find_modules(environment const& variables);
 
 /// The site file that holds the facts; what is not known stands there as a comment. `date` is YYYY-MM-DD. Pure.
 std::string site_file_text(cluster_facts const& facts, std::string_view name, std::string_view date);

@@ -24,13 +24,6 @@ std::optional<std::string> ask(std::vector<std::string> const& command, environm
 
 constexpr std::chrono::milliseconds module_limit{10'000};
 
-/// `module` is a function of login shells.
-std::string list_modules(environment const& variables) {
-    auto const said =
-        run_captured({"bash", "-lc", "type module >/dev/null 2>&1 && module -t avail 2>&1"}, variables, module_limit);
-    return said.exit_status == 0 ? said.out : std::string();
-}
-
 std::optional<cluster_facts> ask_slurm(environment const& variables) {
     auto const sinfo = ask(slurm_words(slurm_ask::partitions, {std::string(sinfo_format)}), without_slurm_views(variables));
     if (!sinfo) return std::nullopt;
@@ -73,9 +66,7 @@ cluster_facts look_here(environment const& variables) {
 
 }  // namespace
 
-namespace {
-
-cluster_facts ask_scheduler(environment const& variables) {
+cluster_facts find_cluster_facts(environment const& variables) {
     if (prefers_flux(variables))
         if (auto facts = ask_flux(variables)) return *facts;
     // Slurm before PBS: a host with Slurm's own qsub and pbsnodes is no PBS cluster.
@@ -85,12 +76,11 @@ cluster_facts ask_scheduler(environment const& variables) {
     return look_here(variables);
 }
 
-}  // namespace
-
-cluster_facts find_cluster_facts(environment const& variables) {
-    auto facts = ask_scheduler(variables);
-    facts.modules = choose_modules(list_modules(variables));
-    return facts;
+std::vector<std::string> find_modules(environment const& variables) {
+    // `module` is a function of login shells.
+    auto const said =
+        run_captured({"bash", "-lc", "type module >/dev/null 2>&1 && module -t avail 2>&1"}, variables, module_limit);
+    return choose_modules(said.exit_status == 0 ? said.out : std::string());
 }
 
 }  // namespace muster

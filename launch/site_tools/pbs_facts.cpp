@@ -35,7 +35,7 @@ std::map<std::string, node_facts> read_hosts(json const& nodes) {
         auto const named = resources.find("host");
         auto& host = hosts[named != resources.end() && named->is_string() ? named->get<std::string>() : vnode];
         host.count = 1;
-        host.gpus = std::min(host.gpus + number_at(resources, "ngpus").value_or(0), 1024);
+        host.gpus = std::min(host.gpus.value_or(0) + number_at(resources, "ngpus").value_or(0), 1024);
         host.cpus = host.cpus.value_or(0) + number_at(resources, "ncpus").value_or(0);
     }
     return hosts;

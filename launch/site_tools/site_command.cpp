@@ -135,6 +135,14 @@ void write_new(fs::path const& path, std::string const& text) {
     write_all(file.get(), text, path.string());
 }
 
+void make_folder_of(fs::path const& file) {
+    std::error_code fault;
+    if (file.has_parent_path()) fs::create_directories(file.parent_path(), fault);
+    if (fault)
+        throw error(errc::io, fmt::format("cannot make the folder {}: {}; give --output FILE in another one",
+                                          file.parent_path().string(), fault.message()));
+}
+
 /// The user's own folder, where --site finds the file.
 fs::path folder_of_user(environment const& variables) {
     if (auto const config = variables.get("XDG_CONFIG_HOME"); config && !config->empty())
@@ -146,16 +154,19 @@ fs::path folder_of_user(environment const& variables) {
 }
 
 void print_next_step(cluster_facts const& facts, std::string const& site) {
-    auto const gpus = facts.shapes.empty() || facts.shapes.front().gpus == 0 ? 1 : facts.shapes.front().gpus;
+    auto const node = facts.shapes.empty() ? node_facts{} : facts.shapes.front();
     bool const local = facts.scheduler == script_kind::local;
-    fmt::print(stderr, "muster: next: muster script --site {} --gpus {}{}{} -- python3 train.py\n", site, gpus,
+    auto const what =
+        node.gpus == 0 ? fmt::format("--ranks {}", node.cores.value_or(2)) : fmt::format("--gpus {}", node.gpus.value_or(1));
+    fmt::print(stderr, "muster: next: muster script --site {} {}{}{} -- python3 train.py\n", site, what,
                local ? "" : " --time 1h", facts.account_required.value_or(false) ? " --account NAME" : "");
 }
 
 int init(std::vector<std::string> const& args, environment const& variables) {
     auto const given = read_options(args, 0, 1, "init takes one name at most, that of the site to be");
     if (!given) return 0;
-    auto const facts = find_cluster_facts(variables);
+    auto facts = find_cluster_facts(variables);
+    facts.modules = find_modules(variables);
     auto const output = given->text("output");
     auto const stem = output.empty() || output == "-" ? std::string() : fs::path(output).stem().string();
     auto const name = !stem.empty() ? stem : site_name(given->command.empty() ? facts.name : given->command.front());
@@ -171,7 +182,7 @@ int init(std::vector<std::string> const& args, environment const& variables) {
         return 0;
     }
     auto const path = output.empty() ? folder_of_user(variables) / (name + ".toml") : fs::path(output);
-    if (output.empty()) fs::create_directories(path.parent_path());
+    make_folder_of(path);
     write_new(path, text);
     fmt::print("{}\n", path.string());
     fmt::print(stderr, "muster: wrote what {} told; what it did not tell is a comment there\n", facts.source);

@@ -11,6 +11,11 @@ namespace muster {
 
 namespace {
 
+/// Whose nodes have no GPU that could be asked for.
+bool is_without_gpus(cluster_facts const& facts) {
+    return !facts.shapes.empty() && facts.shapes.front().gpus == 0;
+}
+
 /// A text of TOML: what could end it, or is no plain character, is left out.
 std::string toml_text(std::string_view text) {
     std::string safe;
@@ -26,7 +31,7 @@ std::string toml_list(std::vector<std::string> const& texts) {
 }
 
 std::string describe(node_facts const& node) {
-    return fmt::format("{} nodes with {} GPUs{}, {} hardware threads", node.count, node.gpus,
+    return fmt::format("{} nodes with {} GPUs{}, {} hardware threads", node.count, node.gpus ? std::to_string(*node.gpus) : "?",
                        node.gpu_model.empty() ? "" : " (" + node.gpu_model + ")", node.cpus ? std::to_string(*node.cpus) : "?");
 }
 
@@ -38,9 +43,14 @@ std::string node_text(cluster_facts const& facts) {
         text += value && *value > 0 ? fmt::format("{} = {}\n", key, *value) : fmt::format("# {} = ? # not known\n", key);
     };
     line("count", node.count);
-    line("gpus", node.gpus);
-    text +=
-        node.gpu_model.empty() ? "# gpu_model = \"?\" # not known\n" : fmt::format("gpu_model = {}\n", toml_text(node.gpu_model));
+    if (is_without_gpus(facts)) {
+        text += fmt::format("gpus = 0 # {}\n",
+                            facts.scheduler == script_kind::local ? "NVML sees none" : "the scheduler knows of none");
+    } else {
+        line("gpus", node.gpus);
+        text += node.gpu_model.empty() ? "# gpu_model = \"?\" # not known\n"
+                                       : fmt::format("gpu_model = {}\n", toml_text(node.gpu_model));
+    }
     line("cores", node.cores);
     line("cpus", node.cpus);
     for (std::size_t i = 1; i < facts.shapes.size(); ++i) text += fmt::format("# other nodes: {}\n", describe(facts.shapes[i]));
@@ -60,16 +70,19 @@ std::string header_text(cluster_facts const& facts) {
     if (facts.scheduler == script_kind::local) return {};
     auto text = "\n[header]\n" + account_text(facts);
     bool const slurm = facts.scheduler == script_kind::slurm;
-    if (slurm) text += "gpus_by = \"gres\" # understood by every Slurm; gpus-per-node is newer\nqueue_option = \"partition\"\n";
     bool const flux = facts.scheduler == script_kind::flux;
-    if (flux && (facts.shapes.empty() || facts.shapes.front().gpus == 0)) text += "gpus_by = \"none\" # Flux knows of no GPU\n";
+    if ((slurm || flux) && (is_without_gpus(facts) || (flux && facts.shapes.empty())))
+        text += fmt::format("gpus_by = \"none\" # {} knows of no GPU: ask for --ranks\n", slurm ? "Slurm" : "Flux");
+    else if (slurm)
+        text += "gpus_by = \"gres\" # understood by every Slurm; gpus-per-node is newer\n";
+    if (slurm) text += "queue_option = \"partition\"\n";
     if (!slurm && !flux) text += "place = \"scatter\" # one chunk a host, so that a chunk is a node\n";
     for (auto const& queue : facts.queues)
         if (queue.is_default && !find_fault(queue.name, directive_text::name))
             text += fmt::format("default_queue = {}\n", toml_text(queue.name));
     auto const* node = facts.shapes.empty() ? nullptr : &facts.shapes.front();
     if (slurm && node != nullptr && node->gpus > 0 && node->cpus)
-        text += fmt::format("cpus_per_gpu = {}\n", std::max(1, *node->cpus / node->gpus));
+        text += fmt::format("cpus_per_gpu = {}\n", std::max(1, *node->cpus / *node->gpus));
     return text;
 }
 

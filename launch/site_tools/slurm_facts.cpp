@@ -33,6 +33,8 @@ std::optional<int> count_in(std::string_view text) {
 
 /// The GPUs of "gpu:a100:4(S:0-1),nvme:1" and their model.
 void read_gres(std::string_view gres, node_facts& node) {
+    if (trim(gres).empty()) return;  // not told; "(null)" is none
+    node.gpus = 0;
     for (auto item : split(gres, ',')) {
         item = trim(item);
         if (item.starts_with("gres/")) item.remove_prefix(5);
@@ -41,7 +43,7 @@ void read_gres(std::string_view gres, node_facts& node) {
         if (words.front() != "gpu") continue;
         // "gpu" and "gpu:a100" are one; "gpu:0" is none.
         bool const counted = words.size() > 1 && parse_integer(words.back());
-        node.gpus += counted ? count_in(words.back()).value_or(0) : 1;
+        *node.gpus += counted ? count_in(words.back()).value_or(0) : 1;
         if (counted) words.pop_back();
         if (words.size() >= 2) node.gpu_model = std::string(words[1]);
     }

@@ -70,9 +70,14 @@ cp "$HOME/.config/muster/sites/laptop.toml" before
 expect_exit 2 env PATH=/nowhere "$MUSTER" site init laptop
 expect_contains stderr 'is not overwritten'
 expect_true cmp before "$HOME/.config/muster/sites/laptop.toml"
-expect_exit 0 "$MUSTER" script --site laptop --gpus 1 -- true
+amount=$(grep -q '^gpus = 0' before && echo --ranks || echo --gpus)
+expect_exit 0 "$MUSTER" script --site laptop "$amount" 1 -- true
 expect_exit 0 env PATH=/nowhere "$MUSTER" site init --output -
-expect_contains stdout 'scheduler = "local"' '# gpu_model = "?" # not known'
+expect_contains stdout 'scheduler = "local"' 'cores = '
+expect_exit 0 env PATH=/nowhere "$MUSTER" site init --output not/there/yet.toml
+expect_true test -e not/there/yet.toml
+expect_exit 125 env PATH=/nowhere "$MUSTER" site init --output before/x.toml
+expect_contains stderr 'cannot make the folder before: '
 
 # A Slurm cluster and a PBS one, by what their programs print.
 mkdir slurm pbs
@@ -86,6 +91,18 @@ expect_contains stderr 'muster script --site our-own --gpus 4 --time 1h -- pytho
 expect_contains "$HOME/.config/muster/sites/our-own.toml" 'count = 18'
 expect_exit 0 "$MUSTER" script --site our-own --gpus 8 --time 1h -- python3 train.py
 expect_contains stdout '#SBATCH --partition=gpu' '#SBATCH --nodes=2' '#SBATCH --gres=gpu:4' '#SBATCH --cpus-per-task=16'
+expect_exit 0 env PATH="$PWD/slurm:/bin" "$MUSTER" init --site our-own with
+expect_contains with/muster.toml 'gpus = 2'
+# GRES is (null): there is no GPU to be asked for.
+mkdir cpus && cp slurm/scontrol cpus/ && sed 's/gpu:a100:4/(null)/g' slurm/sinfo >cpus/sinfo && chmod +x cpus/sinfo
+expect_exit 0 env PATH="$PWD/cpus:/bin" "$MUSTER" site init --output cpu-only.toml
+expect_contains stderr 'muster script --site ./cpu-only.toml --ranks 64 --time 1h -- python3 train.py'
+expect_contains cpu-only.toml 'gpus = 0' 'gpus_by = "none"'
+expect_not_contains cpu-only.toml '# gpu'
+expect_exit 0 "$MUSTER" script --site ./cpu-only.toml --ranks 128 --time 1h -- true
+expect_contains stdout '#SBATCH --nodes=2' '#SBATCH --ntasks-per-node=64'
+expect_exit 0 env PATH="$PWD/cpus:/bin" "$MUSTER" init --site generic-slurm without
+expect_contains without/muster.toml 'ranks = 2'
 expect_exit 2 "$MUSTER" script --site our-own --gpus 8 --time 3-0 -- python3 train.py
 expect_contains stderr 'takes at most 48:00:00'
 expect_exit 0 env PATH="$PWD/pbs:/bin" "$MUSTER" site init --output ours.toml

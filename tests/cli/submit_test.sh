@@ -8,7 +8,8 @@ cd job || exit 1
 # A starter folder; nothing that is there is written over.
 expect_exit 0 "$MUSTER" init .
 expect_contains stdout 'wrote     muster.toml' 'wrote     train.py' 'wrote     resume.py' 'wrote     job.sh'
-expect_exit 0 "$MUSTER" script --site "$(sed -n 's/^site = "\(.*\)" .*/\1/p' muster.toml)" --gpus 2 --time 10min --job-name train --env OMP_NUM_THREADS=1 -- python3 train.py
+amount=$(sed -nE 's/^(gpus|ranks) = 2 .*/--\1/p' muster.toml) # as the machine has GPUs, or none
+expect_exit 0 "$MUSTER" script --site "$(sed -n 's/^site = "\(.*\)" .*/\1/p' muster.toml)" "$amount" 2 --time 10min --job-name train --env OMP_NUM_THREADS=1 -- python3 train.py
 expect_true cmp "$OUT" job.sh
 expect_exit 0 "$MUSTER" config check muster.toml
 printf 'mine\n' >train.py
@@ -19,6 +20,25 @@ expect_exit 0 "$MUSTER" init --site polaris elsewhere
 expect_contains stderr 'note: job.sh is not written: ' 'polaris needs a queue'
 expect_true [ -e elsewhere/train.py -a ! -e elsewhere/job.sh ]
 rm -r muster.toml elsewhere
+# Settings alone stay as they are, and the job stands in a file of its own.
+mkdir settings && printf 'tag-output = true\n' >settings/muster.toml
+expect_exit 0 "$MUSTER" init --site generic-slurm settings
+expect_contains stdout 'wrote     settings/job.toml' 'muster submit --file job.toml --dry-run'
+expect_equal "$(cat settings/muster.toml)" 'tag-output = true' muster.toml
+expect_exit 0 "$MUSTER" submit --file settings/job.toml --dry-run --no-check
+# No GPU, as the site's file or the scheduler says: ranks.
+printf 'name = "cpus"\ndescription = "d"\nscheduler = "slurm"\n[source]\nfacts = "f"\ndate = 2026-01-01\n[node]\ngpus = 0\ncores = 8\ncpus = 8\n[header]\ngpus_by = "none"\n' >cpus.toml
+expect_exit 0 "$MUSTER" init --site ./cpus.toml cpus
+expect_contains cpus/muster.toml 'ranks = 2'
+expect_not_contains cpus/muster.toml gpus
+expect_contains cpus/job.sh '#SBATCH --ntasks-per-node=2'
+expect_not_contains cpus/job.sh gres gpus
+expect_exit 2 "$MUSTER" submit --site ./cpus.toml --gpus 4 --time 1h --dry-run -- true
+expect_contains stderr 'a node of cpus has no GPU' 'give --ranks 4'
+expect_exit 0 "$MUSTER" plan --site ./cpus.toml --ranks 4
+expect_exit 0 "$MUSTER" site show ./cpus.toml
+expect_matches stdout '^  GPUs of a node +0$'
+rm -r settings cpus cpus.toml
 
 # A dry run prints every action and does none.
 cat >job.toml <<'TOML'
@@ -54,6 +74,14 @@ expect_contains stderr 'there is no such file'
 printf '[job]\nsite = "generic-pbs"\ngpuz = 8\n' >wrong.toml
 expect_exit 2 "$MUSTER" submit --file wrong.toml
 expect_contains stderr "wrong.toml:3:1: job: unknown key 'gpuz'; did you mean 'gpus'?"
+printf '[job]\nsite = "generic-pbs"\nfrobnicate = 8\n' >wrong.toml
+expect_exit 2 "$MUSTER" submit --file wrong.toml
+expect_equal "$(cat "$ERR")" "muster: error: wrong.toml:3:1: job: unknown key 'frobnicate'; muster run --help-all and muster script --help-all list all keys
+  frobnicate = 8
+  ^" 'what is said of a key that is near no other'
+expect_exit 0 "$MUSTER" submit --file job.toml --dry-run --ranks 6
+expect_contains stdout '#PBS -l select=1:ncpus=6:mpiprocs=6' '-n 6'
+expect_contains stderr 'ranks (--ranks) are asked for, not gpus (job.toml:3)'
 expect_exit 2 "$MUSTER" submit --file job.toml --dry-run -- python3 missing.py
 expect_contains stderr 'missing.py: no such file for python3'
 expect_exit 2 "$MUSTER" submit --file job.toml --dry-run -- no-such-program
@@ -248,4 +276,6 @@ printf '#!/bin/bash\nmuster run -- true\n' >plain.sh
 expect_exit 2 "$MUSTER" submit plain.sh
 expect_contains stderr 'plain.sh is a job script: submit it by `'
 expect_exit 2 "$MUSTER" submit --exclude=node1 -- true
+expect_contains stderr "write --sbatch '--exclude=node1'"
+expect_exit 2 "$MUSTER" submit --exclude node1 -- true
 expect_contains stderr "write --sbatch '--exclude=node1'"

@@ -164,6 +164,19 @@ TEST(flux_facts, without_queues_without_GPUs_and_of_several_shapes) {
     EXPECT_TRUE(read_flux_facts("", "").shapes.empty());
 }
 
+TEST(site_file_text, of_a_cluster_without_GPUs) {
+    auto const facts = read_slurm_facts("cpu*|infinite|1-infinite|100|128|2|32|2|(null)|n[001-100]\n", config);
+    EXPECT_EQ(facts.shapes.at(0).gpus, 0);
+    auto const text = site_file_text(facts, "mine", "2026-11-25");
+    auto const read = parse_site(text, "mine.toml");
+    EXPECT_EQ(read.node.gpus, 0);
+    EXPECT_EQ(read.header.gpus_by, gpu_request::none);
+    EXPECT_THAT(text, testing::Not(HasSubstr("# gpu")));
+    auto const untold = read_slurm_facts("cpu*|infinite|1-infinite|100|128|2|32|2\n", config);
+    EXPECT_EQ(untold.shapes.at(0).gpus, std::nullopt) << "sinfo printed no such column";
+    EXPECT_THAT(site_file_text(untold, "mine", "2026-11-25"), HasSubstr("# gpus = ? # not known"));
+}
+
 TEST(site_file_text, hostile_names_end_no_text) {
     cluster_facts facts{.scheduler = script_kind::slurm, .source = "a\"\nb", .accounts = {"x\"]\n[settings]\nengine = \"ssh"}};
     facts.queues.push_back({.name = "q\"\nname = \"z"});
@@ -179,7 +192,7 @@ TEST(site_file_text, without_a_scheduler) {
     facts.shapes.push_back({.count = 1, .gpus = 0, .cores = 8, .cpus = 16});
     auto const read = parse_site(site_file_text(facts, "here", "2026-11-22"), "here.toml");
     EXPECT_EQ(read.scheduler, script_kind::local);
-    EXPECT_FALSE(read.node.gpus);
+    EXPECT_EQ(read.node.gpus, 0);
     EXPECT_EQ(read.node.cores, 8);
 }
 

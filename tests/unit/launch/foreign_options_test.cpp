@@ -208,6 +208,68 @@ TEST(foreign_options, none_of_them_is_unknown) {
             }
 }
 
+/// The words of sbatch and qsub for a job; `answer` is part of the error, or the value of the setting `name`.
+TEST(foreign_options, of_sbatch_and_qsub_in_the_commands_for_jobs) {
+    auto const given = [](std::string const& line) {
+        return resolve_settings("submit", shell_split(line + " -- x", "test"), {});
+    };
+    struct {
+        char const *line, *name, *value;
+    } const meant[]{{"-p debug", "queue", "debug"},
+                    {"-pdebug", "queue", "debug"},
+                    {"-q normal", "queue", "normal"},
+                    {"-J train", "job-name", "train"},
+                    {"-N train", "job-name", "train"},
+                    {"-J 0-3", "array", "0-3"},
+                    {"-P proj", "account", "proj"},
+                    {"-A proj", "account", "proj"},
+                    {"-C a100", "constraint", "a100"},
+                    {"-G 2", "gpus", "2"},
+                    {"-n 3", "ranks", "3"},
+                    {"-t 1h", "time", "1h"},
+                    {"-H", "hold", "true"},
+                    {"--signal USR1@60", "signal-before-end", "USR1@60"}};
+    for (auto const& one : meant) EXPECT_EQ(given(one.line).text(one.name), one.value) << one.line;
+    struct {
+        char const *line, *answer;
+    } const refused[]{
+        {"--exclude node1 --gpus 1", "write --sbatch '--exclude=node1', or"},
+        {"--exclude=node1", "write --sbatch '--exclude=node1', or"},
+        {"--exclude", "write --sbatch '--exclude=…', or"},
+        {"--exclusive --ranks 4", "write --sbatch '--exclusive', or"},
+        {"--exclusive=user", "write --sbatch '--exclusive=user', or"},
+        {"--nice --gpus 1", "write --sbatch '--nice', or"},
+        {"--overcommit --gpus 1", "write --sbatch '--overcommit', or"},
+        {"-w node1", "write --sbatch '-w node1', or"},
+        {"--nodelist node1,node2", "write --sbatch '--nodelist=node1,node2', or"},
+        {"-o out.txt", "write --sbatch '-o out.txt', or"},
+        {"--mem-per-cpu 2G", "write --sbatch '--mem-per-cpu=2G', or"},
+        {"--comment \"it's\"", R"(write --sbatch '--comment=it'\''s', or)"},
+        {"--chdir /tmp", "write --sbatch '--chdir=/tmp'"},
+        {"-l select=2:ncpus=4", "write --qsub '-l select=2:ncpus=4'"},
+        {"-lselect=2", "write --qsub '-l select=2'"},
+        {"-W block=true", "write --qsub '-W block=true'"},
+        {"-V", "write --qsub '-V'"},
+        {"-m abe", "write --qsub '-m abe'"},
+        {"-N 2", "--ranks N and --ranks-per-node N"},
+        {"-d afterok:7", "write --after"},
+        {"-a 0-3", "write --array"},
+        {"--gres gpu:2", "write --gpus N and --gpus-per-node N"},
+        {"-v A=B", "write -x NAME=VALUE"},
+        {"-I", "muster alloc"},
+    };
+    for (auto const& one : refused) try {
+            given(one.line);
+            ADD_FAILURE() << one.line;
+        } catch (error const& e) {
+            EXPECT_EQ(e.code(), errc::usage);
+            EXPECT_THAT(e.what(), HasSubstr(one.answer)) << one.line;
+        }
+    // muster run has no queue, and its own words stay what they are.
+    EXPECT_THROW(resolve_settings("run", {"-p", "debug", "x"}, {}), error);
+    EXPECT_TRUE(resolve_settings("run", {"-q", "x"}, {}).flag("quiet"));
+}
+
 TEST(foreign_options, hide_none_of_muster_s) {
     for (auto const& row : settings()) {
         if (!is_listed("run", row)) continue;

@@ -77,6 +77,28 @@ TEST(job_file, shows_each_mistake_with_its_place) {
     EXPECT_THAT(job_file_fault("x = 2\n[job]\n"), HasSubstr("unknown key 'x'"));
 }
 
+TEST(job_file, an_unknown_key_is_answered_in_few_words) {
+    struct {
+        std::string text, answer;
+    } const wrong[]{
+        {"[job]\nfrobnicate = 1\n",
+         "job: unknown key 'frobnicate'; muster run --help-all and muster script --help-all list all keys\n"},
+        {"frobnicate = 1\n[job]\n",
+         "unknown key 'frobnicate'; muster run --help-all and muster script --help-all list all keys\n"},
+        {"[job]\nGpus_Per_Node = 1\n", "did you mean 'gpus-per-node'?"},
+        {"[job]\nnum_proc = 1\n", "here it is called 'ranks'"},
+        {"[job]\nmem-per-cpu = \"2G\"\n", "for sbatch's option write sbatch = [\"--mem-per-cpu=…\"]"},
+        {"[job]\nexclude = \"a\"\n", "for sbatch's option write sbatch = [\"--exclude=…\"]"},
+        {"command = \"x\"\n[job]\n", "it is a key of the table [job]"},
+        {"[job]\n" + std::string(300, 'k') + " = 1\n", "an unknown key of 300 bytes, which begins 'kkk"},
+    };
+    for (auto const& one : wrong) {
+        auto const said = job_file_fault(one.text);
+        EXPECT_THAT(said, AllOf(HasSubstr(one.answer), HasSubstr("job.toml:"), HasSubstr("\n  ^"))) << one.text;
+        EXPECT_LE(std::ranges::count(said, ','), 12) << said;
+    }
+}
+
 settings_sources sources_of(std::map<std::string, std::string> const& files) {
     settings_sources sources;
     sources.project_file = "muster.toml";
@@ -106,6 +128,28 @@ TEST(job_file, is_below_the_command_line_and_above_other_files) {
     EXPECT_THROW(resolve_settings("submit", {"--file", "none.toml"}, sources), error);
 }
 
+TEST(job_file, gpus_and_ranks_are_one_choice_and_the_stronger_source_makes_it) {
+    auto const sources = sources_of({{"gpus.toml", "[job]\ngpus = 8\ngpus-per-node = 4\ntime = \"1h\"\n"},
+                                     {"ranks.toml", "[job]\nranks = 8\ntime = \"1h\"\n"}});
+    auto given = resolve_settings("submit", {"--site", "x", "--file", "gpus.toml", "--ranks", "3"}, sources);
+    auto options = make_script_options(given);
+    EXPECT_EQ(options.ranks, 3);
+    EXPECT_EQ(options.gpus, 0);
+    EXPECT_EQ(options.gpus_per_node, std::nullopt);
+    EXPECT_THAT(given.notes, testing::Contains("ranks (--ranks) are asked for, not gpus (gpus.toml:2)"));
+    given = resolve_settings("submit", {"--site", "x", "--file", "ranks.toml", "--gpus", "2"}, sources);
+    options = make_script_options(given);
+    EXPECT_EQ(options.gpus, 2);
+    EXPECT_EQ(options.ranks, 0);
+    EXPECT_THROW(make_script_options(resolve_settings("submit", {"--site", "x", "--gpus", "2", "--ranks", "2"}, sources)), error);
+    auto const both = sources_of({{"both.toml", "[job]\ngpus = 2\nranks = 2\n"}});
+    EXPECT_THROW(make_script_options(resolve_settings("submit", {"--site", "x", "--file", "both.toml"}, both)), error);
+    auto with_variable = sources;
+    with_variable.variables.set("MUSTER_RANKS", "4");
+    given = resolve_settings("submit", {"--site", "x", "--file", "gpus.toml"}, with_variable);
+    EXPECT_EQ(make_script_options(given).gpus, 8) << "a variable for runs says nothing of jobs";
+}
+
 TEST(job_file, of_another_user_is_not_obeyed) {
     auto sources = sources_of({{"muster.toml", "[job]\ngpus = 2\n"}, {"own.toml", "[job]\nsite = \"./evil.toml\"\n"}});
     sources.distrust = [](std::string const& path) { return path == "own.toml" ? "" : "it belongs to the user mallory"; };
@@ -126,9 +170,16 @@ TEST(job_file, of_another_user_is_not_obeyed) {
 }
 
 TEST(starter_job_file, is_one) {
-    auto const read = parse_job_file(starter_job_file("generic-slurm"), "muster.toml", true);
+    auto const read = parse_job_file(starter_job_file("generic-slurm", true), "muster.toml", true);
     ASSERT_TRUE(read);
     EXPECT_THAT(read->command, ElementsAre("python3", "train.py"));
+    auto const without = parse_job_file(starter_job_file("generic-slurm", false), "muster.toml", true);
+    ASSERT_TRUE(without);
+    auto const has = [&](std::string_view name) {
+        return std::ranges::any_of(without->settings, [&](auto const& one) { return one.name == name; });
+    };
+    EXPECT_TRUE(has("ranks"));
+    EXPECT_FALSE(has("gpus"));
 }
 
 }  // namespace

@@ -162,6 +162,33 @@ TEST(plan_script, a_program_that_starts_muster_run_itself_gets_variables_in_plac
     EXPECT_THAT(refusal("polaris", o), HasSubstr("--once does not go with"));
 }
 
+TEST(plan_script, a_site_without_GPUs_has_ranks) {
+    auto where = shipped_site("generic-slurm");
+    where.node.gpus = 0;
+    where.node.cores = where.node.cpus = 8;
+    auto o = options(4, 1);
+    try {
+        plan_script(where, o);
+        ADD_FAILURE() << "not refused";
+    } catch (error const& e) {
+        EXPECT_THAT(e.what(), AllOf(HasSubstr("has no GPU"), HasSubstr("--ranks 4")));
+    }
+    o.gpus = 0;
+    o.ranks = 16;
+    auto const request = plan_script(where, o).request;
+    EXPECT_EQ(request.nodes, 2);
+    EXPECT_TRUE(request.environment.empty()) << "no GPU to be hidden";
+}
+
+TEST(plan_script, a_partition_is_no_quality_of_service) {
+    auto o = options(4, 1, "low");
+    o.queue_word = "--qos";
+    EXPECT_THAT(refusal("generic-slurm", o), HasSubstr("write --sbatch '--qos=low'"));
+    o.queue_word = "--partition";
+    EXPECT_EQ(refusal("generic-slurm", o), "");
+    EXPECT_THAT(refusal("perlmutter", o), HasSubstr("write --sbatch '--partition=low'"));
+}
+
 TEST(plan_script, own_constraint_and_filesystems) {
     auto o = options(8, 1, "debug");
     o.filesystems = "home:grand";
@@ -222,6 +249,7 @@ TEST(parse_script_options, everything) {
     wanted.walltime = duration(5400);
     wanted.account = "a";
     wanted.queue = "q";
+    wanted.queue_word = "--queue";
     wanted.job_name = "j";
     wanted.gpus_per_node = 4;
     wanted.cpus_per_gpu = 8;
@@ -257,6 +285,8 @@ TEST(parse_script_options, what_is_wrong) {
     refused({"--site", "s", "--sweep", "a,2", "--", "x"}, "'a' is no number of ranks");
     refused({"--site", "s", "--gpus", "2", "--after", "any:", "--", "x"}, "--after 'any:': the number of a job is missing");
     refused({"--site", "s", "--gpus", "2", "--after", "", "--", "x"}, "--after: the value is empty");
+    refused({"--site", "s", "--gpus", "2", "-x", "node1", "--", "x"},
+            "--env node1=VALUE (sbatch's -x: --sbatch '--exclude=node1')");
     refused({"--sit", "s", "--", "x"}, "did you mean --site?");
 }
 

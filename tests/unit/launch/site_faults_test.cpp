@@ -56,9 +56,9 @@ TEST(site_faults, nothing_that_only_follows) {
     // gpu_cpus needs gpus, which is wrong itself; place belongs to pbs, which cannot be read.
     auto const found = site_faults(
         "name = \"x\"\ndescription = \"d\"\nscheduler = \"pbss\"\n[source]\nfacts = \"f\"\ndate = 2026-01-01\n"
-        "[node]\ngpus = 0\ngpu_cpus = [\"0-3\"]\n[header]\nplace = \"scatter\"\n",
+        "[node]\ngpus = -1\ngpu_cpus = [\"0-3\"]\n[header]\nplace = \"scatter\"\n",
         "x.toml");
-    EXPECT_THAT(found, ElementsAre(at("3:13", "must be one of"), at("8:8", "'gpus' is 0")));
+    EXPECT_THAT(found, ElementsAre(at("3:13", "must be one of"), at("8:8", "'gpus' is -1")));
 }
 
 TEST(site_faults, a_plugin_that_nothing_loads) {
