@@ -62,6 +62,17 @@ int show(std::vector<std::string> const& args, settings_sources const& sources) 
     return 0;
 }
 
+/// "yes", or "no, …" and why a settings file is not read.
+std::string whether_read(std::string const& name, settings_sources const& sources) {
+    try {
+        if (name == sources.project_file)
+            if (auto const why = sources.distrust(name); !why.empty()) return "no, " + why;
+        return sources.read_file(name) ? "yes" : "no, it is not there";
+    } catch (error const& e) {
+        return fmt::format("no, {}", e.what());
+    }
+}
+
 int path(std::vector<std::string> const& args, settings_sources const& sources) {
     auto const given = resolve_settings("config", args, {});
     if (print_help_if_asked("config", given)) return 0;
@@ -75,9 +86,9 @@ int path(std::vector<std::string> const& args, settings_sources const& sources) 
         if (name.empty()) continue;
         std::error_code fault;
         auto const whole = fs::absolute(name, fault).string();
-        bool const there = fs::exists(name, fault);
-        table.add({whole, there ? "yes" : "no, it is not there"});
-        files.push_back({{"path", whole}, {"exists", there}});
+        auto const read = whether_read(name, sources);
+        table.add({whole, read});
+        files.push_back({{"path", whole}, {"exists", fs::exists(name, fault)}, {"read", read == "yes"}});
     }
     if (given.flag("json"))
         fmt::print("{}\n", ordered_json{{"schema", "muster.config-path/1"}, {"files", files}}.dump(

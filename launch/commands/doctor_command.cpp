@@ -222,6 +222,12 @@ nlohmann::ordered_json json_of(std::vector<finding> const& findings) {
     return rows;
 }
 
+/// Of settings that cannot be read: all else is examined without them.
+finding describe_fault(std::string_view why) {
+    return {state::missing, "settings", std::string(why.substr(0, why.find('\n'))),
+            "correct it: no command takes its settings before that; what is shown here is without any of a file or a variable"};
+}
+
 run_options options_of(settings_result const& given, environment const& variables) {
     run_options options;
     options.from = choice_with_site(make_allocation_choice(given), given.text("site"), variables);
@@ -270,19 +276,30 @@ std::vector<finding> examine(run_options const& options, environment const& vari
 }
 
 int doctor_command(std::vector<std::string> const& args, environment const& variables) {
-    auto const given = resolve_settings("doctor", args, real_settings(variables));
+    auto given = resolve_settings("doctor", args, {});
     if (print_help_if_asked("doctor", given)) return 0;
+    std::optional<finding> fault;
+    try {
+        given = resolve_settings("doctor", args, real_settings(variables));
+    } catch (error const& e) {  // a fault of a file or a variable is a finding as others are
+        fault = describe_fault(e.what());
+    }
     bool const allocation = given.flag("allocation");
     if (!allocation && !given.command.empty())
         throw error(errc::usage, fmt::format("muster doctor takes no argument '{}'; give --allocation too to examine a program",
                                              given.command.front()));
     print_notes(given);
     auto const options = options_of(given, variables);
-    if (!allocation) return print_all(examine(options, variables), nullptr, given, variables);
+    auto const examine_all = [&] {
+        auto all = examine(options, variables);
+        if (fault) all.push_back(*fault);
+        return all;
+    };
+    if (!allocation) return print_all(examine_all(), nullptr, given, variables);
     return run_guarded(run_options{}.grace, [&](launcher_start const& start) {
         try {
             auto const survey = survey_allocation(options, variables, start.session_dir);
-            return print_all(examine(options, variables), &survey, given, variables);
+            return print_all(examine_all(), &survey, given, variables);
         } catch (error const& e) {
             print_error("muster", e.what());
             return exit_code(e.code());

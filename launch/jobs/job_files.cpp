@@ -122,6 +122,30 @@ std::vector<job_number> list_tasks(std::string const& asked, std::optional<job_r
     return list;
 }
 
+std::vector<job_number> list_parts(std::vector<queued_job> const& jobs, std::string const& asked,
+                                   std::optional<job_record> const& record) {
+    std::vector<queued_job> parts;
+    bool is_array = false;
+    for (auto const& job : jobs) {
+        if (!is_meant(job, asked)) continue;
+        is_array = is_array || job.id.find_first_of("_[") != std::string::npos;
+        // The row of tasks that have not begun has the number that its last task will have.
+        if (job.phase != job_phase::waiting || job.id.find('[') == std::string::npos) parts.push_back(job);
+    }
+    if (parts.empty() || is_array)
+        for (auto const& task : list_tasks(asked, record)) {
+            queued_job one;
+            one.id = task.shown;
+            one.raw_id = task.raw;
+            if (std::none_of(parts.begin(), parts.end(), [&](auto const& each) { return each.id == task.shown; }))
+                parts.push_back(one);
+        }
+    sort_tasks(parts);
+    std::vector<job_number> numbers;
+    for (auto const& part : parts) numbers.push_back({part.id, part.raw_id});
+    return numbers;
+}
+
 job_files find_job_files(std::string const& asked, std::optional<job_record> const& record) {
     auto const id = full_job_number(asked, record);
     job_files files;

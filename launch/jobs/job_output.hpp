@@ -50,6 +50,11 @@ struct job_number {
 /// The tasks of an array ("12[].server", "12") that have run folders, or in this folder files of their output, by their index; none for any other job.
 std::vector<job_number> list_tasks(std::string const& asked, std::optional<job_record> const& record);
 
+/// The job `asked`, or the tasks of that array that have begun, by their index: those among `jobs` (the scheduler's answer, in which other jobs do not
+/// count), and those that it has forgotten.
+std::vector<job_number> list_parts(std::vector<queued_job> const& jobs, std::string const& asked,
+                                   std::optional<job_record> const& record);
+
 /// By muster's record of the job; without one, in muster-runs of this folder. `asked` is the number that %j stands for; PBS' server may be left out.
 job_files find_job_files(std::string const& asked, std::optional<job_record> const& record);
 

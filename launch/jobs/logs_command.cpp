@@ -55,16 +55,12 @@ class followed_job {
         if (!answers) return;
         bool const was_known = state_ == state::goes_on || state_ == state::ended;
         state_ = was_known ? state::ended : state::unknown;  // one that it has forgotten is over
-        std::vector<job_number> begun;
         for (auto const& job : *answers) {
             if (!is_meant(job, id_)) continue;
             if (state_ == state::unknown) state_ = state::ended;
             if (job.phase != job_phase::ended) state_ = state::goes_on;
-            // The row of tasks that have not begun has the number that its last task will have.
-            if (job.phase != job_phase::waiting || job.id.find('[') == std::string::npos) begun.push_back({job.id, job.raw_id});
         }
-        if (begun.empty()) begun = list_tasks(id_, record_);
-        if (!begun.empty()) parts_ = begun;
+        if (auto begun = list_parts(*answers, id_, record_); !begun.empty()) parts_ = std::move(begun);
     }
 
     bool has_tasks() const { return parts_.size() > 1; }
@@ -139,12 +135,20 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
         else
             fmt::print("{}{}\n", who.empty() ? "" : fmt::format("[{}] ", who), line);
     };
+    auto const refuse_missing_rank = [&](std::string const& why) {
+        if (!why.empty()) throw error(errc::not_found, fmt::format("job {}: {}", id, why));
+    };
     if (!follow) {  // the tasks of an array one after the other
+        std::string why;
+        bool found = false;
         for (std::size_t i = 0; i < all.size(); ++i) {
             log_tail tail(make_tail_choice(given), print);
             tail.follow(job.parts()[i].shown, all[i]);
             tail.finish();
+            why = tail.why_no_rank();
+            found = found || why.empty();
         }
+        if (!found) refuse_missing_rank(why);
         return 0;
     }
     log_tail tail(make_tail_choice(given), print);
@@ -158,6 +162,7 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     }
     job.follow(tail);
     tail.finish();
+    refuse_missing_rank(tail.why_no_rank());
     return 0;
 }
 

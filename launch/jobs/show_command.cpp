@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -126,9 +127,12 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     std::erase_if(jobs, [&](queued_job const& job) { return !is_meant(job, id); });
     bool const is_array = kind == queue_kind::pbs && !jobs.empty() && jobs.front().id.find('[') != std::string::npos;
     auto const number = is_array ? as_pbs_array(id) : id;
-    auto const raw_id = jobs.size() == 1 ? jobs.front().raw_id : id;
-    auto const files = job_file_finder(kind, variables).find({jobs.size() == 1 ? jobs.front().id : id, raw_id}, record);
-    if (jobs.empty() && !record && files.run_folders.empty())
+    auto parts = list_parts(jobs, id, record);
+    if (parts.empty()) parts.push_back({id, id});
+    job_file_finder finder(kind, variables);
+    std::vector<job_files> files;  // of each part
+    for (auto const& part : parts) files.push_back(finder.find(part, record));
+    if (jobs.empty() && !record && std::ranges::all_of(files, [](auto const& of) { return of.run_folders.empty(); }))
         throw error(errc::not_found,
                     fmt::format("job {}: neither the scheduler nor muster has a record of it; muster jobs lists yours", id));
     if (given.flag("json")) {
@@ -137,9 +141,12 @@ int show_command(std::vector<std::string> const& args, environment const& variab
         for (auto const& job : jobs) all["jobs"].push_back(json_of(job));
         all["record"] = record ? json_of(*record) : ordered_json();
         all["runs"] = ordered_json::array();
-        for (auto const& folder : files.run_folders)
-            all["runs"].push_back(
-                {{"folder", folder}, {"run", read_object(folder, "run.json")}, {"gpu_use", read_object(folder, gpu_use_file)}});
+        for (std::size_t i = 0; i < parts.size(); ++i)
+            for (auto const& folder : files[i].run_folders)
+                all["runs"].push_back({{"job", parts[i].shown},
+                                       {"folder", folder},
+                                       {"run", read_object(folder, "run.json")},
+                                       {"gpu_use", read_object(folder, gpu_use_file)}});
         fmt::print("{}\n", all.dump(2, ' ', false, ordered_json::error_handler_t::replace));
         return 0;
     }
@@ -153,9 +160,13 @@ int show_command(std::vector<std::string> const& args, environment const& variab
         print_row("start", job.start);
     }
     if (record) print_record(*record);
-    print_row("output", files.output);
-    print_row("errors", files.errors);
-    for (auto const& folder : files.run_folders) print_run(folder, read_object(folder, "run.json"));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (parts.size() > 1) fmt::print("\n");
+        if (parts.size() > 1) print_row("task", parts[i].shown);
+        print_row("output", files[i].output);
+        print_row("errors", files[i].errors);
+        for (auto const& folder : files[i].run_folders) print_run(folder, read_object(folder, "run.json"));
+    }
     bool const all = given.flag("all");
     if (!all && !jobs.empty())
         print_row("more", fmt::format("muster show --all {}: the record of {} itself", shell_quote(id), to_string(kind)));

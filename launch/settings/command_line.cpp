@@ -42,6 +42,10 @@ std::string takers_of(std::string const& name) {
             if (row.kind == setting_kind::flag) names.push_back(fmt::format("--no-{}", row.name));
         }
     auto const name = word.substr(0, word.find('='));
+    if (command == "script" && (name == "--file" || name == "-F" || name == "--dry-run"))
+        throw error(
+            errc::usage,
+            fmt::format("muster script takes no {}; muster submit --file FILE --dry-run prints the script of a job file", name));
     auto const takers = name.starts_with("--") ? takers_of(name.substr(2)) : std::string();
     if (!takers.empty()) throw error(errc::usage, fmt::format("muster {} takes no {}; use it with {}", command, name, takers));
     auto const near = nearest(name, names);

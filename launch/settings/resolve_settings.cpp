@@ -179,10 +179,15 @@ void choose_gpus_or_ranks(settings_result& result) {
             result.values.erase(found);
 }
 
-void add_site(settings_result& result, settings_sources const& sources) {
+void add_site(settings_result& result, settings_sources const& sources) try {
     if (!sources.load_site || !result.given("site")) return;
     for (auto& read : sources.load_site(result.text("site")).settings)
         put(result, read.name, {std::move(read.entries), setting_layer::site, std::move(read.where)});
+} catch (error const& e) {
+    auto const site = result.get("site");
+    // A fault in a site file has its place already; a file or a variable that names no site is what the user must find.
+    if (e.code() != errc::usage || site.from == setting_layer::option) throw;
+    throw error(errc::usage, fmt::format("{}: {}", site.where, e.what()));
 }
 
 }  // namespace

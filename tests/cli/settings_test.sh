@@ -69,9 +69,35 @@ expect_exit 0 "$MUSTER" run --help # helps, whatever the file says
 rm muster.toml home/.config/muster/muster.toml
 expect_exit 0 "$MUSTER" config show
 expect_contains stderr 'nothing is set'
+# A site that is not there: who names it is said, and doctor goes on.
+printf '# mine\nsite = "nosuch"\n' >home/.config/muster/muster.toml
+for words in 'run true' 'script --gpus 1 --time 1h -- true' 'config show' 'init x'; do
+    # shellcheck disable=SC2086
+    expect_exit 2 "$MUSTER" $words
+    expect_contains stderr "error: $HOME/.config/muster/muster.toml:2: no site 'nosuch'"
+done
+expect_exit 2 env MUSTER_SITE=none "$MUSTER" run true
+expect_contains stderr "error: MUSTER_SITE: no site 'none'"
+expect_exit 2 "$MUSTER" run --site none true
+expect_contains stderr "error: no site 'none'"
+expect_exit 1 "$MUSTER" doctor --json
+expect_true python3 - "$OUT" "$HOME" <<'PY'
+import json, sys
+found = {f["what"]: f for f in json.load(open(sys.argv[1]))["findings"]}
+assert found["settings"]["state"] == "MISSING" and found["settings"]["found"].startswith(sys.argv[2] + "/.config/muster/muster.toml:2: no site"), found["settings"]
+assert {"cores", "/dev/shm", "open files", "python3"} <= set(found), found.keys()
+PY
+printf 'ranks = \n' >home/.config/muster/muster.toml
+expect_exit 1 "$MUSTER" doctor
+expect_matches stdout '^MISSING +settings +'
+rm home/.config/muster/muster.toml
+expect_exit 2 "$MUSTER" script --file job.toml
+expect_contains stderr 'muster submit --file FILE --dry-run prints the script'
 mkdir muster.toml
 expect_exit 2 "$MUSTER" plan
 expect_contains stderr 'cannot read the settings file muster.toml'
+expect_exit 0 "$MUSTER" config path
+expect_matches stdout "^$PWD/muster.toml +no, .*cannot read" "^$HOME/.config/muster/muster.toml +no, it is not there$"
 rmdir muster.toml
 expect_exit 2 "$MUSTER" config
 expect_exit 2 "$MUSTER" config sho

@@ -79,6 +79,18 @@ expect_contains stdout "[${job}_0:0] task 0" "[${job}_1:0] task 1" "[${chain[0]}
 expect_true grep -q 'has ended with 0 already' "$work/muster-runs/${chain[1]}.out"
 expect_exit 0 m logs "${job}_1"
 expect_equal "$(grep '^\[' "$OUT")" '[0] task 1' 'the log of a task'
+expect_exit 0 m show "$job"
+expect_equal "$(grep -E '^(task|state|run) ' "$OUT" | awk '{print $1, $2}' | sed "s|$work/muster-runs/.*|FOLDER|" | sort | uniq -c | awk '{print $1 $2 $3}' | paste -sd' ')" \
+    "2runFOLDER 1state${job}_0 1state${job}_1 1task${job}_0 1task${job}_1" 'all tasks of the array'
+expect_contains stdout 'exited with code 4'
+expect_exit 0 m show --json "$job"
+expect_true python3 - "$OUT" "$job" <<'PY'
+import json, sys
+runs = json.load(open(sys.argv[1]))["runs"]
+assert [(r["job"], r["run"]["exit"]["code"]) for r in runs] == [(sys.argv[2] + "_0", 0), (sys.argv[2] + "_1", 4)], runs
+PY
+expect_exit 125 m logs "$job" --rank 5
+expect_contains stderr "job $job: no rank 5: the ranks are 0 to 0"
 expect_exit 0 m show "${job}_1"
 expect_matches stdout '^asked for +1 node, 1 rank on each' "^exit code +4$" "^placed +"
 
@@ -95,6 +107,10 @@ expect_exit 4 m watch "$job"
 expect_contains stdout out err
 expect_exit 0 m logs "$job"
 expect_equal "$(sort "$OUT" | tr '\n' ' ')" 'err out ' 'output of a plain job'
+expect_exit 125 m logs "$job" --rank 0
+expect_contains stderr "job $job: no files by rank" 'leave out --rank'
+expect_exit 4 m watch "$job" --rank 0
+expect_contains stderr 'note: no files by rank'
 expect_exit 125 m watch 999 "$job"
 expect_contains stderr 'job 999: the scheduler does not know it (any more)'
 expect_contains stdout out

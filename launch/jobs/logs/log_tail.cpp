@@ -80,7 +80,9 @@ void log_tail::follow(std::string const& job, job_files const& files) {
         watch(folder);
         for (auto const& [rank, path] : list_rank_folders(folder)) {
             has_ranks_[job] = true;
+            last_rank_ = std::max(last_rank_, rank);
             if (choice_.rank && *choice_.rank != rank) continue;
+            found_rank_ = true;
             watch(path);
             for (auto const* name : {"stdout", "stderr"}) add(fmt::format("{}/{}", path, name), job, rank);
         }
@@ -91,6 +93,15 @@ void log_tail::follow(std::string const& job, job_files const& files) {
         watch(path);
         add(path, job, -1);
     }
+}
+
+std::string log_tail::why_no_rank() const {
+    if (!choice_.rank || found_rank_) return {};
+    if (last_rank_ >= 0) return fmt::format("no rank {}: the ranks are 0 to {}", *choice_.rank, last_rank_);
+    return fmt::format(
+        "no files by rank, of which --rank {} could be one (a run of muster submit has them, or of muster run --output-dir); "
+        "leave out --rank",
+        *choice_.rank);
 }
 
 void log_tail::clear() noexcept {

@@ -57,6 +57,9 @@ class log_tail {
     /// The same, and takes a last line that has no end.
     void finish();
 
+    /// Why --rank has found no file so far, as "no rank 7: the ranks are 0 to 3"; empty if it has, or was not given.
+    std::string why_no_rank() const;
+
     /// Readable when something has changed; `clear` makes it wait again.
     int event_fd() const noexcept { return events_.get(); }
     void clear() noexcept;
@@ -79,6 +82,8 @@ class log_tail {
     std::vector<std::pair<std::string, source>> sources_;  ///< with their paths, in the order of runs and ranks
     std::set<std::string> known_;                          ///< their paths
     std::map<std::string, bool> has_ranks_;                ///< by job
+    int last_rank_ = -1;                                   ///< of all jobs
+    bool found_rank_ = false;                              ///< the one of the choice
     std::map<std::string, int> watched_;                   ///< by path
 };
 
