@@ -204,7 +204,20 @@ def test_begin_again_after_a_failure():
         dist.init_process_group("muster", timeout=seconds)
         port = int(os.environ["MASTER_PORT"])
         error = raised(lambda: dist.all_reduce(torch.ones(3)) if rank == 0 else dist.all_reduce(torch.ones(4)))
+        try:
+            muster.distributed.reform(error)   # the run is not elastic
+            raise AssertionError("nothing was raised")
+        except muster.CollectiveError as same:
+            assert same is error
+        former, model = dist.distributed_c10d._get_default_group(), torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
         dist.destroy_process_group()
+        for call in lambda: former.allreduce([torch.ones(1)]), lambda: model(torch.ones(1, 2)).sum().backward():
+            try:
+                call()
+                raise AssertionError("a group that has been destroyed is used")
+            except (ValueError, RuntimeError) as refused:
+                assert "make DistributedDataParallel objects" in str(refused), refused
+        del model
         time.sleep(0.1 * rank)
         dist.init_process_group("muster", init_method=f"file:///tmp/muster-again-{port}", rank=rank, world_size=size)
         tensor = torch.ones(5)

@@ -72,6 +72,18 @@ class Communicator:
             pass
 
 
+def has_failed() -> bool:
+    """Whether a collective of a group that is there has failed."""
+    with _lock:
+        return _world_failed or any(one._failed for one in _open)
+
+
+def begin_anew() -> None:
+    """The world has been made again: what failed before does not matter to it."""
+    global _world_failed
+    _world_failed = False
+
+
 def is_joined(rank: int, size: int) -> bool:
     """Whether muster.world has been joined as this rank of as many."""
     return world.is_initialized() and (world.rank(), world.size()) == (rank, size)

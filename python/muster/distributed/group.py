@@ -56,6 +56,17 @@ def deal_out(flat: torch.Tensor, into: Sequence[torch.Tensor]) -> None:
         at += count
 
 
+class Left:
+    """Stands for the communicator of a group that has ended, to refuse what is begun."""
+
+    @staticmethod
+    def submit(*_arguments: Any, **_more: Any) -> Any:
+        raise ValueError(
+            "this process group has been destroyed; use one that was made since, and make DistributedDataParallel objects and whatever else keeps this one "
+            "anew: model = DistributedDataParallel(model.module)"
+        )
+
+
 class Group(dist.ProcessGroup):
     """A process group without collectives."""
 

@@ -11,7 +11,7 @@ import _muster_native as native
 from muster import world
 from muster._torch_types import has_plain_memory
 from muster.distributed import communicators
-from muster.distributed.group import one
+from muster.distributed.group import Left, one
 from muster.distributed.reducing import ReducingGroup
 from muster.distributed.work import Work
 from muster.errors import CollectiveError
@@ -137,7 +137,7 @@ class MusterProcessGroup(ReducingGroup):
         """Ends the group on this rank. Does not wait for the others."""
         if self._communicator is None:
             return
-        communicator, self._communicator = self._communicator, None
+        communicator, self._communicator, self._comm = self._communicator, None, Left()
         mail, self._mail = self._mail, None
         self._make_mail = self._store = None  # the store's server must end with the group though a Work is kept
         if mail is not None:
