@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from datetime import timedelta
-from typing import Any, Iterable, Optional
+from typing import Optional
 
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
 from muster import elastic, membership, world
 from muster.distributed import communicators
+from muster.distributed.retiring import retire_models
 from muster.errors import CollectiveError, HostsUpdatedInterrupt
 import _muster_native as native
 
@@ -19,29 +18,6 @@ _MEETING = timedelta(seconds=60)  # to make a group, of ranks that were all ther
 def _is_failure(reason: BaseException) -> bool:
     """Whether a collective of this world has failed. DistributedDataParallel's backward pass makes a plain RuntimeError of it."""
     return isinstance(reason, CollectiveError) or isinstance(reason, RuntimeError) and communicators.has_failed()
-
-
-def retire_models(ended: Iterable[Any]) -> None:
-    """Refuses DistributedDataParallel objects over these process groups from now on.
-
-    Their reducers keep what they began in a step that has failed, the number of ranks by which they divide among it, and would take the next step with it; and they
-    hear of backward passes of others over the same parameters. With muster.torch.ddp_hook they do not divide, and may stay.
-    """
-
-    def refuse(model: Any, _inputs: Any) -> None:
-        raise RuntimeError(
-            "this DistributedDataParallel object was made in an earlier generation of the world, and would divide gradients by the number of its ranks; "
-            "make it anew: model = DistributedDataParallel(model.module)"
-        )
-
-    for one in gc.get_objects():
-        if DistributedDataParallel not in type(one).__mro__ or "reducer" not in one.__dict__:
-            continue
-        if not any(one.process_group is group for group in ended):
-            continue
-        if one._get_ddp_logging_data().get("comm_hook", "") != "ddp_hook":
-            one.register_forward_pre_hook(refuse)
-            del one.reducer, one.logger
 
 
 def _make(backend: str, timeout: Optional[timedelta]) -> None:
@@ -63,7 +39,8 @@ def _make(backend: str, timeout: Optional[timedelta]) -> None:
 def _destroy() -> None:
     c10d = dist.distributed_c10d
     if dist.is_initialized():
-        retire_models(list(getattr(c10d, "_pg_map", None) or c10d._world.pg_map))
+        groups = list(getattr(c10d, "_pg_map", None) or c10d._world.pg_map)
+        retire_models(groups, lambda hook: hook == "ddp_hook")  # which reduces over muster.world
         dist.destroy_process_group()
 
 
