@@ -1,12 +1,22 @@
 # A script written for torchrun comes up as it stands.
 # timeout: 300
 . "$(dirname "$0")/lib.sh"
+. "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"
 python=/usr/bin/python3
 $python -c 'import torch.distributed as d; assert d.is_available()' 2>/dev/null || skip "no python3-torch"
 for n in 1 2 4; do
     expect_exit 0 "$MUSTER" run -q -n $n --timeout 60s -- $python "$MUSTER_SOURCE_DIR/tests/cli/programs/train_ddp.py"
     expect_equal "$(sort "$OUT")" "$(for ((r = 0; r < n; r++)); do echo "rank $r of $n, local rank $r on $(hostname)"; done)" "the ranks"
 done
+
+# DistributedDataParallel goes on without a lost rank: in place, by muster.distributed.reform. An object of the former world takes no step.
+if [ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ]; then
+    for how in 'step 0' 'collective 2'; do
+        expect_exit 0 "$MUSTER" run -q -n 3 --slots-per-node 3 --min-np 2 --timeout 100s -- $python "$MUSTER_SOURCE_DIR/tests/cli/programs/ddp_steps.py" $how
+        expect_equal "$(grep -c '^refused: .*in an earlier generation of the world.* make it anew: model = DistributedDataParallel(model.module)' "$OUT")" 2 refusals
+        expect_survivors 2 6 $([ "${how#* }" = 0 ] && echo '1 2' || echo '0 1')
+    done
+fi
 
 # The starter that trains over several jobs: one signal, the code 75, and the next run goes on from there.
 expect_exit 0 "$MUSTER" init .

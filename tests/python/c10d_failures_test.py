@@ -204,7 +204,20 @@ def test_begin_again_after_a_failure():
         dist.init_process_group("muster", timeout=seconds)
         port = int(os.environ["MASTER_PORT"])
         error = raised(lambda: dist.all_reduce(torch.ones(3)) if rank == 0 else dist.all_reduce(torch.ones(4)))
+        try:
+            muster.distributed.reform(error)   # the run is not elastic
+            raise AssertionError("nothing was raised")
+        except muster.CollectiveError as same:
+            assert same is error
+        former, model = dist.distributed_c10d._get_default_group(), torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
         dist.destroy_process_group()
+        for call in lambda: former.allreduce([torch.ones(1)]), lambda: model(torch.ones(1, 2)).sum().backward():
+            try:
+                call()
+                raise AssertionError("a group that has been destroyed is used")
+            except (ValueError, RuntimeError) as refused:
+                assert "make DistributedDataParallel objects" in str(refused), refused
+        del model
         time.sleep(0.1 * rank)
         dist.init_process_group("muster", init_method=f"file:///tmp/muster-again-{port}", rank=rank, world_size=size)
         tensor = torch.ones(5)
@@ -234,6 +247,69 @@ def test_begin_again_while_works_groups_and_messages_of_before_are_kept():
         """,
     ):
         assert code == 0, output
+
+
+def test_a_group_is_reconfigured_without_a_rank_that_is_lost():
+    results = ranks(
+        3,
+        """
+        import types
+        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("muster", timeout=datetime.timedelta(seconds=20))
+        group = dist.distributed_c10d._get_default_group()
+        follows = hasattr(dist, "_reconfigure")   # so does DistributedDataParallel; in older torch a group in Python has one size for C++
+        def reconfigure(uuid, handles, seconds=None):
+            timeout = None if seconds is None else datetime.timedelta(seconds=seconds)
+            assert group.supports_reconfigure == follows
+            assert group.reconfigure(types.SimpleNamespace(uuid=uuid, handles=handles, timeout=timeout, hints={})).wait()
+        def refused(call):
+            try:
+                call()
+            except (RuntimeError, ValueError) as error:
+                assert not isinstance(error, muster.CollectiveError)
+                return str(error)
+            raise AssertionError("nothing was raised")
+        def mean(model):
+            model.zero_grad()
+            model(torch.full((1, 1), rank + 1.0)).sum().backward()
+            return model.module.weight.grad.item()
+        handles = [None] * 3
+        dist.all_gather_object(handles, group.get_reconfigure_handle())
+        reconfigure(3, handles)
+        module = torch.nn.Linear(1, 1, bias=False)
+        model, hooked = DistributedDataParallel(module), DistributedDataParallel(torch.nn.Linear(1, 1, bias=False))
+        hooked.register_comm_hook(None, allreduce_hook)
+        assert mean(model) == 2 and mean(hooked) == 2
+        reconfigure(4, handles)   # the same members: nothing changes
+        assert mean(model) == 2 and mean(hooked) == 2
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        assert "rank 1" in refused(lambda: mean(model)), "torch makes a RuntimeError of it"
+        assert "not among the 1 handles" in refused(lambda: reconfigure(5, handles[1:2]))
+        assert "already used" in refused(lambda: reconfigure(4, handles))
+        assert "no handle" in refused(lambda: reconfigure(5, ["gloo:0", handles[rank]]))
+        assert "two are of the same process" in refused(lambda: reconfigure(5, [handles[rank]] * 2))
+        error = raised(lambda: reconfigure(5, handles, 2))   # one that is lost does not come
+        assert "has no members yet" in refused(lambda: dist.all_reduce(torch.ones(1)))
+        reconfigure(6, {handles[0], handles[2]})
+        assert (dist.get_rank(), dist.get_world_size()) == (rank // 2, 2)
+        tensor = torch.ones(1)
+        dist.all_reduce(tensor)
+        assert tensor == 2
+        assert "in an earlier generation" in refused(lambda: mean(model))
+        assert mean(hooked) == 2   # of 1 and 3
+        assert not follows or mean(DistributedDataParallel(module)) == 2
+        dist.send(tensor, 1) if rank == 0 else dist.recv(tensor, 0)
+        group.reconfigure(types.SimpleNamespace(uuid=7, handles=[group.get_reconfigure_handle()], timeout=None, hints={}))
+        assert dist.get_world_size() == 1 and (not follows or mean(DistributedDataParallel(module)) == rank + 1)
+        reconfigure(8, [handles[2], handles[0]])
+        assert dist.get_rank() == (0 if rank == 2 else 1)
+        dist.all_reduce(tensor)
+        assert tensor == 4
+        """,
+    )
+    assert [code for code, _ in results] == [0, -signal.SIGKILL, 0], results
 
 
 def test_an_error_on_one_rank_ends_the_others():

@@ -12,5 +12,6 @@ from _muster_torch_backend import register
 register()
 
 from muster.distributed.process_group import MusterProcessGroup  # noqa: E402
+from muster.distributed.reforming import reform  # noqa: E402
 
-__all__ = ["MusterProcessGroup", "register"]
+__all__ = ["MusterProcessGroup", "reform", "register"]

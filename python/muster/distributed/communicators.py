@@ -13,7 +13,7 @@ import os
 import secrets
 import socket
 import threading
-from typing import List, Tuple
+from typing import List, NamedTuple, Sequence, Tuple
 
 import _muster_native as native
 from muster import membership, world
@@ -27,6 +27,16 @@ _at_exit = False
 _world_failed = False
 
 
+class Member(NamedTuple):
+    """One of the ranks of a group that is to be made, in the order of their ranks."""
+
+    rank: int  #: before
+    token: str  #: of its process
+    place: str
+    host: str
+    address: str  #: where it listens for ranks of other nodes
+
+
 class Communicator:
     """The communicator of one process group. The group of all ranks shares that of muster.world.
 
@@ -34,6 +44,7 @@ class Communicator:
         comm: of the extension.
         nodes: number of its nodes.
         hosts: of each rank of the group its host; empty where it is not known.
+        failed: whether a collective of the group has failed.
         set: number of the process set of `comm` that the group is; 0 is all of its ranks.
     """
 
@@ -43,7 +54,7 @@ class Communicator:
         self.nodes = nodes
         self.hosts = hosts
         self._shared = shared
-        self._failed = False
+        self.failed = False
         if not shared:
             with _lock:
                 _open.append(self)
@@ -51,7 +62,7 @@ class Communicator:
     def note_failure(self) -> None:
         """What has failed once stays so; the next process group of all ranks begins anew."""
         global _world_failed
-        self._failed = True
+        self.failed = True
         if self._shared:
             _world_failed = True
 
@@ -61,15 +72,28 @@ class Communicator:
             if self._shared or self not in _open:
                 return
             _open.remove(self)
+            _ending[:] = [one for one in _ending if one.is_alive()]
             thread = threading.Thread(target=self._destroy, name="muster-destroy", daemon=True)
             _ending.append(thread)
             thread.start()
 
     def _destroy(self) -> None:
         try:
-            self.comm.abandon() if self._failed else self.comm.destroy()
+            self.comm.abandon() if self.failed else self.comm.destroy()
         except Exception:  # noqa: BLE001  it has failed before: whoever used it was told
             pass
+
+
+def has_failed() -> bool:
+    """Whether a collective of a group that is there has failed."""
+    with _lock:
+        return _world_failed or any(one.failed for one in _open)
+
+
+def begin_anew() -> None:
+    """The world has been made again: what failed before does not matter to it."""
+    global _world_failed
+    _world_failed = False
 
 
 def is_joined(rank: int, size: int) -> bool:
@@ -110,21 +134,28 @@ def _meet(store, rank: int, size: int) -> Tuple[List[str], int, List[str]]:
         store.set("muster/all", "\n".join([secrets.token_hex(16), *theirs]))
     lines = store.get("muster/all").decode().split("\n")
     nspace, places, hosts = lines[0], lines[1::2], lines[2::2]
+    addresses = _addresses(store, rank, size) if len(set(places)) > 1 else ""
+    variables, nodes = _variables(rank, places, hosts, f"c10d.{nspace}", addresses)
+    return variables, nodes, hosts
+
+
+def _variables(rank: int, places: List[str], hosts: List[str], nspace: str, addresses: str) -> Tuple[List[str], int]:
+    """(variables that say who this rank is among those, number of nodes)."""
     nodes = list(dict.fromkeys(places))
-    mine = [other for other in range(size) if places[other] == places[rank]]
+    mine = [other for other in range(len(places)) if places[other] == places[rank]]
     values = {
         "RANK": rank,
-        "WORLD_SIZE": size,
+        "WORLD_SIZE": len(places),
         "LOCAL_RANK": mine.index(rank),
         "LOCAL_SIZE": len(mine),
         "NODE_RANK": nodes.index(places[rank]),
         "NODE_COUNT": len(nodes),
-        "NSPACE": f"c10d.{nspace}",
-        "HOST": host,
+        "NSPACE": nspace,
+        "HOST": hosts[rank],
     }
     if len(nodes) > 1:
-        values["ADDRESSES"] = _addresses(store, rank, size)
-    return [f"MUSTER_{name}={value}" for name, value in values.items()], len(nodes), hosts
+        values["ADDRESSES"] = addresses
+    return [f"MUSTER_{name}={value}" for name, value in values.items()], len(nodes)
 
 
 def _addresses(store, rank: int, size: int) -> str:
@@ -163,9 +194,22 @@ def of_world(ranks: List[int], label: str) -> Communicator:
 def of_members(store, rank: int, size: int, timeout: float) -> Communicator:
     """For a group of some ranks. Collective over those."""
     variables, nodes, hosts = _meet(store, rank, size)
+    return Communicator(_made(variables, timeout), False, nodes, hosts)
+
+
+def of_handles(rank: int, members: Sequence[Member], name: str, meeting: float, timeout: float) -> Communicator:
+    """For a group whose members know each other by their handles (`handles`), within `meeting` seconds. Collective over those."""
+    hosts = [member.host for member in members]
+    variables, nodes = _variables(rank, [member.place for member in members], hosts, f"c10d.{name}", ";".join(member.address for member in members))
+    if meeting < timeout:  # the communicator's deadline is that of its collectives: another finds out whether all are there
+        _made([*variables, f"MUSTER_NSPACE=c10d.{name}.meeting", f"MUSTER_COMM_DEADLINE={max(1, round(meeting * 1000))}ms"], meeting).destroy()
+    return Communicator(_made(variables, timeout), False, nodes, hosts)
+
+
+def _made(variables: List[str], timeout: float) -> native.Comm:
     if world.is_initialized():  # whose files have the same names
-        variables += ["MUSTER_TIMELINE=", "MUSTER_FLIGHT_RECORDER="]
-    made = Communicator(native.create([*variables, *_settings(timeout)]), False, nodes, hosts)
+        variables = [*variables, "MUSTER_TIMELINE=", "MUSTER_FLIGHT_RECORDER="]
+    made = native.create([*_settings(timeout), *variables])
     _register_exit()
     return made
 
@@ -179,7 +223,7 @@ def _end_all() -> None:
         _open.clear()
     failed = getattr(sys, "last_value", None) is not None
     for one in left:
-        one._failed = one._failed or failed
+        one.failed = one.failed or failed
         one._destroy()
     for thread in threads:
         thread.join(1)

@@ -56,10 +56,27 @@ def deal_out(flat: torch.Tensor, into: Sequence[torch.Tensor]) -> None:
         at += count
 
 
+class Left:
+    """Stands for the communicator of a group that has none, to refuse what is begun."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def submit(self, *_arguments: Any, **_more: Any) -> Any:
+        raise ValueError(self._why)
+
+
+DESTROYED = (
+    "this process group has been destroyed; use one that was made since, and make DistributedDataParallel objects and whatever else keeps this one anew: "
+    "model = DistributedDataParallel(model.module)"
+)
+UNCONFIGURED = "this process group has no members yet; call torch.distributed._reconfigure(uuid, handles) first, on all of them"
+
+
 class Group(dist.ProcessGroup):
     """A process group without collectives."""
 
-    def __init__(self, store, rank: int, size: int, timeout: float, label: str, ranks: List[int], communicator: communicators.Communicator, mail: Callable[[], Any]) -> None:
+    def __init__(self, store, rank: int, size: int, timeout: float, label: str, ranks: List[int]) -> None:
         try:
             super().__init__(dist.HashStore(), rank, size)  # it would keep the real one as long as anyone keeps the group
         except TypeError:  # torch 1.13
@@ -68,10 +85,9 @@ class Group(dist.ProcessGroup):
         self._timeout = timeout
         self._label = label
         self._ranks = ranks  # of the world; empty: all
-        self._communicator: Optional[communicators.Communicator] = communicator
-        self._comm = communicator.comm
-        self._set = communicator.set
-        self._make_mail = mail
+        self._communicator: Optional[communicators.Communicator] = None
+        self._comm: Any = Left(UNCONFIGURED)
+        self._set = 0
         self._store = store
         self._splits = 0
         self._is_split = False
@@ -84,6 +100,11 @@ class Group(dist.ProcessGroup):
         self._keeps_works = loses_works()
         self._kept: Deque[Work] = deque()
         self._others: Optional[Dict[str, Any]] = None
+
+    def _enter(self, communicator: communicators.Communicator) -> None:
+        """Has its collectives run over this one from now on."""
+        self._communicator = communicator
+        self._comm, self._set = communicator.comm, communicator.set
 
     # ------------------------------------------------------------------------------------------------ who
 
@@ -210,9 +231,12 @@ class Group(dist.ProcessGroup):
         dtype = TYPES[given.dtype]
         names, turn = self._turn(word, dtype, given.numel() if count is None else count, given.element_size())
         tensor = (names.names[turn], given.data_ptr(), out.data_ptr(), (given.numel(),) if shape is None else shape, dtype)
-        request = self._comm.submit(
-            kind, how, tensor, splits=splits, prescale=prescale, set=self._set, memory=memory, stream=stream, keep=(given, out, keep), out_elements=out.numel()
-        )
+        try:
+            request = self._comm.submit(
+                kind, how, tensor, splits=splits, prescale=prescale, set=self._set, memory=memory, stream=stream, keep=(given, out, keep), out_elements=out.numel()
+            )
+        except CollectiveError as error:
+            raise self._explain(error, self._communicator) from None
         names.requests[turn] = request
         return request
 
@@ -233,7 +257,7 @@ class Group(dist.ProcessGroup):
             except ValueError:
                 pass
 
-    def _explain(self, error: Exception) -> Exception:
+    def _explain(self, error: Exception, communicator: Optional[communicators.Communicator]) -> Exception:
         """What `wait` raises of it: in text and attributes with the ranks of the world, where this group has only some of them."""
         if not isinstance(error, CollectiveError) or isinstance(error, MessageError):
             return error
@@ -241,8 +265,8 @@ class Group(dist.ProcessGroup):
         if unmet and unmet != self._last_unmet:  # all that was under way has failed, on all ranks: the turns begin anew
             self._last_unmet = unmet
             self._names.clear()
-        elif not unmet and self._communicator is not None:
-            self._communicator.note_failure()
+        elif not unmet and communicator is not None:
+            communicator.note_failure()
         if not self._ranks:
             return error
         ranks = tuple(self._ranks[rank] for rank in error.ranks if rank < len(self._ranks))

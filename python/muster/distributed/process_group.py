@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from datetime import timedelta
-from typing import List
+from typing import Any, List, Set
 
 import torch
 import torch.distributed as dist
@@ -11,9 +13,11 @@ import _muster_native as native
 from muster import world
 from muster._torch_types import has_plain_memory
 from muster.distributed import communicators
-from muster.distributed.group import one
+from muster.distributed.group import DESTROYED, UNCONFIGURED, Left, one
+from muster.distributed.handles import handle_of, members_of
 from muster.distributed.reducing import ReducingGroup
-from muster.distributed.work import Work
+from muster.distributed.retiring import retire_models
+from muster.distributed.work import Ended, Work
 from muster.errors import CollectiveError
 
 
@@ -24,6 +28,14 @@ class MusterProcessGroup(ReducingGroup):
     """
 
     is_of_muster = True
+
+    def __init__(self, store, rank: int, size: int, timeout: float, label: str, ranks: List[int], reconfigures: bool = False) -> None:
+        super().__init__(store, rank, size, timeout, label, ranks)
+        self._members_store: Any = store
+        self._reconfigures = reconfigures
+        self._token = secrets.token_hex(8)
+        self._tokens: List[str] = []
+        self._uuids: Set[int] = set()
 
     # ------------------------------------------------------------------------------------------------ barriers
 
@@ -74,14 +86,61 @@ class MusterProcessGroup(ReducingGroup):
         world_ranks = [self._ranks[rank] if self._ranks else rank for rank in ranks]
         name = group_name or f"{self._group_name}:split:{self._splits}:{','.join(map(str, ranks))}"
         seconds = self._timeout if timeout is None else timeout.total_seconds()
-        made = _make(dist.PrefixStore(f"{name}/", self._store), list(ranks).index(self._rank), len(ranks), seconds, world_ranks, name)
+        made = _make(dist.PrefixStore(f"{name}/", self._members_store), list(ranks).index(self._rank), len(ranks), seconds, world_ranks, name)
         made._is_split = True
         made.setGroupName(name)
         made.setGroupDesc(group_desc or "undefined")
         return made
 
     def get_group_store(self):
-        return self._store
+        return self._members_store
+
+    # ------------------------------------------------------------------------------------------------ other members
+
+    # torch 2.14 and later: torch.distributed's _supports_reconfigure, _get_reconfigure_handle and _reconfigure come here.
+
+    @property
+    def supports_reconfigure(self) -> bool:
+        return self._store is not None and hasattr(dist, "_reconfigure")
+
+    def get_reconfigure_handle(self) -> str:
+        """What `reconfigure` of the other members takes for this process."""
+        return handle_of(self._rank, self._token)
+
+    def reconfigure(self, opts) -> Work:
+        """Leaves the group's members, and makes it of those whose handles are given. Collective over these; blocks until all are there.
+
+        Raises:
+            RuntimeError: the uuid was used before, or the handles are wrong.
+            CollectiveError: members are missing. The group has none then, and may be reconfigured again.
+        """
+        members = members_of(opts.handles)
+        tokens = [member.token for member in members]
+        if self._store is None:
+            raise ValueError(DESTROYED)
+        if self._token not in tokens:
+            raise RuntimeError(f"_reconfigure: this process is not among the {len(tokens)} handles; call it on the members only, each with its own handle")
+        if opts.uuid in self._uuids:
+            raise RuntimeError(f"_reconfigure: the uuid {opts.uuid} was already used; take a new one each time, the same on all members")
+        self._uuids.add(opts.uuid)
+        if tokens != self._tokens and (self._tokens or not self._reconfigures):
+            retire_models([self], bool)  # torch's hooks divide by the number of the moment
+        self._leave(Left(UNCONFIGURED))
+        name = hashlib.sha256(repr((opts.uuid, tokens)).encode()).hexdigest()[:32]
+        seconds = self._timeout if opts.timeout is None else opts.timeout.total_seconds()
+        rank = tokens.index(self._token)
+        self._enter(communicators.of_handles(rank, members, name, seconds, self._timeout))
+        self._rank, self._size, self._tokens, self._ranks = rank, len(tokens), tokens, []
+        self._members_store = dist.PrefixStore(f"reconfigure/{name}/", self._store)
+        known = getattr(getattr(dist.distributed_c10d, "_world", None), "pg_group_ranks", {})  # torch 2
+        if self is dist.distributed_c10d.GroupMember.WORLD and self in known:
+            known[self] = {other: other for other in range(self._size)}
+        return Ended(self, [])
+
+    def get_error(self):
+        """As torch's backends: COMM_ERROR after a collective has failed."""
+        kinds = torch._C._distributed_c10d.ErrorType
+        return kinds.COMM_ERROR if self._communicator is not None and self._communicator.failed else kinds.SUCCESS
 
     # ------------------------------------------------------------------------------------------------ several at once
 
@@ -99,10 +158,23 @@ class MusterProcessGroup(ReducingGroup):
 
     def _messages(self):
         if self._mail is None:
-            if self._make_mail is None:
-                raise ValueError("the process group has been destroyed; make another")
-            self._mail = self._make_mail()
+            if self._communicator is None:
+                self._comm.submit()  # says why
+            from muster.distributed.messages import Mail
+
+            communicator = self._communicator
+            nodes, place = communicator.nodes, communicators.place()
+            self._mail = Mail(self._members_store, self._rank, self._size, self._timeout, nodes, place, self._named(communicator))
         return self._mail
+
+    def _named(self, communicator: communicators.Communicator):
+        ranks = self._ranks
+
+        def name_of(peer: int) -> str:
+            number = ranks[peer] if ranks else peer
+            return f"rank {number} on {communicator.hosts[peer]}" if communicator.hosts else f"rank {number}"
+
+        return name_of
 
     def send(self, tensors, dst: int, tag: int = 0) -> Work:
         tensor = one(tensors)
@@ -133,18 +205,29 @@ class MusterProcessGroup(ReducingGroup):
 
     # ------------------------------------------------------------------------------------------------ end
 
-    def shutdown(self) -> None:
-        """Ends the group on this rank. Does not wait for the others."""
-        if self._communicator is None:
-            return
-        communicator, self._communicator = self._communicator, None
+    def _leave(self, instead: Left) -> None:
+        communicator, self._communicator, self._comm = self._communicator, None, instead
         mail, self._mail = self._mail, None
-        self._make_mail = self._store = None  # the store's server must end with the group though a Work is kept
+        self._names.clear()
+        self._members_store = self._others = None
         if mail is not None:
             mail.close()
-        communicator.end()
+        if communicator is not None:
+            communicator.end()
 
-    abort = shutdown
+    def shutdown(self) -> None:
+        """Ends the group on this rank. Does not wait for the others."""
+        self._store = None  # its server must end with the group though a Work is kept
+        self._leave(Left(DESTROYED))
+
+    def abort(self) -> None:
+        """Ends the group's collectives on this rank, those that are under way too. One that was made with enable_reconfigure may be reconfigured."""
+        if not self._reconfigures:
+            self.shutdown()
+            return
+        if self._communicator is not None:
+            self._communicator.note_failure()
+        self._leave(Left(UNCONFIGURED))
 
     def __del__(self) -> None:
         try:
@@ -160,27 +243,19 @@ def create(options, backend_options=None) -> MusterProcessGroup:
         CollectiveError: members are missing or cannot reach each other.
     """
     seconds = options.timeout.total_seconds()
+    if getattr(options, "enable_reconfigure", False):  # torch 2.14 and later
+        return MusterProcessGroup(options.store, options.group_rank, options.group_size, seconds, str(options.group_id)[:12], [], True)
     return _make(options.store, options.group_rank, options.group_size, seconds, list(options.global_ranks_in_group), str(options.group_id))
 
 
 def _make(store, rank: int, size: int, timeout: float, ranks: List[int], name: str) -> MusterProcessGroup:
     if ranks == list(range(size)) and communicators.is_joined(rank, size):
         ranks = []
-    label = name[:12]
+    made = MusterProcessGroup(store, rank, size, timeout, name[:12], ranks)
     if ranks and world.is_initialized() and world.cross_size() > 1:
-        communicator = communicators.of_world(ranks, label)
+        made._enter(communicators.of_world(ranks, name[:12]))
     elif ranks:
-        communicator = communicators.of_members(store, rank, size, timeout)
+        made._enter(communicators.of_members(store, rank, size, timeout))
     else:
-        communicator = communicators.of_all(store, rank, size, timeout)
-
-    def mail():
-        from muster.distributed.messages import Mail
-
-        def name_of(peer: int) -> str:
-            number = ranks[peer] if ranks else peer
-            return f"rank {number} on {communicator.hosts[peer]}" if communicator.hosts else f"rank {number}"
-
-        return Mail(store, rank, size, timeout, communicator.nodes, communicators.place(), name_of)
-
-    return MusterProcessGroup(store, rank, size, timeout, label, ranks, communicator, mail)
+        made._enter(communicators.of_all(store, rank, size, timeout))
+    return made

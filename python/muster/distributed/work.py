@@ -25,6 +25,7 @@ class Work(dist._Work):
     def __init__(self, group, what: str, requests: Sequence[Any], result: List[torch.Tensor], finish: Optional[Callable[[], None]], options: Any) -> None:
         super().__init__()
         self._group = group
+        self._communicator = getattr(group, "_communicator", None)  # the group may be given another meanwhile
         self._what = what
         self._requests = requests
         self._result = result
@@ -61,10 +62,10 @@ class Work(dist._Work):
                 if self._finish is not None:
                     self._finish()
             except Exception as error:  # Ctrl-C leaves it as it is
-                self._error = group._explain(error)
+                self._error = group._explain(error, self._communicator)
             self._done = True
             self._finish = None
-            self._requests = ()
+            self._requests, self._communicator = (), None
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Blocks until it has ended; True. Raises CollectiveError, which names the ranks at fault, if it has failed or has not ended in time."""
