@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -27,7 +28,18 @@ std::string search_path(environment const& variables) {
     return variables.get_or("PATH", "/usr/local/bin:/usr/bin:/bin");
 }
 
-/// The first executable file of that name along PATH; empty if there is none.
+/// PATH's beginning: with modules it has hundreds of characters.
+std::string shown_path(environment const& variables) {
+    constexpr std::size_t most = 120;
+    auto const path = search_path(variables);
+    auto const end = path.rfind(':', most);
+    if (path.size() <= most || end == std::string::npos) return path;
+    auto const shown = path.substr(0, end);
+    auto const folders = [](std::string const& list) { return std::ranges::count(list, ':') + 1; };
+    return fmt::format("{} and {} more folders", shown, folders(path) - folders(shown));
+}
+
+/// The first executable file of that name on PATH; empty if there is none.
 std::string first_on_path(std::string const& program, environment const& variables) {
     auto const folders = search_path(variables);
     for (auto const folder : split(folders, ':')) {
@@ -83,9 +95,9 @@ std::string find_program(std::string const& program, environment const& variable
         hint = fmt::format("set a variable by -x {} in front of the --", program);
     else if (::access(here.c_str(), F_OK) == 0)
         throw program_error(errc::not_found,
-                            fmt::format("no program '{}' along PATH, and a file in the working directory: {}", program,
+                            fmt::format("no program '{}' on PATH; the file of that name in the working directory: {}", program,
                                         is_executable_file(here) ? fmt::format("write ./{}", program) : suggestion(program)));
-    throw program_error(errc::not_found, fmt::format("no program '{}' along PATH={}; {}", program, search_path(variables), hint));
+    throw program_error(errc::not_found, fmt::format("no program '{}' on PATH ({}); {}", program, shown_path(variables), hint));
 }
 
 std::string find_program_or_nothing(std::string const& program, environment const& variables) {

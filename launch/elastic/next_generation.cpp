@@ -43,28 +43,34 @@ void group_by_host(std::vector<member>& members) {
     std::stable_sort(members.begin(), members.end(), [&](auto const& a, auto const& b) { return place(a) < place(b); });
 }
 
+/// A member's place among those of its generation.
+std::ptrdiff_t rank_of(member const& one, generation const& in) {
+    auto const found = std::ranges::find(in.members, one.number, &member::number);
+    return found - in.members.begin();
+}
+
 void begin_anew(generation& next) {
     group_by_host(next.members);
     for (auto& one : next.members) one = {next.born++, one.at, false};
 }
 
-/// "member 3 on node2 is gone, 2 come in on node4; 4 members in place of 5"
+/// "rank 3 on node2 is gone, 2 come in on node4; 4 ranks in place of 5": ranks are those of `now`.
 std::string describe_change(generation const& now, std::vector<member> const& left, std::vector<slot> const& came,
                             std::size_t size) {
     std::vector<std::string> parts, hosts;
     for (auto const& one : left)
         if (!holds(hosts, one.at.host)) hosts.push_back(one.at.host);
     if (left.size() == 1)
-        parts.push_back(fmt::format("member {} on {} is gone", left.front().number, left.front().at.host));
+        parts.push_back(fmt::format("rank {} on {} is gone", rank_of(left.front(), now), left.front().at.host));
     else if (!left.empty())
-        parts.push_back(fmt::format("{} members on {} are gone", left.size(), fmt::join(hosts, ", ")));
+        parts.push_back(fmt::format("{} ranks on {} are gone", left.size(), fmt::join(hosts, ", ")));
     hosts.clear();
     for (auto const& one : came)
         if (!holds(hosts, one.host)) hosts.push_back(one.host);
     if (!came.empty())
         parts.push_back(fmt::format("{} {} in on {}", came.size(), came.size() == 1 ? "comes" : "come", fmt::join(hosts, ", ")));
     auto text = fmt::format("{}", fmt::join(parts, ", "));
-    if (size != now.members.size()) text += fmt::format("; {} members in place of {}", size, now.members.size());
+    if (size != now.members.size()) text += fmt::format("; {} ranks in place of {}", size, now.members.size());
     return text;
 }
 

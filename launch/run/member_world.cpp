@@ -243,7 +243,7 @@ void member_world::decide() {
     if (choice.next == generation_choice::step::keep) {
         choice.then = now_;
         ++choice.then.number;
-        choice.why = left_ ? "a collective failed, and no member is gone" : "no member is gone";
+        choice.why = left_ ? "a collective failed, and no rank is gone" : "no rank is gone";
     }
     begin(std::move(choice.then), choice.why);
 }
@@ -288,7 +288,8 @@ void member_world::replace_lost() {
         try {
             calls_.start(in_place_of);
         } catch (error const& problem) {
-            calls_.say(fmt::format("note: no rank takes the place of member {}: {}", gone.of.number, problem.what()));
+            calls_.say(fmt::format("note: no rank takes the place of {}: {}",
+                                   name_of_rank(gone.who.rank, gone.who.host, -1, {}, gone.of.number), problem.what()));
             continue;
         }
         seats_.push_back({.who = gone.who, .node_address = gone.node_address, .of = {-1, gone.of.at}, .joins = true});

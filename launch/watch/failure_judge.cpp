@@ -389,7 +389,7 @@ verdict judge_engine_end(evidence const& known) {
     // It has named the host that is to blame; the others are those that were on their way.
     if (!absent.empty() && known.engine == engine_remote)
         return blame_run(failure_cause::never_came,
-                         fmt::format("no rank was started: {} {}, for the reason above", known.engine, describe_end(status)),
+                         "no rank was started, for the reason above; muster doctor --allocation examines every node",
                          exit_code(errc::unavailable));
     if (!absent.empty())
         return blame_all(
@@ -423,11 +423,12 @@ verdict judge_silence(evidence const& known, std::vector<int> const& silent, dur
     auto const lost = [&](rank_evidence const& r) { return r.now == state::lost || is_silent(r); };
     auto const who = known.list(lost);
     bool const one = silent.size() == 1;
-    auto const what =
-        nodes ? fmt::format("lost {}: nothing there has answered for {}, and other nodes have: without power, cut off or stopped",
-                            who, format_duration(time))
-              : fmt::format("the {} of {} {} not answered for {}, and others have: stopped, perhaps",
-                            one ? "watcher" : "watchers", who, one ? "has" : "have", format_duration(time));
+    auto const what = nodes ? fmt::format(
+                                  "lost {}: nothing there has answered for {} (--heartbeat), and other nodes have: without "
+                                  "power, cut off or stopped",
+                                  who, format_duration(time))
+                            : fmt::format("the {} of {} {} not answered for {} (--heartbeat), and others have: stopped, perhaps",
+                                          one ? "watcher" : "watchers", who, one ? "has" : "have", format_duration(time));
     auto const left = known.count([&](auto const& r) { return r.running() && !is_silent(r); });
     return give_up(blame_all(known, nodes ? failure_cause::node : failure_cause::watcher, is_silent,
                              fmt::format("{}; ending {}", what, count_of_ranks(left)), exit_code(errc::peer_failed)));
@@ -436,8 +437,8 @@ verdict judge_silence(evidence const& known, std::vector<int> const& silent, dur
 verdict judge_silent_agent(evidence const& known, int rank, duration time) {
     auto const is_there = [node = known[rank].node](auto const& r) { return r.node == node; };
     return blame_all(known, failure_cause::daemon, is_there,
-                     fmt::format("{}, which had started {}, has not answered for {}: stopped, perhaps{}", agent_process,
-                                 known.list(is_there), format_duration(time), known.ending()),
+                     fmt::format("{}, which had started {}, has not answered for {} (--heartbeat): stopped, perhaps{}",
+                                 agent_process, known.list(is_there), format_duration(time), known.ending()),
                      exit_code(errc::peer_failed));
 }
 

@@ -13,7 +13,7 @@ run=("$MUSTER" run -n 4 --slots-per-node 4 --timeout 100s --min-np 2)
 
 expect_exit 0 env FAULTS=kill:2:5 "${run[@]}" --tag-output --output-dir out -- $python "$steps"
 expect_contains stderr "muster: note: generation 0: rank 2 on $host (member 2) was killed by signal 9 (SIGKILL); 3 ranks go on in place" \
-    "muster: note: generation 1: 3 ranks in place: member 2 on $host is gone; 3 members in place of 4"
+    "muster: note: generation 1: 3 ranks in place: rank 2 on $host is gone; 3 ranks in place of 4"
 expect_contains stdout "[$host:2 g1] member 3: rank 2 of 3 in generation 1 from step 5, RANK 2, HOROVOD_SIZE 3"
 sed -i 's/^\[[^]]*\] //' "$OUT"
 expect_survivors 3 55 0 1 3
@@ -60,7 +60,7 @@ expect_exit 0 env FAULTS='kill:0:5' UNTIL=4 "${spares[@]}" --spares 2 --output-d
 expect_contains stdout "member 1: rank 0 of 3 in generation 1 from step 5" "member 4: rank 3 of 4 in generation 2 from step "
 for member in 1:0 2:1 3:2 4:3; do expect_matches stdout "member ${member%:*} ends: rank ${member#*:} of 4, total "; done
 expect_equal "$(sed -n 's/.* ends: .*total //p' "$OUT" | sort -u | wc -l)" 1 "states at the end"
-expect_contains stderr "muster: note: generation 2: 4 ranks in place: 1 comes in on $host; 4 members in place of 3"
+expect_contains stderr "muster: note: generation 2: 4 ranks in place: 1 comes in on $host; 4 ranks in place of 3"
 expect_contains out/generation.1/rank.00/stdout "member 4: rank 3 of 4 in generation 2"
 expect_nothing_left
 # One that is lost, too; and one that never comes.

@@ -119,7 +119,7 @@ expect_nothing_left
 
 # Programs that are none.
 expect_exit 127 "${run[@]}" -- no-such-program
-expect_contains stderr "no program 'no-such-program' along PATH="
+expect_contains stderr "no program 'no-such-program' on PATH ("
 echo 'print(1)' >train.py
 expect_exit 126 "${run[@]}" -- ./train.py
 expect_contains stderr "run: muster run -- python3 ./train.py"

@@ -101,7 +101,7 @@ comm_error overdue_watch::deadline_error(pending_request const& unit, std::vecto
     std::string const now = coordinator_.waiting().empty() ? "" : " Now " + coordinator_.who_waits_in_what() + ".";
     return comm_error(errc::timeout,
                       fmt::format("{}: timed out, not finished within its timeout of {}; {}.{} Look at what the late ranks do, "
-                                  "or give a longer deadline",
+                                  "or give a longer deadline (MUSTER_COMM_DEADLINE)",
                                   describe_unit(unit), format_duration(allowed), why, now),
                       std::move(culprits));
 }
@@ -131,7 +131,7 @@ void overdue_watch::warn_of_stalls(std::unordered_map<std::string, pending_ptr> 
         if (lowest != ranks_.rank()) continue;
         std::vector<std::string> names;
         for (int const rank : each.missing) names.push_back(name_of(rank));
-        spdlog::warn("{}: submitted {} ago and still missing on {}; all others wait for them",
+        spdlog::warn("{}: submitted {} ago (MUSTER_STALL_WARNING) and still missing on {}; all others wait for them",
                      describe(each.what.kind, each.what.name), format_duration(now - found->second->submitted),
                      join(names, ", "));
     }

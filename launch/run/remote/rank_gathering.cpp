@@ -31,8 +31,9 @@ void rank_gathering::watch() {
 void rank_gathering::on_timeout() {
     if (!gathering()) return;
     auto const& limit = run_.options.start_timeout;
-    auto const when = limit ? fmt::format("after {}", format_duration(*limit))
-                            : fmt::format("nothing has come for {}:", format_duration(gather_limit));
+    auto const when =
+        limit ? fmt::format("after --start-timeout {}", format_duration(*limit))
+              : fmt::format("nothing has come for {} (--start-timeout T waits for T):", format_duration(gather_limit));
     events_.judge([&](evidence const&) {
         return blame_run(
             failure_cause::never_came,

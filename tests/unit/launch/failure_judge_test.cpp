@@ -317,7 +317,7 @@ std::vector<scenario> several_nodes() {
          {0, 1, 2, 3}, "mpirun exited with code 1 before 4 of 4 ranks came up (ranks 0-1 on node1, ranks 2-3 on node2); its own message is above; no address is known here of nowhere: correct the name"},
         {"remote has named the host", engine_end, with(by_remote(), engine_ends(exited(125)), [](evidence& known) { known.started = false;
          known[2].now = state::absent; }), step::end, failure_cause::never_came, 125, {},
-         "no rank was started: remote exited with code 125, for the reason above"},
+         "no rank was started, for the reason above; muster doctor --allocation examines every node"},
         {"it ends while ranks run", engine_end, with(by_srun(), engine_ends(0)), step::end, failure_cause::engine, 125, {},
          "srun exited with code 0 while 8 of 8 ranks were running"},
         {"something else was seen before", engine_end, with(by_srun(), loses(4, 7), engine_ends(exited(1))), step::ask_scheduler},
@@ -327,14 +327,14 @@ std::vector<scenario> several_nodes() {
         // run_failures, run_blame, remote: silence
         {"a node is silent", [](evidence& known) { return judge_silence(known, {4, 5, 6, 7}, duration(2)); }, by_srun(), step::end,
          failure_cause::node, 125, {4, 5, 6, 7},
-         "lost ranks 4-7 on node2: nothing there has answered for 2 s, and other nodes have: without power, cut off or stopped; ending 4 ranks"},
+         "lost ranks 4-7 on node2: nothing there has answered for 2 s (--heartbeat), and other nodes have: without power, cut off or stopped; ending 4 ranks"},
         {"a watcher is stopped", [](evidence& known) { return judge_silence(known, {5}, duration(2)); }, by_srun(), step::end, failure_cause::watcher,
-         125, {5}, "the watcher of rank 5 on node2 has not answered for 2 s, and others have: stopped, perhaps; ending 7 ranks"},
+         125, {5}, "the watcher of rank 5 on node2 has not answered for 2 s (--heartbeat), and others have: stopped, perhaps; ending 7 ranks"},
         {"the job is suspended", [](evidence& known) { return judge_silence(known, {0, 1, 2, 3, 4, 5, 6, 7}, duration(2)); }, by_srun(), step::go_on},
         {"all answer", [](evidence& known) { return judge_silence(known, {}, duration(2)); }, by_srun(), step::go_on},
         {"an agent is stopped", [](evidence& known) { return judge_silent_agent(known, 3, duration(2)); }, by_remote(), step::end,
          failure_cause::daemon, 125, {2, 3},
-         "muster-agent, which had started ranks 2-3 on node2, has not answered for 2 s: stopped, perhaps; ending 4 ranks"},
+         "muster-agent, which had started ranks 2-3 on node2, has not answered for 2 s (--heartbeat): stopped, perhaps; ending 4 ranks"},
         {"an agent is lost early", [](evidence& known) { return blame_agent(known, 3); }, by_remote(), step::end, failure_cause::daemon, 125, {2, 3},
          "muster-agent was lost before all ranks were there: that of ranks 2-3 on node2"},
         // run_failures, run_blame: SIGTERM to the launcher

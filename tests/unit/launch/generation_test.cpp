@@ -177,9 +177,9 @@ TEST(next_generation, says_who_left_and_who_came) {
     auto const why = [&](char const* pool, generation_events const& events, int least = 1) {
         return next_generation(slots(pool), four, {least, 4}, events).why;
     };
-    EXPECT_EQ(why("a0 a1 b0 b1 c0", {.lost_slots = slots("b0")}), "member 2 on b is gone, 1 comes in on c");
-    EXPECT_EQ(why("a0 a1 b0 b1", {.lost_hosts = {"b"}}), "2 members on b are gone; 2 members in place of 4");
-    EXPECT_EQ(why("a0 a1 b0 b1", {.lost_hosts = {"b"}}, 3), "2 members on b are gone; 2 members in place of 4: 3 are needed");
+    EXPECT_EQ(why("a0 a1 b0 b1 c0", {.lost_slots = slots("b0")}), "rank 2 on b is gone, 1 comes in on c");
+    EXPECT_EQ(why("a0 a1 b0 b1", {.lost_hosts = {"b"}}), "2 ranks on b are gone; 2 ranks in place of 4");
+    EXPECT_EQ(why("a0 a1 b0 b1", {.lost_hosts = {"b"}}, 3), "2 ranks on b are gone; 2 ranks in place of 4: 3 are needed");
 }
 
 TEST(next_generation, member_numbers_are_never_used_again) {

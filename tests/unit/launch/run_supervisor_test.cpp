@@ -147,7 +147,7 @@ TEST_F(run_supervisor_test, the_others_go_on_in_place_without_a_rank_and_the_rec
     group->known().members = {0, 1};
     group->survives = true;
     first([this] { group->end_rank(1, SIGKILL); });
-    first([this] { events().on_generation({1, {{0, {"here", 0}}}, 2}, "member 1 on here is gone"); });
+    first([this] { events().on_generation({1, {{0, {"here", 0}}}, 2}, "rank 1 on here is gone"); });
     first([this] { group->end_rank(0, 0); });
     EXPECT_EQ(run(), 0);
     EXPECT_THAT(group->asked, ElementsAre("close 0 0 -1")) << "nobody is ended";
