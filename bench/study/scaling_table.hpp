@@ -88,6 +88,11 @@ study_progress progress_of(study const& results);
 /// "6 of 9 runs were made (4 ranks: 0 of 3)"; "" if all were.
 std::string unfinished_text(study_progress const& progress);
 
+/// What makes all figures of a study less than certain, each a line for a reader: "unfinished: 6 of 9 runs were made (…)", "note: …", "busy: …". Pure.
+std::vector<std::string> reservations_of(study const& results, std::vector<scaling_row> const& rows);
+/// The text in lines of a terminal's 80 columns, divided at blanks.
+std::string paragraph(std::string const& text);
+
 /// "1.78", "within the spread", or "-".
 std::string format_speedup(scaling_row const& row);
 /// "89%" or "-", as above.

@@ -30,11 +30,6 @@ std::string title_of(std::vector<scaling_row> const& rows, std::string const& na
     return name;
 }
 
-/// In the lines of a terminal.
-std::string paragraph(std::string const& text) {
-    return text_table({text}).text(screen);
-}
-
 std::string series_text(study_plan const& plan) {
     if (plan.series == work_series::strong)
         return plan.batch ? fmt::format("strong series: batch {} over all ranks", *plan.batch)
@@ -191,6 +186,21 @@ std::string scaling_note(scaling_row const& row) {
     return join(notes, "; ");
 }
 
+std::string paragraph(std::string const& text) {
+    return text_table({text}).text(screen);
+}
+
+std::vector<std::string> reservations_of(study const& results, std::vector<scaling_row> const& rows) {
+    std::vector<std::string> out;
+    if (auto const missing = unfinished_text(progress_of(results)); !missing.empty()) out.push_back("unfinished: " + missing);
+    for (auto const& note : results.plan.notes) out.push_back("note: " + note);
+    if (std::ranges::any_of(rows, &scaling_row::crowded) || results.load.crowded_before())
+        out.push_back(fmt::format("busy: {}; these figures mean little",
+                                  results.load.crowded_before() ? crowd_text(results.load) + " before the runs"
+                                                                : "other programs worked during the runs noted above"));
+    return out;
+}
+
 std::string unfinished_text(study_progress const& progress) {
     std::vector<std::string> missing;
     for (auto const& [ranks, made] : progress.missing)
@@ -234,12 +244,7 @@ std::string scaling_text(study const& results) {
         if (auto const note = scaling_note(row); !note.empty())
             out += paragraph(fmt::format("{}: {}", ranks_text(row.ranks), note));
     out += metric_tables(rows, plan) + closing_text(results, rows);
-    if (auto const missing = unfinished_text(progress_of(results)); !missing.empty()) out += paragraph("unfinished: " + missing);
-    for (auto const& note : plan.notes) out += paragraph("note: " + note);
-    if (std::ranges::any_of(rows, &scaling_row::crowded) || results.load.crowded_before())
-        out += paragraph(fmt::format("busy: {}; these figures mean little",
-                                     results.load.crowded_before() ? crowd_text(results.load) + " before the runs"
-                                                                   : "other programs worked during the runs noted above"));
+    for (auto const& each : reservations_of(results, rows)) out += paragraph(each);
     return out;
 }
 
