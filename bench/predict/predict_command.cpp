@@ -96,6 +96,8 @@ simulation_result simulate(simulation_job job, double slower, double compute_s, 
 platform_model platform_of(given_options const& given) {
     if (given.has("platform") == given.has("latency-us"))
         throw error(errc::usage, "predict: give --platform NAME, or --latency-us and --link-gbs");
+    if (given.has("platform") && given.has("link-gbs"))
+        throw error(errc::usage, "predict: --link-gbs is of --latency-us; leave it or --platform out");
     if (given.has("platform")) return platform_named(given.text("platform"));
     double const latency = given.real("latency-us"), gbs = given.real("link-gbs");
     if (!(gbs > 0 && latency >= 0)) throw error(errc::usage, "predict: --latency-us is to be 0 or more, --link-gbs more than 0");

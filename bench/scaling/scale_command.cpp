@@ -264,6 +264,7 @@ int scale_command(given_options const& given, environment const& variables, std:
     auto const request = read_scale_request(given, variables);
     std::optional<study> baseline;
     if (!request.demands.baseline.empty()) baseline = read_study_file(request.demands.baseline);
+    if (baseline) refuse_other_baseline(request.plan, *baseline);
     if (request.submit.wanted) return scale_in_jobs(request, baseline ? &*baseline : nullptr, variables, line);
     if (fs::exists(request.folder / "jobs.json"))
         throw error(errc::usage, fmt::format("{} holds a study whose runs are made by jobs; give --submit to go on with it, or "

@@ -113,3 +113,5 @@ expect_exit 2 "$bench" predict timed
 expect_contains stderr "give --platform NAME"
 expect_exit 2 "$bench" predict
 expect_contains stderr "give one RESULTS.json"
+expect_exit 2 "$bench" predict timed --platform polaris --link-gbs 5
+expect_contains stderr "--link-gbs is of --latency-us"
