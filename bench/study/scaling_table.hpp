@@ -22,6 +22,7 @@ struct row_metric {
 /// How many times as fast as the base, and the least and most by the ends of both spreads, which is wider than either's confidence.
 struct speedup_ratio {
     double value = 1, low = 1, high = 1;
+    bool has_spread = false;  ///< both have more than one run
     /// It is not known whether this is faster or slower than the base: 1 lies within.
     bool within_spread = false;
 };

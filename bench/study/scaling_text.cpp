@@ -48,10 +48,11 @@ std::string spread_text(std::vector<scaling_row> const& rows) {
         least = std::min(least, row.runs);
         most = std::max(most, row.runs);
     }
+    if (most == 1)
+        return fmt::format("one run a row: there is no spread; give more --repeats ({} for an interval)", runs_for_interval);
     auto const number = least == most ? fmt::format("{} each", plural(least, "run")) : fmt::format("{} to {} runs", least, most);
     return fmt::format("medians of {}{}", number,
-                       least < 2 ? ""
-                       : least < runs_for_interval
+                       least < runs_for_interval
                            ? fmt::format("; a range is smallest to largest, an interval needs {} runs", runs_for_interval)
                            : "; CI: interval of the median");
 }
@@ -104,8 +105,13 @@ std::string main_table(std::vector<scaling_row> const& rows, study_plan const& p
     bool const nodes = std::any_of(rows.begin(), rows.end(), [](auto const& r) { return r.nodes > 1; });
     std::vector<std::string> head{"ranks"};
     if (nodes) head.emplace_back("nodes");
-    head.insert(head.end(), {title.size() > longest_title ? "median" : title, kind.empty() ? "spread" : "spread " + kind,
-                             "speed-up  efficiency"});
+    bool const spreads = std::ranges::any_of(rows, [&](auto const& r) {
+        auto const* judged = r.find(plan.judged.name);
+        return judged != nullptr && judged->value.count > 1;
+    });
+    head.push_back(title.size() > longest_title ? "median" : title);
+    if (spreads) head.push_back(kind.empty() ? "spread" : "spread " + kind);
+    head.emplace_back("speed-up  efficiency");
     std::vector<std::vector<std::string>> cells{head};
     for (auto const& r : rows) {
         auto const* judged = r.find(plan.judged.name);
@@ -113,7 +119,9 @@ std::string main_table(std::vector<scaling_row> const& rows, study_plan const& p
         if (nodes) row.push_back(std::to_string(r.nodes));
         auto spread = judged ? format_spread(judged->value) : "-";
         if (!kind.empty()) spread = spread.substr(0, spread.find(" ("));
-        row.insert(row.end(), {judged ? format_value(judged->value.median) : "-", spread, ratio_cell(r)});
+        row.push_back(judged ? format_value(judged->value.median) : "-");
+        if (spreads) row.push_back(spread);
+        row.push_back(ratio_cell(r));
         cells.push_back(row);
     }
     return align_columns(cells);

@@ -56,18 +56,18 @@ PY
 cat >strong.sh <<'PROGRAM'
 [ "$WORLD_SIZE" != 4 ] || { echo 'the dog ate it' >&2; exit 3; }
 echo "batch $1"
-[ "$RANK" != 0 ] || echo "muster-metric: images_per_s $([ "$WORLD_SIZE" = 1 ] && echo 320 || echo 581.818) images/s"
+[ "$RANK" != 0 ] || echo "muster-metric: images_per_s $([ "$WORLD_SIZE" = 1 ] && echo 20 || echo 36.3636) images/s"
 PROGRAM
-expect_exit 1 "$bench" scale --muster "$MUSTER" --ranks 1,2,4 --repeats 1 --warmup 0 --strong --batch 64 --no-html -o strong -- sh strong.sh {batch}
+expect_exit 1 "$bench" scale --muster "$MUSTER" --ranks 1,2,4 --repeats 1 --warmup 0 --strong --batch 4 --no-html -o strong -- sh strong.sh {batch}
 expect_exit 0 "$bench" predict strong --gradient-bytes 1KiB --platform dgx-a100 --ranks 4,8 --json strong.json
 in_lines
-expect_contains flat "strong scaling: a fixed batch over all ranks" "a step is batch 64 / images_per_s" "200.000 to 220.0" "4 ranks: failed: exit code 3"
-expect_exit 0 "$bench" predict strong --gradient-bytes 1KiB --platform dgx-a100 --compute-ms 80 --ranks 8,128
-expect_matches stdout '^ *8 +10\.[0-9]+ ' '128 ranks have no whole sample each of the batch of 64'
+expect_contains flat "strong scaling: a fixed batch over all ranks" "a step is batch 4 / images_per_s" "200.000 to 220.0" "4 ranks: failed: exit code 3"
+expect_exit 0 "$bench" predict strong --gradient-bytes 1KiB --platform dgx-a100 --compute-ms 80 --ranks 8
+expect_matches stdout '^ *8 +10\.[0-9]+ ' '8 ranks have no whole sample each of the batch of 4'
 expect_true python3 - <<'PY'
 import json
 p = json.load(open("strong.json"))
-assert p["series"] == "strong" and p["step_from"] == "batch 64 / images_per_s" and any("4 ranks: failed" in n for n in p["notes"]), p
+assert p["series"] == "strong" and p["step_from"] == "batch 4 / images_per_s" and any("4 ranks: failed" in n for n in p["notes"]), p
 for row in p["rows"]:
     n = row["ranks"]
     assert 0 <= row["step_s"] - 0.2 / n < 0.002 and 0 <= row["worst_step_s"] - 0.22 / n < 0.002, row
