@@ -131,7 +131,7 @@ void print_table(std::vector<reading_row> const& rows) {
         summary const of = summarise(row.mb_per_s);
         double const bound = bound_of(row, rows);
         fmt::print("  {:<40}{:>10.0f}{:>20}{:>8}  {}\n", row.name, of.median,
-                   fmt::format("{:.0f} - {:.0f}", of.spread.low, of.spread.high),
+                   of.count < 2 ? "one run" : fmt::format("{:.0f} - {:.0f}", of.spread.low, of.spread.high),
                    bound > 0 ? fmt::format("{:.2f}", of.median / bound) : "", row.bound);
     }
 }

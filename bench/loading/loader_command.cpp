@@ -58,7 +58,7 @@ void print_table(loader_set const& set, std::string const& name) {
     for (delivery_row const& row : set.rows()) {
         summary const all = summarise(row.gbps);
         fmt::print("  {:<24}{:>8.2f}{:>18}{:>19}{:>19}\n", row.name, all.median,
-                   fmt::format("{:.2f} - {:.2f}", all.spread.low, all.spread.high),
+                   all.count < 2 ? "one run" : fmt::format("{:.2f} - {:.2f}", all.spread.low, all.spread.high),
                    &row == &copies[1] ? "1.00" : format_ratio(ratio_of(all, at_once)),
                    &row == &copies[0] ? "1.00" : format_ratio(ratio_of(all, in_batches)));
     }

@@ -3,33 +3,112 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/error.hpp"
 #include "bench/study/scaling_table.hpp"
 
 namespace muster {
 
-std::vector<measured_step> steps_of_study(study const& results, std::optional<double> steps, std::string const& origin) {
+namespace {
+
+/// How a step's time follows from a row of the study.
+struct step_time {
+    std::string from;
+    std::function<double(scaling_row const&)> seconds = {};
+    bool over_steps = false;  ///< it is the time of all steps of a run
+};
+
+bool is_told(std::vector<scaling_row> const& rows, std::string_view name) {
+    return std::ranges::any_of(rows, [&](auto const& row) { return row.median_of(name) > 0; });
+}
+
+/// Of one of its units, by the metric's unit or the end of its name; a time without either is in seconds.
+double seconds_in(std::vector<scaling_row> const& rows, std::string const& name) {
+    std::string unit;
+    for (auto const& row : rows)
+        if (auto const* found = row.find(name)) unit = found->unit;
+    auto const is = [&](std::string_view one) { return unit == one || (unit.empty() && name.ends_with("_" + std::string(one))); };
+    return is("ms") ? 1e-3 : is("us") ? 1e-6 : is("min") ? 60 : is("h") ? 3600 : 1;
+}
+
+/// A rate of what a batch is counted in.
+bool counts_samples(std::string_view rate) {
+    constexpr std::string_view samples[]{"images", "samples", "examples", "items", "sequences", "records", "rows"};
+    return std::ranges::any_of(samples, [&](auto one) { return rate == std::string(one) + "_per_s"; });
+}
+
+std::optional<step_time> time_over_steps(study const& results, std::vector<scaling_row> const& rows) {
     auto const& judged = results.plan.judged;
-    std::vector<measured_step> out;
-    for (auto const& row : scaling_rows(results)) {
-        if (row.simulated)
-            throw error(errc::invalid_data, fmt::format("{}: is simulated; a prediction rests on measured runs only", origin));
-        std::string const name = row.find("train_s") != nullptr ? "train_s" : judged.rate ? "wall_s" : judged.name;
-        double const made = steps.value_or(row.median_of("steps")), time = row.median_of(name);
-        if (!(time > 0)) continue;
-        if (!(made > 0))
-            throw error(errc::invalid_data,
-                        fmt::format("{}: its program does not say how many steps a run makes; print the metric 'steps', or give "
-                                    "--steps",
-                                    origin));
-        double const step = time / made, input = row.median_of("loader_wait_s") / made,
-                     exposed = row.median_of("allreduce_wait_s") / made;
-        out.push_back({row.ranks, step, std::max(0.0, step - input - exposed), input, exposed, row.oversubscribed});
+    bool const judged_time = !judged.rate && judged.name != "wall_s" && is_told(rows, judged.name);
+    if (!is_told(rows, "train_s") && !judged_time) return {};
+    std::string const name = is_told(rows, "train_s") ? "train_s" : judged.name;
+    double const unit = seconds_in(rows, name);
+    return step_time{name, [=](auto const& row) { return row.median_of(name) * unit; }, true};
+}
+
+std::optional<step_time> time_by_rate(study const& results, std::vector<scaling_row> const& rows) {
+    auto const inverse = [](std::string const& name, double work, bool each) {
+        return [=](scaling_row const& row) {
+            double const rate = row.median_of(name);
+            return rate > 0 ? work * (each ? row.ranks : 1) / rate : 0;
+        };
+    };
+    if (is_told(rows, "steps_per_s")) return step_time{"1 / steps_per_s", inverse("steps_per_s", 1, false)};
+    if (!results.plan.batch) return {};
+    bool const weak = results.plan.series == work_series::weak;
+    for (auto const& row : rows)
+        for (auto const& metric : row.metrics)
+            if (counts_samples(metric.name))
+                return step_time{fmt::format("batch {}{} / {}", *results.plan.batch, weak ? " x ranks" : "", metric.name),
+                                 inverse(metric.name, static_cast<double>(*results.plan.batch), weak)};
+    return {};
+}
+
+std::optional<step_time> step_time_of(study const& results, std::vector<scaling_row> const& rows) {
+    for (std::string const name : {"step_s", "step_ms"})
+        if (is_told(rows, name))
+            return step_time{name, [=](auto const& row) { return row.median_of(name) * (name == "step_s" ? 1 : 1e-3); }};
+    if (auto const found = time_over_steps(results, rows)) return found;
+    return time_by_rate(results, rows);
+}
+
+[[noreturn]] void refuse_study(std::string const& origin, std::string const& why) {
+    throw error(errc::invalid_data, fmt::format("{}: {}", origin, why));
+}
+
+}  // namespace
+
+measured_steps steps_of_study(study const& results, std::optional<double> steps, std::string const& origin, bool needed) {
+    auto const rows = scaling_rows(results);
+    if (std::ranges::any_of(rows, &scaling_row::simulated))
+        refuse_study(origin, "is simulated; a prediction rests on measured runs only");
+    if (std::ranges::none_of(rows, [](auto const& row) { return row.runs > 0; }))
+        refuse_study(origin, "no run ended well; a prediction rests on measured runs");
+    auto const time = step_time_of(results, rows);
+    if (!time && needed)
+        refuse_study(
+            origin,
+            "tells no time of its steps: wall_s holds launching and start-up too; print the seconds of the training loop "
+            "('muster-metric: train_s SECONDS s'), judge the study by a time of the loop (--time-metric) or by a rate of "
+            "samples with --batch, or give --compute-ms");
+    measured_steps out;
+    if (!time) return out;
+    out.from = !time->over_steps ? time->from : fmt::format("{} / {}", time->from, steps ? fmt::format("{:g}", *steps) : "steps");
+    for (auto const& row : rows) {
+        double const made = steps.value_or(row.median_of("steps")), seconds = time->seconds(row);
+        bool const waits = row.median_of("loader_wait_s") > 0 || row.median_of("allreduce_wait_s") > 0;
+        if (!(seconds > 0)) continue;
+        if (!(made > 0) && (time->over_steps || waits)) {
+            if (!needed) return {};
+            refuse_study(origin,
+                         "its program does not say how many steps a run makes; print the metric 'steps', or give --steps");
+        }
+        double const step = time->over_steps ? seconds / made : seconds,
+                     input = waits ? row.median_of("loader_wait_s") / made : 0,
+                     exposed = waits ? row.median_of("allreduce_wait_s") / made : 0;
+        out.rows.push_back({row.ranks, step, std::max(0.0, step - input - exposed), input, exposed, row.oversubscribed});
     }
-    if (out.empty())
-        throw error(errc::invalid_data,
-                    fmt::format("{}: no run that ended well told {}; a prediction rests on measured runs", origin, judged.name));
     return out;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "bench/study/study.hpp"
@@ -19,9 +20,16 @@ struct measured_step {
     bool operator==(measured_step const&) const = default;
 };
 
-/// Of every number of ranks whose runs ended well, in order: train_s (where nobody told it the judged time, or wall_s of a rate) over
-/// the number of steps, which is the metric "steps", or `steps` where it is given; loader_wait_s and allreduce_wait_s, where told, are
-/// input and waiting. Throws errc::invalid_data naming `origin`, also where the study is itself simulated. Pure.
-std::vector<measured_step> steps_of_study(study const& results, std::optional<double> steps, std::string const& origin);
+struct measured_steps {
+    std::string from;                 ///< how a step's time follows from the study: "train_s / steps", "batch 32 / images_per_s"
+    std::vector<measured_step> rows;  ///< by ranks
+};
+
+/// Of every number of ranks whose runs ended well and told a time of their steps, which is the first that there is of: the metric step_s
+/// or step_ms; train_s, or the time that the study is judged by, over the number of steps (the metric "steps", or `steps` where it is given);
+/// steps_per_s; a rate of samples where the study knows its batch. wall_s holds launching and start-up and is never taken.
+/// loader_wait_s and allreduce_wait_s, where told, are input and waiting. Without any such time or number of steps: no rows if not
+/// `needed`, else throws errc::invalid_data naming `origin`, also where the study is itself simulated. Pure.
+measured_steps steps_of_study(study const& results, std::optional<double> steps, std::string const& origin, bool needed = true);
 
 }  // namespace muster

@@ -13,6 +13,8 @@
 #include "base/units.hpp"
 #include "bench/predict/measured_step.hpp"
 #include "bench/predict/simulation.hpp"
+#include "bench/study/findings.hpp"
+#include "bench/study/scaling_table.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "bench/tools/options.hpp"
@@ -30,8 +32,9 @@ constexpr option_row predict_options[]{
     {"ranks", 'n', "LIST", "numbers of ranks to predict", "2,4,8,16,32"},
     {"net", 0, "NAME", "whose gradients: mnist, cifar10, resnet50 or gpt2-small; default: the study's", ""},
     {"gradient-bytes", 0, "SIZE", "instead: gradients of so many bytes in f32, taken to be 16 tensors", ""},
-    {"steps", 0, "N", "of a program that does not print the metric 'steps': how many a run makes", ""},
-    {"compute-ms", 0, "MS", "of a step on one rank of that machine, instead of the measured one", ""},
+    {"steps", 0, "N", "of a program that does not print the metric 'steps': how many the measured time has", ""},
+    {"compute-ms", 0, "MS",
+     "of a step on one rank of that machine, instead of the measured one; with the batch of all ranks in a strong series", ""},
     {"bucket-bytes", 0, "SIZE", "of the gradients' buckets; muster.torch: the first of 1 MiB, the others of 8 MiB", "8MiB"},
     {"validate", 0, "", "instead of a study: compare the platforms' simulated allreduces with published bus bandwidths", ""},
     {"json", 0, "FILE|-", "the prediction (schema muster.prediction/2)", ""},
@@ -47,13 +50,18 @@ struct predicted_row {
     simulation_result expected, best, worst;
 };
 
+/// Compute and input are those of one rank alone: with the batch of a rank, or in a strong series with that of all.
 struct prediction {
-    std::vector<measured_step> measured;
+    measured_steps measured;
     double best_compute_s = 0, compute_s = 0, worst_compute_s = 0, input_s = 0;
     bool given_compute = false;
+    work_series series = work_series::as_given;
+    std::vector<std::string> notes;  ///< of the study and its rows
     simulation_job job;
     std::vector<predicted_row> rows;
     double alone_s() const noexcept { return compute_s + input_s; }
+    bool strong() const noexcept { return series == work_series::strong; }
+    double part_of(int ranks) const noexcept { return strong() ? 1.0 / ranks : 1; }
 };
 
 /// Beside this program in a build tree, in libexec/muster where it is installed.
@@ -88,6 +96,8 @@ simulation_result simulate(simulation_job job, double slower, double compute_s, 
 platform_model platform_of(given_options const& given) {
     if (given.has("platform") == given.has("latency-us"))
         throw error(errc::usage, "predict: give --platform NAME, or --latency-us and --link-gbs");
+    if (given.has("platform") && given.has("link-gbs"))
+        throw error(errc::usage, "predict: --link-gbs is of --latency-us; leave it or --platform out");
     if (given.has("platform")) return platform_named(given.text("platform"));
     double const latency = given.real("latency-us"), gbs = given.real("link-gbs");
     if (!(gbs > 0 && latency >= 0)) throw error(errc::usage, "predict: --latency-us is to be 0 or more, --link-gbs more than 0");
@@ -110,19 +120,39 @@ std::vector<std::size_t> tensors_of(given_options const& given, study const& res
 
 /// What the ranks of one machine cost each other is not what those of the other machine will: the range has both.
 void set_compute(prediction& p, given_options const& given) {
-    auto const& alone = p.measured.front();
-    p.input_s = alone.input_s;
-    p.compute_s = p.best_compute_s = p.worst_compute_s = alone.compute_s;
     p.given_compute = given.has("compute-ms");
-    if (p.given_compute)
-        p.compute_s = p.best_compute_s = p.worst_compute_s = given.real("compute-ms") * 1e-3;
-    else
-        for (auto const& each : p.measured)
-            if (!each.oversubscribed && each.compute_s > 0) {
-                p.best_compute_s = std::min(p.best_compute_s, each.compute_s);
-                p.worst_compute_s = std::max(p.worst_compute_s, each.compute_s);
-            }
+    if (p.given_compute) p.compute_s = p.best_compute_s = p.worst_compute_s = given.real("compute-ms") * 1e-3;
+    bool first = true;
+    for (auto const& each : p.measured.rows) {
+        if (each.oversubscribed) continue;
+        if (first) p.input_s = each.input_s / p.part_of(each.ranks);
+        double const compute = each.compute_s / p.part_of(each.ranks);
+        if (!p.given_compute && compute > 0) {
+            if (first) p.compute_s = p.best_compute_s = p.worst_compute_s = compute;
+            p.best_compute_s = std::min(p.best_compute_s, compute);
+            p.worst_compute_s = std::max(p.worst_compute_s, compute);
+        }
+        first = false;
+    }
+    if (first && !p.given_compute)
+        throw error(errc::usage,
+                    "predict: in all rows of the study ranks share cores; measure fewer ranks, or give --compute-ms");
     if (!(p.compute_s > 0)) throw error(errc::usage, "predict: a step's compute is 0; give --compute-ms");
+}
+
+/// All that makes the study's own figures less than certain.
+std::vector<std::string> notes_of(study const& results, std::vector<int> const& ranks) {
+    std::vector<std::string> out;
+    auto const rows = scaling_rows(results);
+    for (auto const& row : rows)
+        if (auto const note = scaling_note(row); !note.empty()) out.push_back(fmt::format("{}: {}", ranks_text(row.ranks), note));
+    for (auto& each : reservations_of(results, rows)) out.push_back(std::move(each));
+    if (results.plan.series == work_series::strong && results.plan.batch)
+        for (int const n : ranks)
+            if (n > *results.plan.batch)
+                out.push_back(
+                    fmt::format("note: {} have no whole sample each of the batch of {}", ranks_text(n), *results.plan.batch));
+    return out;
 }
 
 prediction predict(given_options const& given, environment const& variables) {
@@ -130,20 +160,24 @@ prediction predict(given_options const& given, environment const& variables) {
         throw error(errc::usage, "predict: give one RESULTS.json of muster-bench scale, or its folder");
     auto const& file = given.words().front();
     auto const results = read_study_file(file);
+    auto const numbers = parse_list(given.text("ranks"), "--ranks", 1, 4096);
     prediction p;
     std::optional<double> steps;
     if (given.has("steps")) steps = count_of(given, "steps");
-    p.measured = steps_of_study(results, steps, file);
+    p.measured = steps_of_study(results, steps, file, !given.has("compute-ms"));
+    p.series = results.plan.series;
+    p.notes = notes_of(results, numbers);
     set_compute(p, given);
     p.job.platform = platform_of(given);
     p.job.tensors = tensors_of(given, results);
     p.job.bucket_bytes = parse_bytes(given.text("bucket-bytes"), "--bucket-bytes");
-    p.job.input_s = p.input_s;
-    for (int const ranks : parse_list(given.text("ranks"), "--ranks", 1, 4096)) {
+    for (int const ranks : numbers) {
+        double const part = p.part_of(ranks);
         p.job.ranks = ranks;
-        p.rows.push_back({ranks, simulate(p.job, 1, p.compute_s, variables),
-                          simulate(p.job, least_slower, p.best_compute_s, variables),
-                          simulate(p.job, most_slower, p.worst_compute_s, variables)});
+        p.job.input_s = p.input_s * part;
+        p.rows.push_back({ranks, simulate(p.job, 1, p.compute_s * part, variables),
+                          simulate(p.job, least_slower, p.best_compute_s * part, variables),
+                          simulate(p.job, most_slower, p.worst_compute_s * part, variables)});
     }
     return p;
 }
@@ -157,13 +191,36 @@ std::string known_error(double best, double worst, double expected) {
 }
 
 std::string_view limit_of(prediction const& p, predicted_row const& row) {
-    if (row.expected.exposed_s > std::max(p.compute_s, p.input_s)) return "communication";
+    if (row.expected.exposed_s > std::max(p.compute_s, p.input_s) * p.part_of(row.ranks)) return "communication";
     return p.input_s > p.compute_s ? "the loader" : "compute";
 }
 
-/// The work of N ranks in a second over that of one: a batch a rank.
+/// The work of N ranks in a second over that of one.
 double speedup(prediction const& p, predicted_row const& row, simulation_result const& of) {
-    return row.ranks * p.alone_s() / of.step_s;
+    return row.ranks * p.part_of(row.ranks) * p.alone_s() / of.step_s;
+}
+
+/// What the ranks' work is taken to be.
+std::string model_text(prediction const& p) {
+    auto const alone = fmt::format("computes {} ms and waits {} ms for input", ms(p.compute_s), ms(p.input_s));
+    if (p.strong())
+        return fmt::format(
+            "strong scaling: a fixed batch over all ranks. Each of N ranks has an Nth of a step of one rank, which {}; "
+            "the speed-up is against that rank",
+            alone);
+    return fmt::format(
+        "weak scaling: with a fixed batch per rank{}. The speed-up is of the work done in a second, against one rank that {}",
+        p.series == work_series::weak ? "" : ", as the study is of no --strong series", alone);
+}
+
+std::string measured_text(prediction const& p) {
+    std::string out =
+        p.measured.rows.empty() ? "measured: no time of a step\n" : fmt::format("measured: a step is {}\n", p.measured.from);
+    for (auto const& each : p.measured.rows)
+        out += fmt::format("  {}: {} ms a step: compute {}, input {}, waiting for gradients {}{}\n", ranks_text(each.ranks),
+                           ms(each.step_s), ms(each.compute_s), ms(each.input_s), ms(each.exposed_s),
+                           each.oversubscribed ? " (oversubscribed, not used)" : "");
+    return out;
 }
 
 std::string table_of(prediction const& p) {
@@ -176,31 +233,34 @@ std::string table_of(prediction const& p) {
                         known_error(speedup(p, row, row.worst), speedup(p, row, row.best), s),
                         fmt::format("{:.0f}%", 100 * s / row.ranks), ms(row.expected.exposed_s), std::string(limit_of(p, row))});
     }
-    std::string measured;
-    for (auto const& each : p.measured)
-        measured += fmt::format("{}{} rank{}: {} ms a step, of it compute {}, input {}, waiting for gradients {}{}",
-                                measured.empty() ? "" : "\n  ", each.ranks, each.ranks == 1 ? "" : "s", ms(each.step_s),
-                                ms(each.compute_s), ms(each.input_s), ms(each.exposed_s),
-                                each.oversubscribed ? " (oversubscribed, not used)" : "");
-    return fmt::format(
-        "SIMULATED on {}. Not a measurement.\n{}"
-        "known error: links {:.2f} to {:.2f} times as slow, as far as simulated allreduces are off published bus bandwidths; "
-        "compute "
-        "{} to {} ms{}\n"
-        "speed-up: with a fixed batch per rank, against one rank that computes {} ms and waits {} ms for input\n"
-        "measured\n  {}\n{}",
-        p.job.platform.description, align_columns(rows), least_slower, most_slower, ms(p.best_compute_s), ms(p.worst_compute_s),
-        p.given_compute ? " (given)" : ", as it was measured", ms(p.compute_s), ms(p.input_s), measured,
-        p.given_compute
-            ? ""
-            : "compute is that of the measured machine; where the other's processors or GPUs differ, give --compute-ms\n");
+    auto out = fmt::format("SIMULATED on {}. Not a measurement.\n{}", p.job.platform.description, align_columns(rows));
+    out += paragraph(model_text(p));
+    out +=
+        paragraph(fmt::format("known error: links {:.2f} to {:.2f} times as slow, as far as simulated allreduces are off "
+                              "published bus bandwidths; compute "
+                              "{} to {} ms{}",
+                              least_slower, most_slower, ms(p.best_compute_s), ms(p.worst_compute_s),
+                              p.given_compute ? " (given)" : ", as it was measured"));
+    out += measured_text(p);
+    for (auto const& note : p.notes) out += paragraph(note);
+    if (!p.given_compute)
+        out +=
+            paragraph("compute is that of the measured machine; where the other's processors or GPUs differ, give --compute-ms");
+    return out;
 }
 
 nlohmann::json to_json(prediction const& p) {
-    nlohmann::json out{{"schema", "muster.prediction/2"}, {"simulated", true},    {"platform", to_json(p.job.platform)},
-                       {"compute_s", p.compute_s},        {"input_s", p.input_s}, {"measured", nlohmann::json::array()},
-                       {"rows", nlohmann::json::array()}};
-    for (auto const& each : p.measured)
+    nlohmann::json out{{"schema", "muster.prediction/2"},
+                       {"simulated", true},
+                       {"platform", to_json(p.job.platform)},
+                       {"compute_s", p.compute_s},
+                       {"input_s", p.input_s},
+                       {"measured", nlohmann::json::array()},
+                       {"rows", nlohmann::json::array()},
+                       {"series", to_string(p.series)},
+                       {"step_from", p.measured.from},
+                       {"notes", p.notes}};
+    for (auto const& each : p.measured.rows)
         out["measured"].push_back({{"ranks", each.ranks}, {"step_s", each.step_s}, {"compute_s", each.compute_s}});
     for (auto const& row : p.rows)
         out["rows"].push_back({{"ranks", row.ranks},
@@ -249,9 +309,9 @@ constexpr command_row predict_row{
         "  muster-bench predict study/results.json --steps 500 --gradient-bytes 100MiB --platform polaris --ranks 32\n",
     .options = predict_options,
     .description =
-        "Takes compute and input of a step from the study's smallest number of ranks, and simulates communication. Nothing that "
-        "it\n"
-        "prints is a measurement.",
+        "Takes compute and input of a step from the study's smallest number of ranks, and simulates communication: strong "
+        "scaling\n"
+        "of a study with --strong, else a fixed batch per rank. Nothing that it prints is a measurement.",
     .most_words = 1,
 };
 

@@ -21,6 +21,15 @@ std::string with_unit(report_json const& study, std::string const& metric) {
     return metric;
 }
 
+/// Whether a number of ranks has several runs.
+bool has_spreads(report_json const& study) {
+    auto const judged = study.at("judged").get<std::string>();
+    return std::ranges::any_of(study.at("rows"), [&](auto const& row) {
+        auto const& metrics = row.at("metrics");
+        return metrics.contains(judged) && metrics.at(judged).at("count").template get<std::size_t>() > 1;
+    });
+}
+
 /// "4.00 to 5.00 (97% CI)", "(range)", "one run", of a summary at that place.
 void add_spread(figure_text& to, report_json const& document, json_place const& at) {
     auto const runs = document.at(at).at("count").get<std::size_t>();
@@ -100,13 +109,12 @@ report_tile tile_of(report_json const& document, json_place const& at, markup ho
         what.name(with_blank(tile.at("value").at("unit").get<std::string>())).words(", ");
         add_spread(what, document, at / "value");
         if (hidden) what.words("; no speed-up beyond the spread");
-        if (compared && !hidden)
+        if (compared && !hidden && tile.at("speedup").at("has_spread").get<bool>())
             what.words("; speed-up ")
                 .figure(at / "speedup" / "low", {2, 1})
                 .words(" to ")
-                .figure(at / "speedup" / "high", {2, 1})
-                .words(", efficiency ")
-                .percent(at / "speedup" / "efficiency");
+                .figure(at / "speedup" / "high", {2, 1});
+        if (compared && !hidden) what.words(", efficiency ").percent(at / "speedup" / "efficiency");
     } else {
         bad_tile(document, at, value, what);
     }
@@ -130,8 +138,16 @@ report_table scaling_table_of(report_json const& document, json_place const& stu
         counts.emplace_back("nodes");
     counts.emplace_back("runs");
     report_table out{counts, {}, counts};
-    out.head.insert(out.head.end(), {with_unit(s, metrics.front()), "spread", "speed-up", "efficiency", "note"});
-    out.keys.insert(out.keys.end(), {"judged", "spread", "speedup", "efficiency", "note"});
+    bool const spreads = has_spreads(s);
+    for (auto const& [title, key] : {std::pair(with_unit(s, metrics.front()), "judged"),
+                                     {"spread", "spread"},
+                                     {"speed-up", "speedup"},
+                                     {"efficiency", "efficiency"},
+                                     {"note", "note"}}) {
+        if (title == "spread" && key == title && !spreads) continue;
+        out.head.push_back(title);
+        out.keys.emplace_back(key);
+    }
     for (std::size_t r = 0; r < s.at("rows").size(); ++r) {
         auto const& row = s.at("rows")[r];
         auto const at = study / "rows" / r;
@@ -145,7 +161,7 @@ report_table scaling_table_of(report_json const& document, json_place const& stu
         bool const judged = row.at("metrics").contains(metrics.front());
         auto const judged_at = at / "metrics" / metrics.front();
         add([&](figure_text& t) { t.figure(judged_at / "median"); });
-        add([&](figure_text& t) { judged ? add_spread(t, document, judged_at) : void(t.words("-")); });
+        if (spreads) add([&](figure_text& t) { judged ? add_spread(t, document, judged_at) : void(t.words("-")); });
         add_ratios(document, at, how, cells);
         add([&](figure_text& t) { t.sentence(at, "note"); });
         out.rows.push_back(std::move(cells));
@@ -179,7 +195,7 @@ std::string base_text(report_json const& document, json_place const& study, mark
     for (std::size_t r = 0; r < s.at("rows").size(); ++r) {
         if (s.at("rows")[r].at("ranks") != s.at("base_ranks")) continue;
         figure_text out(document, how);
-        out.words("Medians. The base of every speed-up is ");
+        out.words(has_spreads(s) ? "Medians. " : "One run a row: there is no spread. ").words("The base of every speed-up is ");
         add_ranks(out, document, study / "base_ranks");
         out.words(" at ").name(metric).words(" ").figure(study / "rows" / r / "metrics" / metric / "median").words(".");
         return out.text();
@@ -258,7 +274,7 @@ report_table runs_of(report_json const& document, json_place const& study, std::
         add([&](figure_text& t) { t.figure(at / "load_average", {2, 1}); });
         add([&](figure_text& t) { t.figure(at / "others", {2, 1}); });
         add([&](figure_text& t) {
-            if (run.at("status") != "ok") t.name(fmt::format("{}: {}; see {}", text("status"), text("reason"), text("output")));
+            if (run.at("status") != "ok") t.name(fmt::format("{}: {}", text("status"), text("failure")));
         });
         out.rows.push_back(std::move(cells));
     }

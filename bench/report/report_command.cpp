@@ -8,6 +8,7 @@
 #include "base/trust/open_output_file.hpp"
 #include "bench/report/plots/report_charts.hpp"
 #include "bench/report/report_page.hpp"
+#include "bench/study/failed_runs.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/scaling_table.hpp"
 #include "bench/study/study.hpp"
@@ -102,7 +103,8 @@ void write_all_figures(report_json const& document, fs::path const& folder, envi
 void print_tables(report_input const& input) {
     for (auto const& [results, file, judged] : input.studies) {
         if (input.studies.size() > 1) fmt::print("{} ({})\n", results.name, file);
-        fmt::print("{}{}{}", scaling_text(results), findings_text(find_causes(results)), judgements_text(judged));
+        fmt::print("{}{}{}{}", scaling_text(results), findings_text(find_causes(results)),
+                   failures_text(results, fs::path(file).parent_path()), judgements_text(judged));
         if (input.studies.size() > 1) fmt::print("\n");
     }
 }

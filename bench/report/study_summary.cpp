@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "bench/study/failed_runs.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/scaling_table.hpp"
 
@@ -35,6 +36,7 @@ report_json to_json(speedup_ratio const& ratio, double efficiency) {
     return {{"value", ratio.value},
             {"low", ratio.low},
             {"high", ratio.high},
+            {"has_spread", ratio.has_spread},
             {"within_spread", ratio.within_spread},
             {"efficiency", efficiency}};
 }
@@ -222,6 +224,7 @@ report_json runs_json(study const& s, std::vector<std::string> const& metrics) {
                         {"started", run.started},
                         {"status", to_string(run.status)},
                         {"reason", run.reason},
+                        {"failure", run.status == run_status::ok ? "" : failure_of(run)},
                         {"output", run.output},
                         {"load_average", run.load.average < 0 ? report_json() : report_json(run.load.average)},
                         {"others", std::max(run.load.before, run.load.during.value_or(0))},

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "base/error.hpp"
 #include "base/process/files.hpp"
@@ -13,6 +12,7 @@
 #include "base/trust/open_output_file.hpp"
 #include "base/units.hpp"
 #include "bench/scaling/plan_point.hpp"
+#include "bench/study/failed_runs.hpp"
 #include "bench/study/placeholders.hpp"
 #include "bench/study/scaling_table.hpp"
 
@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::size_t kept_end_bytes = 4096;
 constexpr duration extra_patience = std::chrono::seconds(60);  // for muster run to end a run that is beyond its limit
 
 run_numbers numbers_of(study_plan const& plan, due_run const& due, int nodes) {
@@ -117,20 +118,23 @@ study_run run_point(run_setting const& setting, due_run const& due, study_point 
     auto const output = (setting.folder / run.output).string();
     auto const kept = open_output_file(output);
 
+    std::string end;  // of its output
     metric_reader reader(setting.plan.patterns);
     metric_file const file(fill_placeholders(setting.plan.metric_file, numbers_of(setting.plan, due, point.nodes)));
     duration const limit(setting.plan.timeout_s > 0 ? setting.plan.timeout_s + extra_patience.count() : 0);
     try {
-        auto const ended = run_watched(run_command(setting, due, point.nodes), setting.variables, setting.signals, limit,
-                                       [&](std::string_view text) {
-                                           write_all(kept.get(), text, output);
-                                           reader.add(text);
-                                       });
+        auto const ended = run_watched(
+            run_command(setting, due, point.nodes), setting.variables, setting.signals, limit, [&](std::string_view text) {
+                write_all(kept.get(), text, output);
+                reader.add(text);
+                end = end.substr(end.size() - std::min(end.size(), kept_end_bytes)) + std::string(text);
+            });
         set_end(run, ended, setting.plan);
     } catch (program_error const& e) {
         fail(run, e.what());
         run.exit_code = e.exit_status();
     }
+    if (run.status == run_status::failed || run.status == run_status::timed_out) run.last_words = last_words(end);
     run.load = crowd.load(setting.local);
     reader.finish();
     run.metrics = reader.metrics();
@@ -141,7 +145,7 @@ study_run run_point(run_setting const& setting, due_run const& due, study_point 
 }
 
 std::string progress_text(study_run const& run, study_plan const& plan) {
-    if (run.status != run_status::ok) return fmt::format("{}: {}", to_string(run.status), run.reason);
+    if (run.status != run_status::ok) return fmt::format("{}: {}", to_string(run.status), failure_of(run));
     auto out = fmt::format("{:.3f} s", run.wall_s);
     std::vector<std::string> shown;
     for (auto const& series : run.metrics) {
@@ -149,16 +153,6 @@ std::string progress_text(study_run const& run, study_plan const& plan) {
         shown.push_back(series.name);
         out += fmt::format(", {} {}", series.name, format_value(*value_of(run, series.name, plan)));
     }
-    return out;
-}
-
-std::string last_lines(fs::path const& file) {
-    std::ifstream from(file);
-    std::vector<std::string> lines;
-    for (std::string line; std::getline(from, line);) lines.push_back(line);
-    std::string out;
-    for (std::size_t i = lines.size() > 12 ? lines.size() - 12 : 0; i < lines.size(); ++i)
-        out += "\n  " + without_controls(lines[i]);
     return out;
 }
 

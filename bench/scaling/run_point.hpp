@@ -33,7 +33,4 @@ study_run run_point(run_setting const& setting, due_run const& due, study_point 
 /// "1.23 s, images_per_s 12345", or why it failed, for a line of progress.
 std::string progress_text(study_run const& run, study_plan const& plan);
 
-/// The last lines of a run's output, each behind a line feed and two blanks.
-std::string last_lines(std::filesystem::path const& file);
-
 }  // namespace muster

@@ -15,6 +15,7 @@
 #include "bench/scaling/run_point.hpp"
 #include "bench/scaling/scale_request.hpp"
 #include "bench/scaling/submitted_study.hpp"
+#include "bench/study/failed_runs.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/program_software.hpp"
 #include "bench/study/study_journal.hpp"
@@ -201,8 +202,8 @@ bool has_failures(study const& results) {
 }
 
 /// The table and what explains it.
-void print_study(study const& results) {
-    fmt::print("{}{}", scaling_text(results), findings_text(find_causes(results)));
+void print_study(study const& results, fs::path const& folder) {
+    fmt::print("{}{}{}", scaling_text(results), findings_text(find_causes(results)), failures_text(results, folder));
     std::fflush(stdout);
 }
 
@@ -230,7 +231,7 @@ int scale_in_jobs(scale_request const& request, study const* baseline, environme
         if (running.all_ended()) refuse_if_all_failed(results, request.folder);
         if (auto const why = unknown_metric(request.plan, request.demands, request.plan.ranks, results.runs); !why.empty())
             fmt::print(stderr, "muster-bench: note: {}\n", why);
-        print_study(results);
+        print_study(results, request.folder);
     }
     if (running.all_ended() && !results.runs.empty()) return conclude(results, request, baseline);
     fmt::print(stderr, "{}the same command collects what they bring and goes on; with --wait it stays until they have ended\n",
@@ -264,6 +265,7 @@ int scale_command(given_options const& given, environment const& variables, std:
     auto const request = read_scale_request(given, variables);
     std::optional<study> baseline;
     if (!request.demands.baseline.empty()) baseline = read_study_file(request.demands.baseline);
+    if (baseline) refuse_other_baseline(request.plan, *baseline);
     if (request.submit.wanted) return scale_in_jobs(request, baseline ? &*baseline : nullptr, variables, line);
     if (fs::exists(request.folder / "jobs.json"))
         throw error(errc::usage, fmt::format("{} holds a study whose runs are made by jobs; give --submit to go on with it, or "
@@ -275,7 +277,7 @@ int scale_command(given_options const& given, environment const& variables, std:
     if (int const code = running.run(); code != 0) return code;
     auto const& results = running.results();
     refuse_if_all_failed(results, request.folder);
-    print_study(results);
+    print_study(results, request.folder);
     return conclude(results, request, baseline ? &*baseline : nullptr);
 }
 

@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "bench/scaling/net_request.hpp"
 #include "bench/study/placeholders.hpp"
+#include "bench/study/program_software.hpp"
 #include "bench/tools/options.hpp"
 
 namespace muster {
@@ -103,19 +104,24 @@ void read_program(given_options const& given, study_plan& plan) {
     if (given.has("rate-metric")) plan.judged = {given.text("rate-metric"), true};
     // Names that are not there are told before the first run.
     run_numbers const tried{1, 1, 1, plan.batch};
-    fill_placeholders(plan.program, tried);
+    auto const filled = fill_placeholders(plan.program, tried);
     fill_placeholders(plan.metric_file, tried);
+    if (plan.batch && filled == fill_placeholders(plan.program, {1, 1, 1, *plan.batch + 1}))
+        refuse(fmt::format(
+            "--batch {}: the program has no argument with {{batch}}, so it would never see it; write {{batch}} where it "
+            "takes its batch ('-- {} --batch {{batch}}'), or leave --batch out",
+            *plan.batch, shell_join(plan.program)));
 }
 
-/// The program's file name; of an interpreter's first argument that is no option, "train.py" of "python3 -u train.py".
-std::string name_of(std::vector<std::string> const& program) {
-    constexpr std::string_view interpreters[]{"python", "bash", "sh", "perl", "julia", "Rscript"};
-    auto name = fs::path(program.front()).filename().string();
-    auto const interprets = [&](std::string_view one) { return name.starts_with(one); };
-    if (std::none_of(std::begin(interpreters), std::end(interpreters), interprets)) return name;
-    auto const script =
-        std::find_if(program.begin() + 1, program.end(), [](auto const& word) { return !word.empty() && word.front() != '-'; });
-    return script == program.end() ? name : fs::path(*script).filename().string();
+/// What is taken as it stands, though it looks as if it differed between runs.
+void refuse_placeholders_elsewhere(given_options const& given) {
+    for (auto const* option : {"hosts", "hostfile", "run-options", "submit-options", "output", "name"})
+        for (auto const* name : {"{ranks}", "{nodes}", "{repeat}", "{batch}"})
+            if (auto const text = given.text(option); text.find(name) != text.npos)
+                refuse(fmt::format(
+                    "--{} {}: {} is filled in the program's arguments and --metric-file alone; to give it as a variable, "
+                    "write '-- env NAME={} PROGRAM …'",
+                    option, shell_quote(text), name, name));
 }
 
 std::vector<std::string> read_launch(given_options const& given) {
@@ -147,7 +153,7 @@ void read_submit(given_options const& given, scale_request& out) {
                 refuse(fmt::format("--only {}: it is none of --ranks; add it there", ranks));
     }
     if (!out.submit.wanted) return;
-    for (auto const* name : {"hosts", "hostfile", "only"})
+    for (auto const* name : {"hosts", "hostfile", "only", "shuffle"})
         if (given.has(name))
             refuse(fmt::format("--{} does not go with --submit; leave it out, or start the study inside of a job", name));
     out.submit.wait = given.has("wait");
@@ -180,6 +186,7 @@ std::span<option_row const> scale_option_rows() noexcept {
 scale_request read_scale_request(given_options const& given, environment const& variables) {
     scale_request out;
     auto& plan = out.plan;
+    refuse_placeholders_elsewhere(given);
     plan.ranks = read_ranks(given);
     plan.repeats = static_cast<int>(given.integer("repeats", 1, 1000));
     plan.warmup = static_cast<int>(given.integer("warmup", 0, 1000));
@@ -194,7 +201,7 @@ scale_request read_scale_request(given_options const& given, environment const& 
     read_submit(given, out);
     out.demands = read_study_demands(given);
     check_expected_ranks(out.demands, plan);
-    out.name = given.has("name") ? given.text("name") : plan.has_net() ? net_name(plan) : name_of(plan.program);
+    out.name = given.has("name") ? given.text("name") : plan.has_net() ? net_name(plan) : program_name(plan.program);
     out.muster = launcher_of(given);
     out.folder = made_folder(given.text("output"));
     write_net_program(plan);

@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "bench/scaling/run_point.hpp"
+#include "bench/study/failed_runs.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/study_schedule.hpp"
 #include "bench/tools/checked_json.hpp"

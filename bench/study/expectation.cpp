@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "bench/study/program_software.hpp"
 
 namespace muster {
 
@@ -175,6 +176,19 @@ judgement compare_row(scaling_row const& now, scaling_row const& before, judged_
     return out;
 }
 
+/// What a study's runs do: of a network without its interpreter and the script's place.
+std::string work_text(study_plan const& plan) {
+    std::vector<std::string> const words(
+        plan.program.begin() + (plan.has_net() ? std::min<std::ptrdiff_t>(2, std::ssize(plan.program)) : 0), plan.program.end());
+    return fmt::format("'{}'{}{}", shell_join(words),
+                       plan.series == work_series::as_given ? "" : fmt::format(", {}", to_string(plan.series)),
+                       plan.batch ? fmt::format(", batch {}", *plan.batch) : "");
+}
+
+std::string machine_text(machine_facts const& m) {
+    return fmt::format("{} with {} cores, GPUs: {}", m.processor.empty() ? "an unknown processor" : m.processor, m.cores, m.gpus);
+}
+
 }  // namespace
 
 expectation parse_expectation(std::string const& text) {
@@ -210,19 +224,46 @@ std::vector<judgement> judge(expectation const& wanted, std::vector<scaling_row>
     return out;
 }
 
-std::vector<judgement> compare_with_baseline(study const& now, study const& before, double tolerance) {
-    if (now.plan.judged != before.plan.judged)
+void refuse_other_baseline(study_plan const& now, study const& before) {
+    auto const& then = before.plan;
+    if (now.judged != then.judged)
         throw error(errc::usage, fmt::format("--baseline: it is judged by {}, this study by {}; give the same --time-metric or "
                                              "--rate-metric to both",
-                                             before.plan.judged.name, now.plan.judged.name));
+                                             then.judged.name, now.judged.name));
+    if (now.net != then.net || (!now.has_net() && program_name(now.program) != program_name(then.program)))
+        throw error(errc::usage,
+                    fmt::format("--baseline: it is of another program: {} there, {} here; give a study of the same one "
+                                "(muster-bench report shows two side by side)",
+                                work_text(then), work_text(now)));
+    auto const has = [&](int ranks) { return std::ranges::find(then.ranks, ranks) != then.ranks.end(); };
+    if (std::ranges::none_of(now.ranks, has))
+        throw error(errc::usage,
+                    "--baseline: it has no number of ranks in common with this study; give one with the same --ranks");
+}
+
+std::vector<judgement> compare_with_baseline(study const& now, study const& before, double tolerance) {
+    refuse_other_baseline(now.plan, before);
     auto const rows = scaling_rows(now), old = scaling_rows(before);
     std::vector<judgement> out;
+    auto const note = [&](std::string_view what, std::string const& there, std::string const& here) {
+        if (there != here)
+            out.push_back(
+                {expectation_outcome::not_judged,
+                 fmt::format("note: the baseline {} {}, this study {}: what follows means something only if that makes no "
+                             "difference",
+                             what, there, here),
+                 {},
+                 {there, here}});
+    };
+    note("is of", work_text(before.plan), work_text(now.plan));
+    note("ran on", machine_text(before.machine), machine_text(now.machine));
+    auto const notes = out.size();
     for (auto const& row : rows)
         for (auto const& was : old)
             if (was.ranks == row.ranks) out.push_back(compare_row(row, was, now.plan.judged, tolerance));
-    if (out.empty())
+    if (out.size() == notes)
         throw error(errc::usage,
-                    "--baseline: it has no number of ranks in common with this study; give one with the same --ranks");
+                    "--baseline: it has no runs of a number of ranks in common with this study; give one with the same --ranks");
     return out;
 }
 

@@ -44,9 +44,13 @@ std::string known_metrics_text(std::string const& name, std::vector<std::string>
 /// lies within the spread, whatever the median; one run has no spread. What was not measured is broken, in one judgement if no row has it. Pure.
 std::vector<judgement> judge(expectation const& wanted, std::vector<scaling_row> const& rows, study_plan const& plan);
 
+/// Throws errc::usage if a study of this plan cannot be compared with that of `before`: it judges another metric, has no number of ranks in
+/// common, or is of another program. Pure.
+void refuse_other_baseline(study_plan const& now, study const& before);
+
 /// Compares the judged metric with that of an earlier study at the same numbers of ranks. Broken: the median is worse by more than
-/// `tolerance` (0.05: a twentieth). Not judged: it is, but the spreads overlap. Throws errc::usage if the studies judge different
-/// metrics or have no number of ranks in common. Pure.
+/// `tolerance` (0.05: a twentieth). Not judged: it is, but the spreads overlap. First a note that is not judged, if arguments, work or
+/// machine differ. Throws as refuse_other_baseline. Pure.
 std::vector<judgement> compare_with_baseline(study const& now, study const& before, double tolerance);
 
 }  // namespace muster

@@ -69,9 +69,10 @@ std::string compared_text(study const& s, std::vector<scaling_row> const& rows, 
                                          {"low", speedup.low},
                                          {"high", speedup.high},
                                          {"efficiency", best->efficiency}});
-    return fmt::format("{} {} {:.2f} times as {} on {} as on {} ({:.2f} to {:.2f}), {:.0f}% efficiency: {}{}", s.name,
-                       weak ? "does" : "is", speedup.value, weak ? "much work a second" : "fast", on_nodes(*best), base.ranks,
-                       speedup.low, speedup.high, 100 * best->efficiency, measured_text(*best, s.plan.judged.name, out),
+    auto const spread = speedup.has_spread ? fmt::format(" ({:.2f} to {:.2f})", speedup.low, speedup.high) : std::string();
+    return fmt::format("{} {} {:.2f} times as {} on {} as on {}{}, {:.0f}% efficiency: {}{}", s.name, weak ? "does" : "is",
+                       speedup.value, weak ? "much work a second" : "fast", on_nodes(*best), base.ranks, spread,
+                       100 * best->efficiency, measured_text(*best, s.plan.judged.name, out),
                        best->oversubscribed ? "; it has more ranks than cores"
                        : best == last       ? ""
                                             : fmt::format("; up to {}, more are no faster", ranks_text(last->ranks)));

@@ -73,4 +73,14 @@ versions software_of(std::vector<std::string> const& program, environment const&
     return out;
 }
 
+std::string program_name(std::vector<std::string> const& program) {
+    constexpr std::string_view interpreters[]{"python", "bash", "sh", "perl", "julia", "Rscript"};
+    auto name = std::filesystem::path(program.front()).filename().string();
+    auto const interprets = [&](std::string_view one) { return name.starts_with(one); };
+    if (std::none_of(std::begin(interpreters), std::end(interpreters), interprets)) return name;
+    auto const script =
+        std::find_if(program.begin() + 1, program.end(), [](auto const& word) { return !word.empty() && word.front() != '-'; });
+    return script == program.end() ? name : std::filesystem::path(*script).filename().string();
+}
+
 }  // namespace muster

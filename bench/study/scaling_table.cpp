@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <map>
 
+#include "bench/study/failed_runs.hpp"
+
 namespace muster {
 
 namespace {
@@ -74,7 +76,7 @@ scaling_row make_row(runs const& all, study const& results) {
         row.simulated |= run->simulated;
         if (run->status == run_status::interrupted) continue;
         if (!run->counts()) {
-            if (row.failed++ == 0) row.failure = run->reason;
+            if (row.failed++ == 0) row.failure = failure_of(*run);
             continue;
         }
         good.push_back(run);
@@ -101,7 +103,8 @@ std::optional<speedup_ratio> speedup_of(scaling_row const& row, scaling_row cons
     out.value = plan.judged.rate ? a.median / b.median : work * b.median / a.median;
     out.low = plan.judged.rate ? a.spread.low / b.spread.high : work * b.spread.low / a.spread.high;
     out.high = plan.judged.rate ? a.spread.high / b.spread.low : work * b.spread.high / a.spread.low;
-    out.within_spread = a.count > 1 && b.count > 1 && out.low <= 1 && out.high >= 1;
+    out.has_spread = a.count > 1 && b.count > 1;
+    out.within_spread = out.has_spread && out.low <= 1 && out.high >= 1;
     return out;
 }
 

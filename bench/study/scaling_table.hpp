@@ -22,6 +22,7 @@ struct row_metric {
 /// How many times as fast as the base, and the least and most by the ends of both spreads, which is wider than either's confidence.
 struct speedup_ratio {
     double value = 1, low = 1, high = 1;
+    bool has_spread = false;  ///< both have more than one run
     /// It is not known whether this is faster or slower than the base: 1 lies within.
     bool within_spread = false;
 };
@@ -87,6 +88,11 @@ struct study_progress {
 study_progress progress_of(study const& results);
 /// "6 of 9 runs were made (4 ranks: 0 of 3)"; "" if all were.
 std::string unfinished_text(study_progress const& progress);
+
+/// What makes all figures of a study less than certain, each a line for a reader: "unfinished: 6 of 9 runs were made (…)", "note: …", "busy: …". Pure.
+std::vector<std::string> reservations_of(study const& results, std::vector<scaling_row> const& rows);
+/// The text in lines of a terminal's 80 columns, divided at blanks.
+std::string paragraph(std::string const& text);
 
 /// "1.78", "within the spread", or "-".
 std::string format_speedup(scaling_row const& row);

@@ -30,11 +30,6 @@ std::string title_of(std::vector<scaling_row> const& rows, std::string const& na
     return name;
 }
 
-/// In the lines of a terminal.
-std::string paragraph(std::string const& text) {
-    return text_table({text}).text(screen);
-}
-
 std::string series_text(study_plan const& plan) {
     if (plan.series == work_series::strong)
         return plan.batch ? fmt::format("strong series: batch {} over all ranks", *plan.batch)
@@ -53,10 +48,11 @@ std::string spread_text(std::vector<scaling_row> const& rows) {
         least = std::min(least, row.runs);
         most = std::max(most, row.runs);
     }
+    if (most == 1)
+        return fmt::format("one run a row: there is no spread; give more --repeats ({} for an interval)", runs_for_interval);
     auto const number = least == most ? fmt::format("{} each", plural(least, "run")) : fmt::format("{} to {} runs", least, most);
     return fmt::format("medians of {}{}", number,
-                       least < 2 ? ""
-                       : least < runs_for_interval
+                       least < runs_for_interval
                            ? fmt::format("; a range is smallest to largest, an interval needs {} runs", runs_for_interval)
                            : "; CI: interval of the median");
 }
@@ -109,8 +105,13 @@ std::string main_table(std::vector<scaling_row> const& rows, study_plan const& p
     bool const nodes = std::any_of(rows.begin(), rows.end(), [](auto const& r) { return r.nodes > 1; });
     std::vector<std::string> head{"ranks"};
     if (nodes) head.emplace_back("nodes");
-    head.insert(head.end(), {title.size() > longest_title ? "median" : title, kind.empty() ? "spread" : "spread " + kind,
-                             "speed-up  efficiency"});
+    bool const spreads = std::ranges::any_of(rows, [&](auto const& r) {
+        auto const* judged = r.find(plan.judged.name);
+        return judged != nullptr && judged->value.count > 1;
+    });
+    head.push_back(title.size() > longest_title ? "median" : title);
+    if (spreads) head.push_back(kind.empty() ? "spread" : "spread " + kind);
+    head.emplace_back("speed-up  efficiency");
     std::vector<std::vector<std::string>> cells{head};
     for (auto const& r : rows) {
         auto const* judged = r.find(plan.judged.name);
@@ -118,7 +119,9 @@ std::string main_table(std::vector<scaling_row> const& rows, study_plan const& p
         if (nodes) row.push_back(std::to_string(r.nodes));
         auto spread = judged ? format_spread(judged->value) : "-";
         if (!kind.empty()) spread = spread.substr(0, spread.find(" ("));
-        row.insert(row.end(), {judged ? format_value(judged->value.median) : "-", spread, ratio_cell(r)});
+        row.push_back(judged ? format_value(judged->value.median) : "-");
+        if (spreads) row.push_back(spread);
+        row.push_back(ratio_cell(r));
         cells.push_back(row);
     }
     return align_columns(cells);
@@ -191,6 +194,21 @@ std::string scaling_note(scaling_row const& row) {
     return join(notes, "; ");
 }
 
+std::string paragraph(std::string const& text) {
+    return text_table({text}).text(screen);
+}
+
+std::vector<std::string> reservations_of(study const& results, std::vector<scaling_row> const& rows) {
+    std::vector<std::string> out;
+    if (auto const missing = unfinished_text(progress_of(results)); !missing.empty()) out.push_back("unfinished: " + missing);
+    for (auto const& note : results.plan.notes) out.push_back("note: " + note);
+    if (std::ranges::any_of(rows, &scaling_row::crowded) || results.load.crowded_before())
+        out.push_back(fmt::format("busy: {}; these figures mean little",
+                                  results.load.crowded_before() ? crowd_text(results.load) + " before the runs"
+                                                                : "other programs worked during the runs noted above"));
+    return out;
+}
+
 std::string unfinished_text(study_progress const& progress) {
     std::vector<std::string> missing;
     for (auto const& [ranks, made] : progress.missing)
@@ -234,12 +252,7 @@ std::string scaling_text(study const& results) {
         if (auto const note = scaling_note(row); !note.empty())
             out += paragraph(fmt::format("{}: {}", ranks_text(row.ranks), note));
     out += metric_tables(rows, plan) + closing_text(results, rows);
-    if (auto const missing = unfinished_text(progress_of(results)); !missing.empty()) out += paragraph("unfinished: " + missing);
-    for (auto const& note : plan.notes) out += paragraph("note: " + note);
-    if (std::ranges::any_of(rows, &scaling_row::crowded) || results.load.crowded_before())
-        out += paragraph(fmt::format("busy: {}; these figures mean little",
-                                     results.load.crowded_before() ? crowd_text(results.load) + " before the runs"
-                                                                   : "other programs worked during the runs noted above"));
+    for (auto const& each : reservations_of(results, rows)) out += paragraph(each);
     return out;
 }
 

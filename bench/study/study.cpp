@@ -154,22 +154,12 @@ std::string_view to_string(work_series series) noexcept {
 }
 
 json to_json(study_run const& r) {
-    json out{{"ranks", r.ranks},
-             {"nodes", r.nodes},
-             {"hosts", r.hosts},
-             {"repetition", r.repetition},
-             {"order", r.order},
-             {"warmup", r.warmup},
-             {"started", r.started},
-             {"wall_s", r.wall_s},
-             {"status", to_string(r.status)},
-             {"exit_code", r.exit_code},
-             {"reason", r.reason},
-             {"output", r.output},
-             {"load", to_json(r.load)},
-             {"oversubscribed", r.oversubscribed},
-             {"simulated", r.simulated},
-             {"metrics", json::array()}};
+    json out{{"ranks", r.ranks},           {"nodes", r.nodes},        {"hosts", r.hosts},
+             {"repetition", r.repetition}, {"order", r.order},        {"warmup", r.warmup},
+             {"started", r.started},       {"wall_s", r.wall_s},      {"status", to_string(r.status)},
+             {"exit_code", r.exit_code},   {"reason", r.reason},      {"last_words", r.last_words},
+             {"output", r.output},         {"load", to_json(r.load)}, {"oversubscribed", r.oversubscribed},
+             {"simulated", r.simulated},   {"metrics", json::array()}};
     for (auto const& m : r.metrics)
         out["metrics"].push_back({{"name", m.name}, {"unit", m.unit}, {"rank", m.rank}, {"values", m.values}});
     return out;
@@ -188,6 +178,7 @@ study_run read_study_run(checked_json const& from) {
     r.status = read_name<run_status>(from.at("status"), status_names);
     r.exit_code = read_int(from.at("exit_code"), 0, 255);
     r.reason = from.at("reason").text();
+    if (from.has("last_words")) r.last_words = from.at("last_words").text();
     r.output = from.at("output").text();
     r.load = read_load(from.at("load"));
     r.oversubscribed = from.at("oversubscribed").boolean();

@@ -28,9 +28,10 @@ struct study_run {
     std::string started;  ///< UTC, ISO 8601
     double wall_s = 0;    ///< of the whole command: launching the ranks, start-up, the program's work, exit
     run_status status = run_status::ok;
-    int exit_code = 0;   ///< 128+n for signal n
-    std::string reason;  ///< why it does not count; "" if it does
-    std::string output;  ///< the file with all that it printed, within the study's folder; "" if there is none
+    int exit_code = 0;       ///< 128+n for signal n
+    std::string reason;      ///< why it does not count; "" if it does
+    std::string last_words;  ///< of a run that failed: the last line of its output
+    std::string output;      ///< the file with all that it printed, within the study's folder; "" if there is none
     machine_load load;
     bool oversubscribed = false;  ///< more ranks than cores on some node
     bool simulated = false;

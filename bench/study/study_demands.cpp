@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/tools/options.hpp"
 
@@ -11,6 +12,8 @@ study_demands read_study_demands(given_options const& given) {
     study_demands out;
     for (auto const& text : given.all("expect")) out.expectations.push_back(parse_expectation(text));
     out.baseline = given.text("baseline");
+    if (given.has("tolerance") && out.baseline.empty())
+        throw error(errc::usage, "--tolerance is of a --baseline, and there is none; give that too");
     out.tolerance = parse_share(given.text("tolerance"), "--tolerance", 10);
     return out;
 }

@@ -239,6 +239,12 @@ void csv_source::find_label_column(source_options const& options) {
         label_column_ = column_of(wanted, "--label-column");
     } else if (auto const at = std::find_if(names_.begin(), names_.end(), is_label_name); at != names_.end()) {
         label_column_ = static_cast<std::size_t>(at - names_.begin());
+        std::string others;
+        for (auto other = at + 1; (other = std::find_if(other, names_.end(), is_label_name)) != names_.end(); ++other)
+            others += fmt::format("{} '{}'", others.empty() ? "" : ",", *other);
+        add_note(fmt::format("labels: column {} of {}, '{}', by its name{}; --label-column takes another, or none",
+                             *label_column_ + 1, facts_.images, *at,
+                             others.empty() ? "" : fmt::format(" ({} could be labels too)", others.substr(1))));
     } else {
         std::string const data =
             names_.empty() && !options.header

@@ -166,6 +166,26 @@ named_source open_pair(array_file const& file, std::string split, std::string co
     return {std::move(split), std::make_unique<array_source>([&] { return file.open(images); }, open_labels, order)};
 }
 
+/// The same by names that were not given, which it says.
+named_source open_guessed(array_file const& file, std::string split, std::string const& images, std::string const& labels,
+                          source_options const& options) {
+    auto out = open_pair(file, std::move(split), images, labels, options.order);
+    auto const by_name = fs::path(file.path).filename().string();
+    if (!options.labels.empty())
+        out.source->add_note(fmt::format("samples: array '{}' of {}, by its name; --images takes another", images, by_name));
+    else if (labels.empty())
+        out.source->add_note(fmt::format(
+            "samples: array '{}' of {}, by its name, without labels, as no array has a usual name of labels (y, labels, …); "
+            "--images and --labels take others",
+            images, by_name));
+    else
+        out.source->add_note(fmt::format(
+            "samples: array '{}' of {}, labels: '{}', by their names; --images and --labels take others, --labels none "
+            "none",
+            images, by_name, labels));
+    return out;
+}
+
 std::vector<named_source> open_by_names(array_file const& file, split_source const& asked, source_options const& options) {
     std::vector<named_source> found;
     if (!options.images.empty()) {
@@ -176,14 +196,20 @@ std::vector<named_source> open_by_names(array_file const& file, split_source con
     for (std::string_view const split : split_names) {
         if (!asked.split.empty() && asked.split != split) continue;
         auto const [images, labels] = usual_names(std::string(split));
-        if (std::string const name = first_there(file, images); !name.empty())
-            found.push_back(open_pair(file, std::string(split), name, first_there(file, labels), options.order));
+        std::string const name = first_there(file, images);
+        if (name.empty()) continue;
+        if (!options.labels.empty() && options.labels != "none")
+            throw error(errc::usage,
+                        fmt::format("{}: --labels {}: it has the array {} of the split {}; give --images with that name too",
+                                    file.path, options.labels, name, split));
+        found.push_back(
+            open_guessed(file, std::string(split), name, options.labels == "none" ? "" : first_there(file, labels), options));
     }
     if (!found.empty()) return found;
     auto const [images, labels] = usual_names("");
     if (std::string const name = first_there(file, images); !name.empty()) {
         std::string const with = !options.labels.empty() ? options.labels : first_there(file, labels);
-        found.push_back(open_pair(file, split_of(asked), name, with == "none" ? "" : with, options.order));
+        found.push_back(open_guessed(file, split_of(asked), name, with == "none" ? "" : with, options));
         return found;
     }
     throw error(

@@ -63,6 +63,7 @@ class sample_source {
     source_facts const& facts() const noexcept { return facts_; }
 
     source_notes const& notes() const noexcept { return notes_; }
+    void add_note(std::string words) { notes_.words.push_back(std::move(words)); }
 
     /// The files it reads, in an order that changes by leave_out() alone.
     virtual std::vector<std::string> files() const = 0;

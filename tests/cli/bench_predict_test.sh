@@ -20,6 +20,9 @@ if [ ! -x "$MUSTER_BIN/muster-simulate" ]; then
     skip "the simulator was not built (no libsimgrid-dev, or sanitizers)"
 fi
 
+# Without the ends of lines, which a terminal's 80 columns put anywhere.
+in_lines() { tr '\n' ' ' <"$OUT" >flat; }
+
 # Two ranks over one link of known latency and rate, and nothing to hide a gradient behind: whole tensors go both ways at once in halves,
 # twice. 17 ranks are more than muster reduces directly: MPI's ring, 2 * 16 rounds of a 17th. Of 60, one simulated round stands for four.
 expect_exit 0 "$bench" predict own --steps 100 --gradient-bytes 64MiB --bucket-bytes 64MiB --compute-ms 0.001 --latency-us 10 --link-gbs 10 --ranks 2,17,60 --json -
@@ -36,8 +39,9 @@ for row in out["rows"]:
 PY
 
 expect_exit 0 "$bench" predict own/results.json --steps 100 --gradient-bytes 100MiB --platform perlmutter --ranks 4,8 --json p.json
-expect_contains stdout "SIMULATED on NERSC Perlmutter" "Not a measurement" "1 rank: 21.000 ms a step, of it compute 20.000, input 1.000" \
-    "compute 20.000 to 22.000 ms, as it was measured"
+in_lines
+expect_contains flat "SIMULATED on NERSC Perlmutter" "Not a measurement" "1 rank: 21.000 ms a step: compute 20.000, input 1.000" "a step is train_s / 100" \
+    "20.000 to 22.000 ms, as it was measured" "weak scaling: with a fixed batch per rank, as the study is of no --strong series"
 expect_matches stdout '^ranks +step ms +known error +speed-up +known error' '^ *8 +[0-9.]+ +[-+][0-9]+% to \+[0-9]+% +[0-9.]+ +-[0-9]+% to [-+][0-9]+% .* compute$'
 expect_true python3 - <<'PY'
 import json
@@ -46,6 +50,44 @@ for row in json.load(open("p.json"))["rows"]:
     assert row["worst_step_s"] > 1.08 * row["step_s"], "what two ranks cost each other was measured"
     assert 0.021 <= row["step_s"] < 0.026, row
 PY
+
+# A strong series: of 200 ms, each of N ranks computes an Nth, and two measured that this is a tenth too little. Rates of samples give a step
+# by the batch. Failed, missing and busy runs are named.
+cat >strong.sh <<'PROGRAM'
+[ "$WORLD_SIZE" != 4 ] || { echo 'the dog ate it' >&2; exit 3; }
+echo "batch $1"
+[ "$RANK" != 0 ] || echo "muster-metric: images_per_s $([ "$WORLD_SIZE" = 1 ] && echo 20 || echo 36.3636) images/s"
+PROGRAM
+expect_exit 1 "$bench" scale --muster "$MUSTER" --ranks 1,2,4 --repeats 1 --warmup 0 --strong --batch 4 --no-html -o strong -- sh strong.sh {batch}
+expect_exit 0 "$bench" predict strong --gradient-bytes 1KiB --platform dgx-a100 --ranks 4,8 --json strong.json
+in_lines
+expect_contains flat "strong scaling: a fixed batch over all ranks" "a step is batch 4 / images_per_s" "200.000 to 220.0" "4 ranks: failed: exit code 3"
+expect_exit 0 "$bench" predict strong --gradient-bytes 1KiB --platform dgx-a100 --compute-ms 80 --ranks 8
+expect_matches stdout '^ *8 +10\.[0-9]+ ' '8 ranks have no whole sample each of the batch of 4'
+expect_true python3 - <<'PY'
+import json
+p = json.load(open("strong.json"))
+assert p["series"] == "strong" and p["step_from"] == "batch 4 / images_per_s" and any("4 ranks: failed" in n for n in p["notes"]), p
+for row in p["rows"]:
+    n = row["ranks"]
+    assert 0 <= row["step_s"] - 0.2 / n < 0.002 and 0 <= row["worst_step_s"] - 0.22 / n < 0.002, row
+    assert n * 0.95 < row["speedup"] <= n, row
+study = json.load(open("strong/results.json"))
+study["plan"]["repeats"] = 3
+for run in study["runs"]: run["load"].update(others_before=1.5, cpus=2)
+study["load"].update(others_before=1.5, cpus=2)
+json.dump(study, open("cut.json", "w"))
+PY
+expect_exit 0 "$bench" predict cut.json --gradient-bytes 1KiB --platform dgx-a100 --ranks 4
+in_lines
+expect_contains flat "unfinished: 3 of 9 runs were made" "busy: other programs used 1.5 of 2 CPUs" "these figures mean little"
+
+# The time of the whole command is no time of steps.
+expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1 --repeats 1 --warmup 0 --no-html -o whole -- true
+expect_exit 125 "$bench" predict whole --steps 100 --gradient-bytes 1MiB --platform polaris
+expect_contains stderr "tells no time of its steps: wall_s holds launching and start-up too" "train_s" "--compute-ms"
+expect_exit 0 "$bench" predict whole --compute-ms 5 --gradient-bytes 1MiB --platform polaris --ranks 4
+expect_contains stdout "measured: no time of a step"
 
 # The network of the study is known, and its steps are told. 256 ranks of them.
 expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1 --repeats 1 --warmup 0 --net resnet50 --steps 3 --compute-ms 20 --compute-by wait --no-html -o timed
@@ -71,3 +113,5 @@ expect_exit 2 "$bench" predict timed
 expect_contains stderr "give --platform NAME"
 expect_exit 2 "$bench" predict
 expect_contains stderr "give one RESULTS.json"
+expect_exit 2 "$bench" predict timed --platform polaris --link-gbs 5
+expect_contains stderr "--link-gbs is of --latency-us"

@@ -74,6 +74,21 @@ expect_contains stdout 'worse: epoch_s at 2 ranks: 6.00 against 5.40 (+11.1%, 5.
 expect_exit 0 limit --baseline faster.json --tolerance 12%
 expect_exit 1 "$bench" report --results two --no-html --baseline faster.json
 
+# Another program is no baseline, which is found before the first run; other arguments and other work are named.
+cp starts before
+cp program other.sh
+expect_exit 2 scale --ranks 1,2 --time-metric epoch_s -o other --baseline two -- ./other.sh y
+expect_contains stderr "--baseline: it is of another program: './program x '{repeat}'' there, './other.sh y' here"
+expect_exit 2 scale --ranks 1,2 -o other --baseline two -- ./program x {repeat}
+expect_contains stderr '--baseline: it is judged by epoch_s, this study by wall_s'
+expect_exit 2 scale --ranks 4 --time-metric epoch_s -o other --baseline two -- ./program x {repeat}
+expect_contains stderr '--baseline: it has no number of ranks in common'
+expect_true cmp -s starts before
+expect_exit 0 scale --ranks 1,2 --repeats 2 --warmup 0 --time-metric epoch_s -o other --strong --batch 8 --baseline two -- ./program y{batch} {repeat}
+expect_contains stdout "note: the baseline is of './program x '{repeat}'', this study './program 'y{batch}' '{repeat}'', strong, batch 8" 'kept: epoch_s at 2 ranks'
+expect_exit 2 "$bench" report one --no-html --tolerance 5%
+expect_contains stderr '--tolerance is of a --baseline'
+
 # A name that no run prints is found by the first runs.
 rm -f starts
 unknown() { expect_exit 2 scale --ranks 1,2 --repeats 3 -o unknown "$@" -- ./program x {repeat}; }
@@ -150,6 +165,18 @@ wrong -- ./program {rank}
 expect_contains stderr 'did you mean {ranks}?'
 wrong -- ./program {batch}
 expect_contains stderr 'give --batch N'
+for series in --strong --weak; do
+    wrong $series --batch 4 --ranks 1,2 -- ./program '{{batch}' {ranks}
+    expect_contains stderr '--batch 4: the program has no argument with {batch}' "-- ./program '{{batch}' '{ranks}' --batch {batch}"
+done
+for each in "--run-options '-x BATCH={batch}'" '-H a:{ranks}' '--name n{nodes}' '-o nine-{repeat}'; do
+    eval "expect_exit 2 scale --strong --batch 4 --ranks 1,2 $each -- ./program {batch}"
+    expect_contains stderr "is filled in the program's arguments and --metric-file alone" 'env NAME={'
+done
+wrong --tolerance 5% -- ./program
+expect_contains stderr '--tolerance is of a --baseline'
+wrong --submit --shuffle 1 -- ./program
+expect_contains stderr '--shuffle does not go with --submit'
 wrong --metric 'x=(' -- ./program
 wrong --take x=lats -- ./program
 expect_contains stderr 'did you mean last?'

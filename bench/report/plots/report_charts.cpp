@@ -173,6 +173,13 @@ void add_chart(std::vector<report_chart>& charts, curve_plot const& plot, report
     charts.push_back({plot.title, std::move(svg), legend(plot), std::move(caption)});
 }
 
+/// Whether a point has a spread.
+bool has_whiskers(curve_plot const& plot) {
+    return std::ranges::any_of(plot.curves, [](auto const& curve) {
+        return std::ranges::any_of(curve.points, [](auto const& point) { return point.low < point.high; });
+    });
+}
+
 /// The charts of one group; `of` follows their titles.
 std::vector<report_chart> charts_of_group(report_json const& document, std::vector<std::size_t> const& studies,
                                           std::string const& of) {
@@ -202,15 +209,18 @@ std::vector<report_chart> charts_of_group(report_json const& document, std::vect
     bool const rate = first.at("judged_rate").get<bool>(), weak = first.at("series") == "weak";
     if (studies.size() == 1 && !time.curves.empty())
         add_models(time, 1, rows, {false, time.curves.front().points.front().y, rate ? 1.0 : weak ? 0.0 : -1.0});
-    add_chart(charts, time, document, "Medians of each number of ranks; whiskers are the spreads.");
+    add_chart(charts, time, document,
+              has_whiskers(time) ? "Medians of each number of ranks; whiskers are the spreads."
+                                 : "One run of each number of ranks: there is no spread.");
 
     auto speedup = plot_of(shown::speedup, "Speed-up", "times the base");
     if (rows.size() < 2) return charts;
     speedup.y.logarithmic = speedup.y.binary = true;
     add_models(speedup, studies.size(), rows, {});
     add_chart(charts, speedup, document,
-              "Whiskers span the quotients of the ends of both spreads. Points are not joined: nothing was measured between "
-              "them. A ratio that the spread swallows has no figure.");
+              fmt::format("{}Points are not joined: nothing was measured between them.{}",
+                          has_whiskers(time) ? "Whiskers span the quotients of the ends of both spreads. " : "",
+                          has_whiskers(time) ? " A ratio that the spread swallows has no figure." : ""));
 
     auto efficiency = plot_of(shown::efficiency, "Efficiency", "part of the ideal");
     efficiency.y.from_zero = true;

@@ -82,7 +82,7 @@ TEST(judge, what_was_not_measured_is_broken) {
         run.status = run_status::failed;
         run.reason = "exit code 3";
     }
-    EXPECT_TRUE(is(judged("wall_s[2]<6", s), expectation_outcome::broken, "broken: wall_s[2]<6: no run ended well: exit code 3"));
+    EXPECT_TRUE(is(judged("wall_s[2]<6", s), expectation_outcome::broken, "broken: wall_s[2]<6: no run ended well: exit code 3; see runs/0001.txt"));
 }
 
 TEST(judge, a_metric_that_nobody_tells_is_one_line) {

@@ -24,7 +24,9 @@ std::string refusal_of(study const& results, std::optional<double> steps) {
 }
 
 TEST(measured_step, is_the_median_of_each_number_of_ranks_in_parts) {
-    auto const all = steps_of_study(sample_study(), {}, "x");
+    auto const measured = steps_of_study(sample_study(), {}, "x");
+    EXPECT_EQ(measured.from, "train_s / steps");
+    auto const& all = measured.rows;
     ASSERT_EQ(all.size(), 3u);
     EXPECT_EQ(all[0].ranks, 1);
     EXPECT_DOUBLE_EQ(all[0].step_s, 8.0 / 938);
@@ -38,14 +40,49 @@ TEST(measured_step, is_the_median_of_each_number_of_ranks_in_parts) {
 
 TEST(measured_step, of_another_program_is_its_judged_time_over_its_steps) {
     auto s = plain_study({1, 2}, {{10, 12, 14}, {7, 7, 7}});
+    s.plan.judged = {"loop_s", false};
+    for (auto& run : s.runs) run.metrics = {{"loop_s", "", 0, {run.wall_s - 2}}};
     EXPECT_THAT(refusal_of(s, {}), HasSubstr("print the metric 'steps', or give --steps"));
+    EXPECT_TRUE(steps_of_study(s, {}, "x", false).rows.empty());
     auto const all = steps_of_study(s, 100, "x");
-    ASSERT_EQ(all.size(), 2u);
-    EXPECT_DOUBLE_EQ(all[0].step_s, 0.12);
-    EXPECT_DOUBLE_EQ(all[0].compute_s, 0.12);
-    s.plan.judged = {"rate", true};  // says nothing of time: the whole command does
-    for (auto& run : s.runs) run.metrics = {{"rate", "1/s", 0, {5}}};
-    EXPECT_DOUBLE_EQ(steps_of_study(s, 100, "x")[0].step_s, 0.12);
+    EXPECT_EQ(all.from, "loop_s / 100");
+    ASSERT_EQ(all.rows.size(), 2u);
+    EXPECT_DOUBLE_EQ(all.rows[0].step_s, 0.1);
+    EXPECT_DOUBLE_EQ(all.rows[0].compute_s, 0.1);
+    for (auto& run : s.runs) run.metrics[0].unit = "ms";
+    EXPECT_DOUBLE_EQ(steps_of_study(s, 100, "x").rows[0].step_s, 1e-4);
+}
+
+TEST(measured_step, is_never_of_the_whole_command) {
+    auto s = plain_study({1, 2}, {{10}, {7}});
+    EXPECT_THAT(refusal_of(s, 100),
+                testing::AllOf(HasSubstr("launching and start-up"), HasSubstr("train_s"), HasSubstr("--compute-ms")));
+    EXPECT_TRUE(steps_of_study(s, 100, "x", false).rows.empty());
+    s.plan.judged = {"tokens_per_s", true};  // of how many a step is, nobody knows
+    s.plan.batch = 32;
+    for (auto& run : s.runs) run.metrics = {{"tokens_per_s", "", 0, {5}}};
+    EXPECT_THAT(refusal_of(s, 100), HasSubstr("start-up"));
+}
+
+TEST(measured_step, follows_from_rates_and_steps) {
+    auto s = plain_study({1, 2}, {{10}, {7}});
+    auto const with = [&](char const* name, double one, double two) {
+        for (auto& run : s.runs) run.metrics = {{name, "", 0, {run.ranks == 1 ? one : two}}};
+        auto const all = steps_of_study(s, {}, "x");
+        EXPECT_DOUBLE_EQ(all.rows.at(0).step_s, 0.5) << name;
+        EXPECT_DOUBLE_EQ(all.rows.at(1).step_s, 0.25) << name;
+        return all.from;
+    };
+    EXPECT_EQ(with("step_ms", 500, 250), "step_ms");
+    EXPECT_EQ(with("steps_per_s", 2, 4), "1 / steps_per_s");
+    s.plan.batch = 32;
+    s.plan.series = work_series::strong;
+    EXPECT_EQ(with("images_per_s", 64, 128), "batch 32 / images_per_s");
+    s.plan.series = work_series::weak;
+    EXPECT_EQ(with("samples_per_s", 64, 256), "batch 32 x ranks / samples_per_s");
+    for (auto& run : s.runs) run.metrics.push_back({"loader_wait_s", "s", 0, {1}});
+    EXPECT_THAT(refusal_of(s, {}), HasSubstr("--steps")) << "waiting is of all steps";
+    EXPECT_DOUBLE_EQ(steps_of_study(s, 10, "x").rows.at(1).compute_s, 0.15);
 }
 
 TEST(measured_step, rests_on_measured_runs) {
@@ -53,7 +90,7 @@ TEST(measured_step, rests_on_measured_runs) {
     for (auto& run : s.runs) run.simulated = true;
     EXPECT_THAT(refusal_of(s, {}), HasSubstr("results.json: is simulated"));
     for (auto& run : s.runs) run.simulated = false, run.status = run_status::failed;
-    EXPECT_THAT(refusal_of(s, {}), HasSubstr("no run that ended well"));
+    EXPECT_THAT(refusal_of(s, {}), HasSubstr("no run ended well"));
 }
 
 TEST(gradient_set, of_the_published_table_and_of_gpt2_small) {

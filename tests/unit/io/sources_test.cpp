@@ -147,10 +147,26 @@ TEST_F(sources, npz_stored_and_deflated) {
         auto found = open_sources({"", path, ""}, {});
         ASSERT_EQ(found.size(), 1u);
         EXPECT_EQ(found[0].split, "train");
+        EXPECT_THAT(
+            found[0].source->notes().words,
+            testing::ElementsAre(
+                "samples: array 'x_train' of a.npz, labels: 'y_train', by their names; --images and --labels take others, "
+                "--labels none none"));
+        EXPECT_THAT(refused(path, {.labels = "y_train"}), HasSubstr("give --images with that name too"));
+        EXPECT_THAT(open(path, {.labels = "none"})->notes().words,
+                    testing::ElementsAre(HasSubstr("samples: array 'x_train' of a.npz, by its name;")));
+        EXPECT_THAT(open(path, {.images = "x_train", .labels = "y_train"})->notes().words, testing::IsEmpty());
         contents const all = read_all(*found[0].source);
         EXPECT_EQ(all.images, images);
         EXPECT_EQ(all.labels, (std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6}));
     }
+}
+
+TEST_F(sources, an_archive_without_usual_labels_says_so) {
+    std::string const path = dir.write(
+        "d.npz", zip({{"data.npy", npy("|u1", "(1, 5, 6)", counted(30))}, {"foo.npy", npy("|u1", "(1,)", {0})}}, false));
+    EXPECT_THAT(open(path)->notes().words,
+                testing::ElementsAre(HasSubstr("without labels, as no array has a usual name of labels (y, labels, …)")));
 }
 
 TEST_F(sources, npz_that_lies_or_is_damaged) {

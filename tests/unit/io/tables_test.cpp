@@ -140,6 +140,16 @@ TEST_F(tables, small_numbers_and_gaps) {
                 AllOf(HasSubstr("g.csv:2:3: an empty cell of column b"), HasSubstr("--drop b")));
 }
 
+TEST_F(tables, a_guessed_column_of_labels_is_named) {
+    std::string const path = text("g.csv", "a,Y,class\n1,0,2\n3,1,4\n");
+    EXPECT_THAT(
+        open(path)->notes().words,
+        testing::ElementsAre(
+            "labels: column 2 of g.csv, 'Y', by its name ('class' could be labels too); --label-column takes another, or none"));
+    EXPECT_THAT(open(path, {.label_column = "class"})->notes().words, testing::IsEmpty());
+    EXPECT_THAT(open(path, {.label_column = "none"})->notes().words, testing::IsEmpty());
+}
+
 TEST_F(tables, text_that_is_no_utf8) {
     EXPECT_THAT(refused(text("l1.csv", "a,label\n1,caf\xe9\n")),
                 AllOf(HasSubstr("is no UTF-8 (byte 4)"), HasSubstr("iconv -f latin1")));

@@ -1,0 +1,25 @@
+// The failed runs of a study: says why, with the last words of their output.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "bench/study/study.hpp"
+
+namespace muster {
+
+/// The last line of a run's output that is not blank, without the launcher's tag in front, of at most 160 bytes; control characters are
+/// shown escaped. "" if there is none. Pure.
+std::string last_words(std::string_view output);
+
+/// "exit code 3: the dog ate it; see runs/0002-2-ranks.txt" (a path within the study's folder). Pure.
+std::string failure_of(study_run const& run);
+
+/// The end of a file, each line behind a line feed and two blanks: from the launcher's last report of a failed rank on, if it is among the last
+/// 40 lines, else the last 12. "" if it cannot be read.
+std::string last_lines(std::filesystem::path const& file);
+
+/// For each number of ranks, the end of the output of its first run that failed; "" if none did. `folder` is the study's.
+std::string failures_text(study const& results, std::filesystem::path const& folder);
+
+}  // namespace muster
