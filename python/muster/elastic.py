@@ -155,7 +155,7 @@ def announce() -> bool:
     return native.announce()
 
 
-def run_fn(func: Callable[..., Any], reset: Optional[Callable[..., None]] = None) -> Callable[..., Any]:
+def run_fn(func: Callable[..., Any], reset: Optional[Callable[..., None]] = None, reform: Callable[..., bool] = reform_world) -> Callable[..., Any]:
     """Wraps func(state, …) so that it is begun again from its state when the world has changed.
 
     It spreads the state and calls `func`. On CollectiveError or HostsUpdatedInterrupt it has the world made again; restores the state after the former, and keeps
@@ -163,7 +163,8 @@ def run_fn(func: Callable[..., Any], reset: Optional[Callable[..., None]] = None
 
     Args:
         func: the training; its first argument is the `State`.
-        reset: makes the world again; called without arguments. None: `reform_world`.
+        reset: makes the world again; called without arguments. None: `reform` does.
+        reform: makes the world again; of the arguments and result of `reform_world`.
 
     Returns:
         A function of the same arguments. Its result is that of `func`. What `reset` raises, and whatever else `func` raises, goes on to the caller.
@@ -190,7 +191,7 @@ def run_fn(func: Callable[..., Any], reset: Optional[Callable[..., None]] = None
                 reason: Exception = caught
             try:
                 if reset is None:
-                    must_sync = reform_world(reason, has_state)
+                    must_sync = reform(reason, has_state)
                 else:
                     reset()
                     must_sync = not getattr(reason, "skip_sync", False)

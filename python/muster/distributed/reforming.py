@@ -15,9 +15,19 @@ import _muster_native as native
 _MEETING = timedelta(seconds=60)  # to make a group, of ranks that were all there a moment ago
 
 
-def _is_failure(reason: BaseException) -> bool:
+def is_default() -> bool:
+    """Whether torch.distributed's default group is muster's."""
+    return dist.is_available() and dist.is_initialized() and hasattr(dist.distributed_c10d._get_default_group(), "is_of_muster")
+
+
+def is_failure(reason: BaseException) -> bool:
     """Whether a collective of this world has failed. DistributedDataParallel's backward pass makes a plain RuntimeError of it."""
     return isinstance(reason, CollectiveError) or isinstance(reason, RuntimeError) and communicators.has_failed()
+
+
+def failure_of(reason: BaseException) -> CollectiveError:
+    """The CollectiveError that `reason` is, or was before it came through DistributedDataParallel."""
+    return reason if isinstance(reason, CollectiveError) else CollectiveError(str(reason), native.E_PEER)
 
 
 def _make(backend: str, timeout: Optional[timedelta]) -> None:
@@ -54,7 +64,7 @@ def reform(reason: Optional[BaseException] = None, has_state: bool = True, timeo
         reason: the CollectiveError, the RuntimeError that DistributedDataParallel makes of one, or HostsUpdatedInterrupt. None: there is no group yet. A rank
             that may be started in place of a lost one (`--spares`) begins so, and not by init_process_group.
         has_state: whether this rank can give the others what a newcomer lacks; the first that can becomes rank 0.
-        timeout: of the group's collectives; None: torch's usual one, 30 minutes.
+        timeout: of the group's collectives; None: that of the former group, or 30 minutes.
 
     Returns:
         Whether rank 0's state is to be given to all: the same on all ranks.
@@ -72,8 +82,10 @@ def reform(reason: Optional[BaseException] = None, has_state: bool = True, timeo
             return membership.joined()
         except CollectiveError as error:
             return _form(error, "muster", False, timeout)
-    if not isinstance(reason, HostsUpdatedInterrupt) and not _is_failure(reason):
+    if not isinstance(reason, HostsUpdatedInterrupt) and not is_failure(reason):
         raise reason
+    if timeout is None and is_default():
+        timeout = timedelta(seconds=dist.distributed_c10d._get_default_group()._timeout)
     return _form(reason, dist.get_backend() if dist.is_initialized() else "muster", has_state, timeout)
 
 
@@ -81,8 +93,8 @@ def _form(reason: BaseException, backend: str, has_state: bool, timeout: Optiona
     failed = not isinstance(reason, HostsUpdatedInterrupt)
     if failed and native.generation() is None:
         raise reason
-    if failed and not isinstance(reason, CollectiveError):
-        reason = CollectiveError(str(reason), native.E_PEER)
+    if failed:
+        reason = failure_of(reason)
     spreads = False
     while True:
         _destroy()
