@@ -55,7 +55,7 @@ struct waiting {
                                      : fmt::format("waiting for {}. Look at {}", describe_late(late, on.state.backend->hosts()),
                                                    late.size() == 1 ? "that rank" : "those ranks");
     on.state.failed = {fmt::format("{}: {}; {}{}", describe(on.state, on.what, on.name), why, culprits,
-                                   code == errc::timeout ? ", or give a longer deadline" : ""),
+                                   code == errc::timeout ? ", or give a longer deadline (MUSTER_COMM_DEADLINE)" : ""),
                        ranks_of(late)};
     throw comm_error(code, on.state.failed->message, on.state.failed->culprits);
 }

@@ -44,7 +44,7 @@ int level_wanted(bool several_threads) {
     throw comm_error(
         errc::timeout,
         fmt::format("communicator (rank {} of {} on {}): timed out, MPI did not come up within {}: {}. Look at the other ranks, "
-                    "or give a longer deadline",
+                    "or give a longer deadline (MUSTER_COMM_DEADLINE)",
                     who.rank, who.world_size, who.host, format_duration(deadline), why.text),
         why.culprits);
 }

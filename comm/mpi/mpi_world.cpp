@@ -104,7 +104,7 @@ mpi_world rendezvous(mpi_runtime& runtime, identity const& who, comm_options con
         throw comm_error(
             errc::timeout,
             fmt::format("communicator (rank {} of {} on {}): timed out, the ranks did not meet within {}: {}. Look at the other "
-                        "ranks, or give a longer deadline",
+                        "ranks, or give a longer deadline (MUSTER_COMM_DEADLINE)",
                         who.rank, who.world_size, who.host, format_duration(deadline), why.text),
             why.culprits);
     }

@@ -124,10 +124,10 @@ planned_nodes find_planned_nodes(settings_result const& given, placement_request
         telling_sources(real_sources(variables, this_node), [&found](std::string const& what) { found.notes.push_back(what); });
     found.given = read_allocation(sources, choice);
     if (given.given("gpus") && !known.every_node)
-        throw error(
-            errc::usage,
-            "--gpus describes the machine of --topology FILE.xml, or of --site outside of a job, but neither is given; give "
-            "it, or choose GPUs of this machine with CUDA_VISIBLE_DEVICES");
+        throw error(errc::usage,
+                    "--gpus describes the machine of --topology FILE.xml, or of a --site that has one outside of a job, and "
+                    "there is none; give "
+                    "--topology, --ranks N for ranks without GPUs, or choose GPUs of this machine with CUDA_VISIBLE_DEVICES");
     if (like_site && found.given.nodes.size() == 1) {
         found.given.nodes = nodes_like(found.given.nodes.front(), wanted);
         if (found.given.nodes.size() > 1) found.given.scheduler = scheduler_kind::hostfile;

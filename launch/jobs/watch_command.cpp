@@ -87,8 +87,8 @@ class job_watcher {
             if (clock::now() >= ends_at) ask();
         }
         tail_.finish();
-        if (auto const why = tail_.why_no_rank(); !why.empty()) fmt::print(stderr, "muster: note: {}\n", why);
         screen_.end();
+        if (auto const why = tail_.why_no_rank(); !why.empty()) fmt::print(stderr, "muster: note: {}\n", why);
         for (auto const& job : jobs_)
             if (job.code != 0 && job.code != saved_code_) return job.code;
         return jobs_.back().code;

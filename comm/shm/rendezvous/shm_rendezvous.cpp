@@ -336,10 +336,12 @@ shm_rendezvous::named_ranks shm_rendezvous::missing_voters(int but) const {
 void shm_rendezvous::fail_by_deadline(named_ranks const& missing, std::string_view did_not, peer const* whose) {
     std::string const of =
         whose == nullptr ? std::string{} : fmt::format(" by the clock of rank {}, which came first", whose->record.rank);
-    fail_on_all(errc::timeout,
-                fmt::format("{}: timed out, {} {} within {}{}; look at what they printed, or give a longer deadline", speaker(),
-                            missing.text, did_not, format_duration(request_.deadline), of),
-                missing.ranks);
+    fail_on_all(
+        errc::timeout,
+        fmt::format(
+            "{}: timed out, {} {} within {}{}; look at what they printed, or give a longer deadline (MUSTER_COMM_DEADLINE)",
+            speaker(), missing.text, did_not, format_duration(request_.deadline), of),
+        missing.ranks);
 }
 
 void shm_rendezvous::fail_by_loss(peer const& who) {
