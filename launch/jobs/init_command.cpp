@@ -107,12 +107,12 @@ int init_command(std::vector<std::string> const& args, environment const& variab
     auto const submit = job_file == "muster.toml" ? std::string("muster submit") : "muster submit --file " + job_file;
     fmt::print("\nnext:\n");
     if (folder != ".") fmt::print("  cd {}\n", shell_quote(folder.string()));
-    fmt::print("  muster run -n 2 -- python3 train.py    on this machine; resume.py trains over several jobs\n");
+    fmt::print("  muster run -n 2 -- python3 train.py      on this machine; resume.py trains over several jobs\n");
     if (site != "workstation")
         fmt::print(
-            "  {:38} print what would be submitted; {} says what\n"
-            "  {:38} submit it{}\n"
-            "  muster watch ID                        follow it to its end\n",
+            "  {:40} print what would be submitted; {} says what\n"
+            "  {:40} submit it{}\n"
+            "  muster watch ID                          follow it to its end\n",
             submit + " --dry-run", job_file, submit,
             job_script.empty() ? "" : "; job.sh is for those who submit by sbatch or qsub");
     return 0;

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>

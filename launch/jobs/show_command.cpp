@@ -161,8 +161,11 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     }
     if (record) print_record(*record);
     for (std::size_t i = 0; i < parts.size(); ++i) {
-        if (parts.size() > 1) fmt::print("\n");
-        if (parts.size() > 1) print_row("task", parts[i].shown);
+        // Also of an array's only task so far.
+        if (parts.size() > 1 || jobs.size() > 1) {
+            fmt::print("\n");
+            print_row("task", parts[i].shown);
+        }
         print_row("output", files[i].output);
         print_row("errors", files[i].errors);
         for (auto const& folder : files[i].run_folders) print_run(folder, read_object(folder, "run.json"));

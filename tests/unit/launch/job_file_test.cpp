@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "launch/jobs/job_plan.hpp"
 #include "launch/jobs/starter_files.hpp"
