@@ -153,7 +153,7 @@ expect_contains six/runs/0002-2-ranks.txt '2 of b32 1'
 expect_exit 0 scale --ranks 1,2 --warmup 0 --repeats 1 --weak --batch 64 -o seven -- ./program b{batch} {repeat}
 expect_contains seven/runs/0002-2-ranks.txt '2 of b64 1'
 expect_contains stdout 'weak series: batch 64 a rank' 'one run a row: there is no spread'
-expect_not_contains stdout ' to ' spread,
+expect_equal "$(grep -E '[0-9] to [0-9]|spread +speed-up' "$OUT")" '' 'spreads of one run'
 
 # Nobody ends well: the end of the messages.
 expect_exit 125 scale --ranks 3 --warmup 0 --repeats 1 -o eight -- ./program x {repeat}
