@@ -15,7 +15,7 @@ std::string with_unit(report_json const& study, std::string const& metric) {
     for (auto const& row : study.at("rows"))
         if (row.at("metrics").contains(metric)) {
             auto const unit = row.at("metrics").at(metric).at("unit").get<std::string>();
-            bool const said = unit.empty() || metric.ends_with("_" + unit);
+            bool const said = unit.empty() || metric.ends_with("_" + unit) || unit.find("/s") != unit.npos;
             return said ? metric : fmt::format("{} ({})", metric, unit);
         }
     return metric;
@@ -274,7 +274,7 @@ report_table runs_of(report_json const& document, json_place const& study, std::
         add([&](figure_text& t) { t.figure(at / "load_average", {2, 1}); });
         add([&](figure_text& t) { t.figure(at / "others", {2, 1}); });
         add([&](figure_text& t) {
-            if (run.at("status") != "ok") t.name(fmt::format("{}: {}", text("status"), text("failure")));
+            if (run.at("status") != "ok") t.name(text("failure"));
         });
         out.rows.push_back(std::move(cells));
     }

@@ -224,7 +224,7 @@ report_json runs_json(study const& s, std::vector<std::string> const& metrics) {
                         {"started", run.started},
                         {"status", to_string(run.status)},
                         {"reason", run.reason},
-                        {"failure", run.status == run_status::ok ? "" : failure_of(run)},
+                        {"failure", outcome_of(run)},
                         {"output", run.output},
                         {"load_average", run.load.average < 0 ? report_json() : report_json(run.load.average)},
                         {"others", std::max(run.load.before, run.load.during.value_or(0))},

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kept_end_bytes = 4096;
+constexpr std::size_t kept_end_bytes = 16384;
 constexpr duration extra_patience = std::chrono::seconds(60);  // for muster run to end a run that is beyond its limit
 
 run_numbers numbers_of(study_plan const& plan, due_run const& due, int nodes) {
@@ -145,7 +145,7 @@ study_run run_point(run_setting const& setting, due_run const& due, study_point 
 }
 
 std::string progress_text(study_run const& run, study_plan const& plan) {
-    if (run.status != run_status::ok) return fmt::format("{}: {}", to_string(run.status), failure_of(run));
+    if (run.status != run_status::ok) return outcome_of(run);
     auto out = fmt::format("{:.3f} s", run.wall_s);
     std::vector<std::string> shown;
     for (auto const& series : run.metrics) {

@@ -16,20 +16,19 @@ namespace {
 
 constexpr std::size_t longest_words = 160, most_lines = 12, most_lines_of_report = 40;
 
-/// Without "[host:rank] ", "  | " (what a rank wrote, in the launcher's report) and "muster: error: ".
+constexpr std::string_view report = "muster: error: ", quoted = "| ";
+
+/// Without "[host:rank] ", which is before what a rank writes.
 std::string_view without_tag(std::string_view line) {
-    auto out = trim(line);
-    if (out.starts_with('[')) {
-        auto const end = out.find("] ");
-        auto const tag = out.substr(0, end);
-        auto const colon = tag.rfind(':');
-        if (end != out.npos && colon != tag.npos && colon + 1 < tag.size() &&
-            std::ranges::all_of(tag.substr(colon + 1), is_digit))
-            out = trim(out.substr(end + 2));
-    }
-    for (std::string_view const tag : {"| ", "muster: error: "})
-        if (out.starts_with(tag)) out = trim(out.substr(tag.size()));
-    return out;
+    auto const end = line.find("] ");
+    auto const colon = line.substr(0, end).rfind(':');
+    if (!line.starts_with('[') || end == line.npos || colon == line.npos) return trim(line);
+    auto const number = line.substr(colon + 1, end - colon - 1);
+    return !number.empty() && std::ranges::all_of(number, is_digit) ? trim(line.substr(end + 2)) : trim(line);
+}
+
+bool is_of_scheduler(std::string_view line) {
+    return line.starts_with("srun: ") || line.starts_with("slurmstepd: ");
 }
 
 /// At most so many bytes, and no part of a code point.
@@ -43,21 +42,29 @@ std::string_view cut(std::string_view text) {
 }  // namespace
 
 std::string last_words(std::string_view output) {
-    while (!output.empty()) {
-        auto const end = output.find_last_not_of("\r\n");
-        if (end == output.npos) return {};
-        output = output.substr(0, end + 1);
-        auto const begin = output.find_last_of("\r\n");
-        auto const words = without_tag(begin == output.npos ? output : output.substr(begin + 1));
-        if (!words.empty() && words != "|") return without_controls(cut(words)) + (words.size() > longest_words ? "…" : "");
-        output = begin == output.npos ? std::string_view() : output.substr(0, begin);
+    std::string_view last, said;  // of the ranks, and what the launcher's last report quotes, or begins with
+    for (auto const line : split(output, '\n')) {
+        auto const words =
+            without_tag(line.substr(line.find_last_of('\r', line.size() - std::min<std::size_t>(line.size(), 2)) + 1));
+        if (words.empty() || words == trim(quoted) || is_of_scheduler(words)) continue;
+        if (words.starts_with(report))
+            said = words.substr(report.size());
+        else if (!said.empty() && words.starts_with(quoted))
+            said = trim(words.substr(quoted.size()));
+        last = words;
     }
-    return {};
+    auto const words = said.empty() ? last : said;
+    return without_controls(cut(words)) + (words.size() > longest_words ? "…" : "");
 }
 
 std::string failure_of(study_run const& run) {
     return fmt::format("{}{}{}", run.reason, run.last_words.empty() ? "" : ": " + run.last_words,
                        run.output.empty() ? "" : "; see " + run.output);
+}
+
+std::string outcome_of(study_run const& run) {
+    if (run.status == run_status::ok) return {};
+    return (run.status == run_status::failed ? "failed: " : "") + failure_of(run);
 }
 
 std::string last_lines(std::filesystem::path const& file) {
@@ -67,10 +74,9 @@ std::string last_lines(std::filesystem::path const& file) {
         lines.push_back(std::move(line));
         if (lines.size() > most_lines_of_report) lines.pop_front();
     }
-    auto const report =
-        std::find_if(lines.rbegin(), lines.rend(), [](auto const& line) { return line.starts_with("muster: error: "); });
-    if (report != lines.rend())
-        lines.erase(lines.begin(), report.base() - 1);
+    auto const reported = std::find_if(lines.rbegin(), lines.rend(), [](auto const& line) { return line.starts_with(report); });
+    if (reported != lines.rend())
+        lines.erase(lines.begin(), reported.base() - 1);
     else if (lines.size() > most_lines)
         lines.erase(lines.begin(), lines.end() - most_lines);
     std::string out;

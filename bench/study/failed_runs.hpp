@@ -8,12 +8,15 @@
 
 namespace muster {
 
-/// The last line of a run's output that is not blank, without the launcher's tag in front, of at most 160 bytes; control characters are
-/// shown escaped. "" if there is none. Pure.
+/// The last line that the failed rank wrote, as the launcher's last report quotes it, else the report's first line, else the last line of the output
+/// that is not blank or srun's; without the launcher's tag in front, cut at 160 bytes, control characters escaped. "" if there is none. Pure.
 std::string last_words(std::string_view output);
 
 /// "exit code 3: the dog ate it; see runs/0002-2-ranks.txt" (a path within the study's folder). Pure.
 std::string failure_of(study_run const& run);
+
+/// "failed: exit code 3: …", "took longer than 1 s; …", "interrupted by signal 2; …"; "" if it ended well. Pure.
+std::string outcome_of(study_run const& run);
 
 /// The end of a file, each line behind a line feed and two blanks: from the launcher's last report of a failed rank on, if it is among the last
 /// 40 lines, else the last 12. "" if it cannot be read.

@@ -23,8 +23,9 @@ chmod +x program
 # Failed points are shown as failed, the rest goes on; the whole output of a run is kept.
 expect_exit 1 scale --ranks 1,2,3 --repeats 2 --time-metric epoch_s --metric 'units:u=after ([0-9]+)' --metric-file lines.jsonl -o one -- ./program {ranks} {repeat}
 expect_matches stdout '^Provisional \(2 failed.*\): program is 2.00 times as fast on 2 ranks' '^ranks +epoch_s +spread +speed-up +efficiency$' \
-    '^ *1 +12\.0 +12\.0 to 12\.0 \(range\) +1\.00 +100%$' '^ *2 +6\.00 .* 2\.00 +100%$' '^ *3 +- +- +- +-$' '^3 ranks: failed: exit code 3' \
+    '^ *1 +12\.0 +12\.0 to 12\.0 \(range\) +1\.00 +100%$' '^ *2 +6\.00 .* 2\.00 +100%$' '^ *3 +- +- +- +-$' '^3 ranks: failed: exit code 3: the dog ate it; see runs/0006-3-ranks.txt' \
     '^units \(u\) +24\.0 +12\.0 +-$' '^loss +0\.100 +0\.200 +-$' 'speed-up against 1 rank \(epoch_s 12\.0 s\)'
+expect_contains stdout '3 ranks failed; the end of one/runs/0006-3-ranks.txt:' '  | the dog ate it'
 expect_contains one/runs/0003-3-ranks-warmup.txt 'the dog ate it' '3 of 3 0'
 expect_equal "$(sort starts | uniq -c | tr -s ' ' | paste -sd,)" ' 1 1 0, 1 1 1, 1 1 2, 1 2 0, 1 2 1, 1 2 2, 1 3 0, 1 3 1, 1 3 2' 'runs that were started'
 expect_true python3 - <<'PY'
@@ -43,6 +44,8 @@ assert all("train" not in r for r in study["runs"])
 lines = open("one/runs.jsonl").read().splitlines()
 assert len(lines) == 10 and all(json.loads(line) for line in lines)
 PY
+expect_exit 0 "$bench" report one --no-html
+expect_contains stdout '3 ranks failed; the end of one/runs/0006-3-ranks.txt:' '  | the dog ate it'
 expect_exit 0 "$bench" report --results one --no-html --json
 expect_true python3 -c 'import json, sys; r = json.load(open(sys.argv[1]))["rows"]; assert r[1]["speedup"]["value"] == 2 and r[2]["failed"] == 2' "$OUT"
 expect_exit 1 scale --ranks 1,2,3 --repeats 2 --time-metric epoch_s --metric 'units:u=after ([0-9]+)' --metric-file lines.jsonl -o one -- ./program {ranks} {repeat}
@@ -149,7 +152,8 @@ expect_exit 0 scale --ranks 1,2 --warmup 0 --repeats 1 --strong --batch 64 -o si
 expect_contains six/runs/0002-2-ranks.txt '2 of b32 1'
 expect_exit 0 scale --ranks 1,2 --warmup 0 --repeats 1 --weak --batch 64 -o seven -- ./program b{batch} {repeat}
 expect_contains seven/runs/0002-2-ranks.txt '2 of b64 1'
-expect_contains stdout 'weak series: batch 64 a rank'
+expect_contains stdout 'weak series: batch 64 a rank' 'one run a row: there is no spread'
+expect_equal "$(grep -E '[0-9] to [0-9]|spread +speed-up' "$OUT")" '' 'spreads of one run'
 
 # Nobody ends well: the end of the messages.
 expect_exit 125 scale --ranks 3 --warmup 0 --repeats 1 -o eight -- ./program x {repeat}
