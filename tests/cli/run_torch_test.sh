@@ -1,5 +1,5 @@
 # A script written for torchrun comes up as it stands.
-# timeout: 300
+# timeout: 400
 . "$(dirname "$0")/lib.sh"
 . "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"
 python=/usr/bin/python3

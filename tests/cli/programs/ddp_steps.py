@@ -67,6 +67,8 @@ while step < 6:
         total = torch.ones(1)
         dist.all_reduce(total)
         assert total == dist.get_world_size() == int(os.environ["WORLD_SIZE"]) and dist.get_rank() == int(os.environ["RANK"])
+        with torch.no_grad():
+            assert former(torch.ones(1, 1)) == module.weight
         try:
             train(former)
             raise AssertionError("a DistributedDataParallel object of the former world took a step")
