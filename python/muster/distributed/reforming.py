@@ -58,7 +58,8 @@ def reform(reason: Optional[BaseException] = None, has_state: bool = True, timeo
     """Leaves all process groups, and makes the default one of the ranks that there are now, in an elastic run. Collective over these.
 
     RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in os.environ are those of the new world. Groups of `new_group` and DistributedDataParallel objects are of no
-    use any more: make them anew. Call `muster.elastic.announce` once before, so that a lost rank does not end the others.
+    use any more: make them anew. Call `muster.elastic.announce` once before, so that a lost rank does not end the others. One thread calls this, and
+    no other uses a group meanwhile.
 
     Args:
         reason: the CollectiveError, the RuntimeError that DistributedDataParallel makes of one, or HostsUpdatedInterrupt. None: there is no group yet. A rank
