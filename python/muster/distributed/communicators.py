@@ -8,18 +8,20 @@ was not started by muster (torchrun, torch.multiprocessing).
 from __future__ import annotations
 
 import atexit
+import json
 import multiprocessing
 import os
 import secrets
 import socket
 import threading
-from typing import List, NamedTuple, Sequence, Tuple
+from typing import Iterable, List, NamedTuple, Sequence, Tuple
 
 import _muster_native as native
 from muster import membership, world
 from muster.distributed import work
 from muster.errors import CollectiveError
 
+_KIND = "muster:"  # how handles of torch.distributed's _reconfigure begin
 _lock = threading.Lock()
 _open: List["Communicator"] = []
 _ending: List[threading.Thread] = []
@@ -35,6 +37,30 @@ class Member(NamedTuple):
     place: str
     host: str
     address: str  #: where it listens for ranks of other nodes
+
+
+def handle_of(rank: int, token: str) -> str:
+    """This process's handle, whose group has that token."""
+    return _KIND + json.dumps([rank, token, place(), socket.gethostname(), native.address()])
+
+
+def _read(handle: str) -> Member:
+    try:
+        if handle.startswith(_KIND):
+            return Member(*json.loads(handle[len(_KIND) :]))
+    except (TypeError, ValueError):
+        pass
+    raise RuntimeError(f"_reconfigure: {handle!r} is no handle of a process group of muster; give what _get_reconfigure_handle() returns on each member")
+
+
+def members_of(handles: Iterable[str]) -> List[Member]:
+    """The members, by their new ranks: in the order of a list; of a set in the order of the ranks they have now."""
+    members = [_read(handle) for handle in handles]
+    if not isinstance(handles, list):
+        members.sort()
+    if len({member.token for member in members}) < len(members):
+        raise RuntimeError(f"_reconfigure: of the {len(members)} handles two are of the same process; give one a member")
+    return members
 
 
 class Communicator:

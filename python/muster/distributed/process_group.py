@@ -14,9 +14,8 @@ from muster import world
 from muster._torch_types import has_plain_memory
 from muster.distributed import communicators
 from muster.distributed.group import DESTROYED, UNCONFIGURED, Left, one
-from muster.distributed.handles import handle_of, members_of
 from muster.distributed.reducing import ReducingGroup
-from muster.distributed.retiring import retire_models
+from muster.distributed.reforming import retire_models
 from muster.distributed.work import Ended, Work
 from muster.errors import CollectiveError
 
@@ -105,7 +104,7 @@ class MusterProcessGroup(ReducingGroup):
 
     def get_reconfigure_handle(self) -> str:
         """What `reconfigure` of the other members takes for this process."""
-        return handle_of(self._rank, self._token)
+        return communicators.handle_of(self._rank, self._token)
 
     def reconfigure(self, opts) -> Work:
         """Leaves the group's members, and makes it of those whose handles are given. Collective over these; blocks until all are there.
@@ -114,7 +113,7 @@ class MusterProcessGroup(ReducingGroup):
             RuntimeError: the uuid was used before, or the handles are wrong.
             CollectiveError: members are missing. The group has none then, and may be reconfigured again.
         """
-        members = members_of(opts.handles)
+        members = communicators.members_of(opts.handles)
         tokens = [member.token for member in members]
         if self._store is None:
             raise ValueError(DESTROYED)

@@ -13,10 +13,10 @@ import muster.distributed
 import muster.torch as hvd
 from muster import elastic
 
-how = sys.argv[1]  # where the rank is lost: in a "step", whose backward pass fails, or in a "collective"; "run": in a step, under elastic.run
+how = sys.argv[1]  # "reform" or "run"
 elastic.announce()
 timeout = datetime.timedelta(seconds=77)
-dist.init_process_group("muster", timeout=timeout) if how == "collective" else muster.distributed.reform(timeout=timeout)
+dist.init_process_group("muster", timeout=timeout) if how == "reform" else muster.distributed.reform(timeout=timeout)
 module = torch.nn.Linear(1, 1, bias=False)
 member, step = int(os.environ["MUSTER_MEMBERS"].split(",")[dist.get_rank()]), 0
 
@@ -54,8 +54,8 @@ model, former = DistributedDataParallel(module), None
 while step < 6:
     try:
         lose_a_rank()
-        if step == 3 and former is None and how == "collective":
-            dist.all_reduce(torch.ones(1))
+        if step == 3 and former is None and member == 1:
+            dist.all_reduce(torch.ones(1))  # the others hear of the loss in their backward pass, which makes a RuntimeError of it
         train(model)
         step += 1
     except RuntimeError as error:
@@ -67,6 +67,8 @@ while step < 6:
         total = torch.ones(1)
         dist.all_reduce(total)
         assert total == dist.get_world_size() == int(os.environ["WORLD_SIZE"]) and dist.get_rank() == int(os.environ["RANK"])
+        with torch.no_grad():
+            assert former(torch.ones(1, 1)) == module.weight
         try:
             train(former)
             raise AssertionError("a DistributedDataParallel object of the former world took a step")
