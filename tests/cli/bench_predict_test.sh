@@ -1,4 +1,4 @@
-# timeout: 300
+# timeout: 480
 # Predictions from measured studies: known answers, the word on everything, the known error, what is refused.
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
