@@ -147,6 +147,10 @@ std::vector<std::string> notes_of(study const& results, std::vector<int> const& 
     for (auto const& row : rows)
         if (auto const note = scaling_note(row); !note.empty()) out.push_back(fmt::format("{}: {}", ranks_text(row.ranks), note));
     for (auto& each : reservations_of(results, rows)) out.push_back(std::move(each));
+    for (auto const& [metric, what] :
+         {std::pair("loader_wait_s", "waiting for input"), {"allreduce_wait_s", "waiting for gradients"}})
+        if (std::ranges::none_of(rows, [&](auto const& row) { return row.find(metric) != nullptr; }))
+            out.push_back(fmt::format("note: the program does not print {}: {} counts as compute", metric, what));
     if (results.plan.series == work_series::strong && results.plan.batch)
         for (int const n : ranks)
             if (n > *results.plan.batch)

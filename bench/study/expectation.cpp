@@ -236,7 +236,7 @@ void refuse_other_baseline(study_plan const& now, study const& before) {
                                 "(muster-bench report shows two side by side)",
                                 work_text(then), work_text(now)));
     auto const has = [&](int ranks) { return std::ranges::find(then.ranks, ranks) != then.ranks.end(); };
-    if (std::ranges::none_of(now.ranks, has))
+    if (!now.ranks.empty() && std::ranges::none_of(now.ranks, has))
         throw error(errc::usage,
                     "--baseline: it has no number of ranks in common with this study; give one with the same --ranks");
 }

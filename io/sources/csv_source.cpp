@@ -246,11 +246,15 @@ void csv_source::find_label_column(source_options const& options) {
                              *label_column_ + 1, facts_.images, *at,
                              others.empty() ? "" : fmt::format(" ({} could be labels too)", others.substr(1))));
     } else {
+        std::string there = " (it has ";
+        for (std::size_t i = 0; i < std::min<std::size_t>(names_.size(), 12); ++i)
+            there += fmt::format("{}{}", i == 0 ? "" : ", ", without_controls(names_[i]));
+        there += names_.size() > 12 ? ", …)" : ")";
         std::string const data =
-            names_.empty() && !options.header
-                ? fmt::format(" (the first line, {}, was taken for a sample; --header yes if it names the columns)",
-                              without_controls(first_row_))
-                : "";
+            !names_.empty()  ? there
+            : options.header ? ""
+                             : fmt::format(" (the first line, {}, was taken for a sample; --header yes if it names the columns)",
+                                           without_controls(first_row_));
         throw error(errc::usage,
                     fmt::format("{}: no column is named label, class, target or y{}; give --label-column with a name, a "
                                 "number from 1 to {}, or none",

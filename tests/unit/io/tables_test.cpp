@@ -150,6 +150,11 @@ TEST_F(tables, a_guessed_column_of_labels_is_named) {
     EXPECT_THAT(open(path, {.label_column = "none"})->notes().words, testing::IsEmpty());
 }
 
+TEST_F(tables, without_a_usual_name_of_labels_the_columns_are_listed) {
+    EXPECT_THAT(refused(text("n.csv", "x1,x2,price\n1,2,3\n")),
+                HasSubstr("class, target or y (it has x1, x2, price); give --label-column"));
+}
+
 TEST_F(tables, text_that_is_no_utf8) {
     EXPECT_THAT(refused(text("l1.csv", "a,label\n1,caf\xe9\n")),
                 AllOf(HasSubstr("is no UTF-8 (byte 4)"), HasSubstr("iconv -f latin1")));
