@@ -47,7 +47,7 @@ class hierarchical_backend final : public collective_backend {
     std::vector<std::string> const& hosts() const noexcept override { return world_->hosts(); }
     bool crowded() const noexcept override { return world_->crowded(); }
     void const* native() const noexcept override { return world_->native(); }
-    comm_buffer allocate(std::size_t bytes) override { return steps_.scatter->allocate(bytes); }
+    comm_buffer allocate(std::size_t bytes) override { return (steps_.scatter ? steps_.scatter : world_)->allocate(bytes); }
 
     ticket start(collective const& what) override {
         bool const in_steps = what.what == collective::kind::allreduce && steps_.scatter != nullptr && what.out.count != 0 &&

@@ -157,6 +157,17 @@ TEST(hierarchical_use, all_ranks_get_the_same_bits) {
     EXPECT_EQ(sums, reference);
 }
 
+TEST(hierarchical_use, its_memory_is_reduced_in_whatever_numbers_of_ranks_the_nodes_have) {
+    for (auto const& addresses : {std::vector<std::string>{}, addresses_of_ranks()}) {
+        auto all = over_nodes(2, false, 0, addresses);  // of 3 ranks, 2 and 1
+        auto const memory = all.allocate(1000 * sizeof(float));
+        auto const values = memory.as<float>().first(1000);
+        std::fill(values.begin(), values.end(), 1.0f);
+        all.allreduce("x", view_of(values), reduction::sum).wait();
+        EXPECT_EQ(std::count(values.begin(), values.end(), static_cast<float>(all.size())), 1000);
+    }
+}
+
 TEST(hierarchical_use, process_sets_work) {
     auto all = over_nodes(2);
     std::vector<int> const two{0, all.size() - 1};
