@@ -86,7 +86,7 @@ while sampler.next_pass()[0] < args.epochs:
     next(numbers, None)  # the end of the pass
     loss = hvd.allreduce(loss.detach(), name="loss", op=hvd.Sum)
     if hvd.rank() == 0:
-        print(f"muster-metric: epoch={epoch} loss={loss:.6f}", flush=True)
+        print(f"muster-metric: loss {loss:.6f}", flush=True)
 
 assert (save() == args.epochs).all(), "a sample was missed, or came twice"
 if hvd.rank() == 0:

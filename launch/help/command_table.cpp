@@ -72,7 +72,7 @@ constexpr command_row rows[]{
     },
     {
         .name = "alloc",
-        .summary = "open a shell on allocated nodes",
+        .summary = "allocate nodes for muster run in a shell",
         .synopsis = "[--file FILE] [--site SITE --gpus N|--ranks N --time T …] [-- program [args…]]",
         .examples = "  muster alloc --site generic-slurm --gpus 4 --time 30min\n"
                     "  muster alloc --gpus 4 --time 30min --site polaris --queue debug --account A\n",

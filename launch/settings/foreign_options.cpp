@@ -87,7 +87,7 @@ constexpr foreign foreigners[]{
      "-tv -debug-daemons -leave-session-attached -debug-devel -debug-verbose",
      "mpirun", fate::noted, "it is for mpirun's own daemons"},
     {"-use-hwthread-cpus", "mpirun", fate::noted, "muster uses hardware threads unless you give --no-smt"},
-    {"-output", "mpirun", fate::refused, "write --tag-output, --timestamp-output or --output-dir DIR"},
+    {"-output", "srun and mpirun", fate::refused, "write --output-dir DIR, or --tag-output or --timestamp-output"},
     {"-merge-stderr-to-stdout", "mpirun", fate::refused, "write 2>&1 behind muster run"},
     {"-rankfile -rf", "mpirun", fate::refused,
      "muster reads no rank files: --cpu-map and --gpu-map say what each local rank gets"},
@@ -186,10 +186,17 @@ constexpr foreign foreigners[]{
     {"numa-binding", "torchrun", fate::noted, "muster binds each rank next to its GPU (--bind-to)", 1},
     {"no-python", "torchrun", fate::noted, "muster adds no interpreter"},
     {"log-line-prefix-template", "torchrun", fate::refused, "write --tag-output"},
-    {"-m module", "torchrun", fate::refused, "write: muster run -- python3 -m MODULE"},
+    {"-m", "srun and torchrun", fate::refused,
+     "it means the distribution to srun and a module to torchrun: write --map-by slot or node, or muster run -- python3 -m "
+     "MODULE"},
+    {"-r", "srun and torchrun", fate::refused,
+     "it means the first node to srun and files of output to torchrun: write -H a,b or --output-dir DIR"},
+    {"-t", "srun and torchrun", fate::refused,
+     "it means a time limit to srun and files of output to torchrun: write --timeout TIME or --output-dir DIR"},
+    {"module", "torchrun", fate::refused, "write: muster run -- python3 -m MODULE"},
     {"run-path", "torchrun", fate::refused, "write: muster run -- python3 FILE"},
     {"log-dir logs-specs", "torchrun", fate::refused, "write --output-dir DIR"},
-    {"-r redirects -t tee local-ranks-filter duplicate-stdout-filters duplicate-stderr-filters virtual-local-rank", "torchrun",
+    {"redirects tee local-ranks-filter duplicate-stdout-filters duplicate-stderr-filters virtual-local-rank", "torchrun",
      fate::refused, keeps_output},
 };
 
@@ -213,7 +220,8 @@ constexpr foreign job_foreigners[]{
     {"-r", "qsub", fate::refused, "write --requeue"},
     {"-I", "sbatch and qsub", fate::refused, "muster alloc gives you a job with a shell"},
     {"wrap", sbatch_and_salloc, fate::refused, "write the program behind the options: -- program args…"},
-    {"test-only", sbatch_and_salloc, fate::refused, "write muster submit --dry-run"},
+    {"test-only", sbatch_and_salloc, fate::refused,
+     "muster submit --dry-run shows what would be submitted; muster script … >job.sh && sbatch --test-only job.sh asks Slurm"},
     {"wait", sbatch_and_salloc, fate::refused, "muster watch ID follows the job until it has ended"},
     {"parsable", sbatch_and_salloc, fate::noted, "muster submit --json is for programs"},
     {"-m", "qsub", fate::refused,
@@ -222,6 +230,7 @@ constexpr foreign job_foreigners[]{
     {"-V", "qsub", fate::directive, "--qsub"},
     {"-D chdir -i input open-mode get-user-env export-file ntasks-per-switch batch", sbatch_and_salloc, fate::directive,
      "--sbatch", 1},
+    {"output error", srun_and_sbatch, fate::refused, "", 1},  // as -o and -e below, and no option of mpirun
     {"-s oversubscribe kill-on-invalid-dep ignore-pbs", sbatch_and_salloc, fate::directive, "--sbatch"},
 };
 
@@ -288,13 +297,16 @@ void refuse_number_of_nodes(std::string_view command, option_word const& parts, 
                             command, word.substr(0, word.find('='))));
 }
 
-/// "-pdebug": the option of one letter that a word begins with, and its value.
+/// "-pdebug", "-N2": the option of one letter that a word begins with, and its value: a number, where `command` asks for no job and the option for no name.
 std::optional<std::pair<foreign const*, std::string>> find_joined(std::string_view command, option_word const& parts) {
-    if (!writes_job(command) || parts.dashes != 1 || parts.name.size() < 2) return std::nullopt;
-    for (auto const& row : job_foreigners)
-        if (row.values == 1 && is_called(row.names, {1, parts.name.substr(0, 1), ""}))
-            return std::pair(&row, parts.name.substr(1) + parts.rest);
-    return std::nullopt;
+    if (parts.dashes != 1 || parts.name.size() < 2) return std::nullopt;
+    auto const letter = parts.name.substr(0, 1);
+    auto value = parts.name.substr(1) + parts.rest;
+    if (!writes_job(command) && !is_one_of("J p w A C", letter) && !is_digit(value.front())) return std::nullopt;
+    refuse_number_of_nodes(command, {1, letter, ""}, "-" + letter);
+    auto const* row = find_foreign(command, {1, letter, ""});
+    if (row == nullptr || (row->values != 1 && row->what != fate::refused)) return std::nullopt;
+    return std::pair(row, std::move(value));
 }
 
 /// The option of another tool at args[at], and what takes it.

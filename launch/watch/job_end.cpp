@@ -187,6 +187,8 @@ namespace {
 
 using nlohmann::json;
 
+/// A busy machine is slow to start flux; SIGKILL comes 5 s after the signals.
+constexpr std::chrono::milliseconds least_patience{2500};
 /// The log is written some 0.05 s behind the signals.
 constexpr std::array pauses{timespec{0, 0}, timespec{0, 100'000'000}, timespec{0, 200'000'000}};
 
@@ -224,7 +226,7 @@ job_end ask_flux_job_end(allocation const& given, environment const& variables, 
     auto end = job_end::unknown;
     for (auto const pause : pauses) {
         ::nanosleep(&pause, nullptr);
-        auto const answer = run_captured(question, variables, patience);
+        auto const answer = run_captured(question, variables, std::max(patience, least_patience));
         end = answer.exit_status == 0 ? parse_flux_events(answer.out) : job_end::unknown;
         if (end != job_end::going_on) break;
     }

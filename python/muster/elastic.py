@@ -12,7 +12,7 @@ import time
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
 import _muster_native as native
-from muster import membership
+from muster import membership, world
 from muster.errors import CollectiveError, HostsUpdatedInterrupt
 
 
@@ -196,8 +196,8 @@ def run_fn(func: Callable[..., Any], reset: Optional[Callable[..., None]] = None
                     reset()
                     must_sync = not getattr(reason, "skip_sync", False)
             finally:
-                # Not before: a rank that has not heard of the failure may still write to tensors of this one.
-                if isinstance(reason, CollectiveError):
+                # Not before: a rank that has not heard of the failure may still write to tensors of this one. Without a world what was raised says why.
+                if isinstance(reason, CollectiveError) and world.is_initialized():
                     state.restore()
             must_reset = True
 

@@ -126,7 +126,7 @@ TEST(project_file, names_no_file_of_another_user) {
 TEST(foreign_options, leave_muster_its_own_letter_and_say_that_jobs_count_gpus) {
     auto const sources = sources_of({}, {});
     EXPECT_EQ(resolve_settings("script", {"--gpus", "8", "-t", "1h", "--", "true"}, sources).text("time"), "1h");
-    EXPECT_THAT(failure("run", {"-t", "1", "true"}, sources), HasSubstr("-t is an option of torchrun"));
+    EXPECT_THAT(failure("run", {"-t", "1", "true"}, sources), HasSubstr("-t is an option of srun and torchrun"));
     for (std::string const word : {"-N", "--nodes", "--nnodes"})
         EXPECT_THAT(failure("script", {word, "2", "--", "true"}, sources),
                     HasSubstr("muster script takes no " + word + ": the number of nodes follows"));
