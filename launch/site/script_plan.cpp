@@ -54,6 +54,19 @@ shape shape_for_ranks(site const& where, script_options const& options, std::vec
                             options.ranks_per_node ? nodes * *per_node : (options.ranks / nodes + 1) * nodes));
 }
 
+/// A sweep alone counts GPUs where nodes have them, else ranks.
+script_options with_sweep_counted(site const& where, script_options options) {
+    if (options.gpus > 0 || options.ranks > 0 || options.sweep.empty()) return options;
+    auto const largest = *std::max_element(options.sweep.begin(), options.sweep.end());
+    if (where.node.gpus == 0 && (options.gpus_per_node || options.cpus_per_gpu))
+        throw error(errc::usage,
+                    fmt::format("{}: a node of {} has no GPU ([node] gpus = 0 in {}), so --sweep is of ranks; give {}",
+                                options.gpus_per_node ? "--gpus-per-node" : "--cpus-per-gpu", where.name, where.file,
+                                options.gpus_per_node ? "--ranks-per-node" : "--cpus-per-rank"));
+    (where.node.gpus == 0 ? options.ranks : options.gpus) = largest;
+    return options;
+}
+
 shape shape_for(site const& where, script_options const& options, std::vector<std::string>& notes) {
     if (options.ranks > 0) return shape_for_ranks(where, options, notes);
     int const gpus = options.gpus;
@@ -324,7 +337,8 @@ std::string uneven_gpus(site const& where, int gpus, int per_node) {
                        where.name, per_node);
 }
 
-script_plan plan_script(site const& where, script_options const& options) {
+script_plan plan_script(site const& where, script_options const& asked) {
+    auto const options = with_sweep_counted(where, asked);
     script_plan plan;
     auto& request = plan.request;
     bool const scheduled = where.scheduler != script_kind::local;
@@ -393,6 +407,7 @@ script_plan plan_script(site const& where, script_options const& options) {
     plan_staging(where, request, options);
     if (!scheduled && options.walltime)
         request.run_options.insert(request.run_options.end(), {"--timeout", format_walltime(*options.walltime)});
+    hand_to_runs(request, options.run_words);
     plan_once(request, options);
     request.muster = options.muster;
     request.command = options.command;
