@@ -82,6 +82,11 @@ void refuse_other_names(toml_reader const& in, toml::table const& table, std::st
                     refuse(fmt::format("here it is called '{}'", row.name));
         }
         if (is_directive_of_sbatch(hyphens)) refuse(fmt::format("for sbatch's option write sbatch = [\"--{}=…\"]", hyphens));
+        auto const off = std::ranges::find_if(settings(), [&](auto const& row) {
+            return row.kind == setting_kind::flag && hyphens == fmt::format("no-{}", row.name);
+        });
+        if (off != settings().end())
+            off->is_configurable() ? refuse(fmt::format("write {} = false", off->name)) : refuse_option();
         auto const known = known_keys(path);
         if (is_option && !nearest(hyphens, std::vector<std::string>(known.begin(), known.end()))) refuse_option();
     }

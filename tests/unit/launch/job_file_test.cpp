@@ -92,6 +92,8 @@ TEST(job_file, an_unknown_key_is_answered_in_few_words) {
         {"[job]\nmem-per-cpu = \"2G\"\n", "for sbatch's option write sbatch = [\"--mem-per-cpu=…\"]"},
         {"[job]\nexclude = \"a\"\n", "for sbatch's option write sbatch = [\"--exclude=…\"]"},
         {"[job]\nnodes = 2\n", "unknown key 'nodes'; the number of nodes follows from gpus and gpus-per-node, or from ranks and"},
+        {"[job]\nno-smt = true\n", "unknown key 'no-smt'; write smt = false"},
+        {"[job]\nno_check = true\n", "'no_check' is for the command line only"},
         {"[job]\nrank = 2\n", "unknown key 'rank'; did you mean 'ranks'?"},
         {"[job]\noutput = \"x\"\n", "for sbatch's option write sbatch = [\"--output=…\"]"},
         {"[job]\ntopology = \"x\"\n", "'topology' is for the command line only"},

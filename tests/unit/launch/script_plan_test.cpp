@@ -182,6 +182,13 @@ TEST(plan_script, a_site_without_GPUs_has_ranks) {
     o.sweep = {1, 2, 8};
     EXPECT_EQ(plan_script(where, o).request.ranks_per_node, 8) << "a sweep of ranks";
     EXPECT_FALSE(plan_script(where, o).request.with_gpus);
+    o.sweep = {1, 9};
+    try {
+        plan_script(where, o);
+        ADD_FAILURE() << "not refused";
+    } catch (error const& e) {
+        EXPECT_THAT(e.what(), HasSubstr("use --sweep …,8, or --sweep …,10"));
+    }
     o.gpus_per_node = 4;
     EXPECT_THROW(plan_script(where, o), error);
 }
