@@ -19,7 +19,6 @@
 #include "base/command/command_set.hpp"
 #include "base/environment.hpp"
 #include "base/error.hpp"
-#include "base/log.hpp"
 #include "base/process/process.hpp"
 #include "base/process/start_thread.hpp"
 #include "base/process/this_process.hpp"
@@ -31,7 +30,6 @@
 #include "io/copy/copy_tree.hpp"
 #include "io/stage/commands.hpp"
 #include "io/stage/on_nodes.hpp"
-#include "pmix/client/client.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster::stage {
@@ -149,17 +147,6 @@ pid_t start(beside_request const& request, environment const& variables) {
     return start_process(command);
 }
 
-/// The launcher takes a rank for one that never met its world if it has MPI loaded, as this program has, and was not heard of. Whether
-/// the command met it is the command's affair; it has ended, so there is one client of PMIx at a time.
-void tell_the_launcher(identity const& who) {
-    if (who.world_size == 1 || (who.from != identity::source::muster && who.from != identity::source::pmix)) return;
-    try {
-        pmix::client const hello(duration{10});
-    } catch (error const& e) {
-        spdlog::debug("the launcher is not told that this rank is here: {}", e.what());
-    }
-}
-
 }  // namespace
 
 /// Copies once, by this node alone, and tells on standard error what was written and what was left. Throws as copy_tree().
@@ -200,7 +187,6 @@ int copy_beside(beside_request const& request, environment const& variables) {
         print_error("muster-stage", e.what());
         return e.exit_status();
     }
-    if (code == 0) tell_the_launcher(request.who);
     try {
         copy_at_end(request);
     } catch (error const& e) {

@@ -21,26 +21,6 @@ namespace muster {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> options_first(std::string_view command, std::vector<std::string> const& args) {
-    std::vector<std::string> options, words;
-    auto const takes_value = [&](std::string_view word) {
-        auto const* row = word.starts_with("--") ? find_setting(word.substr(2), command) : nullptr;
-        return row != nullptr && row->kind != setting_kind::flag;
-    };
-    for (std::size_t i = 0; i < args.size(); ++i) {
-        if (args[i] == "--") {
-            words.insert(words.end(), args.begin() + static_cast<std::ptrdiff_t>(i) + 1, args.end());
-            break;
-        }
-        bool const is_option = args[i].size() > 1 && args[i].front() == '-';
-        (is_option ? options : words).push_back(args[i]);
-        if (is_option && takes_value(args[i]) && i + 1 < args.size()) options.push_back(args[++i]);
-    }
-    if (!words.empty()) options.emplace_back("--");
-    options.insert(options.end(), words.begin(), words.end());
-    return options;
-}
-
 namespace {
 
 nlohmann::json read_run(std::string const& run_folder) {

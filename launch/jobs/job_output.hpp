@@ -14,9 +14,6 @@
 
 namespace muster {
 
-/// `args` with the options before the other words, for commands that start no program: "12 --rank 3" as "--rank 3 12". Pure.
-std::vector<std::string> options_first(std::string_view command, std::vector<std::string> const& args);
-
 /// The words, each checked. Throws errc::usage for none, and for one that is no number of a job.
 std::vector<std::string> job_numbers(std::vector<std::string> const& words, std::string_view command);
 

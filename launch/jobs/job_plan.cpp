@@ -10,7 +10,6 @@
 #include "base/process/process.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
-#include "launch/settings/settings_to_options.hpp"
 
 namespace muster {
 
@@ -90,17 +89,6 @@ void refuse_missing(std::string const& program, std::string const& site, environ
                                 program, site));
 }
 
-std::vector<std::string> run_words(settings_result const& given) {
-    std::vector<std::string> words;
-    for (auto const& [name, value] : given.values) {
-        auto const* row = find_setting(name, "run");
-        if (value.from != setting_layer::job_file || row == nullptr || is_listed("submit", *row)) continue;
-        auto const own = words_of_setting(*row, value.entries);
-        words.insert(words.end(), own.begin(), own.end());
-    }
-    return words;
-}
-
 std::string describe(script_request const& request) {
     auto text =
         fmt::format("{} {}, {} {} on each, {}", request.nodes, request.nodes == 1 ? "node" : "nodes", request.ranks_per_node,
@@ -124,9 +112,7 @@ job_plan plan_submission(settings_result const& given, environment const& variab
     auto const folder = given.text("output-dir");
     plan.run_folder = folder.empty() ? plan.files_folder + "/%j" : absolute_path(folder);
     // An option, not a variable: the runs that prepare the nodes leave no folders.
-    auto words = run_words(given);
-    words.insert(words.begin(), {"--output-dir", plan.run_folder});
-    hand_to_runs(plan.request, words);
+    hand_to_runs(plan.request, {"--output-dir", plan.run_folder});
     if (!plan.request.command.empty()) plan.script = render_script(plan.request, options.template_file);
     plan.submit = submit_words(plan);
     return plan;

@@ -33,9 +33,6 @@ struct job_plan {
 /// site without a scheduler that jobs can be submitted to.
 job_plan plan_submission(settings_result const& given, environment const& variables);
 
-/// The words by which `muster run` in the job gets what a job file sets for it. Pure.
-std::vector<std::string> run_words(settings_result const& given);
-
 /// Throws errc::unavailable, saying where to submit, if there is no such program of the scheduler's (sbatch, qsub, salloc) on PATH.
 void refuse_missing(std::string const& program, std::string const& site, environment const& variables);
 

@@ -88,10 +88,37 @@ void test_only(job_plan const& plan, std::string const& path, environment const&
         fmt::print(stderr, "muster: if nothing changes, it is{}\n", trim(answer.err).substr(at));
 }
 
+/// The folder that a directive makes sbatch start the script in; empty: that of this process.
+std::string folder_by_directive(script_request const& request) {
+    std::string folder;
+    for (std::string_view line : request.directives) {
+        bool const is_long = line.starts_with("--chdir");
+        if (request.kind != script_kind::slurm || (!is_long && !line.starts_with("-D"))) continue;
+        line.remove_prefix(is_long ? 7 : 2);
+        if (is_long && line.starts_with('=')) line.remove_prefix(1);
+        folder = trim(line);
+    }
+    return folder;
+}
+
+/// Throws errc::config for a setting of the run in the job for which the job's nodes are too few, or too many: the run would end at once.
+void refuse_other_shape(script_request const& request, settings_result const& given) {
+    auto const refuse = [&](std::string const& name, int value) {
+        throw error(errc::config,
+                    fmt::format("{}: {} = {}, but the job gets {} with {} on each; leave {} out: nodes follow from gpus and "
+                                "gpus-per-node, or from ranks and ranks-per-node",
+                                given.get(name).where, name, value, nodes_text(request.nodes),
+                                request.ranks_per_node == 1 ? "1 rank" : fmt::format("{} ranks", request.ranks_per_node), name));
+    };
+    auto const nodes = given.integer("nnodes"), slots = given.integer("slots-per-node");
+    if (nodes && (request.once ? *nodes > request.nodes : *nodes != request.nodes)) refuse("nnodes", *nodes);
+    if (slots && !request.once && *slots < request.ranks_per_node) refuse("slots-per-node", *slots);
+}
+
 /// Throws errc::usage for a program, a script, an image or data to stage that are not there. What a container holds cannot be seen here.
 void check_files(script_request const& request, settings_result const& given, environment const& variables) {
     program_place where{
-        .working_dir = given.text("wd"),
+        .working_dir = (fs::path(folder_by_directive(request)) / given.text("wd")).string(),
         .loads_more = !request.modules.empty() || !request.setup.empty() || !request.venv.empty() || !request.conda.empty(),
         .changes_files = !given.list("setup").empty(),
         .staged_folders = {}};
@@ -293,6 +320,7 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
     auto const plan = plan_submission(given, variables);
     bool const checks = given.flag("check"), json = given.flag("json");
     if (!given.flag("dry-run")) refuse_missing(plan.submit.front(), plan.site, variables);
+    refuse_other_shape(plan.request, given);
     if (checks) check_files(plan.request, given, variables);
     print_plan(plan);
     if (given.flag("dry-run")) {

@@ -49,6 +49,13 @@ bool has_pmi1_variables(pid_t pid) {
                        [](auto one) { return one.starts_with("PMI_FD=") || one.starts_with("PMI_PORT="); });
 }
 
+/// `muster-stage out … -- COMMAND` has MPI loaded and makes no world: the command is the rank.
+bool relays_a_command(pid_t pid) {
+    auto const line = read_text_file(fmt::format("/proc/{}/cmdline", pid), 65536);
+    auto const words = split(line, '\0');
+    return name_of_file(words.front()) == "muster-stage" && std::find(words.begin(), words.end(), "--") != words.end();
+}
+
 }  // namespace
 
 std::optional<mapped_mpi> mpi_in_maps(std::string_view maps) {
@@ -70,7 +77,7 @@ std::optional<mapped_mpi> mpi_in_maps(std::string_view maps) {
 
 mpi_sight look_for_mpi(pid_t pid) {
     auto const mapped = mpi_in_maps(read_text_file(fmt::format("/proc/{}/maps", pid)));
-    if (!mapped) return {};
+    if (!mapped || relays_a_command(pid)) return {};
     mpi_sight sight{.library = mapped->path, .initialised = read_state(pid, *mapped)};
     if (sight.initialised) return sight;
     sight.linked = mapped->by_mpi4py || is_linked(pid);

@@ -31,7 +31,8 @@ struct mpi_sight {
 /// A rank that has MPI and has not used it yet is looked at again when it writes something this much later.
 inline constexpr std::chrono::seconds mpi_look_again_after{1};
 
-/// Looks at a living process of this user below this one. What may not be read, or ends meanwhile, has no library. Never throws.
+/// Looks at a living process of this user below this one. What may not be read, or ends meanwhile, has no library, and neither has
+/// muster-stage where it runs another program. Never throws.
 mpi_sight look_for_mpi(pid_t pid);
 
 /// Where a library lies in the text of /proc/PID/maps: the path of the first MPI library, the address at which its file's

@@ -17,7 +17,7 @@ std::vector<option_shape> shapes_of(std::string_view command) {
     for (auto const& row : settings()) {
         if (!takes(command, row)) continue;
         bool const is_flag = row.kind == setting_kind::flag;
-        shapes.push_back({std::string(row.name), row.letter, !is_flag});
+        shapes.push_back({std::string(row.name), takes_by_name_only(command, row) ? '\0' : row.letter, !is_flag});
         if (is_flag) shapes.push_back({fmt::format("no-{}", row.name), 0, false});
     }
     return shapes;
@@ -35,12 +35,13 @@ std::string takers_of(std::string const& name) {
 }
 
 [[noreturn]] void throw_unknown(std::string_view command, std::string const& word) {
-    std::vector<std::string> names;
-    for (auto const& row : settings())
-        if (takes(command, row)) {
-            names.push_back(fmt::format("--{}", row.name));
-            if (row.kind == setting_kind::flag) names.push_back(fmt::format("--no-{}", row.name));
-        }
+    std::vector<std::string> names;  // of two that are equally near the command's own comes first
+    for (bool const by_name_only : {false, true})
+        for (auto const& row : settings())
+            if (takes(command, row) && takes_by_name_only(command, row) == by_name_only) {
+                names.push_back(fmt::format("--{}", row.name));
+                if (row.kind == setting_kind::flag) names.push_back(fmt::format("--no-{}", row.name));
+            }
     auto const name = word.substr(0, word.find('='));
     if (command == "script" && (name == "--file" || name == "-F" || name == "--dry-run"))
         throw error(

@@ -228,8 +228,8 @@ constexpr foreign job_foreigners[]{
      "write --qsub '-m abe' for mail; a module of Python goes behind the options: -- python3 -m MODULE"},
     {"-l -j -W -R -k", "qsub", fate::directive, "--qsub", 1},
     {"-V", "qsub", fate::directive, "--qsub"},
-    {"-D chdir -i input open-mode get-user-env export-file ntasks-per-switch batch", sbatch_and_salloc, fate::directive,
-     "--sbatch", 1},
+    {"-D chdir", sbatch_and_salloc, fate::means, "--wd", 1},
+    {"-i input open-mode get-user-env export-file ntasks-per-switch batch", sbatch_and_salloc, fate::directive, "--sbatch", 1},
     {"output error", srun_and_sbatch, fate::refused, "", 1},  // as -o and -e below, and no option of mpirun
     {"-s oversubscribe kill-on-invalid-dep ignore-pbs", sbatch_and_salloc, fate::directive, "--sbatch"},
 };
@@ -280,11 +280,12 @@ std::pair<setting const*, bool> find_meant(std::string_view command, option_word
         if (parts.dashes == 2 && parts.name == row.name) return {&row, false};
         if (parts.dashes == 2 && row.kind == setting_kind::flag && parts.name == "no-" + std::string(row.name))
             return {&row, true};
-        if (is_called(row.aliases, parts)) return {&row, false};
+        if (!takes_by_name_only(command, row) && is_called(row.aliases, parts)) return {&row, false};
     }
     if (parts.dashes == 1 && !parts.name.empty())
         for (auto const& row : settings())
-            if (takes(command, row) && row.letter != 0 && parts.name.front() == row.letter) return {&row, false};
+            if (takes(command, row) && !takes_by_name_only(command, row) && row.letter != 0 && parts.name.front() == row.letter)
+                return {&row, false};
     return {nullptr, false};
 }
 

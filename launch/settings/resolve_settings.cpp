@@ -84,8 +84,8 @@ bool is_trusted(settings_result& result, settings_sources const& sources, std::s
 }
 
 /// The settings by which a file can run programs of its writer's choice.
-constexpr std::array telling{"env",  "engine-args", "remote-shell", "site",           "template", "setup",    "module",
-                             "venv", "conda",       "container",    "container-args", "stage-in", "artifacts"};
+constexpr std::array telling{"env",  "engine-args", "remote-shell", "site",           "template", "setup",     "module",
+                             "venv", "conda",       "container",    "container-args", "stage-in", "artifacts", "muster"};
 /// Those that name a file; one beside ./muster.toml can have been put there by another user.
 constexpr std::array naming_files{"site", "template", "hostfile"};
 
@@ -237,6 +237,28 @@ std::optional<duration> settings_result::time(std::string_view name) const {
 
 std::vector<std::string> settings_result::list(std::string_view name) const {
     return get(name).entries;
+}
+
+std::vector<std::string> options_first(std::string_view command, std::vector<std::string> const& args) {
+    std::vector<std::string> options, words;
+    auto const takes_value = [&](std::string_view word) {
+        return std::any_of(settings().begin(), settings().end(), [&](setting const& row) {
+            bool const is_meant = word.starts_with("--") ? word.substr(2) == row.name : word.size() == 2 && word[1] == row.letter;
+            return is_meant && row.kind != setting_kind::flag && takes(command, row);
+        });
+    };
+    for (std::size_t i = 0; i < args.size(); ++i) {
+        if (args[i] == "--") {
+            words.insert(words.end(), args.begin() + static_cast<std::ptrdiff_t>(i) + 1, args.end());
+            break;
+        }
+        bool const is_option = args[i].size() > 1 && args[i].front() == '-';
+        (is_option ? options : words).push_back(args[i]);
+        if (is_option && takes_value(args[i]) && i + 1 < args.size()) options.push_back(args[++i]);
+    }
+    if (!words.empty()) options.emplace_back("--");
+    options.insert(options.end(), words.begin(), words.end());
+    return options;
 }
 
 settings_result resolve_settings(std::string_view command, std::vector<std::string> const& args,

@@ -67,6 +67,9 @@ class settings_result {
     std::vector<std::string> list(std::string_view name) const;
 };
 
+/// `args` with the options before the other words, for commands that start no program: "12 --rank 3" as "--rank 3 12". Pure.
+std::vector<std::string> options_first(std::string_view command, std::vector<std::string> const& args);
+
 /// Reads the options of `command` (the name of a command: "run") and everything below them. Throws errc::usage and errc::config
 /// for what the user can change, each with its place. Commands that have the option --file read a job file, too, and take the
 /// program from it where the command line has none.

@@ -77,7 +77,13 @@ bool is_listed(std::string_view command, setting const& row) noexcept {
 
 bool takes(std::string_view command, setting const& row) noexcept {
     if (is_listed(command, row)) return true;
-    return (command == "config" && row.is_configurable()) || (command == "plan" && is_listed("run", row));
+    bool const of_its_run = (command == "submit" || command == "script") && row.is_configurable() && is_listed("run", row);
+    return (command == "config" && row.is_configurable()) || (command == "plan" && is_listed("run", row)) ||
+           (of_its_run && !is_listed("submit", row));
+}
+
+bool takes_by_name_only(std::string_view command, setting const& row) noexcept {
+    return writes_job(command) && !is_listed(command, row);
 }
 
 setting const* find_setting(std::string_view name, std::string_view command) noexcept {

@@ -69,9 +69,11 @@ struct file_setting {
 };
 
 /// Whether it is one of the command's options. Without listing it, `plan` takes whatever `run` does, so that one word turns one
-/// into the other, and `config` what a file may set.
+/// into the other, `config` what a file may set, and `submit` and `script`, by its name only, what a file may set for `run` in the job.
 bool is_listed(std::string_view command, setting const& row) noexcept;
 bool takes(std::string_view command, setting const& row) noexcept;
+/// Of one that it takes: not by a letter or another tool's name, which mean something else there.
+bool takes_by_name_only(std::string_view command, setting const& row) noexcept;
 
 /// Whether a command writes or submits a job: script, submit, alloc.
 bool writes_job(std::string_view command) noexcept;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "launch/settings/foreign_options.hpp"
 
 namespace muster {
@@ -52,6 +53,11 @@ std::vector<std::string_view> known_keys(std::string_view path) {
     return names;
 }
 
+/// Whether it is an option of the commands whose settings files hold, and so hardly another key misspelled.
+bool is_option_of_runs_or_jobs(setting const& row) {
+    return is_listed("run", row) || is_listed("submit", row);
+}
+
 /// A key that options have under this name although files do not.
 void refuse_other_names(toml_reader const& in, toml::table const& table, std::string_view path) {
     for (auto const& [key, value] : table) {
@@ -62,13 +68,27 @@ void refuse_other_names(toml_reader const& in, toml::table const& table, std::st
             in.refuse_key(name, fmt::format("unknown key '{}'; {}", name, way));
         };
         if (key == "command" && path != job_table) refuse("it is a key of the table [job]: write it below a line [job]");
+        if (path == job_table && hyphens == "nodes")
+            refuse("the number of nodes follows from gpus and gpus-per-node, or from ranks and ranks-per-node: write these");
+        bool is_option = false;
+        auto const refuse_option = [&, name = key.str()] {
+            in.refuse_key(name, fmt::format("'{}' is for the command line only", name));
+        };
         for (auto const& row : settings()) {
-            if (row.name == key.str()) in.refuse_key(key.str(), fmt::format("'{}' is for the command line only", key.str()));
+            is_option = is_option || row.name == key.str();
+            if (row.name == key.str() && is_option_of_runs_or_jobs(row)) refuse_option();
             for (auto const alias : words_of(row.aliases))
                 if (row.is_configurable() && alias.substr(alias.front() == '-') == hyphens)
                     refuse(fmt::format("here it is called '{}'", row.name));
         }
         if (is_directive_of_sbatch(hyphens)) refuse(fmt::format("for sbatch's option write sbatch = [\"--{}=…\"]", hyphens));
+        auto const off = std::ranges::find_if(settings(), [&](auto const& row) {
+            return row.kind == setting_kind::flag && hyphens == fmt::format("no-{}", row.name);
+        });
+        if (off != settings().end())
+            off->is_configurable() ? refuse(fmt::format("write {} = false", off->name)) : refuse_option();
+        auto const known = known_keys(path);
+        if (is_option && !nearest(hyphens, std::vector<std::string>(known.begin(), known.end()))) refuse_option();
     }
 }
 

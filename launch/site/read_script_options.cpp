@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/flux.hpp"
+#include "launch/settings/settings_to_options.hpp"
 #include "launch/site/script_plan.hpp"
 
 namespace muster {
@@ -104,10 +105,13 @@ void read_shape(script_options& options, settings_result const& given, int large
         throw error(
             errc::usage,
             "--gpus is missing; give the number of GPUs, which is the number of ranks, or --ranks N for ranks without GPUs");
-    if (auto const most = gpus ? gpus : ranks; most && *most < largest)
-        throw error(errc::usage, fmt::format("--sweep asks for {} ranks and --{} for {}; leave out --{}", largest,
-                                             gpus ? "gpus" : "ranks", *most, gpus ? "gpus" : "ranks"));
-    (ranks ? options.ranks : options.gpus) = ranks ? *ranks : gpus.value_or(largest);
+    auto const* const name = gpus ? "gpus" : "ranks";
+    auto const most = gpus ? gpus : ranks;
+    bool const sweep_holds = given.get("sweep").from > given.get(name).from;
+    if (most && *most < largest && !sweep_holds)
+        throw error(errc::usage,
+                    fmt::format("--sweep asks for {0} ranks and --{1} for {2}; give --{1} {0}", largest, name, *most));
+    if (most) (ranks ? options.ranks : options.gpus) = sweep_holds ? std::max(*most, largest) : *most;
     options.gpus_per_node = given.integer("gpus-per-node");
     options.cpus_per_gpu = given.integer("cpus-per-gpu");
     options.ranks_per_node = asked_of_job(given, "ranks-per-node");
@@ -118,6 +122,18 @@ void read_shape(script_options& options, settings_result const& given, int large
 }
 
 }  // namespace
+
+std::vector<std::string> run_words(settings_result const& given) {
+    std::vector<std::string> words;
+    for (auto const& [name, value] : given.values) {
+        auto const* row = find_setting(name, "run");
+        bool const of_job = value.from == setting_layer::job_file || value.from == setting_layer::option;
+        if (!of_job || row == nullptr || !row->is_configurable() || is_listed("submit", *row)) continue;
+        auto const own = words_of_setting(*row, value.entries);
+        words.insert(words.end(), own.begin(), own.end());
+    }
+    return words;
+}
 
 script_options make_script_options(settings_result const& given) {
     script_options options;
@@ -144,6 +160,7 @@ script_options make_script_options(settings_result const& given) {
     options.once = given.flag("once");
     options.muster = given.text("muster");
     options.template_file = given.text("template");
+    options.run_words = run_words(given);
     options.command = given.command;
     options.array = given.text("array");
     if (given.given("after")) read_after(given.text("after"), options);

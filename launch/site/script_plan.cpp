@@ -24,6 +24,12 @@ int threads_per_core(site_node const& node) {
     return node.cores && node.cpus ? std::max(1, *node.cpus / *node.cores) : 1;
 }
 
+/// "--ranks 8", or the option that it came from: "--sweep …,8".
+std::string amount_text(script_options const& options, int amount) {
+    auto const* const name = !options.sweep.empty() ? "sweep …," : options.ranks > 0 ? "ranks " : "gpus ";
+    return fmt::format("--{}{}", name, amount);
+}
+
 /// Ranks without GPUs: as many on a node as it has cores for, the same number on each.
 shape shape_for_ranks(site const& where, script_options const& options, std::vector<std::string>& notes) {
     int const width = options.cpus_per_rank.value_or(1);
@@ -48,10 +54,24 @@ shape shape_for_ranks(site const& where, script_options const& options, std::vec
     int const nodes = (options.ranks + *per_node - 1) / *per_node;
     int const each = options.ranks_per_node && nodes > 1 ? *per_node : options.ranks / nodes;
     if (each * nodes == options.ranks) return {nodes, each};
-    throw error(errc::usage,
-                fmt::format("{} ranks do not divide evenly over {} of {} ({} ranks each at most); use --ranks {}, or --ranks {}",
-                            options.ranks, nodes_text(nodes), where.name, *per_node, options.ranks / nodes * nodes,
-                            options.ranks_per_node ? nodes * *per_node : (options.ranks / nodes + 1) * nodes));
+    throw error(
+        errc::usage,
+        fmt::format("{} ranks do not divide evenly over {} of {} ({} ranks each at most); use {}, or {}", options.ranks,
+                    nodes_text(nodes), where.name, *per_node, amount_text(options, options.ranks / nodes * nodes),
+                    amount_text(options, options.ranks_per_node ? nodes * *per_node : (options.ranks / nodes + 1) * nodes)));
+}
+
+/// A sweep alone counts GPUs where nodes have them, else ranks.
+script_options with_sweep_counted(site const& where, script_options options) {
+    if (options.gpus > 0 || options.ranks > 0 || options.sweep.empty()) return options;
+    auto const largest = *std::max_element(options.sweep.begin(), options.sweep.end());
+    if (where.node.gpus == 0 && (options.gpus_per_node || options.cpus_per_gpu))
+        throw error(errc::usage,
+                    fmt::format("{}: a node of {} has no GPU ([node] gpus = 0 in {}), so --sweep is of ranks; give {}",
+                                options.gpus_per_node ? "--gpus-per-node" : "--cpus-per-gpu", where.name, where.file,
+                                options.gpus_per_node ? "--ranks-per-node" : "--cpus-per-rank"));
+    (where.node.gpus == 0 ? options.ranks : options.gpus) = largest;
+    return options;
 }
 
 shape shape_for(site const& where, script_options const& options, std::vector<std::string>& notes) {
@@ -85,8 +105,8 @@ shape shape_for(site const& where, script_options const& options, std::vector<st
     if (gpus <= *per_node) return {1, gpus};
     if (gpus % *per_node == 0) return {gpus / *per_node, *per_node};
     std::vector<std::string> ways;
-    ways.push_back(fmt::format("--gpus {} ({})", gpus / *per_node * *per_node, nodes_text(gpus / *per_node)));
-    ways.push_back(fmt::format("--gpus {} ({})", (gpus / *per_node + 1) * *per_node, nodes_text(gpus / *per_node + 1)));
+    for (int const nodes : {gpus / *per_node, gpus / *per_node + 1})
+        ways.push_back(fmt::format("{} ({})", amount_text(options, nodes * *per_node), nodes_text(nodes)));
     for (int fewer = *per_node - 1; fewer > 1; --fewer)
         if (gpus % fewer == 0) {
             ways.push_back(fmt::format("--gpus-per-node {} ({} with {} each)", fewer, nodes_text(gpus / fewer), fewer));
@@ -324,7 +344,8 @@ std::string uneven_gpus(site const& where, int gpus, int per_node) {
                        where.name, per_node);
 }
 
-script_plan plan_script(site const& where, script_options const& options) {
+script_plan plan_script(site const& where, script_options const& asked) {
+    auto const options = with_sweep_counted(where, asked);
     script_plan plan;
     auto& request = plan.request;
     bool const scheduled = where.scheduler != script_kind::local;
@@ -393,6 +414,7 @@ script_plan plan_script(site const& where, script_options const& options) {
     plan_staging(where, request, options);
     if (!scheduled && options.walltime)
         request.run_options.insert(request.run_options.end(), {"--timeout", format_walltime(*options.walltime)});
+    hand_to_runs(request, options.run_words);
     plan_once(request, options);
     request.muster = options.muster;
     request.command = options.command;

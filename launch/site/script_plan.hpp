@@ -19,7 +19,7 @@ struct script_options {
     bool help_all = false;
     std::string site;
     int gpus = 0;   ///< and ranks; 0: `ranks` without GPUs
-    int ranks = 0;  ///< without GPUs
+    int ranks = 0;  ///< without GPUs; both 0: the largest of `sweep`, of GPUs where the site has them
     std::optional<duration> walltime;
     std::string account;
     std::string queue;
@@ -59,6 +59,7 @@ struct script_options {
     bool once = false;          ///< the program is no rank: it starts muster run itself
     std::string muster;         ///< empty: this program's own path
     std::string template_file;  ///< empty: the one built in
+    std::vector<std::string> run_words;
     std::vector<std::string> command;
 
     bool operator==(script_options const&) const = default;
@@ -67,6 +68,9 @@ struct script_options {
 /// The options in `given`, which were read for a command that takes those of `muster script`; the program may be missing. Throws
 /// errc::usage for another one that is missing, and for a value that does not parse.
 script_options make_script_options(settings_result const& given);
+
+/// The words by which `muster run` in the job gets what the command line or a job file sets for it. Pure.
+std::vector<std::string> run_words(settings_result const& given);
 
 /// What the script is made from, and what the user should know about it.
 struct script_plan {

@@ -33,7 +33,7 @@ constexpr int exit_of_faults = 2;
 /// Nothing if help was asked for, and printed.
 std::optional<settings_result> read_options(std::vector<std::string> const& args, std::size_t least, std::size_t most,
                                             std::string_view wanted) {
-    auto given = resolve_settings("site", args, {});
+    auto given = resolve_settings("site", options_first("site", args), {});
     if (print_help_if_asked("site", given)) return std::nullopt;
     if (given.command.size() < least || given.command.size() > most)
         throw error(errc::usage, fmt::format("muster site {}", wanted));
@@ -169,6 +169,12 @@ int init(std::vector<std::string> const& args, environment const& variables) {
     facts.modules = find_modules(variables);
     auto const output = given->text("output");
     auto const stem = output.empty() || output == "-" ? std::string() : fs::path(output).stem().string();
+    if (!stem.empty() && !given->command.empty() && site_name(given->command.front()) != site_name(stem))
+        throw error(
+            errc::usage,
+            fmt::format("init: the name {0} and --output {1} do not go together, since a site is called like its file; give "
+                        "--output {2}.toml, or leave {0} out",
+                        given->command.front(), output, site_name(given->command.front())));
     auto const name = !stem.empty() ? stem : site_name(given->command.empty() ? facts.name : given->command.front());
     if (auto const fault = find_fault(name, directive_text::name))
         throw error(errc::usage,

@@ -72,6 +72,12 @@ expect_contains stderr 'is not overwritten'
 expect_true cmp before "$HOME/.config/muster/sites/laptop.toml"
 amount=$(grep -q '^gpus = 0' before && echo --ranks || echo --gpus)
 expect_exit 0 "$MUSTER" script --site laptop "$amount" 1 -- true
+expect_exit 2 env PATH=/nowhere "$MUSTER" site init myhpc -o x.toml
+expect_contains stderr 'the name myhpc and --output x.toml do not go together' 'give --output myhpc.toml'
+expect_exit 0 env PATH=/nowhere "$MUSTER" site init myhpc -o myhpc.toml
+expect_exit 0 "$MUSTER" site check myhpc.toml --json
+expect_exit 0 env PATH=/nowhere "$MUSTER" site init other --output -
+expect_contains stdout 'name = "other"'
 expect_exit 0 env PATH=/nowhere "$MUSTER" site init --output -
 expect_contains stdout 'scheduler = "local"' 'cores = '
 expect_exit 0 env PATH=/nowhere "$MUSTER" site init --output not/there/yet.toml

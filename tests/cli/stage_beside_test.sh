@@ -79,6 +79,16 @@ rm -rf made/*
 expect_exit 4 "$MUSTER" run -n 3 --slots-per-node 3 -- "$STAGE" out made ranks -- sh -c 'echo $MUSTER_RANK >made/$MUSTER_RANK; [ $MUSTER_RANK != 2 ] || { until [ -e ranks/'"$host"'/made/0 ]; do sleep 0.02; done; echo late >made/late; exit 4; }'
 expect_true cmp made/late "ranks/$host/made/late"
 
+# No rank meets an MPI world here: one that ends early with 0, or with the code that says that it has saved, is waited for by none. The other ends when it is gone.
+for code in 75 0; do
+    rm -f first
+    expect_exit $code "$MUSTER" run -n 2 --slots-per-node 2 -- "$STAGE" out --every 600s made early -- sh -c 'if [ $RANK = 0 ]; then echo $PPID >part; mv part first; exit '$code'; fi
+        until [ -e first ]; do sleep 0.02; done; while kill -0 $(cat first) 2>/dev/null; do sleep 0.02; done'
+    rm -f first
+    expect_exit $code "$MUSTER" run -n 2 --slots-per-node 2 -- sh -c 'if [ $RANK = 0 ]; then echo $$ >part; mv part first; exit '$code'; fi
+        exec "$0" out --every 600s made early -- sh -c "until [ -e first ]; do sleep 0.02; done; while kill -0 \$(cat first) 2>/dev/null; do sleep 0.02; done"' "$STAGE"
+done
+
 # A signal to the launcher reaches the command once. Each arrival writes a byte.
 cat >count.py <<'END'
 import os, signal, time

@@ -35,6 +35,8 @@ expect_contains cpus/job.sh '#SBATCH --ntasks-per-node=2'
 expect_not_contains cpus/job.sh gres gpus
 expect_exit 2 "$MUSTER" submit --site ./cpus.toml --gpus 4 --time 1h --dry-run -- true
 expect_contains stderr 'a node of cpus has no GPU' 'give --ranks 4'
+expect_exit 0 "$MUSTER" submit --site ./cpus.toml --sweep 1,2,8 --time 1h --dry-run -- true
+expect_contains stdout '#SBATCH --ntasks-per-node=8'
 expect_exit 0 "$MUSTER" plan --site ./cpus.toml --ranks 4
 expect_exit 0 "$MUSTER" site show ./cpus.toml
 expect_matches stdout '^  GPUs of a node +0$'
@@ -84,6 +86,29 @@ expect_contains stdout '#PBS -l select=1:ncpus=6:mpiprocs=6' '-n 6'
 expect_contains stderr 'ranks (--ranks) are asked for, not gpus (job.toml:3)'
 expect_exit 2 "$MUSTER" submit --file job.toml --dry-run -- python3 missing.py
 expect_contains stderr 'missing.py: no such file for python3'
+# The program is looked for where the ranks start.
+mkdir other && printf 'print(1)\n' >other/only.py
+for folder in "--wd $PWD/other" '--chdir other' '-D other'; do
+    expect_exit 0 "$MUSTER" submit --file job.toml --dry-run $folder -- python3 only.py
+    expect_contains stdout "--wd ${folder#* } "
+done
+expect_exit 0 "$MUSTER" script --site generic-pbs --ranks 2 --time 1h --wd other --tag-output -- python3 only.py
+expect_contains stdout '--tag-output --wd other '
+for line in "--chdir=$PWD/other" '-D other' "--chdir other"; do
+    expect_exit 0 "$MUSTER" submit --site generic-slurm --ranks 2 --time 1h --dry-run --sbatch "$line" -- python3 only.py
+done
+expect_exit 2 "$MUSTER" submit --site generic-slurm --ranks 2 --time 1h --dry-run --sbatch '-D other' -- python3 none.py
+expect_contains stderr "none.py: no such file for python3 in $PWD/other, where"
+rm -r other
+# A run of another shape than the job would end at once.
+printf '[job]\nsite = "generic-pbs"\nranks = 2\ntime = "1h"\nnnodes = 2\ncommand = "true"\n' >shape.toml
+expect_exit 2 "$MUSTER" submit --file shape.toml --dry-run
+expect_contains stderr 'shape.toml:5: nnodes = 2, but the job gets 1 node with 2 ranks on each' 'ranks and ranks-per-node'
+expect_exit 0 "$MUSTER" submit --file shape.toml --dry-run --ranks-per-node 1
+sed -i 's/nnodes = 2/slots-per-node = 1/' shape.toml
+expect_exit 2 "$MUSTER" submit --file shape.toml --dry-run
+expect_contains stderr 'shape.toml:5: slots-per-node = 1'
+rm shape.toml
 expect_exit 2 "$MUSTER" submit --file job.toml --dry-run -- no-such-program
 expect_contains stderr no-such-program --no-check
 expect_exit 2 "$MUSTER" submit --site generic-pbs --gpus 6 --gpus-per-node 4 --time 1h -- true

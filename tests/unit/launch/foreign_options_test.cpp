@@ -228,6 +228,12 @@ TEST(foreign_options, of_sbatch_and_qsub_in_the_commands_for_jobs) {
                     {"-n 3", "ranks", "3"},
                     {"-t 1h", "time", "1h"},
                     {"-H", "hold", "true"},
+                    {"--chdir /tmp", "wd", "/tmp"},
+                    {"-D/tmp", "wd", "/tmp"},
+                    {"--wd /tmp", "wd", "/tmp"},
+                    {"--tag-output", "tag-output", "true"},
+                    {"--no-smt", "smt", "false"},
+                    {"--idle-timeout 1min", "idle-timeout", "1min"},
                     {"--signal USR1@60", "signal-before-end", "USR1@60"}};
     for (auto const& one : meant) EXPECT_EQ(given(one.line).text(one.name), one.value) << one.line;
     struct {
@@ -245,7 +251,6 @@ TEST(foreign_options, of_sbatch_and_qsub_in_the_commands_for_jobs) {
         {"-o out.txt", "write --sbatch '-o out.txt', or"},
         {"--mem-per-cpu 2G", "write --sbatch '--mem-per-cpu=2G', or"},
         {"--comment \"it's\"", R"(write --sbatch '--comment=it'\''s', or)"},
-        {"--chdir /tmp", "write --sbatch '--chdir=/tmp'"},
         {"-l select=2:ncpus=4", "write --qsub '-l select=2:ncpus=4'"},
         {"-lselect=2", "write --qsub '-l select=2'"},
         {"-W block=true", "write --qsub '-W block=true'"},

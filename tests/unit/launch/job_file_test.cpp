@@ -91,6 +91,12 @@ TEST(job_file, an_unknown_key_is_answered_in_few_words) {
         {"[job]\nnum_proc = 1\n", "here it is called 'ranks'"},
         {"[job]\nmem-per-cpu = \"2G\"\n", "for sbatch's option write sbatch = [\"--mem-per-cpu=…\"]"},
         {"[job]\nexclude = \"a\"\n", "for sbatch's option write sbatch = [\"--exclude=…\"]"},
+        {"[job]\nnodes = 2\n", "unknown key 'nodes'; the number of nodes follows from gpus and gpus-per-node, or from ranks and"},
+        {"[job]\nno-smt = true\n", "unknown key 'no-smt'; write smt = false"},
+        {"[job]\nno_check = true\n", "'no_check' is for the command line only"},
+        {"[job]\nrank = 2\n", "unknown key 'rank'; did you mean 'ranks'?"},
+        {"[job]\noutput = \"x\"\n", "for sbatch's option write sbatch = [\"--output=…\"]"},
+        {"[job]\ntopology = \"x\"\n", "'topology' is for the command line only"},
         {"command = \"x\"\n[job]\n", "it is a key of the table [job]"},
         {"[job]\n" + std::string(300, 'k') + " = 1\n", "an unknown key of 300 bytes, which begins 'kkk"},
     };
@@ -109,6 +115,38 @@ settings_sources sources_of(std::map<std::string, std::string> const& files) {
         return found == files.end() ? std::nullopt : std::optional(found->second);
     };
     return sources;
+}
+
+TEST(job_file, holds_each_option_of_muster_script) {
+    for (auto const& row : settings())
+        if (is_listed("script", row) && !row.name.starts_with("help")) {
+            EXPECT_TRUE(row.is_configurable()) << row.name;
+        }
+    auto const given = resolve_settings("submit", {}, sources_of({{"muster.toml", R"([job]
+site = "x"
+ranks = 2
+once = true
+hold = true
+after = "any:12"
+muster = "/opt/muster"
+)"}}));
+    auto const options = make_script_options(given);
+    EXPECT_TRUE(options.once && given.flag("hold"));
+    EXPECT_THAT(options.after, ElementsAre("12"));
+    EXPECT_EQ(options.muster, "/opt/muster");
+}
+
+TEST(job_file, settings_of_the_run_may_stand_on_the_command_line) {
+    auto const given = resolve_settings(
+        "submit", {"--site", "x", "--ranks", "2", "--tag-output", "--bind-to", "none", "--wd", "d", "-x", "A=1"}, {});
+    EXPECT_THAT(make_script_options(given).run_words, ElementsAre("--bind-to", "none", "--tag-output", "--wd", "d"));
+    EXPECT_THROW(resolve_settings("submit", {"--on-hang", "true"}, {}), error);
+}
+
+TEST(job_file, a_sweep_on_the_command_line_overrides_its_number_of_ranks) {
+    auto const sources = sources_of({{"muster.toml", "[job]\nsite = \"x\"\nranks = 2\ntime = \"1h\"\n"}});
+    EXPECT_EQ(make_script_options(resolve_settings("submit", {"--sweep", "1,2,8"}, sources)).ranks, 8);
+    EXPECT_THROW(make_script_options(resolve_settings("submit", {"--sweep", "1,2,8", "--ranks", "4"}, sources)), error);
 }
 
 TEST(job_file, is_below_the_command_line_and_above_other_files) {

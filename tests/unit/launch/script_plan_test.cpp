@@ -178,6 +178,19 @@ TEST(plan_script, a_site_without_GPUs_has_ranks) {
     auto const request = plan_script(where, o).request;
     EXPECT_EQ(request.nodes, 2);
     EXPECT_TRUE(request.environment.empty()) << "no GPU to be hidden";
+    o.ranks = 0;
+    o.sweep = {1, 2, 8};
+    EXPECT_EQ(plan_script(where, o).request.ranks_per_node, 8) << "a sweep of ranks";
+    EXPECT_FALSE(plan_script(where, o).request.with_gpus);
+    o.sweep = {1, 9};
+    try {
+        plan_script(where, o);
+        ADD_FAILURE() << "not refused";
+    } catch (error const& e) {
+        EXPECT_THAT(e.what(), HasSubstr("use --sweep …,8, or --sweep …,10"));
+    }
+    o.gpus_per_node = 4;
+    EXPECT_THROW(plan_script(where, o), error);
 }
 
 TEST(plan_script, a_partition_is_no_quality_of_service) {
@@ -283,6 +296,8 @@ TEST(parse_script_options, what_is_wrong) {
     refused({"--site", "s", "--gpus", "2", "--time", "1h"}, "the program is missing");
     refused({"--site", "s", "--gpus", "2", "--gpus", "3", "--", "x"}, "given twice: 2 and 3");
     refused({"--site", "s", "--sweep", "a,2", "--", "x"}, "'a' is no number of ranks");
+    refused({"--site", "s", "--ranks", "4", "--sweep", "1,8", "--", "x"},
+            "--sweep asks for 8 ranks and --ranks for 4; give --ranks 8");
     refused({"--site", "s", "--gpus", "2", "--after", "any:", "--", "x"}, "--after 'any:': the number of a job is missing");
     refused({"--site", "s", "--gpus", "2", "--after", "", "--", "x"}, "--after: the value is empty");
     refused({"--site", "s", "--gpus", "2", "-x", "node1", "--", "x"},
