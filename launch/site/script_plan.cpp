@@ -54,6 +54,15 @@ shape shape_for_ranks(site const& where, script_options const& options, std::vec
                             options.ranks_per_node ? nodes * *per_node : (options.ranks / nodes + 1) * nodes));
 }
 
+/// Of --once, which may give both: ranks where the site has no GPUs.
+script_options options_at(site const& where, script_options options) {
+    if (options.gpus == 0 || options.ranks == 0) return options;
+    bool const gpus = where.node.gpus ? *where.node.gpus > 0 : where.header.gpus_by != gpu_request::none;
+    bool const without = !gpus && !options.gpus_per_node && !options.cpus_per_gpu;
+    (without ? options.gpus : options.ranks) = 0;
+    return options;
+}
+
 shape shape_for(site const& where, script_options const& options, std::vector<std::string>& notes) {
     if (options.ranks > 0) return shape_for_ranks(where, options, notes);
     int const gpus = options.gpus;
@@ -324,7 +333,8 @@ std::string uneven_gpus(site const& where, int gpus, int per_node) {
                        where.name, per_node);
 }
 
-script_plan plan_script(site const& where, script_options const& options) {
+script_plan plan_script(site const& where, script_options const& given) {
+    auto const options = options_at(where, given);
     script_plan plan;
     auto& request = plan.request;
     bool const scheduled = where.scheduler != script_kind::local;

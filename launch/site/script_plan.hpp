@@ -19,7 +19,7 @@ struct script_options {
     bool help_all = false;
     std::string site;
     int gpus = 0;   ///< and ranks; 0: `ranks` without GPUs
-    int ranks = 0;  ///< without GPUs
+    int ranks = 0;  ///< without GPUs; as `gpus`, which only --once may have: these where the site has no GPUs
     std::optional<duration> walltime;
     std::string account;
     std::string queue;
