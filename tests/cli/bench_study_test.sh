@@ -208,7 +208,7 @@ kill "${spinners[@]}"
 cat >launcher <<'LAUNCHER'
 #!/bin/bash
 case " $* " in
-    ' submit '*' --dry-run '*) exec "$MUSTER" "$@" ;;
+    ' submit'*' --dry-run '*) exec "$MUSTER" "$@" ;;
     ' submit '*) number=$(($(cat number) + 1)) && echo $number >number && echo "{\"id\": \"$number\", \"output\": \"\"}"
         [ -e waiting ] || { while [ "$1" != -- ]; do shift; done; "${@:2}" >>job.txt 2>&1; } ;;
     ' show '*) [ -e waiting ] && echo '{"jobs": [{"phase": "waiting", "state": "PENDING", "exit_code": null}]}' ||
@@ -245,7 +245,7 @@ dry() { expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 2 -o dry --submi
 for options in '--site ./cpus.toml' '--site ./none.toml' '--site ./gpus.toml --ranks' '--site ./gpus.toml --ranks 4' '--ranks=4 --site ./gpus.toml'; do
     dry "$options"
     expect_contains stdout '#SBATCH --ntasks-per-node=2'
-    expect_equal "$(grep -E '^#SBATCH.*(gpu|gres)' "$OUT")" '' "GPUs asked for with $options"
+    expect_equal "$(grep -E '#SBATCH.*(gpu|gres)' "$OUT")" '' "GPUs asked for with $options"
 done
 dry --site ./gpus.toml
 expect_contains stdout '#SBATCH --gpus-per-node=2'
