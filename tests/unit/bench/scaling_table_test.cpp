@@ -129,9 +129,9 @@ TEST(scaling_text, says_that_the_machine_was_busy_and_that_several_ranks_told) {
                                 "the runs; these figures mean little"));
     EXPECT_THAT(text, HasSubstr("several ranks printed step_s: the lowest rank's counts"));
     EXPECT_THAT(text, HasSubstr("2.00")) << "rank 0 told 1 s";
-    EXPECT_THAT(text, HasSubstr("--take step_s=last,mean"));
+    EXPECT_THAT(text, HasSubstr("--take\nstep_s=last,mean"));
     s.plan.choices = {{"step_s", "sum", "rank"}};
-    EXPECT_THAT(scaling_text(s), HasSubstr("--take step_s=sum,mean"));
+    EXPECT_THAT(scaling_text(s), HasSubstr("--take\nstep_s=sum,mean"));
     s.plan.choices = {{"step_s", "last", "sum"}};
     EXPECT_DOUBLE_EQ(scaling_rows(s)[1].median_of("step_s"), 3);
 }
