@@ -94,7 +94,7 @@ std::optional<measured_step> step_of_row(scaling_row const& row, step_time const
 }
 
 /// Each run for itself, as a row of one run. One without the waiting that others of its row print says nothing.
-void add_spread(measured_step& step, study const& results, scaling_row const& row, step_time const& time,
+void spread_over_runs(measured_step& step, study const& results, scaling_row const& row, step_time const& time,
                 std::optional<double> steps) {
     step.least_compute_s = step.most_compute_s = step.compute_s;
     study alone;
@@ -144,7 +144,7 @@ measured_steps steps_of_study(study const& results, std::optional<double> steps,
             refuse_study(origin,
                          "its program does not say how many steps a run makes; print the metric 'steps', or give --steps");
         }
-        add_spread(*step, results, row, *time, steps);
+        spread_over_runs(*step, results, row, *time, steps);
         out.over_steps |= time->over_steps || waits(row);
         out.rows.push_back(*step);
     }
