@@ -95,7 +95,7 @@ std::optional<measured_step> step_of_row(scaling_row const& row, step_time const
 
 /// Each run for itself, as a row of one run. One without the waiting that others of its row print says nothing.
 void spread_over_runs(measured_step& step, study const& results, scaling_row const& row, step_time const& time,
-                std::optional<double> steps) {
+                      std::optional<double> steps) {
     step.least_compute_s = step.most_compute_s = step.compute_s;
     study alone;
     alone.plan = results.plan;
