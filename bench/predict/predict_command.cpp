@@ -56,7 +56,7 @@ struct predicted_row {
 struct prediction {
     measured_steps measured;
     double best_compute_s = 0, compute_s = 0, worst_compute_s = 0, input_s = 0;
-    bool given_compute = false;
+    bool given_compute = false, input_told = false;
     bool has_spread = true;  ///< compute at best and worst is that of several runs, on a quiet machine
     work_series series = work_series::as_given;
     std::vector<std::string> notes;  ///< of the study and its rows
@@ -128,7 +128,7 @@ void set_compute(prediction& p, given_options const& given) {
     bool first = true;
     for (auto const& each : p.measured.rows) {
         if (each.oversubscribed) continue;
-        if (first) p.input_s = each.input_s / p.part_of(each.ranks);
+        if (first) p.input_s = each.input_s / p.part_of(each.ranks), p.input_told = each.input_told;
         double const compute = each.compute_s / p.part_of(each.ranks);
         if (!p.given_compute && compute > 0) {
             if (first) p.compute_s = p.best_compute_s = p.worst_compute_s = compute;
@@ -257,7 +257,8 @@ double speedup(prediction const& p, predicted_row const& row, simulation_result 
 
 /// What the ranks' work is taken to be.
 std::string model_text(prediction const& p) {
-    auto const alone = fmt::format("computes {} ms and waits {} ms for input", ms(p.compute_s), ms(p.input_s));
+    auto const alone = p.input_told ? fmt::format("computes {} ms and waits {} ms for input", ms(p.compute_s), ms(p.input_s))
+                                    : fmt::format("computes {} ms (its waiting for input is not told)", ms(p.compute_s));
     if (p.strong())
         return fmt::format(
             "strong scaling: a fixed batch over all ranks. Each of N ranks has an Nth of a step of one rank, which {}; "
