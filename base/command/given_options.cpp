@@ -79,6 +79,21 @@ std::string unknown_part(po::options_description const& table, std::string const
                                          word->substr(option.size())));
 }
 
+/// A program whose "--" was forgotten, with options of its own: the first word too many, if it stands before what is unknown.
+void refuse_program_without_dashes(std::string const& command, std::span<option_shape const> known,
+                                   std::vector<std::string> const& args, option_words const& read, std::size_t most_words) {
+    if (std::ranges::find(args, "--") != args.end()) return;
+    auto words = read.words;
+    if (read.unknown) {
+        auto const at = std::ranges::find_if(args, [&](auto const& each) { return each.starts_with(*read.unknown); });
+        words = read_option_words(known, {args.begin(), at}).words;
+    }
+    if (words.size() > most_words)
+        throw error(errc::usage, fmt::format("{}: unexpected word '{}'; write -- before the program: -- {} …; --help shows the "
+                                             "options",
+                                             command, words[most_words], shell_quote(words[most_words])));
+}
+
 }  // namespace
 
 option_words read_option_words(std::span<option_shape const> known, std::vector<std::string> const& args) {
@@ -117,6 +132,7 @@ given_options::given_options(std::string command, std::span<option_row const> ro
     std::vector<option_shape> known{{"help", 'h', false}};
     for (auto const& row : rows) known.push_back({std::string(row.name), row.letter, !row.argument.empty()});
     auto read = read_option_words(known, args);
+    if (takes_program) refuse_program_without_dashes(command_, known, args, read, most_words);
     if (read.unknown) {
         std::vector<std::string> names;
         for (auto const& shape : known) names.push_back("--" + shape.name);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "base/error.hpp"
@@ -73,6 +74,46 @@ std::optional<step_time> step_time_of(study const& results, std::vector<scaling_
     return time_by_rate(results, rows);
 }
 
+bool waits(scaling_row const& row) {
+    return row.median_of("loader_wait_s") > 0 || row.median_of("allreduce_wait_s") > 0;
+}
+
+/// Nothing where the number of its steps is needed and not known.
+std::optional<measured_step> step_of_row(scaling_row const& row, step_time const& time, std::optional<double> steps) {
+    double const made = steps.value_or(row.median_of("steps")), seconds = time.seconds(row);
+    bool const waiting = waits(row);
+    if (!(made > 0) && (time.over_steps || waiting)) return {};
+    measured_step out{.ranks = row.ranks, .step_s = time.over_steps ? seconds / made : seconds};
+    out.input_s = waiting ? row.median_of("loader_wait_s") / made : 0;
+    out.exposed_s = waiting ? row.median_of("allreduce_wait_s") / made : 0;
+    out.compute_s = std::max(0.0, out.step_s - out.input_s - out.exposed_s);
+    out.input_told = row.find("loader_wait_s") != nullptr;
+    out.exposed_told = row.find("allreduce_wait_s") != nullptr;
+    out.oversubscribed = row.oversubscribed;
+    return out;
+}
+
+/// Each run for itself, as a row of one run. One without the waiting that others of its row print says nothing.
+void spread_over_runs(measured_step& step, study const& results, scaling_row const& row, step_time const& time,
+                      std::optional<double> steps) {
+    step.least_compute_s = step.most_compute_s = step.compute_s;
+    study alone;
+    alone.plan = results.plan;
+    for (auto const& run : results.runs) {
+        if (run.ranks != row.ranks || !run.counts()) continue;
+        alone.runs = {run};
+        auto const only = scaling_rows(alone).front();
+        bool const whole = std::ranges::all_of(std::array{"loader_wait_s", "allreduce_wait_s"}, [&](auto const* name) {
+            return (row.find(name) == nullptr) == (only.find(name) == nullptr);
+        });
+        auto const one = whole && time.seconds(only) > 0 ? step_of_row(only, time, steps) : std::nullopt;
+        if (!one) continue;
+        ++step.runs;
+        step.least_compute_s = std::min(step.least_compute_s, one->compute_s);
+        step.most_compute_s = std::max(step.most_compute_s, one->compute_s);
+    }
+}
+
 [[noreturn]] void refuse_study(std::string const& origin, std::string const& why) {
     throw error(errc::invalid_data, fmt::format("{}: {}", origin, why));
 }
@@ -96,18 +137,16 @@ measured_steps steps_of_study(study const& results, std::optional<double> steps,
     if (!time) return out;
     out.from = !time->over_steps ? time->from : fmt::format("{} / {}", time->from, steps ? fmt::format("{:g}", *steps) : "steps");
     for (auto const& row : rows) {
-        double const made = steps.value_or(row.median_of("steps")), seconds = time->seconds(row);
-        bool const waits = row.median_of("loader_wait_s") > 0 || row.median_of("allreduce_wait_s") > 0;
-        if (!(seconds > 0)) continue;
-        if (!(made > 0) && (time->over_steps || waits)) {
+        if (!(time->seconds(row) > 0)) continue;
+        auto step = step_of_row(row, *time, steps);
+        if (!step) {
             if (!needed) return {};
             refuse_study(origin,
                          "its program does not say how many steps a run makes; print the metric 'steps', or give --steps");
         }
-        double const step = time->over_steps ? seconds / made : seconds,
-                     input = waits ? row.median_of("loader_wait_s") / made : 0,
-                     exposed = waits ? row.median_of("allreduce_wait_s") / made : 0;
-        out.rows.push_back({row.ranks, step, std::max(0.0, step - input - exposed), input, exposed, row.oversubscribed});
+        spread_over_runs(*step, results, row, *time, steps);
+        out.over_steps |= time->over_steps || waits(row);
+        out.rows.push_back(*step);
     }
     return out;
 }

@@ -9,13 +9,16 @@
 
 namespace muster {
 
-/// Medians over the runs of one number of ranks.
+/// Medians over the runs of one number of ranks, and the spread of its compute.
 struct measured_step {
     int ranks = 1;
     double step_s = 0;
-    double compute_s = 0;  ///< the step without the two below
-    double input_s = 0;    ///< waiting for the loader
-    double exposed_s = 0;  ///< waiting for gradients
+    double compute_s = 0;                            ///< the step without the two below
+    double input_s = 0;                              ///< waiting for the loader
+    double exposed_s = 0;                            ///< waiting for gradients
+    double least_compute_s = 0, most_compute_s = 0;  ///< of its runs
+    int runs = 0;                                    ///< that these two are of
+    bool input_told = false, exposed_told = false;   ///< else they are 0, and in compute
     bool oversubscribed = false;
     bool operator==(measured_step const&) const = default;
 };
@@ -23,6 +26,7 @@ struct measured_step {
 struct measured_steps {
     std::string from;                 ///< how a step's time follows from the study: "train_s / steps", "batch 32 / images_per_s"
     std::vector<measured_step> rows;  ///< by ranks
+    bool over_steps = false;          ///< the number of steps counts: a time, or waiting, is that of all steps of a run
 };
 
 /// Of every number of ranks whose runs ended well and told a time of their steps, which is the first that there is of: the metric step_s

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/process/this_process.hpp"
+#include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 #include "bench/predict/measured_step.hpp"
@@ -54,7 +56,8 @@ struct predicted_row {
 struct prediction {
     measured_steps measured;
     double best_compute_s = 0, compute_s = 0, worst_compute_s = 0, input_s = 0;
-    bool given_compute = false;
+    bool given_compute = false, input_told = false;
+    bool has_spread = true;  ///< compute at best and worst is that of several runs, on a quiet machine
     work_series series = work_series::as_given;
     std::vector<std::string> notes;  ///< of the study and its rows
     simulation_job job;
@@ -125,12 +128,12 @@ void set_compute(prediction& p, given_options const& given) {
     bool first = true;
     for (auto const& each : p.measured.rows) {
         if (each.oversubscribed) continue;
-        if (first) p.input_s = each.input_s / p.part_of(each.ranks);
+        if (first) p.input_s = each.input_s / p.part_of(each.ranks), p.input_told = each.input_told;
         double const compute = each.compute_s / p.part_of(each.ranks);
         if (!p.given_compute && compute > 0) {
             if (first) p.compute_s = p.best_compute_s = p.worst_compute_s = compute;
-            p.best_compute_s = std::min(p.best_compute_s, compute);
-            p.worst_compute_s = std::max(p.worst_compute_s, compute);
+            p.best_compute_s = std::min(p.best_compute_s, each.least_compute_s / p.part_of(each.ranks));
+            p.worst_compute_s = std::max(p.worst_compute_s, each.most_compute_s / p.part_of(each.ranks));
         }
         first = false;
     }
@@ -140,6 +143,11 @@ void set_compute(prediction& p, given_options const& given) {
     if (!(p.compute_s > 0)) throw error(errc::usage, "predict: a step's compute is 0; give --compute-ms");
 }
 
+bool is_busy(study const& results) {
+    return results.load.crowded_before() ||
+           std::ranges::any_of(results.runs, [](auto const& run) { return run.counts() && run.load.crowded(); });
+}
+
 /// All that makes the study's own figures less than certain.
 std::vector<std::string> notes_of(study const& results, std::vector<int> const& ranks) {
     std::vector<std::string> out;
@@ -147,16 +155,51 @@ std::vector<std::string> notes_of(study const& results, std::vector<int> const& 
     for (auto const& row : rows)
         if (auto const note = scaling_note(row); !note.empty()) out.push_back(fmt::format("{}: {}", ranks_text(row.ranks), note));
     for (auto& each : reservations_of(results, rows)) out.push_back(std::move(each));
-    for (auto const& [metric, what] :
-         {std::pair("loader_wait_s", "waiting for input"), {"allreduce_wait_s", "waiting for gradients"}})
-        if (std::ranges::none_of(rows, [&](auto const& row) { return row.find(metric) != nullptr; }))
-            out.push_back(fmt::format("note: the program does not print {}: {} counts as compute", metric, what));
     if (results.plan.series == work_series::strong && results.plan.batch)
         for (int const n : ranks)
             if (n > *results.plan.batch)
                 out.push_back(
                     fmt::format("note: {} have no whole sample each of the batch of {}", ranks_text(n), *results.plan.batch));
     return out;
+}
+
+/// Those of `rows` for which it holds, "1 rank, 2 ranks"; "" for none.
+template <class Predicate>
+std::string rows_where(std::vector<measured_step> const& rows, Predicate holds) {
+    std::vector<std::string> out;
+    for (auto const& each : rows)
+        if (!each.oversubscribed && holds(each)) out.push_back(ranks_text(each.ranks));
+    return join(out, ", ");
+}
+
+/// What counts as compute and is none. One rank waits for no gradients.
+void add_notes_on_waiting(prediction& p) {
+    auto const& rows = p.measured.rows;
+    auto const without_input = rows_where(rows, [](auto const& each) { return !each.input_told; });
+    auto const without_waiting = rows_where(rows, [](auto const& each) { return !each.exposed_told && each.ranks > 1; });
+    auto const fewest = std::ranges::find(rows, false, &measured_step::oversubscribed);
+    if (!without_input.empty())
+        p.notes.push_back(fmt::format("note: the program does not print loader_wait_s: waiting for input {} ({})",
+                                      p.given_compute ? "is taken for none" : "counts as compute", without_input));
+    if (p.given_compute || without_waiting.empty()) return;
+    bool const in_base = fewest->ranks > 1 && !fewest->exposed_told;
+    p.notes.push_back(
+        fmt::format("note: the program does not print allreduce_wait_s: waiting for gradients counts as compute ({}){}",
+                    without_waiting, in_base ? "; the prediction has it twice: print it, or measure 1 rank too" : ""));
+}
+
+/// What the known error does not hold.
+void add_notes_on_spread(prediction& p, bool busy) {
+    if (p.given_compute) return;
+    auto const single = rows_where(p.measured.rows, [](auto const& each) { return each.runs < 2; });
+    p.has_spread = single.empty() && !busy;
+    if (!single.empty())
+        p.notes.push_back(
+            fmt::format("note: the known error holds no spread between runs ({}: one run); give more --repeats", single));
+    if (busy)
+        p.notes.push_back(
+            "note: the known error holds no spread of a quiet machine: other programs worked during the study, and their "
+            "part is not known");
 }
 
 prediction predict(given_options const& given, environment const& variables) {
@@ -172,6 +215,12 @@ prediction predict(given_options const& given, environment const& variables) {
     p.series = results.plan.series;
     p.notes = notes_of(results, numbers);
     set_compute(p, given);
+    add_notes_on_waiting(p);
+    add_notes_on_spread(p, is_busy(results));
+    if (steps && !p.measured.over_steps)
+        p.notes.push_back(fmt::format(
+            "note: --steps {:g} is not used: {}", *steps,
+            p.measured.rows.empty() ? "the study has no time of steps" : fmt::format("a step is {}", p.measured.from)));
     p.job.platform = platform_of(given);
     p.job.tensors = tensors_of(given, results);
     p.job.bucket_bytes = parse_bytes(given.text("bucket-bytes"), "--bucket-bytes");
@@ -190,8 +239,10 @@ std::string ms(double seconds) {
     return fmt::format("{:.3f}", seconds * 1e3);
 }
 
-std::string known_error(double best, double worst, double expected) {
-    return fmt::format("{:+.0f}% to {:+.0f}%", 100 * (best / expected - 1), 100 * (worst / expected - 1));
+std::string known_error(prediction const& p, double best, double worst, double expected) {
+    double const least = 100 * (best / expected - 1), most = 100 * (worst / expected - 1);
+    if (std::max(std::abs(least), std::abs(most)) < 0.5) return p.has_spread ? "under 1%" : "no spread";
+    return fmt::format("{:+.0f}% to {:+.0f}%", least, most);
 }
 
 std::string_view limit_of(prediction const& p, predicted_row const& row) {
@@ -206,7 +257,8 @@ double speedup(prediction const& p, predicted_row const& row, simulation_result 
 
 /// What the ranks' work is taken to be.
 std::string model_text(prediction const& p) {
-    auto const alone = fmt::format("computes {} ms and waits {} ms for input", ms(p.compute_s), ms(p.input_s));
+    auto const alone = p.input_told ? fmt::format("computes {} ms and waits {} ms for input", ms(p.compute_s), ms(p.input_s))
+                                    : fmt::format("computes {} ms (its waiting for input is not told)", ms(p.compute_s));
     if (p.strong())
         return fmt::format(
             "strong scaling: a fixed batch over all ranks. Each of N ranks has an Nth of a step of one rank, which {}; "
@@ -222,7 +274,8 @@ std::string measured_text(prediction const& p) {
         p.measured.rows.empty() ? "measured: no time of a step\n" : fmt::format("measured: a step is {}\n", p.measured.from);
     for (auto const& each : p.measured.rows)
         out += fmt::format("  {}: {} ms a step: compute {}, input {}, waiting for gradients {}{}\n", ranks_text(each.ranks),
-                           ms(each.step_s), ms(each.compute_s), ms(each.input_s), ms(each.exposed_s),
+                           ms(each.step_s), ms(each.compute_s), each.input_told ? ms(each.input_s) : "not told",
+                           each.exposed_told ? ms(each.exposed_s) : "not told",
                            each.oversubscribed ? " (oversubscribed, not used)" : "");
     return out;
 }
@@ -233,8 +286,8 @@ std::string table_of(prediction const& p) {
     for (auto const& row : p.rows) {
         double const s = speedup(p, row, row.expected);
         rows.push_back({std::to_string(row.ranks), ms(row.expected.step_s),
-                        known_error(row.best.step_s, row.worst.step_s, row.expected.step_s), fmt::format("{:.2f}", s),
-                        known_error(speedup(p, row, row.worst), speedup(p, row, row.best), s),
+                        known_error(p, row.best.step_s, row.worst.step_s, row.expected.step_s), fmt::format("{:.2f}", s),
+                        known_error(p, speedup(p, row, row.worst), speedup(p, row, row.best), s),
                         fmt::format("{:.0f}%", 100 * s / row.ranks), ms(row.expected.exposed_s), std::string(limit_of(p, row))});
     }
     auto out = fmt::format("SIMULATED on {}. Not a measurement.\n{}", p.job.platform.description, align_columns(rows));
@@ -265,7 +318,12 @@ nlohmann::json to_json(prediction const& p) {
                        {"step_from", p.measured.from},
                        {"notes", p.notes}};
     for (auto const& each : p.measured.rows)
-        out["measured"].push_back({{"ranks", each.ranks}, {"step_s", each.step_s}, {"compute_s", each.compute_s}});
+        out["measured"].push_back({{"ranks", each.ranks},
+                                   {"runs", each.runs},
+                                   {"step_s", each.step_s},
+                                   {"compute_s", each.compute_s},
+                                   {"least_compute_s", each.least_compute_s},
+                                   {"most_compute_s", each.most_compute_s}});
     for (auto const& row : p.rows)
         out["rows"].push_back({{"ranks", row.ranks},
                                {"simulated", true},

@@ -13,6 +13,7 @@
 #include "base/units.hpp"
 #include "bench/scaling/plan_point.hpp"
 #include "bench/study/failed_runs.hpp"
+#include "bench/study/findings.hpp"
 #include "bench/study/placeholders.hpp"
 #include "bench/study/scaling_table.hpp"
 
@@ -139,7 +140,7 @@ study_run run_point(run_setting const& setting, due_run const& due, study_point 
     reader.finish();
     run.metrics = reader.metrics();
     if (run.status == run_status::ok && !reader.fault().empty())
-        fmt::print(stderr, "muster-bench: note: {} ranks: {}; see {}\n", run.ranks, reader.fault(), output);
+        fmt::print(stderr, "muster-bench: note: {}: {}; see {}\n", ranks_text(run.ranks), reader.fault(), output);
     read_file(run, file);
     return run;
 }

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "bench/scaling/net_request.hpp"
+#include "bench/study/findings.hpp"
 #include "bench/study/placeholders.hpp"
 #include "bench/study/program_software.hpp"
 #include "bench/tools/options.hpp"
@@ -174,7 +175,7 @@ fs::path made_folder(std::string const& name) {
 void check_expected_ranks(study_demands const& demands, study_plan const& plan) {
     for (auto const& wanted : demands.expectations)
         if (wanted.ranks && std::find(plan.ranks.begin(), plan.ranks.end(), *wanted.ranks) == plan.ranks.end())
-            refuse(fmt::format("--expect {}: no runs of {} ranks are made; add it to --ranks", wanted.text, *wanted.ranks));
+            refuse(fmt::format("--expect {}: no runs of {} are made; add it to --ranks", wanted.text, ranks_text(*wanted.ranks)));
 }
 
 }  // namespace
@@ -188,7 +189,7 @@ scale_request read_scale_request(given_options const& given, environment const& 
     auto& plan = out.plan;
     refuse_placeholders_elsewhere(given);
     plan.ranks = read_ranks(given);
-    plan.repeats = static_cast<int>(given.integer("repeats", 1, 1000));
+    plan.repeats = static_cast<int>(given.integer("repeats", 1, most_repeats));
     plan.warmup = static_cast<int>(given.integer("warmup", 0, 1000));
     if (given.program().empty())
         read_net_request(given, variables, given.text("output"), !given.has("submit"), plan);

@@ -13,6 +13,8 @@
 
 namespace muster {
 
+inline constexpr int most_repeats = 1000;
+
 /// What `--submit` asks for.
 struct submit_request {
     bool wanted = false, wait = false, collect_only = false, dry_run = false;

@@ -98,7 +98,7 @@ study merge_points(study out, std::span<std::optional<study> const> parts, std::
         if (job != nullptr) numbers.push_back(job->id);
         if (job != nullptr && job->ended())
             for (auto const& due : due_of(out.plan, ranks, made))
-                if (!due.warmup) made.push_back(lost_run(due, *job, point));
+                if (!due.warmup && due.repetition < job->repeats) made.push_back(lost_run(due, *job, point));
         out.points.push_back(point);
         out.runs.insert(out.runs.end(), made.begin(), made.end());
     }
@@ -192,7 +192,8 @@ void submitted_study::ask() {
         if (job.ended()) continue;
         auto const before = job;
         ask_for(job, request_.muster, variables_);
-        if (job != before) fmt::print(stderr, "job {} ({}): {}\n", job.id, ranks_text(job.ranks), job.state);
+        bool const listed = !job.ended() && !request_.submit.wait;  // by live_text
+        if (job != before && !listed) fmt::print(stderr, "job {} ({}): {}\n", job.id, ranks_text(job.ranks), job.state);
     }
     if (!jobs_.empty()) write_point_jobs(request_.folder, jobs_);
 }
@@ -214,6 +215,19 @@ std::vector<int> submitted_study::missing_ranks() const {
             out.push_back(ranks);
     }
     return out;
+}
+
+/// What a job that has ended leaves to another one.
+std::string submitted_study::why_again(point_job const& job) const {
+    auto const at = std::ranges::find(request_.plan.ranks, job.ranks) - request_.plan.ranks.begin();
+    auto const& part = parts_[static_cast<std::size_t>(at)];
+    auto const due = due_of(request_.plan, job.ranks, part ? part->runs : std::vector<study_run>{});
+    if (std::ranges::any_of(due, [&](auto const& run) { return run.repetition < job.repeats; }))
+        return fmt::format("job {} has ended without all of its runs ({}); it is submitted again", job.id, job.state);
+    if (!due.empty())
+        return fmt::format("more runs are asked for: job {} made {}, {} are wanted; another job makes the rest", job.id,
+                           job.repeats, request_.plan.repeats);
+    return fmt::format("--retry: another job makes the runs of job {} that failed again", job.id);
 }
 
 void submitted_study::print_missing() const {
@@ -241,12 +255,11 @@ void submitted_study::submit_missing() {
     }
     std::vector<std::string> told;
     for (int const ranks : missing) {
-        if (auto const* last = last_of(jobs_, ranks))
-            fmt::print(stderr, "{}: job {} has ended without all of its runs ({}); it is submitted again\n", ranks_text(ranks),
-                       last->id, last->state);
+        if (auto const* last = last_of(jobs_, ranks)) fmt::print(stderr, "{}: {}\n", ranks_text(ranks), why_again(*last));
         fs::create_directories(folder_of(ranks));
         auto const words = submit_words(request_.muster, ranks, request_.submit.options, command_of(ranks));
         jobs_.push_back(submit_point(words, ranks, told, variables_));
+        jobs_.back().repeats = request_.plan.repeats;
         write_point_jobs(request_.folder, jobs_);
         fmt::print(stderr, "job {}: {}\n", jobs_.back().id, ranks_text(ranks));
     }
@@ -345,7 +358,8 @@ std::vector<point_job> read_point_jobs(std::filesystem::path const& folder) {
     std::vector<point_job> out;
     for (auto const& job : from.at("jobs").items())
         out.push_back({static_cast<int>(job.at("ranks").integer(1, 10'000'000)), job.at("id").text(), job.at("output").text(),
-                       job.at("submitted").text(), phase_named(job.at("phase").text()), job.at("state").text()});
+                       job.at("submitted").text(), phase_named(job.at("phase").text()), job.at("state").text(),
+                       job.has("repeats") ? static_cast<int>(job.at("repeats").integer(1, 1000)) : most_repeats});
     return out;
 }
 
@@ -357,15 +371,26 @@ void write_point_jobs(std::filesystem::path const& folder, std::vector<point_job
                         {"output", job.output},
                         {"submitted", job.submitted},
                         {"phase", phase_names[static_cast<std::size_t>(job.phase)]},
-                        {"state", job.state}});
+                        {"state", job.state},
+                        {"repeats", job.repeats}});
     write_json_file((folder / "jobs.json").string(), {{"schema", jobs_schema}, {"jobs", rows}});
 }
 
 std::vector<std::string> submit_words(std::string const& muster, int ranks, std::vector<std::string> const& options,
                                       std::vector<std::string> const& command) {
     std::vector<std::string> words{muster, "submit"};
-    words.insert(words.end(), options.begin(), options.end());
-    words.insert(words.end(), {"--gpus", std::to_string(ranks), "--once"});
+    bool without_gpus = false;
+    for (std::size_t at = 0; at < options.size(); ++at) {
+        bool const alone = options[at] == "--ranks" || options[at] == "-n";
+        if (!alone && !options[at].starts_with("--ranks="))
+            words.push_back(options[at]);
+        else
+            without_gpus = true;
+        if (alone && at + 1 < options.size() && parse_integer(options[at + 1])) ++at;
+    }
+    // With both numbers muster submit takes GPUs where the site has them.
+    if (!without_gpus) words.insert(words.end(), {"--gpus", std::to_string(ranks)});
+    words.insert(words.end(), {"--ranks", std::to_string(ranks), "--once"});
     bool const named = std::ranges::any_of(options, [](auto const& word) { return word.starts_with("--job-name"); });
     if (!named) words.insert(words.end(), {"--job-name", fmt::format("scale-{}", ranks)});
     words.emplace_back("--");
@@ -379,7 +404,7 @@ point_job submit_point(std::vector<std::string> const& words, int ranks, std::ve
     with_json.insert(with_json.begin() + 2, "--json");
     auto const answer = run_captured(with_json, variables, answer_limit);
     if (answer.exit_status != 0)
-        throw error(errc::unavailable, fmt::format("the job of {} ranks was not submitted: {}", ranks, said_by(answer)));
+        throw error(errc::unavailable, fmt::format("the job of {} was not submitted: {}", ranks_text(ranks), said_by(answer)));
     tell_notes(answer.err, told);
     auto const document = parse_json(answer.out, "muster submit --json");
     checked_json const from(document, "muster submit --json");

@@ -24,7 +24,8 @@ struct point_job {
     std::string output;     ///< the file of what the job itself prints; "" where the scheduler chooses it
     std::string submitted;  ///< UTC, ISO 8601
     point_phase phase = point_phase::waiting;
-    std::string state;  ///< in the scheduler's words, "RUNNING", "CANCELLED", "FAILED, exit code 2"
+    std::string state;           ///< in the scheduler's words, "RUNNING", "CANCELLED", "FAILED, exit code 2"
+    int repeats = most_repeats;  ///< that it was to make; this where jobs.json does not tell
     bool operator==(point_job const&) const = default;
     bool ended() const noexcept { return phase == point_phase::ended; }
 };
@@ -33,7 +34,8 @@ struct point_job {
 std::vector<point_job> read_point_jobs(std::filesystem::path const& folder);
 void write_point_jobs(std::filesystem::path const& folder, std::vector<point_job> const& jobs);
 
-/// The words of `muster submit` for a job of `ranks` in which `command` runs once. `options` go before ours.
+/// The words of `muster submit` for a job of `ranks` in which `command` runs once, a GPU each where the site has GPUs. `options` go before
+/// ours; a --ranks among them, whose number is replaced, asks for ranks without GPUs.
 std::vector<std::string> submit_words(std::string const& muster, int ranks, std::vector<std::string> const& options,
                                       std::vector<std::string> const& command);
 
@@ -68,6 +70,7 @@ class submitted_study {
     std::filesystem::path folder_of(int ranks) const;
     std::vector<std::string> command_of(int ranks) const;
     std::vector<int> missing_ranks() const;
+    std::string why_again(point_job const& job) const;
     void begin(std::string const& line);
     void ask();
     void collect();

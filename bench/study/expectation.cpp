@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "bench/study/findings.hpp"
 #include "bench/study/program_software.hpp"
 
 namespace muster {
@@ -120,7 +121,7 @@ std::string why_not_measured(std::string const& name, scaling_row const& row) {
     if (row.runs == 0) return fmt::format("no run ended well: {}", row.failure);
     std::vector<std::string> known{"speedup", "efficiency"};
     for (auto const& m : row.metrics) known.push_back(m.name);
-    return "no run told it; " + known_metrics_text(name, known);
+    return "no run printed it; " + known_metrics_text(name, known);
 }
 
 judgement judge_row(expectation const& wanted, scaling_row const& row, study_plan const& plan) {
@@ -219,7 +220,7 @@ std::vector<judgement> judge(expectation const& wanted, std::vector<scaling_row>
         out.push_back(
             {expectation_outcome::broken,
              fmt::format("broken: {}: {}", wanted.text,
-                         wanted.ranks ? fmt::format("the study has no runs of {} ranks", *wanted.ranks)
+                         wanted.ranks ? fmt::format("the study has no runs of {}", ranks_text(*wanted.ranks))
                                       : "there is one number of ranks only, so nothing to compare; give more with --ranks")});
     return out;
 }

@@ -87,7 +87,7 @@ study_headline headline_of(study const& s) {
     auto const begin = reservations(s, rows, out);
     auto const* base = base_row(rows, s.plan);
     if (base == nullptr)
-        out.text = begin + s.name + ": no run told what it is judged by, " + s.plan.judged.name,
+        out.text = begin + s.name + ": no run printed what it is judged by, " + s.plan.judged.name,
         out.names.push_back(s.plan.judged.name);
     else
         out.text = begin + compared_text(s, rows, *base, out) + greatest_cost(s, out);

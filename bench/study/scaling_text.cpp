@@ -64,7 +64,7 @@ std::string closing_text(study const& s, std::vector<scaling_row> const& rows) {
         bool const any = std::any_of(rows.begin(), rows.end(), [](auto const& r) { return r.runs > 0; });
         if (!any) return "no run ended well: there is nothing to compare\n";
         return paragraph(fmt::format(
-            "no run told the metric {0}: nothing is compared; print 'muster-metric: {0} VALUE', or see --metric", name));
+            "no run printed the metric {0}: nothing is compared; print 'muster-metric: {0} VALUE', or see --metric", name));
     }
     auto const& judged = *base->find(name);
     auto out = paragraph(spread_text(rows)) +
@@ -73,8 +73,9 @@ std::string closing_text(study const& s, std::vector<scaling_row> const& rows) {
                                      series_text(s.plan)));
     auto const one = std::ranges::find(s.plan.choices, name, &metric_choice::name);
     if (std::ranges::any_of(rows, &scaling_row::several_told) && (one == s.plan.choices.end() || one->across == "rank"))
-        out += paragraph(
-            fmt::format("note: several ranks told {0}: the lowest rank's counts; give --take {0}=last,mean for all", name));
+        out +=
+            paragraph(fmt::format("note: several ranks printed {0}: the lowest rank's counts; give --take {0}={1},mean for all",
+                                  name, one == s.plan.choices.end() ? metric_choice{}.which : one->which));
     return out;
 }
 

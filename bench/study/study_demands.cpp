@@ -73,7 +73,7 @@ std::string unknown_metric(study_plan const& plan, study_demands const& demands,
     }
     for (auto const& wanted : all)
         if (is_missing(wanted, made))
-            return fmt::format("{}: no run{} told {}; {}", wanted.option,
+            return fmt::format("{}: no run{} printed {}; {}", wanted.option,
                                wanted.of.size() == 1 ? " of " + ranks_text(wanted.of.front()) : "", wanted.name,
                                known_metrics_text(wanted.name, printed_metrics(made)));
     return {};

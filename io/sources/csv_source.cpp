@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::size_t marked_every = 1024;
 constexpr std::size_t most_names = 65536;
+/// The first that a file has is its column of labels.
 constexpr std::array<std::string_view, 8> label_names{"label", "labels",  "class",    "target",
                                                       "y",     "species", "category", "variety"};
 
@@ -33,8 +34,12 @@ std::string lower(std::string_view text) {
     return out;
 }
 
+std::size_t label_rank(std::string const& name) {
+    return static_cast<std::size_t>(std::find(label_names.begin(), label_names.end(), lower(name)) - label_names.begin());
+}
+
 bool is_label_name(std::string const& name) {
-    return std::find(label_names.begin(), label_names.end(), lower(name)) != label_names.end();
+    return label_rank(name) < label_names.size();
 }
 
 /// A number too small for its type is 0, as NumPy takes it; one too large is none.
@@ -151,6 +156,17 @@ void csv_source::fail(std::string_view row, std::size_t column, std::string_view
     fail({std::string(row), lines_.place().line, column, {}, 0}, message);
 }
 
+/// Of a cell of the labels: which column this is, and that nobody named it.
+void csv_source::fail_cell(seen const& at, std::string_view message) const {
+    std::string const name = names_.empty() ? "" : fmt::format(", '{}'", without_controls(names_[*label_column_]));
+    fail(at, fmt::format("{} (the labels are column {}{}{})", message, *label_column_ + 1, name,
+                         label_guessed_ ? ", guessed by its name; --label-column takes another" : ""));
+}
+
+void csv_source::fail_cell(std::string_view row, std::size_t column, std::string_view message) const {
+    fail_cell({std::string(row), lines_.place().line, column, {}, 0}, message);
+}
+
 /// A row may have several lines, of which the one with the fault is shown.
 void csv_source::fail(seen const& at, std::string_view message) const {
     std::size_t const before = at.column == 0 ? std::string::npos : at.row.rfind('\n', at.column - 1);
@@ -237,11 +253,12 @@ void csv_source::find_label_column(source_options const& options) {
     if (wanted == "none") return;
     if (!wanted.empty()) {
         label_column_ = column_of(wanted, "--label-column");
-    } else if (auto const at = std::find_if(names_.begin(), names_.end(), is_label_name); at != names_.end()) {
+    } else if (auto const at = std::ranges::min_element(names_, {}, label_rank); at != names_.end() && is_label_name(*at)) {
         label_column_ = static_cast<std::size_t>(at - names_.begin());
+        label_guessed_ = true;
         std::string others;
-        for (auto other = at + 1; (other = std::find_if(other, names_.end(), is_label_name)) != names_.end(); ++other)
-            others += fmt::format("{} '{}'", others.empty() ? "" : ",", *other);
+        for (auto other = names_.begin(); (other = std::find_if(other, names_.end(), is_label_name)) != names_.end(); ++other)
+            if (other != at) others += fmt::format("{} '{}'", others.empty() ? "" : ",", *other);
         add_note(fmt::format("labels: column {} of {}, '{}', by its name{}; --label-column takes another, or none",
                              *label_column_ + 1, facts_.images, *at,
                              others.empty() ? "" : fmt::format(" ({} could be labels too)", others.substr(1))));
@@ -313,57 +330,58 @@ struct csv_source::label_index {
 };
 
 void csv_source::note_label(std::string_view text, std::string_view row, std::size_t column, label_index& labels) const {
-    if (text.empty()) fail(row, column, "an empty label; give every sample one");
+    if (text.empty()) fail_cell(row, column, "an empty label; give every sample one");
     auto const note = [&](seen& of) {
         if (of.count++ == 0) of = {std::string(row), lines_.place().line, column, std::string(text), 1};
     };
     auto const value = labels.asked == label_kind::name ? std::nullopt : real_of<double>(text);
     if (!value) {
         if (labels.asked && *labels.asked != label_kind::name)
-            fail(row, column,
-                 fmt::format("the label '{}' is no number; correct it, or give another --label-column or --label-type",
-                             without_controls(text.substr(0, 40))));
+            fail_cell(row, column,
+                      fmt::format("the label '{}' is no number; correct it, or give another --label-column or --label-type",
+                                  without_controls(text.substr(0, 40))));
         if (auto const at = not_utf8_at(text))
-            fail(row, column,
-                 fmt::format("the label '{}' is no UTF-8 (byte {}); convert the file, as `iconv -f latin1 -t UTF-8` does",
-                             without_controls(text.substr(0, 40)), *at + 1));
+            fail_cell(row, column,
+                      fmt::format("the label '{}' is no UTF-8 (byte {}); convert the file, as `iconv -f latin1 -t UTF-8` does",
+                                  without_controls(text.substr(0, 40)), *at + 1));
         note(labels.name);
         if (labels.names.size() < most_names && labels.names.find(text) == labels.names.end()) labels.names.emplace(text);
         return;
     }
     if (!std::isfinite(*value) || std::abs(*value) > std::numeric_limits<float>::max())
-        fail(row, column,
-             fmt::format("'{}' is no label; correct it, or give --label-type name if it is the name of a class", text));
+        fail_cell(row, column,
+                  fmt::format("'{}' is no label; correct it, or give --label-type name if it is the name of a class", text));
     note(labels.number);
     labels.largest = std::max(labels.largest, *value);
     if (is_class_number(*value) || labels.asked == label_kind::target) return;
     if (labels.asked == label_kind::number)
-        fail(row, column,
-             fmt::format("the label {} is no class, a whole number from 0; correct it, or give another --label-type", text));
+        fail_cell(row, column,
+                  fmt::format("the label {} is no class, a whole number from 0; correct it, or give another --label-type", text));
     note(*value == std::floor(*value) ? labels.outside : labels.fraction);
 }
 
 void csv_source::settle_labels(label_index const& labels) {
     seen const& odd = labels.number.count < labels.name.count ? labels.number : labels.name;
     if (labels.number.count > 0 && labels.name.count > 0)
-        fail(odd,
-             fmt::format(
-                 "the label '{}' is {}, {} others of the file are {}; correct it, or give --label-type name if all are names",
-                 without_controls(odd.text.substr(0, 40)), &odd == &labels.name ? "no number" : "a number",
-                 &odd == &labels.name ? labels.number.count : labels.name.count, &odd == &labels.name ? "numbers" : "names"));
+        fail_cell(
+            odd, fmt::format(
+                     "the label '{}' is {}, {} others of the file are {}; correct it, or give --label-type name if all are names",
+                     without_controls(odd.text.substr(0, 40)), &odd == &labels.name ? "no number" : "a number",
+                     &odd == &labels.name ? labels.number.count : labels.name.count, &odd == &labels.name ? "numbers" : "names"));
     if (labels.name.count == 0) {
         kind_ = labels.asked.value_or(label_kind::number);
         if (!labels.asked && labels.outside.count > 0 && labels.fraction.count == 0)
-            fail(labels.outside,
-                 fmt::format("the label {} is no class: these are numbered from 0; give --label-type float if the labels "
-                             "are targets of a regression, or name if they are names of classes",
-                             labels.outside.text));
+            fail_cell(labels.outside,
+                      fmt::format("the label {} is no class: these are numbered from 0; give --label-type float if the labels "
+                                  "are targets of a regression, or name if they are names of classes",
+                                  labels.outside.text));
         scan_.no_class = labels.asked == label_kind::target ? labels.number.text : labels.fraction.text;
         scan_.largest = static_cast<std::uint32_t>(std::min(labels.largest, 4294967294.0));
         return;
     }
     if (!labels.asked && has_decimal_comma(labels.name.text))
-        fail(labels.name, fmt::format("'{}' has a decimal comma; write a point, or give --label-type name", labels.name.text));
+        fail_cell(labels.name,
+                  fmt::format("'{}' has a decimal comma; write a point, or give --label-type name", labels.name.text));
     if (labels.names.size() >= most_names)
         throw error(errc::invalid_data, fmt::format("{}: column {} has {} different texts and more; give the column of labels "
                                                     "(--label-column)",
@@ -388,9 +406,7 @@ void csv_source::index(std::optional<label_kind> asked) {
             note_label(unquoted(field, buffer_), *row, column, labels);
             return false;
         });
-        if (!found)
-            fail(*row, row->size(),
-                 fmt::format("the row ends before column {}, that of the labels; correct the line", *label_column_ + 1));
+        if (!found) fail_cell(*row, row->size(), "the row ends before its label; correct the line");
     }
     if (facts_.samples == 0) throw error(errc::invalid_data, fmt::format("{}: holds no sample; give another file", path_));
     if (label_column_) settle_labels(labels);
@@ -404,13 +420,13 @@ std::uint32_t csv_source::label_of(std::string_view field, std::string_view row)
     if (kind_ == label_kind::name) {
         auto const found = std::lower_bound(facts_.class_names.begin(), facts_.class_names.end(), text);
         if (found == facts_.class_names.end() || *found != text)
-            fail(row, column, "a label that was not there before: the file changed");
+            fail_cell(row, column, "a label that was not there before: the file changed");
         return static_cast<std::uint32_t>(found - facts_.class_names.begin());
     }
     auto const value = real_of<double>(text);
     if (value && kind_ == label_kind::target) return std::bit_cast<std::uint32_t>(static_cast<float>(*value));
     if (!value || !is_class_number(*value))
-        fail(row, column, "the label is no whole number from 0; correct the line, or give another --label-column");
+        fail_cell(row, column, "the label is no whole number from 0; correct the line, or give another --label-column");
     return static_cast<std::uint32_t>(*value);
 }
 

@@ -52,6 +52,8 @@ class csv_source : public sample_source {
     [[noreturn]] void fail_feature(std::string_view text, std::string_view row, std::size_t column, std::size_t place) const;
     [[noreturn]] void fail(std::string_view row, std::size_t column, std::string_view message) const;
     [[noreturn]] void fail(seen const& at, std::string_view message) const;
+    [[noreturn]] void fail_cell(std::string_view row, std::size_t column, std::string_view message) const;
+    [[noreturn]] void fail_cell(seen const& at, std::string_view message) const;
 
     std::string path_;
     csv_lines lines_;
@@ -60,6 +62,7 @@ class csv_source : public sample_source {
     std::vector<std::string> names_;  ///< of the columns; empty without a header
     std::string first_row_;           ///< that was taken for data
     std::optional<std::size_t> label_column_;
+    bool label_guessed_ = false;      ///< by its name
     std::vector<std::size_t> slots_;  ///< of each column: where in a sample its number goes, or of_label, or not_taken
     label_kind kind_ = label_kind::number;
     label_scan scan_;

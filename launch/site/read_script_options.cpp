@@ -95,12 +95,13 @@ std::optional<int> asked_of_job(settings_result const& given, std::string_view n
 void read_shape(script_options& options, settings_result const& given, int largest) {
     auto const gpus = given.integer("gpus");
     auto const ranks = asked_of_job(given, "ranks");
-    if (gpus && ranks)
+    bool const either = given.flag("once") && gpus && ranks == gpus && largest == 0;
+    if (gpus && ranks && !either)
         throw error(
             errc::usage,
             fmt::format(
-                "--gpus {} means {} ranks, one for each GPU, and --ranks is for ranks without GPUs; leave out one of them", *gpus,
-                *gpus));
+                "--gpus {} means {} rank{}, one for each GPU, and --ranks is for ranks without GPUs; leave out one of them",
+                *gpus, *gpus, *gpus == 1 ? "" : "s"));
     if (!gpus && !ranks && largest == 0)
         throw error(
             errc::usage,
@@ -111,12 +112,15 @@ void read_shape(script_options& options, settings_result const& given, int large
     if (most && *most < largest && !sweep_holds)
         throw error(errc::usage,
                     fmt::format("--sweep asks for {0} ranks and --{1} for {2}; give --{1} {0}", largest, name, *most));
-    if (most) (ranks ? options.ranks : options.gpus) = sweep_holds ? std::max(*most, largest) : *most;
+    if (either)
+        options.gpus = options.ranks = *gpus;
+    else if (most)
+        (ranks ? options.ranks : options.gpus) = sweep_holds ? std::max(*most, largest) : *most;
     options.gpus_per_node = given.integer("gpus-per-node");
     options.cpus_per_gpu = given.integer("cpus-per-gpu");
     options.ranks_per_node = asked_of_job(given, "ranks-per-node");
     options.cpus_per_rank = asked_of_job(given, "cpus-per-rank");
-    if (ranks && (options.gpus_per_node || options.cpus_per_gpu))
+    if (ranks && !gpus && (options.gpus_per_node || options.cpus_per_gpu))
         throw error(errc::usage,
                     "--gpus-per-node and --cpus-per-gpu are for GPUs; with --ranks give --ranks-per-node and --cpus-per-rank");
 }

@@ -74,6 +74,15 @@ script_options with_sweep_counted(site const& where, script_options options) {
     return options;
 }
 
+/// Of --once, which may give both: ranks where the site has no GPUs.
+script_options options_at(site const& where, script_options options) {
+    if (options.gpus == 0 || options.ranks == 0) return options;
+    bool const gpus = where.node.gpus ? *where.node.gpus > 0 : where.header.gpus_by != gpu_request::none;
+    bool const without = !gpus && !options.gpus_per_node && !options.cpus_per_gpu;
+    (without ? options.gpus : options.ranks) = 0;
+    return options;
+}
+
 shape shape_for(site const& where, script_options const& options, std::vector<std::string>& notes) {
     if (options.ranks > 0) return shape_for_ranks(where, options, notes);
     int const gpus = options.gpus;
@@ -345,7 +354,7 @@ std::string uneven_gpus(site const& where, int gpus, int per_node) {
 }
 
 script_plan plan_script(site const& where, script_options const& asked) {
-    auto const options = with_sweep_counted(where, asked);
+    auto const options = options_at(where, with_sweep_counted(where, asked));
     script_plan plan;
     auto& request = plan.request;
     bool const scheduled = where.scheduler != script_kind::local;

@@ -19,7 +19,7 @@ struct script_options {
     bool help_all = false;
     std::string site;
     int gpus = 0;   ///< and ranks; 0: `ranks` without GPUs
-    int ranks = 0;  ///< without GPUs; both 0: the largest of `sweep`, of GPUs where the site has them
+    int ranks = 0;  ///< without GPUs; both 0: the largest of `sweep`; both given, by --once: GPUs where the site has them
     std::optional<duration> walltime;
     std::string account;
     std::string queue;

@@ -40,7 +40,7 @@ PY
 
 expect_exit 0 "$bench" predict own/results.json --steps 100 --gradient-bytes 100MiB --platform perlmutter --ranks 4,8 --json p.json
 in_lines
-expect_contains flat "SIMULATED on NERSC Perlmutter" "Not a measurement" "1 rank: 21.000 ms a step: compute 20.000, input 1.000" "a step is train_s / 100" \
+expect_contains flat "SIMULATED on NERSC Perlmutter" "Not a measurement" "computes 20.000 ms and waits 1.000 ms for input" "1 rank: 21.000 ms a step: compute 20.000, input 1.000" "a step is train_s / 100" \
     "20.000 to 22.000 ms, as it was measured" "weak scaling: with a fixed batch per rank, as the study is of no --strong series"
 expect_matches stdout '^ranks +step ms +known error +speed-up +known error' '^ *8 +[0-9.]+ +[-+][0-9]+% to \+[0-9]+% +[0-9.]+ +-[0-9]+% to [-+][0-9]+% .* compute$'
 expect_true python3 - <<'PY'
@@ -82,12 +82,56 @@ expect_exit 0 "$bench" predict cut.json --gradient-bytes 1KiB --platform dgx-a10
 in_lines
 expect_contains flat "unfinished: 3 of 9 runs were made" "busy: other programs used 1.5 of 2 CPUs" "these figures mean little"
 
+# The known error has the least and the most of all runs, each against its own share; one run, or a busy machine, has no spread. Steps that are
+# not used are named, and waiting that is not told is no 0.
+expect_true python3 - <<'PY'
+import copy, json
+study = json.load(open("strong/results.json"))
+study["runs"] = [run for run in study["runs"] if run["ranks"] < 4]
+study["points"], study["plan"]["ranks"] = study["points"][:2], [1, 2]
+for one in (study, *study["runs"]):
+    for key in ("others_before", "others_during"): one["load"][key] = 0
+for run in study["runs"]: run["oversubscribed"] = False
+json.dump(study, open("single.json", "w"))
+study["plan"]["repeats"] = 3
+one, two = study["runs"]
+study["runs"] = []
+for repetition, rates in enumerate(((20, 40), (25, 36), (18, 32))):
+    for run, rate in zip((one, two), rates):
+        run = copy.deepcopy(run)
+        run["repetition"], run["order"] = repetition, len(study["runs"])
+        run["metrics"][0]["values"] = [rate]
+        study["runs"].append(run)
+json.dump(study, open("spread.json", "w"))
+study["runs"] = [run for run in study["runs"] if run["ranks"] == 2]
+study["points"], study["plan"]["ranks"] = study["points"][1:], [2]
+json.dump(study, open("two.json", "w"))
+PY
+spread() { expect_exit 0 "$bench" predict "$@" --gradient-bytes 1KiB --platform dgx-a100 --ranks 4 && in_lines; }
+spread spread.json --steps 7 --json spread-out.json # 160 to 222.2 ms of 1 rank, 200 to 250 of 2
+expect_contains flat "compute 160.000 to 250.0" "note: --steps 7 is not used: a step is batch 4 / images_per_s" "input not told, waiting for gradients not told" \
+    "does not print loader_wait_s: waiting for input counts as compute (1 rank, 2 ranks)" "waiting for gradients counts as compute (2 ranks)"
+expect_matches stdout '^ *4 +50\.[0-9]+ +-20% to \+25% '
+expect_not_contains flat "holds no spread"
+expect_true python3 -c 'import json; m = json.load(open("spread-out.json"))["measured"]; assert [r["runs"] for r in m] == [3, 3] and m[0]["least_compute_s"] == 0.16, m'
+spread two.json
+expect_contains flat "the prediction has it twice: print it, or measure 1 rank too"
+spread single.json
+expect_contains flat "the known error holds no spread between runs (1 rank, 2 ranks: one run); give more --repeats"
+expect_not_contains flat "-0% to +0%"
+expect_true python3 -c 'import json; s = json.load(open("spread.json")); s["runs"][0]["load"].update(others_before=1.5, cpus=2); json.dump(s, open("busy.json", "w"))'
+spread busy.json
+expect_contains flat "the known error holds no spread of a quiet machine"
+spread single.json --compute-ms 5
+expect_not_contains flat "holds no spread" "counts as compute"
+
 # The time of the whole command is no time of steps.
 expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1 --repeats 1 --warmup 0 --no-html -o whole -- true
 expect_exit 125 "$bench" predict whole --steps 100 --gradient-bytes 1MiB --platform polaris
 expect_contains stderr "tells no time of its steps: wall_s holds launching and start-up too" "train_s" "--compute-ms"
 expect_exit 0 "$bench" predict whole --compute-ms 5 --gradient-bytes 1MiB --platform polaris --ranks 4
-expect_contains stdout "measured: no time of a step"
+in_lines
+expect_contains flat "measured: no time of a step" "computes 5.000 ms (its waiting for input is not told)"
 
 # The network of the study is known, and its steps are told. 256 ranks of them.
 expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1 --repeats 1 --warmup 0 --net resnet50 --steps 3 --compute-ms 20 --compute-by wait --no-html -o timed

@@ -59,7 +59,7 @@ expect_contains stdout 'kept: speedup[2]>=1.9: 2.00' 'kept: epoch_s<=12 at 1 ran
 expect_exit 1 limit --expect 'speedup[2]>2.5'
 expect_contains stdout 'broken: speedup[2]>2.5: 2.00'
 expect_exit 1 limit --expect 'los[1]<5'
-expect_contains stdout 'no run told it; known are speedup, efficiency, epoch_s, wall_s'
+expect_contains stdout 'no run printed it; known are speedup, efficiency, epoch_s, wall_s'
 expect_exit 2 limit --expect 'speedup[4]>1'
 expect_contains stderr 'no runs of 4 ranks are made'
 expect_exit 2 limit --expect 'speedup=1'
@@ -96,10 +96,10 @@ expect_contains stderr '--tolerance is of a --baseline'
 rm -f starts
 unknown() { expect_exit 2 scale --ranks 1,2 --repeats 3 -o unknown "$@" -- ./program x {repeat}; }
 unknown --expect 'epch_s<13'
-expect_contains stderr "--expect epch_s<13: no run of 1 rank told epch_s; known are epoch_s, wall_s; did you mean epoch_s?" 'correct the name'
+expect_contains stderr "--expect epch_s<13: no run of 1 rank printed epch_s; known are epoch_s, wall_s; did you mean epoch_s?" 'correct the name'
 expect_equal "$(paste -sd, starts)" '1 0' 'runs before the name was found'
 unknown --time-metric epch_s
-expect_contains stderr '--time-metric: no run told epch_s'
+expect_contains stderr '--time-metric: no run printed epch_s'
 expect_equal "$(paste -sd, starts)" '1 0,2 0' 'runs before the name was found'
 expect_exit 0 scale --ranks 1,2 --repeats 3 -o unknown --time-metric epoch_s -- ./program x {repeat}
 expect_contains stderr '2 of 8 runs are done'
@@ -188,7 +188,9 @@ wrong --strong --weak -- ./program
 wrong --epochs 3 -- ./program
 expect_contains stderr '--epochs is for a --net of muster-bench'
 wrong ./program
-expect_contains stderr "unexpected word './program'"
+expect_contains stderr "unexpected word './program'; write -- before the program: -- ./program …"
+wrong python3 train.py --epochs=2 --learning-rate 0.1
+expect_contains stderr "unexpected word 'python3'; write -- before the program: -- python3 …"
 expect_true test ! -e starts
 
 # A busy machine: seen before the first run, and by whom.
@@ -200,6 +202,53 @@ expect_exit 2 scale --strict --ranks 1 -o ten -- ./program x {repeat}
 expect_contains stderr '--strict: other programs used' 'CPU' 'give the same command to go on'
 expect_true test ! -e starts
 kill "${spinners[@]}"
+
+# Jobs, by a launcher whose scheduler makes a job's runs at once, or keeps it waiting. A job that waits is listed once; one that made all that was
+# asked then is no failure when more is asked for.
+cat >launcher <<'LAUNCHER'
+#!/bin/bash
+case " $* " in
+    ' submit'*' --dry-run '*) exec "$MUSTER" "$@" ;;
+    ' submit '*) number=$(($(cat number) + 1)) && echo $number >number && echo "{\"id\": \"$number\", \"output\": \"\"}"
+        [ -e waiting ] || { while [ "$1" != -- ]; do shift; done; "${@:2}" >>job.txt 2>&1; } ;;
+    ' show '*) [ -e waiting ] && echo '{"jobs": [{"phase": "waiting", "state": "PENDING", "exit_code": null}]}' ||
+        echo '{"jobs": [{"phase": "ended", "state": "COMPLETED", "exit_code": 0}]}' ;;
+    *) exec "$MUSTER" "$@" ;;
+esac
+LAUNCHER
+chmod +x launcher
+export MUSTER
+echo 0 >number
+printf 'name = "cpus"\ndescription = "d"\nscheduler = "slurm"\n[source]\nfacts = "f"\ndate = 2026-01-01\n[node]\ngpus = 0\ncores = 8\n' >cpus.toml
+sed '/^gpus/d; s/"cpus"/"none"/' cpus.toml >none.toml && printf '[header]\ngpus_by = "none"\n' >>none.toml
+sed 's/^gpus = 0/gpus = 4/; s/"cpus"/"gpus"/' cpus.toml >gpus.toml
+jobs() { expect_exit "$1" "$bench" scale --no-html --muster ./launcher --ranks 1 --warmup 0 -o jobs --submit --submit-options '--site ./cpus.toml --time 1h --no-check' "${@:2}" -- true; }
+: >waiting
+jobs 0 --repeats 1
+jobs 0 --repeats 1
+expect_equal "$(grep -c 'job 1 (1 rank): PENDING' "$ERR")" 1 'lines about a job that waits'
+rm waiting
+jobs 0 --repeats 1
+expect_contains stderr '1 rank: job 1 has ended without all of its runs (COMPLETED); it is submitted again'
+jobs 0 --repeats 1
+jobs 0 --repeats 3 --collect
+expect_contains stdout '1 of 3 runs were made'
+expect_not_contains stdout failed
+jobs 0 --repeats 3
+expect_contains stderr '1 rank: more runs are asked for: job 2 made 1, 3 are wanted'
+expect_not_contains stderr 'without all of its runs'
+jobs 0 --repeats 3
+expect_equal "$(cat number)" 3 'jobs in all'
+
+# A job asks for GPUs where its site has them, else, or with --ranks, for ranks.
+dry() { expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 2 -o dry --submit --dry-run --submit-options "--no-check --time 1h $*" -- true; }
+for options in '--site ./cpus.toml' '--site ./none.toml' '--site ./gpus.toml --ranks' '--site ./gpus.toml --ranks 4' '--ranks=4 --site ./gpus.toml'; do
+    dry "$options"
+    expect_contains stdout '#SBATCH --ntasks-per-node=2'
+    expect_equal "$(grep -E '#SBATCH.*(gpu|gres)' "$OUT")" '' "GPUs asked for with $options"
+done
+dry --site ./gpus.toml
+expect_contains stdout '#SBATCH --gpus-per-node=2'
 
 # What keeps it from scaling is named: here rank 1, which tells half as much time again for its work.
 cat >slow.sh <<'EOF'

@@ -83,7 +83,8 @@ refused '16 ranks do not fit; give --ranks 16' --site ./sites/cpu.toml --time 1h
 refused '13 ranks do not divide evenly over 2 nodes of cpu (8 ranks each at most); use --ranks 12, or --ranks 14' --site ./sites/cpu.toml --time 1h --ranks 13 -- x
 refused 'a node of cpu has 8 cores' --site ./sites/cpu.toml --time 1h --ranks 2 --cpus-per-rank 9 -- x
 refused '--ranks-per-node 9' --site ./sites/cpu.toml --time 1h --ranks 9 --ranks-per-node 9 -- x
-refused 'leave out one of them' --site ./sites/cpu.toml --time 1h --ranks 2 --gpus 2 -- x
+refused '--gpus 1 means 1 rank, one for each GPU' --site ./sites/cpu.toml --time 1h --ranks 1 --gpus 1 -- x
+refused 'leave out one of them' --site ./sites/cpu.toml --time 1h --ranks 2 --gpus 4 --once -- x
 refused 'with --ranks give --ranks-per-node and --cpus-per-rank' --site ./sites/cpu.toml --time 1h --ranks 2 --cpus-per-gpu 2 -- x
 refused "queue 'by-gpu' of sophia counts GPUs" --site sophia --queue by-gpu --account a --time 1h --ranks 2 -- x
 expect_exit 0 "$MUSTER" script --site polaris --ranks 64 --time 1h --account a --queue debug-scaling -- x

@@ -34,13 +34,13 @@ constexpr command_row convert_row{.name = "convert",
 constexpr command_row check_row{.name = "check-it", .summary = "read a file"};
 constexpr command_row inner_row{.name = "inner", .hidden = true};
 
-given_options given(words const& args) {
-    return {"tool convert", convert_options, 1, args};
+given_options given(words const& args, bool takes_program = false) {
+    return {"tool convert", convert_options, takes_program ? 0u : 1u, args, takes_program};
 }
 
-std::string failure(words const& args) {
+std::string failure(words const& args, bool takes_program = false) {
     try {
-        given(args);
+        given(args, takes_program);
     } catch (error const& e) {
         EXPECT_EQ(e.code(), errc::usage);
         return e.what();
@@ -83,6 +83,13 @@ TEST(given_options, tell_what_is_wrong) {
     EXPECT_EQ(failure({"--force=1"}), "--force takes no value, but '--force=1' gives it one; leave out '=1'");
     EXPECT_EQ(failure({"-o", "a", "-o", "b"}), "tool convert: --output is given twice; give it once");
     EXPECT_EQ(failure({"a", "b"}), "tool convert: unexpected word 'b'; --help shows what it takes");
+    auto const forgotten =
+        "tool convert: unexpected word 'a b'; write -- before the program: -- 'a b' …; --help shows the options";
+    for (auto const& program : std::vector<words>{{"a b"}, {"-q", "a b", "--forse=2", "x"}, {"a b", "-x"}, {"a b", "-o", "x"}})
+        EXPECT_EQ(failure(program, true), forgotten) << program.back();
+    EXPECT_THAT(failure({"--forse", "a"}, true), HasSubstr("unknown option '--forse'"));
+    EXPECT_EQ(failure({"a", "--", "b"}, true), "tool convert: unexpected word 'a'; --help shows what it takes");
+    EXPECT_EQ(failure({"-q", "--", "a", "-x"}, true), "none");
     EXPECT_THAT([] { given({}).needed("output"); },
                 testing::ThrowsMessage<error>("tool convert: --output is missing; give --output FILE"));
     EXPECT_THAT(

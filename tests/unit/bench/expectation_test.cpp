@@ -75,21 +75,22 @@ TEST(judge, without_ranks_means_all_of_them) {
 TEST(judge, what_was_not_measured_is_broken) {
     auto s = known_study();
     EXPECT_THAT(judged("wal_s[2]<6", s).text,
-                HasSubstr("no run told it; known are speedup, efficiency, wall_s; did you mean wall_s?"));
+                HasSubstr("no run printed it; known are speedup, efficiency, wall_s; did you mean wall_s?"));
     EXPECT_THAT(judged("speedup[8]>1", s).text, HasSubstr("no runs of 8 ranks"));
     for (auto& run : s.runs) {
         if (run.ranks != 2) continue;
         run.status = run_status::failed;
         run.reason = "exit code 3";
     }
-    EXPECT_TRUE(is(judged("wall_s[2]<6", s), expectation_outcome::broken, "broken: wall_s[2]<6: no run ended well: exit code 3; see runs/0001.txt"));
+    EXPECT_TRUE(is(judged("wall_s[2]<6", s), expectation_outcome::broken,
+                   "broken: wall_s[2]<6: no run ended well: exit code 3; see runs/0001.txt"));
 }
 
 TEST(judge, a_metric_that_nobody_tells_is_one_line) {
     auto const s = known_study();
     auto const out = judge(parse_expectation("wal_s<20"), scaling_rows(s), s.plan);
     ASSERT_EQ(out.size(), 1u);
-    EXPECT_EQ(out[0].text, "broken: wal_s<20: no run told it; known are speedup, efficiency, wall_s; did you mean wall_s?");
+    EXPECT_EQ(out[0].text, "broken: wal_s<20: no run printed it; known are speedup, efficiency, wall_s; did you mean wall_s?");
 }
 
 TEST(judge, one_run_has_no_spread) {

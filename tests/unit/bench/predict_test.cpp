@@ -85,6 +85,25 @@ TEST(measured_step, follows_from_rates_and_steps) {
     EXPECT_DOUBLE_EQ(steps_of_study(s, 10, "x").rows.at(1).compute_s, 0.15);
 }
 
+TEST(measured_step, has_the_spread_of_its_runs) {
+    auto s = plain_study({1, 2}, {{6.86, 7.04, 7.52}, {3.5, 3.92, 3.6}});
+    for (auto& run : s.runs) run.metrics = {{"train_s", "s", 0, {run.wall_s}}, {"allreduce_wait_s", "s", 0, {run.ranks - 1.0}}};
+    s.runs[0].warmup = true;
+    auto all = steps_of_study(s, 10, "x");
+    EXPECT_TRUE(all.over_steps);
+    EXPECT_EQ(all.rows.at(0).runs, 2);
+    EXPECT_DOUBLE_EQ(all.rows.at(0).least_compute_s, 0.704);
+    EXPECT_DOUBLE_EQ(all.rows.at(0).most_compute_s, 0.752);
+    EXPECT_DOUBLE_EQ(all.rows.at(1).least_compute_s, 0.25);
+    EXPECT_DOUBLE_EQ(all.rows.at(1).most_compute_s, 0.292);
+    EXPECT_TRUE(all.rows.at(0).exposed_told);
+    EXPECT_FALSE(all.rows.at(0).input_told);
+    s.runs[4].metrics.pop_back();  // the longest of 2 ranks does not print its waiting, which is not compute for that
+    all = steps_of_study(s, 10, "x");
+    EXPECT_EQ(all.rows.at(1).runs, 2);
+    EXPECT_DOUBLE_EQ(all.rows.at(1).most_compute_s, 0.26);
+}
+
 TEST(measured_step, rests_on_measured_runs) {
     auto s = sample_study();
     for (auto& run : s.runs) run.simulated = true;

@@ -127,8 +127,11 @@ TEST(scaling_text, says_that_the_machine_was_busy_and_that_several_ranks_told) {
     EXPECT_THAT(text, HasSubstr("busy: others used up to 1.5 CPUs"));
     EXPECT_THAT(text, HasSubstr("busy: other programs used 1.9 of 2 CPUs (cc1plus 0.98; load average 8.9) before\n"
                                 "the runs; these figures mean little"));
-    EXPECT_THAT(text, HasSubstr("several ranks told step_s: the lowest rank's counts"));
+    EXPECT_THAT(text, HasSubstr("several ranks printed step_s: the lowest rank's counts"));
     EXPECT_THAT(text, HasSubstr("2.00")) << "rank 0 told 1 s";
+    EXPECT_THAT(text, HasSubstr("--take\nstep_s=last,mean"));
+    s.plan.choices = {{"step_s", "sum", "rank"}};
+    EXPECT_THAT(scaling_text(s), HasSubstr("--take\nstep_s=sum,mean"));
     s.plan.choices = {{"step_s", "last", "sum"}};
     EXPECT_DOUBLE_EQ(scaling_rows(s)[1].median_of("step_s"), 3);
 }
@@ -195,7 +198,7 @@ TEST(scaling_text, names_outliers_and_efficiency_beyond_one) {
 TEST(scaling_text, without_the_judged_metric_says_what_to_print) {
     auto s = plain_study({1, 2}, {{4}, {2}});
     s.plan.judged = {"loss", false};
-    EXPECT_THAT(scaling_text(s), HasSubstr("no run told the metric loss"));
+    EXPECT_THAT(scaling_text(s), HasSubstr("no run printed the metric loss"));
 }
 
 TEST(format_value, has_three_digits) {

@@ -145,7 +145,15 @@ TEST_F(tables, a_guessed_column_of_labels_is_named) {
     EXPECT_THAT(
         open(path)->notes().words,
         testing::ElementsAre(
-            "labels: column 2 of g.csv, 'Y', by its name ('class' could be labels too); --label-column takes another, or none"));
+            "labels: column 3 of g.csv, 'class', by its name ('Y' could be labels too); --label-column takes another, or none"));
+    EXPECT_EQ(open(text("p.csv", "x,y,target\n1,0,2\n3,1,4\n"))->facts().columns, (std::vector<std::string>{"x", "y"}));
+    EXPECT_EQ(open(text("f.csv", "variety,label,y\n1,0,2\n"))->facts().columns, (std::vector<std::string>{"variety", "y"}));
+    EXPECT_THAT(refused(text("c.csv", "x,y\n1,0\n2,\n")),
+                HasSubstr("c.csv:3:3: an empty label; give every sample one (the labels are column 2, 'y', guessed by its name; "
+                          "--label-column takes another)"));
+    EXPECT_THAT(refused(text("w.csv", "x,y\n1,0\n2,\n"), {.label_column = "y"}), HasSubstr("(the labels are column 2, 'y')"));
+    EXPECT_THAT(refused(text("i.csv", "1,0\n2,?\n"), {.label_column = "2", .labels_are = label_kind::number}),
+                HasSubstr("(the labels are column 2)"));
     EXPECT_THAT(open(path, {.label_column = "class"})->notes().words, testing::IsEmpty());
     EXPECT_THAT(open(path, {.label_column = "none"})->notes().words, testing::IsEmpty());
 }
