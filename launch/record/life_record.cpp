@@ -77,7 +77,10 @@ std::string note_end(run_context const& run, int code) {
     if (why.empty()) return {};
     auto const stop_file = stop_file_of(path);
     write_output_file(stop_file, why + "\n", "give another --lives-file");
-    fmt::print(stderr, "muster: error: no further start: {}; find out why, then submit a new chain, or remove {} to go on with this one\n", why, stop_file);
+    fmt::print(
+        stderr,
+        "muster: error: no further start: {}; find out why, then submit a new chain, or remove {} to go on with this one\n", why,
+        stop_file);
     return why;
 }
 

@@ -18,7 +18,7 @@ constexpr std::string_view scripting = "script";
 // clang-format off
 constexpr setting rows[]{
     {"ranks", 'n', "-np n num-proc ntasks", "N", kind::integer, "", placing_jobs, group::placement, use::common, "",
-     "number of ranks; default: one for each GPU (without GPUs: each core); of a job: ranks without GPUs, in place of --gpus"},
+     "number of ranks; default: one for each GPU (without GPUs: each core); of a job: ranks without GPUs"},
     {"nnodes", 0, "nodes", "N", kind::integer, "", placing, group::placement, use::everywhere, "",
      "use the first N nodes of the allocation"},
     {"ranks-per-node", 0, "-ppn -npernode nproc-per-node ntasks-per-node tasks-per-node", "N", kind::integer, "", placing_jobs,

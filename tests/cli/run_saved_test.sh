@@ -89,7 +89,7 @@ chain 4 -- sh -c '[ $RANK != 0 ] || echo "$MUSTER_LIFE" >>log; [ $MUSTER_CHAIN_L
 expect_equal "$codes" '3 75 3 3 '
 chain 4 -- sh -c '[ $RANK != 0 ] || echo "$MUSTER_LIFE" >>log; exit 3'
 expect_equal "$codes" '3 3 1 1 '
-expect_contains said.2 'muster: error: no further start: life 0 and life 1 made no progress: it ended with code 3 after' 'remove .muster-chain/c.stopped and submit again'
+expect_contains said.2 'muster: error: no further start: life 0 and life 1 made no progress: it ended with code 3 after' 'remove .muster-chain/c.stopped to go on with this one'
 expect_contains said.3 'job 3 of 4 does not start the program: life 0 and life 1 made no progress'
 # Saved, but no further, as a file shows; the next chain of that name begins anew.
 rm -f log

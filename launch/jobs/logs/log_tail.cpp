@@ -100,7 +100,8 @@ std::string log_tail::why_no_rank() const {
     if (!choice_.rank || found_rank_) return {};
     if (last_rank_ >= 0) return fmt::format("no rank {}: the ranks are 0 to {}", *choice_.rank, last_rank_);
     return fmt::format(
-        "no files by rank, of which --rank {} could be one (a run of muster submit has them, or of muster run --output-dir 'muster-runs/%j'); "
+        "no files by rank, of which --rank {} could be one (a run of muster submit has them, or of muster run --output-dir "
+        "'muster-runs/%j'); "
         "leave out --rank",
         *choice_.rank);
 }
