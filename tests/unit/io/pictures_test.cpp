@@ -151,7 +151,7 @@ bytes bmp_of(unsigned width, int height, unsigned bits, bytes const& between, by
              unsigned header = 40) {
     bytes out{'B', 'M'};
     auto const put = [&](unsigned value, int count) {
-        for (int i = 0; i < count; ++i) out.push_back(i < 4 ? static_cast<std::uint8_t>(value >> 8 * i) : 0);
+        for (int i = 0; i < count; ++i) out.push_back(static_cast<std::uint8_t>(i < 4 ? value >> 8 * i : 0));
     };
     auto const at = static_cast<unsigned>(14 + header + between.size());
     put(at + static_cast<unsigned>(rows.size()), 4);
