@@ -20,7 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         if (name.empty() || text.find(name) == std::string_view::npos) __builtin_trap();
     auto const facts = muster::read_slurm_facts(text, text);
     for (auto const& shape : facts.shapes)
-        if (shape.count < 0 || shape.gpus.value_or(0) < 0 || shape.cores.value_or(1) < 1 || shape.cpus.value_or(1) < 1) __builtin_trap();
+        if (shape.count < 0 || shape.gpus.value_or(0) < 0 || shape.cores.value_or(1) < 1 || shape.cpus.value_or(1) < 1)
+            __builtin_trap();
     for (auto const& queue : facts.queues)
         if (queue.name.empty() || queue.max_nodes.value_or(1) < 1) __builtin_trap();
     for (auto const& plugin : muster::parse_mpi_list(text))
