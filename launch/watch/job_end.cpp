@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <ctime>
 
 #include "base/error.hpp"
@@ -188,7 +189,7 @@ namespace {
 using nlohmann::json;
 
 /// A busy machine is slow to start flux; SIGKILL comes 5 s after the signals.
-constexpr std::chrono::milliseconds least_patience{2500};
+constexpr std::chrono::milliseconds least_patience{2500};  // of all questions together
 /// The log is written some 0.05 s behind the signals.
 constexpr std::array pauses{timespec{0, 0}, timespec{0, 100'000'000}, timespec{0, 200'000'000}};
 
@@ -224,9 +225,12 @@ job_end ask_flux_job_end(allocation const& given, environment const& variables, 
     std::vector<std::string> question{"flux", "job", "eventlog", "--format=json", given.job_id};
     if (!variables.has("FLUX_JOB_ID")) question.insert(question.begin() + 1, "--parent");
     auto end = job_end::unknown;
+    auto const until = std::chrono::steady_clock::now() + std::max(patience, least_patience);
     for (auto const pause : pauses) {
         ::nanosleep(&pause, nullptr);
-        auto const answer = run_captured(question, variables, std::max(patience, least_patience));
+        auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+        if (left.count() <= 0) break;
+        auto const answer = run_captured(question, variables, left);
         end = answer.exit_status == 0 ? parse_flux_events(answer.out) : job_end::unknown;
         if (end != job_end::going_on) break;
     }
