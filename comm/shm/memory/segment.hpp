@@ -80,14 +80,19 @@ struct geometry {
     std::size_t payload_bytes = std::size_t{128} << 10;  ///< largest input that travels with its announcement
     std::size_t window_bytes = std::size_t{512} << 10;   ///< of a rank's input that a round takes
     std::size_t gathered_bytes = std::size_t{8} << 20;   ///< of all ranks' inputs that they leave in their windows at once
-    std::size_t pair_bytes = std::size_t{128} << 10;     ///< of a tensor that a round of a pairwise exchange takes
+    std::size_t gathered_most =
+        std::size_t{1}
+        << 20;  ///< … of one rank's: more overflows a second-level cache, and the kernel's copies take half the time
+    std::size_t pair_bytes = std::size_t{128} << 10;  ///< of a tensor that a round of a pairwise exchange takes
     bool operator==(geometry const&) const = default;
 
     /// Of one share in a round of a reduction: every rank's window holds one for each rank. Whole lines.
     std::size_t share_bytes() const noexcept { return std::max<std::size_t>(window_bytes / ranks / 64 * 64, 64); }
 
     /// Largest input that is left in a window as a whole.
-    std::size_t largest_gathered() const noexcept { return std::max(window_bytes, gathered_bytes / ranks); }
+    std::size_t largest_gathered() const noexcept {
+        return std::max(window_bytes, std::min(gathered_most, gathered_bytes / ranks));
+    }
 
     /// Room for the result of one share.
     std::size_t result_size() const noexcept { return whole_pages(std::max(share_bytes(), largest_gathered() / ranks + 128)); }
