@@ -63,15 +63,21 @@ bool shm_operation::is_lent(world const& all) const noexcept {
 bool shm_operation::anyone_lends(world const& all) const noexcept {
     if (!reduces() || what_.in.bytes() < lent_bytes) return false;
     for (int rank = 0; rank < all.size; ++rank)
-        if (all.of(rank).announced(sequence_).in_shared.buffer != 0) return true;
+        if (all.of(rank).announced(sequence_).tensors.in_shared.buffer != 0) return true;
     return false;
+}
+
+/// Whether the input of `rank`, which travels, lies in its announcement. Every rank knows that of every other.
+bool shm_operation::is_inlined(world const& all, int rank) const noexcept {
+    if (reduces()) return what_.in.bytes() <= sizeof(announcement::inlined);
+    return what_.what != collective::kind::alltoall && input_bytes(all, rank) <= sizeof(announcement::inlined) &&
+           largest_input(all) <= limit(all);
 }
 
 /// Of what travelled with the announcement, or after it.
 std::byte const* shm_operation::input_at(world const& all, int rank) const noexcept {
     if (what_.what == collective::kind::alltoall) return all.of(rank).payload(sequence_) + table_bytes(all);
-    auto const& said = all.of(rank).announced(sequence_);
-    return input_bytes(all, rank) <= said.inlined.size() ? said.inlined.data() : all.of(rank).payload(sequence_);
+    return is_inlined(all, rank) ? all.of(rank).announced(sequence_).inlined.data() : all.of(rank).payload(sequence_);
 }
 
 std::size_t shm_operation::largest_input(world const& all) const noexcept {
@@ -166,31 +172,33 @@ bool shm_operation::advance(world& all) {
 /// False if this rank cannot yet.
 bool shm_operation::announce(world& all) {
     bool const lends = is_lent(all);
-    bool const travels = input_bytes(all, all.rank) <= limit(all) && !lends;
+    std::size_t const bytes = input_bytes(all, all.rank);
+    bool const travels = bytes <= limit(all) && !lends;
     bool const in_chunks = lends || ((reduces() || broadcasts()) && what_.in.bytes() > limit(all));
     if (in_chunks && reduces() && gathers(all) && !fill_own_window(all)) return false;
     sequence_ = ++all.sequence;
     announcement& say = all.own().announced(sequence_);
     say.signature = signature_of(what_);
     say.count = what_.in.count;
-    say.in = reinterpret_cast<std::uintptr_t>(what_.in.data);
-    say.out = reinterpret_cast<std::uintptr_t>(what_.out.data);
-    say.in_shared = travels || !all.mappable ? shared_place{} : place_of(what_.in.data, what_.in.bytes());
-    say.out_shared = !in_chunks || !all.mappable ? shared_place{} : place_of(what_.out.data, what_.out.bytes());
-    if (in_chunks) {
-        chunk_counters& chunks = all.own().chunks(sequence_);
-        chunks.claimed.store(0, std::memory_order_relaxed);
-        chunks.done.store(0, std::memory_order_relaxed);
-    }
-    if (what_.what == collective::kind::alltoall) {
-        auto* const table = reinterpret_cast<std::uint64_t*>(all.own().payload(sequence_));
-        std::copy(what_.send_counts.begin(), what_.send_counts.end(), table);
-        std::copy(what_.receive_counts.begin(), what_.receive_counts.end(), table + all.size);
-        if (what_.in.bytes() <= limit(all)) copy_bytes(all.own().payload(sequence_) + table_bytes(all), in(), what_.in.bytes());
-    } else if (std::size_t const bytes = input_bytes(all, all.rank); bytes <= say.inlined.size()) {
+    if (travels && is_inlined(all, all.rank)) {
         copy_bytes(say.inlined.data(), in(), bytes);
-    } else if (travels) {
-        copy_for_others(all, all.own().payload(sequence_), in(), bytes);
+    } else {
+        say.tensors = {reinterpret_cast<std::uintptr_t>(what_.in.data), reinterpret_cast<std::uintptr_t>(what_.out.data),
+                       travels || !all.mappable ? shared_place{} : place_of(what_.in.data, what_.in.bytes()),
+                       !in_chunks || !all.mappable ? shared_place{} : place_of(what_.out.data, what_.out.bytes())};
+        if (in_chunks) {
+            chunk_counters& chunks = all.own().chunks(sequence_);
+            chunks.claimed.store(0, std::memory_order_relaxed);
+            chunks.done.store(0, std::memory_order_relaxed);
+        }
+        if (what_.what == collective::kind::alltoall) {
+            auto* const table = reinterpret_cast<std::uint64_t*>(all.own().payload(sequence_));
+            std::copy(what_.send_counts.begin(), what_.send_counts.end(), table);
+            std::copy(what_.receive_counts.begin(), what_.receive_counts.end(), table + all.size);
+            if (travels) copy_bytes(all.own().payload(sequence_) + table_bytes(all), in(), bytes);
+        } else if (travels) {
+            copy_for_others(all, all.own().payload(sequence_), in(), bytes);
+        }
     }
     say.sequence.store(sequence_, std::memory_order_release);
     return true;
@@ -309,7 +317,7 @@ bool shm_operation::waits_for(world const& all, int rank) const noexcept {
             return reached(theirs.chunks(sequence_).joined) == sequence_ && reached(theirs.progress().finished) < sequence_;
         case stage::leave: return reached(theirs.progress().finished) < sequence_;
         case stage::lent:
-            return theirs.announced(sequence_).in_shared.buffer != 0 && reached(theirs.progress().finished) < sequence_;
+            return theirs.announced(sequence_).tensors.in_shared.buffer != 0 && reached(theirs.progress().finished) < sequence_;
         case stage::staged:
             return reached(theirs.progress().filled) < std::min(filled_, worked_ + 1) ||
                    reached(theirs.progress().worked) < std::min(drained_ + 1, worked_);
@@ -369,7 +377,7 @@ bool shm_operation::advance_direct(world& all) {
             if (std::byte const* const near = all.near_inputs[at]; near != nullptr) {
                 std::memcpy(out() + from.to + next_, near + from.from + next_, bytes);
             } else {
-                auto const address = all.of(from_).announced(sequence_).in + from.from + next_;
+                auto const address = all.of(from_).announced(sequence_).tensors.in + from.from + next_;
                 int const code = read_memory(all.processes[at].pid, out() + from.to + next_, address, bytes);
                 if (code != 0) throw_copy_failed(all, from_, "process_vm_readv", code);
             }
@@ -391,8 +399,8 @@ void shm_operation::announce_pair(world& all) {
     announcement& say = all.own().announced_to(peer);
     say.signature = signature_of(what_);
     say.count = what_.in.count;
-    say.in = reinterpret_cast<std::uintptr_t>(what_.in.data);
-    say.out = what_.out.count;
+    say.tensors.in = reinterpret_cast<std::uintptr_t>(what_.in.data);
+    say.tensors.out = what_.out.count;
     say.sequence.store(sequence_, std::memory_order_release);
     stage_ = stage::pair_match;
 }
@@ -405,13 +413,13 @@ bool shm_operation::match_pair(world& all) {
     announcement const& mine = all.own().announced_to(static_cast<std::size_t>(what_.root));
     announcement const& theirs = all.of(what_.root).announced_to(static_cast<std::size_t>(all.rank));
     if (theirs.sequence.load(std::memory_order_acquire) < sequence_) return false;
-    if (theirs.signature != mine.signature || theirs.count != mine.out || theirs.out != mine.count)
+    if (theirs.signature != mine.signature || theirs.count != mine.tensors.out || theirs.tensors.out != mine.count)
         throw comm_error(
             errc::peer_failed,
             fmt::format("sendrecv on rank {} ({}): this rank sends {} and receives {} elements of {}, {} sends {} and "
                         "receives {} of {}",
-                        all.rank, all.hosts[static_cast<std::size_t>(all.rank)], mine.count, mine.out, to_string(what_.in.type),
-                        name_of(all, what_.root), theirs.count, theirs.out,
+                        all.rank, all.hosts[static_cast<std::size_t>(all.rank)], mine.count, mine.tensors.out,
+                        to_string(what_.in.type), name_of(all, what_.root), theirs.count, theirs.tensors.out,
                         theirs.signature == mine.signature ? "them" : "another type"),
             {what_.root});
     auto const peer = static_cast<std::size_t>(what_.root);
@@ -428,7 +436,7 @@ bool shm_operation::advance_pair(world& all) {
     counters const& theirs = all.of(what_.root).progress_with(static_cast<std::size_t>(all.rank));
     std::size_t const pair_bytes = all.sizes.pair_bytes;
     if (all.direct && std::max(what_.in.bytes(), what_.out.bytes()) > pair_bytes) {
-        auto const address = all.of(what_.root).announced_to(static_cast<std::size_t>(all.rank)).in;
+        auto const address = all.of(what_.root).announced_to(static_cast<std::size_t>(all.rank)).tensors.in;
         if (next_ < what_.out.bytes()) {
             std::size_t const bytes = std::min(std::size_t{4} << 20, what_.out.bytes() - next_);
             if (int const code = read_memory(all.processes[peer].pid, out() + next_, address + next_, bytes); code != 0)

@@ -41,9 +41,9 @@ bool shm_operation::gathers(world const& all) const noexcept {
 bool shm_operation::everything_is_shared(world const& all) const noexcept {
     for (int rank = 0; rank < all.size; ++rank) {
         announcement const& said = all.of(rank).announced(sequence_);
-        if (said.in_shared.buffer == 0 && input_bytes(all, rank) != 0) return false;
+        if (said.tensors.in_shared.buffer == 0 && input_bytes(all, rank) != 0) return false;
         bool const gets = reduces() || (broadcasts() && rank != what_.root);
-        if (gets && said.out_shared.buffer == 0) return false;
+        if (gets && said.tensors.out_shared.buffer == 0) return false;
     }
     return true;
 }
@@ -70,7 +70,7 @@ void shm_operation::find_mapped(world& all, bool must) const {
         auto const at = static_cast<std::size_t>(rank);
         announcement const& said = all.of(rank).announced(sequence_);
         all.near_inputs[at] = all.near_outputs[at] = nullptr;
-        if (rank == all.rank || (said.in_shared.buffer == 0 && said.out_shared.buffer == 0)) continue;
+        if (rank == all.rank || (said.tensors.in_shared.buffer == 0 && said.tensors.out_shared.buffer == 0)) continue;
         mapped_buffers& theirs = all.mapped[at];
         theirs.tidy();
         auto const find = [&](shared_place const& place, std::size_t bytes) {
@@ -83,8 +83,8 @@ void shm_operation::find_mapped(world& all, bool must) const {
         };
         std::size_t const out_bytes =
             what_.what == collective::kind::reducescatter ? share(all, rank).count * element_bytes() : what_.out.bytes();
-        all.near_inputs[at] = find(said.in_shared, input_bytes(all, rank));
-        all.near_outputs[at] = find(said.out_shared, out_bytes);
+        all.near_inputs[at] = find(said.tensors.in_shared, input_bytes(all, rank));
+        all.near_outputs[at] = find(said.tensors.out_shared, out_bytes);
     }
 }
 
@@ -188,11 +188,12 @@ void shm_operation::copy_chunk(world& all, int owner, element_range const& chunk
     if (from != nullptr && to != nullptr) {
         std::memcpy(to + at, from + at, bytes);
     } else if (from == nullptr) {
-        int const code = read_memory(all.processes[root].pid, to + at, all.regions[root].announced(sequence_).in + at, bytes);
+        int const code =
+            read_memory(all.processes[root].pid, to + at, all.regions[root].announced(sequence_).tensors.in + at, bytes);
         if (code != 0) throw_copy_failed(all, what_.root, "process_vm_readv", code);
     } else {
         int const code =
-            write_memory(all.processes[there].pid, from + at, all.regions[there].announced(sequence_).out + at, bytes);
+            write_memory(all.processes[there].pid, from + at, all.regions[there].announced(sequence_).tensors.out + at, bytes);
         if (code != 0) throw_copy_failed(all, owner, "process_vm_writev", code);
     }
     check_membership(all);
@@ -222,7 +223,8 @@ void shm_operation::do_chunk(world& all, int owner, element_range const& chunk) 
         } else if (way_ == way::gathered) {
             source = all.regions[rank].window(all.round) + at;
         } else {
-            int const code = read_memory(all.processes[rank].pid, room, all.regions[rank].announced(sequence_).in + at, bytes);
+            int const code =
+                read_memory(all.processes[rank].pid, room, all.regions[rank].announced(sequence_).tensors.in + at, bytes);
             if (code != 0) throw_copy_failed(all, static_cast<int>(rank), "process_vm_readv", code);
             source = room;
             room += step;
@@ -253,7 +255,7 @@ void shm_operation::do_chunk(world& all, int owner, element_range const& chunk) 
         if ((scatters && rank != owner) || all.near_outputs[static_cast<std::size_t>(rank)] != nullptr) continue;
         std::size_t const to = scatters ? at - share(all, owner).first * element_bytes() : at;
         int const code = write_memory(all.processes[static_cast<std::size_t>(rank)].pid, all.targets.front(),
-                                      all.of(rank).announced(sequence_).out + to, bytes);
+                                      all.of(rank).announced(sequence_).tensors.out + to, bytes);
         if (code != 0) throw_copy_failed(all, rank, "process_vm_writev", code);
     }
 }
@@ -270,7 +272,7 @@ void shm_operation::check_membership(world const& all) const {
 
 /// What others did, unless they could reach this rank's tensor.
 void shm_operation::fetch_results(world& all) const noexcept {
-    if (all.own().announced(sequence_).out_shared.buffer != 0) return;
+    if (all.own().announced(sequence_).tensors.out_shared.buffer != 0) return;
     for (int owner = 0; owner < all.size; ++owner) {
         if (what_.what == collective::kind::reducescatter && owner != all.rank) continue;
         element_range const whole = share(all, owner);

@@ -25,6 +25,14 @@ namespace muster::shm {
 /// Two lines: processors fetch them in pairs.
 inline constexpr std::size_t apart = 128;
 
+/// Where a rank's tensors are, for collectives whose input does not travel with the announcement.
+struct tensor_places {
+    std::uint64_t in = 0;  ///< address, in the rank's own memory
+    std::uint64_t out = 0;
+    shared_place in_shared;  ///< where others can map them
+    shared_place out_shared;
+};
+
 /// The announcement of a collective by a rank that starts it. Of each rank there are two, for even and odd numbers: a rank starts
 /// collective k only when it has finished k-1, for which every rank had to have started k-1, that is finished k-2 and with it the
 /// reading of what was announced for k-2.
@@ -32,11 +40,10 @@ struct alignas(apart) announcement {
     std::atomic<std::uint64_t> sequence;  ///< of the collective, from 1
     std::uint64_t signature;              ///< what must be equal on all ranks, see signature.hpp
     std::uint64_t count;                  ///< elements; the same
-    std::uint64_t in;                     ///< address, in the rank's own memory
-    std::uint64_t out;
-    std::array<std::byte, 24> inlined;  ///< the input itself, if it is that small: one cache line carries all
-    shared_place in_shared;             ///< of inputs that do not travel with it: where others can map them
-    shared_place out_shared;
+    union {
+        tensor_places tensors{};
+        std::array<std::byte, 40> inlined;  ///< the input itself, if all ranks' are that small: one cache line carries all
+    };
 };
 static_assert(sizeof(announcement) == apart && std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -80,9 +87,7 @@ struct geometry {
     std::size_t payload_bytes = std::size_t{128} << 10;  ///< largest input that travels with its announcement
     std::size_t window_bytes = std::size_t{512} << 10;   ///< of a rank's input that a round takes
     std::size_t gathered_bytes = std::size_t{8} << 20;   ///< of all ranks' inputs that they leave in their windows at once
-    std::size_t gathered_most =
-        std::size_t{1}
-        << 20;  ///< … of one rank's: more overflows a second-level cache, and the kernel's copies take half the time
+    std::size_t gathered_most = std::size_t{1} << 20;  ///< … of one rank's: the kernel copies what is beyond a second-level cache
     std::size_t pair_bytes = std::size_t{128} << 10;  ///< of a tensor that a round of a pairwise exchange takes
     bool operator==(geometry const&) const = default;
 
