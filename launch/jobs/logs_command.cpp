@@ -1,4 +1,4 @@
-// `muster logs`: what the ranks of a job have written.
+// `muster logs`: what a job's script and its ranks have written.
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -138,6 +138,9 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     auto const refuse_missing_rank = [&](std::string const& why) {
         if (!why.empty()) throw error(errc::not_found, fmt::format("job {}: {}", id, why));
     };
+    auto const note_script = [](log_tail const& tail) {
+        if (auto const why = tail.why_no_script(); !why.empty()) fmt::print(stderr, "muster: note: {}\n", why);
+    };
     if (!follow) {  // the tasks of an array one after the other
         std::string why;
         bool found = false;
@@ -145,6 +148,7 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
             log_tail tail(make_tail_choice(given), print);
             tail.follow(job.parts()[i].shown, all[i]);
             tail.finish();
+            note_script(tail);
             why = tail.why_no_rank();
             found = found || why.empty();
         }
@@ -162,6 +166,7 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     }
     job.follow(tail);
     tail.finish();
+    note_script(tail);
     refuse_missing_rank(tail.why_no_rank());
     return 0;
 }

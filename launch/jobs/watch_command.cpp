@@ -88,7 +88,8 @@ class job_watcher {
         }
         tail_.finish();
         screen_.end();
-        if (auto const why = tail_.why_no_rank(); !why.empty()) fmt::print(stderr, "muster: note: {}\n", why);
+        for (auto const& why : {tail_.why_no_rank(), tail_.why_no_script()})
+            if (!why.empty()) fmt::print(stderr, "muster: note: {}\n", why);
         for (auto const& job : jobs_)
             if (job.code != 0 && job.code != saved_code_) return job.code;
         return jobs_.back().code;

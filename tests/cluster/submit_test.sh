@@ -100,6 +100,15 @@ expect_exit 0 m logs --follow "$job"
 expect_equal "$(cat "$OUT")" '[0] first
 [0] last' 'what is followed'
 
+# What the script itself prints is seen with the ranks' lines: a module that is not there.
+submit --gpus 1 --module nosuch --setup 'echo "prepared on $(hostname)"' -- echo started
+expect_exit 0 m watch "$job"
+expect_matches stdout 'module: command not found$' '^prepared on node' '^\[0\] started$'
+expect_exit 0 m logs "$job"
+expect_equal "$(sed 's/.*module: /module: /; s/on node.*/on NODE/' "$OUT")" 'module: command not found
+prepared on NODE
+[0] started' 'lines of the script and the ranks'
+
 # A plain script of sbatch: its output is read where Slurm writes it. Of several jobs one that nobody knows ends nothing.
 mkdir -p "$work/plain" && chmod 777 "$work/plain"
 job=$(as_user bash -c 'cd plain && printf "#!/bin/bash\necho out; echo err >&2; exit 4\n" >job.sh && sbatch --parsable -e errors job.sh')
