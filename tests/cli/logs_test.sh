@@ -1,4 +1,4 @@
-# muster logs without a scheduler: what a script prints between the lines of its ranks.
+# muster logs without a scheduler: what a script prints between the lines of its ranks, and run folders of other names than muster-runs/ID.
 . "$(dirname "$0")/lib.sh"
 export HOME=$PWD/home XDG_STATE_HOME=$PWD/state XDG_CONFIG_HOME='' MUSTER_SITE_PATH=''
 mkdir home empty muster-runs
@@ -44,3 +44,18 @@ expect_exit 0 logs 8
 expect_equal "$(cat "$OUT")" '[0] rank' 'lines of a run behind a pipe'
 expect_contains stderr "note: what the job's script itself wrote stands in $PWD/muster-runs/8.out, among the lines of the ranks"
 
+# The ranks' files are found by the number of the job in the record of the run, in a folder of this one or one below it, or where --output-dir leads.
+in_job() { env SLURM_JOB_ID=31 SLURM_JOB_NODELIST="$(hostname)" SLURM_JOB_NUM_NODES=1 "SLURM_TASKS_PER_NODE=1" SLURM_NTASKS=1 "$MUSTER" run -q -n 1 "$@"; }
+for folder in 'logs/run-%j' results 'far/far/away/%j'; do
+    rm -rf logs results
+    expect_exit 0 in_job --output-dir "$folder" -- echo "in $folder"
+    case $folder in
+        far*)
+            expect_exit 125 logs 31 --rank 0
+            expect_contains stderr "job 31: no output in $PWD/muster-runs/31 (yet), no run of it in another folder here or one below" 'or give the --output-dir of its muster run'
+            expect_exit 0 logs 31 --rank 0 --output-dir "$folder"
+            ;;
+        *) expect_exit 0 logs 31 --rank 0 ;;
+    esac
+    expect_equal "$(cat "$OUT")" "[0] in $folder" "the log of a run in $folder"
+done

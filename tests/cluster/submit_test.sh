@@ -130,6 +130,22 @@ expect_equal "$(cat "$OUT")" "[${job}_0] task 0
 [${job}_1] task 1
 [${job}_2] task 2" 'tasks of a plain array'
 
+# Its muster run may leave the ranks' files in any folder.
+cat >"$work/plain/run.sh" <<SH
+#!/bin/bash
+#SBATCH -n 2
+echo mine
+$work/prefix/bin/muster run -q --output-dir results -- bash -c 'echo "rank \$RANK"'
+SH
+job=$(as_user bash -c 'cd plain && sbatch --parsable run.sh')
+in_plain() { as_user bash -c 'cd plain && exec "$@"' - "$work/prefix/bin/muster" "$@"; }
+expect_exit 0 in_plain watch "$job"
+expect_equal "$(sort "$OUT")" '[0] rank 0
+[1] rank 1
+mine' 'what is watched of a plain job with a run'
+expect_exit 0 in_plain logs "$job" --rank 1
+expect_equal "$(cat "$OUT")" '[1] rank 1' 'rank 1 of a plain job'
+
 # Again: in this shell, and as a job.
 expect_exit 0 m rerun "muster-runs/$ended" --submit
 job=$(sed -n 's/^job //p' "$OUT")

@@ -104,6 +104,7 @@ void log_tail::read_spans(std::string const& job) {
 
 void log_tail::follow(std::string const& job, job_files const& files) {
     run_folders_[job] = files.run_folders;
+    looked_for_ = files.first_folder;
     for (auto const& folder : files.run_folders) {
         watch(folder);
         for (auto const& [rank, path] : list_rank_folders(folder)) {
@@ -127,10 +128,9 @@ std::string log_tail::why_no_rank() const {
     if (!choice_.rank || found_rank_) return {};
     if (last_rank_ >= 0) return fmt::format("no rank {}: the ranks are 0 to {}", *choice_.rank, last_rank_);
     return fmt::format(
-        "no files by rank, of which --rank {} could be one (a run of muster submit has them, or of muster run --output-dir "
-        "'muster-runs/%j'); "
-        "leave out --rank",
-        *choice_.rank);
+        "no files by rank, of which --rank {} could be one: there is no {}, and no run of the job in another folder here or one "
+        "below; give the --output-dir of its muster run, or leave out --rank",
+        *choice_.rank, looked_for_);
 }
 
 std::string log_tail::why_no_script() const {
