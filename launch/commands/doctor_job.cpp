@@ -172,7 +172,7 @@ std::optional<int> examine_job(std::vector<finding>& all, run_options const& opt
         run.given = read_allocation(sources, options.from);
         auto const& given = run.given;
         all.push_back({state::ok, "job",
-                       given.scheduler == scheduler_kind::local ? "none: ranks run on this node alone" : describe(given), ""});
+                       given.scheduler == scheduler_kind::local ? "none: ranks run on this node alone" : describe(given), explain_unknown_gpus(given)});
         examine_scheduler(all, sources, given.scheduler);
         examine_engines(all, run);
         return gpus_of_this_node(given);
