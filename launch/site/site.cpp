@@ -50,6 +50,11 @@ std::map<std::string, fs::path> find_files(std::vector<fs::path> const& folders)
 
 }  // namespace
 
+std::optional<bool> has_gpus(site const& where) noexcept {
+    if (where.node.gpus) return *where.node.gpus > 0;
+    return where.header.gpus_by == gpu_request::none ? std::optional(false) : std::nullopt;
+}
+
 std::vector<fs::path> own_site_folders(environment const& env) {
     std::vector<fs::path> folders;
     if (auto const listed = env.get("MUSTER_SITE_PATH"))

@@ -130,6 +130,9 @@ site parse_site(std::string_view text, std::string_view origin);
 /// The same of a document that is read already.
 site parse_site(toml_document const& document);
 
+/// Whether jobs there can ask for GPUs, as its file says; nothing where it does not. Pure.
+std::optional<bool> has_gpus(site const& where) noexcept;
+
 /// The folder that this program is installed in: PREFIX of PREFIX/bin/muster. Throws errc::system.
 std::filesystem::path installed_root();
 
