@@ -77,7 +77,7 @@ script_options with_sweep_counted(site const& where, script_options options) {
 /// Of --once, which may give both: ranks where the site has no GPUs.
 script_options options_at(site const& where, script_options options) {
     if (options.gpus == 0 || options.ranks == 0) return options;
-    bool const without = !has_gpus(where).value_or(true) && !options.gpus_per_node && !options.cpus_per_gpu;
+    bool const without = !has_gpus(where).value_or(options.has_gpus) && !options.gpus_per_node && !options.cpus_per_gpu;
     (without ? options.gpus : options.ranks) = 0;
     return options;
 }
