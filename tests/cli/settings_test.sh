@@ -229,5 +229,7 @@ mkdir "$odd"
 printf 'ranks = 2\n' >"$odd/muster.toml"
 expect_exit 0 env XDG_CONFIG_HOME="$PWD/$odd" "$MUSTER" config path --json
 expect_exit 0 "$MUSTER" config check --json "$odd/muster.toml"
+mv "$OUT" before_file && expect_exit 0 "$MUSTER" config check "$odd/muster.toml" --json
+expect_true cmp "$OUT" before_file
 expect_exit 2 "$MUSTER" completion tcsh
 exit 0
