@@ -35,8 +35,8 @@ shape shape_for_ranks(site const& where, script_options const& options, std::vec
     int const width = options.cpus_per_rank.value_or(1);
     auto const cores = where.node.cores ? where.node.cores : where.node.cpus;
     if (cores && width > *cores)
-        throw error(errc::usage,
-                    fmt::format("--cpus-per-rank {}: a node of {} has {} cores; give at most that", width, where.name, *cores));
+        throw error(errc::usage, fmt::format("--cpus-per-rank {}: a node of {} has {} core{}; give at most that", width,
+                                             where.name, *cores, *cores == 1 ? "" : "s"));
     auto const most = cores ? std::optional(*cores / width) : std::nullopt;
     if (most && options.ranks_per_node && *options.ranks_per_node > *most)
         throw error(errc::usage, fmt::format("--ranks-per-node {}: with {} for each, {} of {} has room for {}; give at most that",
@@ -44,7 +44,7 @@ shape shape_for_ranks(site const& where, script_options const& options, std::vec
                                              "a node", where.name, *most));
     auto const per_node = options.ranks_per_node ? options.ranks_per_node : most;
     if (where.scheduler == script_kind::local || !per_node) {
-        if (where.scheduler != script_kind::local)
+        if (where.scheduler != script_kind::local && options.ranks > 1)
             notes.push_back(
                 fmt::format("the site file of {} has no number of cores in a node, so one node is asked for all {} ranks; give "
                             "--ranks-per-node to divide them",
@@ -91,8 +91,9 @@ shape shape_for(site const& where, script_options const& options, std::vector<st
             fmt::format("--gpus {0}: a node of {1} has no GPU ([node] gpus = 0 in {2}); give --ranks {0} for ranks without GPUs",
                         gpus, where.name, where.file));
     if (where.node.gpus && options.gpus_per_node && *options.gpus_per_node > *where.node.gpus)
-        throw error(errc::usage, fmt::format("--gpus-per-node {}: a node of {} has {} GPUs; give at most that",
-                                             *options.gpus_per_node, where.name, *where.node.gpus));
+        throw error(errc::usage,
+                    fmt::format("--gpus-per-node {}: a node of {} has {} GPU{}; give at most that", *options.gpus_per_node,
+                                where.name, *where.node.gpus, *where.node.gpus == 1 ? "" : "s"));
     auto const per_node = options.gpus_per_node    ? options.gpus_per_node
                           : options.ranks_per_node ? options.ranks_per_node
                                                    : where.node.gpus;
@@ -103,7 +104,7 @@ shape shape_for(site const& where, script_options const& options, std::vector<st
                         "without GPUs, or --gpus-per-node N",
                         where.name, *where.node.cores, gpus, gpus));
     if (!per_node || where.scheduler == script_kind::local) {
-        if (where.scheduler != script_kind::local)
+        if (where.scheduler != script_kind::local && gpus > 1)
             notes.push_back(
                 fmt::format("the site file of {} has no number of GPUs in a node, so one node is asked for all {}; give "
                             "--gpus-per-node to divide them, or --ranks for ranks without GPUs",
