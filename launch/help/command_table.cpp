@@ -97,7 +97,8 @@ constexpr command_row rows[]{
                     "  muster watch 12 --rank 0 --grep loss\n",
         .closing = "exit code: the job's own; 124 its time was up, 143 it was cancelled, 137 memory, 125 a node was lost\n",
         .manual =
-            "Shows the state of each job, why it waits, and when it is expected to start; then the output of its script and its ranks, "
+            "Shows the state of each job, why it waits, and when it is expected to start; then the output of its script and its "
+            "ranks, "
             "until the last of the jobs has ended. Asks the scheduler every 5 seconds, for all jobs at once. "
             "Ctrl-C ends muster watch, not the jobs.\n\n"
             "On a terminal the status line keeps the last line with muster-metric:, and the lines below it show how busy the "

@@ -160,7 +160,8 @@ std::string search_run_folder(std::string const& job) {
         std::error_code inner;
         if (!entry->is_directory(inner)) continue;
         if (is_run_of(entry->path(), job)) found.push_back(entry->path().string());
-        for (fs::directory_iterator below(entry->path(), inner); !inner && below != end && left > 0; below.increment(inner), --left)
+        for (fs::directory_iterator below(entry->path(), inner); !inner && below != end && left > 0;
+             below.increment(inner), --left)
             if (below->path().filename().string().find(job) != std::string::npos && is_run_of(below->path(), job))
                 found.push_back(below->path().string());
     }

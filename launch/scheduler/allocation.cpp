@@ -40,8 +40,9 @@ std::string describe(allocation const& given) {
     }
     std::string const who = given.job_id.empty() ? fmt::format("({})", to_string(given.scheduler))
                                                  : fmt::format("job {} ({})", given.job_id, to_string(given.scheduler));
-    std::string const what = known ? (gpus > 0 ? plural(gpus, "GPU") : "no GPU")
-                                   : gpus > 0 ? fmt::format("{} known", plural(gpus, "GPU")) : "number of GPUs unknown";
+    std::string const what = known      ? (gpus > 0 ? plural(gpus, "GPU") : "no GPU")
+                             : gpus > 0 ? fmt::format("{} known", plural(gpus, "GPU"))
+                                        : "number of GPUs unknown";
     return fmt::format("{}: {}, {}, {}", who, plural(static_cast<std::int64_t>(given.nodes.size()), "node"), what,
                        plural(slots, "slot"));
 }
@@ -62,7 +63,8 @@ std::string explain_unknown_gpus(allocation const& given) {
     if (silent.size() < given.nodes.size())
         return fmt::format("{}, as it does of the others, so ranks cannot be counted: give --slots-per-node N", text);
     return fmt::format(
-        "{}: muster run starts one rank for each slot, and each node finds its own GPUs then; for another number of ranks give -n or "
+        "{}: muster run starts one rank for each slot, and each node finds its own GPUs then; for another number of ranks give "
+        "-n or "
         "--ranks-per-node, {}",
         text, is_listed ? "or gpus=N for every host of a --hostfile" : "or --site with a site file that says it ([node] gpus)");
 }

@@ -110,8 +110,8 @@ fs::path find_site_file(std::string const& name_or_path, std::vector<fs::path> c
     }
     auto const near = near_names(name_or_path, names);
     throw error(errc::usage,
-                fmt::format("no site '{}'{}; muster site list shows the {} that there {}; searched for {}.toml in: {}", name_or_path,
-                            near.empty() ? "" : fmt::format("; did you mean {}?", join(near, " or ")), names.size(),
+                fmt::format("no site '{}'{}; muster site list shows the {} that there {}; searched for {}.toml in: {}",
+                            name_or_path, near.empty() ? "" : fmt::format("; did you mean {}?", join(near, " or ")), names.size(),
                             names.size() == 1 ? "is" : "are", name_or_path, join(looked, ", ")));
 }
 

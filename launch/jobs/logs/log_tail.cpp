@@ -92,7 +92,8 @@ void log_tail::add(source made) {
 void log_tail::read_spans(std::string const& job) {
     for (auto const& folder : run_folders_[job]) {
         auto& record = records_[folder];
-        bool const is_whole = !record.spans.empty() && std::ranges::all_of(record.spans, [](auto const& s) { return !!s.to_byte; });
+        bool const is_whole =
+            !record.spans.empty() && std::ranges::all_of(record.spans, [](auto const& s) { return !!s.to_byte; });
         auto const path = folder + "/run.json";
         unique_fd const file(is_whole ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
         struct stat found {};

@@ -103,8 +103,8 @@ class log_tail {
     int last_rank_ = -1;                                           ///< of all jobs
     bool found_rank_ = false;                                      ///< the one of the choice
     std::string looked_for_;                                       ///< the folder of a first run
-    std::string mixed_;                                            ///< a file of which lines were left out that may be the script's
-    std::map<std::string, int> watched_;                           ///< by path
+    std::string mixed_;                   ///< a file of which lines were left out that may be the script's
+    std::map<std::string, int> watched_;  ///< by path
 };
 
 /// From --rank and --grep. Throws errc::usage.

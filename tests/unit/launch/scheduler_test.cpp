@@ -135,14 +135,15 @@ TEST(schedulers, gpus_that_nobody_tells_are_explained_once_for_all_nodes) {
     for (auto& n : given.nodes) n.gpus.reset();
     EXPECT_EQ(describe(given), "job 7 (slurm): 2 nodes, number of GPUs unknown, 4 slots");
     auto const end =
-        ": muster run starts one rank for each slot, and each node finds its own GPUs then; for another number of ranks give -n or "
+        ": muster run starts one rank for each slot, and each node finds its own GPUs then; for another number of ranks give -n "
+        "or "
         "--ranks-per-node, or ";
     EXPECT_EQ(explain_unknown_gpus(given), std::string("slurm does not say how many GPUs a and 1 other node have") + end +
                                                "--site with a site file that says it ([node] gpus)");
     given.scheduler = scheduler_kind::hostfile;
     given.nodes.pop_back();
-    EXPECT_EQ(explain_unknown_gpus(given), std::string("the list of hosts does not say how many GPUs a has") + end +
-                                               "gpus=N for every host of a --hostfile");
+    EXPECT_EQ(explain_unknown_gpus(given),
+              std::string("the list of hosts does not say how many GPUs a has") + end + "gpus=N for every host of a --hostfile");
     given.nodes.push_back({"b", "b", 2, 3});
     given.job_id.clear();
     EXPECT_EQ(describe(given), "(hostfile): 2 nodes, 3 GPUs known, 4 slots");
