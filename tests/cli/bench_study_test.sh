@@ -254,7 +254,7 @@ mkdir asked && printf '#!/bin/sh\necho "debug*|infinite|1-infinite|2|8|1|4|2|$(c
 for gres in '(null)' gpu:4; do
     echo "$gres" >gres
     PATH=$PWD/asked:$PATH dry --site generic-slurm
-    expect_equal "$(grep -cE '#SBATCH.*(gpu|gres)' "$OUT")" "$([ "$gres" = gpu:4 ] && echo 1 || echo 0)" "GPUs asked for of a cluster with $gres"
+    expect_equal "$(grep -c '#SBATCH --gres=gpu:2' "$OUT")" "$([ "$gres" = gpu:4 ] && echo 1 || echo 0)" "GPUs asked for of a cluster with $gres"
 done
 
 # What keeps it from scaling is named: here rank 1, which tells half as much time again for its work.
