@@ -105,8 +105,9 @@ double mean_advantage(std::vector<comparison> const& all) {
 
 std::string describe(collectives_results const& results) {
     auto const& of = results.of;
-    std::string text = fmt::format("{}, {} ranks on {} cores ({}), load {:.1f}; medians, interleaved\n", to_string(of.what),
-                                   results.ranks, results.machine.cores, results.machine.processor, results.load);
+    std::string text = fmt::format("{}, {} rank{} on {} core{} ({}), load {:.1f}; medians, interleaved\n", to_string(of.what),
+                                   results.ranks, results.ranks == 1 ? "" : "s", results.machine.cores,
+                                   results.machine.cores == 1 ? "" : "s", results.machine.processor, results.load);
     for (auto const& job : results.jobs)
         text += fmt::format("  {:13} {}{}\n", job.name, job.version, job.simulated ? " (simulated)" : "");
     for (auto const& note : results.notes) text += fmt::format("  {}\n", note);

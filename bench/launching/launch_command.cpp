@@ -50,6 +50,11 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
+/// Of a plural.
+char const* s_of(int count) noexcept {
+    return count == 1 ? "" : "s";
+}
+
 /// In a process group of its own, so that all of it can be killed; what is not given is /dev/null.
 pid_t start(std::vector<std::string> const& command, environment const& variables, int output_fd = -1, int error_fd = -1) {
     return start_process({.path = command.front(),
@@ -303,7 +308,8 @@ void compare_deaths(int ranks, std::vector<peer> peers, int repeats, nlohmann::o
         rows.push_back({p.name, fmt::format("{:.1f}", s.median * 1e3), fmt::format("{:.1f}", s.smallest * 1e3),
                         fmt::format("{:.1f}", s.largest * 1e3)});
     }
-    fmt::print("{} ranks, medians of {} runs taking turns\n{}\n", ranks, repeats, align_columns(rows));
+    fmt::print("{} rank{}, medians of {} run{} taking turns\n{}\n", ranks, s_of(ranks), repeats, s_of(repeats),
+               align_columns(rows));
 }
 
 void record(measured& m, timed_result const& r) {
@@ -340,7 +346,7 @@ bool compare(std::string const& title, std::string const& program, int ranks, bo
                                {"simulated", false}});
         }
     }
-    fmt::print("{}, {} ranks: wall ms, medians of {} runs taking turns\n", title, ranks, repeats);
+    fmt::print("{}, {} rank{}: wall ms, medians of {} run{} taking turns\n", title, ranks, s_of(ranks), repeats, s_of(repeats));
     std::vector<std::vector<std::string>> rows{{"launcher", "median", "smallest", "largest", "muster/this", "failed", "hung"}};
     auto const own = results[peers.front().name].wall_s;
     auto const row = [&](std::string const& name) {
@@ -403,7 +409,8 @@ void compare_output(std::string const& muster_path, int mib, int repeats, enviro
         rows.push_back({name, fmt::format("{:.0f}", s.median), fmt::format("{:.0f}", s.smallest),
                         fmt::format("{:.0f}", s.largest), fmt::format("{:.2f}", s.median / median(rates["a pipe alone"]))});
     }
-    fmt::print("{} MiB of lines, medians of {} runs taking turns (1 MB = 1e6 bytes)\n{}\n", mib, repeats, align_columns(rows));
+    fmt::print("{} MiB of lines, medians of {} run{} taking turns (1 MB = 1e6 bytes)\n{}\n", mib, repeats, s_of(repeats),
+               align_columns(rows));
 }
 
 int endure(peer const& muster_peer, std::vector<int> const& ranks, int runs) {
@@ -414,8 +421,8 @@ int endure(peer const& muster_peer, std::vector<int> const& ranks, int runs) {
             record(m, run_timed(command_of(muster_peer, n, "/bin/true"), muster_peer.variables, deadline));
         bad += m.failed + m.hung;
         auto const s = m.wall_s.empty() ? summary{} : summarise(m.wall_s);
-        fmt::print("{} runs of {} ranks: {} hung, {} failed; median {:.1f} ms, longest {:.1f} ms\n", runs, n, m.hung, m.failed,
-                   s.median * 1e3, s.largest * 1e3);
+        fmt::print("{} run{} of {} rank{}: {} hung, {} failed; median {:.1f} ms, longest {:.1f} ms\n", runs, s_of(runs), n,
+                   s_of(n), m.hung, m.failed, s.median * 1e3, s.largest * 1e3);
         if (!m.failure.empty()) fmt::print("the first that did not end well: {}\n", m.failure);
     }
     return bad == 0 ? 0 : 1;

@@ -179,7 +179,8 @@ void print_table(std::vector<recovery_way> const& ways, int repeats) {
         row.push_back(middle("imports"));
         row.push_back(std::to_string(way.failed));
     }
-    fmt::print("medians of {} runs taking turns; smallest and largest: of the first step\n{}", repeats, align_columns(rows));
+    fmt::print("medians of {} run{} taking turns; smallest and largest: of the first step\n{}", repeats, repeats == 1 ? "" : "s",
+               align_columns(rows));
     for (auto const& way : ways)
         if (way.failed > 0) fmt::print("{}: {} of {} runs failed; the first: {}\n", way.title, way.failed, repeats, way.failure);
 }

@@ -99,7 +99,7 @@ int path(std::vector<std::string> const& args, settings_sources const& sources) 
 }
 
 int check(std::vector<std::string> const& args, settings_sources const& sources) {
-    auto const given = resolve_settings("config", args, {});
+    auto const given = resolve_settings("config", options_first("config", args), {});
     if (print_help_if_asked("config", given)) return 0;
     if (given.command.size() != 1) throw error(errc::usage, "muster config check takes one settings file; give its name");
     auto const& file = given.command.front();

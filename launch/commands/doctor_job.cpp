@@ -172,7 +172,8 @@ std::optional<int> examine_job(std::vector<finding>& all, run_options const& opt
         run.given = read_allocation(sources, options.from);
         auto const& given = run.given;
         all.push_back({state::ok, "job",
-                       given.scheduler == scheduler_kind::local ? "none: ranks run on this node alone" : describe(given), ""});
+                       given.scheduler == scheduler_kind::local ? "none: ranks run on this node alone" : describe(given),
+                       explain_unknown_gpus(given)});
         examine_scheduler(all, sources, given.scheduler);
         examine_engines(all, run);
         return gpus_of_this_node(given);
@@ -196,8 +197,10 @@ int count_bad(node_survey const& survey) {
 }
 
 std::string nodes_text(node_survey const& survey, std::size_t most_width) {
-    auto text = fmt::format("{}{} of {} nodes are fit for ranks\n", table_of(survey, most_width),
-                            static_cast<int>(survey.nodes.size()) - count_bad(survey), survey.nodes.size());
+    auto const all = static_cast<int>(survey.nodes.size()), bad = count_bad(survey);
+    auto const fit = all == 1 ? fmt::format("the node is {}fit for ranks", bad == 0 ? "" : "not ")
+                              : fmt::format("{} of {} nodes {} fit for ranks", all - bad, all, all - bad == 1 ? "is" : "are");
+    auto text = fmt::format("{}{}\n", table_of(survey, most_width), fit);
     for (auto const which : {severity::error, severity::note})
         for (auto const& line : describe_findings(survey.findings, survey.nodes, which)) text += line + "\n";
     return text;

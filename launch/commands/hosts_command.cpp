@@ -130,6 +130,7 @@ int hosts_command(std::vector<std::string> const& args, environment const& varia
     if (values.flag("verbose"))
         for (auto const& line : tried) fmt::print(stderr, "muster: note: not {}\n", line);
     fmt::print(stderr, "muster: note: {}\n", describe(given));
+    if (auto const why = explain_unknown_gpus(given); !why.empty()) fmt::print(stderr, "muster: note: {}\n", why);
     fmt::print("{}", format.text(given));
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "base/trust/trusted_file.hpp"
 #include "jobscripts/render.hpp"
 #include "launch/help/help.hpp"
+#include "launch/site_tools/cluster_facts.hpp"
 
 namespace muster {
 
@@ -46,6 +47,7 @@ script_plan plan_job(script_options& options, environment const& env) {
     auto const where = load_site(options.site, folders);
     // A file is found from the job's working directory too.
     if (options.site != where.name) options.site = fs::absolute(options.site);
+    if (options.gpus > 0 && options.ranks > 0) options.has_gpus = may_have_gpus(where, env);  // asked where it makes a difference
     auto plan = plan_script(where, options);
     auto const named = options.template_file;
     options.template_file = find_template(where, named, folders);

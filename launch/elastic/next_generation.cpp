@@ -70,7 +70,8 @@ std::string describe_change(generation const& now, std::vector<member> const& le
     if (!came.empty())
         parts.push_back(fmt::format("{} {} in on {}", came.size(), came.size() == 1 ? "comes" : "come", fmt::join(hosts, ", ")));
     auto text = fmt::format("{}", fmt::join(parts, ", "));
-    if (size != now.members.size()) text += fmt::format("; {} ranks in place of {}", size, now.members.size());
+    if (size != now.members.size())
+        text += fmt::format("; {} rank{} in place of {}", size, size == 1 ? "" : "s", now.members.size());
     return text;
 }
 

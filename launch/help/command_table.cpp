@@ -97,9 +97,9 @@ constexpr command_row rows[]{
                     "  muster watch 12 --rank 0 --grep loss\n",
         .closing = "exit code: the job's own; 124 its time was up, 143 it was cancelled, 137 memory, 125 a node was lost\n",
         .manual =
-            "Shows the state of each job, why it waits, and when it is expected to start; then the output of its ranks, until "
-            "the "
-            "last of the jobs has ended. Asks the scheduler every 5 seconds, for all jobs at once. "
+            "Shows the state of each job, why it waits, and when it is expected to start; then the output of its script and its "
+            "ranks, "
+            "until the last of the jobs has ended. Asks the scheduler every 5 seconds, for all jobs at once. "
             "Ctrl-C ends muster watch, not the jobs.\n\n"
             "On a terminal the status line keeps the last line with muster-metric:, and the lines below it show how busy the "
             "job's GPUs are, if NVML reports that; elsewhere muster prints this once a minute.\n\n"
@@ -107,11 +107,12 @@ constexpr command_row rows[]{
     },
     {
         .name = "logs",
-        .summary = "print the output of a job's ranks",
+        .summary = "print the output of a job's script and its ranks",
         .synopsis = "ID [--rank R] [--grep RE] [--follow]",
         .examples = "  muster logs 12 --rank 3\n",
         .manual =
-            "Prints the files rank.NN/stdout and stderr of the job's run folders, each line with its rank. Asks no scheduler.",
+            "Prints the files rank.NN/stdout and stderr of the job's run folders, each line with its rank; without a rank, what "
+            "the job's script, muster and the scheduler wrote before, between and behind its runs.",
     },
     {
         .name = "show",

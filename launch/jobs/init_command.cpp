@@ -44,14 +44,9 @@ std::string likely_site(settings_result const& given, environment const& variabl
     return pbs && (!slurm || prefers_pbs(variables)) ? "generic-pbs" : "generic-slurm";
 }
 
-/// Whether a job at that site can ask for GPUs, as its file says or the scheduler, or this machine; true where nobody knows.
 bool may_have_gpus(std::string const& name, environment const& variables) {
     try {
-        auto const where = load_site(name, site_search_path(variables));
-        if (where.node.gpus) return *where.node.gpus > 0;
-        if (where.header.gpus_by == gpu_request::none) return false;
-        auto const facts = find_cluster_facts(variables);
-        return facts.scheduler != where.scheduler || facts.shapes.empty() || facts.shapes.front().gpus != 0;
+        return may_have_gpus(load_site(name, site_search_path(variables)), variables);
     } catch (error const&) {  // a site that is not there: told when its script is made
         return true;
     }

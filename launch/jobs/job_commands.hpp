@@ -20,7 +20,7 @@ int jobs_command(std::vector<std::string> const& args, environment const& variab
 int show_command(std::vector<std::string> const& args, environment const& variables);
 /// Follows jobs to their end, and returns the first code that is not 0 (see watch_code).
 int watch_command(std::vector<std::string> const& args, environment const& variables);
-/// Prints what the ranks of a job have written.
+/// Prints what a job's script and its ranks have written.
 int logs_command(std::vector<std::string> const& args, environment const& variables);
 /// Runs again what a run folder has the record of, or submits its job again.
 int rerun_command(std::vector<std::string> const& args, environment const& variables);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -127,6 +128,50 @@ std::vector<job_number> list_parts(std::vector<queued_job> const& jobs, std::str
     return numbers;
 }
 
+namespace {
+
+constexpr int search_share = 20;      ///< a search takes at most this part of the time
+constexpr int most_entries = 20'000;  ///< that are looked at for a run folder
+
+/// A job that starts muster run several times, or that is started again, has several: ID, ID.2, ID.3.
+std::vector<std::string> list_runs(std::string const& first_folder) {
+    std::vector<std::string> folders;
+    std::error_code fault;
+    for (int n = 1;; ++n) {
+        auto const folder = n == 1 ? first_folder : fmt::format("{}.{}", first_folder, n);
+        if (!fs::is_directory(folder, fault)) return folders;
+        folders.push_back(folder);
+    }
+}
+
+bool is_run_of(std::string const& folder, std::string const& job) {
+    auto const run = read_run(folder);
+    auto const at = nlohmann::json::json_pointer("/allocation/job_id");
+    return run.is_object() && run.contains(at) && run[at].is_string() && run[at].get<std::string>() == job;
+}
+
+/// Of a folder in this one, of whatever name, or one whose name holds the number in a folder of this one; empty: there is none.
+std::string search_run_folder(std::string const& job) {
+    std::error_code fault;
+    int left = most_entries;
+    std::vector<std::string> found;
+    auto const here = fs::current_path(fault);
+    for (fs::directory_iterator entry(here, fault), end; !fault && entry != end && left > 0; entry.increment(fault), --left) {
+        std::error_code inner;
+        if (!entry->is_directory(inner)) continue;
+        if (is_run_of(entry->path(), job)) found.push_back(entry->path().string());
+        for (fs::directory_iterator below(entry->path(), inner); !inner && below != end && left > 0;
+             below.increment(inner), --left)
+            if (below->path().filename().string().find(job) != std::string::npos && is_run_of(below->path(), job))
+                found.push_back(below->path().string());
+    }
+    // The first of ID, ID.2, ID.3 has the shortest name.
+    auto const first = std::ranges::min_element(found, {}, [](auto const& path) { return path.size(); });
+    return first == found.end() ? std::string() : *first;
+}
+
+}  // namespace
+
 job_files find_job_files(std::string const& asked, std::optional<job_record> const& record) {
     auto const id = full_job_number(asked, record);
     job_files files;
@@ -140,18 +185,34 @@ job_files find_job_files(std::string const& asked, std::optional<job_record> con
         files.output = (known.parent_path() / (id + known.extension().string())).string();
     }
     if (!files.output.empty() && !fs::exists(files.output, fault)) files.output.clear();
-    // A job that starts muster run several times, or that is started again, has several: ID, ID.2, ID.3.
-    for (int n = 1;; ++n) {
-        auto const folder = n == 1 ? files.first_folder : fmt::format("{}.{}", files.first_folder, n);
-        if (!fs::is_directory(folder, fault)) break;
-        files.run_folders.push_back(folder);
-    }
+    files.run_folders = list_runs(files.first_folder);
     return files;
 }
 
-job_files job_file_finder::find(job_number const& job, std::optional<job_record> const& record) {
-    auto files = find_job_files(job.raw, record);
-    if (!files.output.empty() || !kind_) return files;
+std::optional<job_record> find_job_record(std::string const& id, settings_result const& given, environment const& variables) {
+    auto record = find_job_record(id, variables);
+    // A record knows better than what holds for runs in general.
+    bool const holds = record ? given.get("output-dir").from == setting_layer::option : given.given("output-dir");
+    if (!holds) return record;
+    if (!record) record.emplace().id = id;
+    record->run_folder = absolute_path(given.text("output-dir"));
+    return record;
+}
+
+/// What `muster run --output-dir` in a plain script has made: DIR with the job's number in it, or DIR alone with a record of that job.
+void job_file_finder::find_run_folders(job_number const& job, job_files& files) {
+    using clock = std::chrono::steady_clock;
+    auto& known = looked_for_[job.shown];
+    if (auto const now = clock::now(); known.first_folder.empty() && now >= known.again_at) {
+        known.first_folder = search_run_folder(job.raw);
+        known.again_at = clock::now() + search_share * (clock::now() - now);
+    }
+    if (known.first_folder.empty()) return;
+    files.first_folder = known.first_folder;
+    files.run_folders = list_runs(known.first_folder);
+}
+
+void job_file_finder::find_paths(job_number const& job, job_files& files) {
     auto const [known, is_new] = asked_.try_emplace(job.shown);
     if (is_new) {
         queued_job one;
@@ -163,6 +224,12 @@ job_files job_file_finder::find(job_number const& job, std::optional<job_record>
     std::error_code fault;
     if (fs::is_regular_file(output, fault)) files.output = output;
     if (errors != output && fs::is_regular_file(errors, fault)) files.errors = errors;
+}
+
+job_files job_file_finder::find(job_number const& job, std::optional<job_record> const& record) {
+    auto files = find_job_files(job.raw, record);
+    if (files.output.empty() && kind_) find_paths(job, files);
+    if (files.run_folders.empty() && !record) find_run_folders(job, files);
     return files;
 }
 

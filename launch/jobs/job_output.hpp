@@ -1,6 +1,7 @@
 // Helpers of the commands about jobs: read numbers from their command lines, and find the files of a job.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "launch/jobs/job_record.hpp"
 #include "launch/jobs/queue/job_paths.hpp"
 #include "launch/jobs/queue/queued_job.hpp"
+#include "launch/settings/resolve_settings.hpp"
 
 namespace muster {
 
@@ -55,7 +57,11 @@ std::vector<job_number> list_parts(std::vector<queued_job> const& jobs, std::str
 /// By muster's record of the job; without one, in muster-runs of this folder. `asked` is the number that %j stands for; PBS' server may be left out.
 job_files find_job_files(std::string const& asked, std::optional<job_record> const& record);
 
-/// The same, and of a job that muster has not submitted the files that the scheduler knows, which is asked once about each.
+/// The record of a job, with the folder that --output-dir names. Without a record that folder is all there is in it.
+std::optional<job_record> find_job_record(std::string const& id, settings_result const& given, environment const& variables);
+
+/// The same, and of a job that muster has not submitted the files that the scheduler knows, which is asked once about each, and a run folder of another
+/// name in this folder, or one below it.
 class job_file_finder {
   public:
     /// `kind`: nothing where there is no scheduler. `variables` must outlive it.
@@ -63,9 +69,18 @@ class job_file_finder {
     job_files find(job_number const& job, std::optional<job_record> const& record);
 
   private:
+    void find_paths(job_number const& job, job_files& files);
+    void find_run_folders(job_number const& job, job_files& files);
+
+    /// A run folder that was looked for.
+    struct search {
+        std::chrono::steady_clock::time_point again_at{};
+        std::string first_folder;  ///< empty: not found
+    };
     std::optional<queue_kind> kind_;
     environment const& variables_;
-    std::map<std::string, job_paths> asked_;  ///< by the number as it is shown
+    std::map<std::string, job_paths> asked_;    ///< by the number as it is shown
+    std::map<std::string, search> looked_for_;  ///< the same
 };
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// `muster logs`: what the ranks of a job have written.
+// `muster logs`: what a job's script and its ranks have written.
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -114,7 +114,7 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     auto const ids = job_numbers(given.command, "logs");
     if (ids.size() != 1) throw error(errc::usage, "muster logs takes one job; muster watch follows several");
     auto const& id = ids.front();
-    auto const record = find_job_record(id, variables);
+    auto const record = find_job_record(id, given, variables);
     followed_job job(id, record, variables);
     bool const follow = given.flag("follow");
     job.ask();
@@ -122,10 +122,12 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     auto const is_silent = [](job_files const& of) { return of.output.empty() && of.errors.empty() && of.run_folders.empty(); };
     auto const& files = all.front();
     if (!follow && std::all_of(all.begin(), all.end(), is_silent))
-        throw error(errc::not_found, fmt::format("job {}: no output in {} (yet); {}", id, files.first_folder,
-                                                 record ? "muster watch tells its state"
-                                                        : "the scheduler names no file of it, or one that is not there: go to "
-                                                          "the folder that it was submitted from"));
+        throw error(errc::not_found,
+                    fmt::format("job {}: no output in {} (yet){}", id, files.first_folder,
+                                record ? "; muster watch tells its state"
+                                       : ", no run of it in another folder here or one below, and the scheduler names no file of "
+                                         "it that is there; go to the folder that it was submitted from, or give the "
+                                         "--output-dir of its muster run"));
     bool const terminal = ::isatty(STDOUT_FILENO) == 1;
     auto const print = [&job, terminal](std::string const& number, int rank, std::string const& text) {
         auto const line = terminal ? without_controls(text) : text;  // the bytes as they were for a file or a program
@@ -138,6 +140,9 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     auto const refuse_missing_rank = [&](std::string const& why) {
         if (!why.empty()) throw error(errc::not_found, fmt::format("job {}: {}", id, why));
     };
+    auto const note_script = [](log_tail const& tail) {
+        if (auto const why = tail.why_no_script(); !why.empty()) fmt::print(stderr, "muster: note: {}\n", why);
+    };
     if (!follow) {  // the tasks of an array one after the other
         std::string why;
         bool found = false;
@@ -145,6 +150,7 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
             log_tail tail(make_tail_choice(given), print);
             tail.follow(job.parts()[i].shown, all[i]);
             tail.finish();
+            note_script(tail);
             why = tail.why_no_rank();
             found = found || why.empty();
         }
@@ -162,6 +168,7 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     }
     job.follow(tail);
     tail.finish();
+    note_script(tail);
     refuse_missing_rank(tail.why_no_rank());
     return 0;
 }

@@ -68,7 +68,8 @@ std::string describe_generation(ordered_json const& row) {
             (*took)[key].get<double>() >= 0)
             parts.push_back(fmt::format(fmt::runtime(text), format_duration(duration((*took)[key].get<double>()))));
     auto const ranks = row.find("ranks");
-    return fmt::format("{} ranks: {}{}{}", ranks != row.end() ? ranks->dump() : "?", join(parts, ", "),
+    auto const number = ranks != row.end() ? ranks->dump() : "?";
+    return fmt::format("{} rank{}: {}{}{}", number, number == "1" ? "" : "s", join(parts, ", "),
                        text_of(row, "cause").empty() ? "" : "; ", text_of(row, "cause"));
 }
 

@@ -63,17 +63,16 @@ std::string state_line(queued_job const& job) {
 class job_watcher {
   public:
     /// `saved_code`: of a job that another one goes on from.
-    job_watcher(queue_kind kind, std::vector<std::string> const& ids, tail_choice choice, int saved_code,
-                environment const& variables)
+    job_watcher(queue_kind kind, std::vector<std::string> const& ids, settings_result const& given, environment const& variables)
         : poll_([kind, &variables](auto const& asked) { return list_jobs(kind, asked, variables); },
                 [this](std::string const& note) { screen_.print_state(note); }),
-          saved_code_(saved_code),
+          saved_code_(given.integer("saved-code").value_or(0)),
           several_(ids.size() > 1),
           finder_(kind, variables),
-          tail_(std::move(choice), [this](auto const& job, int rank, auto const& line) {
+          tail_(make_tail_choice(given), [this](auto const& job, int rank, auto const& line) {
               screen_.print_line(several_ ? job : std::string(), rank, line);
           }) {
-        for (auto const& id : ids) jobs_.push_back({id, find_job_record(id, variables), {}, false, 0});
+        for (auto const& id : ids) jobs_.push_back({id, find_job_record(id, given, variables), {}, false, 0});
     }
 
     int run() {
@@ -88,7 +87,8 @@ class job_watcher {
         }
         tail_.finish();
         screen_.end();
-        if (auto const why = tail_.why_no_rank(); !why.empty()) fmt::print(stderr, "muster: note: {}\n", why);
+        for (auto const& why : {tail_.why_no_rank(), tail_.why_no_script()})
+            if (!why.empty()) fmt::print(stderr, "muster: note: {}\n", why);
         for (auto const& job : jobs_)
             if (job.code != 0 && job.code != saved_code_) return job.code;
         return jobs_.back().code;
@@ -197,7 +197,7 @@ class job_watcher {
         for (auto const& job : jobs_)
             for (auto const& [id, known] : job.known) {
                 if (job.ended || known.phase != job_phase::running) continue;
-                auto const folders = find_job_files(known.raw_id, job.record).run_folders;
+                auto const folders = finder_.find({id, known.raw_id}, job.record).run_folders;
                 if (folders.empty()) continue;
                 auto const nodes = read_gpu_use(folders.back());
                 for (auto const& line : gpu_lines(nodes, now)) lines.push_back(several_ ? fmt::format("{} {}", id, line) : line);
@@ -242,8 +242,7 @@ int watch_command(std::vector<std::string> const& args, environment const& varia
     auto const given = resolve_settings("watch", options_first("watch", args), real_settings(variables));
     if (print_help_if_asked("watch", given)) return 0;
     auto const ids = job_numbers(given.command, "watch");
-    return job_watcher(find_queue(variables), ids, make_tail_choice(given), given.integer("saved-code").value_or(0), variables)
-        .run();
+    return job_watcher(find_queue(variables), ids, given, variables).run();
 }
 
 }  // namespace muster

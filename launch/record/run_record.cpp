@@ -162,6 +162,7 @@ std::string run_record::text() const {
     all["ranks"] = run_.map.world_size();
     all["places"] = places_;
     put_words(all, "variables_left_out", secrets_);
+    all["output"] = to_json(output_);
     all["started_at"] = time_text(started_);
     if (options.is_elastic()) {
         auto rows = ordered_json::array();
@@ -189,6 +190,9 @@ void run_record::begin(std::vector<binding> const* bindings) {
         if (r < run_.life.now.members.size()) line += fmt::format(", member {}", run_.life.now.members[r].number);
         places_.push_back(std::move(line));
     }
+    output_ = run_.life.is_first()
+                  ? begin_output_spans()
+                  : output_spans_in(parse_json_or_discard<nlohmann::json>(read_text_file(folder_ + "/run.json")));
     output_folder const folder(folder_, "check --output-dir");
     folder.remove_file(gpu_use_file);  // of a former run
     write_whole(folder, "environment", variables_.shell_lines());
@@ -210,6 +214,7 @@ void run_record::end(int code, run_outcome const& outcome) {
     try {
         for (std::size_t r = 0; r < places_.size() && r < outcome.shares.size(); ++r) places_[r] += text_of(outcome.shares[r]);
         if (started_ == 0) begin();  // the run failed before its ranks had their cores
+        end_output_spans(output_);
         // Beside it first: who reads it meanwhile must not find half of it.
         output_folder const folder(folder_, "check --output-dir");
         write_whole(folder, "run.json.new", text());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "launch/placement/bind_ranks.hpp"
+#include "launch/record/output_span.hpp"
 #include "launch/settings/run_context.hpp"
 
 namespace muster {
@@ -49,6 +50,7 @@ class run_record {
     std::time_t started_ = 0;
     std::vector<std::string> secrets_;
     std::vector<std::string> places_;  ///< "rank 0 on node1, cores 0-3, GPU 0"
+    std::vector<output_span> output_;  ///< of all generations
     std::vector<generation_end> generations_;
     std::string why_not_;  ///< no generation follows
     std::string exit_;     ///< JSON; empty: it has not ended

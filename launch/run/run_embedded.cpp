@@ -158,8 +158,8 @@ void check_limits(run_options const& options, int world_size) {
 
 /// What would run, as a shell would do it: the cores of each rank, then its command.
 void print_commands(run_options const& options, local_placement const& where) {
-    fmt::print("# muster itself starts {} ranks on {}; their variables: --print-env RANK\n", where.map.world_size(),
-               where.machine.host);
+    fmt::print("# muster itself starts {} on {}; variables: --print-env RANK\n",
+               count_of_ranks(static_cast<std::size_t>(where.map.world_size())), where.machine.host);
     for (std::size_t r = 0; r < where.bindings.size(); ++r) {
         auto const& cores = where.bindings[r].cores;
         fmt::print("{}{}  # rank {}\n", cores.empty() ? "" : fmt::format("taskset -c {} ", cores.to_list()),

@@ -457,8 +457,10 @@ void run_supervisor::take_saved_code() {
     if (saved == 0 || !(failed_ ? asked_ && all : exit_code_ == 0)) return;
     exit_code_ = options_.saved_code;
     if (!options_.quiet)
-        say(fmt::format("note: {} of {} ranks ended with {}: saved, to go on in another start (--saved-code)", saved,
-                        known.ranks.size(), exit_code_));
+        say(fmt::format(
+            "note: {} ended with {}: saved, to go on in another start (--saved-code)",
+            known.ranks.size() == 1 ? std::string("rank 0") : fmt::format("{} of {} ranks", saved, known.ranks.size()),
+            exit_code_));
 }
 
 /// Output that is lost otherwise than by a reader that went away is a failure of the run.

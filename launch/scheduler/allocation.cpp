@@ -40,9 +40,33 @@ std::string describe(allocation const& given) {
     }
     std::string const who = given.job_id.empty() ? fmt::format("({})", to_string(given.scheduler))
                                                  : fmt::format("job {} ({})", given.job_id, to_string(given.scheduler));
-    std::string const what = gpus > 0 ? plural(gpus, "GPU") : known ? "no GPU" : "GPUs not known";
+    std::string const what = known      ? (gpus > 0 ? plural(gpus, "GPU") : "no GPU")
+                             : gpus > 0 ? fmt::format("{} known", plural(gpus, "GPU"))
+                                        : "number of GPUs unknown";
     return fmt::format("{}: {}, {}, {}", who, plural(static_cast<std::int64_t>(given.nodes.size()), "node"), what,
                        plural(slots, "slot"));
+}
+
+std::string explain_unknown_gpus(allocation const& given) {
+    std::vector<std::string> silent;
+    for (auto const& n : given.nodes)
+        if (!n.gpus) silent.push_back(n.name);
+    if (silent.empty()) return {};
+    auto const others = silent.size() - 1;
+    bool const is_listed = given.scheduler == scheduler_kind::hostfile;
+    auto const text = fmt::format("{} does not say how many GPUs {}{} {}",
+                                  is_listed ? "the list of hosts" : to_string(given.scheduler), silent.front(),
+                                  others == 0   ? ""
+                                  : others == 1 ? " and 1 other node"
+                                                : fmt::format(" and {} other nodes", others),
+                                  others == 0 ? "has" : "have");
+    if (silent.size() < given.nodes.size())
+        return fmt::format("{}, as it does of the others, so ranks cannot be counted: give --slots-per-node N", text);
+    return fmt::format(
+        "{}: muster run starts one rank for each slot, and each node finds its own GPUs then; for another number of ranks give "
+        "-n or "
+        "--ranks-per-node, {}",
+        text, is_listed ? "or gpus=N for every host of a --hostfile" : "or --site with a site file that says it ([node] gpus)");
 }
 
 allocation local_allocation(std::string const& host, int cores, int gpus) {

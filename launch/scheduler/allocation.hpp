@@ -44,6 +44,9 @@ std::vector<int> all_nodes(allocation const& given);
 /// One line about it for people: "job 4242 (slurm): 4 nodes, 16 GPUs".
 std::string describe(allocation const& given);
 
+/// What it means that the number of GPUs of some nodes is not known, and what to do, once for all of them; "" where all are known.
+std::string explain_unknown_gpus(allocation const& given);
+
 /// This node alone, with a slot for each of `cores` and the given number of GPUs.
 allocation local_allocation(std::string const& host, int cores, int gpus);
 

@@ -131,21 +131,27 @@ std::optional<job_file> read_job_file(settings_result& result, settings_sources 
     return job;
 }
 
-/// All that comes from a job file is said: it may be another one's work, copied.
-void add_job(settings_result& result, settings_sources const& sources, bool trusts_project) {
+/// The keys of the job file, in its order.
+std::vector<std::string> add_job(settings_result& result, settings_sources const& sources, bool trusts_project) {
     auto job = read_job_file(result, sources, trusts_project);
-    if (!job) return;
-    std::vector<std::string> told;
+    if (!job) return {};
+    std::vector<std::string> keys;
     for (auto& read : job->settings) {
         put(result, read.name, {std::move(read.entries), setting_layer::job_file, std::move(read.where)});
-        if (is_from(result, read.name, setting_layer::job_file)) told.push_back(read.name);
+        keys.push_back(read.name);
     }
     if (result.command.empty() && !job->command.empty()) {
         result.command = std::move(job->command);
         result.command_from_file = true;
-        told.push_back("command");
     }
-    if (!told.empty()) result.notes.push_back(fmt::format("job from {}: {}", result.job_file, join(told, ", ")));
+    return keys;
+}
+
+/// All that holds of a job file is said: it may be another one's work, copied.
+void note_job(settings_result& result, std::vector<std::string> keys, std::string_view command) {
+    std::erase_if(keys, [&](auto const& key) { return !is_from(result, key, setting_layer::job_file); });
+    if (result.command_from_file && command != "alloc") keys.emplace_back("command");  // which runs its own program alone
+    if (!keys.empty()) result.notes.push_back(fmt::format("job from {}: {}", result.job_file, join(keys, ", ")));
 }
 
 /// Whoever has described one cluster means that one.
@@ -271,7 +277,8 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     if (result.flag("help") || result.flag("help-all")) return result;  // help is printed whatever the files say
     add_variables(result, sources.variables);
     bool const trusts_project = is_trusted(result, sources, sources.project_file);
-    if (find_setting("file", command) != nullptr) add_job(result, sources, trusts_project);
+    auto const of_job =
+        find_setting("file", command) != nullptr ? add_job(result, sources, trusts_project) : std::vector<std::string>();
     if (trusts_project) add_file(result, sources, sources.project_file, setting_layer::project_file);
     add_file(result, sources, sources.user_file, setting_layer::user_file);
     for (auto const& path : sources.system_files) add_file(result, sources, path, setting_layer::system_file);
@@ -279,6 +286,7 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     if (writes_job(command) || command == "init") choose_own_site(result, sources);
     add_site(result, sources);
     if (writes_job(command)) choose_gpus_or_ranks(result);
+    note_job(result, of_job, command);
     return result;
 }
 

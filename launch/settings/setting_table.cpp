@@ -90,6 +90,8 @@ constexpr setting rows[]{
      use::everywhere, "", "put the time before each line"},
     {"output-dir", 0, "-output-filename", "DIR", kind::text, "", "run submit", group::output, use::common, "",
      "write the output of each rank to DIR/rank.NN/stdout and stderr as well; %j in DIR: the job's number"},
+    {"output-dir", 0, "", "DIR", kind::text, "", "watch logs", group::output, use::common_option, "",
+     "what the job's muster run was given as --output-dir, if muster-runs/%j, or the job's number, does not lead there"},
     {"verbose", 'v', "-verbose", "", kind::flag, "", "run plan hosts doctor", group::output, use::everywhere, "",
      "print what was chosen and why"},
     {"quiet", 'q', "-quiet", "", kind::flag, "", "run plan", group::output, use::everywhere, "", "print no notes, only errors"},

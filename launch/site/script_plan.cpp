@@ -35,8 +35,8 @@ shape shape_for_ranks(site const& where, script_options const& options, std::vec
     int const width = options.cpus_per_rank.value_or(1);
     auto const cores = where.node.cores ? where.node.cores : where.node.cpus;
     if (cores && width > *cores)
-        throw error(errc::usage,
-                    fmt::format("--cpus-per-rank {}: a node of {} has {} cores; give at most that", width, where.name, *cores));
+        throw error(errc::usage, fmt::format("--cpus-per-rank {}: a node of {} has {} core{}; give at most that", width,
+                                             where.name, *cores, *cores == 1 ? "" : "s"));
     auto const most = cores ? std::optional(*cores / width) : std::nullopt;
     if (most && options.ranks_per_node && *options.ranks_per_node > *most)
         throw error(errc::usage, fmt::format("--ranks-per-node {}: with {} for each, {} of {} has room for {}; give at most that",
@@ -44,7 +44,7 @@ shape shape_for_ranks(site const& where, script_options const& options, std::vec
                                              "a node", where.name, *most));
     auto const per_node = options.ranks_per_node ? options.ranks_per_node : most;
     if (where.scheduler == script_kind::local || !per_node) {
-        if (where.scheduler != script_kind::local)
+        if (where.scheduler != script_kind::local && options.ranks > 1)
             notes.push_back(
                 fmt::format("the site file of {} has no number of cores in a node, so one node is asked for all {} ranks; give "
                             "--ranks-per-node to divide them",
@@ -77,8 +77,7 @@ script_options with_sweep_counted(site const& where, script_options options) {
 /// Of --once, which may give both: ranks where the site has no GPUs.
 script_options options_at(site const& where, script_options options) {
     if (options.gpus == 0 || options.ranks == 0) return options;
-    bool const gpus = where.node.gpus ? *where.node.gpus > 0 : where.header.gpus_by != gpu_request::none;
-    bool const without = !gpus && !options.gpus_per_node && !options.cpus_per_gpu;
+    bool const without = !has_gpus(where).value_or(options.has_gpus) && !options.gpus_per_node && !options.cpus_per_gpu;
     (without ? options.gpus : options.ranks) = 0;
     return options;
 }
@@ -92,8 +91,9 @@ shape shape_for(site const& where, script_options const& options, std::vector<st
             fmt::format("--gpus {0}: a node of {1} has no GPU ([node] gpus = 0 in {2}); give --ranks {0} for ranks without GPUs",
                         gpus, where.name, where.file));
     if (where.node.gpus && options.gpus_per_node && *options.gpus_per_node > *where.node.gpus)
-        throw error(errc::usage, fmt::format("--gpus-per-node {}: a node of {} has {} GPUs; give at most that",
-                                             *options.gpus_per_node, where.name, *where.node.gpus));
+        throw error(errc::usage,
+                    fmt::format("--gpus-per-node {}: a node of {} has {} GPU{}; give at most that", *options.gpus_per_node,
+                                where.name, *where.node.gpus, *where.node.gpus == 1 ? "" : "s"));
     auto const per_node = options.gpus_per_node    ? options.gpus_per_node
                           : options.ranks_per_node ? options.ranks_per_node
                                                    : where.node.gpus;
@@ -104,7 +104,7 @@ shape shape_for(site const& where, script_options const& options, std::vector<st
                         "without GPUs, or --gpus-per-node N",
                         where.name, *where.node.cores, gpus, gpus));
     if (!per_node || where.scheduler == script_kind::local) {
-        if (where.scheduler != script_kind::local)
+        if (where.scheduler != script_kind::local && gpus > 1)
             notes.push_back(
                 fmt::format("the site file of {} has no number of GPUs in a node, so one node is asked for all {}; give "
                             "--gpus-per-node to divide them, or --ranks for ranks without GPUs",

@@ -18,8 +18,9 @@ struct script_options {
     bool help = false;
     bool help_all = false;
     std::string site;
-    int gpus = 0;   ///< and ranks; 0: `ranks` without GPUs
-    int ranks = 0;  ///< without GPUs; both 0: the largest of `sweep`; both given, by --once: GPUs where the site has them
+    int gpus = 0;          ///< and ranks; 0: `ranks` without GPUs
+    int ranks = 0;         ///< without GPUs; both 0: the largest of `sweep`; both given, by --once: GPUs where the site has them
+    bool has_gpus = true;  ///< whether the site has them where its file does not say
     std::optional<duration> walltime;
     std::string account;
     std::string queue;

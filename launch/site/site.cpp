@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <system_error>
 
 #include "base/error.hpp"
@@ -48,7 +49,25 @@ std::map<std::string, fs::path> find_files(std::vector<fs::path> const& folders)
     return found;
 }
 
+/// The nearest name by its letters, and those of which the word is a part ("slurm", "polaris-debug").
+std::vector<std::string> near_names(std::string const& word, std::vector<std::string> const& names) {
+    constexpr std::size_t most = 4, shortest_part = 3;
+    std::vector<std::string> near;
+    if (auto const one = nearest(word, names)) near.push_back(*one);
+    for (auto const& name : names) {
+        bool const is_part = word.size() >= shortest_part && (name.find(word) != name.npos || word.find(name) != word.npos);
+        if (is_part && near.size() < most && std::ranges::find(near, name) == near.end()) near.push_back(name);
+    }
+    for (auto& name : near) name = fmt::format("'{}'", name);
+    return near;
+}
+
 }  // namespace
+
+std::optional<bool> has_gpus(site const& where) noexcept {
+    if (where.node.gpus) return *where.node.gpus > 0;
+    return where.header.gpus_by == gpu_request::none ? std::optional(false) : std::nullopt;
+}
 
 std::vector<fs::path> own_site_folders(environment const& env) {
     std::vector<fs::path> folders;
@@ -89,10 +108,11 @@ fs::path find_site_file(std::string const& name_or_path, std::vector<fs::path> c
         std::error_code failed;
         looked.push_back(folder.string() + (fs::is_directory(folder, failed) ? "" : " (not there)"));
     }
-    auto const near = nearest(name_or_path, names);
-    throw error(errc::usage, fmt::format("no site '{}'{}; known sites: {}; searched for {}.toml in: {}", name_or_path,
-                                         near ? fmt::format(", did you mean '{}'?", *near) : "",
-                                         names.empty() ? "none" : join(names, ", "), name_or_path, join(looked, ", ")));
+    auto const near = near_names(name_or_path, names);
+    throw error(errc::usage,
+                fmt::format("no site '{}'{}; muster site list shows the {} that there {}; searched for {}.toml in: {}",
+                            name_or_path, near.empty() ? "" : fmt::format("; did you mean {}?", join(near, " or ")), names.size(),
+                            names.size() == 1 ? "is" : "are", name_or_path, join(looked, ", ")));
 }
 
 site load_site(std::string const& name_or_path, std::vector<fs::path> const& folders) {

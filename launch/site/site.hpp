@@ -130,6 +130,9 @@ site parse_site(std::string_view text, std::string_view origin);
 /// The same of a document that is read already.
 site parse_site(toml_document const& document);
 
+/// Whether jobs there can ask for GPUs, as its file says; nothing where it does not. Pure.
+std::optional<bool> has_gpus(site const& where) noexcept;
+
 /// The folder that this program is installed in: PREFIX of PREFIX/bin/muster. Throws errc::system.
 std::filesystem::path installed_root();
 
@@ -141,7 +144,7 @@ std::vector<std::filesystem::path> own_site_folders(environment const& env);
 std::vector<std::filesystem::path> site_search_path(environment const& env);
 
 /// The file of the site of that name in the first of `folders` that has it; a name with a slash or ending in ".toml" is a file. Throws
-/// errc::usage if no site has the name, with the nearest one and where it was looked for.
+/// errc::usage if no site has the name, with the nearest ones and where it was looked for.
 std::filesystem::path find_site_file(std::string const& name_or_path, std::vector<std::filesystem::path> const& folders);
 
 /// The site in that file. Throws errc::usage as well if there is no such file; errc::config if it is not right or not named like its site.

@@ -75,6 +75,8 @@ std::vector<std::string> choose_modules(std::string_view printed);
 
 /// What this machine's scheduler tells, and, of this machine itself, NVML and hwloc; the modules are left out. Runs the scheduler's programs.
 cluster_facts find_cluster_facts(environment const& variables);
+/// Whether jobs at a site can ask for GPUs, as its file says, else the scheduler of this machine, or the machine itself; true where nobody knows.
+bool may_have_gpus(site const& where, environment const& variables);
 /// As choose_modules, of this machine's modules. Runs a login shell.
 std::vector<std::string> find_modules(environment const& variables);
 

@@ -76,6 +76,12 @@ cluster_facts find_cluster_facts(environment const& variables) {
     return look_here(variables);
 }
 
+bool may_have_gpus(site const& where, environment const& variables) {
+    if (auto const told = has_gpus(where)) return *told;
+    auto const facts = find_cluster_facts(variables);
+    return facts.scheduler != where.scheduler || facts.shapes.empty() || facts.shapes.front().gpus != 0;
+}
+
 std::vector<std::string> find_modules(environment const& variables) {
     // `module` is a function of login shells.
     auto const said =

@@ -249,6 +249,13 @@ for options in '--site ./cpus.toml' '--site ./none.toml' '--site ./gpus.toml --r
 done
 dry --site ./gpus.toml
 expect_contains stdout '#SBATCH --gpus-per-node=2'
+# Of a site whose file does not say, the scheduler does.
+mkdir asked && printf '#!/bin/sh\necho "debug*|infinite|1-infinite|2|8|1|4|2|$(cat "%s/gres")|n[1-2]"\n' "$PWD" >asked/sinfo && chmod +x asked/sinfo
+for gres in '(null)' gpu:4; do
+    echo "$gres" >gres
+    PATH=$PWD/asked:$PATH dry --site generic-slurm
+    expect_equal "$(grep -c '#SBATCH --gres=gpu:2' "$OUT")" "$([ "$gres" = gpu:4 ] && echo 1 || echo 0)" "GPUs asked for of a cluster with $gres"
+done
 
 # What keeps it from scaling is named: here rank 1, which tells half as much time again for its work.
 cat >slow.sh <<'EOF'

@@ -99,9 +99,9 @@ if unshare -n true 2>/dev/null; then
 fi
 expect_exit 2 "$MUSTER" doctor all
 expect_exit 0 "$MUSTER" doctor --allocation -- bash
-expect_contains stdout 'engine embedded' '1 of 1 nodes are fit for ranks'
+expect_contains stdout 'engine embedded' 'the node is fit for ranks'
 expect_exit 1 "$MUSTER" doctor --allocation -- no-such-program
-expect_contains stdout "no program 'no-such-program'" '0 of 1 nodes are fit for ranks'
+expect_contains stdout "no program 'no-such-program'" 'the node is not fit for ranks'
 expect_exit 0 "$MUSTER" run --preflight -n 1 -- true
 expect_exit 125 "$MUSTER" run --preflight -n 1 -- no-such-program
 expect_contains stderr 'did not pass preflight'
@@ -152,3 +152,9 @@ expect_matches stdout "^muster [0-9.]+$" "^compiler +[A-Z]" "^PMIx +[0-9]" "^hwl
 expect_exit 0 "$MUSTER" version
 expect_matches stdout "^muster [0-9]"
 expect_exit 2 "$MUSTER"
+
+# One is no plural.
+expect_exit 0 "$MUSTER" run --scheduler local --dry-run -n 1 -- true
+expect_matches stdout '^# muster itself starts 1 rank on '
+expect_exit 0 "$MUSTER" run --scheduler local -v --preflight -n 1 -- true
+expect_matches stderr 'inspected 1 node in '

@@ -80,6 +80,12 @@ expect_exit 2 env MUSTER_SITE=none "$MUSTER" run true
 expect_contains stderr "error: MUSTER_SITE: no site 'none'"
 expect_exit 2 "$MUSTER" run --site none true
 expect_contains stderr "error: no site 'none'"
+# Names near it come first; the others are listed by a command of their own.
+expect_exit 2 "$MUSTER" run --site slurm true
+expect_contains stderr "error: no site 'slurm'; did you mean 'generic-slurm'?; muster site list shows the " 'searched for slurm.toml in: '
+expect_exit 2 "$MUSTER" run --site polaris-debug true
+expect_contains stderr "did you mean 'polaris'?"
+expect_not_contains stderr frontier
 expect_exit 1 "$MUSTER" doctor --json
 expect_true python3 - "$OUT" "$HOME" <<'PY'
 import json, sys
@@ -229,5 +235,7 @@ mkdir "$odd"
 printf 'ranks = 2\n' >"$odd/muster.toml"
 expect_exit 0 env XDG_CONFIG_HOME="$PWD/$odd" "$MUSTER" config path --json
 expect_exit 0 "$MUSTER" config check --json "$odd/muster.toml"
+mv "$OUT" before_file && expect_exit 0 "$MUSTER" config check "$odd/muster.toml" --json
+expect_true cmp "$OUT" before_file
 expect_exit 2 "$MUSTER" completion tcsh
 exit 0

@@ -100,6 +100,15 @@ expect_exit 0 m logs --follow "$job"
 expect_equal "$(cat "$OUT")" '[0] first
 [0] last' 'what is followed'
 
+# What the script itself prints is seen with the ranks' lines: a module that is not there.
+submit --gpus 1 --module nosuch --setup 'echo "prepared on $(hostname)"' -- echo started
+expect_exit 0 m watch "$job"
+expect_matches stdout 'module: command not found$' '^prepared on node' '^\[0\] started$'
+expect_exit 0 m logs "$job"
+expect_equal "$(sed 's/.*module: /module: /; s/on node.*/on NODE/' "$OUT")" 'module: command not found
+prepared on NODE
+[0] started' 'lines of the script and the ranks'
+
 # A plain script of sbatch: its output is read where Slurm writes it. Of several jobs one that nobody knows ends nothing.
 mkdir -p "$work/plain" && chmod 777 "$work/plain"
 job=$(as_user bash -c 'cd plain && printf "#!/bin/bash\necho out; echo err >&2; exit 4\n" >job.sh && sbatch --parsable -e errors job.sh')
@@ -120,6 +129,22 @@ expect_exit 0 m logs "$job"
 expect_equal "$(cat "$OUT")" "[${job}_0] task 0
 [${job}_1] task 1
 [${job}_2] task 2" 'tasks of a plain array'
+
+# Its muster run may leave the ranks' files in any folder.
+cat >"$work/plain/run.sh" <<SH
+#!/bin/bash
+#SBATCH -n 2
+echo mine
+$work/prefix/bin/muster run -q --output-dir results -- bash -c 'echo "rank \$RANK"'
+SH
+job=$(as_user bash -c 'cd plain && sbatch --parsable run.sh')
+in_plain() { as_user bash -c 'cd plain && exec "$@"' - "$work/prefix/bin/muster" "$@"; }
+expect_exit 0 in_plain watch "$job"
+expect_equal "$(sort "$OUT")" '[0] rank 0
+[1] rank 1
+mine' 'what is watched of a plain job with a run'
+expect_exit 0 in_plain logs "$job" --rank 1
+expect_equal "$(cat "$OUT")" '[1] rank 1' 'rank 1 of a plain job'
 
 # Again: in this shell, and as a job.
 expect_exit 0 m rerun "muster-runs/$ended" --submit

@@ -100,7 +100,7 @@ std::string gpu_overview(std::vector<shown_gpu_node> const& nodes) {
                                gpu.used_bytes / gpu.memory_bytes > fullest.second->used_bytes / fullest.second->memory_bytes))
                 fullest = {&node, &gpu};
         }
-    auto text = fmt::format("{} GPUs of {} nodes", count, nodes.size());
+    auto text = fmt::format("{} GPU{} of {} node{}", count, count == 1 ? "" : "s", nodes.size(), nodes.size() == 1 ? "" : "s");
     if (known > 0)
         text += fmt::format(": mean {:.0f} %, least {:.0f} % ({} GPU {})", sum / static_cast<double>(known),
                             least.second->busy_percent, least.first->host, least.second->number);

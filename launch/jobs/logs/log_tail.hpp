@@ -13,6 +13,7 @@
 
 #include "base/unique_fd.hpp"
 #include "launch/jobs/job_output.hpp"
+#include "launch/record/output_span.hpp"
 #include "launch/settings/resolve_settings.hpp"
 
 namespace muster {
@@ -41,11 +42,12 @@ struct tail_choice {
     line_filter filter;
 };
 
-/// Reads the files rank.NN/stdout and stderr of run folders, and of the job's own output what did not come from ranks. Tells of new lines by
-/// inotify, which works for files on this machine; of a shared file system `look` finds them by their size.
+/// Reads the files rank.NN/stdout and stderr of run folders, and of the job's own output what did not come from ranks: before a run's ranks what the
+/// script wrote before it, the rest behind them. Tells of new lines by inotify, which works for files on this machine; of a shared file system `look`
+/// finds them by their size.
 class log_tail {
   public:
-    /// `take` gets each whole line, without its end; `rank` is -1 for lines of muster and of the scheduler.
+    /// `take` gets each whole line, without its end; `rank` is -1 for lines of the job's script, of muster and of the scheduler.
     using sink = std::function<void(std::string const& job, int rank, std::string const& line)>;
 
     log_tail(tail_choice choice, sink take);
@@ -60,31 +62,49 @@ class log_tail {
     /// Why --rank has found no file so far, as "no rank 7: the ranks are 0 to 3"; empty if it has, or was not given.
     std::string why_no_rank() const;
 
+    /// Where what the script wrote is left out, since the runs have not recorded which part of the job's output is their ranks'; empty: nowhere.
+    std::string why_no_script() const;
+
     /// Readable when something has changed; `clear` makes it wait again.
     int event_fd() const noexcept { return events_.get(); }
     void clear() noexcept;
 
   private:
     struct source {
-        std::string job;
+        std::string path, job;
         int rank = -1;
+        std::string run_folder;  ///< of a rank
         std::uint64_t read_bytes = 0;
         std::string part;  ///< of a line whose end has not come
     };
-    void add(std::string const& path, std::string const& job, int rank);
+    /// The run.json of a run.
+    struct read_record {
+        std::uint64_t inode = 0;  ///< another when the run has ended
+        std::vector<output_span> spans;
+    };
+    void add(source made);
     void watch(std::string const& path);
-    void read_new(std::string const& path, source& from, bool last);
+    void read_spans(std::string const& job);
+    std::uint64_t start_in(std::string const& path, std::string const& run_folder) const;
+    bool is_of_script(source const& from, std::uint64_t at, std::string_view line);
+    void read_all(bool last);
+    void read_new(source& from, bool last, std::uint64_t end = UINT64_MAX);
     void take_lines(source& from, bool last);
 
     tail_choice choice_;
     sink take_;
     unique_fd events_;
-    std::vector<std::pair<std::string, source>> sources_;  ///< with their paths, in the order of runs and ranks
-    std::set<std::string> known_;                          ///< their paths
-    std::map<std::string, bool> has_ranks_;                ///< by job
-    int last_rank_ = -1;                                   ///< of all jobs
-    bool found_rank_ = false;                              ///< the one of the choice
-    std::map<std::string, int> watched_;                   ///< by path
+    std::vector<source> ranks_;                                    ///< in the order of runs and ranks
+    std::vector<source> scripts_;                                  ///< what the scheduler writes
+    std::set<std::string> known_;                                  ///< the paths of both
+    std::map<std::string, std::vector<std::string>> run_folders_;  ///< by job
+    std::map<std::string, read_record> records_;                   ///< by run folder
+    std::map<std::string, bool> has_ranks_;                        ///< by job
+    int last_rank_ = -1;                                           ///< of all jobs
+    bool found_rank_ = false;                                      ///< the one of the choice
+    std::string looked_for_;                                       ///< the folder of a first run
+    std::string mixed_;                   ///< a file of which lines were left out that may be the script's
+    std::map<std::string, int> watched_;  ///< by path
 };
 
 /// From --rank and --grep. Throws errc::usage.

@@ -119,7 +119,7 @@ TEST(gpu_lines, tell_of_each_node_and_of_all) {
                                                     "node2: GPU 0 not known (55 s ago)"));
     EXPECT_EQ(gpu_overview(nodes),
               "3 GPUs of 2 nodes: mean 50 %, least 12 % (node1 GPU 1), most memory 78.0 of 80.0 GiB (node1 GPU 1)");
-    EXPECT_EQ(gpu_overview({nodes[1]}), "1 GPUs of 1 nodes");
+    EXPECT_EQ(gpu_overview({nodes[1]}), "1 GPU of 1 node");
 }
 
 TEST(gpu_lines, take_what_they_can_of_any_file) {

@@ -293,6 +293,48 @@ TEST(log_tail, gives_each_line_once) {
     EXPECT_THAT(seen, ElementsAre(seen_line{0, "last"}));
 }
 
+// The script goes on behind the run, which has its end in its record before: read between the two, no line of the script is lost.
+TEST(log_tail, knows_the_lines_of_the_script_by_the_record_of_the_run) {
+    scratch_folder const folder;
+    auto const record = [](std::string const& to, std::string const& name = "7.out") {
+        return R"({"output": [{"file": "/elsewhere/)" + name + R"(", "from_byte": 7, "to_byte": )" + to + "}]}";
+    };
+    auto const seen_with = [&](std::string const& run, std::string const& text, std::string const& output = "7.out") {
+        std::vector<seen_line> seen;
+        log_tail tail({}, [&](std::string const&, int rank, std::string const& line) { seen.push_back({rank, line}); });
+        folder.write("7/rank.00/stdout", "of 0\n");
+        folder.write("7/run.json", run);
+        folder.write(output, text);
+        tail.follow("7", {(folder.path / output).string(), {(folder.path / "7").string()}, ""});
+        tail.finish();
+        return seen;
+    };
+    EXPECT_THAT(seen_with(record("12"), "before\nof 0\nafter"),
+                ElementsAre(seen_line{-1, "before"}, seen_line{0, "of 0"}, seen_line{-1, "after"}));
+    EXPECT_THAT(seen_with(record("null"), "before\nof 0\nmuster: x\n"),
+                ElementsAre(seen_line{-1, "before"}, seen_line{0, "of 0"}, seen_line{-1, "muster: x"}));
+    // The spool of PBS has another name, and standard error a file of its own there.
+    EXPECT_THAT(seen_with(record("12", "7.server.OU"), "before\nof 0\n", "name.o7"),
+                ElementsAre(seen_line{-1, "before"}, seen_line{0, "of 0"}));
+    EXPECT_THAT(seen_with(record("12", "7.server.ER"), "before\nof 0\n", "name.o7"), ElementsAre(seen_line{0, "of 0"}));
+    for (auto const* damaged : {"", "{", "[]", R"({"output": 3})", R"({"output": [{"file": 1}]})"})
+        EXPECT_THAT(seen_with(damaged, "before\nof 0\n"), ElementsAre(seen_line{0, "of 0"})) << damaged;
+
+    std::vector<seen_line> seen;
+    log_tail tail({}, [&](std::string const&, int rank, std::string const& line) { seen.push_back({rank, line}); });
+    job_files const files{(folder.path / "7.out").string(), {(folder.path / "7").string()}, ""};
+    folder.write("7/run.json", record("null"));
+    folder.write("7.out", "before\nof 0\n");
+    tail.follow("7", files);
+    tail.look();
+    folder.write("7/run.json.new", record("12"));
+    fs::rename(folder.path / "7/run.json.new", folder.path / "7/run.json");
+    folder.write("7.out", "after\n", std::ios::app);
+    tail.look();
+    EXPECT_THAT(seen, ElementsAre(seen_line{-1, "before"}, seen_line{0, "of 0"}, seen_line{-1, "after"}));
+    EXPECT_EQ(tail.why_no_script(), "");
+}
+
 // Of the job's output only what is not the ranks': theirs is read from their own files.
 TEST(log_tail, shows_what_slurm_itself_says_in_the_forms_of_all_versions) {
     scratch_folder const folder;

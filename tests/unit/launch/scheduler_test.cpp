@@ -129,6 +129,29 @@ TEST(schedulers, the_job_that_this_is) {
     EXPECT_EQ(describe(given), "job 42 (slurm): 2 nodes, 6 GPUs, 16 slots");
 }
 
+TEST(schedulers, gpus_that_nobody_tells_are_explained_once_for_all_nodes) {
+    allocation given{scheduler_kind::slurm, "7", {{"a", "a", 2, 4}, {"b", "b", 2, 0}}};
+    EXPECT_EQ(explain_unknown_gpus(given), "");
+    for (auto& n : given.nodes) n.gpus.reset();
+    EXPECT_EQ(describe(given), "job 7 (slurm): 2 nodes, number of GPUs unknown, 4 slots");
+    auto const end =
+        ": muster run starts one rank for each slot, and each node finds its own GPUs then; for another number of ranks give -n "
+        "or "
+        "--ranks-per-node, or ";
+    EXPECT_EQ(explain_unknown_gpus(given), std::string("slurm does not say how many GPUs a and 1 other node have") + end +
+                                               "--site with a site file that says it ([node] gpus)");
+    given.scheduler = scheduler_kind::hostfile;
+    given.nodes.pop_back();
+    EXPECT_EQ(explain_unknown_gpus(given),
+              std::string("the list of hosts does not say how many GPUs a has") + end + "gpus=N for every host of a --hostfile");
+    given.nodes.push_back({"b", "b", 2, 3});
+    given.job_id.clear();
+    EXPECT_EQ(describe(given), "(hostfile): 2 nodes, 3 GPUs known, 4 slots");
+    EXPECT_EQ(explain_unknown_gpus(given),
+              "the list of hosts does not say how many GPUs a has, as it does of the others, so ranks cannot be counted: give "
+              "--slots-per-node N");
+}
+
 TEST(schedulers, can_be_forced) {
     EXPECT_EQ(small_slurm_job().read({.scheduler = scheduler_kind::local}).nodes.front().name, "here");
     EXPECT_EQ(small_slurm_job().failure({.scheduler = scheduler_kind::pbs}), "--scheduler pbs: PBS_JOBID is not set");

@@ -1,0 +1,61 @@
+# muster logs without a scheduler: what a script prints between the lines of its ranks, and run folders of other names than muster-runs/ID.
+. "$(dirname "$0")/lib.sh"
+export HOME=$PWD/home XDG_STATE_HOME=$PWD/state XDG_CONFIG_HOME='' MUSTER_SITE_PATH=''
+mkdir home empty muster-runs
+logs() { env PATH="$PWD/empty" "$MUSTER" logs "$@"; } # no scheduler's command is found
+
+# A script with two runs: what it prints itself stands where it was printed, and once. Its last line has no end.
+cat >script.sh <<'SH'
+echo 'loading modules'
+nosuchmodule load cuda
+"$1" run -q -n 2 --output-dir muster-runs/7 -- sh -c 'echo "first of $RANK"; echo "bad $RANK" >&2'
+echo between
+"$1" run -q -n 1 --output-dir muster-runs/7.2 -- sh -c 'echo second; exit 3'
+printf 'code %d' $?
+SH
+bash script.sh "$MUSTER" >muster-runs/7.out 2>&1
+expect_exit 0 logs 7
+expect_equal "$(grep -v '^muster: ' "$OUT")" 'loading modules
+script.sh: line 2: nosuchmodule: command not found
+[0] first of 0
+[0] bad 0
+[1] first of 1
+[1] bad 1
+between
+[0] second
+code 3' 'lines of a script and its ranks'
+expect_contains stdout 'muster: error: rank 0 on '
+expect_empty stderr
+expect_exit 0 logs 7 --rank 1
+expect_equal "$(cat "$OUT")" '[1] first of 1
+[1] bad 1' 'lines of one rank'
+expect_true python3 - <<'PY'
+import json, os
+first, second = (json.load(open("muster-runs/%s/run.json" % n))["output"] for n in ("7", "7.2"))
+assert len(first) == len(second) == 1 and first[0]["file"] == os.path.realpath("muster-runs/7.out"), (first, second)
+text = open("muster-runs/7.out", "rb").read()
+assert text[: first[0]["from_byte"]].endswith(b"not found\n"), first
+assert text[first[0]["to_byte"] : second[0]["from_byte"]] == b"between\n", (first, second)
+PY
+
+# A run whose output goes through a pipe cannot say where it stands, so the script's lines are somewhere among the ranks'.
+bash -c 'echo mine; "$0" run -q -n 1 --output-dir muster-runs/8 -- echo rank | cat' "$MUSTER" >muster-runs/8.out 2>&1
+expect_exit 0 logs 8
+expect_equal "$(cat "$OUT")" '[0] rank' 'lines of a run behind a pipe'
+expect_contains stderr "note: what the job's script itself wrote stands in $PWD/muster-runs/8.out, among the lines of the ranks"
+
+# The ranks' files are found by the number of the job in the record of the run, in a folder of this one or one below it, or where --output-dir leads.
+in_job() { env SLURM_JOB_ID=31 SLURM_JOB_NODELIST="$(hostname)" SLURM_JOB_NUM_NODES=1 "SLURM_TASKS_PER_NODE=1" SLURM_NTASKS=1 "$MUSTER" run -q -n 1 "$@"; }
+for folder in 'logs/run-%j' results 'far/far/away/%j'; do
+    rm -rf logs results
+    expect_exit 0 in_job --output-dir "$folder" -- echo "in $folder"
+    case $folder in
+        far*)
+            expect_exit 125 logs 31 --rank 0
+            expect_contains stderr "job 31: no output in $PWD/muster-runs/31 (yet), no run of it in another folder here or one below" 'or give the --output-dir of its muster run'
+            expect_exit 0 logs 31 --rank 0 --output-dir "$folder"
+            ;;
+        *) expect_exit 0 logs 31 --rank 0 ;;
+    esac
+    expect_equal "$(cat "$OUT")" "[0] in $folder" "the log of a run in $folder"
+done
