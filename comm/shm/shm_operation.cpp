@@ -49,7 +49,8 @@ std::size_t shm_operation::input_bytes(world const& all, int rank) const noexcep
         case collective::kind::allgather:
             return what_.receive_counts.empty() ? what_.in.bytes()
                                                 : what_.receive_counts[static_cast<std::size_t>(rank)] * element_bytes();
-        case collective::kind::alltoall: return all.of(rank).announced(sequence_).count * element_bytes();
+        case collective::kind::alltoall:
+            return rank == all.rank ? what_.in.bytes() : all.of(rank).announced(sequence_).count * element_bytes();
         default: return what_.in.bytes();
     }
 }
