@@ -29,7 +29,7 @@ touch gate
 expect_end 0
 expect_contains stderr "muster: note: generation 0: rank 2 on $host (member 2) was killed by signal 9 (SIGKILL); 3 ranks go on in place" \
     "muster: note: generation 1: 4 ranks in place: rank 2 on $host is gone, 1 comes in on $host; spare 0 is rank 3"
-expect_contains stdout "[$host:3 g1] member 4: rank 3 of 4 in generation 1 from step 5, RANK 3, HOROVOD_SIZE 4, pid $pid"
+expect_contains stdout "[$host:3 g1] member 4: rank 3 of 4 in generation 1 from step 5, RANK 3, HOROVOD_SIZE 4" "[$host:3 g1] member 4 has pid $pid"
 expect_contains out/spare.00/stdout "member 4 ends: rank 3 of 4, total 55"
 expect_equal "$(/usr/bin/python3 -c '
 import json

@@ -53,7 +53,9 @@ def fail(what, code=0):
 
 def train(state):
     print(f"member {member}: rank {world.rank()} of {world.size()} in generation {generation()} from step {state.step}, RANK {os.environ['RANK']}, "
-          f"HOROVOD_SIZE {os.environ['HOROVOD_SIZE']}, pid {os.getpid()}", flush=True)  # fmt: skip
+          f"HOROVOD_SIZE {os.environ['HOROVOD_SIZE']}", flush=True)  # fmt: skip
+    if "GATE" in os.environ:
+        print(f"member {member} has pid {os.getpid()}", flush=True)
     while state.step < int(os.environ.get("STEPS", "10")) or world.size() < int(os.environ.get("UNTIL", "0")) or world.size() > int(os.environ.get("MOST", "1000")):
         fault = faults.pop((member, state.step), None)
         if fault:
