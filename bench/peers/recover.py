@@ -12,6 +12,7 @@ import torch  # noqa: E402
 imported = time.monotonic()
 torch.set_num_threads(1)
 VICTIM, AT, MORE, NEVER = 2, 10, 5, 1 << 30  # the rank that dies, in which step; the steps after it
+READY = os.environ.get("RECOVER_READY", "")  # a file that a warm spare makes before it waits; the steps are counted from then on
 
 
 def mark(event, when=None):
@@ -48,10 +49,12 @@ def muster():
     again = os.environ["TORCHELASTIC_RESTART_COUNT"] != "0"
     imports = time.monotonic() - began
     start = os.environ["MUSTER_GENERATION"]
+    if READY and int(os.environ["RANK"]) >= ranks:
+        open(READY, "w").close()
     hvd.init()
     joined = os.environ["MUSTER_GENERATION"] != start  # in place of a lost one, after a wait in init()
     training = Training(again or joined)
-    training.first = not joined
+    training.first, training.begins = not joined, None
     training.optimizer = hvd.DistributedOptimizer(training.optimizer, named_parameters=training.model.named_parameters())
     if again:
         mark("met")
@@ -59,20 +62,22 @@ def muster():
 
     class State(hvd.elastic.TorchState):
         def on_reset(self):
-            if hvd.size() < ranks:
+            if training.lost and training.first:
                 mark("met")
             super().on_reset()
 
         def sync(self):
             super().sync()
-            if training.lost and (again or hvd.size() < ranks):
+            if training.lost and training.first:
                 mark("state")
 
     @hvd.elastic.run
     def train(state):
         while state.step < state.end:
             try:
-                training.run(hvd.rank() == VICTIM and state.step == AT and not training.lost)
+                if training.begins is None and (not READY or os.path.exists(READY)):
+                    training.begins = state.step
+                training.run(hvd.rank() == VICTIM and training.begins is not None and state.step == training.begins + AT and not training.lost)
                 state.step += 1
                 if spares and training.lost and hvd.size() == ranks and state.end == NEVER:
                     state.end = state.step + MORE

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,7 +34,7 @@ namespace {
 constexpr option_row recover_options[]{
     {"ranks", 0, "N", "ranks, one of which is killed; at least 3", "4"},
     {"repeats", 0, "N", "runs of each, taking turns", "20"},
-    {"ways", 0, "LIST", "of in-place, spare, restart, torchrun", "in-place,spare,restart,torchrun"},
+    {"ways", 0, "LIST", "of in-place, warm-spare, spare, restart, torchrun", "in-place,warm-spare,spare,restart,torchrun"},
     {"python", 0, "PATH", "the interpreter of muster's runs, with PyTorch", "python3"},
     {"peer-python", 0, "PATH", "the interpreter of torchrun; default: that of --python", ""},
     {"muster", 0, "PATH", "the launcher; default: muster in this program's folder", ""},
@@ -79,6 +80,7 @@ void note_failure(recovery_way& way, std::string why) {
 }
 
 void run_once(recovery_way& way) {
+    if (auto const ready = way.variables.get_or("RECOVER_READY", ""); !ready.empty()) std::filesystem::remove(ready);
     auto const ended = run_captured(way.command, way.variables, longest_run);
     auto events = read_events(ended.out);
     if (ended.exit_status != 0 || !events.contains("kill") || !events.contains("step")) {
@@ -102,7 +104,7 @@ std::string ask(std::string const& python, std::string const& program, environme
 recovery_way way_of_muster(std::string name, std::string title, std::vector<std::string> const& options,
                            given_options const& given, std::string const& folder, environment variables) {
     auto const ranks = given.text("ranks");
-    bool const spare = name == "spare";
+    bool const warm = name == "warm-spare", spare = warm || name == "spare";
     std::vector<std::string> command{launcher_of(given),
                                      "run",
                                      "-q",
@@ -116,6 +118,7 @@ recovery_way way_of_muster(std::string name, std::string title, std::vector<std:
     command.insert(command.end(), {"--", given.text("python"), folder + "/recover.py", "muster"});
     variables.set("RECOVER_RANKS", ranks);
     variables.set("RECOVER_SPARES", spare ? "1" : "0");
+    variables.set("RECOVER_READY", warm ? folder + "/" + name + "/ready" : "");
     auto record = folder + "/" + name + "/run.json";
     return {std::move(name), std::move(title), std::move(command), std::move(variables), std::move(record)};
 }
@@ -146,13 +149,16 @@ std::vector<recovery_way> find_ways(given_options const& given, std::string cons
         };
         if (name == "in-place")
             own("in place, muster", {"--min-np", "2"});
+        else if (name == "warm-spare")
+            own("in place, with a warm spare, muster", {"--min-np", "2", "--spares", "1", "--warm-spares"});
         else if (name == "spare")
             own("in place, with a spare, muster", {"--min-np", "2", "--spares", "1"});
         else if (name == "restart")
             own("restart, muster", {"--max-restarts", "1"});
         else if (name != "torchrun")
-            throw error(errc::usage,
-                        fmt::format("--ways: '{}' is unknown; give some of in-place, spare, restart, torchrun", name));
+            throw error(
+                errc::usage,
+                fmt::format("--ways: '{}' is unknown; give some of in-place, warm-spare, spare, restart, torchrun", name));
         else if (auto const peer = ask(peer_python, "import torch; print(torch.__version__)", variables); peer.empty())
             fmt::print("torchrun is left out: {} has no PyTorch\n", peer_python);
         else
@@ -192,7 +198,7 @@ constexpr command_row recover_row{
     .summary = "how long ranks take to go on after one of them was killed, in parts",
     .synopsis = "[options]",
     .examples =
-        "  muster-bench recover                                 in place, with a spare, by a restart, and torchrun's restart\n"
+        "  muster-bench recover                                 in place, with spares, by a restart, and torchrun's restart\n"
         "  muster-bench recover --ways in-place --repeats 50    only one of them\n",
     .options = recover_options,
     .description =
@@ -201,6 +207,7 @@ constexpr command_row recover_row{
     .closing = R"(
 seen: the launcher knows; told: a collective has failed on all others; met: they have their new world; state: they have gone back to the last
 commit and have rank 0's state; first step: all have made a step; all again: a rank in the lost one's place has made one with them.
+A warm spare waits in init() when the rank dies.
 imports: what importing PyTorch takes in a rank that is started again; it is part of the times of restarts.
 torchrun runs with --max-restarts 3 --monitor-interval 0.1 and DDP over gloo.
 )",

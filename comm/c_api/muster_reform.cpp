@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/text.hpp"
 #include "comm/c_api/c_call.hpp"
 #include "comm/c_api/muster_comm.h"
 #include "comm/c_api/rank_setting.hpp"
@@ -22,8 +23,9 @@ member_link* find_link(environment const& variables) {
     static member_link* found = nullptr;
     std::scoped_lock const lock(guard);
     if (found != nullptr || !variables.has(elastic::events_variable)) return found;
-    auto const who = identify(variables);
-    return found = member_link::open(variables, who.node_count > 1 ? own_address(who.host, variables) : "");
+    // Not identify(): a spare that waits has no place in its world yet.
+    bool const over_nodes = parse_integer(variables.get_or("MUSTER_NODE_COUNT", "1")).value_or(1) > 1;
+    return found = member_link::open(variables, over_nodes ? own_address(identify(variables).host, variables) : "");
 }
 
 member_link& need_link() {

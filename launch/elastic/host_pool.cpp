@@ -56,6 +56,11 @@ void host_pool::note_lost(std::string const& host, cool_down_range const& range,
     cool(cooling, {host, whole_host}, range, now_s, chance);
 }
 
+double host_pool::time_left(slot const& at, double now_s) const {
+    auto const row = std::find_if(cooling.begin(), cooling.end(), [&](auto const& one) { return one.at == at; });
+    return row == cooling.end() ? 0 : std::max(0.0, row->until_s - now_s);
+}
+
 bool host_pool::is_cooling(slot const& at, double now_s) const {
     return std::any_of(cooling.begin(), cooling.end(), [&](cool_down const& one) {
         return one.at.host == at.host && (one.at.index == at.index || one.at.index == whole_host) && one.until_s > now_s;

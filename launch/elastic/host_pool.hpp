@@ -46,6 +46,8 @@ struct host_pool {
     /// The host was lost, or its agent failed.
     void note_lost(std::string const& host, cool_down_range const& range, double now_s, double chance);
 
+    /// How long, in seconds, it cools down yet; 0: it does not.
+    double time_left(slot const& at, double now_s) const;
     bool is_cooling(slot const& at, double now_s) const;
     /// Host by host.
     std::vector<slot> all() const;

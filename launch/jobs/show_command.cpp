@@ -81,6 +81,22 @@ void print_generations(ordered_json const& run) {
             print_row(fmt::format("generation {}", row["number"].dump()), describe_generation(row));
 }
 
+/// "spare 0 on node1, cores 4-5: rank 3 since generation 1 (member 4)"
+void print_spares(ordered_json const& run) {
+    auto const found = run.find("spares");
+    if (found == run.end() || !found->is_array()) return;
+    for (auto const& row : *found) {
+        auto const number = [&](char const* key) { return row.contains(key) ? row[key].dump() : "null"; };
+        auto text = text_of(row, "place");
+        if (auto const end = text_of(row, "end"); !end.empty())
+            text += ": " + end;
+        else if (number("generation") != "null")
+            text +=
+                fmt::format(": rank {} since generation {} (member {})", number("rank"), number("generation"), number("member"));
+        print_row("spare", text);
+    }
+}
+
 void print_run(std::string const& folder, ordered_json const& run) {
     fmt::print("\n");
     print_row("run", folder);
@@ -91,6 +107,7 @@ void print_run(std::string const& folder, ordered_json const& run) {
     print_row("started", text_of(run, "started_at"));
     for (auto const& line : gpu_summary(read_gpu_use(folder))) print_row("GPU use", line);
     print_generations(run);
+    print_spares(run);
     auto const end = run.contains("exit") ? run["exit"] : ordered_json();
     if (end.is_object()) {
         print_row("ended", text_of(run, "ended_at"));

@@ -48,7 +48,8 @@ struct local_placement {
     topology machine;
     allocation given;
     mapping map;
-    std::vector<binding> bindings;  ///< one a rank
+    std::vector<binding> bindings;     ///< one a rank
+    std::vector<binding> spares = {};  ///< of processes that wait for the place of one
     bool operator==(local_placement const&) const = default;
 };
 

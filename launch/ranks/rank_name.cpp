@@ -7,14 +7,30 @@
 
 namespace muster {
 
-std::string name_of_rank(int rank, std::string_view host, int gpu_index, std::string_view gpu, int member) {
+namespace {
+
+std::string name_of(std::string_view what, int number, std::string_view host, int gpu_index, std::string_view gpu, int member) {
     std::string more = member < 0 ? "" : fmt::format("member {}", member);
     if (gpu_index >= 0) more += fmt::format("{}GPU {}{}{}", more.empty() ? "" : ", ", gpu_index, gpu.empty() ? "" : ", ", gpu);
-    return fmt::format("rank {} on {}{}{}{}", rank, host, more.empty() ? "" : " (", more, more.empty() ? "" : ")");
+    return fmt::format("{} {} on {}{}{}{}", what, number, host, more.empty() ? "" : " (", more, more.empty() ? "" : ")");
+}
+
+}  // namespace
+
+std::string name_of_rank(int rank, std::string_view host, int gpu_index, std::string_view gpu, int member) {
+    return name_of("rank", rank, host, gpu_index, gpu, member);
+}
+
+std::string name_of_spare(int spare, std::string_view host, int gpu_index, std::string_view gpu) {
+    return name_of("spare", spare, host, gpu_index, gpu, -1);
 }
 
 std::string count_of_ranks(std::size_t count) {
     return fmt::format("{} {}", count, count == 1 ? "rank" : "ranks");
+}
+
+std::string count_of_spares(std::size_t count) {
+    return fmt::format("{} {}", count, count == 1 ? "spare" : "spares");
 }
 
 std::string list_some(std::span<std::string const> names, std::size_t count, std::string_view what) {

@@ -17,6 +17,7 @@
 
 #include "base/process/files.hpp"
 #include "base/trust/open_output_file.hpp"
+#include "launch/ranks/rank_name.hpp"
 
 namespace muster {
 
@@ -40,13 +41,16 @@ bool write_file(int fd, std::string_view bytes) {
 
 constexpr std::string_view hint = "check --output-dir";
 
+constexpr std::string_view spare_prefix = "spare.";
+
 std::string rank_folder(int rank, int world_size) {
     std::size_t const width = std::max<std::size_t>(2, std::to_string(world_size - 1).size());
     return fmt::format("rank.{:0{}}", rank, width);
 }
 
-bool is_rank_folder(std::string const& name) {
-    return name.starts_with("rank.") && name.size() >= 7 && name.find_first_not_of("0123456789", 5) == std::string::npos;
+bool has_number_after(std::string_view prefix, std::string const& name) {
+    return name.starts_with(prefix) && name.size() >= prefix.size() + 2 &&
+           name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
 }
 
 /// What a rank's folder holds when muster made it and nobody put anything else there.
@@ -109,20 +113,23 @@ void rank_stream::read_all(output_sink& sink) {
     }
 }
 
-line_format output_format(bool tag, bool timestamp, identity const& who, int generation) {
+line_format output_format(bool tag, bool timestamp, identity const& who, int generation, int spare) {
     line_format how;
-    if (tag) how.tag = fmt::format("[{}:{}{}] ", who.host, who.rank, generation < 0 ? "" : fmt::format(" g{}", generation));
+    if (tag)
+        how.tag = fmt::format("[{}:{}{}] ", who.host, spare < 0 ? std::to_string(who.rank) : fmt::format("spare {}", spare),
+                              generation < 0 ? "" : fmt::format(" g{}", generation));
     how.timestamp = timestamp;
-    how.raw = who.world_size == 1;
+    how.raw = who.world_size == 1 && spare < 0;
     return how;
 }
 
-output_files make_output_files(std::string const& output_dir, identity const& who) {
+output_files make_output_files(std::string const& output_dir, identity const& who, int spare) {
     if (output_dir.empty()) return {};
-    output_folder const folder(fmt::format("{}/{}", output_dir, rank_folder(who.rank, who.world_size)), hint);
+    auto const own = spare < 0 ? rank_folder(who.rank, who.world_size) : fmt::format("{}{:02}", spare_prefix, spare);
+    auto const whose = spare < 0 ? name_of_rank(who.rank, who.host, -1, {}) : name_of_spare(spare, who.host);
+    output_folder const folder(fmt::format("{}/{}", output_dir, own), hint);
     auto const file = [&](char const* name) {
-        return output_file{folder.open_file(name, hint),
-                           fmt::format("the output of rank {} on {} to {}/{}", who.rank, who.host, folder.path(), name)};
+        return output_file{folder.open_file(name, hint), fmt::format("the output of {} to {}/{}", whose, folder.path(), name)};
     };
     return {file("stdout"), file("stderr")};
 }
@@ -134,13 +141,15 @@ int clear_former_ranks(std::string const& output_dir, int world_size) {
     int removed = 0;
     std::error_code fault;
     std::vector<fs::path> former;
-    for (auto const& entry : fs::directory_iterator(output_dir, fault))
-        if (is_rank_folder(entry.path().filename().string()) && !ours.contains(entry.path().filename().string()))
+    for (auto const& entry : fs::directory_iterator(output_dir, fault)) {
+        auto const name = entry.path().filename().string();
+        if (has_number_after(spare_prefix, name) || (has_number_after("rank.", name) && !ours.contains(name)))
             former.push_back(entry.path());
+    }
     for (auto const& folder : former) {
         if (!holds_output_only(folder)) continue;
         for (auto const* name : {"stdout", "stderr"}) fs::remove(folder / name, fault);
-        if (fs::remove(folder, fault)) ++removed;
+        if (fs::remove(folder, fault) && !folder.filename().string().starts_with(spare_prefix)) ++removed;
     }
     return removed;
 }

@@ -67,8 +67,8 @@ class rank_stream {
 };
 
 /// What goes before each line of a rank: "[node1:3] " and the time, as asked; in a run that may start again "[node1:3 g1] ", with its `generation`, else
-/// below 0. A world of one needs no whole lines.
-line_format output_format(bool tag, bool timestamp, identity const& who, int generation = -1);
+/// below 0. A world of one needs no whole lines. `spare`: the number of a process that is no rank yet ("[node1:spare 0 g1] "), else below 0.
+line_format output_format(bool tag, bool timestamp, identity const& who, int generation = -1, int spare = -1);
 
 /// The files of a rank in --output-dir; none where that is not given.
 struct output_files {
@@ -76,11 +76,11 @@ struct output_files {
 };
 
 /// Makes OUTPUT_DIR/rank.07 with the files stdout and stderr, emptied. All ranks' folders have names of the same width, so that
-/// they sort. Throws errc::io and errc::system, also where the folder or a file is another user's.
-output_files make_output_files(std::string const& output_dir, identity const& who);
+/// they sort. That of a spare is OUTPUT_DIR/spare.00. Throws errc::io and errc::system, also where the folder or a file is another user's.
+output_files make_output_files(std::string const& output_dir, identity const& who, int spare = -1);
 
 /// Removes the folders rank.NN of ranks that a run of `world_size` ranks does not have from the --output-dir of a former, larger
-/// run, as far as they hold only files that muster writes there. Returns how many.
+/// run, and those of all spares, as far as they hold only files that muster writes there. Returns how many ranks.
 int clear_former_ranks(std::string const& output_dir, int world_size);
 
 }  // namespace muster

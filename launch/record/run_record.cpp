@@ -14,6 +14,7 @@
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
+#include "launch/ranks/rank_name.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/record/gpu_use_record.hpp"
 #include "launch/record/recorded_words.hpp"
@@ -85,6 +86,18 @@ std::string text_of(rank_share const& share) {
     return text;
 }
 
+std::string text_of(binding const& own) {
+    return text_of(rank_share{own.cores.empty() ? "" : own.cores.to_list(), own.device ? own.device->index : -1});
+}
+
+ordered_json json_of(spare_record const& one) {
+    ordered_json row{{"spare", one.number}, {"place", one.place}};
+    for (auto const& [name, number] : {std::pair("generation", one.generation), {"rank", one.rank}, {"member", one.member}})
+        row[name] = number < 0 ? ordered_json() : ordered_json(number);
+    row["end"] = one.end;
+    return row;
+}
+
 ordered_json allocation_json(allocation const& given) {
     auto nodes = ordered_json::array();
     for (auto const& n : given.nodes) {
@@ -97,6 +110,10 @@ ordered_json allocation_json(allocation const& given) {
 }
 
 }  // namespace
+
+std::string describe_spare(int number, std::string const& host, binding const& place) {
+    return name_of_spare(number, host) + text_of(place);
+}
 
 std::string with_job_number(std::string pattern, std::string_view id) {
     for (std::size_t at = 0; (at = pattern.find("%j", at)) != std::string::npos; at += id.size()) pattern.replace(at, 2, id);
@@ -169,6 +186,10 @@ std::string run_record::text() const {
         for (auto const& one : generations_) rows.push_back(to_json(one));
         all["generation"] = run_.generation();
         all["generations"] = std::move(rows);
+        if (!spares_.empty()) {
+            auto& spares = all["spares"] = ordered_json::array();
+            for (auto const& one : spares_) spares.push_back(json_of(one));
+        }
     }
     if (!exit_.empty()) {
         all["ended_at"] = time_text(std::time(nullptr));
@@ -177,22 +198,24 @@ std::string run_record::text() const {
     return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
-void run_record::begin(std::vector<binding> const* bindings) {
+void run_record::begin(local_placement const* here) {
     if (folder_.empty()) return;
     started_ = std::time(nullptr) - static_cast<std::time_t>(run_.life.age().count());  // of the first generation
     auto const places = run_.map.places();
     for (std::size_t r = 0; r < places.size(); ++r) {
         auto line = fmt::format("rank {} on {}", r, run_.given.nodes.at(static_cast<std::size_t>(places[r].node)).name);
-        if (bindings != nullptr && r < bindings->size()) {
-            auto const& own = (*bindings)[r];
-            line += text_of({own.cores.empty() ? "" : own.cores.to_list(), own.device ? own.device->index : -1});
-        }
+        if (here != nullptr && r < here->bindings.size()) line += text_of(here->bindings[r]);
         if (r < run_.life.now.members.size()) line += fmt::format(", member {}", run_.life.now.members[r].number);
         places_.push_back(std::move(line));
     }
     output_ = run_.life.is_first()
                   ? begin_output_spans()
                   : output_spans_in(parse_json_or_discard<nlohmann::json>(read_text_file(folder_ + "/run.json")));
+    if (here != nullptr)
+        for (auto const& own : here->spares) {
+            auto const number = static_cast<int>(spares_.size());
+            spares_.push_back({.number = number, .place = describe_spare(number, here->machine.host, own)});
+        }
     output_folder const folder(folder_, "check --output-dir");
     folder.remove_file(gpu_use_file);  // of a former run
     write_whole(folder, "environment", variables_.shell_lines());
@@ -211,6 +234,7 @@ void run_record::end(int code, run_outcome const& outcome) {
     exit["host"] = outcome.host;
     if (!why_not_.empty()) exit["no_restart"] = why_not_;
     exit_ = exit.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+    if (!outcome.spares.empty()) spares_ = outcome.spares;
     try {
         for (std::size_t r = 0; r < places_.size() && r < outcome.shares.size(); ++r) places_[r] += text_of(outcome.shares[r]);
         if (started_ == 0) begin();  // the run failed before its ranks had their cores

@@ -25,15 +25,18 @@ std::string generation_folder(std::string const& folder, int generation);
 /// Removes such folders of a former run, as far as they hold only files that muster writes there.
 void clear_former_generations(std::string const& folder);
 
+/// "spare 0 on node1, cores 4-5, GPU 2". Pure.
+std::string describe_spare(int number, std::string const& host, binding const& place);
+
 /// A file `muster.run/1`. Nothing is written where there is no folder.
 class run_record {
   public:
     /// `folder` may be empty. `variables` are the ranks', without those of --env-exclude; those that may be secrets are left out, and named.
     run_record(std::string folder, run_context const& run, environment variables, std::string working_dir);
 
-    /// Writes run.json and `environment`, once the ranks' places are known; `bindings`, one a rank, only where muster itself starts them. Throws
+    /// Writes run.json and `environment`, once the ranks' places are known; `here` only where muster itself starts them. Throws
     /// errc::io.
-    void begin(std::vector<binding> const* bindings = nullptr);
+    void begin(local_placement const* here = nullptr);
     /// Adds how the run ended; begins the record first, should the run have failed before that. If the disk is full then, standard error says so.
     void end(int code, run_outcome const& outcome);
     /// Of a run that may start again, before end(): how its generations ended, and why none follows. One that does follow writes the record anew.
@@ -51,6 +54,7 @@ class run_record {
     std::vector<std::string> secrets_;
     std::vector<std::string> places_;  ///< "rank 0 on node1, cores 0-3, GPU 0"
     std::vector<output_span> output_;  ///< of all generations
+    std::vector<spare_record> spares_;
     std::vector<generation_end> generations_;
     std::string why_not_;  ///< no generation follows
     std::string exit_;     ///< JSON; empty: it has not ended

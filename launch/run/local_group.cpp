@@ -15,6 +15,7 @@
 #include "launch/observe/container_start.hpp"
 #include "launch/observe/process_sight.hpp"
 #include "launch/ranks/rank_name.hpp"
+#include "launch/record/run_record.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/watch/failure_report.hpp"
@@ -53,8 +54,13 @@ void local_group::add(child_rank rank) {
     rank.err.close_child_end();
     rank.events.close_child_end();
     if (known_.hosts.empty()) known_.hosts = {rank.who.host};
-    auto& known = known_.ranks.emplace_back(rank_evidence{.rank = rank.who.rank, .now = state::running});
+    auto& known = known_.ranks.emplace_back(rank_evidence{.rank = rank.who.rank, .spare = rank.spare, .now = state::running});
     if (auto const& gpu = rank.place.device) known.gpu_index = gpu->index, known.gpu_uuid = gpu->uuid;
+    if (rank.spare >= 0) {
+        known_.members.push_back(-1);
+        spares_ = rank.spare + 1;
+        run_.outcome->spares.push_back({.number = rank.spare, .place = describe_spare(rank.spare, rank.who.host, rank.place)});
+    }
     ranks_.push_back(std::move(rank));
 }
 
@@ -81,8 +87,15 @@ void local_group::watch(child_rank& rank) {
 void local_group::go_on_in_place(replacement start) {
     replace_ = std::move(start);
     std::vector<member_world::place> places;
-    for (auto const& rank : ranks_) places.push_back({rank.who});
+    for (auto const& rank : ranks_)
+        if (rank.spare < 0) places.push_back({rank.who});
     world_.emplace(loop_, run_, std::move(places), calls_of_members());
+    for (auto const& rank : ranks_)
+        if (rank.spare >= 0) world_->add_spare(rank.who, slot_of(rank.planned));
+}
+
+slot local_group::slot_of(int planned) const {
+    return {run_.present().members.front().at.host, planned};
 }
 
 member_world::group local_group::calls_of_members() {
@@ -93,7 +106,13 @@ member_world::group local_group::calls_of_members() {
         .kill = [rank_of](int seat) { ::kill(-rank_of(seat).pid, SIGKILL); },
         .say = [this](std::string const& line) { events_.say(line); },
         .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
-        .start = [this](int seat) { replace(seat); },
+        .start = [this, rank_of](int seat) { start_spare(rank_of(seat).planned); },
+        .waits =
+            [this](int seat) {
+                known_[seat].waits = true;
+                if (run_.options.verbose)
+                    events_.say(fmt::format("{} waits for the place of a lost rank", known_.name_of(known_[seat])));
+            },
         .give_up = [this](std::string const& why) { give_up_members(why); }};
 }
 
@@ -105,13 +124,13 @@ bool local_group::is_stopped(int seat) const {
                        [&](pid_t pid) { return ::getpgid(pid) == leader && muster::is_stopped(pid); });
 }
 
-/// A rank more, which has the cores and the GPU of the lost one.
-void local_group::replace(int seat) {
-    auto next = replace_(ranks_[static_cast<std::size_t>(seat)].planned);
+/// A process more, which has the cores and the GPU of that place.
+child_rank& local_group::start_spare(int planned) {
+    auto next = replace_(planned, spares_);
     next.who.rank = static_cast<int>(ranks_.size());
-    known_.members.push_back(-1);
     add(std::move(next));
     watch(ranks_.back());
+    return ranks_.back();
 }
 
 // ------------------------------------------------------------------------------------------------ what happens
@@ -185,20 +204,30 @@ bool local_group::goes_on_without(verdict const& judged) {
 }
 
 void local_group::begin(generation const& now, std::vector<int> const& seats, std::string const& why) {
+    std::vector<std::string> parts;
+    if (!why.empty()) parts.push_back(why);
     number_anew(now, seats);
     for (int const seat : seats) {
         auto& rank = ranks_[static_cast<std::size_t>(seat)];
+        auto const& known = known_[seat];
+        if (auto* const record = record_of(rank); record != nullptr && record->generation < 0) {
+            record->generation = now.number;
+            record->rank = known.number;
+            record->member = known_.members[static_cast<std::size_t>(seat)];
+            parts.push_back(fmt::format("spare {} is rank {}", rank.spare, known.number));
+        }
         auto who = rank.who;
-        who.rank = known_[seat].number;
+        who.rank = known.number;
         auto const how = output_format(run_.options.tag_output, run_.options.timestamp_output, who, now.number);
         for (auto* stream : {&rank.out, &rank.err}) stream->set_tag(how.tag);
     }
-    events_.on_generation(now, why);
+    events_.on_generation(now, join(parts, "; "));
 }
 
 void local_group::on_rank_end(child_rank& rank) {
     auto& known = known_[rank.who.rank];
-    if (rank.planned == rank.who.rank) pmix_->report_exit(known.rank, *known.wait_status);
+    if (!known.is_rank()) return on_spare_end(rank);
+    if (rank.spare < 0) pmix_->report_exit(known.rank, *known.wait_status);
     if (!std::exchange(forget_due_, true))
         loop_.after(forget_after, [this] {
             forget_due_ = false;
@@ -222,11 +251,59 @@ void local_group::on_rank_end(child_rank& rank) {
     events_.on_rank_gone();
 }
 
+// ------------------------------------------------------------------------------------------------ spares
+
+spare_record* local_group::record_of(child_rank const& rank) const {
+    return rank.spare < 0 ? nullptr : &run_.outcome->spares[static_cast<std::size_t>(rank.spare)];
+}
+
+/// The ranks go on, and those that are lost later have one spare less until another is there.
+void local_group::on_spare_end(child_rank& spare) {
+    auto& known = known_[spare.who.rank];
+    auto const name = known_.name_of(known);
+    auto const fault = find_end_fault(*known.wait_status, memory_verdict_of(*known.wait_status, memory_));
+    auto const what = fault ? fault->what : describe_end(*known.wait_status);
+    known.settled = true;
+    known.now = state::gone;
+    if (!spare.group_gone) ::kill(-spare.pid, SIGKILL);
+    if (events_.now() == run_phase::running) {
+        record_of(spare)->end = what;
+        bool const again = run_.options.waiting_spares() > 0 && !known.ended_well();
+        double const now = seconds_now();
+        auto const at = slot_of(spare.planned);
+        if (again) spare_slots_.note_failure(at, run_.options.cool_down, now, 0);
+        duration const wait(again ? spare_slots_.time_left(at, now) : 0);
+        if (!run_.options.quiet)
+            events_.say(fmt::format(
+                "note: {} {}; {}", name, what,
+                again ? fmt::format("another takes its place in {}", format_duration(wait)) : "no other takes its place"));
+        if (again) loop_.after(wait, [this, planned = spare.planned] { replace_spare(planned); });
+    }
+    events_.on_rank_gone();
+}
+
+void local_group::replace_spare(int planned) {
+    if (events_.now() != run_phase::running) return;
+    try {
+        auto const& next = start_spare(planned);
+        world_->add_spare(next.who, slot_of(planned));
+    } catch (error const& problem) {
+        events_.say(fmt::format("note: no spare is started: {}", problem.what()));
+    }
+}
+
+void local_group::end_spares() {
+    close_world();
+    signal_spares(SIGTERM);
+    signal_spares(SIGCONT);
+    loop_.after(run_.options.grace, [this] { kill_late(); });
+}
+
 void local_group::on_output(child_rank& rank, rank_stream& stream) {
     rank.last_written = &stream;
     rank.last_output = event_loop::clock::now();
     events_.on_output();
-    if (ranks_.size() < 2) return;
+    if (ranks_.size() < 2 || !known_[rank.who.rank].is_rank()) return;
     // A rank that prints the size of its world has initialised MPI by now; one that has MPI may do so later.
     bool const again = !rank.mpi.library.empty() && rank.last_output - rank.looked_at > mpi_look_again_after;
     if (!std::exchange(rank.spoke, true) || again) detect_mpi(rank);
@@ -239,7 +316,8 @@ void local_group::detect_mpi() {
 }
 
 void local_group::detect_mpi(child_rank& rank) {
-    if (auto const& known = known_[rank.who.rank]; !known.running() || known.connected || rank.mpi.uses_mpi_elsewhere()) return;
+    auto const& known = known_[rank.who.rank];
+    if (!known.is_rank() || !known.running() || known.connected || rank.mpi.uses_mpi_elsewhere()) return;
     rank.mpi = look_for_mpi(rank.pid);
     rank.looked_at = event_loop::clock::now();
 }
@@ -252,6 +330,12 @@ void local_group::signal_ranks(int signal_number) noexcept {
         if (rank.pid > 0 && !rank.group_gone) ::kill(-rank.pid, signal_number);
 }
 
+void local_group::signal_spares(int signal_number) noexcept {
+    for (auto const& rank : ranks_)
+        if (auto const& known = known_[rank.who.rank]; !known.is_rank() && known.here() && !rank.group_gone)
+            ::kill(-rank.pid, signal_number);
+}
+
 void local_group::signal(int number, bool notice) {
     if (notice)
         notify_descendants(number, noticed::that_catch);
@@ -260,8 +344,7 @@ void local_group::signal(int number, bool notice) {
 }
 
 void local_group::end(int signal_number) {
-    if (world_) world_->close();
-    for (auto& rank : ranks_) rank.events.close();
+    close_world();
     auto const& grace = run_.options.grace;
     grace_ends_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(grace);
     signal_opened_containers(loop_, signal_number, *grace_ends_);  // before what is to end is asked to
@@ -270,13 +353,19 @@ void local_group::end(int signal_number) {
     auto const terminate = [this] {
         if (events_.now() == run_phase::stopping) signal_ranks(SIGTERM);
     };
-    set_grace_timers(loop_, signal_number, grace, terminate, [this, grace] {
-        auto const running = known_.running();
-        if (events_.now() != run_phase::stopping || running == 0) return;
-        events_.say(
-            fmt::format("killing {} that did not end within {} (--grace)", count_of_ranks(running), format_duration(grace)));
-        kill();
-    });
+    set_grace_timers(loop_, signal_number, grace, terminate, [this] { kill_late(); });
+}
+
+void local_group::close_world() {
+    if (world_) world_->close();
+    for (auto& rank : ranks_) rank.events.close();
+}
+
+void local_group::kill_late() {
+    auto const late = known_.count_running();
+    if (events_.now() != run_phase::stopping || late.empty()) return;
+    events_.say(fmt::format("killing {} that did not end within {} (--grace)", late, format_duration(run_.options.grace)));
+    kill();
 }
 
 void local_group::kill() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/elastic/host_pool.hpp"
 #include "launch/observe/memory_kills.hpp"
 #include "launch/observe/mpi_use.hpp"
 #include "launch/placement/bind_ranks.hpp"
@@ -27,7 +28,10 @@ namespace muster {
 /// The process and the output of one rank; evidence::ranks has what they say of it.
 struct child_rank {
     identity who;
-    int planned = 0;  ///< the rank of the start whose place it has; another than who.rank where it came in place of one
+    int planned =
+        0;  ///< the rank of the start whose place it has, or behind these that of a spare; another than who.rank where it came in place of one
+    int spare =
+        -1;  ///< its number as a process that waits for the place of a lost rank, also once it has that; below 0: it came as a rank
     binding place;
     pid_t pid = -1;
     bool group_gone = false;              ///< no process is left in its group
@@ -56,9 +60,9 @@ class local_group final : public rank_group {
     /// `master_port` is the MASTER_PORT of the ranks.
     void serve(pmix::server& pmix, pmix::pmi1_server& pmi1, int master_port);
 
-    /// Starts a rank in the place of a lost one.
-    using replacement = std::function<child_rank(int planned)>;
-    /// The ranks, all of which have been added, go on in place where some are lost.
+    /// Starts a spare, of this number, in the place of a lost rank or of a spare that has ended.
+    using replacement = std::function<child_rank(int planned, int spare)>;
+    /// The ranks and then the spares that wait, all of which have been added, go on in place where some are lost.
     void go_on_in_place(replacement start);
 
     void start() override;
@@ -66,6 +70,7 @@ class local_group final : public rank_group {
     void signal(int number, bool notice) override;
     void end(int signal_number) override;
     void kill() override;
+    void end_spares() override;
     void close(bool failed, int exit_code, int culprit) override;
     verdict finish(bool failed) override;
     void on_child() override;
@@ -79,9 +84,13 @@ class local_group final : public rank_group {
     void on_pmi_events(std::vector<pmix::server_event> const& events);
     void on_pmi_event(pmix::server_event const& event);
     void on_rank_end(child_rank& rank);
+    void on_spare_end(child_rank& spare);
+    void replace_spare(int planned);
+    spare_record* record_of(child_rank const& spare) const;
     void note_end(child_rank const& rank);
     member_world::group calls_of_members();
-    void replace(int seat);
+    child_rank& start_spare(int planned);
+    slot slot_of(int planned) const;
     void watch(child_rank& rank);
     bool is_stopped(int seat) const;
     void begin(generation const& now, std::vector<int> const& seats, std::string const& why);
@@ -89,6 +98,9 @@ class local_group final : public rank_group {
     void detect_mpi();
     void detect_mpi(child_rank& rank);
     void signal_ranks(int signal_number) noexcept;
+    void signal_spares(int signal_number) noexcept;
+    void close_world();
+    void kill_late();
     void end_leftovers(int signal_number);
 
     run_context const& run_;
@@ -101,6 +113,8 @@ class local_group final : public rank_group {
     int master_port_ = 0;
     std::optional<member_world> world_;  ///< none: they end together
     replacement replace_;
+    int spares_ = 0;         ///< that have been started
+    host_pool spare_slots_;  ///< which of their places cool down
     bool any_lost_ = false;  ///< and the others went on
     std::optional<verdict> unstarted_;
     memory_kills memory_;                                      ///< before the ranks were started

@@ -43,17 +43,32 @@ member_world::member_world(event_loop& loop, run_context const& run, std::vector
       calls_(std::move(calls)),
       now_(run.present()),
       wanted_(static_cast<int>(ranks.size())),
-      spares_(run.options.spares) {
+      spares_(run.options.waiting_spares() > 0 ? 0 : run.options.spares) {
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         over_nodes_ = over_nodes_ || ranks[r].who.node_count > 1;
         seats_.push_back({.who = std::move(ranks[r].who), .node_address = std::move(ranks[r].address), .of = now_.members.at(r)});
     }
 }
 
+void member_world::add_spare(identity who, slot at) {
+    seats_.push_back({.who = std::move(who), .of = {-1, std::move(at)}, .joins = true});
+}
+
 void member_world::close() noexcept {
     if (asked_) loop_.cancel(look_);
     asked_.reset();
-    closed_ = true;
+    if (!std::exchange(closed_, true)) dismiss_spares();
+}
+
+void member_world::dismiss_spares() const noexcept try {
+    elastic::generation word{.number = now_.number};
+    for (auto const& one : now_.members) word.members.push_back(one.number);
+    word.who = seats_.front().who;
+    word.who.rank = -1;
+    word.who.world_size = static_cast<int>(word.members.size());
+    for (auto const& one : seats_)
+        if (can_come_in(one)) send(one, word);
+} catch (std::exception const&) {  // they have the signal
 }
 
 // ------------------------------------------------------------------------------------------------ messages
@@ -103,7 +118,7 @@ void member_world::answer(seat& from) {
     tell_generation(asking);
 }
 
-void member_world::send(seat& to, elastic::message const& what) const {
+void member_world::send(seat const& to, elastic::message const& what) const {
     calls_.send(seat_of(to), elastic::encode(what));
 }
 
@@ -129,6 +144,16 @@ std::size_t member_world::living() const {
     return static_cast<std::size_t>(std::count_if(seats_.begin(), seats_.end(), [](seat const& one) { return one.is_member(); }));
 }
 
+/// The places of lost ranks that nobody has.
+std::size_t member_world::room() const {
+    auto const taken = living() + static_cast<std::size_t>(departed_);
+    return static_cast<std::size_t>(wanted_) - std::min(taken, static_cast<std::size_t>(wanted_));
+}
+
+bool member_world::can_come_in(seat const& one) const {
+    return one.joins && one.ready && !one.ended;
+}
+
 int member_world::seat_of(seat const& one) const {
     auto const found = std::find_if(seats_.begin(), seats_.end(), [&](seat const& other) { return &other == &one; });
     return static_cast<int>(found - seats_.begin());
@@ -145,7 +170,10 @@ int member_world::least() const {
 void member_world::note_end(int number, bool well, std::string const& why) {
     auto& one = seats_.at(static_cast<std::size_t>(number));
     if (std::exchange(one.ended, true) || one.joins) return;
-    if (well) return after_departure();
+    if (well) {
+        ++departed_;
+        return after_departure();
+    }
     lost_.push_back(number);
     anyone_lost_ = unjudged_ = true;
     untold_.push_back(one.who.rank);
@@ -176,9 +204,11 @@ void member_world::tell(identity const& who, std::string_view what) {
 }
 
 bool member_world::can_go_on(std::string& why_not) const {
-    auto const left = static_cast<int>(living());
+    auto const waiting = static_cast<std::size_t>(
+        std::count_if(seats_.begin(), seats_.end(), [this](seat const& one) { return can_come_in(one); }));
+    auto const left = static_cast<int>(living() + std::min(waiting, room()));
     why_not.clear();
-    if (!anyone_announced() || left == 0) return false;
+    if (!anyone_announced() || living() == 0) return false;
     if (left < least()) why_not = fmt::format("{} left, and --min-np {} are needed", count_of_ranks(living()), least());
     return left >= least();
 }
@@ -234,8 +264,9 @@ void member_world::decide() {
         else
             pool.push_back(one.at);
     }
-    for (auto const& one : seats_)
-        if (one.joins && one.ready && !one.ended) pool.push_back(one.of.at);
+    auto free = room();
+    for (auto const& one : seats_)  // a stopped one would keep the others waiting
+        if (free > 0 && can_come_in(one) && !calls_.is_stopped(seat_of(one))) pool.push_back(one.of.at), --free;
     generation_wishes const wishes{.least = least(), .most = wanted_};
     auto choice = next_generation(pool, now_, wishes, events);
     if (choice.next == generation_choice::step::wait && unjudged_) return;  // whoever judges the loss ends the run
@@ -292,13 +323,15 @@ void member_world::replace_lost() {
                                    name_of_rank(gone.who.rank, gone.who.host, -1, {}, gone.of.number), problem.what()));
             continue;
         }
-        seats_.push_back({.who = gone.who, .node_address = gone.node_address, .of = {-1, gone.of.at}, .joins = true});
+        add_spare(gone.who, gone.of.at);
     }
 }
 
-/// It waits for its first generation, which begins at the others' next commit.
+/// It waits for its first generation, which begins at the others' next commit where one of them is lost already, else when one is.
 void member_world::welcome(seat& newcomer) {
     newcomer.ready = true;
+    calls_.waits(seat_of(newcomer));
+    if (room() == 0) return;
     for (auto& one : seats_)
         if (one.is_member()) send(one, elastic::hosts_changed{.added = true});
 }

@@ -31,6 +31,8 @@ class member_world {
         std::function<void(generation const& now, std::vector<int> const& seats, std::string const& why)> begin;
         /// Starts a rank that takes the place of the one of that seat; its own seat is the next one. Throws what keeps it from being started.
         std::function<void(int seat)> start;
+        /// The one of that seat waits for a place in the world.
+        std::function<void(int seat)> waits;
         /// Too few are left.
         std::function<void(std::string const& why)> give_up;
     };
@@ -41,6 +43,9 @@ class member_world {
     };
     /// All must outlive it. `ranks` in order of rank, where each goes on with its own member.
     member_world(event_loop& loop, run_context const& run, std::vector<place> ranks, group calls);
+
+    /// A process that waits for a place in the world has been started; its seat is the next one.
+    void add_spare(identity who, slot at);
 
     /// The rank of that seat has sent this.
     void take(int seat, std::string_view packet);
@@ -78,12 +83,15 @@ class member_world {
     };
     seat* find(member const& one);
     seat const* find(member const& one) const;
+    bool can_come_in(seat const& one) const;
+    std::size_t room() const;
     void replace_lost();
     void welcome(seat& newcomer);
     void take(seat& from, elastic::message const& what);
     void answer(seat& from);
     void after_departure();
-    void send(seat& to, elastic::message const& what) const;
+    void dismiss_spares() const noexcept;
+    void send(seat const& to, elastic::message const& what) const;
     void tell_generation(std::vector<seat*> const& whom) const;
     void tell(identity const& who, std::string_view what);
     void decide();
@@ -102,6 +110,7 @@ class member_world {
     int first_ = now_.number;  ///< its number as the ranks were started
     bool closed_ = false;
     int wanted_ = 0;           ///< members
+    int departed_ = 0;         ///< of these, nobody takes their places
     int spares_ = 0;           ///< ranks that may still be started in place of lost ones
     std::vector<int> lost_;    ///< seats whose slots are free
     std::vector<int> untold_;  ///< members that are lost, and of which the others do not know

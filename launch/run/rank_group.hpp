@@ -75,6 +75,8 @@ class rank_group {
     /// Asks all to end by this signal, and kills them after the grace.
     virtual void end(int signal_number) = 0;
     virtual void kill() = 0;
+    /// No rank is left: ends the processes that wait for the place of one. Their end is no failure.
+    virtual void end_spares() {}
     /// No rank is left: ends what else was started, then tells `on_closed`. `culprit`: the rank that failed first, or -1.
     virtual void close(bool failed, int exit_code, int culprit) = 0;
     /// All is closed: writes what is left of the output. What is wrong only now, if anything is.
@@ -113,6 +115,7 @@ class rank_group {
         for (int const seat : seats) {
             known_.members[static_cast<std::size_t>(seat)] = now.members[static_cast<std::size_t>(number)].number;
             known_[seat].number = number++;
+            known_[seat].spare = -1;
         }
     }
     void give_up_members(std::string const& why) {

@@ -36,12 +36,14 @@ bool is_folder(std::string const& path) {
     return std::filesystem::is_directory(path, fault);
 }
 
-child_rank make_rank(run_context const& run, identity const& who, binding const& place, std::string const& output_dir) {
+child_rank make_rank(run_context const& run, identity const& who, binding const& place, std::string const& output_dir,
+                     int spare = -1) {
     auto const& options = run.options;
-    auto const how = output_format(options.tag_output, options.timestamp_output, who, run.generation());
-    auto files = make_output_files(output_dir, who);
+    auto const how = output_format(options.tag_output, options.timestamp_output, who, run.generation(), spare);
+    auto files = make_output_files(output_dir, who, spare);
     return {.who = who,
             .planned = who.rank,
+            .spare = spare,
             .place = place,
             .out = rank_stream(STDOUT_FILENO, how, std::move(files.out)),
             .err = rank_stream(STDERR_FILENO, how, std::move(files.err))};
@@ -70,11 +72,21 @@ struct rank_starter {
     rendezvous const& point;
     rlimit open_files;
 
+    /// A spare's numbers lie behind those of the world.
+    identity who_at(int rank) const {
+        auto const size = static_cast<int>(prepared.ranks.size());
+        auto who = prepared.ranks[static_cast<std::size_t>(std::min(rank, size - 1))];
+        if (rank >= size) who.rank = who.local_rank = rank;
+        return who;
+    }
+    binding const& place_at(int rank) const {
+        auto const index = static_cast<std::size_t>(rank), size = where.bindings.size();
+        return index < size ? where.bindings[index] : where.spares[index - size];
+    }
+
     environment variables_of(int rank) const {
         environment own = prepared.variables;
-        auto const index = static_cast<std::size_t>(rank);
-        complete_variables(own, {prepared.ranks[index], where.bindings[index], point, run.options.exports, run.options.command,
-                                 prepared.python});
+        complete_variables(own, {who_at(rank), place_at(rank), point, run.options.exports, run.options.command, prepared.python});
         if (run.kept_fd >= 0)
             own.set(elastic::kept_state_variable, fmt::format("{}:/proc/{}/fd/{}", rank, ::getpid(), run.kept_fd));
         return own;
@@ -91,14 +103,18 @@ struct rank_starter {
         return started;
     }
 
-    /// Of a later generation: MPI knows nothing of it.
-    child_rank start_later(int rank) const {
-        auto const index = static_cast<std::size_t>(rank);
-        auto const folder = run.life.output_dir.empty() ? "" : generation_folder(run.life.output_dir, run.generation());
-        auto started = make_rank(run, prepared.ranks[index], where.bindings[index], folder);
+    /// MPI knows nothing of it.
+    child_rank start_spare(int rank, int number, process_starter& processes) const {
+        auto started = make_rank(run, who_at(rank), place_at(rank), run.options.output_dir, number);
         auto own = variables_of(rank);
-        process_starter processes(1);
         begin(started, own, -1, processes);
+        return started;
+    }
+
+    /// Of a later generation, in the place of a lost rank or a spare.
+    child_rank start_later(int rank, int number) const {
+        process_starter processes(1);
+        auto started = start_spare(rank, number, processes);
         processes.finish();
         return started;
     }
@@ -160,11 +176,15 @@ void check_limits(run_options const& options, int world_size) {
 void print_commands(run_options const& options, local_placement const& where) {
     fmt::print("# muster itself starts {} on {}; variables: --print-env RANK\n",
                count_of_ranks(static_cast<std::size_t>(where.map.world_size())), where.machine.host);
-    for (std::size_t r = 0; r < where.bindings.size(); ++r) {
-        auto const& cores = where.bindings[r].cores;
-        fmt::print("{}{}  # rank {}\n", cores.empty() ? "" : fmt::format("taskset -c {} ", cores.to_list()),
-                   shell_join(options.command), r);
-    }
+    auto const print = [&](std::vector<binding> const& places, std::string_view what) {
+        for (std::size_t r = 0; r < places.size(); ++r) {
+            auto const& cores = places[r].cores;
+            fmt::print("{}{}  # {} {}\n", cores.empty() ? "" : fmt::format("taskset -c {} ", cores.to_list()),
+                       shell_join(options.command), what, r);
+        }
+    };
+    print(where.bindings, "rank");
+    print(where.spares, "spare");
 }
 
 }  // namespace
@@ -172,7 +192,7 @@ void print_commands(run_options const& options, local_placement const& where) {
 int run_embedded(run_context const& run, run_preparation const& prepared, local_placement const& where,
                  hwloc_handle const& hwloc) {
     auto const& options = run.options;
-    int const size = where.map.world_size();
+    int const size = where.map.world_size(), spares = static_cast<int>(where.spares.size());
     if (options.dry_run) {
         print_commands(options, where);
         return 0;
@@ -195,12 +215,12 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     // First, since it blocks the signals it reads: a thread started before could take them away.
     run_supervisor watch(run);
     local_group ranks(run, watch.loop(), watch.writer(), watch.events());
-    check_limits(options, size);
+    check_limits(options, size + spares);
     ranks.note_memory_kills();
     pmix::pmi1_server pmi1_server(job);
     std::optional<held_ports> ports(std::in_place, 2 + (prepared.lists_workers ? size : 0));
     auto const point = make_rendezvous(*ports);
-    std::optional<process_starter> processes(std::in_place, size);
+    std::optional<process_starter> processes(std::in_place, size + spares);
     rank_starter starter{run, where, prepared, program, point, open_files};
     pmix::server pmix_server(job, pmix::library_start::at_first_call);
     stdin_forwarder input(watch.loop());
@@ -213,6 +233,7 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     try {
         for (int rank = 0; rank < size; ++rank)
             ranks.add(starter.start(rank, rank == 0 ? input.child_fd() : -1, pmix_server, pmi1_server, *processes));
+        for (int number = 0; number < spares; ++number) ranks.add(starter.start_spare(size + number, number, *processes));
         processes->finish();
     } catch (program_error const& e) {
         ranks.start_failed(e.what(), e.exit_status());
@@ -222,7 +243,8 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     processes.reset();
     end_phase("ranks started");
     input.child_started();
-    if (options.is_elastic()) ranks.go_on_in_place([&starter](int rank) { return starter.start_later(rank); });
+    if (options.is_elastic())
+        ranks.go_on_in_place([&starter](int rank, int number) { return starter.start_later(rank, number); });
     gpu_use_record gpu_record(watch.loop(), options.output_dir);
     gpu_sampler const sampler(watch.loop(), own_gpus_to_sample(options, where),
                               [&](auto const& uses) { gpu_record.note(where.machine.host, uses); });

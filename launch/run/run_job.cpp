@@ -121,6 +121,35 @@ std::string leases_name(run_context const& run) {
     return run.given.job_id + "." + run.inherited.get_or("SLURM_STEP_ID", "");
 }
 
+/// The places behind those of the ranks are for spares.
+local_placement set_apart(local_placement where, mapping const& ranks) {
+    auto const first = where.bindings.begin() + ranks.world_size();
+    where.spares.assign(first, where.bindings.end());
+    where.bindings.erase(first, where.bindings.end());
+    where.map = ranks;
+    return where;
+}
+
+/// The processes that wait are this one's children, and meet the ranks in the memory of one node.
+void check_warm_spares(run_context const& run) {
+    auto const& nodes = run.given.nodes;
+    auto const& engine = run.options.engine;
+    if (run.options.waiting_spares() == 0) return;
+    if (nodes.size() == 1 && (engine.empty() || engine == "embedded") &&
+        (run.given.scheduler == scheduler_kind::local || is_this_host(nodes.front())))
+        return;
+    throw error(
+        errc::unavailable,
+        fmt::format(
+            "--warm-spares work on one node, {}, where muster itself starts the ranks, and this run has {}: take one node "
+            "by -H {}, or leave the option out (--spares alone keeps the last nodes idle for a restart)",
+            short_host_name(),
+            nodes.size() > 1                         ? fmt::format("{} nodes", nodes.size())
+            : engine.empty() || engine == "embedded" ? nodes.front().name
+                                                     : "--engine " + engine,
+            short_host_name()));
+}
+
 /// The cores and GPUs of the ranks, all of which are on this node.
 local_placement place_on_this_node(run_context const& run, topology machine) {
     auto const& counts = run.map.ranks_per_node;
@@ -129,14 +158,16 @@ local_placement place_on_this_node(run_context const& run, topology machine) {
         with_share(run.options.place, run.given, run.given.nodes.at(static_cast<std::size_t>(here - counts.begin())));
     if (auto const note = share_note(machine, place); !note.empty() && !run.options.quiet)
         fmt::print(stderr, "muster: note: {}\n", note);
+    auto map = run.map;
+    map.ranks_per_node[static_cast<std::size_t>(here - counts.begin())] += run.options.waiting_spares();
     auto const name = leases_name(run);
-    if (name.empty()) return place_here(std::move(machine), run.given, run.map, place);
+    if (name.empty()) return set_apart(place_here(std::move(machine), run.given, map, place), run.map);
     job_leases const leases(name);
-    auto beside = place_beside(std::move(machine), place, leases.others(run.session_dir), run.map.world_size());
+    auto beside = place_beside(std::move(machine), place, leases.others(run.session_dir), map.world_size());
     if (!beside.note.empty() && !run.options.quiet) print_note(beside.note);
-    auto where = place_here(std::move(beside.machine), run.given, run.map, beside.wanted);
+    auto where = place_here(std::move(beside.machine), run.given, map, beside.wanted);
     leases.take(run.session_dir, where.bindings);
-    return where;
+    return set_apart(std::move(where), run.map);
 }
 
 /// Over several nodes each node finds its own GPUs and cores, and cannot know of other runs.
@@ -176,6 +207,7 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
         print_note(fmt::format(
             "HOME is not set, and user {} has no entry in passwd: Open MPI programs fail without either; set HOME", ::geteuid()));
     end_phase("allocation read, node looked at");
+    check_warm_spares(run);
     if (!options.dry_run && !options.print_env) run.given = check_nodes(run);
     run.map = options.is_elastic() ? map_generation(run, options.place) : map_ranks(run.given, options.place);
     int const others = count_other_nodes(run.given, run.map);
@@ -217,7 +249,7 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
             print_note("--engine-args (--mpi-args) change nothing: muster itself starts the ranks of one node");
         auto const where = place_on_this_node(run, std::move(look_here()));
         for (auto& who : prepared.ranks) who.host = where.machine.host;
-        record.begin(&where.bindings);
+        record.begin(&where);
         return run_embedded(run, prepared, where, hwloc);
     };
     return concluded(outcome, begin, [&](int code) {

@@ -428,8 +428,12 @@ void run_supervisor::kill_all() {
 void run_supervisor::close_if_over() {
     if (phase_ != run_phase::running && phase_ != run_phase::stopping) return;
     auto const& known = ranks_->known();
-    if (std::any_of(known.ranks.begin(), known.ranks.end(), [](auto const& r) { return r.here(); })) return;
-    if (!failed_ && known.deciding) return;  // their cause is decided first
+    if (known.count([](auto const& r) { return r.here() && r.is_rank(); }) > 0) return;
+    if (!failed_ && known.deciding) return;                         // their cause is decided first
+    if (known.count([](auto const& r) { return r.here(); }) > 0) {  // spares, which wait in vain
+        if (std::exchange(phase_, run_phase::stopping) == run_phase::running) ranks_->end_spares();
+        return;
+    }
     phase_ = run_phase::closing;
     if (run_.asks_hosts != nullptr) run_.asks_hosts->stop();
     ranks_->close(failed_, exit_code_, culprit_);
@@ -453,13 +457,13 @@ void run_supervisor::take_saved_code() {
     auto const& known = ranks_->known();
     auto const saved = known.count([](auto const& r) { return r.saved; });
     // A rank that the others went on without has not ended well, and the run has.
-    bool const all = known.count([](auto const& r) { return r.ended_well(); }) == known.ranks.size();
+    bool const all = known.count([](auto const& r) { return r.ended_well() && r.is_rank(); }) == known.size();
     if (saved == 0 || !(failed_ ? asked_ && all : exit_code_ == 0)) return;
     exit_code_ = options_.saved_code;
     if (!options_.quiet)
         say(fmt::format(
             "note: {} ended with {}: saved, to go on in another start (--saved-code)",
-            known.ranks.size() == 1 ? std::string("rank 0") : fmt::format("{} of {} ranks", saved, known.ranks.size()),
+            known.size() == 1 ? std::string("rank 0") : fmt::format("{} of {} ranks", saved, known.size()),
             exit_code_));
 }
 

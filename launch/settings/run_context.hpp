@@ -21,6 +21,14 @@ struct rank_share {
     bool operator==(rank_share const&) const = default;
 };
 
+/// A process that waits for the place of a lost rank, or has waited.
+struct spare_record {
+    int number = 0;
+    std::string place;                            ///< "spare 0 on node1, cores 4-5, GPU 2"
+    int generation = -1, rank = -1, member = -1;  ///< as which it was taken in first; below 0: it was not
+    std::string end = {};                         ///< "exited with code 3", of one that has ended before that by itself
+};
+
 /// How a run went, for its record.
 struct run_outcome {
     std::string cause;  ///< the first error that was told; empty: none
@@ -38,7 +46,8 @@ struct run_outcome {
     double started_s = -1, output_s = -1, metric_s = -1, failed_s = -1;
     std::optional<generation> in_place = {};    ///< the generation as which the run goes on in place, once it does
     std::vector<generation_end> survived = {};  ///< of generations that were followed in place
-    std::vector<rank_share> shares = {};        ///< by rank, of ranks that other machines have placed; empty: that did not come
+    std::vector<spare_record> spares = {};
+    std::vector<rank_share> shares = {};  ///< by rank, of ranks that other machines have placed; empty: that did not come
 };
 
 /// Filled in from top to bottom. The references must outlive it.

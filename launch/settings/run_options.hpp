@@ -56,6 +56,7 @@ struct run_options {
     std::optional<early_signal> signal_before_end;
     restart_policy restarts;         ///< --max-restarts, --restart-on
     int spares = 0;                  ///< nodes that are kept idle; on one node: slots
+    bool warm_spares = false;        ///< these slots have processes, which wait
     bool keep_state = false;         ///< --keep-state node
     std::optional<int> least_ranks;  ///< --min-np
     std::optional<int> most_ranks;   ///< --max-np
@@ -72,6 +73,8 @@ struct run_options {
     std::map<std::string, setting_value, std::less<>> asked;  ///< every setting that somebody has given, and where
     /// The run may go on after a failure: all ranks start again, or those that are left go on.
     bool is_elastic() const noexcept { return restarts.most > 0 || least_ranks || discovery.given(); }
+    /// Processes that wait for the places of lost ranks.
+    int waiting_spares() const noexcept { return warm_spares && is_elastic() ? spares : 0; }
     duration lost_after() const noexcept { return heartbeat + duration(10); }
     bool operator==(run_options const&) const = default;
 };

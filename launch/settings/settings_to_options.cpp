@@ -51,6 +51,10 @@ void check_restarts(settings_result const& given, run_options const& options) {
                         fmt::format("--{} is for runs that start again after a failure: give --max-restarts N as well", name));
     if (!options.is_elastic() && given.get("spares").from == setting_layer::option)
         throw error(errc::usage, "--spares is for runs that go on after a failure: give --max-restarts N or --min-np N as well");
+    if (options.warm_spares && options.spares == 0 && given.get("warm-spares").from == setting_layer::option)
+        throw error(errc::usage, "--warm-spares starts the processes of --spares N: give that as well");
+    if (options.waiting_spares() > 0 && options.keep_state)
+        throw error(errc::usage, "--warm-spares: spares have no part of the memory of --keep-state; leave one of the two out");
     if (!options.is_elastic() && given.get("keep-state").from == setting_layer::option)
         throw error(errc::usage,
                     "--keep-state is for runs that go on after a failure: give --max-restarts N or --min-np N as well");
@@ -59,7 +63,8 @@ void check_restarts(settings_result const& given, run_options const& options) {
                     fmt::format("{}: the engine {} cannot start ranks again; leave --engine out, or give --engine remote",
                                 options.restarts.most > 0 ? "--max-restarts" : "--min-np", options.engine));
     for (auto const* name : {"max-np", "blacklist-cooldown-range", "elastic-timeout"})
-        if (!options.discovery.given() && given.get(name).from == setting_layer::option)
+        if (!options.discovery.given() && given.get(name).from == setting_layer::option &&
+            !(name == std::string_view("blacklist-cooldown-range") && options.warm_spares))
             throw error(errc::usage,
                         fmt::format("--{} is for runs whose hosts come and go: give --host-discovery-script CMD as well", name));
     if (options.discovery.given() && (options.spares > 0 || !options.from.hosts.empty() || !options.from.hostfile.empty()))
@@ -130,6 +135,7 @@ run_options make_run_options(settings_result const& given) {
     options.idle_timeout = given.time("idle-timeout");
     options.restarts = make_restart_policy(given.integer("max-restarts").value_or(0), given.list("restart-on"));
     options.spares = given.integer("spares").value_or(0);
+    options.warm_spares = given.flag("warm-spares");
     options.keep_state = !given.text("keep-state").empty();
     options.least_ranks = given.integer("min-np");
     options.must_grow = given.text("must-grow");

@@ -14,6 +14,7 @@
 namespace muster {
 
 std::string evidence::name_of(rank_evidence const& rank) const {
+    if (!rank.is_rank()) return name_of_spare(rank.spare, host_of(rank), rank.gpu_index, rank.gpu_uuid);
     return name_of_rank(rank.shown(), host_of(rank), rank.gpu_index, rank.gpu_uuid,
                         members.empty() ? -1 : members[static_cast<std::size_t>(rank.rank)]);
 }
@@ -43,8 +44,20 @@ std::size_t evidence::count(rank_evidence::state now) const {
     return count([now](rank_evidence const& rank) { return rank.now == now; });
 }
 
+std::size_t evidence::size() const {
+    return count([](auto const& r) { return r.is_rank(); });
+}
+
 std::size_t evidence::running() const {
-    return static_cast<std::size_t>(std::count_if(ranks.begin(), ranks.end(), [](auto const& r) { return r.running(); }));
+    return count([](auto const& r) { return r.running() && r.is_rank(); });
+}
+
+std::string evidence::count_running() const {
+    auto const spares = count([](auto const& r) { return r.running(); }) - running();
+    std::vector<std::string> parts;
+    if (running() > 0) parts.push_back(count_of_ranks(running()));
+    if (spares > 0) parts.push_back(count_of_spares(spares));
+    return fmt::format("{}", fmt::join(parts, " and "));
 }
 
 bool evidence::any_connected() const {
@@ -87,6 +100,8 @@ std::vector<rank_row> evidence::rows(std::function<process_sight const*(int rank
     for (auto const& rank : ranks) {
         rank_row row;
         row.rank = rank.rank;
+        row.spare = rank.spare;
+        row.waits = rank.waits;
         row.host = host_of(rank);
         auto const* const sight = sight_of(rank.rank);
         if (sight != nullptr) row.sight = *sight;

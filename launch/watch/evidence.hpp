@@ -25,6 +25,8 @@ struct rank_evidence {
 
     int rank = 0;
     int number = -1;     ///< as rank of the present generation, where the run goes on in place; else below 0
+    int spare = -1;      ///< its number while it is no rank yet, and waits for the place of one; else below 0
+    bool waits = false;  ///< … where it can be taken in at once
     int node = 0;        ///< index into evidence::hosts
     int gpu_index = -1;  ///< -1: it has none
     std::string gpu_uuid;
@@ -51,6 +53,7 @@ struct rank_evidence {
     bool here() const noexcept { return !over() && now != state::absent; }
     /// Its watcher is there, and its program has not ended.
     bool running() const noexcept { return now == state::running || now == state::ready || now == state::placing; }
+    bool is_rank() const noexcept { return spare < 0; }
     bool in_world() const noexcept { return connected && !finalized; }
     /// With code 0, or with the one that says that it has saved.
     bool ended_well() const noexcept { return wait_status && (*wait_status == 0 || saved); }
@@ -76,7 +79,7 @@ struct evidence {
         std::string said;  ///< its own reason; empty: none
     };
 
-    std::vector<rank_evidence> ranks;  ///< in order of rank
+    std::vector<rank_evidence> ranks;  ///< in order of rank, spares behind them
     std::vector<int> stuck;            ///< ranks that did not end when the run ended, and were given up
     std::vector<int> members;          ///< their numbers in a run that may start again; else empty
     std::vector<std::string> hosts;    ///< names of nodes; the plan's until a rank there has told its own
@@ -115,7 +118,10 @@ struct evidence {
     std::string list(rank_evidence::state now) const;
     std::size_t count(condition const& of) const;
     std::size_t count(rank_evidence::state now) const;
-    std::size_t running() const;
+    std::size_t size() const;     ///< ranks, without spares
+    std::size_t running() const;  ///< of these
+    /// "3 ranks and 1 spare", those that run; empty: none.
+    std::string count_running() const;
     bool any_connected() const;
     /// "; ending 3 ranks"; nothing where none is left.
     std::string ending() const;

@@ -361,12 +361,12 @@ verdict judge_world(evidence const& known) {
                                           describe_end(*rank.wait_status)),
                               1, advice_on_leaving);
         }
-        if (rank.connected || known.allow_singletons || known.ranks.size() < 2) continue;
+        if (rank.connected || known.allow_singletons || known.size() < 2) continue;
         if (!rank.mpi_elsewhere.empty())
             return blame_rank(known, rank.rank, failure_cause::singleton,
                               fmt::format("came up as a singleton: it uses {} but never connected to the other {} ranks, so its "
                                           "result is that of one rank alone",
-                                          rank.mpi_elsewhere, known.ranks.size() - 1),
+                                          rank.mpi_elsewhere, known.size() - 1),
                               exit_code(errc::singleton), advice_on_singletons);
         // One that has left its world, as muster's own collectives do at once, waits for nobody in it.
         if (!in_world) in_world = known.count([](auto const& r) { return r.in_world(); });
@@ -374,7 +374,7 @@ verdict judge_world(evidence const& known) {
             return blame_rank(known, rank.rank, failure_cause::singleton,
                               fmt::format("came up as a singleton or without MPI: it {} and never connected, and "
                                           "{} of {} ranks wait for it",
-                                          describe_end(*rank.wait_status), *in_world, known.ranks.size()),
+                                          describe_end(*rank.wait_status), *in_world, known.size()),
                               exit_code(errc::singleton), advice_on_singletons);
     }
     return {};

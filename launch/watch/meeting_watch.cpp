@@ -23,7 +23,7 @@ bool has_met(rank_row const& row) {
 
 void meeting_watch::start() {
     if (options_.start_timeout) loop_.after(*options_.start_timeout, [this] { check(); });
-    if (known_.ranks.size() > 1 && !options_.quiet) loop_.after(meeting_patience, [this] { note_unmet(); });
+    if (known_.size() > 1 && !options_.quiet) loop_.after(meeting_patience, [this] { note_unmet(); });
 }
 
 void meeting_watch::on_meeting() {
@@ -53,7 +53,7 @@ void meeting_watch::check(std::vector<rank_row> const& rows) {
             missing.push_back(fmt::format("rank {} on {} (pid {})", row.rank, row.host, row.sight.pid));
     if (missing.empty()) return;
     if (!known_.any_connected() && !std::exchange(doubted_, true)) return again(meeting_check_every);
-    run_.expire(fmt::format("{} of {} ranks have {} after --start-timeout {}; missing: {}", met, known_.ranks.size(),
+    run_.expire(fmt::format("{} of {} ranks have {} after --start-timeout {}; missing: {}", met, known_.size(),
                             tells_of_mpi() ? "met (initialised MPI, or connected to MASTER_PORT)" : "connected to MASTER_PORT",
                             format_duration(*options_.start_timeout), list_some(missing, "ranks")));
 }
@@ -70,7 +70,7 @@ void meeting_watch::note_unmet() {
             return void(loop_.after(meeting_doubt, [this] { note_unmet(); }));
         }
         run_.say(fmt::format(
-            "note: {} of {} ranks have not {}:", rows.size(), known_.ranks.size(),
+            "note: {} of {} ranks have not {}:", rows.size(), known_.size(),
             tells_of_mpi() ? "met the others (in MPI, or at MASTER_PORT)" : "connected to MASTER_PORT, and others have"));
         show(rows);
     });
@@ -91,7 +91,7 @@ void meeting_watch::on_rank_end(int rank) {
 void meeting_watch::note_waiting(int ended) {
     if (!run_.active() || known_.running() == 0) return;
     run_.inspect([this, ended](std::vector<rank_row> rows) {
-        std::erase_if(rows, [](rank_row const& row) { return row.now != rank_row::life::running; });
+        std::erase_if(rows, [](rank_row const& row) { return row.now != rank_row::life::running || !row.is_rank(); });
         if (!std::all_of(rows.begin(), rows.end(), has_met)) return;
         if (!waiting_) {
             waiting_ = std::move(rows);

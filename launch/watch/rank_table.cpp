@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t most_hosts = 4;
 
 std::string describe_meeting(rank_row const& row) {
+    if (!row.is_rank()) return row.waits ? "; waits for the place of a lost rank" : "; has not come to init()";
     if (!row.met) return {};
     return *row.met ? "; has met the others" : "; has not met the others";
 }
@@ -37,7 +38,7 @@ std::string describe_output(process_sight const& sight) {
 }
 
 std::string describe_one(rank_row const& row) {
-    auto const name = name_of_rank(row.rank, row.host, -1, "");
+    auto const name = row.is_rank() ? name_of_rank(row.rank, row.host, -1, "") : name_of_spare(row.spare, row.host);
     if (row.now != rank_row::life::running) return fmt::format("{}: {}", name, state_of(row));
     auto const& sight = row.sight;
     return fmt::format("{}, pid {}: {}, {:.1f} s of CPU{}; {}{}", name, sight.pid, state_of(row), sight.cpu_s,
@@ -49,7 +50,8 @@ using group = std::vector<rank_row const*>;
 
 std::vector<group> group_rows(std::vector<rank_row> const& rows) {
     std::map<std::string, group> by_state;
-    for (auto const& row : rows) by_state[state_of(row) + describe_meeting(row)].push_back(&row);
+    for (auto const& row : rows)
+        if (row.is_rank()) by_state[state_of(row) + describe_meeting(row)].push_back(&row);
     std::vector<group> groups;
     for (auto& [state, members] : by_state) groups.push_back(std::move(members));
     std::stable_sort(groups.begin(), groups.end(), [](group const& a, group const& b) {
@@ -92,10 +94,11 @@ bool has_just_woken(process_sight const& now, process_sight const& before) {
 
 std::vector<std::string> describe_ranks(std::vector<rank_row> const& rows) {
     std::vector<std::string> lines;
-    if (rows.size() <= most_single_rows)
-        for (auto const& row : rows) lines.push_back(describe_one(row));
-    else
+    bool const each = rows.size() <= most_single_rows;
+    if (!each)
         for (auto const& members : group_rows(rows)) lines.push_back(describe_group(members));
+    for (auto const& row : rows)
+        if (each || !row.is_rank()) lines.push_back(describe_one(row));
     return lines;
 }
 
@@ -128,7 +131,7 @@ signal_reach find_reach(int signal_number, bool to_handlers_only, std::vector<ra
     cpuset without;  // it knows how to print lists of numbers
     std::size_t running = 0;
     for (auto const& row : rows) {
-        if (row.now == rank_row::life::ended && !row.is_seen()) continue;
+        if (!row.is_rank() || (row.now == rank_row::life::ended && !row.is_seen())) continue;
         ++running;  // when it was looked at: the signal may have ended it since
         if (to_handlers_only && row.is_seen() && !holds_signal(row.sight.caught, signal_number)) without.cpus.push_back(row.rank);
     }
@@ -143,7 +146,7 @@ signal_reach find_reach(int signal_number, bool to_handlers_only, std::vector<ra
 std::vector<int> choose_examples(std::vector<rank_row> const& rows) {
     std::vector<int> chosen;
     auto const add = [&](rank_row const& row) {
-        if (row.now == rank_row::life::running) chosen.push_back(row.rank);
+        if (row.now == rank_row::life::running && row.is_rank()) chosen.push_back(row.rank);
     };
     if (rows.size() <= most_single_rows)
         for (auto const& row : rows) add(row);
@@ -156,7 +159,7 @@ void infer_meeting(std::vector<rank_row>& rows) {
     auto const met = [](rank_row const& row) { return row.met.value_or(false) || row.sight.at_port; };
     bool const any = std::any_of(rows.begin(), rows.end(), met);
     for (auto& row : rows)
-        if (row.now == rank_row::life::running) row.met = any ? std::optional(met(row)) : std::nullopt;
+        if (row.now == rank_row::life::running && row.is_rank()) row.met = any ? std::optional(met(row)) : std::nullopt;
 }
 
 std::vector<rank_row> find_unmet(std::vector<rank_row> rows, std::vector<rank_row> const* before) {

@@ -15,12 +15,15 @@ namespace muster {
 struct rank_row {
     enum class life { running, ended, silent };
     int rank = 0;
+    int spare = -1;      ///< of one that is no rank yet: its number; else below 0
+    bool waits = false;  ///< … and it has come to where it waits
     std::string host;
     life now = life::running;
     std::string end;          ///< "exited with code 0", of one that has ended
     process_sight sight;      ///< of one that runs, or that has ended only after it was looked at
     std::optional<bool> met;  ///< it has met the other ranks; nothing: that cannot be seen
     double age_s = 0;         ///< how long before the moment of the table it was seen so
+    bool is_rank() const noexcept { return spare < 0; }
     bool is_seen() const noexcept { return sight.pid > 0 && !sight.leaving && sight.state != 'Z' && sight.state != 'X'; }
 };
 
@@ -30,14 +33,14 @@ inline constexpr duration meeting_doubt{5};        ///< from one look at ranks t
 inline constexpr duration meeting_check_every{1};  ///< while --start-timeout waits for the first to meet
 
 /// A line for each rank, or where there are more than `most_single_rows` one for each group of ranks that do the same, the smallest
-/// group first. In order of rank.
+/// group first, and behind them a line for each spare. In order of rank.
 std::vector<std::string> describe_ranks(std::vector<rank_row> const& rows);
 
 /// What ranks did when they were asked to end: `rows` as they were when looked at, with those of `before` in place of ranks that had ended by then, seen
 /// `age_s` before these. Without ranks that ended in between and were never seen: how the request ended them shows nothing. Empty if no rank is seen. Pure.
 std::vector<rank_row> with_last_seen(std::vector<rank_row> rows, std::vector<rank_row> const& before, double age_s);
 
-/// Which ranks get a signal, if only those that have a handler for it do: "SIGUSR1 to 2 of 4 ranks: ranks 0-1 have no handler for it". One that is
+/// Which ranks (spares are not counted) get a signal, if only those that have a handler for it do: "SIGUSR1 to 2 of 4 ranks: ranks 0-1 have no handler for it". One that is
 /// not seen is taken to have one. Pure.
 struct signal_reach {
     std::size_t reached = 0;

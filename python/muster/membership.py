@@ -53,6 +53,7 @@ def init(comm=None, process_sets=None, settings: Sequence[str] = ()) -> None:
     Raises:
         ValueError: wrong arguments, or this is a child of fork() of a rank.
         CollectiveError: ranks are missing, or differ in their settings.
+        SystemExit: this process has waited for the place of a lost rank (`--warm-spares`), and the run ends.
     """
     global _at_exit, _joined, _settings
     with _lock:
@@ -61,7 +62,14 @@ def init(comm=None, process_sets=None, settings: Sequence[str] = ()) -> None:
         ranks = _ranks_of(comm)
         _settings = [*_variables(), *settings]
         started_in = os.environ.get("MUSTER_GENERATION", "")
-        world.enter(native.create(_settings, *((ranks, "muster.world") if ranks else ())))
+        try:
+            made = native.create(_settings, *((ranks, "muster.world") if ranks else ()))
+        except Exception:
+            now = native.generation()
+            if now is not None and now[1] < 0:
+                raise SystemExit(0) from None
+            raise
+        world.enter(made)
         _take_place()
         if not _at_exit:
             _at_exit = True

@@ -4,7 +4,10 @@
 /* announce() -> bool: whether there is a launcher that can; False outside of an elastic run. */
 PyObject* announce(PyObject* module, PyObject* none) {
     (void)module, (void)none;
-    int const code = muster_reform_announce();
+    int code;
+    Py_BEGIN_ALLOW_THREADS /* a spare waits here for its place */
+    code = muster_reform_announce();
+    Py_END_ALLOW_THREADS
     return code == MUSTER_OK || code == MUSTER_E_UNAVAILABLE ? PyBool_FromLong(code == MUSTER_OK) : raise_last(code);
 }
 

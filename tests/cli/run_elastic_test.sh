@@ -61,7 +61,7 @@ expect_contains stdout "member 1: rank 0 of 3 in generation 1 from step 5" "memb
 for member in 1:0 2:1 3:2 4:3; do expect_matches stdout "member ${member%:*} ends: rank ${member#*:} of 4, total "; done
 expect_equal "$(sed -n 's/.* ends: .*total //p' "$OUT" | sort -u | wc -l)" 1 "states at the end"
 expect_contains stderr "muster: note: generation 2: 4 ranks in place: 1 comes in on $host; 4 ranks in place of 3"
-expect_contains out/generation.1/rank.00/stdout "member 4: rank 3 of 4 in generation 2"
+expect_contains out/spare.00/stdout "member 4: rank 3 of 4 in generation 2"
 expect_nothing_left
 # One that is lost, too; and one that never comes.
 expect_exit 0 env FAULTS='kill:3:5' KILL_ON_RESET='2:1' UNTIL=4 "${spares[@]}" --spares 2 -q -- $python "$steps"

@@ -15,9 +15,11 @@ if [ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ]; then
     expect_exit 0 "${reforms[@]}" -- $python "$MUSTER_SOURCE_DIR/tests/cli/programs/ddp_steps.py" reform 0
     expect_survivors 2 6 1 2
     expect_equal "$(grep -c '^refused: .*an earlier generation.* make it anew: model = DistributedDataParallel(model.module)' "$OUT")" 2 refusals
-    # Under elastic.run, and with a rank that is started in place of the lost one.
-    expect_exit 0 env UNTIL=3 "${reforms[@]}" --spares 1 -- $python "$MUSTER_SOURCE_DIR/tests/cli/programs/ddp_steps.py" run 0
-    expect_equal "$(sed -n 's/^member [123] ends: rank [012] of 3, total //p' "$OUT" | uniq -c | awk '{print $1}')" 3 'ranks that have ended after the same step'
+    # Under elastic.run, and with a rank that is started in place of the lost one, then or before.
+    for warm in "" --warm-spares; do
+        expect_exit 0 env UNTIL=3 "${reforms[@]}" --spares 1 $warm -- $python "$MUSTER_SOURCE_DIR/tests/cli/programs/ddp_steps.py" run 0
+        expect_equal "$(sed -n 's/^member [123] ends: rank [012] of 3, total //p' "$OUT" | uniq -c | awk '{print $1}')" 3 'ranks that have ended after the same step'
+    done
     expect_nothing_left
 fi
 

@@ -334,6 +334,7 @@ member_world::group remote_group::calls_of_members() {
         .say = [this](std::string const& line) { events_.say(line); },
         .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
         .start = [](int) { throw error(errc::unavailable, "over several nodes none is started"); },
+        .waits = [](int) {},
         .give_up = [this](std::string const& why) { give_up_members(why); }};
 }
 

@@ -1,9 +1,12 @@
 """Counts steps with the ranks that are left. FAULTS="kill:2:5 exit:1:7:3": what a member does before a step, once; of exit, the code. UNTIL=4: and until there
-are so many ranks; MOST=2: and as long as there are more."""
+are so many ranks; MOST=2: and as long as there are more. GATE=FILE: no fault before FILE is there. KILL_AS_JOINING=4: the spare that has this RANK while it waits is
+killed at the moment when it is taken in."""
 
 import os
 import signal
 import sys
+import threading
+import time
 
 try:
     import numpy as np
@@ -11,9 +14,19 @@ except ImportError:
     print("skipped: NumPy is not installed")
     sys.exit(77)
 
+import _muster_native
 import muster
 from muster import arrays, elastic, world
 
+
+
+def die_as_joining():
+    _muster_native.generation()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if os.environ.get("KILL_AS_JOINING") == os.environ["RANK"]:
+    threading.Thread(target=die_as_joining).start()
 muster.init(process_sets=[[1, 2]])
 member = int(os.environ["MUSTER_MEMBERS"].split(",")[world.rank()])
 faults = {(int(whose), int(step)): [what, *more] for what, whose, step, *more in (one.split(":") for one in os.environ.get("FAULTS", "").split())}
@@ -31,6 +44,8 @@ def reset():
 
 
 def fail(what, code=0):
+    while not os.path.exists(os.environ.get("GATE", "/")):
+        time.sleep(0.01)
     if what == "exit":
         os._exit(int(code))
     os.kill(os.getpid(), {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[what])
@@ -39,6 +54,8 @@ def fail(what, code=0):
 def train(state):
     print(f"member {member}: rank {world.rank()} of {world.size()} in generation {generation()} from step {state.step}, RANK {os.environ['RANK']}, "
           f"HOROVOD_SIZE {os.environ['HOROVOD_SIZE']}", flush=True)  # fmt: skip
+    if "GATE" in os.environ:
+        print(f"member {member} has pid {os.getpid()}", flush=True)
     while state.step < int(os.environ.get("STEPS", "10")) or world.size() < int(os.environ.get("UNTIL", "0")) or world.size() > int(os.environ.get("MOST", "1000")):
         fault = faults.pop((member, state.step), None)
         if fault:

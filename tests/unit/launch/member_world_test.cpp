@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -26,6 +27,7 @@ struct member_world_test : testing::Test {
     std::vector<std::deque<std::string>> sent;
     std::vector<std::string> done;
     std::vector<int> seats;
+    int stopped = -1;
 
     void SetUp() override {
         options.least_ranks = 2;
@@ -43,7 +45,7 @@ struct member_world_test : testing::Test {
             loop, context, who,
             member_world::group{
                 .send = [this](int seat, std::string const& packet) { sent[static_cast<std::size_t>(seat)].push_back(packet); },
-                .is_stopped = [](int) { return false; },
+                .is_stopped = [this](int seat) { return seat == stopped; },
                 .kill = [this](int seat) { done.push_back("kill " + std::to_string(seat)); },
                 .say = [this](std::string const& line) { done.push_back(line); },
                 .begin =
@@ -51,7 +53,14 @@ struct member_world_test : testing::Test {
                         done.push_back("begin " + std::to_string(now.number));
                         seats = by_rank;
                     },
+                .waits = [this](int seat) { done.push_back("waits " + std::to_string(seat)); },
                 .give_up = [this](std::string const& why) { done.push_back("give up: " + why); }});
+    }
+    /// Waits from now on; its seat is the next one.
+    void add_spare(int seat) {
+        world->add_spare({"first", seat, size, seat, size, 0, 1, "here", identity::source::muster}, {"here", seat});
+        sent.emplace_back();
+        say(seat, elastic::hello{});
     }
     void say(int rank, elastic::message const& what) { world->take(rank, elastic::encode(what)); }
     std::optional<elastic::message> hear(int rank) {
@@ -160,6 +169,89 @@ TEST_F(member_world_test, nobody_waits_once_the_run_ends) {
     for (int const rank : {1, 2}) say(rank, elastic::reform{0, true, false});
     EXPECT_THAT(done, IsEmpty());
     EXPECT_FALSE(hear(1));
+}
+
+TEST_F(member_world_test, a_spare_that_waits_comes_in_when_a_rank_is_lost) {
+    options.least_ranks = size;
+    announce_all();
+    add_spare(3);
+    EXPECT_THAT(done, ElementsAre("waits 3"));
+    for (int rank = 0; rank < 4; ++rank) EXPECT_FALSE(hear(rank)) << "nobody is to meet it before, rank " << rank;
+    lose(1);
+    say(0, elastic::reform{0, true, false});
+    say(2, elastic::reform{0, true, false});
+    EXPECT_THAT(done, ElementsAre("waits 3", "begin 1"));
+    EXPECT_THAT(seats, ElementsAre(0, 2, 3));
+    auto const its = hear_generation(3);
+    EXPECT_EQ(its.who.rank, 2);
+    EXPECT_EQ(its.who.world_size, size);
+    EXPECT_EQ(its.who.local_size, size);
+    EXPECT_THAT(its.members, ElementsAre(0, 2, 3));
+    EXPECT_TRUE(its.sync);
+}
+
+TEST_F(member_world_test, as_many_spares_come_in_as_are_missing) {
+    struct {
+        char const* what;
+        std::vector<int> lost, departed;
+        int stopped;
+        std::vector<int> seats;
+    } const rows[]{{"one of two", {1}, {}, -1, {0, 2, 3}},
+                   {"two at once", {0, 1}, {}, -1, {2, 3, 4}},
+                   {"nobody takes the place of a rank that has departed", {}, {1}, -1, {0, 2}},
+                   {"one is lost, one departs", {0}, {1}, -1, {2, 3}},
+                   {"a stopped one is passed over", {1}, {}, 3, {0, 2, 4}}};
+    options.least_ranks = 1;
+    for (auto const& row : rows) {
+        done.clear();
+        context.life.now.members.clear();
+        SetUp();
+        stopped = row.stopped;
+        announce_all();
+        add_spare(3);
+        add_spare(4);
+        for (int const seat : row.departed) world->note_end(seat, true, "");
+        for (int const seat : row.lost) lose(seat);
+        for (int rank = 0; rank < size; ++rank)
+            if (!std::ranges::count(row.lost, rank) && !std::ranges::count(row.departed, rank))
+                say(rank, elastic::reform{0, true, false});
+        EXPECT_EQ(seats, row.seats) << row.what;
+    }
+}
+
+TEST_F(member_world_test, a_spare_that_has_ended_or_has_not_come_is_passed_over_and_one_that_comes_later_is_told_of) {
+    announce_all();
+    add_spare(3);
+    world->note_end(3, false, "it was killed");
+    world->add_spare({"first", 4, size, 4, size, 0, 1, "here", identity::source::muster}, {"here", 4});
+    sent.emplace_back();
+    lose(1);
+    say(0, elastic::reform{0, true, false});
+    say(2, elastic::reform{0, true, false});
+    EXPECT_THAT(seats, ElementsAre(0, 2));
+    sent.assign(sent.size(), {});
+    say(4, elastic::hello{});
+    EXPECT_EQ(hear(0), elastic::message{elastic::hosts_changed{.added = true}});
+    for (int const rank : {0, 2}) say(rank, elastic::reform{1, true, true});
+    EXPECT_THAT(seats, ElementsAre(0, 2, 4));
+}
+
+TEST_F(member_world_test, a_spare_that_is_lost_as_it_comes_in_is_a_lost_rank) {
+    announce_all();
+    add_spare(3);
+    lose(1);
+    for (int const rank : {0, 2}) say(rank, elastic::reform{0, true, false});
+    lose(3);
+    for (int const rank : {0, 2}) say(rank, elastic::reform{1, true, false});
+    EXPECT_THAT(done, ElementsAre("waits 3", "begin 1", "begin 2"));
+    EXPECT_THAT(seats, ElementsAre(0, 2));
+}
+
+TEST_F(member_world_test, spares_that_wait_in_vain_hear_of_it) {
+    add_spare(3);
+    world->close();
+    EXPECT_EQ(hear_generation(3).who.rank, -1);
+    EXPECT_FALSE(hear(0));
 }
 
 TEST_F(member_world_test, over_nodes_all_tell_where_they_listen_before_any_begins) {

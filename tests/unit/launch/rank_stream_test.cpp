@@ -81,8 +81,11 @@ TEST_F(output_dir, ranks_of_a_larger_run_before_are_cleared) {
     make_output_files(folder, rank_of(3, 4));
     std::ofstream(folder / "rank.03" / "notes") << "mine";
     fs::create_directories(folder / "rank.x");
+    EXPECT_EQ(make_output_files(folder, rank_of(4, 4), 0).err.name,
+              "the output of spare 0 on node1 to " + (folder / "spare.00/stderr").string());
     EXPECT_EQ(clear_former_ranks(folder, 2), 1);
     EXPECT_TRUE(fs::exists(folder / "rank.01"));
+    EXPECT_FALSE(fs::exists(folder / "spare.00"));
     EXPECT_FALSE(fs::exists(folder / "rank.02"));
     EXPECT_TRUE(fs::exists(folder / "rank.03" / "stdout")) << "somebody keeps notes there";
     EXPECT_TRUE(fs::exists(folder / "rank.x"));
