@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <sstream>
 
@@ -95,13 +97,39 @@ void pretend(identity& who, int nodes) {
     who.local_size = each;
 }
 
+/// Lines of a pipe as they come. A stream of libc++ would wait until they fill its buffer.
+class pipe_lines {
+  public:
+    explicit pipe_lines(std::string const& path) : pipe_(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)) {
+        if (!pipe_) throw_system("open", path);
+    }
+
+    bool next(std::string& line) {
+        std::size_t end = 0;
+        while ((end = unread_.find('\n')) == std::string::npos) {
+            std::array<char, 4096> bytes;
+            ssize_t const got = ::read(pipe_.get(), bytes.data(), bytes.size());
+            if (got < 0 && errno == EINTR) continue;
+            if (got <= 0) return false;
+            unread_.append(bytes.data(), static_cast<std::size_t>(got));
+        }
+        line = unread_.substr(0, end);
+        unread_.erase(0, end + 1);
+        return true;
+    }
+
+  private:
+    unique_fd pipe_;
+    std::string unread_;
+};
+
 void follow_orders(std::string const& folder, std::string const& name, way_to_ranks const& by) {
-    std::ifstream orders(fmt::format("{}/{}.{}", folder, name, by.rank));
+    pipe_lines orders(fmt::format("{}/{}.{}", folder, name, by.rank));
     std::string const answers = fmt::format("{}/{}.out", folder, name);
     unique_fd const pipe(::open(answers.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
     if (!pipe) throw_system("open", answers);
     ordered_rank measured(by, pipe.get());
-    for (std::string line; std::getline(orders, line);) {
+    for (std::string line; orders.next(line);) {
         std::istringstream words(line);
         std::string order;
         words >> order;

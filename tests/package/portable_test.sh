@@ -40,6 +40,8 @@ unset PYTHONPATH
 expect_exit 0 muster --version
 expect_contains stdout "archive for Linux"
 for command in trace bench plan; do expect_exit 0 muster $command --help; done
+expect_exit 0 muster bench collectives --ranks 2 --max 1KiB --repeats 1 --backend shm --peers none --pair none
+expect_contains stdout "average busbw GB/s: shm "
 [ -x /usr/bin/python3 ] || exit 0
 cat >ranks.py <<'PYTHON'
 import sys
