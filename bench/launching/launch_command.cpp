@@ -50,11 +50,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Of a plural.
-char const* s_of(int count) noexcept {
-    return count == 1 ? "" : "s";
-}
-
 /// In a process group of its own, so that all of it can be killed; what is not given is /dev/null.
 pid_t start(std::vector<std::string> const& command, environment const& variables, int output_fd = -1, int error_fd = -1) {
     return start_process({.path = command.front(),

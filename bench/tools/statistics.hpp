@@ -54,4 +54,9 @@ inline double micros_since(std::chrono::steady_clock::time_point begin) {
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
 }
 
+/// What makes a plural of so many: "run{}".
+constexpr char const* s_of(int count) noexcept {
+    return count == 1 ? "" : "s";
+}
+
 }  // namespace muster

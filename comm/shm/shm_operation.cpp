@@ -68,17 +68,11 @@ bool shm_operation::anyone_lends(world const& all) const noexcept {
     return false;
 }
 
-/// Whether the input of `rank`, which travels, lies in its announcement. Every rank knows that of every other.
-bool shm_operation::is_inlined(world const& all, int rank) const noexcept {
-    if (reduces()) return what_.in.bytes() <= sizeof(announcement::inlined);
-    return what_.what != collective::kind::alltoall && input_bytes(all, rank) <= sizeof(announcement::inlined) &&
-           largest_input(all) <= limit(all);
-}
-
 /// Of what travelled with the announcement, or after it.
 std::byte const* shm_operation::input_at(world const& all, int rank) const noexcept {
     if (what_.what == collective::kind::alltoall) return all.of(rank).payload(sequence_) + table_bytes(all);
-    return is_inlined(all, rank) ? all.of(rank).announced(sequence_).inlined.data() : all.of(rank).payload(sequence_);
+    auto const& said = all.of(rank).announced(sequence_);
+    return input_bytes(all, rank) <= said.inlined.size() ? said.inlined.data() : all.of(rank).payload(sequence_);
 }
 
 std::size_t shm_operation::largest_input(world const& all) const noexcept {
@@ -181,7 +175,7 @@ bool shm_operation::announce(world& all) {
     announcement& say = all.own().announced(sequence_);
     say.signature = signature_of(what_);
     say.count = what_.in.count;
-    if (travels && is_inlined(all, all.rank)) {
+    if (bytes <= say.inlined.size() && what_.what != collective::kind::alltoall && largest_input(all) <= limit(all)) {
         copy_bytes(say.inlined.data(), in(), bytes);
     } else {
         say.tensors = {reinterpret_cast<std::uintptr_t>(what_.in.data), reinterpret_cast<std::uintptr_t>(what_.out.data),

@@ -78,7 +78,6 @@ class shm_operation {
     std::size_t input_bytes(world const& all, int rank) const noexcept;
     bool is_lent(world const& all) const noexcept;
     bool anyone_lends(world const& all) const noexcept;
-    bool is_inlined(world const& all, int rank) const noexcept;
     std::byte const* input_at(world const& all, int rank) const noexcept;
     std::size_t largest_input(world const& all) const noexcept;
     element_range share(world const& all, int rank) const noexcept;

@@ -307,6 +307,7 @@ void member_world::begin(generation then, std::string const& why) {
     seat_on_hosts(ranks);
     tell_generation(all);
     calls_.begin(now_, seats, why);
+    offer_spares();
     replace_lost();
 }
 
@@ -331,7 +332,13 @@ void member_world::replace_lost() {
 void member_world::welcome(seat& newcomer) {
     newcomer.ready = true;
     calls_.waits(seat_of(newcomer));
-    if (room() == 0) return;
+    offer_spares();
+}
+
+/// Members forget at each generation what they heard of before.
+void member_world::offer_spares() {
+    auto const comes = [&](seat const& one) { return can_come_in(one) && !calls_.is_stopped(seat_of(one)); };
+    if (room() == 0 || std::none_of(seats_.begin(), seats_.end(), comes)) return;
     for (auto& one : seats_)
         if (one.is_member()) send(one, elastic::hosts_changed{.added = true});
 }

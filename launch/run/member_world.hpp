@@ -87,6 +87,7 @@ class member_world {
     std::size_t room() const;
     void replace_lost();
     void welcome(seat& newcomer);
+    void offer_spares();
     void take(seat& from, elastic::message const& what);
     void answer(seat& from);
     void after_departure();

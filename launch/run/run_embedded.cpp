@@ -163,7 +163,9 @@ std::vector<gpu> own_gpus_to_sample(run_options const& options, local_placement 
     while (here < where.map.ranks_per_node.size() && !has_ranks(here)) ++here;
     if (options.output_dir.empty() || here >= where.given.nodes.size()) return {};
     auto const place = with_share(options.place, where.given, where.given.nodes[here]);
-    return gpus_to_sample(where.machine, where.bindings, is_gpu_share_unclear(where.machine, place));
+    auto places = where.bindings;  // and those of processes that may become ranks
+    places.insert(places.end(), where.spares.begin(), where.spares.end());
+    return gpus_to_sample(where.machine, places, is_gpu_share_unclear(where.machine, place));
 }
 
 void check_limits(run_options const& options, int world_size) {

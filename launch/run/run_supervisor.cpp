@@ -455,16 +455,15 @@ void run_supervisor::on_closed() {
 /// Ranks that have saved want another start, whatever code the others end with that is no failure.
 void run_supervisor::take_saved_code() {
     auto const& known = ranks_->known();
-    auto const saved = known.count([](auto const& r) { return r.saved; });
+    auto const saved = known.count([](auto const& r) { return r.saved && r.is_rank(); });
     // A rank that the others went on without has not ended well, and the run has.
     bool const all = known.count([](auto const& r) { return r.ended_well() && r.is_rank(); }) == known.size();
     if (saved == 0 || !(failed_ ? asked_ && all : exit_code_ == 0)) return;
     exit_code_ = options_.saved_code;
     if (!options_.quiet)
-        say(fmt::format(
-            "note: {} ended with {}: saved, to go on in another start (--saved-code)",
-            known.size() == 1 ? std::string("rank 0") : fmt::format("{} of {} ranks", saved, known.size()),
-            exit_code_));
+        say(fmt::format("note: {} ended with {}: saved, to go on in another start (--saved-code)",
+                        known.size() == 1 ? std::string("rank 0") : fmt::format("{} of {} ranks", saved, known.size()),
+                        exit_code_));
 }
 
 /// Output that is lost otherwise than by a reader that went away is a failure of the run.

@@ -109,6 +109,9 @@ expect_nothing_left
 expect_exit 0 "${run[@]}" --spares 1 --grace 1s -- sh -c '[ $RANK -lt $WORLD_SIZE ] || { trap "" TERM; touch armed; while :; do sleep 0.1; done; }; until [ -e armed ]; do sleep 0.01; done'
 expect_contains stderr "muster: generation 0: killing 1 spare that did not end within 1 s (--grace)"
 expect_nothing_left
+# One that saves at the signal asks for no other start of a run that is over.
+rm -f armed
+expect_exit 0 "${run[@]}" --spares 1 -- sh -c '[ $RANK -lt $WORLD_SIZE ] || { trap "exit 75" TERM; touch armed; while :; do sleep 0.1; done; }; until [ -e armed ]; do sleep 0.01; done'
 # A loss meanwhile leaves one rank less.
 begin "" env FAULTS='kill:2:5' "${run[@]}" --spares 1 -- sh -c '[ $RANK -lt $WORLD_SIZE ] || exec sleep 1000; exec "$@"' - $python "$steps"
 touch gate

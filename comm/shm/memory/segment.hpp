@@ -42,7 +42,8 @@ struct alignas(apart) announcement {
     std::uint64_t count;                  ///< elements; the same
     union {
         tensor_places tensors{};
-        std::array<std::byte, 40> inlined;  ///< the input itself, if all ranks' are that small: one cache line carries all
+        std::array<std::byte, 40>
+            inlined;  ///< the input itself, if it is that small and all ranks' travel: one cache line carries all
     };
 };
 static_assert(sizeof(announcement) == apart && std::atomic<std::uint64_t>::is_always_lock_free);

@@ -236,6 +236,21 @@ TEST_F(member_world_test, a_spare_that_has_ended_or_has_not_come_is_passed_over_
     EXPECT_THAT(seats, ElementsAre(0, 2, 4));
 }
 
+TEST_F(member_world_test, a_spare_that_a_generation_leaves_out_is_told_of_again) {
+    announce_all();
+    lose(1);
+    for (int const rank : {0, 2}) say(rank, elastic::reform{0, true, false});
+    add_spare(3);
+    for (int const rank : {0, 2})
+        say(rank, elastic::reform{1, true, false});  // a collective has failed: the state is not that of a commit
+    EXPECT_THAT(seats, ElementsAre(0, 2));
+    std::optional<elastic::message> last;
+    while (auto next = hear(0)) last = std::move(next);
+    EXPECT_EQ(last, elastic::message{elastic::hosts_changed{.added = true}});
+    for (int const rank : {0, 2}) say(rank, elastic::reform{2, true, true});
+    EXPECT_THAT(seats, ElementsAre(0, 2, 3));
+}
+
 TEST_F(member_world_test, a_spare_that_is_lost_as_it_comes_in_is_a_lost_rank) {
     announce_all();
     add_spare(3);
