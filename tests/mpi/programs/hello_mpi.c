@@ -1,5 +1,6 @@
 /* One small program for every MPI: says who it is after an allreduce and a barrier. "hello_mpi abort CODE": rank 0 aborts.
-   "hello_mpi sum": only rank 0 speaks. "hello_mpi --version" and "--wait" (0.6 s more) end without MPI. */
+   "hello_mpi sum": only rank 0 speaks. "hello_mpi --version" and "--wait" (0.6 s more) end without MPI. With HELLO_MPI_STAYS=FILE
+   it stays, once it has spoken, until there is that file. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,9 @@ int main(int argc, char** argv) {
         MPI_Barrier(MPI_COMM_WORLD); /* waits until it is killed */
     }
     printf("rank %d of %d sum %d\n", rank, size, sum);
+    fflush(stdout);
+    char const* const until = getenv("HELLO_MPI_STAYS");
+    while (until && access(until, F_OK) != 0) usleep(10000);
     MPI_Finalize();
     return sum == size * (size + 1) / 2 ? 0 : 1;
 }
