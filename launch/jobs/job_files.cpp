@@ -178,7 +178,8 @@ job_files find_job_files(std::string const& asked, std::optional<job_record> con
     std::error_code fault;
     auto const here = fs::current_path(fault).string() + "/" + runs_folder;
     files.first_folder = with_job_number(record ? record->run_folder : here + "/%j", id);
-    files.output = record ? record->output : fmt::format("{}/{}.out", here, id);
+    // One that is made up for --output-dir has no scheduler.
+    files.output = record && !record->scheduler.empty() ? record->output : fmt::format("{}/{}.out", here, id);
     // The record of an array or a chain has the first number in it.
     if (record && record->id != id && !files.output.empty()) {
         auto const known = fs::path(files.output);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -55,14 +56,17 @@ class followed_job {
         if (!answers) return;
         bool const was_known = state_ == state::goes_on || state_ == state::ended;
         state_ = was_known ? state::ended : state::unknown;  // one that it has forgotten is over
+        going_.clear();
         for (auto const& job : *answers) {
             if (!is_meant(job, id_)) continue;
             if (state_ == state::unknown) state_ = state::ended;
-            if (job.phase != job_phase::ended) state_ = state::goes_on;
+            if (job.phase != job_phase::ended) state_ = state::goes_on, going_.insert(job.id);
         }
         if (auto begun = list_parts(*answers, id_, record_); !begun.empty()) parts_ = std::move(begun);
     }
 
+    /// As the scheduler says.
+    bool goes_on(job_number const& part) const { return going_.contains(part.shown); }
     bool has_tasks() const { return parts_.size() > 1; }
     std::vector<job_number> const& parts() const { return parts_; }
 
@@ -96,6 +100,7 @@ class followed_job {
     std::string id_;
     std::optional<job_record> record_;
     std::vector<job_number> parts_;  ///< the job, or the tasks of an array in order
+    std::set<std::string> going_;    ///< those of them that go on
     job_file_finder finder_;
     std::optional<job_poll> poll_;
     state state_ = state::not_told;
@@ -123,15 +128,15 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     auto const& files = all.front();
     if (!follow && std::all_of(all.begin(), all.end(), is_silent))
         throw error(errc::not_found,
-                    fmt::format("job {}: no output in {} (yet){}", id, files.first_folder,
-                                record ? "; muster watch tells its state"
-                                       : ", no run of it in another folder here or one below, and the scheduler names no file of "
-                                         "it that is there; go to the folder that it was submitted from, or give the "
-                                         "--output-dir of its muster run"));
+                    fmt::format("job {}: no output in {} (yet){}{}", id, files.first_folder,
+                                record ? "" : ", no run of it in another folder here or one below",
+                                record && !record->scheduler.empty()
+                                    ? "; muster watch tells its state"
+                                    : ", and the scheduler names no file of it that is there; go to the folder that it was "
+                                      "submitted from, or give the --output-dir of its muster run"));
     bool const terminal = ::isatty(STDOUT_FILENO) == 1;
-    auto const print = [&job, terminal](std::string const& number, int rank, std::string const& text) {
+    auto const print = [&job, terminal](std::string const& number, std::string const& who, std::string const& text) {
         auto const line = terminal ? without_controls(text) : text;  // the bytes as they were for a file or a program
-        auto const who = rank < 0 ? std::string() : std::to_string(rank);
         if (job.has_tasks())
             fmt::print("[{}{}{}] {}\n", number, who.empty() ? "" : ":", who, line);
         else
@@ -149,7 +154,7 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
         for (std::size_t i = 0; i < all.size(); ++i) {
             log_tail tail(make_tail_choice(given), print);
             tail.follow(job.parts()[i].shown, all[i]);
-            tail.finish();
+            tail.finish(!job.goes_on(job.parts()[i]));
             note_script(tail);
             why = tail.why_no_rank();
             found = found || why.empty();

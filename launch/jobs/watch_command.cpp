@@ -69,8 +69,8 @@ class job_watcher {
           saved_code_(given.integer("saved-code").value_or(0)),
           several_(ids.size() > 1),
           finder_(kind, variables),
-          tail_(make_tail_choice(given), [this](auto const& job, int rank, auto const& line) {
-              screen_.print_line(several_ ? job : std::string(), rank, line);
+          tail_(make_tail_choice(given), [this](auto const& job, auto const& who, auto const& line) {
+              screen_.print_line(several_ ? job : std::string(), who, line);
           }) {
         for (auto const& id : ids) jobs_.push_back({id, find_job_record(id, given, variables), {}, false, 0});
     }

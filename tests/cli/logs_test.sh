@@ -44,6 +44,37 @@ expect_exit 0 logs 8
 expect_equal "$(cat "$OUT")" '[0] rank' 'lines of a run behind a pipe'
 expect_contains stderr "note: what the job's script itself wrote stands in $PWD/muster-runs/8.out, among the lines of the ranks"
 
+# A run that writes elsewhere: the job's own file is the script's alone, and nothing says between which of its lines the run was.
+cat >script.sh <<'SH'
+echo 'loading modules'
+"$1" run -q -n 1 --output-dir muster-runs/9 -- echo rank >train.log 2>&1
+echo 'after the run'
+SH
+bash script.sh "$MUSTER" >muster-runs/9.out 2>&1
+expect_exit 0 logs 9
+expect_equal "$(cat "$OUT")" '[0] rank
+loading modules
+after the run' 'lines of a script whose run writes elsewhere'
+expect_empty stderr
+
+# A launcher that is killed leaves no end of its part: it is where the next run begins, and the note tells that lines of the script may be in it.
+cat >script.sh <<'SH'
+echo 'before'
+"$1" run -q -n 1 --output-dir muster-runs/10 -- sh -c 'echo first; exec sleep 100' &
+until grep -qs first muster-runs/10/rank.00/stdout && grep -q first muster-runs/10.out; do sleep 0.01; done
+kill -9 "$(ps -o pid= --ppid $! | head -n 1)"
+wait $!
+"$1" run -q -n 1 --output-dir muster-runs/10.2 -- echo second
+echo 'after'
+SH
+bash script.sh "$MUSTER" >muster-runs/10.out 2>&1
+expect_exit 0 logs 10
+expect_equal "$(grep -v '^muster: ' "$OUT")" 'before
+[0] first
+[0] second
+after' 'lines of a script of which a run was killed'
+expect_equal "$(cat "$ERR")" "muster: note: a run was killed; what the job's script wrote after it, if anything, stands in $PWD/muster-runs/10.out, among the lines of the ranks" 'note of a killed run'
+
 # The ranks' files are found by the number of the job in the record of the run, in a folder of this one or one below it, or where --output-dir leads.
 in_job() { env SLURM_JOB_ID=31 SLURM_JOB_NODELIST="$(hostname)" SLURM_JOB_NUM_NODES=1 "SLURM_TASKS_PER_NODE=1" SLURM_NTASKS=1 "$MUSTER" run -q -n 1 "$@"; }
 for folder in 'logs/run-%j' results 'far/far/away/%j'; do
@@ -53,6 +84,12 @@ for folder in 'logs/run-%j' results 'far/far/away/%j'; do
         far*)
             expect_exit 125 logs 31 --rank 0
             expect_contains stderr "job 31: no output in $PWD/muster-runs/31 (yet), no run of it in another folder here or one below" 'or give the --output-dir of its muster run'
+            expect_exit 125 logs 31 --output-dir nowhere/%j
+            expect_contains stderr "job 31: no output in $PWD/nowhere/31 (yet), and the scheduler names no file of it that is there; go to the folder that it was submitted from"
+            echo "the script's" >muster-runs/31.out # that folder is of the ranks alone
+            expect_exit 0 logs 31 --output-dir "$folder"
+            expect_equal "$(cat "$OUT")" "[0] in $folder
+the script's" "both outputs of a job whose run is in $folder"
             expect_exit 0 logs 31 --rank 0 --output-dir "$folder"
             ;;
         *) expect_exit 0 logs 31 --rank 0 ;;

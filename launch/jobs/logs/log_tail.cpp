@@ -55,21 +55,41 @@ bool is_output(fs::path const& recorded, fs::path const& path) {
            (from == ".ER" && to.starts_with(".e"));
 }
 
-}  // namespace
+/// In the spool of PBS, from where a file goes to whatever name the job gave it.
+bool is_spooled(fs::path const& recorded) {
+    return recorded.extension() == ".OU" || recorded.extension() == ".ER";
+}
 
-std::vector<std::pair<int, std::string>> list_rank_folders(std::string const& run_folder) {
+std::string time_in(nlohmann::json const& run, char const* name) {
+    return run.is_object() && run.contains(name) && run[name].is_string() ? run[name].get<std::string>() : std::string();
+}
+
+std::map<int, int> spare_ranks_in(nlohmann::json const& run) {
+    std::map<int, int> ranks;
+    if (!run.is_object() || !run.contains("spares")) return ranks;
+    for (auto const& row : run["spares"])
+        if (row.is_object() && row.contains("spare") && row.contains("rank") && row["spare"].is_number_integer() &&
+            row["rank"].is_number_integer())
+            ranks[row["spare"].get<int>()] = row["rank"].get<int>();
+    return ranks;
+}
+
+/// The folders rank.NN or spare.NN of a run folder, with their numbers, in order.
+std::vector<std::pair<int, std::string>> list_folders(std::string const& run_folder, std::string_view prefix) {
     std::vector<std::pair<int, std::string>> folders;
     std::error_code fault;
-    constexpr std::string_view prefix = "rank.";
     for (auto const& entry : fs::directory_iterator(run_folder, fault)) {
         auto const name = entry.path().filename().string();
         if (!name.starts_with(prefix)) continue;
-        auto const rank = parse_integer(std::string_view(name).substr(prefix.size()));
-        if (rank && *rank >= 0 && *rank < 10'000'000) folders.emplace_back(static_cast<int>(*rank), entry.path().string());
+        auto const number = parse_integer(std::string_view(name).substr(prefix.size()));
+        if (number && *number >= 0 && *number < 10'000'000)
+            folders.emplace_back(static_cast<int>(*number), entry.path().string());
     }
     std::sort(folders.begin(), folders.end());
     return folders;
 }
+
+}  // namespace
 
 log_tail::log_tail(tail_choice choice, sink take)
     : choice_(std::move(choice)), take_(std::move(take)), events_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
@@ -85,7 +105,7 @@ void log_tail::watch(std::string const& path) {
 }
 
 void log_tail::add(source made) {
-    if (known_.insert(made.path).second) (made.rank < 0 ? scripts_ : ranks_).push_back(std::move(made));
+    if (known_.insert(made.path).second) (made.who.empty() ? scripts_ : ranks_).push_back(std::move(made));
 }
 
 /// At its end a run adds where its output ends, before the script goes on. Opened rather than asked for its time alone: of NFS that may be an older one.
@@ -99,8 +119,18 @@ void log_tail::read_spans(std::string const& job) {
         struct stat found {};
         if (!file || ::fstat(file.get(), &found) != 0 || found.st_ino == record.inode) continue;
         auto const run = parse_json_or_discard<nlohmann::json>(read_text_file(path));
-        if (!run.is_discarded()) record = {found.st_ino, output_spans_in(run)};  // else half of it is there
+        if (!run.is_discarded())  // else half of it is there
+            record = {found.st_ino, output_spans_in(run), time_in(run, "started_at"), time_in(run, "ended_at"),
+                      spare_ranks_in(run)};
     }
+}
+
+void log_tail::add_rank(std::string const& job, std::string const& run_folder, std::string const& path, int rank,
+                        std::string who) {
+    if (choice_.rank && *choice_.rank != rank) return;
+    found_rank_ = true;
+    watch(path);
+    for (auto const* name : {"stdout", "stderr"}) add({fmt::format("{}/{}", path, name), job, who, run_folder, 0, {}});
 }
 
 void log_tail::follow(std::string const& job, job_files const& files) {
@@ -108,20 +138,26 @@ void log_tail::follow(std::string const& job, job_files const& files) {
     looked_for_ = files.first_folder;
     for (auto const& folder : files.run_folders) {
         watch(folder);
-        for (auto const& [rank, path] : list_rank_folders(folder)) {
+        for (auto const& [rank, path] : list_folders(folder, "rank.")) {
             has_ranks_[job] = true;
             last_rank_ = std::max(last_rank_, rank);
-            if (choice_.rank && *choice_.rank != rank) continue;
-            found_rank_ = true;
-            watch(path);
-            for (auto const* name : {"stdout", "stderr"}) add({fmt::format("{}/{}", path, name), job, rank, folder, 0, {}});
+            add_rank(job, folder, path, rank, std::to_string(rank));
+        }
+        auto const spares = list_folders(folder, "spare.");
+        if (!spares.empty()) read_spans(job);
+        for (auto const& [number, path] : spares) {
+            auto const& ranks = records_[folder].spare_ranks;
+            auto const found = ranks.find(number);
+            bool const is_rank = found != ranks.end();
+            add_rank(job, folder, path, is_rank ? found->second : -1,
+                     is_rank ? std::to_string(found->second) : fmt::format("spare {}", number));
         }
     }
     if (choice_.rank) return;
     for (auto const& path : {files.output, files.errors}) {
         if (path.empty()) continue;
         watch(path);
-        add({path, job, -1, {}, 0, {}});
+        add({path, job, {}, {}, 0, {}});
     }
 }
 
@@ -135,8 +171,12 @@ std::string log_tail::why_no_rank() const {
 }
 
 std::string log_tail::why_no_script() const {
-    if (mixed_.empty()) return {};
-    return fmt::format("what the job's script itself wrote stands in {}, among the lines of the ranks", mixed_);
+    if (!mixed_.empty())
+        return fmt::format("what the job's script itself wrote stands in {}, among the lines of the ranks", mixed_);
+    if (killed_in_.empty()) return {};
+    return fmt::format(
+        "a run was killed; what the job's script wrote after it, if anything, stands in {}, among the lines of the ranks",
+        killed_in_);
 }
 
 void log_tail::clear() noexcept {
@@ -154,27 +194,55 @@ std::uint64_t log_tail::start_in(std::string const& path, std::string const& run
     return 0;
 }
 
-/// Whether a line of the job's output, which begins at byte `at`, is not the ranks'.
-bool log_tail::is_of_script(source const& from, std::uint64_t at, std::string_view line) {
-    if (!has_ranks_[from.job] || is_own_line(line)) return true;
-    bool is_known = false;
-    for (auto const& folder : run_folders_[from.job])
-        for (auto const& span : records_[folder].spans) {
-            if (!is_output(span.file, from.path)) continue;
-            is_known = true;
-            if (at >= span.from_byte && at < span.to_byte.value_or(UINT64_MAX)) return false;
+/// Where a run has recorded files, and none of them is this one, its ranks wrote nothing here.
+log_tail::rank_parts log_tail::find_rank_parts(source const& from) {
+    rank_parts ranks;
+    bool is_found = false, all_elsewhere = true;
+    std::vector<std::string> ends;  // of the runs
+    std::error_code fault;
+    auto const real = fs::canonical(from.path, fault);  // as the launcher saw it
+    for (auto const& folder : run_folders_[from.job]) {
+        auto const& record = records_[folder];
+        all_elsewhere = all_elsewhere && !record.spans.empty();
+        for (auto const& span : record.spans) {
+            all_elsewhere = all_elsewhere && !is_spooled(span.file);
+            if (!is_output(span.file, from.path) && !is_output(span.file, real)) continue;
+            is_found = true;
+            // A job that is queued again begins its file anew: what earlier runs recorded holds no more.
+            for (std::size_t i = ranks.spans.size(); i-- > 0;) {
+                auto const& earlier = ranks.spans[i];
+                bool const was_over = !ends[i].empty() && ends[i] <= record.started_at;
+                if (span.from_byte > earlier.from_byte && !(was_over && earlier.to_byte > span.from_byte)) continue;
+                ranks.spans.erase(ranks.spans.begin() + static_cast<std::ptrdiff_t>(i));
+                ends.erase(ends.begin() + static_cast<std::ptrdiff_t>(i));
+            }
+            ranks.spans.push_back(span), ends.push_back(record.ended_at);
         }
-    if (!is_known) mixed_ = from.path;
-    return is_known;
+    }
+    ranks.is_known = is_found || all_elsewhere;
+    return ranks;
+}
+
+/// Whether a line of the job's output, which begins at byte `at`, is not the ranks'.
+bool log_tail::is_of_script(source const& from, rank_parts const& ranks, std::uint64_t at, std::string_view line) {
+    if (!has_ranks_[from.job] || is_own_line(line)) return true;
+    if (!ranks.is_known) mixed_ = from.path;
+    auto const& spans = ranks.spans;
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+        auto const next = i + 1 < spans.size() ? spans[i + 1].from_byte : UINT64_MAX;
+        if (at >= spans[i].from_byte && at < spans[i].to_byte.value_or(next)) return false;
+    }
+    return ranks.is_known;
 }
 
 void log_tail::take_lines(source& from, bool last) {
+    auto const ranks = from.who.empty() ? find_rank_parts(from) : rank_parts();
     auto const begin = from.read_bytes - from.part.size();
     std::size_t start = 0;
     auto const take = [&](std::string line) {
-        if (from.rank < 0 && !is_of_script(from, begin + start, line)) return;
+        if (from.who.empty() && !is_of_script(from, ranks, begin + start, line)) return;
         if (!line.empty() && line.back() == '\r') line.pop_back();
-        if (choice_.filter.takes(line)) take_(from.job, from.rank, line);
+        if (choice_.filter.takes(line)) take_(from.job, from.who, line);
     };
     for (std::size_t end; (end = from.part.find('\n', start)) != std::string::npos; start = end + 1)
         take(from.part.substr(start, end - start));
@@ -201,7 +269,7 @@ void log_tail::read_new(source& from, bool last, std::uint64_t end) {
         if (n <= 0) return;
         from.read_bytes += static_cast<std::uint64_t>(n);
         from.part.append(block.data(), static_cast<std::size_t>(n));
-        if (from.rank < 0) read_spans(from.job);  // behind it: which of these lines are the ranks'
+        if (from.who.empty()) read_spans(from.job);  // behind it: which of these lines are the ranks'
         take_lines(from, false);
     }
 }
@@ -228,8 +296,13 @@ void log_tail::look() {
     read_all(false);
 }
 
-void log_tail::finish() {
+void log_tail::finish(bool ended) {
     read_all(true);
+    if (!ended) return;
+    // The script may have gone on behind a launcher that was killed.
+    for (auto const& from : scripts_)
+        for (auto const& span : find_rank_parts(from).spans)
+            if (has_ranks_[from.job] && !span.to_byte && from.read_bytes > span.from_byte) killed_in_ = from.path;
 }
 
 struct line_filter::compiled {

@@ -73,13 +73,13 @@ void watch_screen::draw() {
     }
 }
 
-void watch_screen::print_line(std::string const& job, int rank, std::string const& line) {
+void watch_screen::print_line(std::string const& job, std::string const& who, std::string const& line) {
     erase();
     if (auto const at = line.find(metric_mark); at != std::string::npos)
         metric_ = without_controls(trim(std::string_view(line).substr(at + metric_mark.size())));
-    auto const who = rank < 0 ? job : job.empty() ? std::to_string(rank) : fmt::format("{}:{}", job, rank);
+    auto const from = who.empty() ? job : job.empty() ? who : fmt::format("{}:{}", job, who);
     auto const shown = terminal_ ? without_controls(line) : line;
-    fmt::print("{}{}\n", who.empty() ? "" : fmt::format("[{}] ", who), shown);
+    fmt::print("{}{}\n", from.empty() ? "" : fmt::format("[{}] ", from), shown);
 }
 
 void watch_screen::print_state(std::string const& line) {

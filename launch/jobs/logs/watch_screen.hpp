@@ -17,9 +17,9 @@ class watch_screen {
   public:
     watch_screen();
 
-    /// A line of a rank (-1: of muster or the scheduler) on standard output; `job` is put before it unless it is empty. A line with
+    /// A line of `who` ("3", "spare 0"; empty: muster or the scheduler) on standard output; `job` is put before it unless it is empty. A line with
     /// "muster-metric:" is kept for the status as well.
-    void print_line(std::string const& job, int rank, std::string const& line);
+    void print_line(std::string const& job, std::string const& who, std::string const& line);
     /// A line of what has changed, on standard error.
     void print_state(std::string const& line);
     /// Only on a terminal: replaces the line of status.

@@ -268,9 +268,10 @@ TEST(line_filter, takes_what_the_expression_finds) {
 }
 
 struct seen_line {
-    int rank;
+    std::string who;
     std::string line;
     bool operator==(seen_line const&) const = default;
+    friend void PrintTo(seen_line const& seen, std::ostream* out) { *out << '[' << seen.who << "] " << seen.line; }
 };
 
 TEST(log_tail, gives_each_line_once) {
@@ -279,18 +280,18 @@ TEST(log_tail, gives_each_line_once) {
     folder.write("7/rank.01/stderr", "e\n");
     folder.write("7.out", "hello\nmuster: error: x\n");
     std::vector<seen_line> seen;
-    log_tail tail({}, [&](std::string const&, int rank, std::string const& line) { seen.push_back({rank, line}); });
+    log_tail tail({}, [&](std::string const&, std::string const& who, std::string const& line) { seen.push_back({who, line}); });
     job_files const files{(folder.path / "7.out").string(), {(folder.path / "7").string()}, ""};
     tail.follow("7", files);
     tail.look();
-    EXPECT_THAT(seen, testing::UnorderedElementsAre(seen_line{-1, "muster: error: x"}, seen_line{0, "a"}, seen_line{1, "e"}));
+    EXPECT_THAT(seen, testing::UnorderedElementsAre(seen_line{"", "muster: error: x"}, seen_line{"0", "a"}, seen_line{"1", "e"}));
     seen.clear();
     folder.write("7/rank.00/stdout", "c\nlast", std::ios::app);
     tail.look();
-    EXPECT_THAT(seen, ElementsAre(seen_line{0, "bc"}));
+    EXPECT_THAT(seen, ElementsAre(seen_line{"0", "bc"}));
     seen.clear();
     tail.finish();
-    EXPECT_THAT(seen, ElementsAre(seen_line{0, "last"}));
+    EXPECT_THAT(seen, ElementsAre(seen_line{"0", "last"}));
 }
 
 // The script goes on behind the run, which has its end in its record before: read between the two, no line of the script is lost.
@@ -301,7 +302,9 @@ TEST(log_tail, knows_the_lines_of_the_script_by_the_record_of_the_run) {
     };
     auto const seen_with = [&](std::string const& run, std::string const& text, std::string const& output = "7.out") {
         std::vector<seen_line> seen;
-        log_tail tail({}, [&](std::string const&, int rank, std::string const& line) { seen.push_back({rank, line}); });
+        log_tail tail({}, [&](std::string const&, std::string const& who, std::string const& line) {
+            seen.push_back({who, line});
+        });
         folder.write("7/rank.00/stdout", "of 0\n");
         folder.write("7/run.json", run);
         folder.write(output, text);
@@ -310,18 +313,18 @@ TEST(log_tail, knows_the_lines_of_the_script_by_the_record_of_the_run) {
         return seen;
     };
     EXPECT_THAT(seen_with(record("12"), "before\nof 0\nafter"),
-                ElementsAre(seen_line{-1, "before"}, seen_line{0, "of 0"}, seen_line{-1, "after"}));
+                ElementsAre(seen_line{"", "before"}, seen_line{"0", "of 0"}, seen_line{"", "after"}));
     EXPECT_THAT(seen_with(record("null"), "before\nof 0\nmuster: x\n"),
-                ElementsAre(seen_line{-1, "before"}, seen_line{0, "of 0"}, seen_line{-1, "muster: x"}));
+                ElementsAre(seen_line{"", "before"}, seen_line{"0", "of 0"}, seen_line{"", "muster: x"}));
     // The spool of PBS has another name, and standard error a file of its own there.
     EXPECT_THAT(seen_with(record("12", "7.server.OU"), "before\nof 0\n", "name.o7"),
-                ElementsAre(seen_line{-1, "before"}, seen_line{0, "of 0"}));
-    EXPECT_THAT(seen_with(record("12", "7.server.ER"), "before\nof 0\n", "name.o7"), ElementsAre(seen_line{0, "of 0"}));
+                ElementsAre(seen_line{"", "before"}, seen_line{"0", "of 0"}));
+    EXPECT_THAT(seen_with(record("12", "7.server.ER"), "before\nof 0\n", "name.o7"), ElementsAre(seen_line{"0", "of 0"}));
     for (auto const* damaged : {"", "{", "[]", R"({"output": 3})", R"({"output": [{"file": 1}]})"})
-        EXPECT_THAT(seen_with(damaged, "before\nof 0\n"), ElementsAre(seen_line{0, "of 0"})) << damaged;
+        EXPECT_THAT(seen_with(damaged, "before\nof 0\n"), ElementsAre(seen_line{"0", "of 0"})) << damaged;
 
     std::vector<seen_line> seen;
-    log_tail tail({}, [&](std::string const&, int rank, std::string const& line) { seen.push_back({rank, line}); });
+    log_tail tail({}, [&](std::string const&, std::string const& who, std::string const& line) { seen.push_back({who, line}); });
     job_files const files{(folder.path / "7.out").string(), {(folder.path / "7").string()}, ""};
     folder.write("7/run.json", record("null"));
     folder.write("7.out", "before\nof 0\n");
@@ -331,8 +334,67 @@ TEST(log_tail, knows_the_lines_of_the_script_by_the_record_of_the_run) {
     fs::rename(folder.path / "7/run.json.new", folder.path / "7/run.json");
     folder.write("7.out", "after\n", std::ios::app);
     tail.look();
-    EXPECT_THAT(seen, ElementsAre(seen_line{-1, "before"}, seen_line{0, "of 0"}, seen_line{-1, "after"}));
+    EXPECT_THAT(seen, ElementsAre(seen_line{"", "before"}, seen_line{"0", "of 0"}, seen_line{"", "after"}));
     EXPECT_EQ(tail.why_no_script(), "");
+}
+
+// A requeued job begins its file anew, mostly with the same lines: where it does not, the times of the runs tell.
+TEST(log_tail, forgets_what_earlier_runs_recorded_of_a_file_that_was_begun_anew) {
+    scratch_folder const folder;
+    auto const record = [&](std::string const& run, int from, std::string const& to, std::string const& times) {
+        folder.write(run + "/rank.00/stdout", "of 0\n");
+        folder.write(run + "/run.json", R"({"output": [{"file": "/w/7.out", "from_byte": )" + std::to_string(from) +
+                                            R"(, "to_byte": )" + to + "}], " + times + "}");
+    };
+    folder.write("7.out", "before\nof 0\nafter\n");
+    auto const seen = [&](bool ended = true) {
+        std::vector<std::string> lines;
+        log_tail tail({}, [&](std::string const&, std::string const& who, std::string const& line) {
+            if (who.empty()) lines.push_back(line);
+        });
+        tail.follow("7", {(folder.path / "7.out").string(), {(folder.path / "7").string(), (folder.path / "7.2").string()}, ""});
+        tail.finish(ended);
+        if (!tail.why_no_script().empty()) lines.push_back("note");
+        return lines;
+    };
+    record("7.2", 7, "12", R"("started_at": "2026-11-25T10:00:09+0100")");
+    for (auto const* to : {"100", "null"}) {
+        for (int const from : {7, 9}) {
+            record("7", from, to, R"("started_at": "2026-11-25T10:00:00+0100")");
+            EXPECT_THAT(seen(), ElementsAre("before", "after")) << from << " to " << to;
+        }
+    }
+    record("7", 0, "100", R"("ended_at": "2026-11-25T10:00:09+0100")");
+    EXPECT_THAT(seen(), ElementsAre("before", "after"));
+    record("7", 0, "100", R"("ended_at": "2026-11-25T10:00:10+0100")");
+    EXPECT_THAT(seen(), ElementsAre()) << "two runs at once";
+    record("7", 0, "null", R"("started_at": "2026-11-25T10:00:00+0100")");
+    EXPECT_THAT(seen(), ElementsAre("after", "note"));
+    EXPECT_THAT(seen(false), ElementsAre("after")) << "of a job that goes on";
+}
+
+// Which rank a spare became is told by the record of a run that has ended.
+TEST(log_tail, has_what_spares_print) {
+    scratch_folder const folder;
+    folder.write("7/rank.00/stdout", "a\n");
+    folder.write("7/spare.00/stdout", "b\n");
+    folder.write("7/spare.01/stderr", "c\n");
+    auto const seen_with = [&](std::string const& record, std::optional<int> rank = std::nullopt) {
+        folder.write("7/run.json", record);
+        std::vector<seen_line> seen;
+        log_tail tail({rank, {}}, [&](std::string const&, std::string const& who, std::string const& line) {
+            seen.push_back({who, line});
+        });
+        tail.follow("7", {"", {(folder.path / "7").string()}, ""});
+        tail.finish();
+        return seen;
+    };
+    std::string const record = R"({"spares": [{"spare": 0, "rank": 0}, {"spare": 1, "rank": null}]})";
+    EXPECT_THAT(seen_with(record), ElementsAre(seen_line{"0", "a"}, seen_line{"0", "b"}, seen_line{"spare 1", "c"}));
+    EXPECT_THAT(seen_with(record, 0), ElementsAre(seen_line{"0", "a"}, seen_line{"0", "b"}));
+    for (auto const* unknown : {"{}", "[]", R"({"spares": 3})", R"({"spares": [3, {"spare": "0", "rank": 0}]})"})
+        EXPECT_THAT(seen_with(unknown), ElementsAre(seen_line{"0", "a"}, seen_line{"spare 0", "b"}, seen_line{"spare 1", "c"}))
+            << unknown;
 }
 
 // Of the job's output only what is not the ranks': theirs is read from their own files.
@@ -354,8 +416,8 @@ TEST(log_tail, shows_what_slurm_itself_says_in_the_forms_of_all_versions) {
     folder.write("7.out",
                  text + "[0] error: of a rank\n[0] a\n[2026-11-25 03:30:15,478] INFO a\nerror: a\n[a:b:c] a\n[] error: *** a\n");
     std::vector<std::string> seen;
-    log_tail tail({}, [&](std::string const&, int rank, std::string const& line) {
-        if (rank < 0) seen.push_back(line);
+    log_tail tail({}, [&](std::string const&, std::string const& who, std::string const& line) {
+        if (who.empty()) seen.push_back(line);
     });
     tail.follow("7", {(folder.path / "7.out").string(), {(folder.path / "7").string()}, ""});
     tail.finish();
