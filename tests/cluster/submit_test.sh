@@ -101,13 +101,18 @@ expect_equal "$(cat "$OUT")" '[0] first
 [0] last' 'what is followed'
 
 # What the script itself prints is seen with the ranks' lines: a module that is not there.
-submit --gpus 1 --module nosuch --setup 'echo "prepared on $(hostname)"' -- echo started
+submit --gpus 1 --setup 'nosuchmodule load cuda' --setup 'echo "prepared on $(hostname)"' -- echo started
 expect_exit 0 m watch "$job"
-expect_matches stdout 'module: command not found$' '^prepared on node' '^\[0\] started$'
+expect_matches stdout 'nosuchmodule: command not found$' '^prepared on node' '^\[0\] started$'
 expect_exit 0 m logs "$job"
 expect_equal "$(sed 's/.*module: /module: /; s/on node.*/on NODE/' "$OUT")" 'module: command not found
 prepared on NODE
 [0] started' 'lines of the script and the ranks'
+# One that --module loads ends the job.
+submit --gpus 1 --module nosuch -- echo started
+expect_exit 127 m watch "$job"
+expect_contains stdout 'module: command not found'
+expect_not_contains stdout started
 
 # A plain script of sbatch: its output is read where Slurm writes it. Of several jobs one that nobody knows ends nothing.
 mkdir -p "$work/plain" && chmod 777 "$work/plain"
