@@ -191,7 +191,7 @@ bool shm_operation::announce(world& all) {
             std::copy(what_.send_counts.begin(), what_.send_counts.end(), table);
             std::copy(what_.receive_counts.begin(), what_.receive_counts.end(), table + all.size);
             if (travels) copy_bytes(all.own().payload(sequence_) + table_bytes(all), in(), bytes);
-        } else if (travels) {
+        } else if (travels && bytes != 0) {
             copy_for_others(all, all.own().payload(sequence_), in(), bytes);
         }
     }
