@@ -138,7 +138,7 @@ expect_exit 127 "${run[@]}" -- no-such-program
 expect_contains stderr "no program 'no-such-program' on PATH ("
 echo 'print(1)' >train.py
 expect_exit 126 "${run[@]}" -- ./train.py
-expect_contains stderr "run: muster run -- python3 ./train.py"
+expect_contains stderr "or write python3 in front of it: python3 ./train.py"
 printf 'no shebang' >script
 chmod +x script
 expect_exit 126 "${run[@]}" -- ./script
