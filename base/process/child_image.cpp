@@ -155,11 +155,10 @@ void child_image::throw_failure() const {
     std::string_view const step = failure.step;
     if (step == "execve") {
         if (failure.error == ENOEXEC)
-            throw program_error(
-                errc::unavailable,
-                fmt::format("cannot execute {}: it is neither a program nor a script with a #! line; run it by its "
-                            "interpreter, as in: muster run -- bash {}",
-                            request.path, request.path));
+            throw program_error(errc::unavailable,
+                                fmt::format("cannot execute {}: it is neither a program nor a script with a #! line; write its "
+                                            "interpreter in front of it, as in: bash {}",
+                                            request.path, request.path));
         if (failure.error == E2BIG)
             throw error(
                 errc::system,

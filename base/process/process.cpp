@@ -50,8 +50,8 @@ std::string first_on_path(std::string const& program, environment const& variabl
 }
 
 std::string suggestion(std::string const& program) {
-    if (program.ends_with(".py")) return fmt::format("chmod +x it, or run: muster run -- python3 {}", program);
-    if (program.ends_with(".sh")) return fmt::format("chmod +x it, or run: muster run -- bash {}", program);
+    if (program.ends_with(".py")) return fmt::format("chmod +x it, or write python3 in front of it: python3 {}", program);
+    if (program.ends_with(".sh")) return fmt::format("chmod +x it, or write bash in front of it: bash {}", program);
     return "chmod +x it";
 }
 

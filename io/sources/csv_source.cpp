@@ -1,9 +1,9 @@
 #include "io/sources/csv_source.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -23,9 +23,6 @@ namespace {
 
 constexpr std::size_t marked_every = 1024;
 constexpr std::size_t most_names = 65536;
-/// The first that a file has is its column of labels.
-constexpr std::array<std::string_view, 8> label_names{"label", "labels",  "class",    "target",
-                                                      "y",     "species", "category", "variety"};
 
 std::string lower(std::string_view text) {
     std::string out(text);
@@ -35,11 +32,11 @@ std::string lower(std::string_view text) {
 }
 
 std::size_t label_rank(std::string const& name) {
-    return static_cast<std::size_t>(std::find(label_names.begin(), label_names.end(), lower(name)) - label_names.begin());
+    return static_cast<std::size_t>(std::ranges::find(csv_label_names, lower(name)) - csv_label_names.begin());
 }
 
 bool is_label_name(std::string const& name) {
-    return label_rank(name) < label_names.size();
+    return label_rank(name) < csv_label_names.size();
 }
 
 /// A number too small for its type is 0, as NumPy takes it; one too large is none.
@@ -273,9 +270,9 @@ void csv_source::find_label_column(source_options const& options) {
                              : fmt::format(" (the first line, {}, was taken for a sample; --header yes if it names the columns)",
                                            without_controls(first_row_));
         throw error(errc::usage,
-                    fmt::format("{}: no column is named label, class, target or y{}; give --label-column with a name, a "
-                                "number from 1 to {}, or none",
-                                path_, data, columns_));
+                    fmt::format("{}: no column has one of the names {}{}; give --label-column with a name, a number from 1 to "
+                                "{}, or none",
+                                path_, fmt::join(csv_label_names, ", "), data, columns_));
     }
 }
 

@@ -1,14 +1,20 @@
 // CSV files: reads a row a sample, a column of labels among columns of numbers.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/sources/csv_lines.hpp"
 #include "io/sources/sample_source.hpp"
 
 namespace muster {
+
+/// The first that a file has, in upper or lower case, is its column of labels.
+inline constexpr std::array<std::string_view, 8> csv_label_names{"label", "labels",  "class",    "target",
+                                                                 "y",     "species", "category", "variety"};
 
 /// Columns are divided by commas, or by semicolons or tabs where the first line has no comma; a field may stand in double quotes.
 /// Empty lines are passed over. A sample is a row of numbers. All labels are numbers, or all are names, which are numbered in order of

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include "comm/run_with_ranks.hpp"
 #include "io/convert/convert.hpp"
 #include "io/dataset/file_ranks.hpp"
+#include "io/sources/csv_source.hpp"
 #include "io/sources/image_file.hpp"
 #include "io/stage/commands.hpp"
 #include "io/stage/progress.hpp"
@@ -19,7 +21,11 @@ namespace muster::stage {
 
 namespace {
 
-constexpr option_row convert_options[]{
+std::string const label_column_help =
+    fmt::format("of csv: the column by its name, else by its number from 1, or none; default: the first of {}",
+                fmt::join(csv_label_names, ", "));
+
+option_row const convert_options[]{
     {"output", 'o', "FILE", "the dataset file", ""},
     {"from", 0, "FORMAT", "auto, idx, cifar10, cifar100, npy, npz, images, csv or hdf5", "auto"},
     {"images", 0, "NAME", "of npz and hdf5: the array inside; without a source: the file of the split train", ""},
@@ -34,8 +40,7 @@ constexpr option_row convert_options[]{
     {"channels", 0, "N", "of images: 1 gray, 3 colour; default: as the first one", ""},
     {"skip-damaged", 0, "", "of images: leave out those that cannot be decoded, and say which; each is read twice", ""},
     {"type", 0, "TYPE", "of csv: uint8, int16, float32 …", "float32"},
-    {"label-column", 0, "NAME",
-     "of csv: the column by its name, else by its number from 1, or none; default: label, class, target or y", ""},
+    {"label-column", 0, "NAME", label_column_help, ""},
     {"label-type", 0, "TYPE",
      "class (numbers from 0), name, or float (targets of a regression); default: as they look in all splits", ""},
     {"columns", 0, "A,B,…", "of csv: the columns to take, by name, else by number from 1; default: all", ""},

@@ -208,8 +208,12 @@ bool member_world::can_go_on(std::string& why_not) const {
         std::count_if(seats_.begin(), seats_.end(), [this](seat const& one) { return can_come_in(one); }));
     auto const left = static_cast<int>(living() + std::min(waiting, room()));
     why_not.clear();
+    if (!anyone_announced() && run_.options.least_ranks && run_.options.restarts.most == 0)
+        why_not = "--min-np: no rank had begun elastic.run, so this failure ends the run; --max-restarts N starts it again";
     if (!anyone_announced() || living() == 0) return false;
-    if (left < least()) why_not = fmt::format("{} left, and --min-np {} are needed", count_of_ranks(living()), least());
+    if (left < least())
+        why_not = fmt::format("the others cannot go on in place: {} left, and --min-np {} are needed", count_of_ranks(living()),
+                              least());
     return left >= least();
 }
 

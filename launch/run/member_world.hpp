@@ -55,7 +55,7 @@ class member_world {
     void note_end(int seat, bool well, std::string const& why);
     /// Tells the others of those that are lost.
     void tell_lost();
-    /// Whether those that are left can go on without the lost ones; else why not, or an empty text where the program has not said that it could.
+    /// Whether those that are left can go on without the lost ones; else why not, for a note, or an empty text where a restart follows anyway.
     bool can_go_on(std::string& why_not) const;
     /// Once all that has happened at this moment is judged: they do, and the next generation begins if all of them want it.
     void go_on();

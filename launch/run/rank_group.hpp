@@ -105,7 +105,7 @@ class rank_group {
         if (!world || by_mpi || events_.now() != run_phase::running) return false;
         std::string why_not;
         if (world->can_go_on(why_not)) return true;
-        if (!why_not.empty()) events_.say("note: the others cannot go on in place: " + why_not);
+        if (!why_not.empty()) events_.say("note: " + why_not);
         return false;
     }
     /// The members of a generation, in order of rank, are those with these numbers at the start.

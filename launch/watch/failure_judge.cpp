@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/peer_words.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/remote/host_agent.hpp"
 #include "launch/system/signals.hpp"
@@ -22,6 +23,7 @@ namespace {
 using state = rank_evidence::state;
 
 constexpr duration abort_patience{0.3};    ///< for the word on why a rank of an MPI world has ended
+constexpr duration peer_patience{2};       ///< for the end of the rank because of which another has failed
 constexpr duration exit_code_patience{3};  ///< for the exit code of an engine that ended its ranks
 constexpr int open_mpi_lost_others = 14;   ///< MPI_ERR_UNKNOWN, with which Open MPI 5 aborts where others, or PMIx, are gone
 constexpr std::string_view engine_remote = "remote";
@@ -68,16 +70,27 @@ verdict blame_end(evidence const& known, rank_evidence const& rank, std::string_
                       own ? std::string_view(fault->advice) : advice);
 }
 
-/// Perhaps because of another: it had been asked to end, or MPI has ended it because others were gone.
-bool follows(rank_evidence const& rank) {
-    return rank.asked || (rank.uses_mpi && rank.wait_status && shell_code(*rank.wait_status) == open_mpi_lost_others);
+/// By its own last words: another rank has left, which may end later, as its exit waits for the others.
+/// Not in a run that may go on: the end of this rank would have to be judged, too.
+bool is_left_behind(evidence const& known, rank_evidence const& rank) {
+    return known.members.empty() && rank.last_lines.find(ended_exchange_words) != std::string::npos;
 }
 
-/// The first end is held, since what killed the rank may be about to kill all. A later one takes its place where the first follows from
-/// another, and this one does not.
+/// Perhaps because of another: it had been asked to end, or MPI has ended it because others were gone, or it says so.
+bool follows(evidence const& known, rank_evidence const& rank) {
+    return rank.asked || is_left_behind(known, rank) ||
+           (rank.uses_mpi && rank.wait_status && shell_code(*rank.wait_status) == open_mpi_lost_others);
+}
+
+/// Whether its end explains that of the suspect.
+bool takes_place(evidence const& known, rank_evidence const& rank) {
+    return follows(known, known[known.suspect]) && !follows(known, rank);
+}
+
+/// The first end is held, since what killed the rank may be about to kill all.
 verdict suspect(evidence const& known, rank_evidence const& rank, duration patience) {
-    bool const takes_place = known.suspect < 0 || (follows(known[known.suspect]) && !follows(rank));
-    return hold(patience, takes_place ? std::vector{culprit{rank.rank, known.host_of(rank)}} : std::vector<culprit>{});
+    bool const suspected = known.suspect < 0 || takes_place(known, rank);
+    return hold(patience, suspected ? std::vector{culprit{rank.rank, known.host_of(rank)}} : std::vector<culprit>{});
 }
 
 // ------------------------------------------------------------------------------------------------ rules of judge_cause
@@ -332,9 +345,11 @@ verdict judge_end(evidence const& known, int number) {
     if (!known.engine.empty()) {
         if (may_be_sent(rank)) return suspect(known, rank, blame_patience);
         if (rank.uses_mpi || known.deciding) return suspect(known, rank, abort_patience);
+        if (is_left_behind(known, rank)) return suspect(known, rank, peer_patience);
         return blame_end(known, rank);
     }
-    if (known.suspect >= 0) return {};  // what comes behind a held end is its consequence
+    if (known.suspect >= 0) return takes_place(known, rank) ? blame_end(known, rank) : verdict{};
+    if (is_left_behind(known, rank) && known.running() > 0) return suspect(known, rank, peer_patience);
     // A scheduler ends a job by signals to all of its processes, of which the ranks may be the first.
     return known.in_job && may_be_sent(rank) ? suspect(known, rank, blame_patience) : blame_end(known, rank);
 }

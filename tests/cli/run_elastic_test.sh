@@ -80,8 +80,10 @@ expect_contains stderr "generation 3 begins in " "(restart 1 of 1)"
 expect_survivors 4 55 4 5 6 7
 # Programs that do not say that they can: the first failure ends them, or starts all again.
 expect_exit 3 "${run[@]}" -- sh -c '[ $RANK = 1 ] && exit 3; exec sleep 100'
-expect_contains stderr "muster: error: generation 0: rank 1 on $host (member 1) exited with code 3"
+expect_contains stderr "muster: error: generation 0: rank 1 on $host (member 1) exited with code 3" \
+    "note: generation 0: --min-np: no rank had begun elastic.run, so this failure ends the run; --max-restarts N starts it again"
 expect_exit 0 "${run[@]}" --max-restarts 1 -- sh -c '[ $RANK.$MUSTER_GENERATION = 1.0 ] && exit 3; [ $MUSTER_GENERATION = 1 ] || exec sleep 100'
+expect_not_contains stderr 'elastic.run'
 expect_nothing_left
 
 # Whoever asks the run to end means all of it, also while ranks wait for a generation.

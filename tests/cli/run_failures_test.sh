@@ -117,12 +117,28 @@ expect_exit 124 "${run[@]}" --timeout 300ms -- sleep 100
 expect_contains stderr "still running after --timeout 300 ms"
 expect_nothing_left
 
+# A rank that leaves its world by sys.exit waits at its exit for the others, which fail because of it and end first.
+if [ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ] && /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+    cat >leave.py <<'PY'
+import sys
+import numpy as np
+import muster
+from muster import arrays
+muster.init()
+for step in range(50):
+    if step == 5 and muster.rank() == 1: sys.exit(3)
+    arrays.allreduce(np.ones(4), name=f"step {step}")
+PY
+    expect_exit 3 "$MUSTER" run -n 3 --slots-per-node 3 --timeout 60s -- /usr/bin/python3 leave.py
+    expect_contains stderr 'rank 1 (' 'has ended the exchange and will not take part' "error: rank 1 on $(hostname) exited with code 3"
+fi
+
 # Programs that are none.
 expect_exit 127 "${run[@]}" -- no-such-program
 expect_contains stderr "no program 'no-such-program' on PATH ("
 echo 'print(1)' >train.py
 expect_exit 126 "${run[@]}" -- ./train.py
-expect_contains stderr "run: muster run -- python3 ./train.py"
+expect_contains stderr "or write python3 in front of it: python3 ./train.py"
 printf 'no shebang' >script
 chmod +x script
 expect_exit 126 "${run[@]}" -- ./script

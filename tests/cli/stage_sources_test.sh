@@ -5,6 +5,14 @@ STAGE=$MUSTER_BIN/muster-stage
 [ -x "$STAGE" ] || skip "muster-stage was not built (no MPI or no parallel HDF5)"
 convert() { "$STAGE" convert "$@" -o out.h5 --force --no-fsync; }
 
+# Help and error name the same columns of labels.
+names='label, labels, class, target, y, species, category, variety'
+expect_exit 0 "$STAGE" convert --help
+expect_contains stdout "default: the first of $names"
+printf 'a,b\n1,2\n' >none.csv
+expect_exit 2 convert none.csv
+expect_contains stderr "no column has one of the names $names (it has a, b)"
+
 # Targets of a regression: numbers that are no classes, in any split.
 printf 'x,price\n1,2.5\n2,4\n' >train.csv
 printf 'x,price\n3,7\n' >test.csv

@@ -191,7 +191,8 @@ def test_options_become_those_of_muster_run():
 @of_first_rank
 def test_horovodrun_tells_about_itself():
     assert horovodrun("--version").stdout == "0.28.1\n"
-    assert "--num-proc" in horovodrun("--help").stdout
+    said = horovodrun("--help").stdout
+    assert "--num-proc" in said and "muster --version prints muster's" in said, said
     done = horovodrun("--check-build")
     assert "libmuster_comm" in done.stdout, done.stderr
 

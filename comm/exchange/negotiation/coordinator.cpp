@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/peer_words.hpp"
+
 namespace muster {
 
 namespace {
@@ -140,9 +142,8 @@ agreement coordinator::refuse(exchange_request what) const {
     result.whole = false;
     for (std::size_t rank = 0; rank < left_.size(); ++rank)
         if (left_[rank]) result.culprits.push_back(static_cast<int>(rank));
-    result.fault =
-        fmt::format("{}: {} {} ended the exchange and will not take part", describe(result.what.kind, result.what.name),
-                    who(result.culprits), result.culprits.size() == 1 ? "has" : "have");
+    result.fault = fmt::format("{}: {} {} {}", describe(result.what.kind, result.what.name), who(result.culprits),
+                               result.culprits.size() == 1 ? "has" : "have", ended_exchange_words);
     return result;
 }
 

@@ -160,7 +160,7 @@ TEST_F(tables, a_guessed_column_of_labels_is_named) {
 
 TEST_F(tables, without_a_usual_name_of_labels_the_columns_are_listed) {
     EXPECT_THAT(refused(text("n.csv", "x1,x2,price\n1,2,3\n")),
-                HasSubstr("class, target or y (it has x1, x2, price); give --label-column"));
+                HasSubstr("category, variety (it has x1, x2, price); give --label-column"));
 }
 
 TEST_F(tables, text_that_is_no_utf8) {

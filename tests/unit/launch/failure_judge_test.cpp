@@ -101,6 +101,9 @@ auto const ends = [](int rank, int status, memory_verdict memory = memory_verdic
     return [=](evidence& known) { end(known, rank, status, memory); };
 };
 auto const suspects = [](int rank) { return [=](evidence& known) { known.suspect = rank; }; };
+auto const left_behind = [](int rank) {
+    return [=](evidence& known) { known[rank].last_lines = "rank 2 (node1) has ended the exchange and will not take part"; };
+};
 auto const loses = [](int first, int last, bool cut = false) { return [=](evidence& known) { lose(known, first, last, cut); }; };
 auto const says = [](job_end word, std::vector<int> down = {}) { return [=](evidence& known) { say(known, word, down); }; };
 auto const asks = [](evidence& known) { ask_all_to_end(known); };
@@ -131,6 +134,22 @@ std::vector<scenario> one_node() {
          "rank 1 on node1 was killed by signal 11 (SIGSEGV), 2 s after the start; ending the other 3"},
         {"others ended well before", end_of_1, with(here(), ends(0, 0), ends(1, exited(5))), step::end, failure_cause::rank_end, 5, {1},
          "rank 1 on node1 exited with code 5, 2 s after the start; ending the other 2\n  rank 0 on node1 had ended with code 0 before that"},
+        // run_failures: what a rank's own last words say of another
+        {"a rank that another has left is held", end_of_1, with(here(), ends(1, exited(1)), left_behind(1)), step::hold,
+         failure_cause::none, 0, {1}},
+        {"the one that has left is blamed", end_of_1, with(here(), ends(0, exited(1)), left_behind(0), suspects(0), ends(1, exited(3))),
+         step::end, failure_cause::rank_end, 3, {1}, "rank 1 on node1 exited with code 3, 2 s after the start; ending the other 2"},
+        {"another that was left is not", end_of_1,
+         with(here(), ends(0, exited(1)), left_behind(0), suspects(0), ends(1, exited(1)), left_behind(1)), step::go_on},
+        {"where none comes, the first", cause, with(here(), ends(1, exited(1)), left_behind(1), suspects(1), says(job_end::unknown)),
+         step::end, failure_cause::rank_end, 1, {1}, "rank 1 on node1 exited with code 1, 2 s after the start; ending the other 3"},
+        {"nor is one held whose run may go on", end_of_1,
+         with(here(), ends(1, exited(1)), left_behind(1), [](evidence& known) { known.members = {0, 1, 2, 3}; }), step::end,
+         failure_cause::rank_end, 1, {1}, "rank 1 on node1 (member 1) exited with code 1…"},
+        {"by an engine too", end_of_1,
+         with(by_remote(), ends(0, exited(1)), left_behind(0), suspects(0), [](evidence& known) { known.deciding = true; },
+              ends(1, exited(3))),
+         step::hold, failure_cause::none, 0, {1}},
         {"the last lines are told", end_of_1, with(here(), ends(1, exited(3)), [](evidence& known) { known.quotes = true; }), step::end,
          failure_cause::rank_end, 3, {1},
          "rank 1 on node1 exited with code 3, 2 s after the start; ending the other 3\n  the last it wrote on stderr:\n  | last words"},

@@ -189,7 +189,7 @@ _tuned = "muster has no autotuner, since it made no step faster"
 
 OPTIONS: Tuple[Option, ...] = (
     Option(("-h", "--help"), (), _asks("help"), "print this text"),
-    Option(("-v", "--version"), (), _asks("version"), "print the version of the interface, and muster's"),
+    Option(("-v", "--version"), (), _asks("version"), "print the version of Horovod whose interface this is; muster --version prints muster's"),
     Option(("-cb", "--check-build"), (), _asks("check-build"), "print what muster has and found here (python3 -m muster)"),
     Option(("-np", "-n", "--num-proc"), ("N",), _ranks, "number of ranks; may be left out in a job of a scheduler"),
     Option(("-H", "--hosts"), ("HOST:N,…",), _hosts, "hosts, with their slots"),
