@@ -23,6 +23,7 @@
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_plan.hpp"
 #include "launch/jobs/job_record.hpp"
+#include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/jobs/queue/queued_job.hpp"
 #include "launch/jobs/submission_variables.hpp"
 #include "launch/record/run_record.hpp"
@@ -218,6 +219,29 @@ void print_actions(job_plan const& plan, bool checks, bool json) {
     fmt::print("# {}. note for muster watch, logs, show and rerun that the run writes to {}\n", ++n, plan.run_folder);
 }
 
+/// Throws errc::usage while jobs of another chain with this name wait or run in this folder: both would keep their state in the same files, and the end of
+/// one would end the other.
+void refuse_same_chain(job_plan const& plan, environment const& variables) {
+    if (plan.request.chain == 0) return;
+    auto const& name = plan.request.job_name;
+    std::vector<std::string> live;
+    std::string first;
+    for (auto const& job : list_jobs(find_queue(variables), {}, variables)) {
+        auto const record = job.phase == job_phase::ended ? std::nullopt : find_job_record(job.id, variables);
+        if (!record || record->name != name || record->working_dir != plan.working_dir) continue;
+        if (read_text_file(record->script).find(".muster-chain/" + name) == std::string::npos) continue;
+        if (live.empty()) first = fs::path(record->script).stem().string();         // the name that keep_script gave it
+        if (live.empty() || live.back() != record->id) live.push_back(record->id);  // an array has a row a task
+    }
+    if (live.empty()) return;
+    auto const jobs = join(live, " ");
+    throw error(errc::usage,
+                fmt::format("the chain '{}' of this folder, whose first job is {}, still has jobs that wait or run ({}), and two "
+                            "chains of one name would end each other; give this one another name by --job-name, or "
+                            "end that one by muster cancel {}",
+                            name, first, jobs, jobs));
+}
+
 std::string submit_script(std::string const& program, std::vector<std::string> const& words, environment const& variables) {
     auto const& path = words.back();
     auto const answer = run_captured(words, variables, submit_limit);
@@ -327,6 +351,7 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
         print_actions(plan, checks, json);
         return 0;
     }
+    refuse_same_chain(plan, variables);
     auto const path = first_script_path(plan);
     write_script(plan, path);
     auto const of_job = submission_variables(variables);
