@@ -321,7 +321,8 @@ void refuse_job_script(std::vector<std::string> const& command, environment cons
     auto const refuse = [&](std::string const& words) {
         throw error(errc::usage,
                     fmt::format("{0} is a job script: submit it by `{1} {0}`; muster submit writes the script itself, for a "
-                                "program: muster submit --gpus N --time T -- python3 train.py (--ranks N without GPUs)",
+                                "program: muster submit --gpus N --time T -- python3 train.py (--ranks N without GPUs); a script "
+                                "that itself starts muster run goes with --once",
                                 command.front(), words));
     };
     for (auto const& [mark, words] : kinds)
@@ -340,7 +341,7 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
         throw error(errc::usage,
                     "the program is missing; give it after --, as in: muster submit … -- python3 train.py, or as 'command' in a "
                     "job file");
-    refuse_job_script(given.command, variables);
+    if (!given.flag("once")) refuse_job_script(given.command, variables);
     auto const plan = plan_submission(given, variables);
     bool const checks = given.flag("check"), json = given.flag("json");
     if (!given.flag("dry-run")) refuse_missing(plan.submit.front(), plan.site, variables);
