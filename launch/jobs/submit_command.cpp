@@ -357,6 +357,11 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
     write_script(plan, path);
     auto const of_job = submission_variables(variables);
     if (checks) test_only(plan, path, of_job, json);
+    if (given.flag("check-only")) {
+        std::error_code fault;
+        fs::remove(path, fault);
+        return 0;
+    }
     auto const [ids, script] = submit_links(plan, path, args, of_job);
     if (json) {
         fmt::print("{}\n", json_of(plan, ids, script).dump(2, ' ', false, ordered_json::error_handler_t::replace));
