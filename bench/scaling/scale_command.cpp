@@ -126,7 +126,7 @@ class scaling_study {
     void begin() {
         std::optional<study> begun;
         if (!request_.fresh) begun = journal_.read();
-        if (!begun) {
+        if (!begun || begun->runs.empty()) {
             journal_.begin(results_);
             return;
         }

@@ -16,6 +16,7 @@
 #include "bench/scaling/run_point.hpp"
 #include "bench/study/failed_runs.hpp"
 #include "bench/study/findings.hpp"
+#include "bench/study/placeholders.hpp"
 #include "bench/study/study_schedule.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/machine.hpp"
@@ -28,6 +29,7 @@ namespace {
 
 constexpr int ask_each_ms = 5000;  // as muster watch
 constexpr int most_failures = 120;
+constexpr std::chrono::minutes answer_limit{5};  // a busy scheduler tries for minutes
 
 /// What is for the whole study, and not for one of its jobs.
 constexpr std::string_view not_handed_on[]{"submit", "submit-options", "wait",     "collect",   "dry-run",
@@ -145,7 +147,7 @@ void submitted_study::begin(std::string const& line) {
         for (int const ranks : request_.plan.ranks) fs::remove(folder_of(ranks) / "runs.jsonl");
         jobs_.clear();
         write_point_jobs(request_.folder, jobs_);
-    } else if (begun) {
+    } else if (begun && (!jobs_.empty() || !begun->runs.empty())) {
         if (auto const differs = difference(begun->plan, request_.plan); !differs.empty())
             throw error(errc::usage,
                         fmt::format("{} holds another study:{}\ngive another folder with -o, or begin anew with --fresh",
@@ -230,8 +232,27 @@ std::string submitted_study::why_again(point_job const& job) const {
     return fmt::format("--retry: another job makes the runs of job {} that failed again", job.id);
 }
 
+/// Throws errc::usage where muster submit, which is to do no more than `how` says, refuses the job.
+void submitted_study::check(int ranks, std::string const& how, std::vector<std::string> const& command) const {
+    auto words = submit_words(request_.muster, ranks, request_.submit.options, command);
+    words.insert(words.begin() + 2, how);
+    auto const said = run_captured(words, variables_, answer_limit);
+    if (said.exit_status != 0)
+        throw error(errc::usage, fmt::format("the job of {} would be refused, so none was submitted: {}", ranks_text(ranks),
+                                             without_controls(trim(said.err))));
+}
+
+/// The program as a job's own: otherwise muster submit is told of muster-bench, and not of what that starts.
+void submitted_study::check_program(int ranks) const {
+    if (given_.words.empty()) return;
+    auto batch = request_.plan.batch;
+    if (batch && request_.plan.series == work_series::strong) *batch /= ranks;
+    check(ranks, "--dry-run", fill_placeholders(given_.words, {.ranks = ranks, .nodes = 1, .repeat = 1, .batch = batch}));
+}
+
 void submitted_study::print_missing() const {
     for (int const ranks : missing_ranks()) {
+        check_program(ranks);
         auto words = submit_words(request_.muster, ranks, request_.submit.options, command_of(ranks));
         fmt::print("## {}: {}\n", ranks_text(ranks), shell_join(words));
         std::fflush(stdout);
@@ -246,19 +267,26 @@ void submitted_study::submit_missing() {
     auto const missing = missing_ranks();
     // What cannot be submitted is found before anything is queued.
     for (int const ranks : missing) {
-        auto words = submit_words(request_.muster, ranks, request_.submit.options, command_of(ranks));
-        words.insert(words.begin() + 2, "--dry-run");
-        auto const said = run_captured(words, variables_);
-        if (said.exit_status != 0)
-            throw error(errc::usage, fmt::format("the job of {} would be refused, so none was submitted: {}", ranks_text(ranks),
-                                                 without_controls(trim(said.err))));
+        check_program(ranks);
+        check(ranks, "--check-only", command_of(ranks));
     }
+    std::vector<std::string> queued;
     std::vector<std::string> told;
     for (int const ranks : missing) {
         if (auto const* last = last_of(jobs_, ranks)) fmt::print(stderr, "{}: {}\n", ranks_text(ranks), why_again(*last));
         fs::create_directories(folder_of(ranks));
         auto const words = submit_words(request_.muster, ranks, request_.submit.options, command_of(ranks));
-        jobs_.push_back(submit_point(words, ranks, told, variables_));
+        try {
+            jobs_.push_back(submit_point(words, ranks, told, variables_));
+        } catch (error const& e) {
+            if (queued.empty()) throw;
+            auto const ids = join(queued, " ");
+            throw error(e.code(),
+                        fmt::format("{}; queued are {}: end them by {} cancel {}, or submit what is missing by the same "
+                                    "command",
+                                    e.what(), ids, request_.muster, ids));
+        }
+        queued.push_back(jobs_.back().id);
         jobs_.back().repeats = request_.plan.repeats;
         write_point_jobs(request_.folder, jobs_);
         fmt::print(stderr, "job {}: {}\n", jobs_.back().id, ranks_text(ranks));
@@ -316,7 +344,6 @@ using nlohmann::json;
 namespace {
 
 constexpr char const* jobs_schema = "muster.study-jobs/1";
-constexpr std::chrono::minutes answer_limit{5};  // a busy scheduler tries for minutes
 constexpr std::string_view phase_names[]{"waiting", "running", "ended"};
 
 point_phase phase_named(std::string_view name) {

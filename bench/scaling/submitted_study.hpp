@@ -74,6 +74,8 @@ class submitted_study {
     void begin(std::string const& line);
     void ask();
     void collect();
+    void check(int ranks, std::string const& how, std::vector<std::string> const& command) const;
+    void check_program(int ranks) const;
     void submit_missing();
     void print_missing() const;
     std::optional<int> follow();

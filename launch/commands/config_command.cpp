@@ -98,6 +98,17 @@ int path(std::vector<std::string> const& args, settings_sources const& sources) 
     return 0;
 }
 
+/// Throws for a site that is not there, or whose file is at fault. A path is from the folder that muster will be called in: in a file that lies elsewhere it
+/// says nothing here.
+void check_site(file_setting const& row, std::string const& file, settings_sources const& sources) try {
+    auto const& site = row.entries.front();
+    if (fs::path(file).has_parent_path() && fs::path(site).is_relative() && fs::path(site).has_parent_path()) return;
+    sources.load_site(site);
+} catch (error const& e) {
+    if (e.code() != errc::usage) throw;
+    throw error(errc::usage, fmt::format("{}: {}", row.where, e.what()));
+}
+
 int check(std::vector<std::string> const& args, settings_sources const& sources) {
     auto const given = resolve_settings("config", options_first("config", args), {});
     if (print_help_if_asked("config", given)) return 0;
@@ -108,7 +119,11 @@ int check(std::vector<std::string> const& args, settings_sources const& sources)
     if (looks_like_site(*text))
         throw error(errc::usage, fmt::format("{} is a site file; muster site check {} reads it", file, file));
     auto const job = parse_job_file(*text, file, false);
-    auto const found = parse_settings(*text, file).size() + (job ? job->settings.size() : 0);
+    auto const own = parse_settings(*text, file);
+    for (auto const& rows : {own, job ? job->settings : std::vector<file_setting>{}})
+        for (auto const& row : rows)
+            if (row.name == "site") check_site(row, file, sources);
+    auto const found = own.size() + (job ? job->settings.size() : 0);
     if (given.flag("json"))
         fmt::print("{}\n", ordered_json{{"schema", "muster.config-check/1"}, {"file", file}, {"settings", found}}.dump(
                                2, ' ', false, ordered_json::error_handler_t::replace));

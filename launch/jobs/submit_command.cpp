@@ -23,6 +23,7 @@
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_plan.hpp"
 #include "launch/jobs/job_record.hpp"
+#include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/jobs/queue/queued_job.hpp"
 #include "launch/jobs/submission_variables.hpp"
 #include "launch/record/run_record.hpp"
@@ -218,6 +219,29 @@ void print_actions(job_plan const& plan, bool checks, bool json) {
     fmt::print("# {}. note for muster watch, logs, show and rerun that the run writes to {}\n", ++n, plan.run_folder);
 }
 
+/// Throws errc::usage while jobs of another chain with this name wait or run in this folder: both would keep their state in the same files, and the end of
+/// one would end the other.
+void refuse_same_chain(job_plan const& plan, environment const& variables) {
+    if (plan.request.chain == 0) return;
+    auto const& name = plan.request.job_name;
+    std::vector<std::string> live;
+    std::string first;
+    for (auto const& job : list_jobs(find_queue(variables), {}, variables)) {
+        auto const record = job.phase == job_phase::ended ? std::nullopt : find_job_record(job.id, variables);
+        if (!record || record->name != name || record->working_dir != plan.working_dir) continue;
+        if (read_text_file(record->script).find(".muster-chain/" + name) == std::string::npos) continue;
+        if (live.empty()) first = fs::path(record->script).stem().string();         // the name that keep_script gave it
+        if (live.empty() || live.back() != record->id) live.push_back(record->id);  // an array has a row a task
+    }
+    if (live.empty()) return;
+    auto const jobs = join(live, " ");
+    throw error(errc::usage,
+                fmt::format("the chain '{}' of this folder, whose first job is {}, still has jobs that wait or run ({}), and two "
+                            "chains of one name would end each other; give this one another name by --job-name, or "
+                            "end that one by muster cancel {}",
+                            name, first, jobs, jobs));
+}
+
 std::string submit_script(std::string const& program, std::vector<std::string> const& words, environment const& variables) {
     auto const& path = words.back();
     auto const answer = run_captured(words, variables, submit_limit);
@@ -297,7 +321,8 @@ void refuse_job_script(std::vector<std::string> const& command, environment cons
     auto const refuse = [&](std::string const& words) {
         throw error(errc::usage,
                     fmt::format("{0} is a job script: submit it by `{1} {0}`; muster submit writes the script itself, for a "
-                                "program: muster submit --gpus N --time T -- python3 train.py (--ranks N without GPUs)",
+                                "program: muster submit --gpus N --time T -- python3 train.py (--ranks N without GPUs); a script "
+                                "that itself starts muster run goes with --once",
                                 command.front(), words));
     };
     for (auto const& [mark, words] : kinds)
@@ -316,7 +341,7 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
         throw error(errc::usage,
                     "the program is missing; give it after --, as in: muster submit … -- python3 train.py, or as 'command' in a "
                     "job file");
-    refuse_job_script(given.command, variables);
+    if (!given.flag("once")) refuse_job_script(given.command, variables);
     auto const plan = plan_submission(given, variables);
     bool const checks = given.flag("check"), json = given.flag("json");
     if (!given.flag("dry-run")) refuse_missing(plan.submit.front(), plan.site, variables);
@@ -327,10 +352,16 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
         print_actions(plan, checks, json);
         return 0;
     }
+    refuse_same_chain(plan, variables);
     auto const path = first_script_path(plan);
     write_script(plan, path);
     auto const of_job = submission_variables(variables);
     if (checks) test_only(plan, path, of_job, json);
+    if (given.flag("check-only")) {
+        std::error_code fault;
+        fs::remove(path, fault);
+        return 0;
+    }
     auto const [ids, script] = submit_links(plan, path, args, of_job);
     if (json) {
         fmt::print("{}\n", json_of(plan, ids, script).dump(2, ' ', false, ordered_json::error_handler_t::replace));

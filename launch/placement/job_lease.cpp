@@ -59,7 +59,7 @@ bool lives(fs::path const& session) {
 job_leases::job_leases(std::string job_id, std::vector<std::string> folders)
     : job_id_(std::move(job_id)), folders_(std::move(folders)), turn_(take_turn(job_id_)) {}
 
-leased_parts job_leases::others(std::string const& own_session) const {
+leased_parts job_leases::others(std::string const& own_session, std::vector<std::string> const& nodes) const {
     leased_parts all;
     auto const beginning = fmt::format("muster-{}-", ::getuid());
     for (auto const& base : folders_) {
@@ -70,7 +70,9 @@ leased_parts job_leases::others(std::string const& own_session) const {
                 continue;
             auto const text = read_text_file((session / lease_name).string());
             auto const lines = split(text, '\n');
-            if (lines.size() < 3 || lines[0] != job_id_ || !lives(session)) continue;
+            if (lines.size() < 4 || lines[0] != job_id_ || !lives(session)) continue;
+            auto const its_nodes = split(lines[3], ' ');
+            if (std::find_first_of(its_nodes.begin(), its_nodes.end(), nodes.begin(), nodes.end()) == its_nodes.end()) continue;
             ++all.runs;
             if (lines[1] == of_several_nodes) {
                 ++all.wide;
@@ -89,12 +91,14 @@ leased_parts job_leases::others(std::string const& own_session) const {
     return all;
 }
 
-void job_leases::write(std::string const& own_session, std::string const& gpus, std::string const& cpus) const noexcept try {
-    write_output_file(own_session + "/" + lease_name, fmt::format("{}\n{}\n{}\n", job_id_, gpus, cpus));
+void job_leases::write(std::string const& own_session, std::vector<std::string> const& nodes, std::string const& gpus,
+                       std::string const& cpus) const noexcept try {
+    write_output_file(own_session + "/" + lease_name, fmt::format("{}\n{}\n{}\n{}\n", job_id_, gpus, cpus, join(nodes, " ")));
 } catch (...) {
 }
 
-void job_leases::take(std::string const& own_session, std::vector<binding> const& ranks) const noexcept try {
+void job_leases::take(std::string const& own_session, std::vector<std::string> const& nodes,
+                      std::vector<binding> const& ranks) const noexcept try {
     std::string gpus;
     cpuset cpus;
     for (auto const& rank : ranks) {
@@ -103,12 +107,12 @@ void job_leases::take(std::string const& own_session, std::vector<binding> const
             if (!cpus.contains(cpu)) cpus.cpus.push_back(cpu);
     }
     std::sort(cpus.cpus.begin(), cpus.cpus.end());
-    write(own_session, gpus, cpus.to_list());
+    write(own_session, nodes, gpus, cpus.to_list());
 } catch (...) {
 }
 
-void job_leases::take_wide(std::string const& own_session) const noexcept {
-    write(own_session, std::string(of_several_nodes), "");
+void job_leases::take_wide(std::string const& own_session, std::vector<std::string> const& nodes) const noexcept {
+    write(own_session, nodes, std::string(of_several_nodes), "");
 }
 
 namespace {

@@ -12,10 +12,10 @@
 
 namespace muster {
 
-/// What other runs of the job have on this node.
+/// What other runs of the job have, on the nodes of one that asks.
 struct leased_parts {
     int runs = 0;
-    int wide = 0;                   ///< of these: over several nodes, and what they have here is not known
+    int wide = 0;                   ///< of these: over other nodes too, and what they have here is not known
     std::vector<std::string> gpus;  ///< by visible_name
     cpuset cpus;
     bool operator==(leased_parts const&) const = default;
@@ -28,15 +28,17 @@ class job_leases {
     /// `folders`: where sessions' folders are.
     explicit job_leases(std::string job_id, std::vector<std::string> folders = {"/dev/shm", "/tmp"});
 
-    /// Those of sessions of this user that live, without `own_session`.
-    leased_parts others(std::string const& own_session) const;
-    /// Best effort: a run must not fail over it.
-    void take(std::string const& own_session, std::vector<binding> const& ranks) const noexcept;
-    /// The same of a run over several nodes, each of which finds its own GPUs and cores.
-    void take_wide(std::string const& own_session) const noexcept;
+    /// Those of sessions of this user that live and have ranks on one of `nodes`, without `own_session`.
+    leased_parts others(std::string const& own_session, std::vector<std::string> const& nodes) const;
+    /// `nodes`: those with ranks, as the job spells them. Best effort: a run must not fail over it.
+    void take(std::string const& own_session, std::vector<std::string> const& nodes,
+              std::vector<binding> const& ranks) const noexcept;
+    /// The same of a run over other nodes too, each of which finds its own GPUs and cores.
+    void take_wide(std::string const& own_session, std::vector<std::string> const& nodes) const noexcept;
 
   private:
-    void write(std::string const& own_session, std::string const& gpus, std::string const& cpus) const noexcept;
+    void write(std::string const& own_session, std::vector<std::string> const& nodes, std::string const& gpus,
+               std::string const& cpus) const noexcept;
 
     std::string job_id_;
     std::vector<std::string> folders_;

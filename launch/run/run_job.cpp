@@ -121,6 +121,14 @@ std::string leases_name(run_context const& run) {
     return run.given.job_id + "." + run.inherited.get_or("SLURM_STEP_ID", "");
 }
 
+/// Those that get ranks.
+std::vector<std::string> nodes_of_ranks(run_context const& run) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < run.map.ranks_per_node.size(); ++i)
+        if (run.map.ranks_per_node[i] > 0) names.push_back(run.given.nodes.at(i).name);
+    return names;
+}
+
 /// The places behind those of the ranks are for spares.
 local_placement set_apart(local_placement where, mapping const& ranks) {
     auto const first = where.bindings.begin() + ranks.world_size();
@@ -163,10 +171,11 @@ local_placement place_on_this_node(run_context const& run, topology machine) {
     auto const name = leases_name(run);
     if (name.empty()) return set_apart(place_here(std::move(machine), run.given, map, place), run.map);
     job_leases const leases(name);
-    auto beside = place_beside(std::move(machine), place, leases.others(run.session_dir), map.world_size());
+    auto const nodes = nodes_of_ranks(run);
+    auto beside = place_beside(std::move(machine), place, leases.others(run.session_dir, nodes), map.world_size());
     if (!beside.note.empty() && !run.options.quiet) print_note(beside.note);
     auto where = place_here(std::move(beside.machine), run.given, map, beside.wanted);
-    leases.take(run.session_dir, where.bindings);
+    leases.take(run.session_dir, nodes, where.bindings);
     return set_apart(std::move(where), run.map);
 }
 
@@ -175,11 +184,12 @@ void note_other_runs(run_context const& run) {
     auto const name = leases_name(run);
     if (name.empty()) return;
     job_leases const leases(name);
-    if (leases.others(run.session_dir).runs > 0 && !run.options.quiet)
+    auto const nodes = nodes_of_ranks(run);
+    if (leases.others(run.session_dir, nodes).runs > 0 && !run.options.quiet)
         print_note(
             "another run of this job is going on, and both begin at the first GPUs and cores of each node; give each run its own "
             "nodes by -H, or GPUs by CUDA_VISIBLE_DEVICES");
-    leases.take_wide(run.session_dir);
+    leases.take_wide(run.session_dir, nodes);
 }
 
 }  // namespace

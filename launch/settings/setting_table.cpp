@@ -205,6 +205,8 @@ constexpr setting rows[]{
      "take the job from the table [job] of this file; default: that of ./muster.toml, if it has one"},
     {"dry-run", 0, "", "", kind::flag, "", "submit alloc", group::job, use::common_option, "",
      "print every action and do none"},
+    {"check-only", 0, "", "", kind::flag, "", "submit", group::job, use::common_option, "",
+     "check the job, by sbatch --test-only too, and submit nothing"},
     {"hold", 0, "", "", kind::flag, "", "submit", group::job, use::common, "",
      "submit the job held: it waits until it is released"},
     {"rank", 0, "", "R", kind::integer, "", "watch logs", group::output, use::common_option, "", "only what rank R wrote", 0},

@@ -209,6 +209,8 @@ cat >launcher <<'LAUNCHER'
 #!/bin/bash
 case " $* " in
     ' submit'*' --dry-run '*) exec "$MUSTER" "$@" ;;
+    ' submit'*' --check-only '*) exec "$MUSTER" "${@/#--check-only/--dry-run}" ;; # without sbatch
+    ' submit '*' --job-name scale-4 '*) echo 'the queue is full' >&2 && exit 1 ;;
     ' submit '*) number=$(($(cat number) + 1)) && echo $number >number && echo "{\"id\": \"$number\", \"output\": \"\"}"
         [ -e waiting ] || { while [ "$1" != -- ]; do shift; done; "${@:2}" >>job.txt 2>&1; } ;;
     ' show '*) [ -e waiting ] && echo '{"jobs": [{"phase": "waiting", "state": "PENDING", "exit_code": null}]}' ||
@@ -239,6 +241,25 @@ expect_contains stderr '1 rank: more runs are asked for: job 2 made 1, 3 are wan
 expect_not_contains stderr 'without all of its runs'
 jobs 0 --repeats 3
 expect_equal "$(cat number)" 3 'jobs in all'
+
+# Nothing is queued for a program that muster submit would refuse, nor does the folder then refuse the right one.
+for program in ./nosuch 'python3 nosuch.py' 'python3 {ranks}.py'; do
+    for how in --dry-run ''; do
+        # shellcheck disable=SC2086
+        expect_exit 2 "$bench" scale --muster ./launcher --ranks 1,2 -o wrong --submit $how --submit-options '--site ./cpus.toml --time 1h' -- $program
+        expect_contains stderr 'the job of 1 rank would be refused, so none was submitted'
+    done
+done
+expect_equal "$(cat number)" 3 'jobs in all'
+: >waiting
+: >1.py
+: >2.py
+expect_exit 0 "$bench" scale --no-html --muster ./launcher --ranks 1,2 --warmup 0 --repeats 1 -o wrong --submit --submit-options '--site ./cpus.toml --time 1h' -- python3 '{ranks}.py'
+expect_equal "$(cat number)" 5 'jobs in all'
+# The scheduler takes one, and refuses the next.
+expect_exit 125 "$bench" scale --muster ./launcher --ranks 1,4 -o half --submit --submit-options '--site ./cpus.toml --time 1h' -- true
+expect_contains stderr 'the job of 4 ranks was not submitted: the queue is full; queued are 6: end them by ./launcher cancel 6'
+rm waiting
 
 # A job asks for GPUs where its site has them, else, or with --ranks, for ranks.
 dry() { expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 2 -o dry --submit --dry-run --submit-options "--no-check --time 1h $*" -- true; }

@@ -108,6 +108,14 @@ rmdir muster.toml
 expect_exit 2 "$MUSTER" config
 expect_exit 2 "$MUSTER" config sho
 expect_exit 2 "$MUSTER" config check none.toml
+# A site that is not there is found, in a table [job] too.
+for lines in 'site = "campos"' '[job]\nsite = "campos"'; do
+    printf "$lines\n" >named.toml
+    expect_exit 2 "$MUSTER" config check named.toml
+    expect_contains stderr 'named.toml:' "no site 'campos'"
+done
+printf 'site = "generic-slurm"\n' >named.toml
+expect_exit 0 "$MUSTER" config check named.toml
 
 # The example of docs/launching.md.
 sed -n '/^```toml$/,/^```$/p' "$MUSTER_SOURCE_DIR/docs/launching.md" | grep -v '^```' >readme.toml

@@ -72,11 +72,28 @@ SH
 expect_exit 0 pbs submit "${options[@]}" --env TOKEN=hidden -- true
 expect_equal "$(stat -c %a muster-runs/1.fakeserver.sh "$records/pbs-1.fakeserver.json" | tr '\n' ' ')" '700 600 ' 'modes'
 
+write_fake qstat <<'SH'
+[ ! -e "$here/queued" ] || echo "Job Id: $(cat "$here/queued")|Job_Name=any|Job_Owner=$(id -un)@here|job_state=Q"
+SH
 # Of a chain that is refused half-way the jobs that are queued are recorded.
 expect_exit 2 pbs submit "${options[@]}" --chain 3 -- true
 expect_contains stderr 'job 2 of the 3 of the chain: qsub refuses the job: qsub: would exceed queue limit' 'muster cancel 2.fakeserver' \
     "or submit what is missing by qsub -j oe -o $PWD/muster-runs/ -W depend=afterany:2.fakeserver -v MUSTER_CHAIN_START=2 $PWD/muster-runs/2.fakeserver.sh"
 expect_true test -e "$records/pbs-2.fakeserver.json" -a -e muster-runs/2.fakeserver.sh
+
+# While a chain waits or runs no other one begins by its name in its folder: they would end each other.
+echo 2.fakeserver >"$fakes/queued"
+expect_exit 2 pbs submit "${options[@]}" --chain 2 -- true
+expect_contains stderr "the chain 'muster' of this folder, whose first job is 2.fakeserver, still has jobs that wait or run (2.fakeserver)" \
+    --job-name 'muster cancel 2.fakeserver'
+expect_equal "$(cat "$fakes/submitted")" 3 'jobs that qsub was asked for'
+expect_exit 0 pbs submit "${options[@]}" --chain 2 --job-name another -- true
+expect_exit 0 pbs submit "${options[@]}" -- true
+mkdir beside && cd beside || exit 1
+expect_exit 0 pbs submit "${options[@]}" --chain 2 -- true
+cd ..
+rm "$fakes/queued"
+expect_exit 0 pbs submit "${options[@]}" --chain 2 -- true
 
 # A question that fails once ends nothing, and is told once.
 write_fake qstat <<'SH'

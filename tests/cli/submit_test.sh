@@ -299,7 +299,10 @@ expect_contains stderr 'no record of'
 # Everybody's first try; and words for sbatch go through an option.
 printf '#!/bin/bash\nmuster run -- true\n' >plain.sh
 expect_exit 2 "$MUSTER" submit plain.sh
-expect_contains stderr 'plain.sh is a job script: submit it by `'
+expect_contains stderr 'plain.sh is a job script: submit it by `' 'goes with --once'
+chmod +x plain.sh
+expect_exit 0 "$MUSTER" submit --site generic-slurm --once --ranks 2 --time 5min --dry-run -- ./plain.sh
+expect_matches stdout '^ *exec ./plain.sh '
 expect_exit 2 "$MUSTER" submit --exclude=node1 -- true
 expect_contains stderr "write --sbatch '--exclude=node1'"
 expect_exit 2 "$MUSTER" submit --exclude node1 -- true

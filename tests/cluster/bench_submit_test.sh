@@ -21,7 +21,10 @@ expect_exit 0 scale --submit-options "$options" --dry-run
 expect_matches stdout '^## 1 rank: ' '^## 4 ranks: ' '#SBATCH --nodes=2' '^ *exec .*/muster-bench scale .*--only 4 '
 expect_exit 2 scale --submit-options '--site generic-slurm --gpus-per-node 3 --time 5min'
 expect_contains stderr 'the job of 4 ranks would be refused, so none was submitted' '--gpus-per-node 2'
+expect_exit 2 as_user prefix/bin/muster-bench scale --ranks 1,2,8 -o study --submit --submit-options "$options" -- ./train # more nodes than there are
+expect_contains stderr 'the job of 8 ranks would be refused, so none was submitted' 'sbatch --test-only refuses the job'
 expect_true test ! -e "$work/study/jobs.json" -a ! -e "$work/starts"
+expect_equal "$(ls -A "$work/muster-runs" 2>/dev/null)" '' 'scripts of jobs that were checked only'
 
 : >"$work/hang"
 expect_exit 0 scale --submit-options "$options"

@@ -33,6 +33,25 @@ finish_job
 expect_equal "$code" 0:0 'exit code of the job'
 expect_equal "$(grep -c '^rank [0-5] of 6 on node[1-3] gpu' "$OUT")" 6 "ranks of a job of 6 GPUs on 3 nodes; $(cat "$OUT")"
 
+# Two runs at a time: they hear of each other where both have ranks on a node.
+write_program meet <<'MEET'
+: >"$1"
+until [ -e "$2" ]; do sleep 0.1; done
+MEET
+batch -N2 -n2 --gres=gpu:4 <<'JOB'
+mapfile -t host < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+prefix/bin/muster run -H "${host[0]}:4" -- ./meet first.a first.b &
+prefix/bin/muster run -H "${host[1]}:4" -- ./meet first.b first.a &
+wait
+echo then
+prefix/bin/muster run -H "${host[0]}:1,${host[1]}:1" -- ./meet then.a then.b &
+prefix/bin/muster run -H "${host[1]}:2" -- ./meet then.b then.a &
+wait
+JOB
+finish_job
+expect_equal "$code" 0:0 'exit code of the job'
+expect_equal "$(grep -oE '^then|another run of this job' "$OUT" | paste -sd';')" 'then;another run of this job' "notes of other runs; $(cat "$OUT")"
+
 # MPICH learns from Slurm who shares a node: Debian's hangs in MPI_Finalize now and then, whoever started it, so only what ranks say before that counts.
 allocate -N3 --gres=gpu:4
 if command -v mpicxx.mpich >/dev/null && mpicxx.mpich -o "$work/mpich" "$MUSTER_SOURCE_DIR/tests/cluster/world_size_main.cpp"; then

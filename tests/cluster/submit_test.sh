@@ -94,6 +94,13 @@ expect_contains stderr "job $job: no rank 5: the ranks are 0 to 0"
 expect_exit 0 m show "${job}_1"
 expect_matches stdout '^asked for +1 node, 1 rank on each' "^exit code +4$" "^placed +"
 
+# While a chain waits, no other one begins by its name in its folder.
+submit --gpus 1 --hold --chain 2 --job-name chain -- true
+chain=($job)
+expect_exit 2 m submit --site generic-slurm --time 5min --gpus 1 --chain 2 --job-name chain -- true
+expect_contains stderr "whose first job is ${chain[0]}, still has jobs that wait or run (" --job-name "${chain[1]}"
+m cancel "${chain[@]}" >/dev/null || fail 'muster cancel'
+
 # Followed from before it starts to its end.
 submit --gpus 1 -- bash -c 'echo first; sleep 1; echo last'
 expect_exit 0 m logs --follow "$job"

@@ -69,16 +69,18 @@ TEST(job_leases, are_seen_while_their_session_lives) {
     ASSERT_EQ(::flock(lock.get(), LOCK_EX), 0);
     {
         job_leases const leases("7", {base.string()});
-        leases.take(session.string(),
+        leases.take(session.string(), {"n1"},
                     {{.device = gpu{.index = 3}, .cores = cpuset{{4, 5}}}, {.device = gpu{.index = 1}, .cores = cpuset{{2}}}});
     }
-    auto const seen = [&](std::string const& job, std::string const& own) {
-        return job_leases(job, {base.string()}).others(own);
+    auto const seen = [&](std::string const& job, std::string const& own, std::string const& node = "n1") {
+        return job_leases(job, {base.string()}).others(own, {node, "n9"});
     };
     EXPECT_EQ(seen("7", ""), (leased_parts{1, 0, {"3", "1"}, cpuset{{2, 4, 5}}}));
     EXPECT_EQ(seen("8", ""), leased_parts{}) << "another job's";
-    job_leases("7", {base.string()}).take_wide(session.string());
+    EXPECT_EQ(seen("7", "", "n2"), leased_parts{}) << "on other nodes";
+    job_leases("7", {base.string()}).take_wide(session.string(), {"n2", "n1"});
     EXPECT_EQ(seen("7", ""), (leased_parts{1, 1, {}, {}}));
+    EXPECT_EQ(seen("7", "", "n3"), leased_parts{}) << "of none of the nodes";
     EXPECT_NE(place_beside(machine_with(4, 8), {}, seen("7", ""), 2).note.find("uses several nodes"), std::string::npos);
     EXPECT_EQ(seen("7", session.string()), leased_parts{}) << "its own";
     lock.reset();
