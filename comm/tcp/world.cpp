@@ -133,6 +133,13 @@ void world::link(int other, unique_socket socket) {
 void world::advance_links() {
     auto const now = clock::now();
     for (auto& come : listener_->take_callers(id_)) admit(std::move(come), now);
+    hear_callers();
+    auto const waiting = unlinked_;
+    for (int const other : waiting) call(other, now);
+}
+
+void world::hear_callers() {
+    auto const now = clock::now();
     for (std::size_t i = 0; i < unproven_.size();) {
         if (hear(unproven_[i])) {
             int const from = unproven_[i].from;
@@ -144,8 +151,6 @@ void world::advance_links() {
             ++i;
         }
     }
-    auto const waiting = unlinked_;
-    for (int const other : waiting) call(other, now);
 }
 
 /// A caller. Whoever asks to be called is called, which does no harm; whoever dials has to prove who it is.
@@ -363,17 +368,24 @@ line const* world::disagreement(ticket owner, int& with) const {
 
 void world::give_up(std::string const& blame) noexcept try {
     if (over_) return;
+    advance_links();
     over_ = true;
-    for (int other = 0; other < size(); ++other) {
-        if (other == rank()) continue;
+    auto const tell = [&](int other) {
         at(other).wire.drop();
         if (at(other).wire.is_open()) at(other).wire.tell({.what = frame::kind::gave_up}, blame);
-    }
-    // What the sockets do not take at once the others read soon, since they wait for it.
+    };
+    for (int other = 0; other < size(); ++other)
+        if (other != rank()) tell(other);
+    // What the sockets do not take at once the others read soon, since they wait for it; and who has called holds the connection to be there.
     auto const until = clock::now() + milliseconds(100);
     auto const is_left = [this](int other) { return at(other).wire.wants_to_send() && at(other).wire.is_open(); };
-    while (clock::now() < until && std::any_of(linked_.begin(), linked_.end(), is_left))
+    while (clock::now() < until && (!unproven_.empty() || std::any_of(linked_.begin(), linked_.end(), is_left))) {
+        std::size_t told = linked_.size();
+        hear_callers();
+        while (told < linked_.size()) tell(linked_[told++]);
         for (int const other : linked_) at(other).wire.pump(false);
+        sleep(milliseconds(1));
+    }
 } catch (...) {  // out of memory: the others see the connections end
 }
 

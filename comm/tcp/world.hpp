@@ -126,6 +126,7 @@ class world {
     void link(int other, unique_socket socket);
     link_key const& key_of(int other);
     void advance_links();
+    void hear_callers();
     void admit(caller come, clock::time_point now);
     bool hear(caller_so_far& one);
     void call(int other, clock::time_point now);

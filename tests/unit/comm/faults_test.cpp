@@ -65,7 +65,7 @@ void reduce_until(communicator all, std::size_t count, int victim, int harm) {
 void expect_survivors_name(way const& by, int victim, int size, std::size_t count, int harm) {
     auto const begin = std::chrono::steady_clock::now();
     // Who has no processor for so long on a busy machine is late as well.
-    double const deadline_s = harm == SIGKILL ? 60 : 1;
+    double const deadline_s = harm == SIGKILL ? 60 : 2;
     address_board const board;
     ranks_as_children ranks(size,
                             [&](identity const& who) { reduce_until(make(by, who, board, deadline_s), count, victim, harm); });
@@ -76,7 +76,7 @@ void expect_survivors_name(way const& by, int victim, int size, std::size_t coun
         EXPECT_THAT(words, HasSubstr(fmt::format("process {}", ranks.pid(victim))));
         EXPECT_THAT(words, HasSubstr(harm == SIGKILL ? "gone" : "stopped"));
     }
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30)) << "long before the deadline";
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(50)) << "long before the deadline";
 }
 
 class faults : public testing::TestWithParam<way> {};
@@ -100,7 +100,7 @@ TEST_P(faults, a_rank_killed_or_stopped_at_any_moment_leaves_nobody_hanging) {
         bool const shares = turn % 4 == 1;
         address_board const board;
         ranks_as_children ranks(3, [&](identity const& who) {
-            auto all = make(GetParam(), who, board, harm == SIGKILL ? 60 : 0.7);
+            auto all = make(GetParam(), who, board, harm == SIGKILL ? 60 : 1.5);
             tensor const in(all, count, shares), out(all, count, shares);
             for (;;) all.allreduce("w", view_of(in.values), view_of(out.values), reduction::sum).wait();
         });
@@ -132,7 +132,7 @@ TEST_P(faults, the_victim_of_a_late_rank_is_not_blamed) {
     // Rank 2 is late; rank 1 gives up first, and rank 0, which needs rank 1, must still name rank 2.
     address_board const board;
     ranks_as_children ranks(3, [&](identity const& who) {
-        auto all = make(GetParam(), who, board, who.rank == 1 ? 0.3 : 20);
+        auto all = make(GetParam(), who, board, who.rank == 1 ? 2 : 60);
         std::vector<float> values(1000000, 1.0f);
         if (who.rank == 2)
             for (;;) ::pause();
