@@ -236,7 +236,8 @@ class tcp_backend final : public collective_backend, private co_progress {
         if (culprits.empty()) culprits = old_reports();
         // Before the ranks know each other's processes they have the connections alone to go by: the others' words may be on their way.
         bool const strangers = all_.members().processes.empty();
-        if (culprits.empty() || since < (strangers ? last_messages : some_still_run(culprits) ? until_gone : clock::duration{})) return;
+        if (culprits.empty() || since < (strangers ? last_messages : some_still_run(culprits) ? until_gone : clock::duration{}))
+            return;
         if (some_still_run(culprits))
             blame_the_gone(culprits);
         else if (auto now = all_.culprits(which); !now.empty())

@@ -36,8 +36,8 @@ TEST(shm_rendezvous, a_rank_that_never_comes_is_named) {
         communicator::create(who, options_with(2));
     });
     for (int const rank : {0, 2})
-        EXPECT_THAT(ranks.words_of(rank), AllOf(HasSubstr("timeout"), HasSubstr("culprits: 1 "),
-                                                HasSubstr("rank 1 on here did not come within 2 s")));
+        EXPECT_THAT(ranks.words_of(rank),
+                    AllOf(HasSubstr("timeout"), HasSubstr("culprits: 1 "), HasSubstr("rank 1 on here did not come within 2 s")));
 }
 
 TEST(shm_rendezvous, a_rank_stopped_on_its_way_is_named) {
@@ -53,8 +53,7 @@ TEST(shm_rendezvous, without_rank_0_the_others_say_so) {
         if (who.rank != 0) communicator::create(who, options_with(2));
     });
     for (int const rank : {1, 2})
-        EXPECT_THAT(ranks.words_of(rank),
-                    AllOf(HasSubstr("culprits: 0 "), HasSubstr("rank 0 on here did not come within 2 s")));
+        EXPECT_THAT(ranks.words_of(rank), AllOf(HasSubstr("culprits: 0 "), HasSubstr("rank 0 on here did not come within 2 s")));
 }
 
 TEST(shm_rendezvous, rank_0_stopped_while_the_others_wait_for_it_is_named) {
