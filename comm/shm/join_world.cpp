@@ -121,23 +121,16 @@ bool time_lines(world const& all, line_times& found) noexcept {
     return true;
 }
 
-/// Up to which size streaming stores pay for what other ranks read: everywhere where the processors are so far apart that memory is nearer than the
-/// other's caches, a little where only its first-level cache is far, and nowhere where they are near. Measured, since no virtual machine tells, and each
-/// rank by itself, for what it writes.
-void choose_streamed(world& all) {
-    constexpr double pays = 1.25;
+/// For people: each rank by itself, of what it reads.
+void measure_distance(world& all) {
     line_times found;
     if (all.crowded || all.size == 1 || older_bytes + newest_bytes > all.sizes.window_size() || !time_lines(all, found)) {
         all.own().here().measured.store(~std::uint32_t{0}, std::memory_order_release);  // nobody waits for this rank
         return;
     }
-    all.streamed_most = found.older > pays * found.streamed    ? std::size_t{1} << 20
-                        : found.newest > pays * found.streamed ? std::size_t{32} << 10
-                                                               : 0;
     all.distance = fmt::format(
-        "a line of another rank's takes {:.1f} ns from its first-level cache, {:.1f} ns from its others, {:.1f} ns streamed{}",
-        found.newest, found.older, found.streamed,
-        all.streamed_most == 0 ? std::string() : fmt::format(": streams up to {}", format_bytes(all.streamed_most)));
+        "a line of another rank's takes {:.1f} ns from its first-level cache, {:.1f} ns from its others, {:.1f} ns streamed",
+        found.newest, found.older, found.streamed);
     spdlog::debug("shm: {}", all.distance);
 }
 
@@ -183,7 +176,7 @@ world join_world(std::string const& name, identity const& who, comm_options cons
     std::string const refusal = same_numbers ? probe(made) : "the ranks are in several PID namespaces";
     made.direct = ranks.all_say_yes(refusal.empty());
     made.mappable = ranks.all_say_yes(same_numbers && probe_mapping(made));
-    choose_streamed(made);
+    measure_distance(made);
     spdlog::debug("shm: {} ranks{}, shared buffers {}, other large reductions and broadcasts {}{}", made.size,
                   made.crowded ? " on fewer processors" : "", made.mappable ? "in place" : "as others",
                   made.direct ? "from memory to memory" : "through shared memory: ",

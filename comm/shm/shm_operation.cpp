@@ -9,6 +9,7 @@
 #include "comm/backend/signature.hpp"
 #include "comm/shm/memory/remote_memory.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
+#include "comm/tensor/simd.hpp"
 
 namespace muster::shm {
 
@@ -16,8 +17,11 @@ namespace {
 
 // Measured on 2 cores with 1 MiB of second-level cache each, 2 and 4 ranks.
 
-/// A reduction's input travels with the announcement up to so many bytes of all ranks together.
-constexpr std::size_t whole_reduction_bytes = std::size_t{256} << 10;
+/// A reduction's input travels with the announcement up to so many bytes of all ranks together; where ranks share processors waits cost more.
+constexpr std::size_t whole_reduction_bytes = std::size_t{64} << 10, whole_in_a_crowd = std::size_t{256} << 10;
+
+/// From so many bytes on it pays to write past the caches where the processors are far apart, and the time is taken.
+constexpr std::size_t least_streamed = std::size_t{4} << 10;
 
 /// From so many bytes on a reduction's input in a shared buffer does not travel.
 constexpr std::size_t lent_bytes = std::size_t{32} << 10;
@@ -37,7 +41,8 @@ void copy_bytes(void* to, void const* from, std::size_t bytes) noexcept {
 
 std::size_t shm_operation::limit(world const& all) const noexcept {
     std::size_t most = all.sizes.payload_bytes;
-    if (reduces()) most = std::min(most, whole_reduction_bytes / static_cast<std::size_t>(all.size));
+    if (reduces())
+        most = std::min(most, (all.crowded ? whole_in_a_crowd : whole_reduction_bytes) / static_cast<std::size_t>(all.size));
     if (what_.what == collective::kind::alltoall) most -= std::min(most, table_bytes(all));
     return most;
 }
@@ -170,7 +175,9 @@ bool shm_operation::announce(world& all) {
     std::size_t const bytes = input_bytes(all, all.rank);
     bool const travels = bytes <= limit(all) && !lends;
     bool const in_chunks = lends || ((reduces() || broadcasts()) && what_.in.bytes() > limit(all));
+    choose_stores(all);
     if (in_chunks && reduces() && gathers(all) && !fill_own_window(all)) return false;
+    if (!lends && goes_in_rounds(all) && !fill_ahead(all)) return false;
     sequence_ = ++all.sequence;
     announcement& say = all.own().announced(sequence_);
     say.signature = signature_of(what_);
@@ -192,7 +199,8 @@ bool shm_operation::announce(world& all) {
             std::copy(what_.receive_counts.begin(), what_.receive_counts.end(), table + all.size);
             if (travels) copy_bytes(all.own().payload(sequence_) + table_bytes(all), in(), bytes);
         } else if (travels && bytes != 0) {
-            copy_for_others(all, all.own().payload(sequence_), in(), bytes);
+            timer const running(*this);
+            copy_for_others(all.own().payload(sequence_), in(), bytes);
         }
     }
     say.sequence.store(sequence_, std::memory_order_release);
@@ -214,7 +222,7 @@ bool shm_operation::match(world& all) {
             return advance_chunks(all);
         }
         if (is_lent(all)) {  // not by all, so that it travels now
-            copy_for_others(all, all.own().payload(sequence_), in(), what_.in.bytes());
+            copy_for_others(all.own().payload(sequence_), in(), what_.in.bytes());
             all.own().progress().finished.store(sequence_, std::memory_order_release);
         }
         stage_ = stage::lent;
@@ -295,7 +303,35 @@ void shm_operation::finish_whole(world& all) {
     std::size_t const at = part.first * element_bytes();
     for (int rank = 0; rank < all.size; ++rank)
         all.sources[static_cast<std::size_t>(rank)] = (rank == all.rank ? in() : input_at(all, rank)) + at;
-    combine(what_.in.type, what_.how, all.sources, out(), part.count, what_.scale);
+    {
+        timer const running(*this);
+        combine(what_.in.type, what_.how, all.sources, out(), part.count, what_.scale);
+    }
+    note_time(all);
+}
+
+// ---- how others' input is written
+
+void shm_operation::choose_stores(world const& all) noexcept {
+    std::size_t const bytes = what_.in.bytes();
+    streams_ = !all.crowded && bytes >= least_streamed &&
+               store_choice::streams(all.of(0).here().streams.load(std::memory_order_relaxed), all.sequence + 1);
+    is_timed_ = all.rank == 0 && !all.crowded && reduces() && bytes >= least_streamed && bytes <= all.sizes.largest_gathered();
+    ticks_ = 0;
+}
+
+void shm_operation::copy_for_others(void* to, void const* from, std::size_t bytes) noexcept {
+    if (streams_)
+        copy_streaming(to, from, bytes);
+    else
+        std::memcpy(to, from, bytes);
+}
+
+void shm_operation::note_time(world& all) const noexcept {
+    if (!is_timed_ || ticks_ == 0) return;
+    bool const now = all.stores.note(streams_, static_cast<double>(ticks_) / static_cast<double>(what_.in.bytes()));
+    auto& chosen = all.own().here().streams;
+    if (chosen.load(std::memory_order_relaxed) != now) chosen.store(now, std::memory_order_relaxed);
 }
 
 // ---- missing

@@ -26,9 +26,9 @@ inline constexpr std::size_t page_bytes = 4096;
 ///   the other's memory.
 /// - direct, of other large collectives whose tensors all lie in shared buffers: each rank copies what it is to get from the
 ///   other's buffer.
-/// - staged, of those whose tensors do not, and of reductions where the kernel forbids to read others' memory: in rounds through
-///   windows in the segment, two in turn, so that ranks fill one while they work on the other. Two copies that stay in the caches
-///   take less time than one by the kernel, which looks up every page.
+/// - staged, of those whose tensors do not, of reductions where the kernel forbids to read others' memory, and of those up to 1 MiB of ranks with a
+///   processor each: in rounds through windows in the segment, two in turn, so that ranks fill one while they work on the other. Two copies that stay
+///   in the caches take less time than one by the kernel, which looks up every page.
 /// All combine in the order of the ranks: every way and every rank gives the same bits.
 class shm_operation {
   public:
@@ -36,6 +36,7 @@ class shm_operation {
         what_ = what;
         stage_ = stage::announce;
         scan_ = 0;
+        is_ahead_ = false;
     }
 
     /// Goes on without waiting; true once it has finished. Throws comm_error if the ranks' arguments differ or one is found dead.
@@ -96,6 +97,24 @@ class shm_operation {
     void finish_whole(world& all);
     void copy_own(world const& all) const noexcept;
 
+    /// Adds the time of what a rank does to what this collective has taken, if that is of interest.
+    class timer {
+      public:
+        explicit timer(shm_operation& of) noexcept : of_(of), begin_(of.is_timed_ ? ticks() : 0) {}
+        timer(timer const&) = delete;
+        timer& operator=(timer const&) = delete;
+        ~timer() {
+            if (of_.is_timed_) of_.ticks_ += ticks() - begin_;
+        }
+
+      private:
+        shm_operation& of_;
+        std::uint64_t begin_;
+    };
+    void copy_for_others(void* to, void const* from, std::size_t bytes) noexcept;
+    void choose_stores(world const& all) noexcept;
+    void note_time(world& all) const noexcept;
+
     way way_of(world const& all) const noexcept;
     bool gathers(world const& all) const noexcept;
     bool everything_is_shared(world const& all) const noexcept;
@@ -127,9 +146,11 @@ class shm_operation {
     std::size_t longest_stream(world const& all) const noexcept;
     void fill_slots(world& all, std::uint64_t round) const noexcept;
     void take(world const& all, int rank, std::uint64_t round) const noexcept;
-    void fill(world& all, std::uint64_t round) const noexcept;
-    void work(world& all, std::uint64_t round) const noexcept;
-    void drain(world& all, std::uint64_t round) const noexcept;
+    bool goes_in_rounds(world const& all) const noexcept;
+    bool fill_ahead(world& all);
+    void fill(world& all, std::uint64_t round) noexcept;
+    void work(world& all, std::uint64_t round) noexcept;
+    void drain(world& all, std::uint64_t round) noexcept;
     element_range piece_of(world const& all, int rank, std::uint64_t round) const noexcept;
 
     void announce_pair(world& all);
@@ -142,6 +163,10 @@ class shm_operation {
     std::uint64_t sequence_ = 0;
     int scan_ = 0;  // the first rank not yet seen where it is waited for
 
+    bool streams_ = false;   // what others are to read
+    bool is_timed_ = false;  // see store_choice
+    std::uint64_t ticks_ = 0;
+
     way way_ = way::whole;
     int turn_ = 0;             // chunks: how many ranks' shares are exhausted
     std::uint64_t total_ = 0;  // … of all ranks
@@ -152,6 +177,7 @@ class shm_operation {
 
     std::uint64_t first_ = 0, end_ = 0;                    // staged: rounds
     std::uint64_t filled_ = 0, worked_ = 0, drained_ = 0;  // … the next of each
+    bool is_ahead_ = false;                                // … the first window was filled before the ranks had met
 };
 
 /// Throws comm_error (errc::peer_failed) for a copy from or to another rank's memory that ended with `code`.

@@ -34,8 +34,9 @@ constexpr std::size_t chunks_of_a_share = 4;
 
 }  // namespace
 
+/// Where ranks share processors nobody waits for one that has none.
 bool shm_operation::gathers(world const& all) const noexcept {
-    return what_.in.bytes() <= all.sizes.largest_gathered();
+    return all.crowded && what_.in.bytes() <= all.sizes.largest_gathered();
 }
 
 bool shm_operation::everything_is_shared(world const& all) const noexcept {
@@ -52,6 +53,7 @@ bool shm_operation::everything_is_shared(world const& all) const noexcept {
 shm_operation::way shm_operation::way_of(world const& all) const noexcept {
     if (gathers(all)) return way::gathered;
     if (everything_is_shared(all)) return way::mapped;
+    if (goes_in_rounds(all)) return way::staged;
     return all.direct ? way::direct : way::staged;
 }
 
@@ -60,7 +62,7 @@ bool shm_operation::fill_own_window(world& all) const noexcept {
     if (all.mappable && place_of(what_.in.data, what_.in.bytes()).buffer != 0) return true;
     for (int rank = 0; rank < all.size; ++rank)
         if (rank != all.rank && all.of(rank).progress().worked.load(std::memory_order_acquire) + 1 < all.round) return false;
-    copy_for_others(all, all.own().window(all.round), in(), what_.in.bytes());
+    std::memcpy(all.own().window(all.round), in(), what_.in.bytes());
     return true;
 }
 
@@ -283,170 +285,6 @@ void shm_operation::fetch_results(world& all) const noexcept {
             std::byte const* const from = all.of(owner).result(all.round) + (chunk.first - whole.first) * element_bytes();
             std::memcpy(chunk_target(all, all.rank, owner, chunk), from, chunk.count * element_bytes());
         }
-    }
-}
-
-// Rounds through windows in the segment.
-//
-// Buffers are used in turn, two of each; round r uses number r % 2. When may a rank write to them again?
-// - its window, in round r: when all others have worked r-2, which it waits for.
-// - its result, in round r: when all others have drained r-2. A rank fills r only after it has drained r-2, and this one works on
-//   r only when all have filled r. Across collectives it holds because one ends with its last drain.
-
-namespace {
-
-std::atomic<std::uint64_t>& filled_of(region const& r) noexcept {
-    return r.progress().filled;
-}
-std::atomic<std::uint64_t>& worked_of(region const& r) noexcept {
-    return r.progress().worked;
-}
-
-/// Whether every other rank's number is at least `number`.
-template <typename Of>
-bool all_at(world const& all, std::uint64_t number, Of of) noexcept {
-    for (int rank = 0; rank < all.size; ++rank)
-        if (rank != all.rank && of(all.of(rank)).load(std::memory_order_acquire) < number) return false;
-    return true;
-}
-
-}  // namespace
-
-void shm_operation::start_staged(world& all) noexcept {
-    stage_ = stage::staged;
-    std::size_t rounds = 0;
-    if (reduces()) {
-        std::size_t const per_round = all.sizes.share_bytes() / element_bytes();
-        rounds = (share(all, 0).count + per_round - 1) / per_round;  // the first share is the largest
-    } else {
-        rounds = (longest_stream(all) + slot_bytes(all) - 1) / slot_bytes(all);
-    }
-    first_ = filled_ = worked_ = drained_ = all.round;
-    end_ = first_ + rounds;
-}
-
-bool shm_operation::advance_staged(world& all) {
-    counters& own = all.own().progress();
-    for (bool moved = true; moved && drained_ < end_;) {
-        moved = false;
-        if (filled_ < end_ && filled_ < drained_ + 2 && (filled_ == 0 || all_at(all, filled_ - 1, worked_of))) {
-            fill(all, filled_);
-            own.filled.store(++filled_, std::memory_order_release);
-            if (!reduces()) take(all, all.rank, filled_ - 1);  // while the others come
-            moved = true;
-        }
-        if (worked_ < filled_ && all_at(all, worked_ + 1, filled_of)) {
-            work(all, worked_);
-            own.worked.store(++worked_, std::memory_order_release);
-            moved = true;
-        }
-        if (drained_ < worked_ && (what_.what != collective::kind::allreduce || all_at(all, drained_ + 1, worked_of))) {
-            drain(all, drained_);
-            ++drained_;
-            moved = true;
-        }
-    }
-    if (drained_ < end_) return false;
-    all.round = end_;
-    return true;
-}
-
-/// What of `rank`'s share this round takes.
-element_range shm_operation::piece_of(world const& all, int rank, std::uint64_t round) const noexcept {
-    element_range const whole = share(all, rank);
-    std::size_t const most = all.sizes.share_bytes() / element_bytes();
-    std::size_t const done = std::min(whole.count, static_cast<std::size_t>(round - first_) * most);
-    return {whole.first + done, std::min(most, whole.count - done)};
-}
-
-// ---- what only moves
-
-/// Of a window that one rank reads: all of it, where all others get the same.
-std::size_t shm_operation::slot_bytes(world const& all) const noexcept {
-    return what_.what == collective::kind::alltoall ? all.sizes.share_bytes() : all.sizes.window_bytes;
-}
-
-/// The most bytes that one rank gets from one.
-std::size_t shm_operation::longest_stream(world const& all) const noexcept {
-    if (what_.what != collective::kind::alltoall) return largest_input(all);
-    std::uint64_t most = 0;
-    for (int rank = 0; rank < all.size; ++rank) {
-        auto const* const table = reinterpret_cast<std::uint64_t const*>(all.of(rank).payload(sequence_));
-        most = std::max(most, *std::max_element(table, table + all.size));
-    }
-    return static_cast<std::size_t>(most) * element_bytes();
-}
-
-void shm_operation::fill_slots(world& all, std::uint64_t round) const noexcept {
-    std::byte* const window = all.own().window(round);
-    std::size_t const slot = slot_bytes(all), done = static_cast<std::size_t>(round - first_) * slot;
-    auto const put = [&](std::size_t first, std::size_t bytes, std::byte* to) {
-        if (done < bytes) std::memcpy(to, in() + first + done, std::min(slot, bytes - done));
-    };
-    if (what_.what != collective::kind::alltoall) return put(0, input_bytes(all, all.rank), window);
-    std::size_t first = 0;
-    for (int rank = 0; rank < all.size; ++rank) {
-        std::size_t const bytes = what_.send_counts[static_cast<std::size_t>(rank)] * element_bytes();
-        if (rank != all.rank) put(first, bytes, window + static_cast<std::size_t>(rank) * slot);
-        first += bytes;
-    }
-}
-
-/// What this round brings from `rank`, which may be this one.
-void shm_operation::take(world const& all, int rank, std::uint64_t round) const noexcept {
-    std::size_t const slot = slot_bytes(all), done = static_cast<std::size_t>(round - first_) * slot;
-    pull const next = pull_from(all, rank);
-    if (done >= next.bytes) return;
-    bool const own_slots = what_.what == collective::kind::alltoall;
-    std::byte const* const from = rank == all.rank
-                                      ? in() + next.from + done
-                                      : all.of(rank).window(round) + (own_slots ? static_cast<std::size_t>(all.rank) * slot : 0);
-    std::byte* const to = out() + next.to + done;
-    if (to != from) std::memcpy(to, from, std::min(slot, next.bytes - done));
-}
-
-// ---- rounds
-
-void shm_operation::fill(world& all, std::uint64_t round) const noexcept {
-    std::byte* const window = all.own().window(round);
-    if (!reduces()) return fill_slots(all, round);
-    for (int rank = 0; rank < all.size; ++rank) {
-        if (rank == all.rank) continue;
-        element_range const piece = piece_of(all, rank, round);
-        if (piece.count != 0)
-            std::memcpy(window + static_cast<std::size_t>(rank) * all.sizes.share_bytes(), in() + piece.first * element_bytes(),
-                        piece.count * element_bytes());
-    }
-}
-
-void shm_operation::work(world& all, std::uint64_t round) const noexcept {
-    if (!reduces()) {
-        for (int k = 1; k < all.size; ++k) take(all, (all.rank + k) % all.size, round);  // not all at the same one at once
-        return;
-    }
-    element_range const piece = piece_of(all, all.rank, round);
-    if (piece.count == 0) return;
-    for (int rank = 0; rank < all.size; ++rank)
-        all.sources[static_cast<std::size_t>(rank)] =
-            rank == all.rank ? in() + piece.first * element_bytes()
-                             : all.of(rank).window(round) + static_cast<std::size_t>(all.rank) * all.sizes.share_bytes();
-    if (what_.what == collective::kind::reducescatter) {
-        std::size_t const at = (piece.first - share(all, all.rank).first) * element_bytes();
-        combine(what_.in.type, what_.how, all.sources, out() + at, piece.count, what_.scale);
-        return;
-    }
-    std::byte* const result = all.own().result(round);
-    combine(what_.in.type, what_.how, all.sources, result, piece.count, what_.scale);
-    std::memcpy(out() + piece.first * element_bytes(), result, piece.count * element_bytes());
-}
-
-void shm_operation::drain(world& all, std::uint64_t round) const noexcept {
-    if (what_.what != collective::kind::allreduce) return;
-    for (int rank = 0; rank < all.size; ++rank) {
-        if (rank == all.rank) continue;
-        element_range const piece = piece_of(all, rank, round);
-        if (piece.count != 0)
-            std::memcpy(out() + piece.first * element_bytes(), all.of(rank).result(round), piece.count * element_bytes());
     }
 }
 

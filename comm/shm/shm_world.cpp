@@ -10,16 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "comm/tensor/simd.hpp"
-
 namespace muster::shm {
-
-namespace {
-
-/// Below, streaming stores cost more than the reader gains.
-constexpr std::size_t least_streamed = std::size_t{4} << 10;
-
-}  // namespace
 
 world make_world(std::shared_ptr<shared_memory> memory, geometry const& sizes, int rank) {
     world made;
@@ -46,13 +37,6 @@ void divide(world& all) {
     all.regions.clear();
     for (std::size_t rank = 0; rank < all.sizes.ranks; ++rank)
         all.regions.emplace_back(all.memory->data() + rank * all.sizes.region_bytes(), all.sizes);
-}
-
-void copy_for_others(world const& all, std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
-    if (bytes >= least_streamed && bytes <= all.streamed_most)
-        copy_streaming(to, from, bytes);
-    else
-        std::memcpy(to, from, bytes);
 }
 
 std::string name_of(world const& all, int rank) {

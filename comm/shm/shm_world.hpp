@@ -16,6 +16,7 @@
 #include "comm/backend/processes/process_watch.hpp"
 #include "comm/shm/memory/segment.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
+#include "comm/shm/store_choice.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster::shm {
@@ -77,7 +78,7 @@ struct world {
     std::vector<std::string> hosts;       ///< by rank
     bool crowded = false;                 ///< more ranks than processors
     std::string distance;                 ///< of another rank's caches, as measured, for people; empty: it was not
-    std::size_t streamed_most = 0;        ///< largest copy for other ranks that this one writes with streaming stores
+    store_choice stores;                  ///< rank 0's
     std::vector<int> beside;              ///< other ranks that may run on a processor that this one may run on
     bool direct = false;                  ///< the kernel lets every rank read and write every other's memory
     bool mappable = false;                ///< … map every other's shared buffers
@@ -123,9 +124,6 @@ position position_of(world const& all, int rank) noexcept;
 /// What is wrong with the ranks of `missing`: all that are dead, gave up, or are stopped; otherwise those that are
 /// behind all others. By ascending rank. `sequence` is the collective that waits.
 std::vector<late_rank> blame(world const& all, std::vector<int> const& missing, std::uint64_t sequence);
-
-/// Copies for other ranks to read: where `all` says so, with streaming stores.
-void copy_for_others(world const& all, std::byte* to, std::byte const* from, std::size_t bytes) noexcept;
 
 // The making of a world over shared memory: rendezvous, and probes of what the kernel allows between its ranks.
 

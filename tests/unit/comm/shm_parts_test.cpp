@@ -198,6 +198,31 @@ TEST(shm_shared_buffers, a_forked_child_that_frees_them_leaves_its_parents_alone
     EXPECT_EQ(one.data()[0], std::byte{5});
 }
 
+TEST(shm_store_choice, follows_the_faster_way_and_notices_when_that_changes) {
+    store_choice choice;
+    bool chosen = true;
+    unsigned streamed = 0;
+    std::uint64_t sequence = 0;
+    auto const run = [&](unsigned collectives, double cost_streamed, double cost_cached) {
+        streamed = 0;
+        for (unsigned i = 0; i < collectives; ++i) {
+            bool const streams = store_choice::streams(chosen, ++sequence);
+            streamed += streams ? 1 : 0;
+            chosen = choice.note(streams, i % 7 == 3 ? 100.0 : streams ? cost_streamed : cost_cached);  // an interruption now and then
+        }
+    };
+    run(200, 1.2, 1.0);
+    EXPECT_FALSE(chosen);
+    EXPECT_LT(streamed, 20u) << "processors near each other";
+    run(200, 1.2, 3.0);
+    EXPECT_TRUE(chosen) << "they have been moved apart";
+    EXPECT_GT(streamed, 150u);
+    run(200, 1.2, 1.0);
+    EXPECT_FALSE(chosen);
+    run(200, 1.0, 1.2);
+    EXPECT_FALSE(chosen) << "within what sizes and moments differ by";
+}
+
 TEST(shm_signature, differs_in_all_that_must_be_equal) {
     std::array<float, 8> data{};
     collective const base{collective::kind::allreduce, view_of(std::span(data)), view_of(std::span(data)), reduction::sum};

@@ -53,7 +53,7 @@ struct tensor_memory {
 };
 
 struct threads_world {
-    threads_world(int ranks, reach how) : how_(how) {
+    threads_world(int ranks, reach how, bool crowded) : how_(how) {
         sizes.ranks = static_cast<std::size_t>(ranks);
         sizes.payload_bytes = 512;
         sizes.window_bytes = 1024;
@@ -65,6 +65,7 @@ struct threads_world {
             worlds.push_back(make_world(memory, sizes, rank));
             worlds.back().direct = how == reach::kernel || how == reach::mixed;
             worlds.back().mappable = how == reach::shared || how == reach::mixed;
+            worlds.back().crowded = crowded;
             divide(worlds.back());
             worlds.back().own().construct();
         }
@@ -107,14 +108,14 @@ ints values(std::size_t count, int rank, int turn) {
     return made;
 }
 
-std::vector<std::size_t> const counts{0, 1, 7, 130, 1000, 30011};
+std::vector<std::size_t> const counts{0, 1, 7, 130, 500, 1000, 30011};
 
-class shm_threads : public testing::TestWithParam<std::tuple<int, reach>> {};
+class shm_threads : public testing::TestWithParam<std::tuple<int, reach, bool>> {};
 
 TEST_P(shm_threads, every_collective_gives_what_it_should) {
-    auto const [ranks, how] = GetParam();
+    auto const [ranks, how, crowded] = GetParam();
     auto const n = static_cast<std::size_t>(ranks);
-    threads_world together(ranks, how);
+    threads_world together(ranks, how, crowded);
     together.run([ranks = ranks, how = how, &n](world& all) {
         int turn = 0;
         for (int again = 0; again < 2; ++again)
@@ -205,9 +206,9 @@ TEST_P(shm_threads, every_collective_gives_what_it_should) {
 }
 
 TEST_P(shm_threads, a_rank_that_differs_fails_on_all) {
-    auto const [ranks, how] = GetParam();
+    auto const [ranks, how, crowded] = GetParam();
     for (int what = 0; what < 5; ++what) {
-        threads_world together(ranks, how);
+        threads_world together(ranks, how, crowded);
         together.run([ranks = ranks, what](world& all) {
             bool const odd = all.rank == ranks - 1;
             ints in(300 + (odd && what == 0 ? 1u : 0u)), out(in.size());
@@ -229,7 +230,8 @@ TEST_P(shm_threads, a_rank_that_differs_fails_on_all) {
 
 INSTANTIATE_TEST_SUITE_P(ranks, shm_threads,
                          testing::Combine(testing::Values(2, 3, 4),
-                                          testing::Values(reach::segment, reach::kernel, reach::shared, reach::mixed)));
+                                          testing::Values(reach::segment, reach::kernel, reach::shared, reach::mixed),
+                                          testing::Bool()));
 
 }  // namespace
 }  // namespace muster::shm

@@ -1,0 +1,50 @@
+// Whether what other ranks are to read is written into the caches of its writer or past them, to memory.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace muster::shm {
+
+/// Of a clock that is read in some 10 ns; of unknown length.
+inline std::uint64_t ticks() noexcept {
+#if defined(__x86_64__)
+    return __rdtsc();
+#else
+    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+#endif
+}
+
+/// Where two processors share a cache, ordinary stores are the faster ones, by a tenth to a quarter; where they do not, a line that the other's cache
+/// holds takes so long that streaming stores are, by 2 to 2.5 times (measured: 4 KiB to 1 MiB, 2 ranks). No virtual machine tells which, and there it
+/// changes from second to second. So rank 0 decides for all, by the time that its own work on collectives takes, and now and then one goes the other way.
+class store_choice {
+  public:
+    /// Whether the collective of that number streams, where rank 0 has chosen so. Pure, the same on all ranks.
+    static bool streams(bool chosen, std::uint64_t sequence) noexcept {
+        bool const tries = sequence < first_trials ? sequence % 4 == 0 : sequence % between_trials == 0;
+        return chosen != tries;
+    }
+
+    /// A collective took so long a byte. Returns what is chosen from now on.
+    bool note(bool streamed, double cost) noexcept {
+        double& known = streamed ? streamed_ : cached_;
+        known = std::min(cost, known * forgets);  // an interruption does not count, and what has changed is noticed
+        if (std::max(streamed_, cached_) < unknown) chosen_ = cached_ > pays * streamed_;
+        return chosen_;
+    }
+
+  private:
+    static constexpr std::uint64_t first_trials = 32, between_trials = 61;  // a prime: not always the same tensor of a step
+    static constexpr double unknown = std::numeric_limits<double>::max(), forgets = 1.1, pays = 1.3;
+
+    double streamed_ = unknown, cached_ = unknown;
+    bool chosen_ = true;
+};
+
+}  // namespace muster::shm
