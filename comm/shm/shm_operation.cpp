@@ -23,8 +23,8 @@ constexpr std::size_t whole_reduction_bytes = std::size_t{64} << 10, whole_in_a_
 /// From so many bytes on it pays to write past the caches where the processors are far apart, and the time is taken.
 constexpr std::size_t least_streamed = std::size_t{4} << 10;
 
-/// From so many bytes on a reduction's input in a shared buffer does not travel.
-constexpr std::size_t lent_bytes = std::size_t{32} << 10;
+/// From so many bytes on a reduction's input in a shared buffer does not travel, for one more wait.
+constexpr std::size_t lent_bytes = std::size_t{8} << 10, lent_in_a_crowd = std::size_t{32} << 10;
 
 /// The tables of an alltoall at the head of a payload: what is sent to each rank, then what is expected of each.
 std::size_t table_bytes(world const& all) noexcept {
@@ -62,7 +62,8 @@ std::size_t shm_operation::input_bytes(world const& all, int rank) const noexcep
 
 /// Whether this rank's input, though small enough to travel, may be read where it lies.
 bool shm_operation::is_lent(world const& all) const noexcept {
-    if (!reduces() || !all.mappable || what_.in.bytes() < lent_bytes || what_.in.bytes() > limit(all)) return false;
+    if (!reduces() || !all.mappable || what_.in.bytes() > limit(all)) return false;
+    if (what_.in.bytes() < (all.crowded ? lent_in_a_crowd : lent_bytes)) return false;
     return place_of(what_.in.data, what_.in.bytes()).buffer != 0 && place_of(what_.out.data, what_.out.bytes()).buffer != 0;
 }
 

@@ -18,7 +18,7 @@ inline constexpr std::size_t page_bytes = 4096;
 
 /// In all schedules a rank announces its collective, and compares the announcements of all others, before anything is written; a
 /// rank that differs makes all of them fail. Then, by size:
-/// - whole: the input came with the announcement; every rank reduces, or copies out, all of it. One wait. From 32 KiB on what lies in shared buffers is
+/// - whole: the input came with the announcement; every rank reduces, or copies out, all of it. One wait. From 8 KiB on what lies in shared buffers is
 ///   lent instead: if all ranks lend, they reduce in chunks; else who does lets it travel after all, for one more wait.
 /// - chunks, of larger reductions and broadcasts: a rank that has time reads a chunk of all ranks' input, reduces it, and writes
 ///   the result to all outputs while it is still in its cache. What lies in shared buffers is read and written in place. What
