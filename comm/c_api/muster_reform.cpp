@@ -8,7 +8,6 @@
 #include "base/text.hpp"
 #include "comm/c_api/c_call.hpp"
 #include "comm/c_api/muster_comm.h"
-#include "comm/c_api/rank_setting.hpp"
 #include "comm/membership/next_world.hpp"
 #include "comm/tcp/tcp_backend.hpp"
 #include "pmix/identity.hpp"

@@ -10,7 +10,6 @@
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/slot_table.hpp"
-#include "comm/hierarchical/node_groups.hpp"
 #include "comm/hierarchical/node_reduction.hpp"
 #include "comm/mpi/mpi_backend.hpp"
 #include "comm/shm/shm_backend.hpp"

@@ -6,7 +6,7 @@
 
 #include "comm/backend/collective_backend.hpp"
 #include "comm/cuda/device.hpp"
-#include "comm/hierarchical/node_groups.hpp"
+#include "comm/hierarchical/node_reduction.hpp"
 
 namespace muster::nccl {
 

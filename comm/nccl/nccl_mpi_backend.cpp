@@ -18,7 +18,6 @@
 #include "comm/mpi/mpi_backend.hpp"
 #include "comm/nccl/chunked_allreduce_backend.hpp"
 #include "comm/nccl/nccl_backend.hpp"
-#include "comm/nccl/nccl_rank_record.hpp"
 
 namespace muster::nccl {
 

@@ -8,8 +8,8 @@
 
 #include "base/error.hpp"
 #include "comm/tcp/endpoint.hpp"
-#include "comm/tcp/frame.hpp"
 #include "comm/tcp/handshake.hpp"
+#include "comm/tcp/line.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     namespace tcp = muster::tcp;

@@ -11,7 +11,7 @@
 #include "base/log.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/keep_forever.hpp"
-#include "comm/exchange/batch/batch_layout.hpp"
+#include "comm/exchange/batch/plan_batches.hpp"
 #include "comm/gradients/adasum.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 

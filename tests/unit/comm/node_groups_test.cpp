@@ -1,4 +1,4 @@
-#include "comm/hierarchical/node_groups.hpp"
+#include "comm/hierarchical/node_reduction.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

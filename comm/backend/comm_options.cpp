@@ -1,4 +1,4 @@
-#include "comm/backend/peer_loss.hpp"
+#include "comm/backend/comm_options.hpp"
 
 #include <fmt/format.h>
 
