@@ -223,7 +223,7 @@ int MPI_Iallreduce(void const* in, void* out, int count, MPI_Datatype type, MPI_
     PMPI_Type_size(type, &bytes);
     auto const all = static_cast<std::size_t>(bytes) * static_cast<std::size_t>(count);
     if (in != MPI_IN_PLACE && all <= muster::payload_limit) memcpy(out, in, all);
-    // Of the last kind of traffic (comm/mpi/mpi_messages.hpp), which muster does not look for among collectives.
+    // Of the last kind of traffic (comm/mpi/mpi_tags.hpp), which muster does not look for among collectives.
     unsigned const number = me.next_schedule++;
     auto schedule = std::make_unique<muster::ring_allreduce>(out, static_cast<std::size_t>(count), type, op, comm,
                                                              static_cast<int>(number % 4096 * 4 + 3));

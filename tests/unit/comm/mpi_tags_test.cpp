@@ -1,4 +1,4 @@
-#include "comm/mpi/mpi_messages.hpp"
+#include "comm/mpi/mpi_tags.hpp"
 
 #include <gtest/gtest.h>
 
