@@ -1,7 +1,6 @@
 // Opens a module of libmuster_comm.so; says why one cannot be used.
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>

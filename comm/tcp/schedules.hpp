@@ -5,9 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <new>
 #include <utility>
-#include <vector>
 
 #include "comm/backend/collective_backend.hpp"
 #include "comm/tcp/line.hpp"

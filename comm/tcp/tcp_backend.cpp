@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <deque>
 #include <exception>
 #include <span>
 #include <vector>
@@ -22,7 +21,6 @@
 #include "comm/backend/processes/co_progress.hpp"
 #include "comm/backend/slot_table.hpp"
 #include "comm/backend/world_record.hpp"
-#include "comm/tcp/endpoint.hpp"
 #include "comm/tcp/listener.hpp"
 #include "comm/tcp/schedules.hpp"
 #include "comm/tcp/world.hpp"

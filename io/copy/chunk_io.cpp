@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "io/tree/small_files.hpp"
+#include "io/tree/folder_files.hpp"
 
 namespace muster {
 

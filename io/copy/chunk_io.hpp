@@ -13,7 +13,7 @@
 #include "base/unique_handle.hpp"
 #include "io/copy/copy_target.hpp"
 #include "io/tree/chunk_plan.hpp"
-#include "io/tree/folder_cache.hpp"
+#include "io/tree/folder_files.hpp"
 
 namespace muster {
 

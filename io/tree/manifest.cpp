@@ -13,7 +13,7 @@
 #include "base/text.hpp"
 #include "io/dataset/checksum.hpp"
 #include "io/tree/chunk_plan.hpp"
-#include "io/tree/small_files.hpp"
+#include "io/tree/folder_files.hpp"
 
 namespace muster {
 

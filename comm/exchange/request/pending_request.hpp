@@ -192,4 +192,12 @@ class name_table {
     std::vector<names_of_set> by_set_;
 };
 
+// Call checks find wrong arguments of an exchange's call, on this rank alone.
+
+/// What is wrong with tensors, numbers and root of a request on a set of so many ranks, `rank` being this one there; or "". Pure.
+std::string fault_of(pending_request const& what, int ranks, int rank);
+
+/// The same of an allreduce of one tensor.
+std::string fault_of(single_allreduce const& what);
+
 }  // namespace muster::detail

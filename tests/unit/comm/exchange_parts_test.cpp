@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "comm/exchange/batch/exchange_context.hpp"
 #include "comm/exchange/batch/plan_batches.hpp"
-#include "comm/exchange/batch/residuals.hpp"
 #include "comm/exchange/request/exchange_options.hpp"
 #include "comm/exchange/request/pending_request.hpp"
 

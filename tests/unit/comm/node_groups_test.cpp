@@ -1,5 +1,3 @@
-#include "comm/hierarchical/node_reduction.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

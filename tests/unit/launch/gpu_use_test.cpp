@@ -1,5 +1,5 @@
 // How GPUs are used: by a made-up NVML, which answers as the "NVML API Reference Guide" says.
-#include "launch/hardware/gpu_use.hpp"
+#include "launch/hardware/gpu_state.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

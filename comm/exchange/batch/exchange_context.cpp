@@ -1,4 +1,4 @@
-#include "comm/exchange/batch/residuals.hpp"
+#include "comm/exchange/batch/exchange_context.hpp"
 
 #include <algorithm>
 #include <bit>
