@@ -21,27 +21,18 @@ std::string number_of(gpu const& device) {
 
 }  // namespace
 
-nvml_use_api::nvml_use_api(shared_library const& library)
-    : init(library.symbol<int()>("nvmlInit_v2")),
-      shutdown(library.symbol<int()>("nvmlShutdown")),
-      handle_of(library.symbol<int(char const*, nvml_device*)>("nvmlDeviceGetHandleByUUID")),
-      memory(library.symbol<int(nvml_device, nvml_memory*)>("nvmlDeviceGetMemoryInfo")),
-      rates(library.symbol<int(nvml_device, nvml_rates*)>("nvmlDeviceGetUtilizationRates")),
-      power(library.symbol<int(nvml_device, unsigned*)>("nvmlDeviceGetPowerUsage")) {}
-
 gpu_use_reader::gpu_use_reader(std::vector<gpu> const& gpus) : library_(nvml_names) {
-    if (library_) nvml_ = nvml_use_api(library_);
+    if (library_) nvml_ = nvml_gpu_api(library_);
     open(gpus);
 }
 
-gpu_use_reader::gpu_use_reader(nvml_use_api const& nvml, std::vector<gpu> const& gpus)
+gpu_use_reader::gpu_use_reader(nvml_gpu_api const& nvml, std::vector<gpu> const& gpus)
     : library_(std::span<std::string const>()), nvml_(nvml) {
     open(gpus);
 }
 
 void gpu_use_reader::open(std::vector<gpu> const& gpus) {
-    bool const usable = nvml_.init != nullptr && nvml_.shutdown != nullptr && nvml_.handle_of != nullptr;
-    if (!usable || gpus.empty() || nvml_.init() != nvml_success) return;
+    if (!nvml_.is_usable() || gpus.empty() || nvml_.init() != nvml_success) return;
     open_ = true;
     for (auto const& one : gpus) {
         nvml_device handle = nullptr;
@@ -108,7 +99,7 @@ std::string describe_process(unsigned pid) {
     return name.empty() ? std::to_string(pid) : fmt::format("{} ({})", pid, name);
 }
 
-std::vector<std::string> users_of(nvml_state_api const& nvml, nvml_device device) {
+std::vector<std::string> users_of(nvml_gpu_api const& nvml, nvml_device device) {
     std::array<nvml_process, most_processes> list{};
     unsigned count = most_processes;
     if (nvml.processes == nullptr) return {};
@@ -121,7 +112,7 @@ std::vector<std::string> users_of(nvml_state_api const& nvml, nvml_device device
     return users;
 }
 
-void read_state(nvml_state_api const& nvml, nvml_device device, gpu_state& state) {
+void read_state(nvml_gpu_api const& nvml, nvml_device device, gpu_state& state) {
     nvml_memory memory{};
     if (nvml.memory != nullptr && nvml.memory(device, &memory) == nvml_success) {
         state.memory_bytes = memory.total;
@@ -146,7 +137,7 @@ void read_state(nvml_state_api const& nvml, nvml_device device, gpu_state& state
 
 }  // namespace
 
-nvml_state_api::nvml_state_api(shared_library const& library)
+nvml_gpu_api::nvml_gpu_api(shared_library const& library)
     : init(library.symbol<int()>("nvmlInit_v2")),
       shutdown(library.symbol<int()>("nvmlShutdown")),
       handle_of(library.symbol<int(char const*, nvml_device*)>("nvmlDeviceGetHandleByUUID")),
@@ -156,18 +147,19 @@ nvml_state_api::nvml_state_api(shared_library const& library)
       throttle_reasons(library.symbol<int(nvml_device, unsigned long long*)>("nvmlDeviceGetCurrentClocksThrottleReasons")),
       clock(library.symbol<int(nvml_device, int, unsigned*)>("nvmlDeviceGetClockInfo")),
       most_clock(library.symbol<int(nvml_device, int, unsigned*)>("nvmlDeviceGetMaxClockInfo")),
-      processes(library.symbol<int(nvml_device, unsigned*, nvml_process*)>("nvmlDeviceGetComputeRunningProcesses_v3")) {
+      processes(library.symbol<int(nvml_device, unsigned*, nvml_process*)>("nvmlDeviceGetComputeRunningProcesses_v3")),
+      rates(library.symbol<int(nvml_device, nvml_rates*)>("nvmlDeviceGetUtilizationRates")),
+      power(library.symbol<int(nvml_device, unsigned*)>("nvmlDeviceGetPowerUsage")) {
     if (processes == nullptr)
         processes = library.symbol<int(nvml_device, unsigned*, nvml_process*)>("nvmlDeviceGetComputeRunningProcesses_v2");
 }
 
 std::vector<gpu_state> read_gpu_states(std::vector<gpu> const& gpus) {
-    static std::array<std::string, 2> const names{"libnvidia-ml.so.1", "libnvidia-ml.so"};
-    shared_library const library(names);
-    return read_gpu_states(library ? nvml_state_api(library) : nvml_state_api(), gpus);
+    shared_library const library(nvml_names);
+    return read_gpu_states(library ? nvml_gpu_api(library) : nvml_gpu_api(), gpus);
 }
 
-std::vector<gpu_state> read_gpu_states(nvml_state_api const& nvml, std::vector<gpu> const& gpus) {
+std::vector<gpu_state> read_gpu_states(nvml_gpu_api const& nvml, std::vector<gpu> const& gpus) {
     std::vector<gpu_state> states;
     for (auto const& g : gpus) {
         gpu_state state;
@@ -177,8 +169,7 @@ std::vector<gpu_state> read_gpu_states(nvml_state_api const& nvml, std::vector<g
         state.name = g.name;
         states.push_back(std::move(state));
     }
-    bool const usable = nvml.init != nullptr && nvml.shutdown != nullptr && nvml.handle_of != nullptr;
-    if (!usable || states.empty() || nvml.init() != nvml_success) return states;
+    if (!nvml.is_usable() || states.empty() || nvml.init() != nvml_success) return states;
     for (auto& state : states) {
         nvml_device device = nullptr;
         if (!state.uuid.empty() && nvml.handle_of(state.uuid.c_str(), &device) == nvml_success) read_state(nvml, device, state);

@@ -38,10 +38,16 @@ struct nvml_memory {
     unsigned long long total, free, used;
 };
 
-/// The functions of NVML that tell about a GPU's state; each may be missing.
-struct nvml_state_api {
-    nvml_state_api() = default;
-    explicit nvml_state_api(shared_library const& library);
+// NVML's record of how busy a GPU is (nvmlUtilization_t), in percent.
+struct nvml_rates {
+    unsigned gpu, memory;
+};
+
+/// The functions of NVML that tell about a GPU's state and its use; each may be missing.
+struct nvml_gpu_api {
+    nvml_gpu_api() = default;
+    explicit nvml_gpu_api(shared_library const& library);
+    bool is_usable() const noexcept { return init != nullptr && shutdown != nullptr && handle_of != nullptr; }
 
     int (*init)() = nullptr;
     int (*shutdown)() = nullptr;
@@ -54,12 +60,14 @@ struct nvml_state_api {
     int (*clock)(nvml_device, int type, unsigned*) = nullptr;
     int (*most_clock)(nvml_device, int type, unsigned*) = nullptr;
     int (*processes)(nvml_device, unsigned* count, nvml_process*) = nullptr;
+    int (*rates)(nvml_device, nvml_rates*) = nullptr;
+    int (*power)(nvml_device, unsigned* milliwatts) = nullptr;
 };
 
 /// The state of each of these GPUs, in their order. Without NVML, and for GPUs that it does not know, only who they are.
 std::vector<gpu_state> read_gpu_states(std::vector<gpu> const& gpus);
 /// The same with NVML given.
-std::vector<gpu_state> read_gpu_states(nvml_state_api const& nvml, std::vector<gpu> const& gpus);
+std::vector<gpu_state> read_gpu_states(nvml_gpu_api const& nvml, std::vector<gpu> const& gpus);
 
 // The use of a GPU at this moment (how busy it is, memory, power), read from the driver again and again.
 
@@ -73,31 +81,13 @@ struct gpu_use {
     bool operator==(gpu_use const&) const = default;
 };
 
-// NVML's record of how busy a GPU is (nvmlUtilization_t), in percent.
-struct nvml_rates {
-    unsigned gpu, memory;
-};
-
-/// The functions of NVML that tell how a GPU is used; the last three may be missing.
-struct nvml_use_api {
-    nvml_use_api() = default;
-    explicit nvml_use_api(shared_library const& library);
-
-    int (*init)() = nullptr;
-    int (*shutdown)() = nullptr;
-    int (*handle_of)(char const* uuid, nvml_device*) = nullptr;
-    int (*memory)(nvml_device, nvml_memory*) = nullptr;
-    int (*rates)(nvml_device, nvml_rates*) = nullptr;
-    int (*power)(nvml_device, unsigned* milliwatts) = nullptr;
-};
-
 /// Keeps NVML open: to open it for each look costs far more than the look.
 class gpu_use_reader {
   public:
     /// Of these GPUs those that NVML knows; without NVML none.
     explicit gpu_use_reader(std::vector<gpu> const& gpus);
     /// The same with NVML given.
-    gpu_use_reader(nvml_use_api const& nvml, std::vector<gpu> const& gpus);
+    gpu_use_reader(nvml_gpu_api const& nvml, std::vector<gpu> const& gpus);
     ~gpu_use_reader();
     gpu_use_reader(gpu_use_reader const&) = delete;
     gpu_use_reader& operator=(gpu_use_reader const&) = delete;
@@ -114,7 +104,7 @@ class gpu_use_reader {
     void open(std::vector<gpu> const& gpus);
 
     shared_library library_;
-    nvml_use_api nvml_;
+    nvml_gpu_api nvml_;
     bool open_ = false;
     std::vector<known_gpu> known_;
 };
