@@ -95,4 +95,8 @@ class library_error : public error {
 /// Throws errc::internal, with the place, unless `condition` holds. For assumptions of our own, never for input.
 void expect(bool condition, std::string_view what, std::source_location where = std::source_location::current());
 
+// Words of a collective's error by which the launcher knows, from a rank's standard error, that another rank is to blame.
+
+inline constexpr std::string_view ended_exchange_words = "ended the exchange and will not take part";
+
 }  // namespace muster

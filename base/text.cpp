@@ -105,6 +105,10 @@ std::string join_folders(std::initializer_list<std::string_view> lists) {
     return all;
 }
 
+std::string counted(std::int64_t count, std::string_view what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
     return parse_number<std::int64_t>(text);
 }

@@ -23,6 +23,9 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 
 std::string join(std::span<std::string const> pieces, std::string_view separator);
 
+/// "1 core", "8 cores".
+std::string counted(std::int64_t count, std::string_view what);
+
 /// Folders as PATH, LD_LIBRARY_PATH and PYTHONPATH list them: those of `lists` by colons, without empty ones, which mean the working folder there. Pure.
 std::string join_folders(std::initializer_list<std::string_view> lists);
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "comm/backend/comm_buffer.hpp"
+#include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_options.hpp"
 #include "comm/membership/next_world.hpp"
 #include "comm/operation.hpp"

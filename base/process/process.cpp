@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "base/process/child_image.hpp"
+#include "base/process/process_starter.hpp"
 #include "base/text.hpp"
 
 namespace muster {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/collectives/collectives_case.hpp"
-#include "bench/collectives/collectives_memory.hpp"
+#include "bench/collectives/collectives_values.hpp"
 #include "bench/tools/machine.hpp"
 #include "bench/tools/statistics.hpp"
 

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
-#include <set>
 
 #include "base/cpuset.hpp"
 #include "base/error.hpp"

@@ -11,7 +11,7 @@
 #include "bench/tools/statistics.hpp"
 #include "io/convert/convert.hpp"
 #include "io/dataset/checksum.hpp"
-#include "io/loader/permutation.hpp"
+#include "io/loader/windowed_order.hpp"
 
 namespace muster {
 

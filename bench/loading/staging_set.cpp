@@ -21,7 +21,7 @@
 #include "bench/peers/peer.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "io/arrays/item_array.hpp"
-#include "io/loader/permutation.hpp"
+#include "io/loader/windowed_order.hpp"
 #include "io/sources/image_file.hpp"
 
 namespace muster {

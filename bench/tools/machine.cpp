@@ -87,10 +87,6 @@ cpuset allowed_cpus() {
     }
 }
 
-std::string allowed_cores() {
-    return allowed_cpus().to_list();
-}
-
 std::string utc_now() {
     auto const now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
     return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));

@@ -35,8 +35,6 @@ double load_average();
 
 /// The CPUs that this process may run on; empty if the system does not tell.
 cpuset allowed_cpus();
-/// The same as "0,2-3".
-std::string allowed_cores();
 
 /// Now, as "2026-01-31T12:34:56Z".
 std::string utc_now();

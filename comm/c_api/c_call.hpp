@@ -11,15 +11,20 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/c_api/c_struct.hpp"
+#include "base/environment.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/deadlines.hpp"
 #include "comm/c_api/muster_comm.h"
 #include "comm/exchange/exchange.hpp"
-#include "comm/exchange/prepared_group.hpp"
+#include "comm/exchange/exchange_handle.hpp"
+#include "comm/membership/member_link.hpp"
 
 struct muster_comm {
     muster::exchange exchange;
@@ -218,5 +223,29 @@ inline exchange& of(muster_comm* comm) {
 inline exchange const& of(muster_comm const* comm) {
     return need(comm, "the communicator").exchange;
 }
+
+// The identity of this process as a rank, for the C interface: from its variables, and in an elastic run from the launcher.
+
+/// What a communicator is made with. `variables` are NAME=VALUE, end with a null, and go before those of the environment; where they name another world
+/// (MUSTER_NSPACE), the launcher's word is none on it.
+class rank_setting {
+  public:
+    explicit rank_setting(char const* const* variables = nullptr);
+
+    environment variables() const;  ///< with this rank's place in the present generation
+    member_link* link() const noexcept { return link_; }
+    /// Null outside of an elastic run.
+    std::shared_ptr<peer_loss> watch(std::span<int const> members = {}) const;
+
+  private:
+    environment inherited_, given_;
+    member_link* link_ = nullptr;
+};
+
+/// Where this process listens for ranks on other nodes, by the interface that `variables` name (GLOO_SOCKET_IFNAME). Throws as tcp_address().
+std::string own_address(std::string const& host, environment const& variables);
+
+/// Makes the communicator of all ranks. Where some are lost meanwhile in an elastic run, that of the next generation.
+muster_comm* join_world(rank_setting const& setting);
 
 }  // namespace muster::c_api

@@ -7,7 +7,6 @@
 #include "base/environment.hpp"
 #include "comm/backend/process_set.hpp"
 #include "comm/c_api/c_call.hpp"
-#include "comm/c_api/rank_setting.hpp"
 #include "pmix/identity.hpp"
 
 namespace {

@@ -1,7 +1,7 @@
 // The fusion kernels: fusion_body.hpp for every way that elements go. Compiled to a fat binary that the library carries.
 #include "comm/cuda/fusion_body.hpp"
 
-// 256 threads a block: fusion_threads of fusion_plan.hpp.
+// 256 threads a block: fusion_threads of fusion_kernels.hpp.
 #define MUSTER_KERNEL(way)                                                                                \
     extern "C" __global__ void __launch_bounds__(256)                                                     \
         muster_##way(muster::cuda::fusion_work work, muster::cuda::ways::way::factor by) {                \

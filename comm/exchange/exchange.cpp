@@ -8,7 +8,6 @@
 #include "comm/backend/comm_error.hpp"
 #include "comm/cuda/fusion_kernels.hpp"
 #include "comm/exchange/core/exchange_core.hpp"
-#include "comm/exchange/request/call_checks.hpp"
 #include "comm/exchange/request/pending_request.hpp"
 
 namespace muster {

@@ -8,11 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "comm/backend/comm_buffer.hpp"
+#include "comm/backend/collective_backend.hpp"
 #include "comm/exchange/exchange_handle.hpp"
 #include "comm/exchange/observe/counters.hpp"
 #include "comm/exchange/observe/flight_recorder.hpp"
-#include "comm/exchange/prepared_group.hpp"
 #include "comm/exchange/request/exchange_options.hpp"
 #include "comm/exchange/request/exchange_request.hpp"
 #include "pmix/identity.hpp"

@@ -3,7 +3,10 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_options.hpp"
@@ -32,5 +35,64 @@ std::optional<std::string> hierarchical_unavailable(identity const& who, comm_op
 /// Nodes are distinguished by the identities' node ranks, not by host names: a test may so pretend several nodes on one machine.
 /// Collective; throws as the mpi and tcp backends do.
 std::unique_ptr<collective_backend> make_hierarchical_backend(identity const& who, comm_options const& options);
+
+// The steps of a reduction over several nodes: within the node, across the nodes, within the node.
+
+// The groups of ranks, on a node and across nodes, in which a reduction over several nodes goes.
+
+/// The place of a rank, from its identity. Sent among ranks as bytes.
+struct node_place {
+    int node_rank = 0;
+    int local_rank = 0;
+};
+
+/// The groups that a rank belongs to, in ranks of the world.
+struct node_groups {
+    std::vector<int> local;   ///< those of its node, by their local ranks
+    std::vector<int> across;  ///< those with its own local place on every node, by their nodes
+    int local_place = 0;      ///< its own index in `local`
+    int node_place = 0;       ///< its own index in `across`
+    std::string refusal;      ///< why steps are of no use, the rest being empty then: the same on all ranks; else ""
+};
+
+/// Pure. `places` of every rank; `rank` lies among them. Refused: one node, one rank on each node, different numbers of ranks on
+/// the nodes, two ranks in one place.
+node_groups group_by_node(std::span<node_place const> places, int rank);
+
+/// Where every rank of the world sits, in the order of the ranks. Collective. Throws as run_now().
+std::vector<node_place> gather_places(collective_backend& world, identity const& who, comm_options const& options);
+
+/// This rank among those of its node, as a separate world. `purpose` keeps two such worlds apart. Pure.
+identity identity_on_node(identity const& who, node_groups const& groups, std::string_view purpose);
+
+/// The steps of one allreduce, all pure: a reducescatter on the node, by which this rank has its share of the node's result; an
+/// allreduce of the shares across the nodes; an allgather on the node. f16 is averaged in both reductions, to keep its sums below
+/// 65,504; other averages are sums, divided once by finish(), which rounds less.
+class node_reduction {
+  public:
+    /// `groups` is kept by the caller meanwhile, and has no refusal.
+    node_reduction(node_groups const& groups, collective const& allreduce) noexcept : groups_(groups), whole_(allreduce) {}
+
+    /// This rank's share of the output.
+    tensor_view share() const noexcept { return part_of(whole_.out, range_of(groups_.local_place)); }
+
+    collective scatter() const;
+    /// In place on `share`: share(), or a copy of it in other memory.
+    collective across(tensor_view const& share) const;
+    collective gather() const;
+
+    /// What remains to be done to a reduced share in host memory: the division, the factor that comes after.
+    void finish(tensor_view const& share) const noexcept;
+
+  private:
+    element_range range_of(int place) const noexcept {
+        return share_of(whole_.out.count, static_cast<int>(groups_.local.size()), place);
+    }
+    bool divides_early() const noexcept { return whole_.how == reduction::average && whole_.in.type == dtype::f16; }
+    reduction step() const noexcept { return whole_.how == reduction::average && !divides_early() ? reduction::sum : whole_.how; }
+
+    node_groups const& groups_;
+    collective const& whole_;
+};
 
 }  // namespace muster

@@ -12,7 +12,7 @@
 #include "base/environment.hpp"
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"
-#include "comm/backend/peer_loss.hpp"
+#include "comm/backend/comm_options.hpp"
 #include "comm/backend/processes/rank_processes.hpp"
 #include "pmix/member_message.hpp"
 

@@ -3,7 +3,6 @@
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
-#include "comm/modules/module_entry.hpp"
 #include "comm/modules/open_module.hpp"
 #include "comm/mpi/mpi_backend.hpp"
 

@@ -1,5 +1,5 @@
 // The module libmuster_comm_mpi.so: comm/mpi, linked to MPI.
-#include "comm/modules/module_entry.hpp"
+#include "comm/modules/open_module.hpp"
 #include "comm/mpi/mpi_backend.hpp"
 
 namespace {

@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "comm/c_api/muster_comm.h"
-#include "comm/modules/module_entry.hpp"
 
 namespace muster::modules {
 

@@ -13,10 +13,9 @@
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/slot_table.hpp"
 #include "comm/mpi/mpi_call.hpp"
-#include "comm/mpi/mpi_direct_allreduce.hpp"
+#include "comm/mpi/mpi_direct.hpp"
 #include "comm/mpi/mpi_messages.hpp"
 #include "comm/mpi/mpi_native.hpp"
-#include "comm/mpi/mpi_pairwise.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 
 namespace muster::detail {

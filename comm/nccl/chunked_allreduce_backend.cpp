@@ -11,7 +11,7 @@
 #include "comm/backend/keep_forever.hpp"
 #include "comm/backend/slot_table.hpp"
 #include "comm/cuda/handles.hpp"
-#include "comm/hierarchical/node_reduction.hpp"
+#include "comm/hierarchical/hierarchical_backend.hpp"
 
 namespace muster::nccl {
 

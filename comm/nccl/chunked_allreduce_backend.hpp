@@ -6,7 +6,7 @@
 
 #include "comm/backend/collective_backend.hpp"
 #include "comm/cuda/device.hpp"
-#include "comm/hierarchical/node_groups.hpp"
+#include "comm/hierarchical/hierarchical_backend.hpp"
 
 namespace muster::nccl {
 
@@ -19,7 +19,7 @@ struct chunked_allreduce_parts {
     std::shared_ptr<cuda::device const> on;
 };
 
-/// Allreduces from `from_bytes` on go in steps (node_reduction.hpp), chunk by chunk:
+/// Allreduces from `from_bytes` on go in steps (hierarchical_backend.hpp), chunk by chunk:
 ///
 ///     on `node`:    scatter 1, scatter 2, gather 1, scatter 3, gather 2, …, scatter n, gather n-1, gather n
 ///     meanwhile:    the share of a chunk down to pinned memory, over `across`, and up again, between its scatter and its gather

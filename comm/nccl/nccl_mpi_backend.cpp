@@ -14,11 +14,10 @@
 #include "comm/backend/slot_table.hpp"
 #include "comm/cuda/device.hpp"
 #include "comm/cuda/handles.hpp"
-#include "comm/hierarchical/node_reduction.hpp"
+#include "comm/hierarchical/hierarchical_backend.hpp"
 #include "comm/mpi/mpi_backend.hpp"
 #include "comm/nccl/chunked_allreduce_backend.hpp"
 #include "comm/nccl/nccl_backend.hpp"
-#include "comm/nccl/nccl_rank_record.hpp"
 
 namespace muster::nccl {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "comm/backend/signature.hpp"
+#include "comm/backend/argument_checks.hpp"
 #include "comm/tcp/schedules.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 

@@ -9,8 +9,7 @@
 #include "base/error.hpp"
 #include "io/copy/copy_target.hpp"
 #include "io/copy/verify_tree.hpp"
-#include "io/tree/folder_cache.hpp"
-#include "io/tree/small_files.hpp"
+#include "io/tree/folder_files.hpp"
 
 namespace muster {
 

@@ -14,8 +14,7 @@
 
 #include "base/log.hpp"
 #include "base/units.hpp"
-#include "io/tree/folder_cache.hpp"
-#include "io/tree/small_files.hpp"
+#include "io/tree/folder_files.hpp"
 
 namespace muster {
 

@@ -13,7 +13,6 @@
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 #include "io/tree/chunk_plan.hpp"
-#include "io/tree/journal.hpp"
 #include "io/tree/manifest.hpp"
 
 namespace muster {

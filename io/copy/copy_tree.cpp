@@ -12,8 +12,7 @@
 
 #include "base/error.hpp"
 #include "comm/fail_together.hpp"
-#include "io/copy/chunk_reader.hpp"
-#include "io/copy/chunk_writer.hpp"
+#include "io/copy/chunk_io.hpp"
 #include "io/copy/pack_exchange.hpp"
 #include "io/tree/aligned_bytes.hpp"
 #include "io/tree/workers.hpp"

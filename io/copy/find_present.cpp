@@ -11,7 +11,7 @@
 #include "io/copy/copy_target.hpp"
 #include "io/dataset/checksum.hpp"
 #include "io/tree/aligned_bytes.hpp"
-#include "io/tree/folder_cache.hpp"
+#include "io/tree/folder_files.hpp"
 #include "io/tree/workers.hpp"
 
 namespace muster {

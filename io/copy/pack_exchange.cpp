@@ -10,8 +10,7 @@
 
 #include "comm/backend/keep_forever.hpp"
 #include "comm/fail_together.hpp"
-#include "io/copy/pack_reader.hpp"
-#include "io/copy/pack_writers.hpp"
+#include "io/copy/pack_io.hpp"
 #include "io/tree/aligned_bytes.hpp"
 
 namespace muster {

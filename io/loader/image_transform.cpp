@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "io/loader/permutation.hpp"
+#include "io/loader/windowed_order.hpp"
 
 #if defined(__x86_64__)
 #define MUSTER_AVX2 [[gnu::target("avx2")]]

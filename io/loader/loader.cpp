@@ -15,7 +15,6 @@
 #include "comm/fail_together.hpp"
 #include "io/loader/mapped_memory.hpp"
 #include "io/loader/memory_choice.hpp"
-#include "io/loader/node_copy.hpp"
 #include "io/loader/prefetcher.hpp"
 #include "io/loader/window_reader.hpp"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "io/loader/permutation.hpp"
+#include "io/loader/windowed_order.hpp"
 
 namespace muster {
 

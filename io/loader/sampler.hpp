@@ -113,8 +113,8 @@ struct weighted_options {
     bool replacement = true;  ///< without: no sample twice in an epoch
 };
 
-/// Pure and thread safe: equal arguments give equal results on every machine (io/loader/permutation.hpp defines the shuffle,
-/// io/loader/windowed_order.hpp that with a window, io/loader/weighted_draws.hpp draws by weight; the key is mix(mix(seed) +
+/// Pure and thread safe: equal arguments give equal results on every machine (io/loader/windowed_order.hpp defines the shuffle,
+/// io/loader/windowed_order.hpp that with a window, weighted_draws draws by weight; the key is mix(mix(seed) +
 /// epoch), for `sharded` mix(mix(mix(seed) + epoch) + rank + 1), for `by_node` that of the node's first rank). Throws errc::usage
 /// on a rank outside its world or its node, a start beyond the epoch, or one that a sharded epoch of this world cannot have
 /// reached (no multiple of `world`).

@@ -1,8 +1,94 @@
 #include "io/loader/windowed_order.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace muster {
+
+namespace {
+
+inline std::uint64_t scramble(std::uint64_t x, std::uint64_t key) noexcept {
+    x = (x + key) * 0xbf58476d1ce4e5b9u;
+    x ^= x >> 32;
+    return x * 0x94d049bb133111ebu;
+}
+
+}  // namespace
+
+std::uint64_t permutation::mix(std::uint64_t x) noexcept {
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9u;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+permutation::permutation(std::uint64_t size, std::uint64_t key) noexcept : size_(size) {
+    unsigned const bits = std::max(8u, static_cast<unsigned>(std::bit_width(size == 0 ? 0 : size - 1)));
+    low_bits_ = bits / 2;
+    high_bits_ = bits - low_bits_;
+    low_mask_ = (std::uint64_t{1} << low_bits_) - 1;
+    for (std::size_t i = 0; i < rounds; ++i) keys_[i] = mix(key + (i + 1) * 0x9e3779b97f4a7c15u);
+}
+
+inline std::uint64_t permutation::encipher(std::uint64_t x) const noexcept {
+    std::uint64_t left = x >> low_bits_;
+    std::uint64_t right = x & low_mask_;
+    for (std::size_t i = 0; i < rounds; i += 2) {
+        left ^= scramble(right, keys_[i]) >> (64 - high_bits_);
+        right ^= scramble(left, keys_[i + 1]) >> (64 - low_bits_);
+    }
+    return left << low_bits_ | right;
+}
+
+std::uint64_t permutation::operator()(std::uint64_t position) const noexcept {
+    do position = encipher(position);
+    while (position >= size_);
+    return position;
+}
+
+std::uint64_t permutation::decipher(std::uint64_t x) const noexcept {
+    std::uint64_t left = x >> low_bits_;
+    std::uint64_t right = x & low_mask_;
+    for (std::size_t i = rounds; i > 0; i -= 2) {
+        right ^= scramble(left, keys_[i - 1]) >> (64 - low_bits_);
+        left ^= scramble(right, keys_[i - 2]) >> (64 - high_bits_);
+    }
+    return left << low_bits_ | right;
+}
+
+std::uint64_t permutation::position_of(std::uint64_t sample) const noexcept {
+    do sample = decipher(sample);
+    while (sample >= size_);
+    return sample;
+}
+
+// Whether a value needs another turn cannot be predicted, so it is no branch: those that do are listed, and the list is gone
+// through until it is empty. Values beside each other are independent and overlap in the processor.
+void permutation::fill(std::uint64_t first, std::uint64_t step, std::span<std::uint64_t> out) const noexcept {
+    std::array<std::uint16_t, 256> again;
+    while (!out.empty()) {
+        std::size_t const count = std::min(out.size(), again.size());
+        std::size_t waiting = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            out[i] = encipher(first + i * step);
+            again[waiting] = static_cast<std::uint16_t>(i);
+            waiting += out[i] >= size_ ? 1 : 0;
+        }
+        while (waiting > 0) {
+            std::size_t left = 0;
+            for (std::size_t i = 0; i < waiting; ++i) {
+                std::uint16_t const place = again[i];
+                out[place] = encipher(out[place]);
+                again[left] = place;
+                left += out[place] >= size_ ? 1 : 0;
+            }
+            waiting = left;
+        }
+        out = out.subspan(count);
+        first += count * step;
+    }
+}
 
 windowed_order::windowed_order(std::uint64_t size, std::uint64_t key, shuffle_window window, bool shuffle) noexcept
     : size_(size),

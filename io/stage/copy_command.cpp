@@ -18,7 +18,7 @@
 #include "io/stage/on_nodes.hpp"
 #include "io/stage/progress.hpp"
 #include "io/stage/unpack_archive.hpp"
-#include "io/tree/small_files.hpp"
+#include "io/tree/folder_files.hpp"
 
 namespace muster::stage {
 
@@ -74,10 +74,6 @@ bool unpack_one(copy_target const& target, std::string const& archive, std::opti
     return true;
 }
 
-}  // namespace
-
-namespace {
-
 /// Unpacks each source that is an archive, after it has been copied, to DST/NAME, which appears when it is whole. What is there from
 /// the same archive stays; what is there from an older one is replaced. Returns how many were unpacked. Throws errc::usage if none of
 /// the sources is an archive, or if DST/NAME is there from something else, and as unpack_archive(), whose limit of bytes is `most_bytes`
@@ -97,10 +93,6 @@ std::uint64_t unpack_sources(copy_request const& request, std::optional<std::uin
                     "--unpack: no source ends in .tar, .tar.gz, .tgz, .tar.zst, .tar.xz, .tar.bz2 or .zip; leave it out");
     return unpacked;
 }
-
-}  // namespace
-
-namespace {
 
 constexpr option_row copy_options[]{
     {"shard", 0, "", "each node gets its part of the files, about equal in bytes, not all", ""},

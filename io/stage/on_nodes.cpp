@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
-#include <cstdio>
 #include <thread>
 #include <vector>
 

@@ -25,7 +25,7 @@
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"
-#include "io/tree/folder_cache.hpp"
+#include "io/tree/folder_files.hpp"
 #endif
 
 namespace muster::stage {

@@ -9,7 +9,6 @@
 #include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "launch/help/help.hpp"
-#include "launch/settings/job_file.hpp"
 #include "launch/settings/settings_file.hpp"
 #include "launch/site/site.hpp"
 

@@ -25,7 +25,7 @@
 #include "launch/commands/doctor_job.hpp"
 #include "launch/hardware/discover_topology.hpp"
 #include "launch/help/help.hpp"
-#include "launch/ranks/python_folders.hpp"
+#include "launch/ranks/rank_variables.hpp"
 #include "launch/run/guardian.hpp"
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/settings_to_options.hpp"

@@ -1,4 +1,3 @@
-
 #include "launch/engine/engine_job.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +10,7 @@
 #include "base/process/process.hpp"
 #include "base/process/this_process.hpp"
 #include "base/trust/open_output_file.hpp"
-#include "launch/ranks/exports.hpp"
+#include "launch/ranks/rank_variables.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/slurm/slurm_job.hpp"

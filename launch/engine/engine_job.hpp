@@ -10,7 +10,7 @@
 #include "base/environment.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/units.hpp"
-#include "launch/placement/mapping.hpp"
+#include "launch/placement/placement_request.hpp"
 #include "launch/scheduler/allocation.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/wire/shim_directions.hpp"

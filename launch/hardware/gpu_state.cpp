@@ -13,6 +13,60 @@ namespace muster {
 
 namespace {
 
+std::array<std::string, 2> const nvml_names{"libnvidia-ml.so.1", "libnvidia-ml.so"};
+
+std::string number_of(gpu const& device) {
+    return device.mig ? fmt::format("{}/{}", device.index, device.mig->gpu_instance) : std::to_string(device.index);
+}
+
+}  // namespace
+
+gpu_use_reader::gpu_use_reader(std::vector<gpu> const& gpus) : library_(nvml_names) {
+    if (library_) nvml_ = nvml_gpu_api(library_);
+    open(gpus);
+}
+
+gpu_use_reader::gpu_use_reader(nvml_gpu_api const& nvml, std::vector<gpu> const& gpus)
+    : library_(std::span<std::string const>()), nvml_(nvml) {
+    open(gpus);
+}
+
+void gpu_use_reader::open(std::vector<gpu> const& gpus) {
+    if (!nvml_.is_usable() || gpus.empty() || nvml_.init() != nvml_success) return;
+    open_ = true;
+    for (auto const& one : gpus) {
+        nvml_device handle = nullptr;
+        if (one.uuid.empty() || nvml_.handle_of(one.uuid.c_str(), &handle) != nvml_success) continue;
+        known_.push_back({handle, {.number = number_of(one), .name = one.name}});
+    }
+}
+
+gpu_use_reader::~gpu_use_reader() {
+    if (open_) nvml_.shutdown();
+}
+
+std::vector<gpu_use> gpu_use_reader::read() const {
+    std::vector<gpu_use> all;
+    for (auto const& one : known_) {
+        auto use = one.use;
+        nvml_rates rates{};
+        if (nvml_.rates != nullptr && nvml_.rates(one.handle, &rates) == nvml_success)
+            use.busy_percent = static_cast<int>(std::min(rates.gpu, 100u));
+        nvml_memory memory{};
+        if (nvml_.memory != nullptr && nvml_.memory(one.handle, &memory) == nvml_success) {
+            use.memory_bytes = memory.total;
+            use.used_bytes = memory.used;
+        }
+        unsigned milliwatts = 0;
+        if (nvml_.power != nullptr && nvml_.power(one.handle, &milliwatts) == nvml_success)
+            use.watts = static_cast<int>((milliwatts + 500) / 1000);
+        all.push_back(std::move(use));
+    }
+    return all;
+}
+
+namespace {
+
 // Values of nvml.h ("NVML API Reference Guide").
 constexpr int nvml_insufficient_size = 7;
 constexpr int uncorrected_errors = 1;
@@ -45,7 +99,7 @@ std::string describe_process(unsigned pid) {
     return name.empty() ? std::to_string(pid) : fmt::format("{} ({})", pid, name);
 }
 
-std::vector<std::string> users_of(nvml_state_api const& nvml, nvml_device device) {
+std::vector<std::string> users_of(nvml_gpu_api const& nvml, nvml_device device) {
     std::array<nvml_process, most_processes> list{};
     unsigned count = most_processes;
     if (nvml.processes == nullptr) return {};
@@ -58,7 +112,7 @@ std::vector<std::string> users_of(nvml_state_api const& nvml, nvml_device device
     return users;
 }
 
-void read_state(nvml_state_api const& nvml, nvml_device device, gpu_state& state) {
+void read_state(nvml_gpu_api const& nvml, nvml_device device, gpu_state& state) {
     nvml_memory memory{};
     if (nvml.memory != nullptr && nvml.memory(device, &memory) == nvml_success) {
         state.memory_bytes = memory.total;
@@ -83,7 +137,7 @@ void read_state(nvml_state_api const& nvml, nvml_device device, gpu_state& state
 
 }  // namespace
 
-nvml_state_api::nvml_state_api(shared_library const& library)
+nvml_gpu_api::nvml_gpu_api(shared_library const& library)
     : init(library.symbol<int()>("nvmlInit_v2")),
       shutdown(library.symbol<int()>("nvmlShutdown")),
       handle_of(library.symbol<int(char const*, nvml_device*)>("nvmlDeviceGetHandleByUUID")),
@@ -93,18 +147,19 @@ nvml_state_api::nvml_state_api(shared_library const& library)
       throttle_reasons(library.symbol<int(nvml_device, unsigned long long*)>("nvmlDeviceGetCurrentClocksThrottleReasons")),
       clock(library.symbol<int(nvml_device, int, unsigned*)>("nvmlDeviceGetClockInfo")),
       most_clock(library.symbol<int(nvml_device, int, unsigned*)>("nvmlDeviceGetMaxClockInfo")),
-      processes(library.symbol<int(nvml_device, unsigned*, nvml_process*)>("nvmlDeviceGetComputeRunningProcesses_v3")) {
+      processes(library.symbol<int(nvml_device, unsigned*, nvml_process*)>("nvmlDeviceGetComputeRunningProcesses_v3")),
+      rates(library.symbol<int(nvml_device, nvml_rates*)>("nvmlDeviceGetUtilizationRates")),
+      power(library.symbol<int(nvml_device, unsigned*)>("nvmlDeviceGetPowerUsage")) {
     if (processes == nullptr)
         processes = library.symbol<int(nvml_device, unsigned*, nvml_process*)>("nvmlDeviceGetComputeRunningProcesses_v2");
 }
 
 std::vector<gpu_state> read_gpu_states(std::vector<gpu> const& gpus) {
-    static std::array<std::string, 2> const names{"libnvidia-ml.so.1", "libnvidia-ml.so"};
-    shared_library const library(names);
-    return read_gpu_states(library ? nvml_state_api(library) : nvml_state_api(), gpus);
+    shared_library const library(nvml_names);
+    return read_gpu_states(library ? nvml_gpu_api(library) : nvml_gpu_api(), gpus);
 }
 
-std::vector<gpu_state> read_gpu_states(nvml_state_api const& nvml, std::vector<gpu> const& gpus) {
+std::vector<gpu_state> read_gpu_states(nvml_gpu_api const& nvml, std::vector<gpu> const& gpus) {
     std::vector<gpu_state> states;
     for (auto const& g : gpus) {
         gpu_state state;
@@ -114,8 +169,7 @@ std::vector<gpu_state> read_gpu_states(nvml_state_api const& nvml, std::vector<g
         state.name = g.name;
         states.push_back(std::move(state));
     }
-    bool const usable = nvml.init != nullptr && nvml.shutdown != nullptr && nvml.handle_of != nullptr;
-    if (!usable || states.empty() || nvml.init() != nvml_success) return states;
+    if (!nvml.is_usable() || states.empty() || nvml.init() != nvml_success) return states;
     for (auto& state : states) {
         nvml_device device = nullptr;
         if (!state.uuid.empty() && nvml.handle_of(state.uuid.c_str(), &device) == nvml_success) read_state(nvml, device, state);

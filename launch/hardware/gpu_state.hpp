@@ -1,4 +1,4 @@
-// The state of a GPU at this moment (memory, errors, clocks, processes), read from the driver.
+// The state of a GPU (memory, errors, clocks, processes) and its use (how busy it is, memory, power), read from the driver.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +38,16 @@ struct nvml_memory {
     unsigned long long total, free, used;
 };
 
-/// The functions of NVML that tell about a GPU's state; each may be missing.
-struct nvml_state_api {
-    nvml_state_api() = default;
-    explicit nvml_state_api(shared_library const& library);
+// NVML's record of how busy a GPU is (nvmlUtilization_t), in percent.
+struct nvml_rates {
+    unsigned gpu, memory;
+};
+
+/// The functions of NVML that tell about a GPU's state and its use; each may be missing.
+struct nvml_gpu_api {
+    nvml_gpu_api() = default;
+    explicit nvml_gpu_api(shared_library const& library);
+    bool is_usable() const noexcept { return init != nullptr && shutdown != nullptr && handle_of != nullptr; }
 
     int (*init)() = nullptr;
     int (*shutdown)() = nullptr;
@@ -54,11 +60,53 @@ struct nvml_state_api {
     int (*clock)(nvml_device, int type, unsigned*) = nullptr;
     int (*most_clock)(nvml_device, int type, unsigned*) = nullptr;
     int (*processes)(nvml_device, unsigned* count, nvml_process*) = nullptr;
+    int (*rates)(nvml_device, nvml_rates*) = nullptr;
+    int (*power)(nvml_device, unsigned* milliwatts) = nullptr;
 };
 
 /// The state of each of these GPUs, in their order. Without NVML, and for GPUs that it does not know, only who they are.
 std::vector<gpu_state> read_gpu_states(std::vector<gpu> const& gpus);
 /// The same with NVML given.
-std::vector<gpu_state> read_gpu_states(nvml_state_api const& nvml, std::vector<gpu> const& gpus);
+std::vector<gpu_state> read_gpu_states(nvml_gpu_api const& nvml, std::vector<gpu> const& gpus);
+
+// The use of a GPU at this moment (how busy it is, memory, power), read from the driver again and again.
+
+struct gpu_use {
+    std::string number;  ///< gpu::index; of a MIG slice with its GPU instance, "0/3"
+    std::string name;
+    int busy_percent = -1;           ///< of the last second or less a kernel ran; -1: not known, as of MIG slices
+    std::uint64_t memory_bytes = 0;  ///< 0: not known, nor is what is used of it
+    std::uint64_t used_bytes = 0;
+    int watts = -1;  ///< -1: not known
+    bool operator==(gpu_use const&) const = default;
+};
+
+/// Keeps NVML open: to open it for each look costs far more than the look.
+class gpu_use_reader {
+  public:
+    /// Of these GPUs those that NVML knows; without NVML none.
+    explicit gpu_use_reader(std::vector<gpu> const& gpus);
+    /// The same with NVML given.
+    gpu_use_reader(nvml_gpu_api const& nvml, std::vector<gpu> const& gpus);
+    ~gpu_use_reader();
+    gpu_use_reader(gpu_use_reader const&) = delete;
+    gpu_use_reader& operator=(gpu_use_reader const&) = delete;
+
+    bool empty() const noexcept { return known_.empty(); }
+    /// In the order given. May wait long in a driver whose GPU does not answer.
+    std::vector<gpu_use> read() const;
+
+  private:
+    struct known_gpu {
+        nvml_device handle;
+        gpu_use use;  ///< what stays the same
+    };
+    void open(std::vector<gpu> const& gpus);
+
+    shared_library library_;
+    nvml_gpu_api nvml_;
+    bool open_ = false;
+    std::vector<known_gpu> known_;
+};
 
 }  // namespace muster

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
@@ -18,6 +19,17 @@
 #include "launch/hardware/pci.hpp"
 
 namespace muster {
+
+void put_in_order(std::vector<core>& cores) {
+    auto const place = [](core const& c) { return std::tuple(c.package, c.numa, c.cpus.cpus.front()); };
+    std::sort(cores.begin(), cores.end(), [&](core const& a, core const& b) { return place(a) < place(b); });
+}
+
+cpuset topology::allowed() const {
+    cpuset all;
+    for (auto const& c : cores) all.add(c.cpus);
+    return all;
+}
 
 namespace fs = std::filesystem;
 

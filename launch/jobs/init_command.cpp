@@ -17,7 +17,7 @@
 #include "launch/jobs/starter_files.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/read_allocation.hpp"
-#include "launch/settings/job_file.hpp"
+#include "launch/settings/settings_file.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
 
 namespace muster {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "launch/placement/binding_steps.hpp"
 
 namespace muster {

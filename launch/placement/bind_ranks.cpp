@@ -1,4 +1,3 @@
-
 #include "launch/placement/bind_ranks.hpp"
 
 #include <fmt/format.h>
@@ -6,14 +5,11 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "launch/placement/binding_steps.hpp"
 #include "launch/placement/this_node.hpp"
 
 namespace muster {
-
-std::string counted(std::size_t count, std::string_view what) {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 void explain(binding& rank, std::string_view text) {
     if (text.empty()) return;
@@ -68,7 +64,7 @@ std::vector<std::string> binding_notes(topology const& machine, placement_reques
                                     counted(ranks.size(), "rank"), counted(gpus, "GPU"), *wanted.slots_per_node));
     if (!wanted.gpu_cpus.empty() && gpus > 0 && static_cast<std::size_t>(machine.gpus_in_node) != wanted.gpu_cpus.size())
         notes.push_back(fmt::format("{}: {} here, but the site's map is of {}: the machine's own locality is used", machine.host,
-                                    counted(static_cast<std::size_t>(machine.gpus_in_node), "GPU"), wanted.gpu_cpus.size()));
+                                    counted(machine.gpus_in_node, "GPU"), wanted.gpu_cpus.size()));
     return notes;
 }
 

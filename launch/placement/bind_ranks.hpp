@@ -7,7 +7,6 @@
 
 #include "base/cpuset.hpp"
 #include "launch/hardware/topology.hpp"
-#include "launch/placement/mapping.hpp"
 #include "launch/placement/placement_request.hpp"
 #include "launch/scheduler/allocation.hpp"
 

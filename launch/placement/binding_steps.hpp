@@ -1,7 +1,6 @@
-// The steps of bind_ranks, one file each.
+// The steps of bind_ranks.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,17 +18,14 @@ struct usable_core {
     int package = 0;
 };
 
-/// assign_gpus.cpp: device and why it is shared, then which devices each rank's program sees.
+/// assign_gpus.cpp: device and why it is shared, then which devices each rank's program sees; at last the nearest NIC.
 void assign_gpus(topology const& machine, placement_request const& wanted, std::vector<binding>& ranks);
 void assign_visible(topology const& machine, placement_request const& wanted, std::vector<binding>& ranks);
+void assign_nics(topology const& machine, std::vector<binding>& ranks);
 /// assign_cores.cpp
 std::vector<usable_core> usable_cores(topology const& machine, placement_request const& wanted);
 void assign_cores(topology const& machine, placement_request const& wanted, std::vector<binding>& ranks);
-/// assign_nics.cpp; needs devices and cores.
-void assign_nics(topology const& machine, std::vector<binding>& ranks);
 
-/// "8 cores", "1 core".
-std::string counted(std::size_t count, std::string_view what);
 /// Adds `text` to why a rank is where it is.
 void explain(binding& rank, std::string_view text);
 

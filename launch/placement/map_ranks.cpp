@@ -1,4 +1,4 @@
-#include "launch/placement/mapping.hpp"
+#include "launch/placement/placement_request.hpp"
 
 #include <fmt/format.h>
 
@@ -8,16 +8,13 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace muster {
 
 namespace {
 
 constexpr std::int64_t most_ranks = 10'000'000;  // far above any machine, so that a mistyped number does not use up the memory
-
-std::string plural(std::int64_t count, std::string_view what) {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 /// The thing that a rank needs one of.
 enum class unit {
@@ -56,7 +53,7 @@ std::optional<std::int64_t> known_gpus(allocation const& a) {
         throw error(errc::placement,
                     fmt::format("{} says that {} has {}, and nothing of {}: ranks cannot be counted; give --slots-per-node N, or "
                                 "gpus=N for every host of a --hostfile",
-                                where(a), tells->name, plural(*tells->gpus, "GPU"), silent->name));
+                                where(a), tells->name, counted(*tells->gpus, "GPU"), silent->name));
     return sum;
 }
 
@@ -80,11 +77,10 @@ std::string each(std::vector<std::int64_t> const& capacity, std::int64_t divisor
 
 /// "8 GPUs on 2 nodes (4 each)" or "2 slots (its cores; no GPU)", for errors.
 std::string inventory(allocation const& a, room const& r, placement_request const& wanted) {
-    std::string const nodes =
-        r.nodes.size() == 1 && a.nodes.size() == 1 ? "" : " on " + plural(static_cast<std::int64_t>(r.nodes.size()), "node");
+    std::string const nodes = r.nodes.size() == 1 && a.nodes.size() == 1 ? "" : " on " + counted(r.nodes.size(), "node");
     std::int64_t const per_unit = r.counted == unit::gpu ? wanted.ranks_per_gpu : 1;
     std::string const count =
-        plural(r.total() / per_unit, r.counted == unit::gpu ? "GPU" : "slot") + nodes + each(r.capacity, per_unit);
+        counted(r.total() / per_unit, r.counted == unit::gpu ? "GPU" : "slot") + nodes + each(r.capacity, per_unit);
     if (r.counted == unit::stated) return count + " (--slots-per-node)";
     if (r.counted == unit::slot) return count + (a.scheduler == scheduler_kind::local ? " (its cores; no GPU)" : " (no GPU)");
     return count;
@@ -149,10 +145,9 @@ void map_by_node_count(allocation const& given, placement_request const& wanted,
             throw error(errc::usage, fmt::format("-n {} is not --nnodes {} times --ranks-per-node {}; leave one of them out",
                                                  *wanted.ranks, *wanted.nodes, each_node));
         if (nodes > r.nodes.size())
-            throw error(errc::placement,
-                        fmt::format("cannot map {} ranks with {} on each node: {} has {}; use -n {}", *wanted.ranks, each_node,
-                                    where(given), plural(static_cast<std::int64_t>(r.nodes.size()), "node"),
-                                    r.nodes.size() * static_cast<std::size_t>(each_node)));
+            throw error(errc::placement, fmt::format("cannot map {} ranks with {} on each node: {} has {}; use -n {}",
+                                                     *wanted.ranks, each_node, where(given), counted(r.nodes.size(), "node"),
+                                                     r.nodes.size() * static_cast<std::size_t>(each_node)));
         r.nodes.resize(nodes);
         r.capacity.resize(nodes);
     }
@@ -164,7 +159,7 @@ void map_by_node_count(allocation const& given, placement_request const& wanted,
         if (each_node > most && !(given.scheduler == scheduler_kind::local && r.counted == unit::slot))
             throw error(errc::placement,
                         fmt::format("cannot map {} ranks on {}: it has {}; use --ranks-per-node {}, or {}", each_node, n.name,
-                                    r.counted == unit::gpu ? plural(*n.gpus, "GPU") : plural(most, "slot"), most,
+                                    r.counted == unit::gpu ? counted(*n.gpus, "GPU") : counted(most, "slot"), most,
                                     remedy(r, wanted, each_node, most)));
         r.capacity[i] = each_node;
     }
@@ -176,7 +171,7 @@ bool spread_unknown(allocation const& given, std::int64_t ranks, room& r) {
     bool const counted_by_user =
         std::any_of(r.nodes.begin(), r.nodes.end(), [&](std::size_t n) { return given.nodes[n].slots_named; });
     if (r.counted != unit::unknown || counted_by_user) return false;
-    auto const nodes = static_cast<std::int64_t>(r.nodes.size());
+    auto const nodes = r.nodes.size();
     auto const most = (ranks + nodes - 1) / nodes;
     for (std::size_t i = 0; i < r.nodes.size(); ++i)
         if (auto const cpus = given.nodes[r.nodes[i]].cpus; cpus && *cpus < most) return false;
@@ -194,7 +189,7 @@ void make_it_fit(allocation const& given, placement_request const& wanted, std::
         return;
     }
     if (spread_unknown(given, ranks, r)) return;
-    auto const nodes = static_cast<std::int64_t>(r.nodes.size());
+    auto const nodes = r.nodes.size();
     auto const gpus = r.counted == unit::gpu ? capacity / wanted.ranks_per_gpu : 0;
     auto const way = r.counted == unit::gpu ? fmt::format("--ranks-per-gpu {}", (ranks + gpus - 1) / gpus)
                                             : fmt::format("--slots-per-node {}", (ranks + nodes - 1) / nodes);
@@ -233,13 +228,13 @@ void fill(std::int64_t ranks, std::vector<std::int64_t>& capacity) {
 
 std::string note_of(allocation const& given, placement_request const& wanted, room const& r, std::int64_t ranks) {
     if (given.scheduler == scheduler_kind::local && r.counted == unit::slot && ranks > given.nodes.front().slots)
-        return fmt::format("{} on {} of {} (no GPU): oversubscribed, so timings say little", plural(ranks, "rank"),
-                           plural(given.nodes.front().slots, "core"), given.nodes.front().name);
+        return fmt::format("{} on {} of {} (no GPU): oversubscribed, so timings say little", counted(ranks, "rank"),
+                           counted(given.nodes.front().slots, "core"), given.nodes.front().name);
     if (r.counted == unit::unknown && given.fixed && !wanted.ranks && !wanted.ranks_per_node)
         return fmt::format(
             "{} does not say how many GPUs its nodes have: one rank for each of its {}; give -n or --ranks-per-node "
             "for another number",
-            where(given), plural(ranks, "slot"));
+            where(given), counted(ranks, "slot"));
     return "";
 }
 
@@ -270,7 +265,7 @@ mapping map_ranks(allocation const& given, placement_request const& wanted) {
     if (auto const used = static_cast<std::size_t>(m.nodes_used());
         m.note.empty() && given.fixed && by_count && static_cast<std::size_t>(ranks) > used && used < r.nodes.size())
         m.note = fmt::format("{} fit on {} of the {} nodes of {}, and the others have none; --map-by node spreads them",
-                             plural(ranks, "rank"), used, r.nodes.size(), where(given));
+                             counted(ranks, "rank"), used, r.nodes.size(), where(given));
     return m;
 }
 

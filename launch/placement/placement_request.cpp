@@ -2,11 +2,64 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "base/error.hpp"
 
 namespace muster {
+
+std::string_view to_string(map_policy policy) noexcept {
+    return policy == map_policy::slot ? "slot" : "node";
+}
+
+map_policy parse_map_policy(std::string_view word) {
+    for (auto const policy : {map_policy::slot, map_policy::node})
+        if (word == to_string(policy)) return policy;
+    throw error(errc::usage,
+                fmt::format("--map-by {} is unknown; use slot (fill each node) or node (one rank a node in turn)", word));
+}
+
+int mapping::world_size() const noexcept {
+    return std::accumulate(ranks_per_node.begin(), ranks_per_node.end(), 0);
+}
+
+int mapping::nodes_used() const noexcept {
+    return static_cast<int>(std::count_if(ranks_per_node.begin(), ranks_per_node.end(), [](int n) { return n > 0; }));
+}
+
+std::vector<rank_place> mapping::places() const {
+    std::vector<rank_place> all;
+    all.reserve(static_cast<std::size_t>(world_size()));
+    int const nodes = static_cast<int>(ranks_per_node.size());
+    if (order == map_policy::slot) {
+        for (int n = 0; n < nodes; ++n)
+            for (int local = 0; local < ranks_per_node[static_cast<std::size_t>(n)]; ++local) all.push_back({n, local});
+        return all;
+    }
+    int const rounds = ranks_per_node.empty() ? 0 : *std::max_element(ranks_per_node.begin(), ranks_per_node.end());
+    for (int local = 0; local < rounds; ++local)
+        for (int n = 0; n < nodes; ++n)
+            if (local < ranks_per_node[static_cast<std::size_t>(n)]) all.push_back({n, local});
+    return all;
+}
+
+rank_place mapping::place_of(int rank) const {
+    auto const all = places();
+    expect(rank >= 0 && static_cast<std::size_t>(rank) < all.size(), "a rank of the mapping");
+    return all[static_cast<std::size_t>(rank)];
+}
+
+int mapping::rank_of(int node, int local_rank) const {
+    expect(node >= 0 && static_cast<std::size_t>(node) < ranks_per_node.size(), "a node of the mapping");
+    expect(local_rank >= 0 && local_rank < ranks_per_node[node], "a local rank of that node");
+    if (order == map_policy::slot) return std::accumulate(ranks_per_node.begin(), ranks_per_node.begin() + node, local_rank);
+    int rank = 0;
+    for (int n = 0; n < static_cast<int>(ranks_per_node.size()); ++n)
+        rank += std::min(ranks_per_node[static_cast<std::size_t>(n)], local_rank + (n < node ? 1 : 0));
+    return rank;
+}
 
 namespace {
 

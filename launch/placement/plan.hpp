@@ -8,7 +8,7 @@
 
 #include "launch/hardware/topology.hpp"
 #include "launch/placement/bind_ranks.hpp"
-#include "launch/placement/mapping.hpp"
+#include "launch/placement/placement_request.hpp"
 #include "launch/scheduler/allocation.hpp"
 
 namespace muster {

@@ -9,9 +9,9 @@
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "launch/engine/engine_job.hpp"
-#include "launch/placement/mapping.hpp"
+#include "launch/placement/placement_request.hpp"
 #include "launch/placement/this_node.hpp"
-#include "launch/preflight/inspect_node.hpp"
+#include "launch/preflight/node_probe.hpp"
 #include "launch/ranks/rank_name.hpp"
 
 namespace muster {

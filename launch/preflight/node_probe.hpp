@@ -1,10 +1,13 @@
-// The probe: a process that an engine starts on a node, to inspect it before ranks start there.
+// The probe: a process that an engine starts on a node, to inspect it before ranks start there; and what it inspects.
 #pragma once
 
 #include <chrono>
+#include <vector>
 
 #include "base/environment.hpp"
 #include "base/units.hpp"
+#include "launch/settings/run_context.hpp"
+#include "launch/wire/messages.hpp"
 
 namespace muster {
 
@@ -22,5 +25,18 @@ inline constexpr duration probe_lost_after{15};
 inline double clock_now() {
     return duration(std::chrono::system_clock::now().time_since_epoch()).count();
 }
+
+// Inspects this machine before ranks start on it.
+
+/// Inspects this machine. Returns within the limit, and a moment: what hangs (a dead file server, a name service that does not
+/// answer) goes on in other threads, and is then `unfinished`. Does not fill in the port and the times.
+/// `towards_launcher` is a socket connected to it, or -1.
+node_report inspect_node(node_question const& asked, environment const& own_variables, int towards_launcher);
+
+// Makes the question that a probe answers about its node.
+
+/// The question about one of `nodes` (indices into the allocation's): the program, and the names of all of them (of many: a
+/// sample). `run.options.command` may be empty.
+node_question make_node_question(run_context const& run, std::vector<int> const& nodes, int node);
 
 }  // namespace muster

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "launch/settings/run_context.hpp"
-#include "launch/wire/node_report.hpp"
+#include "launch/wire/messages.hpp"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "launch/hardware/gpu_use.hpp"
+#include "launch/hardware/gpu_state.hpp"
 #include "launch/hardware/topology.hpp"
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/system/event_loop.hpp"

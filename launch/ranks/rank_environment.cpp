@@ -4,8 +4,6 @@
 #include <array>
 #include <string_view>
 
-#include "launch/ranks/exports.hpp"
-
 namespace muster {
 
 namespace {

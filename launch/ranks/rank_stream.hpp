@@ -2,14 +2,73 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
+#include <functional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/unique_fd.hpp"
-#include "launch/ranks/line_splitter.hpp"
 #include "launch/ranks/output_writer.hpp"
+#include "launch/system/event_loop.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {
+
+// Cuts a rank's output into whole lines.
+
+/// What goes before each line.
+struct line_format {
+    std::string tag;         ///< as in "[node1:3] "
+    bool timestamp = false;  ///< and before that the time, as in "2026-03-01T12:00:00.123 "
+    bool raw = false;        ///< pass everything on at once: one rank cannot tear its own lines
+    bool tagged() const noexcept { return timestamp || !tag.empty(); }
+};
+
+/// A stream of bytes in, whole lines out, each with its tag. Bytes are never changed, dropped or reordered.
+class line_splitter {
+  public:
+    explicit line_splitter(line_format how = {}) : format_(std::move(how)) {}
+    /// One without `tail`.
+    static line_splitter without_tail(line_format how) {
+        line_splitter lines(std::move(how));
+        lines.keeps_tail_ = false;
+        return lines;
+    }
+
+    /// Takes what was read; returns the complete lines so far, tagged, or nothing. A line longer than `longest_line_bytes` is
+    /// passed on in pieces.
+    std::string push(std::string_view bytes);
+
+    /// Of the lines to come.
+    void set_tag(std::string tag) { format_.tag = std::move(tag); }
+
+    /// The unfinished last line, ended by a newline if it is tagged.
+    std::string finish();
+    bool has_partial() const noexcept { return !partial_.empty(); }
+    /// Whether the unfinished line may be one that shows before it ends: on a terminal any, elsewhere a progress bar.
+    bool awaits_flush(bool terminal) const noexcept { return has_partial() && (terminal || has_return_); }
+    /// The unfinished line if it is to show now, to be called every moment. A progress bar is text with carriage returns: one that begins with it
+    /// shows at once. Another bar, and on a terminal any line (a prompt, a row of dots), shows if it was unfinished at the last call already.
+    std::string flush(bool terminal);
+
+    /// The last few complete or unfinished lines seen, at most `lines`, for the report of a failure.
+    std::string tail(std::size_t lines) const;
+
+    static constexpr std::size_t longest_line_bytes = 16u << 20;
+
+  private:
+    bool is_bar() const noexcept;
+    void keep_partial(std::string_view bytes);
+    std::string prefix() const;
+    void remember(std::string_view bytes);
+    line_format format_;
+    std::string partial_;
+    bool has_return_ = false;  ///< `partial_` has a carriage return
+    bool waited_ = false;      ///< the unfinished line had begun when `flush` was last called
+    std::string tail_;
+    bool keeps_tail_ = true;
+};
 
 /// A file in --output-dir that keeps a stream, and how it is called in messages.
 struct output_file {
@@ -82,5 +141,50 @@ output_files make_output_files(std::string const& output_dir, identity const& wh
 /// Removes the folders rank.NN of ranks that a run of `world_size` ranks does not have from the --output-dir of a former, larger
 /// run, and those of all spares, as far as they hold only files that muster writes there. Returns how many ranks.
 int clear_former_ranks(std::string const& output_dir, int world_size);
+
+// Passes on what ranks print, from an event loop.
+
+/// Reads ranks' streams and gives what it reads to an output_sink. While that is congested, it reads no more from the ranks, which then
+/// wait. Unfinished progress bars, and on a terminal other unfinished lines, show after a moment. Used from the loop's thread.
+class output_pump {
+  public:
+    /// `loop` and `sink` must outlive it.
+    output_pump(event_loop& loop, output_sink& sink) : loop_(loop), sink_(sink) {}
+    ~output_pump() { unwatch_all(); }
+    output_pump(output_pump const&) = delete;
+    output_pump& operator=(output_pump const&) = delete;
+
+    /// Reads this stream from now on; it must outlive the pump. `on_output` is called before each read.
+    void add(rank_stream& stream, std::function<void()> on_output);
+    /// To be called when the sink may have room again.
+    void resume();
+    /// Closes the streams with this target, whose reader has gone: ranks that write on get SIGPIPE.
+    void close_streams_to(int target);
+
+    /// Reads what the stream holds now, a pipe or two at most, so that its last lines are known.
+    void read_for_now(rank_stream& stream);
+    /// Reads all streams to their end and stops watching them.
+    void finish();
+
+  private:
+    struct entry {
+        rank_stream* stream;
+        std::function<void()> on_output;
+    };
+    void watch(entry& one);
+    void on_readable(entry& one);
+    void flush_partials();
+    void unwatch_ended(rank_stream& stream);
+    void unwatch_all();
+
+    event_loop& loop_;
+    output_sink& sink_;
+    std::deque<entry> entries_;  ///< never moved, since the loop refers to them
+    bool paused_ = false;
+    bool flush_pending_ = false;
+};
+
+/// How often unfinished lines are looked at that are to be shown.
+constexpr duration partial_patience{0.15};
 
 }  // namespace muster

@@ -1,16 +1,38 @@
 // Sets the variables of a rank that frameworks read.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/environment.hpp"
 #include "launch/placement/bind_ranks.hpp"
-#include "launch/ranks/python_folders.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {
+
+// Folders that bring muster's Python packages to ranks.
+
+/// Absolute paths of what belongs to one build or installation; an empty one is not added.
+struct python_folders {
+    std::string package;  ///< holds the package `muster` and its extension
+    std::string horovod;  ///< holds a package `horovod` made of `muster`, and bin/horovodrun
+    bool operator==(python_folders const&) const = default;
+};
+
+/// The folders of the installation (or build tree) that `program`, an absolute path, belongs to. `package` is empty where
+/// `wants_package` is false or it is not there (a build without Python, or a wheel, whose package pip has put where Python finds
+/// it), `horovod` where `as_horovod` is false. Throws errc::not_found for a `horovod` that is wanted and not there.
+python_folders find_python_folders(std::filesystem::path const& program, bool wants_package, bool as_horovod);
+
+/// Those of them that are here too: another node need not share the installation. Throws errc::not_found for a `horovod` that
+/// is not here, naming `host`.
+python_folders keep_present(python_folders const& folders, std::string const& host);
+
+/// Adds them: `package` to the end of PYTHONPATH, so that whatever else the user has comes first; `horovod` to the front of
+/// PYTHONPATH, and its bin to the front of PATH. Nothing is added twice. Pure.
+void add_python_folders(environment& variables, python_folders const& folders);
 
 // The variables that tell a rank's program which GPU is its own.
 
@@ -67,5 +89,24 @@ void complete_variables(environment& variables, rank_setting const& rank);
 /// node has. `own_step` false: the engine runs one daemon a node (mpirun, Hydra), so Slurm's numbers of a step and task are the
 /// daemon's and are left out. Pure.
 environment rank_environment(environment const& of_launcher, environment const& of_node, bool own_step);
+
+// The variables that `-x` gives to the ranks.
+
+/// Sets each `NAME=value` in `variables`; a bare `NAME` must be there already. Throws errc::usage naming the entry.
+void apply_exports(environment& variables, std::vector<std::string> const& exports);
+
+/// Whether OMP_NUM_THREADS is PBS's own word: PBS gives every process of a job the CPUs of a whole chunk in it, as in NCPUS,
+/// however many ranks share the chunk. Pure.
+bool is_threads_of_pbs(environment const& variables);
+
+/// The launcher's variables as its ranks get them: `inherited` without what told of an outer launcher, without
+/// PBS's OMP_NUM_THREADS unless an export names it, and with the exports. Throws as apply_exports.
+environment variables_for_ranks(environment const& inherited, std::vector<std::string> const& exports);
+
+/// Removes the variables whose names match one of `patterns` (as a shell's wildcards do), except for those that `-x` names.
+void leave_out(environment& variables, std::vector<std::string> const& patterns, std::vector<std::string> const& exports);
+
+/// Sets each `NAME=value` again, after muster set its own: `-x` also overrides what muster sets.
+void set_explicit(environment& variables, std::vector<std::string> const& exports);
 
 }  // namespace muster

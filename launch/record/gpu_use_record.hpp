@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/hardware/gpu_use.hpp"
+#include "launch/hardware/gpu_state.hpp"
 #include "launch/system/event_loop.hpp"
 
 namespace muster {

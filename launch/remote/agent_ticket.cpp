@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "base/error.hpp"
-#include "launch/wire/munge_credential.hpp"
+#include "launch/wire/run_key.hpp"
 #include "launch/wire/shim_directions.hpp"
 
 namespace muster {

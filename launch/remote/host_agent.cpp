@@ -28,7 +28,7 @@
 #include "launch/system/open_files.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
-#include "launch/wire/agent_frame.hpp"
+#include "launch/wire/frame_channel.hpp"
 #include "launch/wire/launcher_link.hpp"
 #include "pmix/scrub.hpp"
 

@@ -26,7 +26,7 @@
 #include "launch/system/network.hpp"
 #include "launch/system/open_files.hpp"
 #include "launch/system/signals.hpp"
-#include "launch/wire/munge_credential.hpp"
+#include "launch/wire/run_key.hpp"
 #include "pmix/library/random_bits.hpp"
 #include "pmix/server/server_job.hpp"
 

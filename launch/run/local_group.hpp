@@ -13,7 +13,6 @@
 #include "launch/observe/mpi_use.hpp"
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/ranks/member_socket.hpp"
-#include "launch/ranks/output_pump.hpp"
 #include "launch/ranks/output_writer.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/run/member_world.hpp"

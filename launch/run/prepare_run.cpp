@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/this_process.hpp"
-#include "launch/ranks/exports.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/system/network.hpp"
 #include "pmix/library/random_bits.hpp"

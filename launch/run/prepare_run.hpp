@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
-#include "launch/ranks/python_folders.hpp"
+#include "launch/ranks/rank_variables.hpp"
 #include "launch/settings/run_context.hpp"
 #include "pmix/identity.hpp"
 

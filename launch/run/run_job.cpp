@@ -14,7 +14,7 @@
 #include "launch/engine/engine_job.hpp"
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/job_lease.hpp"
-#include "launch/placement/mapping.hpp"
+#include "launch/placement/placement_request.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/check_nodes.hpp"
 #include "launch/ranks/rank_name.hpp"

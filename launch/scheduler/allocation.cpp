@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <numeric>
 
+#include "base/text.hpp"
+
 namespace muster {
 
 std::string_view to_string(scheduler_kind kind) noexcept {
@@ -27,9 +29,6 @@ std::vector<int> all_nodes(allocation const& given) {
 }
 
 std::string describe(allocation const& given) {
-    auto const plural = [](std::int64_t count, std::string_view what) {
-        return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-    };
     std::int64_t gpus = 0;
     std::int64_t slots = 0;
     bool known = true;
@@ -40,11 +39,11 @@ std::string describe(allocation const& given) {
     }
     std::string const who = given.job_id.empty() ? fmt::format("({})", to_string(given.scheduler))
                                                  : fmt::format("job {} ({})", given.job_id, to_string(given.scheduler));
-    std::string const what = known      ? (gpus > 0 ? plural(gpus, "GPU") : "no GPU")
-                             : gpus > 0 ? fmt::format("{} known", plural(gpus, "GPU"))
+    std::string const what = known      ? (gpus > 0 ? counted(gpus, "GPU") : "no GPU")
+                             : gpus > 0 ? fmt::format("{} known", counted(gpus, "GPU"))
                                         : "number of GPUs unknown";
-    return fmt::format("{}: {}, {}, {}", who, plural(static_cast<std::int64_t>(given.nodes.size()), "node"), what,
-                       plural(slots, "slot"));
+    return fmt::format("{}: {}, {}, {}", who, counted(static_cast<std::int64_t>(given.nodes.size()), "node"), what,
+                       counted(slots, "slot"));
 }
 
 std::string explain_unknown_gpus(allocation const& given) {

@@ -13,7 +13,7 @@
 #include "base/text.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
-#include "launch/scheduler/scheduler_rows.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 
 namespace muster {
 

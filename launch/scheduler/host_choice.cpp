@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
-#include "launch/scheduler/scheduler_rows.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 #include "launch/system/network.hpp"
 
 namespace muster {

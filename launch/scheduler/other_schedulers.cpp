@@ -4,7 +4,7 @@
 #include "base/text.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/pbs.hpp"
-#include "launch/scheduler/scheduler_rows.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 
 namespace muster {
 

@@ -10,7 +10,6 @@
 #include "base/process/process.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/host_choice.hpp"
-#include "launch/scheduler/scheduler_rows.hpp"
 
 namespace muster {
 

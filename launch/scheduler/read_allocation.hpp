@@ -1,6 +1,8 @@
 // Reads the nodes of the scheduler's job that this process is in.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,5 +41,37 @@ bool prefers_pbs(environment const& variables);
 /// Flux, whose programs also lie where it is used within jobs of others, is the scheduler here: this process is in an instance of it (FLUX_URI),
 /// or the system has one (/run/flux/local).
 bool prefers_flux(environment const& variables);
+
+// The rows of the table of schedulers: each checks for a job of one scheduler, and reads its allocation. See scheduler_row.
+
+std::optional<std::string> slurm_unavailable(scheduler_sources const& sources, allocation_choice const& choice);
+allocation read_slurm(scheduler_sources const& sources, allocation_choice const& choice);
+
+std::optional<std::string> pbs_unavailable(scheduler_sources const& sources, allocation_choice const& choice);
+allocation read_pbs(scheduler_sources const& sources, allocation_choice const& choice);
+
+std::optional<std::string> cobalt_unavailable(scheduler_sources const& sources, allocation_choice const& choice);
+allocation read_cobalt(scheduler_sources const& sources, allocation_choice const& choice);
+
+std::optional<std::string> lsf_unavailable(scheduler_sources const& sources, allocation_choice const& choice);
+allocation read_lsf(scheduler_sources const& sources, allocation_choice const& choice);
+
+std::optional<std::string> flux_unavailable(scheduler_sources const& sources, allocation_choice const& choice);
+allocation read_flux(scheduler_sources const& sources, allocation_choice const& choice);
+
+std::optional<std::string> hostfile_unavailable(scheduler_sources const& sources, allocation_choice const& choice);
+allocation read_hostfile(scheduler_sources const& sources, allocation_choice const& choice);
+
+std::optional<std::string> local_unavailable(scheduler_sources const& sources, allocation_choice const& choice);
+allocation read_local(scheduler_sources const& sources, allocation_choice const& choice);
+
+// Points in time as schedulers write them.
+
+/// So many seconds after 1970; nothing for what is no time of a job: not above 0, or beyond the year 2190. The clock counts
+/// nanoseconds in 64 bits, which 9.2e9 seconds would overflow; a walltime may still be added to the result.
+inline std::optional<std::chrono::system_clock::time_point> from_epoch(std::int64_t seconds) noexcept {
+    if (seconds <= 0 || seconds > 7'000'000'000) return std::nullopt;
+    return std::chrono::system_clock::time_point{std::chrono::seconds{seconds}};
+}
 
 }  // namespace muster

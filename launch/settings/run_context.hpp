@@ -7,7 +7,7 @@
 
 #include "base/environment.hpp"
 #include "launch/elastic/run_life.hpp"
-#include "launch/placement/mapping.hpp"
+#include "launch/placement/placement_request.hpp"
 #include "launch/scheduler/allocation.hpp"
 #include "launch/scheduler/scheduler_sources.hpp"
 #include "launch/settings/run_options.hpp"

@@ -1,6 +1,6 @@
 // Rows of the table of settings.
 #include "launch/settings/setting.hpp"
-#include "launch/settings/setting_values.hpp"
+#include "launch/settings/settings_to_options.hpp"
 
 namespace muster {
 

@@ -14,15 +14,13 @@
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/ranks/gpu_sampler.hpp"
 #include "launch/ranks/member_socket.hpp"
-#include "launch/ranks/output_pump.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/shim/launcher_line.hpp"
-#include "launch/shim/output_sender.hpp"
 #include "launch/shim/shim_guard.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/network.hpp"
-#include "launch/wire/agent_frame.hpp"
+#include "launch/wire/frame_channel.hpp"
 #include "launch/wire/messages.hpp"
 
 namespace muster {
@@ -134,5 +132,23 @@ class rank_shim {
     int kills_ = 0;
     int exit_code_ = 0;
 };
+
+// The place of a rank on its node, and the variables of its program there, as its shim finds them.
+
+struct shim_placement {
+    binding where;
+    std::vector<gpu> sampled;         ///< the GPUs that this shim tells of
+    std::optional<held_ports> ports;  ///< until the program starts
+    wire::ready ready;                ///< all that the launcher is to know of it
+};
+
+/// Discovers this node with the shim's `variables`, binds the rank as all of the node's are bound, and holds the ports that it is to
+/// serve. `launcher_fd`, of a connection to the launcher, names this node's address unless the job does. Throws error where the node
+/// cannot hold the ranks.
+shim_placement place_rank(wire::job const& job, environment const& variables, int launcher_fd);
+
+/// What the rank's program is to find in its environment: the job's variables over the shim's own, and those of its place. Pure but
+/// for a look at the network's interfaces and at the folders of Python.
+environment program_variables(wire::job const& job, wire::go const& go, binding const& where, environment const& shim_variables);
 
 }  // namespace muster

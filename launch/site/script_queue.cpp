@@ -11,7 +11,7 @@
 namespace muster {
 
 std::string nodes_text(int nodes) {
-    return fmt::format("{} {}", nodes, nodes == 1 ? "node" : "nodes");
+    return counted(nodes, "node");
 }
 
 namespace {

@@ -15,7 +15,6 @@
 #include "base/trust/trusted_file.hpp"
 #include "jobscripts/quote.hpp"
 #include "launch/help/help.hpp"
-#include "launch/settings/job_file.hpp"
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/settings_file.hpp"
 #include "launch/site/site.hpp"

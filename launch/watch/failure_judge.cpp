@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/peer_words.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/remote/host_agent.hpp"
 #include "launch/system/signals.hpp"

@@ -170,7 +170,8 @@ void fields(auto& v, is<inspect> auto& m) {
 }
 void fields(auto& v, is<seen> auto& m) {
     auto& s = m.sight;
-    all(v, m.number, s.pid, s.state, s.where, s.cpu_s, s.at_port, s.silent_s, s.last_line, s.traceback, s.said, s.leaving, s.caught);
+    all(v, m.number, s.pid, s.state, s.where, s.cpu_s, s.at_port, s.silent_s, s.last_line, s.traceback, s.said, s.leaving,
+        s.caught);
 }
 
 void fields(auto& v, is<gpu_use> auto& m) {

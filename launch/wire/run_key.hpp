@@ -1,4 +1,4 @@
-// The secret key of a run, by which the launcher and its shims recognise each other.
+// The secret key of a run, by which the launcher and its shims recognise each other, and its way to them by munge.
 #pragma once
 
 #include <array>
@@ -55,5 +55,19 @@ std::string key_folder(environment const& variables);
 /// Whether other machines see what is written into `folder` (or the closest folder above that is there): it lies on a network file
 /// system, and on the same one as `needed`, a path that the run needs on every node in any case.
 bool is_shared_with_nodes(std::string const& folder, std::string const& needed);
+
+// The credential of MUNGE that carries the key of a run: text that only this user's processes can open, on every node of the site.
+
+/// How a text begins that seal_by_munge() has made.
+inline constexpr std::string_view munge_mark = "munge:";
+
+/// The key as munged seals it for the effective user alone, for as long as munged allows (an hour, unless the site says otherwise):
+/// "munge:SOCKET:CREDENTIAL". An engine may carry it where others read it. `socket` is munged's, on this node and on those that are to open
+/// it; empty: the one that libmunge knows. Throws errc::unavailable where there is no libmunge or no munged, and why.
+std::string seal_by_munge(run_key const& key, std::string const& socket);
+
+/// The key, by the munged of this node. A credential may be opened any number of times. Throws errc::unavailable for one that is too old, that
+/// another site's munged or another user has made, or that this node's munged cannot be asked about, with what to do.
+run_key open_by_munge(std::string_view sealed);
 
 }  // namespace muster

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/process/network.hpp"
-#include "launch/wire/munge_credential.hpp"
+#include "launch/wire/run_key.hpp"
 
 namespace muster {
 

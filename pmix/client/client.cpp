@@ -2,17 +2,14 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <mutex>
+#include <utility>
 #include <variant>
 
 #include "base/error.hpp"
-#include "base/unique_fd.hpp"
 #include "pmix/library/completion.hpp"
 #include "pmix/library/info_list.hpp"
 #include "pmix/library/open_library.hpp"
@@ -22,12 +19,7 @@ namespace muster::pmix {
 struct client::state {
     identity who;
     pmix_proc_t self{};
-    unique_fd wake{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    std::vector<std::size_t> handlers;
     bool finalized = false;
-
-    std::mutex lock;  ///< of `news`, which the library's thread fills
-    std::vector<peer_event> news;
 };
 
 namespace {
@@ -130,51 +122,6 @@ identity ask_who(pmix_proc_t const& self, duration deadline) {
     return who;
 }
 
-peer_event::kind kind_of(pmix_status_t code) {
-    switch (code) {
-        case PMIX_ERR_PROC_ABORTED: return peer_event::kind::aborted;
-        case PMIX_ERR_PROC_ABORTED_BY_SIG: return peer_event::kind::killed;
-        case PMIX_ERR_PROC_TERM_WO_SYNC: return peer_event::kind::left_early;
-        default: return peer_event::kind::other;
-    }
-}
-
-/// The client that the library's thread reports events to: its handlers carry no pointer to it.
-std::mutex listener_lock;
-std::weak_ptr<void> listener;
-
-}  // namespace
-
-namespace {
-
-/// Enqueues and returns: runs on the library's thread.
-template <typename State>
-void on_event(size_t, pmix_status_t code, pmix_proc_t const* source, pmix_info_t info[], size_t ninfo, pmix_info_t*, size_t,
-              pmix_event_notification_cbfunc_fn_t finished, void* cookie) {
-    peer_event event{.what = kind_of(code), .code = code, .rank = -1, .nspace = {}, .exit_code = 0};
-    if (source != nullptr) {
-        event.rank = static_cast<int>(source->rank);
-        event.nspace = source->nspace;
-    }
-    for (size_t i = 0; i < ninfo; ++i) {
-        if (has_key(info[i], PMIX_EVENT_AFFECTED_PROC) && info[i].value.type == PMIX_PROC && info[i].value.data.proc != nullptr) {
-            event.rank = static_cast<int>(info[i].value.data.proc->rank);
-            event.nspace = info[i].value.data.proc->nspace;
-        }
-        if (has_key(info[i], PMIX_EXIT_CODE) && info[i].value.type == PMIX_INT) event.exit_code = info[i].value.data.integer;
-    }
-    {
-        std::scoped_lock const guard(listener_lock);
-        if (auto const mine = std::static_pointer_cast<State>(listener.lock())) {
-            std::scoped_lock const inner(mine->lock);
-            mine->news.push_back(std::move(event));
-            std::uint64_t const one = 1;
-            [[maybe_unused]] auto const written = write(mine->wake.get(), &one, sizeof one);
-        }
-    }
-    if (finished != nullptr) finished(PMIX_SUCCESS, nullptr, 0, nullptr, nullptr, cookie);
-}
-
 }  // namespace
 
 bool client_is_available() noexcept try {
@@ -185,7 +132,6 @@ bool client_is_available() noexcept try {
 }
 
 client::client(duration deadline) : state_(std::make_shared<state>()) {
-    if (!state_->wake) throw_system("eventfd", "for the PMIx client");
     open_library();  // where it is missing, that is told here, not on another thread
     if (in_use.exchange(true)) throw error(errc::usage, "there is a PMIx client in this process already; use that one");
     bool connected = false;
@@ -200,8 +146,6 @@ client::client(duration deadline) : state_(std::make_shared<state>()) {
         done->wait_or_throw(duration{0}, "PMIx_Init");
         connected = true;
         state_->who = ask_who(state_->self, deadline);
-        std::scoped_lock const guard(listener_lock);
-        listener = state_;
     } catch (...) {
         if (connected) call_with_deadline(last_deadline, [] { return PMIx_Finalize(nullptr, 0); });
         in_use = false;
@@ -227,15 +171,6 @@ void client::put(std::string_view key, std::span<std::byte const> bytes) {
     box.type = PMIX_BYTE_OBJECT;
     box.data.bo.bytes = const_cast<char*>(reinterpret_cast<char const*>(bytes.data()));  // copied, not written to
     box.data.bo.size = bytes.size();
-    check(PMIx_Put(PMIX_GLOBAL, std::string(key).c_str(), &box), fmt::format("PMIx_Put({})", key));
-}
-
-void client::put(std::string_view key, std::string_view text) {
-    std::string copy(text);
-    pmix_value_t box;
-    std::memset(&box, 0, sizeof box);
-    box.type = PMIX_STRING;
-    box.data.string = copy.data();
     check(PMIx_Put(PMIX_GLOBAL, std::string(key).c_str(), &box), fmt::format("PMIx_Put({})", key));
 }
 
@@ -269,71 +204,13 @@ void client::fence(duration deadline) {
 std::vector<std::byte> client::get_bytes(int rank, std::string_view key, duration deadline) {
     auto const found = get(make_proc(state_->who.nspace, static_cast<pmix_rank_t>(rank)), key, deadline);
     if (auto const* bytes = std::get_if<std::vector<std::byte>>(&found)) return *bytes;
-    throw error(errc::invalid_data, fmt::format("key \"{}\" of rank {} holds no bytes; read it by get_string()", key, rank));
-}
-
-std::string client::get_string(int rank, std::string_view key, duration deadline) {
-    auto const found = get(make_proc(state_->who.nspace, static_cast<pmix_rank_t>(rank)), key, deadline);
-    if (auto const* text = std::get_if<std::string>(&found)) return *text;
-    throw error(errc::invalid_data, fmt::format("key \"{}\" of rank {} holds no text; read it by get_bytes()", key, rank));
-}
-
-void client::abort(int code, std::string_view text, duration deadline) {
-    call_with_deadline(deadline, [code, said = std::string(text)] {
-        return PMIx_Abort(code, said.c_str(), nullptr, 0);
-    })->wait_or_throw(duration{0}, "PMIx_Abort");
-}
-
-void client::watch_peers(duration deadline) {
-    constexpr int codes[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_ABORTED_BY_SIG, PMIX_ERR_PROC_TERM_WO_SYNC};
-    watch(codes, deadline);
-}
-
-void client::watch(std::span<int const> codes, duration deadline) {
-    struct registration {
-        std::shared_ptr<completion> done = completion::create();
-        std::vector<pmix_status_t> codes;
-        void* cookie = nullptr;
-        std::size_t id = 0;
-    };
-    auto const request = std::make_shared<registration>();
-    request->codes.assign(codes.begin(), codes.end());
-    request->cookie = request->done->expect_one();
-    auto const registered = [](pmix_status_t status, size_t id, void* cookie) {
-        std::unique_ptr<std::shared_ptr<registration>> const mine(static_cast<std::shared_ptr<registration>*>(cookie));
-        (*mine)->id = id;
-        completion::done(status, (*mine)->cookie);
-    };
-    // With a callback the outcome comes through it, and what is returned says nothing more.
-    PMIx_Register_event_handler(request->codes.data(), request->codes.size(), nullptr, 0, on_event<state>, registered,
-                                new std::shared_ptr<registration>(request));
-    request->done->wait_or_throw(deadline, "PMIx_Register_event_handler");
-    state_->handlers.push_back(request->id);
-}
-
-int client::event_fd() const noexcept {
-    return state_->wake.get();
-}
-
-std::vector<peer_event> client::poll() {
-    std::uint64_t count = 0;
-    [[maybe_unused]] auto const drained = read(state_->wake.get(), &count, sizeof count);
-    std::scoped_lock const guard(state_->lock);
-    return std::exchange(state_->news, {});
+    throw error(errc::invalid_data, fmt::format("key \"{}\" of rank {} holds no bytes", key, rank));
 }
 
 void client::finalize(duration deadline) {
     if (std::exchange(state_->finalized, true)) return;
-    {
-        std::scoped_lock const guard(listener_lock);
-        listener.reset();
-    }
-    auto const handlers = std::exchange(state_->handlers, {});
     in_use = false;
-    call_with_deadline(deadline, [handlers] {
-        for (auto const id : handlers) PMIx_Deregister_event_handler(id, nullptr, nullptr);
-        return PMIx_Finalize(nullptr, 0);
-    })->wait_or_throw(duration{0}, "PMIx_Finalize");
+    call_with_deadline(deadline, [] { return PMIx_Finalize(nullptr, 0); })->wait_or_throw(duration{0}, "PMIx_Finalize");
 }
 
 }  // namespace muster::pmix

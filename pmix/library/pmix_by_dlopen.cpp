@@ -38,8 +38,6 @@ MUSTER_FORWARD(pmix_status_t, PMIx_Notify_event,
                (status, source, range, info, count, done, cookie))
 MUSTER_FORWARD(pmix_status_t, PMIx_Init, (pmix_proc_t * self, pmix_info_t info[], size_t count), (self, info, count))
 MUSTER_FORWARD(pmix_status_t, PMIx_Finalize, (pmix_info_t const info[], size_t count), (info, count))
-MUSTER_FORWARD(pmix_status_t, PMIx_Abort, (int code, char const text[], pmix_proc_t procs[], size_t count),
-               (code, text, procs, count))
 MUSTER_FORWARD(pmix_status_t, PMIx_Put, (pmix_scope_t scope, char const key[], pmix_value_t* value), (scope, key, value))
 MUSTER_FORWARD(pmix_status_t, PMIx_Commit, (void), ())
 MUSTER_FORWARD(pmix_status_t, PMIx_Fence_nb,
@@ -50,12 +48,6 @@ MUSTER_FORWARD(pmix_status_t, PMIx_Get_nb,
                (pmix_proc_t const* proc, char const key[], pmix_info_t const info[], size_t count, pmix_value_cbfunc_t got,
                 void* cookie),
                (proc, key, info, count, got, cookie))
-MUSTER_FORWARD(pmix_status_t, PMIx_Register_event_handler,
-               (pmix_status_t codes[], size_t code_count, pmix_info_t info[], size_t count, pmix_notification_fn_t handler,
-                pmix_hdlr_reg_cbfunc_t registered, void* cookie),
-               (codes, code_count, info, count, handler, registered, cookie))
-MUSTER_FORWARD(pmix_status_t, PMIx_Deregister_event_handler, (size_t handler, pmix_op_cbfunc_t done, void* cookie),
-               (handler, done, cookie))
 MUSTER_FORWARD(pmix_status_t, PMIx_generate_ppn, (char const* input, char** ppn), (input, ppn))
 MUSTER_FORWARD(pmix_status_t, PMIx_generate_regex, (char const* input, char** regex), (input, regex))
 MUSTER_FORWARD(pmix_status_t, PMIx_server_init, (pmix_server_module_t * module, pmix_info_t info[], size_t count),

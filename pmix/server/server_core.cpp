@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "pmix/server/upcalls/upcalls.hpp"
+#include "pmix/server/upcalls.hpp"
 
 namespace muster::pmix {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "launch/ranks/line_splitter.hpp"
+#include "launch/ranks/rank_stream.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     std::string_view const text(reinterpret_cast<char const*>(data), size);

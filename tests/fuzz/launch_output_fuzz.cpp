@@ -11,9 +11,9 @@
 #include <string>
 #include <string_view>
 
-#include "launch/ranks/line_splitter.hpp"
-#include "launch/shim/output_sender.hpp"
-#include "launch/wire/agent_frame.hpp"
+#include "launch/ranks/rank_stream.hpp"
+#include "launch/shim/launcher_line.hpp"
+#include "launch/wire/frame_channel.hpp"
 
 namespace {
 

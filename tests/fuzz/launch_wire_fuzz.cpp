@@ -16,7 +16,6 @@
 
 #include "base/error.hpp"
 #include "launch/remote/host_ranks.hpp"
-#include "launch/wire/agent_frame.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/secure_session.hpp"
 

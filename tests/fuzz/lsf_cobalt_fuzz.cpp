@@ -7,7 +7,7 @@
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
-#include "launch/scheduler/scheduler_rows.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 
 namespace {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "comm/tcp/endpoint.hpp"
-#include "comm/tcp/frame.hpp"
 #include "comm/tcp/handshake.hpp"
+#include "comm/tcp/line.hpp"
+#include "comm/tcp/listener.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     namespace tcp = muster::tcp;

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "comm/cuda/fusion_plan.hpp"
+#include "comm/cuda/fusion_kernels.hpp"
 
 namespace muster {
 

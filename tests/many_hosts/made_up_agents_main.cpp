@@ -25,7 +25,6 @@
 #include "launch/system/event_loop.hpp"
 #include "launch/system/open_files.hpp"
 #include "launch/system/signals.hpp"
-#include "launch/wire/agent_frame.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/launcher_link.hpp"
 

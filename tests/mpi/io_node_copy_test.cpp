@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "io/dataset/dataset_writer.hpp"
 #include "io/loader/loader.hpp"
-#include "io/loader/node_copy.hpp"
+#include "io/loader/mapped_memory.hpp"
 #include "mpi_test.hpp"
 
 namespace muster {

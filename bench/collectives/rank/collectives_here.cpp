@@ -16,7 +16,6 @@
 #include "base/trust/open_output_file.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
-#include "bench/collectives/collectives_memory.hpp"
 #include "bench/collectives/collectives_values.hpp"
 #include "bench/collectives/rank/here_results.hpp"
 #include "bench/collectives/rank/measured_rank.hpp"

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/collectives/collectives_memory.hpp"
 #include "bench/collectives/collectives_values.hpp"
 #include "comm/communicator.hpp"
 

@@ -1,6 +1,5 @@
 #include "comm/backend/processes/co_progress.hpp"
 
-#include <algorithm>
 #include <mutex>
 #include <vector>
 

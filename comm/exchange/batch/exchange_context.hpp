@@ -1,10 +1,15 @@
 // The context that all parts of an exchange share: options, counters, recorders, residuals.
 #pragma once
 
+#include <cstddef>
+#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
-#include "comm/exchange/batch/residuals.hpp"
+#include "comm/cuda/handles.hpp"
 #include "comm/exchange/observe/counters.hpp"
 #include "comm/exchange/observe/flight_recorder.hpp"
 #include "comm/exchange/observe/timeline.hpp"
@@ -13,6 +18,46 @@
 #include "comm/exchange/request/request_waiters.hpp"
 
 namespace muster::detail {
+
+// Residuals keep what rounding has lost, tensor by tensor.
+
+/// A residual's name. Process sets and requests have separate tensors.
+void name_residual(std::string& into, int set, std::string_view request, std::string_view tensor);
+
+/// Of compressed allreduces with error feedback. Not thread safe.
+class residuals {
+  public:
+    /// Of this tensor of a request: zeros the first time, and when it has another number of elements than before. Valid until the
+    /// next call for the same tensor.
+    std::span<float> of(int set, std::string_view request, std::string_view tensor, std::size_t count);
+    /// Those of a set that is no more.
+    void forget(int set);
+
+  private:
+    std::unordered_map<std::string, std::vector<float>> by_name_;
+    std::string key_;  // kept for its memory
+};
+
+/// The same in device memory. Not thread safe.
+class device_residuals {
+  public:
+    /// Null where there is none of so many elements.
+    float* find(int set, std::string_view request, std::string_view tensor, std::size_t count);
+    /// Creates it if it is missing, zeroed on `stream`. Asks the driver for memory: see device_batch. Throws cuda_error.
+    void make(int set, std::string_view request, std::string_view tensor, std::size_t count,
+              std::shared_ptr<cuda::device const> const& on, cuda::stream_handle stream);
+    /// Those of a set that is no more, when the device is through with them.
+    void forget(int set);
+
+  private:
+    struct entry {
+        std::shared_ptr<cuda::device const> on;  // before what is on it
+        cuda::unique_memory memory;
+        std::size_t count = 0;
+    };
+    std::unordered_map<std::string, entry> by_name_;
+    std::string key_;  // kept for its memory
+};
 
 /// Why nothing more can be done.
 struct failure_text {

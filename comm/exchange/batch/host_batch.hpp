@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "comm/exchange/batch/batch_collectives.hpp"
-#include "comm/exchange/batch/batch_layout.hpp"
+#include "comm/exchange/batch/plan_batches.hpp"
 
 namespace muster::detail {
 

@@ -11,8 +11,7 @@
 #include "base/process/start_thread.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend_table.hpp"
-#include "comm/exchange/core/first_meeting.hpp"
-#include "comm/exchange/core/last_requests.hpp"
+#include "comm/exchange/core/begin_and_end.hpp"
 
 namespace muster::detail {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/peer_words.hpp"
+#include "base/error.hpp"
 
 namespace muster {
 

@@ -38,7 +38,7 @@ struct tensor_places {
 /// reading of what was announced for k-2.
 struct alignas(apart) announcement {
     std::atomic<std::uint64_t> sequence;  ///< of the collective, from 1
-    std::uint64_t signature;              ///< what must be equal on all ranks, see signature.hpp
+    std::uint64_t signature;              ///< what must be equal on all ranks, see argument_checks.hpp
     std::uint64_t count;                  ///< elements; the same
     union {
         tensor_places tensors{};

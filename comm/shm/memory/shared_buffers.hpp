@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/backend/comm_buffer.hpp"
+#include "comm/backend/collective_backend.hpp"
 #include "comm/backend/memory/process_token.hpp"
 
 namespace muster::shm {

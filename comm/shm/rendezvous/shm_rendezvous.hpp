@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"
-#include "comm/backend/peer_loss.hpp"
+#include "comm/backend/comm_options.hpp"
 #include "comm/backend/processes/process_watch.hpp"
 #include "comm/backend/world_record.hpp"
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/units.hpp"
-#include "launch/wire/agent_frame.hpp"
 #include "launch/wire/frame_channel.hpp"
 
 namespace muster {

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "launch/ranks/output_pump.hpp"
+#include "launch/ranks/rank_stream.hpp"
 
 namespace muster {
 

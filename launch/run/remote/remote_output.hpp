@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "launch/ranks/line_splitter.hpp"
 #include "launch/ranks/output_writer.hpp"
+#include "launch/ranks/rank_stream.hpp"
 #include "launch/system/event_loop.hpp"
-#include "launch/wire/agent_frame.hpp"
+#include "launch/wire/frame_channel.hpp"
 
 namespace muster {
 

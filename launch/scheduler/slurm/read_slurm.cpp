@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
-#include "launch/scheduler/scheduler_rows.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 #include "launch/scheduler/slurm/slurm_job.hpp"
 
 namespace muster {

@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
-#include "launch/scheduler/scheduler_rows.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 
 namespace muster {
 

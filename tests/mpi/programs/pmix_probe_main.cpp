@@ -1,13 +1,17 @@
 // A pure PMIx client: what programs that use no MPI do with the server. The first word says what to try; 0 means it went right.
 #include <pmix.h>
-#include <poll.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <map>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "base/error.hpp"
 #include "pmix/client/client.hpp"
@@ -16,45 +20,55 @@ namespace {
 
 using muster::pmix::client;
 
+std::promise<std::tuple<pmix_status_t, int, int>> told;  ///< of a rank that ended: code, rank, exit code
+
 void expect(bool good, std::string const& what) {
     if (!good) throw muster::error(muster::errc::internal, "not so: " + what);
 }
 
-/// Every rank puts text and bytes, and reads its neighbour's.
+/// Every rank puts bytes, and reads its neighbour's.
 void exchange(client& me) {
     auto const [rank, size] = std::pair(me.who().rank, me.who().world_size);
     std::vector<std::byte> const bytes(static_cast<std::size_t>(rank + 3), static_cast<std::byte>(rank));  // NUL bytes for rank 0
-    me.put("text", "from " + std::to_string(rank));
     me.put("bytes", bytes);
     me.commit();
     me.fence();
     int const other = (rank + 1) % size;
-    expect(me.get_string(other, "text") == "from " + std::to_string(other), "the neighbour's text");
-    expect(me.get_bytes(other, "bytes").size() == static_cast<std::size_t>(other + 3), "the neighbour's bytes");
+    expect(me.get_bytes(other, "bytes") == std::vector(static_cast<std::size_t>(other + 3), static_cast<std::byte>(other)),
+           "the neighbour's bytes");
     std::printf("rank %d of %d local %d of %d\n", rank, size, me.who().local_rank, me.who().local_size);
     me.fence();
 }
 
+/// Runs on the library's thread.
+void on_end(std::size_t, pmix_status_t code, pmix_proc_t const*, pmix_info_t info[], std::size_t count, pmix_info_t*, std::size_t,
+            pmix_event_notification_cbfunc_fn_t finished, void* cookie) {
+    int rank = -1, exit_code = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC)) rank = static_cast<int>(info[i].value.data.proc->rank);
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EXIT_CODE)) exit_code = info[i].value.data.integer;
+    }
+    told.set_value({code, rank, exit_code});
+    if (finished != nullptr) finished(PMIX_SUCCESS, nullptr, 0, nullptr, nullptr, cookie);
+}
+
 /// Rank 1 is killed; the others hear of it.
 void watch(client& me) {
-    me.watch_peers();
+    pmix_status_t killed = PMIX_ERR_PROC_ABORTED_BY_SIG;
+    expect(PMIx_Register_event_handler(&killed, 1, nullptr, 0, on_end, nullptr, nullptr) >= 0, "PMIx_Register_event_handler");
     me.fence();
     if (me.who().rank == 1) std::raise(SIGKILL);
-    for (;;) {
-        pollfd fd{me.event_fd(), POLLIN, 0};
-        expect(::poll(&fd, 1, 20000) == 1, "an event within 20 s");
-        for (auto const& event : me.poll()) {
-            expect(event.what == muster::pmix::peer_event::kind::killed, "killed by a signal");
-            std::printf("rank %d saw rank %d end with %d\n", me.who().rank, event.rank, event.exit_code);
-            return;
-        }
-    }
+    auto event = told.get_future();
+    expect(event.wait_for(std::chrono::seconds(20)) == std::future_status::ready, "an event within 20 s");
+    auto const [code, rank, exit_code] = event.get();
+    expect(code == killed, "killed by a signal");
+    std::printf("rank %d saw rank %d end with %d\n", me.who().rank, rank, exit_code);
 }
 
 /// Aborts, then waits to be killed like everybody else.
 void abort_job(client& me) {
     me.fence();
-    if (me.who().rank == 0) me.abort(42, "enough");
+    if (me.who().rank == 0) PMIx_Abort(42, "enough", nullptr, 0);
     for (;;) pause();
 }
 
@@ -141,7 +155,7 @@ void missing_key(client& me) {
     me.commit();
     me.fence();
     try {
-        (void)me.get_string((me.who().rank + 1) % me.who().world_size, "nobody-puts-this", muster::duration{1});
+        (void)me.get_bytes((me.who().rank + 1) % me.who().world_size, "nobody-puts-this", muster::duration{1});
         expect(false, "a key nobody put is not found");
     } catch (muster::error const& e) {
         expect(e.code() == muster::errc::not_found || e.code() == muster::errc::timeout, e.what());

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "bench/collectives/collectives_plan.hpp"
+#include "bench/collectives/collectives_case.hpp"
 #include "bench/collectives/collectives_table.hpp"
 #include "bench/collectives/collectives_values.hpp"
 #include "bench/tools/gradient_sets.hpp"

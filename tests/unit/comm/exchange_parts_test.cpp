@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "comm/exchange/batch/batch_layout.hpp"
-#include "comm/exchange/batch/residuals.hpp"
+#include "comm/exchange/batch/exchange_context.hpp"
+#include "comm/exchange/batch/plan_batches.hpp"
 #include "comm/exchange/request/exchange_options.hpp"
-#include "comm/exchange/request/name_table.hpp"
+#include "comm/exchange/request/pending_request.hpp"
 
 namespace muster::detail {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "comm/cuda/fusion_plan.hpp"
+#include "comm/cuda/fusion_kernels.hpp"
 #include "tests/thrown_message.hpp"
 
 namespace muster::cuda {

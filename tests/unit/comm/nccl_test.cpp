@@ -9,7 +9,6 @@
 #include "comm/backend_table.hpp"
 #include "comm/nccl/nccl_backend.hpp"
 #include "comm/nccl/nccl_enqueue.hpp"
-#include "comm/nccl/nccl_rank_record.hpp"
 
 namespace muster::nccl {
 namespace {

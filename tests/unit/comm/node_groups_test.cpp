@@ -1,5 +1,3 @@
-#include "comm/hierarchical/node_groups.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -13,13 +13,13 @@
 #include <map>
 #include <new>
 
+#include "comm/backend/argument_checks.hpp"
 #include "comm/backend/memory/process_token.hpp"
-#include "comm/shm/shm_world.hpp"
 #include "comm/shm/memory/remote_memory.hpp"
 #include "comm/shm/memory/segment.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
 #include "comm/shm/shm_backend.hpp"
-#include "comm/backend/signature.hpp"
+#include "comm/shm/shm_world.hpp"
 
 namespace muster::shm {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/process/network.hpp"
-#include "comm/tcp/endpoint.hpp"
-#include "comm/tcp/frame.hpp"
 #include "comm/tcp/handshake.hpp"
+#include "comm/tcp/line.hpp"
+#include "comm/tcp/listener.hpp"
 #include "ranks_as_children.hpp"
 
 namespace muster {

@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "io/copy/pack_reader.hpp"
-#include "io/copy/pack_writers.hpp"
+#include "io/copy/pack_io.hpp"
 #include "test_files.hpp"
 
 namespace muster {

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "io/loader/permutation.hpp"
+#include "io/loader/windowed_order.hpp"
 
 namespace muster {
 namespace {

@@ -1,4 +1,4 @@
-#include "launch/wire/agent_frame.hpp"
+#include "launch/wire/frame_channel.hpp"
 
 #include <gtest/gtest.h>
 

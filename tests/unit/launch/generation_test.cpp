@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/elastic/run_life.hpp"
-#include "launch/settings/setting_values.hpp"
+#include "launch/settings/settings_to_options.hpp"
 
 namespace muster {
 namespace {

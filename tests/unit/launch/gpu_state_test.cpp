@@ -14,8 +14,8 @@ int open_count = 0;
 unsigned long long slowed_by = 0;
 int marker = 0;  // any address stands for the one device
 
-nvml_state_api make_api() {
-    nvml_state_api api;
+nvml_gpu_api make_api() {
+    nvml_gpu_api api;
     api.init = [] {
         ++open_count;
         return success;
@@ -109,7 +109,7 @@ TEST(gpu_state, is_unknown_without_the_functions) {
     api.memory = nullptr;
     api.processes = nullptr;
     EXPECT_EQ(read_gpu_states(api, {device("GPU-a")}).at(0).memory_bytes, 0u);
-    EXPECT_EQ(read_gpu_states(nvml_state_api{}, {device("GPU-a")}).at(0).ecc_errors, -1);
+    EXPECT_EQ(read_gpu_states(nvml_gpu_api{}, {device("GPU-a")}).at(0).ecc_errors, -1);
 }
 
 TEST(gpu_state, many_processes_are_counted) {

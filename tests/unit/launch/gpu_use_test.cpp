@@ -1,5 +1,5 @@
 // How GPUs are used: by a made-up NVML, which answers as the "NVML API Reference Guide" says.
-#include "launch/hardware/gpu_use.hpp"
+#include "launch/hardware/gpu_state.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,8 +26,8 @@ constexpr std::uint64_t gib = 1ull << 30;
 int opened = 0;
 int one_device = 0;  // any address stands for it
 
-nvml_use_api make_use_api() {
-    nvml_use_api api;
+nvml_gpu_api make_use_api() {
+    nvml_gpu_api api;
     api.init = [] { return ++opened, nvml_ok; };
     api.shutdown = [] { return --opened, nvml_ok; };
     api.handle_of = [](char const* uuid, nvml_device* device) {
@@ -66,7 +66,7 @@ TEST(gpu_use, is_unknown_where_the_driver_refuses) {
     api.power = nullptr;
     EXPECT_THAT(gpu_use_reader(api, {make_gpu(0, "GPU-a")}).read(),
                 ElementsAre(gpu_use{"0", "A100", -1, 80 * gib, 12 * gib, -1}));
-    EXPECT_TRUE(gpu_use_reader(nvml_use_api(), {make_gpu(0, "GPU-a")}).empty());
+    EXPECT_TRUE(gpu_use_reader(nvml_gpu_api(), {make_gpu(0, "GPU-a")}).empty());
     EXPECT_TRUE(gpu_use_reader(make_use_api(), {}).empty());
     EXPECT_EQ(opened, 0);
 }

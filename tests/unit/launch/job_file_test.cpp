@@ -1,5 +1,3 @@
-#include "launch/settings/job_file.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

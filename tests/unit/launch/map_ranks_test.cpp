@@ -1,4 +1,4 @@
-#include "launch/placement/mapping.hpp"
+#include "launch/placement/placement_request.hpp"
 
 #include <gtest/gtest.h>
 

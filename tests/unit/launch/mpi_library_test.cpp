@@ -1,5 +1,3 @@
-#include "launch/system/mpi_library.hpp"
-
 #include <elf.h>
 #include <gmock/gmock.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "launch/ranks/output_pump.hpp"
+#include "launch/ranks/rank_stream.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "launch/shim/output_sender.hpp"
+#include "launch/shim/launcher_line.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "base/unique_fd.hpp"
-#include "launch/ranks/line_splitter.hpp"
 #include "launch/ranks/output_writer.hpp"
+#include "launch/ranks/rank_stream.hpp"
 
 namespace muster {
 namespace {

@@ -1,4 +1,4 @@
-#include "launch/ranks/python_folders.hpp"
+#include "launch/ranks/rank_variables.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "launch/ranks/exports.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster {

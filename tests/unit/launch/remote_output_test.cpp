@@ -14,7 +14,7 @@
 
 #include "base/process/files.hpp"
 #include "base/unique_fd.hpp"
-#include "launch/ranks/output_pump.hpp"
+#include "launch/ranks/rank_stream.hpp"
 
 namespace muster {
 namespace {

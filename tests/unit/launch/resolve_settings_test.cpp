@@ -8,7 +8,6 @@
 #include "base/error.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/help/help.hpp"
-#include "launch/settings/setting_values.hpp"
 #include "launch/settings/settings_file.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/site/site.hpp"

@@ -11,7 +11,6 @@
 #include "pmix/library/peer_uid.hpp"
 #include "pmix/library/random_bits.hpp"
 #include "pmix/pmi1/pmi1_job.hpp"
-#include "pmix/pmi1/pmi1_listener.hpp"
 #include "pmix/pmi1/pmi1_server.hpp"
 #include "pmix/pmi1/pmi1_wire.hpp"
 
