@@ -1,20 +1,27 @@
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <map>
+#include <tuple>
+#include <utility>
 
 #include "base/process/files.hpp"
+#include "base/process/run_captured.hpp"
 #include "base/text.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/job_plan.hpp"
+#include "launch/jobs/queue/output_sharers.hpp"
 #include "launch/record/run_record.hpp"
+#include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/settings/setting.hpp"
 #include "launch/system/network.hpp"
 
@@ -132,42 +139,89 @@ namespace {
 
 constexpr int search_share = 20;      ///< a search takes at most this part of the time
 constexpr int most_entries = 20'000;  ///< that are looked at for a run folder
+constexpr std::chrono::milliseconds answer_limit{60'000};
+constexpr auto ask_sharers_each = std::chrono::seconds(2);  ///< of a job that has not begun its file
+constexpr std::time_t begin_within_s = 3;                   ///< it begins its file
+constexpr std::time_t clock_slack_s = 10;                   ///< between the clocks of a node, the file system and the scheduler
+
+/// What a run's record says of its job; empty: nothing, or there is no record yet.
+std::string job_fact(std::string const& folder, char const* pointer) {
+    auto const run = read_run(folder);
+    auto const at = nlohmann::json::json_pointer(pointer);
+    return run.is_object() && run.contains(at) && run[at].is_string() ? run[at].get<std::string>() : std::string();
+}
+
+std::string job_of_run(std::string const& folder) {
+    return job_fact(folder, "/allocation/job_id");
+}
+
+std::string cluster_of_run(std::string const& folder) {
+    return job_fact(folder, "/allocation/cluster");
+}
+
+/// PBS' server may be left out; a task that is asked for by its place in an array has a number of its own in its record.
+bool is_other_job(std::string const& recorded, std::string const& asked) {
+    if (recorded.empty() || recorded == asked || asked.find('_') != std::string::npos) return false;
+    return !recorded.starts_with(asked + ".") && !asked.starts_with(recorded + ".");
+}
 
 /// A job that starts muster run several times, or that is started again, has several: ID, ID.2, ID.3.
-std::vector<std::string> list_runs(std::string const& first_folder) {
-    std::vector<std::string> folders;
+void list_runs(std::string const& first_folder, std::string const& job, job_files& files) {
     std::error_code fault;
+    files.run_folders.clear();
     for (int n = 1;; ++n) {
         auto const folder = n == 1 ? first_folder : fmt::format("{}.{}", first_folder, n);
-        if (!fs::is_directory(folder, fault)) return folders;
-        folders.push_back(folder);
+        if (!fs::is_directory(folder, fault)) return;
+        if (auto const other = job_of_run(folder); is_other_job(other, job))
+            files.shared.push_back(
+                {folder, true,
+                 fmt::format("{} holds a run of job {}, not of job {}; give each job a folder of its own, with %j "
+                             "in the name: --output-dir '{}-%j'",
+                             folder, other, job, fs::path(folder).filename().string())});
+        else
+            files.run_folders.push_back(folder);
     }
 }
 
-bool is_run_of(std::string const& folder, std::string const& job) {
-    auto const run = read_run(folder);
-    auto const at = nlohmann::json::json_pointer("/allocation/job_id");
-    return run.is_object() && run.contains(at) && run[at].is_string() && run[at].get<std::string>() == job;
-}
-
-/// Of a folder in this one, of whatever name, or one whose name holds the number in a folder of this one; empty: there is none.
-std::string search_run_folder(std::string const& job) {
+/// The job's runs in folders of this one, of whatever names, and in folders of these, in the order of their starts.
+std::vector<std::string> search_run_folders(std::string const& job) {
     std::error_code fault;
     int left = most_entries;
-    std::vector<std::string> found;
+    std::vector<std::pair<std::string, std::string>> found;
+    auto const take = [&](fs::path const& folder) {
+        if (job_of_run(folder) == job) found.emplace_back(job_fact(folder, "/started_at"), folder.string());
+    };
     auto const here = fs::current_path(fault);
     for (fs::directory_iterator entry(here, fault), end; !fault && entry != end && left > 0; entry.increment(fault), --left) {
         std::error_code inner;
         if (!entry->is_directory(inner)) continue;
-        if (is_run_of(entry->path(), job)) found.push_back(entry->path().string());
+        take(entry->path());
         for (fs::directory_iterator below(entry->path(), inner); !inner && below != end && left > 0;
              below.increment(inner), --left)
-            if (below->path().filename().string().find(job) != std::string::npos && is_run_of(below->path(), job))
-                found.push_back(below->path().string());
+            take(below->path());
     }
-    // The first of ID, ID.2, ID.3 has the shortest name.
-    auto const first = std::ranges::min_element(found, {}, [](auto const& path) { return path.size(); });
-    return first == found.end() ? std::string() : *first;
+    std::ranges::sort(found, [](auto const& a, auto const& b) {
+        return std::tuple(a.first, a.second.size(), a.second) < std::tuple(b.first, b.second.size(), b.second);
+    });
+    std::vector<std::string> folders;
+    for (auto& [started, folder] : found) folders.push_back(std::move(folder));
+    return folders;
+}
+
+/// "12" of "12.2".
+std::string without_run_number(std::string const& folder) {
+    auto const dot = folder.rfind('.');
+    return dot != std::string::npos && parse_integer(std::string_view(folder).substr(dot + 1)) ? folder.substr(0, dot) : folder;
+}
+
+/// Names for runs whose folders are not ID, ID.2, ID.3.
+std::map<std::string, std::string> name_runs(std::vector<std::string> const& folders) {
+    std::map<std::string, std::string> names;
+    std::error_code fault;
+    if (std::ranges::all_of(folders, [&](auto const& f) { return without_run_number(f) == without_run_number(folders[0]); }))
+        return names;
+    for (auto const& folder : folders) names[folder] = fs::relative(folder, fault).string();
+    return names;
 }
 
 }  // namespace
@@ -186,7 +240,7 @@ job_files find_job_files(std::string const& asked, std::optional<job_record> con
         files.output = (known.parent_path() / (id + known.extension().string())).string();
     }
     if (!files.output.empty() && !fs::exists(files.output, fault)) files.output.clear();
-    files.run_folders = list_runs(files.first_folder);
+    list_runs(files.first_folder, id, files);
     return files;
 }
 
@@ -204,16 +258,53 @@ std::optional<job_record> find_job_record(std::string const& id, settings_result
 void job_file_finder::find_run_folders(job_number const& job, job_files& files) {
     using clock = std::chrono::steady_clock;
     auto& known = looked_for_[job.shown];
-    if (auto const now = clock::now(); known.first_folder.empty() && now >= known.again_at) {
-        known.first_folder = search_run_folder(job.raw);
+    if (auto const now = clock::now(); now >= known.again_at) {
+        known.folders = search_run_folders(job.raw);
         known.again_at = clock::now() + search_share * (clock::now() - now);
     }
-    if (known.first_folder.empty()) return;
-    files.first_folder = known.first_folder;
-    files.run_folders = list_runs(known.first_folder);
+    if (known.folders.empty()) return;
+    files.first_folder = known.folders.front();
+    files.run_folders = known.folders;
 }
 
-void job_file_finder::find_paths(job_number const& job, job_files& files) {
+/// Where `muster submit` puts the files of this cluster's jobs into the folder of another one, as job_plan does; nothing elsewhere.
+std::optional<job_record> job_file_finder::other_clusters_place() {
+    std::error_code fault;
+    auto const folder = fmt::format("{}/{}", fs::current_path(fault).string(), runs_folder);
+    auto const first = std::string(trim(read_text_file(fmt::format("{}/{}", folder, cluster_file))));
+    if (first.empty() || cluster().empty() || first == cluster()) return std::nullopt;
+    job_record place;
+    place.scheduler = to_string(queue_kind::slurm);
+    place.output = fmt::format("{}/{}/ID.out", folder, cluster());
+    place.run_folder = fmt::format("{}/{}/%j", folder, cluster());
+    return place;
+}
+
+std::string job_file_finder::explain_failure(queued_job const& job) {
+    bool const is_failure = kind_ == queue_kind::slurm && !explain_launch_failure(job, {}).empty();
+    return is_failure ? explain_launch_failure(job, ask_paths({job.id, job.raw_id})) : std::string();
+}
+
+std::string const& job_file_finder::cluster() {
+    if (!cluster_) cluster_ = kind_ == queue_kind::slurm ? find_cluster(variables_) : std::string();
+    return *cluster_;
+}
+
+/// Slurm's clusters number their jobs alike, and a home directory may be that of several.
+void job_file_finder::drop_other_clusters(job_number const& job, job_files& files) {
+    std::erase_if(files.run_folders, [&](std::string const& folder) {
+        auto const of = cluster_of_run(folder);
+        if (of.empty() || cluster().empty() || of == cluster()) return false;
+        if (std::ranges::any_of(files.shared, [&](auto const& file) { return file.path == folder; })) return true;
+        files.shared.push_back(
+            {folder, true,
+             fmt::format("{} holds a run of job {} of the cluster {}, not of {}, so it is not shown; ask there", folder,
+                         job.shown, of, cluster())});
+        return true;
+    });
+}
+
+job_paths const& job_file_finder::ask_paths(job_number const& job) {
     auto const [known, is_new] = asked_.try_emplace(job.shown);
     if (is_new) {
         queued_job one;
@@ -221,16 +312,77 @@ void job_file_finder::find_paths(job_number const& job, job_files& files) {
         one.raw_id = job.raw;
         known->second = find_job_paths(*kind_, one, variables_);
     }
-    auto const& [output, errors] = known->second;
+    return known->second;
+}
+
+void job_file_finder::find_paths(job_number const& job, job_files& files) {
+    auto const& [output, errors] = ask_paths(job);
     std::error_code fault;
-    if (fs::is_regular_file(output, fault)) files.output = output;
-    if (errors != output && fs::is_regular_file(errors, fault)) files.errors = errors;
+    auto const take = [&](std::string const& path, std::string& place) {
+        if (!fs::is_regular_file(path, fault)) return;
+        auto shared = find_sharer(job, path);
+        if (!shared || !shared->is_others) place = path;
+        if (shared) files.shared.push_back(*std::move(shared));
+    };
+    take(output, files.output);
+    if (errors != output) take(errors, files.errors);
+}
+
+/// Slurm's jobs begin a file anew, so one whose name has no number in it (`#SBATCH --output=train.out`) is that of the job that was the last to start.
+std::optional<shared_file> job_file_finder::find_sharer(job_number const& job, std::string const& path) {
+    if (kind_ != queue_kind::slurm || has_own_name(path, job.shown, job.raw)) return std::nullopt;
+    auto& known = sharers_[{job.shown, path}];
+    std::error_code fault;
+    auto const size = fs::file_size(path, fault);
+    bool const is_anew = !fault && size < std::exchange(known.size, fault ? known.size : size);
+    if (known.is_known && !is_anew) return known.found;
+    if (auto const now = std::chrono::steady_clock::now(); now < known.again_at && !is_anew) return known.found;
+    auto const answer = run_captured(slurm_words(slurm_ask::job_records), without_slurm_views(variables_), answer_limit);
+    if (answer.exit_status != 0) return known.found;
+    auto const sharers = find_output_sharers(answer.out, job.raw, path);
+    auto const name = with_own_name(path);
+    auto const advice = fmt::format("give each job a file of its own: #SBATCH --output={}", name);
+    struct stat file {};
+    // Until the job's node has begun it, which takes a moment, the file is an earlier job's.
+    bool const is_older =
+        ::stat(path.c_str(), &file) == 0 && file.st_mtime + (sharers.is_first ? clock_slack_s : 0) < sharers.started_at;
+    bool const is_begun = sharers.has_ended || std::time(nullptr) > sharers.started_at + begin_within_s;
+    known.found.reset();
+    known.is_known = sharers.has_started && is_begun && !is_older;
+    known.again_at = std::chrono::steady_clock::now() + ask_sharers_each;
+    if (!sharers.later.empty())
+        known.found = {path, true,
+                       fmt::format("{} is also the output of job {}, which started later ({}): what job {} wrote is gone, or "
+                                   "stands in it unmarked, so none of it is shown as that of job {}; {}",
+                                   path, sharers.later, sharers.later_start, job.shown, job.shown, advice)};
+    else if (!sharers.has_started || !is_begun)
+        known.found = {path, true, {}};
+    else if (is_older)
+        known.found = {path, true,
+                       fmt::format("{} was last written to before job {} started, so what it holds is that of an earlier job; {}",
+                                   path, job.shown, advice)};
+    else if (!sharers.before.empty())
+        known.found = {path, false,
+                       fmt::format("job {} still ran when job {} began {}, its output too: lines of both may be in it; {}",
+                                   sharers.before, job.shown, path, advice)};
+    return known.found;
+}
+
+void job_file_finder::note_end(std::string const& shown) {
+    for (auto& [key, known] : sharers_)
+        if (key.first == shown) known.again_at = {};
+    if (auto const found = looked_for_.find(shown); found != looked_for_.end()) found->second.again_at = {};
 }
 
 job_files job_file_finder::find(job_number const& job, std::optional<job_record> const& record) {
-    auto files = find_job_files(job.raw, record);
+    auto files = find_job_files(job.raw, record ? record : other_clusters_place());
     if (files.output.empty() && kind_) find_paths(job, files);
-    if (files.run_folders.empty() && !record) find_run_folders(job, files);
+    drop_other_clusters(job, files);
+    if (files.run_folders.empty()) {  // of a submitted job too, whose script may start runs with folders of their own
+        find_run_folders(job, files);
+        drop_other_clusters(job, files);
+    }
+    files.run_names = name_runs(files.run_folders);
     return files;
 }
 

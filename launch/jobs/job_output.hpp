@@ -2,11 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "launch/jobs/job_record.hpp"
@@ -21,12 +23,22 @@ std::vector<std::string> job_numbers(std::vector<std::string> const& words, std:
 
 nlohmann::ordered_json json_of(queued_job const& job);
 
+/// A file or run folder that a job named and another job writes to.
+struct shared_file {
+    std::string path;
+    bool is_others = false;  ///< what it holds is the other job's: nothing in it is shown
+    std::string why;         ///< for people; empty: the job has not begun it yet
+};
+
 /// The files of a job, as far as they are known.
 struct job_files {
     std::string output;                    ///< the scheduler's; empty: not known
     std::vector<std::string> run_folders;  ///< those that are there, in the order of the runs
     std::string first_folder;              ///< where the first run's folder will be; empty: not known
     std::string errors;                    ///< the scheduler's of standard error, where that is another; empty: not known
+    std::vector<shared_file> shared;       ///< those that are others' are in none of the above
+    std::map<std::string, std::string>
+        run_names;  ///< by folder, where runs of the job have folders of different names: by them their lines are told apart
 };
 
 /// The exit code in run.json of a run that has ended; nothing otherwise.
@@ -60,27 +72,45 @@ job_files find_job_files(std::string const& asked, std::optional<job_record> con
 /// The record of a job, with the folder that --output-dir names. Without a record that folder is all there is in it.
 std::optional<job_record> find_job_record(std::string const& id, settings_result const& given, environment const& variables);
 
-/// The same, and of a job that muster has not submitted the files that the scheduler knows, which is asked once about each, and a run folder of another
-/// name in this folder, or one below it.
+/// The same, and of a job that muster has not submitted the files that the scheduler knows, which is asked once about each, and run folders of other
+/// names in this folder, or one below it.
 class job_file_finder {
   public:
     /// `kind`: nothing where there is no scheduler. `variables` must outlive it.
     job_file_finder(std::optional<queue_kind> kind, environment const& variables) : kind_(kind), variables_(variables) {}
     job_files find(job_number const& job, std::optional<job_record> const& record);
+    /// See explain_launch_failure(); of a job that the scheduler knows.
+    std::string explain_failure(queued_job const& job);
+    /// The job has ended: who writes to its files is asked again.
+    void note_end(std::string const& shown);
 
   private:
+    job_paths const& ask_paths(job_number const& job);
+    std::string const& cluster();
+    std::optional<job_record> other_clusters_place();
     void find_paths(job_number const& job, job_files& files);
+    void drop_other_clusters(job_number const& job, job_files& files);
     void find_run_folders(job_number const& job, job_files& files);
+    std::optional<shared_file> find_sharer(job_number const& job, std::string const& path);
 
     /// A run folder that was looked for.
     struct search {
         std::chrono::steady_clock::time_point again_at{};
-        std::string first_folder;  ///< empty: not found
+        std::vector<std::string> folders;
+    };
+    /// Who writes to a file without the job's number in its name.
+    struct looked_at {
+        std::uintmax_t size = 0;  ///< it becomes smaller when another job begins it
+        bool is_known = false;
+        std::chrono::steady_clock::time_point again_at{};
+        std::optional<shared_file> found;
     };
     std::optional<queue_kind> kind_;
     environment const& variables_;
-    std::map<std::string, job_paths> asked_;    ///< by the number as it is shown
-    std::map<std::string, search> looked_for_;  ///< the same
+    std::optional<std::string> cluster_;                                ///< as find_cluster() tells
+    std::map<std::string, job_paths> asked_;                            ///< by the number as it is shown
+    std::map<std::string, search> looked_for_;                          ///< the same
+    std::map<std::pair<std::string, std::string>, looked_at> sharers_;  ///< by the number as it is shown and the path
 };
 
 }  // namespace muster

@@ -8,7 +8,9 @@
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/process.hpp"
+#include "base/text.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 
 namespace muster {
@@ -72,6 +74,14 @@ void refuse_unscheduled(std::string const& site, script_kind kind) {
                         site));
 }
 
+/// Two clusters number their jobs alike: of those that share this folder the first has muster-runs, and each other one muster-runs/CLUSTER.
+std::string files_folder_of(job_plan const& plan) {
+    auto const folder = fmt::format("{}/{}", plan.working_dir, runs_folder);
+    auto const first = std::string(trim(read_text_file(fmt::format("{}/{}", folder, cluster_file))));
+    bool const is_own = plan.cluster.empty() || first.empty() || first == plan.cluster;
+    return is_own || plan.cluster.find('/') != std::string::npos ? folder : fmt::format("{}/{}", folder, plan.cluster);
+}
+
 }  // namespace
 
 std::string job_plan::output_of(std::string const& id) const {
@@ -108,7 +118,8 @@ job_plan plan_submission(settings_result const& given, environment const& variab
     plan.notes = std::move(planned.notes);
     plan.hold = given.flag("hold");
     plan.working_dir = std::filesystem::current_path().string();
-    plan.files_folder = plan.working_dir + "/" + runs_folder;
+    if (plan.request.kind == script_kind::slurm) plan.cluster = find_cluster(variables);
+    plan.files_folder = files_folder_of(plan);
     auto const folder = given.text("output-dir");
     plan.run_folder = folder.empty() ? plan.files_folder + "/%j" : absolute_path(folder);
     // An option, not a variable: the runs that prepare the nodes leave no folders.

@@ -12,9 +12,11 @@ namespace muster {
 
 /// Where files of jobs go, unless the user's settings name a folder for a run's output: below the folder that it is submitted from.
 inline constexpr char const* runs_folder = "muster-runs";
+inline constexpr char const* cluster_file = ".cluster";  ///< in it: whose jobs' files lie there
 
 struct job_plan {
     std::string site;
+    std::string cluster;  ///< of Slurm; empty: not known
     script_request request;
     std::vector<std::string> notes;
     std::string script;               ///< its text

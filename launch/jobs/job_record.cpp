@@ -12,6 +12,7 @@
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/trust/trusted_file.hpp"
+#include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/jobs/queue/queued_job.hpp"
 #include "launch/record/recorded_words.hpp"
 
@@ -44,9 +45,8 @@ std::string slurm_array_of(std::string const& id) {
     return id.substr(0, id.find('_'));
 }
 
-/// The record of PBS' job `id` where its server is not said; "" if there is none, or if several servers have such a job.
-std::string record_of_any_server(std::string const& folder, std::string const& id) {
-    auto const beginning = fmt::format("pbs-{}.", id);
+/// Paths, in no order.
+std::vector<std::string> records_beginning_with(std::string const& folder, std::string const& beginning) {
     std::vector<std::string> found;
     std::error_code fault;
     for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end; entry.increment(fault)) {
@@ -54,6 +54,12 @@ std::string record_of_any_server(std::string const& folder, std::string const& i
         if (name.starts_with(beginning) && name.ends_with(".json") && name.size() >= beginning.size() + 5)
             found.push_back(entry->path().string());
     }
+    return found;
+}
+
+/// The record of PBS' job `id` where its server is not said; "" if there is none, or if several servers have such a job.
+std::string record_of_any_server(std::string const& folder, std::string const& id) {
+    auto const found = records_beginning_with(folder, fmt::format("pbs-{}.", id));
     return found.size() == 1 ? found.front() : std::string();
 }
 
@@ -70,13 +76,8 @@ std::optional<job_record> read_record(std::string const& path) {
 }  // namespace
 
 std::string to_json(job_record const& r) {
-    ordered_json all{{"schema", schema},
-                     {"id", r.id},
-                     {"scheduler", r.scheduler},
-                     {"site", r.site},
-                     {"name", r.name},
-                     {"submitted_at", r.submitted_at},
-                     {"submitted_on", r.submitted_on},
+    ordered_json all{{"schema", schema},    {"id", r.id},     {"scheduler", r.scheduler},       {"cluster", r.cluster},
+                     {"site", r.site},      {"name", r.name}, {"submitted_at", r.submitted_at}, {"submitted_on", r.submitted_on},
                      {"version", r.version}};
     for (auto const& [key, field] : path_fields) put_text(all, key, r.*field);
     all["asked"] = r.asked;
@@ -93,6 +94,7 @@ job_record parse_job_record(std::string_view text, std::string_view origin) {
         job_record r;
         for (auto const& [key, field] : {std::pair{"id", &r.id},
                                          {"scheduler", &r.scheduler},
+                                         {"cluster", &r.cluster},
                                          {"site", &r.site},
                                          {"name", &r.name},
                                          {"submitted_at", &r.submitted_at},
@@ -121,7 +123,10 @@ std::string write_job_record(job_record const& record, environment const& variab
     if (!is_file_name(record.id)) return fmt::format("'{}' is no name of a file", record.id);
     try {
         output_folder const kept(folder);
-        auto const name = fmt::format("{}-{}.json", record.scheduler, record.id);
+        auto name = fmt::format("{}-{}.json", record.scheduler, record.id);
+        if (!record.cluster.empty() && is_file_name(record.cluster))
+            if (auto const other = read_record(fmt::format("{}/{}", folder, name)); other && other->cluster != record.cluster)
+                name = fmt::format("{}-{}@{}.json", record.scheduler, record.id, record.cluster);
         // Its arguments may hold secrets (--env).
         auto const file = kept.open_file(name, {}, 0600);
         write_all(file.get(), to_json(record), fmt::format("{}/{}", folder, name));
@@ -131,14 +136,50 @@ std::string write_job_record(job_record const& record, environment const& variab
     }
 }
 
+namespace {
+
+/// The record of the cluster `cluster`, or one that names none.
+std::optional<job_record> read_slurm_record(std::string const& folder, std::string const& id,
+                                            std::function<std::string()> const& cluster) {
+    auto first = read_record(record_path(folder, "slurm", id));
+    if (!first) return std::nullopt;
+    auto const beginning = fmt::format("slurm-{}@", id);
+    auto const other = records_beginning_with(folder, beginning);
+    if (first->cluster.empty() && other.empty()) return first;
+    auto const here = cluster();
+    if (here.empty() && !other.empty())
+        throw error(errc::usage,
+                    fmt::format("job {0}: several clusters have a job of this number ({1} is the record of one, {2} that of "
+                                "another), and no Slurm answers here; do this on a login node of the one you mean",
+                                id, record_path(folder, "slurm", id), other.front()));
+    if (here.empty() || first->cluster == here) return first;
+    if (auto found = read_record(fmt::format("{}/{}{}.json", folder, beginning, here))) return found;
+    return first->cluster.empty() ? first : std::nullopt;
+}
+
+}  // namespace
+
 std::optional<job_record> find_job_record(std::string const& id, environment const& variables) {
+    return find_job_record(id, variables, [&] { return find_cluster(variables); });
+}
+
+std::string where_recorded(std::string const& id, environment const& variables) {
+    auto const folder = job_records_folder(variables);
+    if (folder.empty() || !is_file_name(id)) return {};
+    auto const other = read_record(record_path(folder, "slurm", slurm_array_of(id)));
+    if (!other || other->cluster.empty() || find_job_record(id, variables)) return {};
+    return fmt::format("; muster's record of a job {} is of the cluster {}: ask there", id, other->cluster);
+}
+
+std::optional<job_record> find_job_record(std::string const& id, environment const& variables,
+                                          std::function<std::string()> const& cluster) {
     auto const folder = job_records_folder(variables);
     if (folder.empty() || !is_file_name(id)) return std::nullopt;
-    if (auto found = read_record(record_path(folder, "slurm", id))) return found;
+    if (auto found = read_slurm_record(folder, id, cluster)) return found;
     if (auto found = read_record(record_path(folder, "pbs", id))) return found;
     if (auto found = read_record(record_path(folder, "flux", id))) return found;
     if (auto const of_array = slurm_array_of(id); of_array != id)
-        if (auto found = read_record(record_path(folder, "slurm", of_array))) return found;
+        if (auto found = read_slurm_record(folder, of_array, cluster)) return found;
     for (auto const& number : {pbs_array_of(id), as_pbs_array(id)}) {  // of an array the brackets may be left out
         auto const path =
             number.find('.') == std::string::npos ? record_of_any_server(folder, number) : record_path(folder, "pbs", number);

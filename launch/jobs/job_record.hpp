@@ -1,6 +1,7 @@
 // The record of a submitted job: tells later commands where its script, its output and its run folder are.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,10 +11,12 @@
 
 namespace muster {
 
-/// A file `muster.job/1` in $XDG_STATE_HOME (or ~/.local/state) /muster/jobs, named SCHEDULER-ID.json, with mode 0600.
+/// A file `muster.job/1` in $XDG_STATE_HOME (or ~/.local/state) /muster/jobs, named SCHEDULER-ID.json, with mode 0600; where another cluster has a job of
+/// that number too, slurm-ID@CLUSTER.json.
 struct job_record {
     std::string id;
     std::string scheduler;  ///< "slurm", "pbs" or "flux"
+    std::string cluster;    ///< of Slurm, whose clusters number their jobs from 1 each; empty: not known
     std::string site;
     std::string name;
     std::string submitted_at;  ///< local time with its offset
@@ -40,8 +43,15 @@ std::string job_records_folder(environment const& variables);
 std::string write_job_record(job_record const& record, environment const& variables);
 
 /// The record of a job, of the array that a task ("12_3", "12[3].server") is of, or of PBS' job whose server is left out ("12"). Nothing if muster has
-/// no record of it, or one that cannot be read.
+/// no record of it, or one that cannot be read, or only that of another cluster's job. `cluster` tells the name of this one ("": not known), and is asked only where a record has one.
+/// Throws errc::usage where it is not known and several clusters have such a job.
+std::optional<job_record> find_job_record(std::string const& id, environment const& variables,
+                                          std::function<std::string()> const& cluster);
+/// The same; the scheduler is asked for the cluster.
 std::optional<job_record> find_job_record(std::string const& id, environment const& variables);
+
+/// Where find_job_record() has found nothing and another cluster has such a job: "; muster's record of a job 12 is of the cluster alpha: ask there"; else "".
+std::string where_recorded(std::string const& id, environment const& variables);
 
 /// `id` with the server of its record, if PBS' server is left out: the number that %j stands for. Pure.
 std::string full_job_number(std::string const& asked, std::optional<job_record> const& record);

@@ -61,12 +61,17 @@ class followed_job {
             if (!is_meant(job, id_)) continue;
             if (state_ == state::unknown) state_ = state::ended;
             if (job.phase != job_phase::ended) state_ = state::goes_on, going_.insert(job.id);
+            failure_ = finder_.explain_failure(job);
         }
+        for (auto const& part : parts_)
+            if (!going_.contains(part.shown)) finder_.note_end(part.shown);
         if (auto begun = list_parts(*answers, id_, record_); !begun.empty()) parts_ = std::move(begun);
     }
 
     /// As the scheduler says.
     bool goes_on(job_number const& part) const { return going_.contains(part.shown); }
+    /// Why it could not start; empty: it could.
+    std::string const& failure() const { return failure_; }
     bool has_tasks() const { return parts_.size() > 1; }
     std::vector<job_number> const& parts() const { return parts_; }
 
@@ -100,7 +105,8 @@ class followed_job {
     std::string id_;
     std::optional<job_record> record_;
     std::vector<job_number> parts_;  ///< the job, or the tasks of an array in order
-    std::set<std::string> going_;    ///< those of them that go on
+    std::string failure_;
+    std::set<std::string> going_;  ///< those of them that go on
     job_file_finder finder_;
     std::optional<job_poll> poll_;
     state state_ = state::not_told;
@@ -126,14 +132,20 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     auto const all = job.files();
     auto const is_silent = [](job_files const& of) { return of.output.empty() && of.errors.empty() && of.run_folders.empty(); };
     auto const& files = all.front();
-    if (!follow && std::all_of(all.begin(), all.end(), is_silent))
+    bool const is_nothing = !follow && std::all_of(all.begin(), all.end(), is_silent);
+    if (is_nothing && !job.failure().empty()) throw error(errc::not_found, fmt::format("job {}: {}", id, job.failure()));
+    for (auto const& of : all)
+        for (auto const& file : of.shared)
+            if (is_nothing && !file.why.empty()) throw error(errc::not_found, fmt::format("job {}: {}", id, file.why));
+    if (is_nothing)
         throw error(errc::not_found,
-                    fmt::format("job {}: no output in {} (yet){}{}", id, files.first_folder,
+                    fmt::format("job {}: no output in {} (yet){}{}{}", id, files.first_folder,
                                 record ? "" : ", no run of it in another folder here or one below",
                                 record && !record->scheduler.empty()
                                     ? "; muster watch tells its state"
                                     : ", and the scheduler names no file of it that is there; go to the folder that it was "
-                                      "submitted from, or give the --output-dir of its muster run"));
+                                      "submitted from, or give the --output-dir of its muster run",
+                                where_recorded(id, variables)));
     bool const terminal = ::isatty(STDOUT_FILENO) == 1;
     auto const print = [&job, terminal](std::string const& number, std::string const& who, std::string const& text) {
         auto const line = terminal ? without_controls(text) : text;  // the bytes as they were for a file or a program
@@ -147,6 +159,7 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     };
     auto const note_script = [](log_tail const& tail) {
         if (auto const why = tail.why_no_script(); !why.empty()) fmt::print(stderr, "muster: note: {}\n", why);
+        for (auto const& why : tail.other_jobs()) fmt::print(stderr, "muster: note: {}\n", why);
     };
     if (!follow) {  // the tasks of an array one after the other
         std::string why;

@@ -56,12 +56,15 @@ recorded_run read_recorded_run(std::string const& folder) {
                         fmt::format("{}: this is no record of a run (muster.run/1); give the folder of a run", path));
         if (!run.contains("command") && !run.contains("command_hex"))
             throw error(errc::config, fmt::format("{}: the run's command is missing; give the folder of a run", path));
+        auto const of_cluster = json::json_pointer("/allocation/cluster");
+        auto const cluster = run.contains(of_cluster) && run[of_cluster].is_string() ? run[of_cluster].get<std::string>() : "";
         auto const working_dir = text_in(run, "working_dir", path);
         auto const launched_in = text_in(run, "launched_in", path);
         return {.version = run.value("version", ""),
                 .launched_in = launched_in.empty() ? working_dir : launched_in,
                 .working_dir = working_dir,
                 .job_id = run.value("allocation", json::object()).value("job_id", ""),
+                .cluster = cluster,
                 .command = words_in(run, "command", path),
                 .options = words_in(run, "options", path),
                 .left_out = words_in(run, "variables_left_out", path)};

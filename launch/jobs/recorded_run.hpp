@@ -14,6 +14,7 @@ struct recorded_run {
     std::string launched_in;  ///< the folder from which relative paths among the options are meant
     std::string working_dir;  ///< of the ranks
     std::string job_id;
+    std::string cluster;  ///< of the job; empty: not known
     std::vector<std::string> command;
     std::vector<std::string> options;
     std::vector<std::string> left_out;  ///< variables that may be secrets

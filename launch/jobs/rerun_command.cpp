@@ -149,8 +149,9 @@ int rerun_command(std::vector<std::string> const& args, environment const& varia
     std::vector<std::string> words{"muster"};
     auto own = variables;
     if (given.flag("submit")) {
-        auto record = find_job_record(run.job_id, variables);
-        if (!record) record = find_job_record(array_of_run(folder), variables);
+        auto const cluster = [&] { return run.cluster.empty() ? find_cluster(variables) : run.cluster; };
+        auto record = find_job_record(run.job_id, variables, cluster);
+        if (!record) record = find_job_record(array_of_run(folder), variables, cluster);
         if (!record)
             throw error(errc::usage,
                         fmt::format("{}: muster has no record of {}; leave out --submit, or submit it by muster submit", folder,

@@ -119,6 +119,7 @@ void print_run(std::string const& folder, ordered_json const& run) {
 }
 
 void print_record(job_record const& record) {
+    print_row("cluster", record.cluster);
     print_row("site", record.site);
     print_row("asked for", record.asked);
     print_row("command", shell_join(record.command));
@@ -152,7 +153,8 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     for (auto const& part : parts) files.push_back(finder.find(part, record));
     if (jobs.empty() && !record && std::ranges::all_of(files, [](auto const& of) { return of.run_folders.empty(); }))
         throw error(errc::not_found,
-                    fmt::format("job {}: neither the scheduler nor muster has a record of it; muster jobs lists yours", id));
+                    fmt::format("job {}: neither the scheduler nor muster has a record of it; muster jobs lists yours{}", id,
+                                where_recorded(id, variables)));
     if (given.flag("json")) {
         ordered_json all{{"schema", "muster.show/1"}, {"id", id}, {"scheduler", to_string(kind)}};
         all["jobs"] = ordered_json::array();
@@ -171,7 +173,7 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     print_row("job", id);
     for (auto const& job : jobs) {
         print_row("state", fmt::format("{}{}", jobs.size() > 1 ? job.id + " " : "", job.state));
-        if (job.phase == job_phase::waiting) print_row("why", explain_wait(job));
+        print_row("why", job.phase == job_phase::waiting ? explain_wait(job) : finder.explain_failure(job));
         if (job.status) print_row("exit code", std::to_string(*job.status));
         print_row("nodes", job.nodes);
         print_row("time", fmt::format("{} of {}", job.used, job.limit));
@@ -186,6 +188,7 @@ int show_command(std::vector<std::string> const& args, environment const& variab
         }
         print_row("output", files[i].output);
         print_row("errors", files[i].errors);
+        for (auto const& file : files[i].shared) print_row("note", file.why);
         for (auto const& folder : files[i].run_folders) print_run(folder, read_object(folder, "run.json"));
     }
     bool const all = given.flag("all");

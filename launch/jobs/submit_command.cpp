@@ -24,6 +24,7 @@
 #include "launch/jobs/job_plan.hpp"
 #include "launch/jobs/job_record.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
+#include "launch/jobs/queue/output_sharers.hpp"
 #include "launch/jobs/queue/queued_job.hpp"
 #include "launch/jobs/submission_variables.hpp"
 #include "launch/record/run_record.hpp"
@@ -62,6 +63,10 @@ void write_script(job_plan const& plan, std::string const& path) {
     output_folder const folder(plan.files_folder, "submit from a folder of your own");
     // Its variables may hold secrets (--env).
     auto const file = folder.open_file(fs::path(path).filename().string(), {}, 0700);
+    if (!plan.cluster.empty() && fs::path(plan.files_folder).filename() == runs_folder) {
+        auto const name = folder.open_file(cluster_file, {}, 0644);
+        write_all(name.get(), plan.cluster + "\n", fmt::format("{}/{}", plan.files_folder, cluster_file));
+    }
     write_all(file.get(), plan.script, path, "free space, or submit from another folder");
 }
 
@@ -116,6 +121,52 @@ void refuse_other_shape(script_request const& request, settings_result const& gi
     if (slots && !request.once && *slots < request.ranks_per_node) refuse("slots-per-node", *slots);
 }
 
+/// The files that a directive makes the scheduler write output to.
+std::vector<std::string> output_files(script_request const& request) {
+    std::vector<std::string> files;
+    for (auto const& line : request.directives) {
+        std::vector<std::string> const words = shell_split(line, "a directive");
+        for (std::size_t i = 0; i < words.size(); ++i)
+            for (std::string_view const name : {"--output", "--error", "-o", "-e"}) {
+                std::string_view const word = words[i];
+                if (!word.starts_with(name)) continue;
+                auto rest = word.substr(name.size());
+                if (rest.empty() && i + 1 < words.size())
+                    rest = words[++i];
+                else if (name.starts_with("--") && !rest.starts_with('='))
+                    continue;
+                if (rest.starts_with('=')) rest.remove_prefix(1);
+                files.emplace_back(rest);
+                break;
+            }
+    }
+    return files;
+}
+
+/// Slurm's jobs begin their file anew.
+void note_common_file(script_request const& request) {
+    if (request.kind != script_kind::slurm) return;
+    for (auto const& file : output_files(request))
+        if (file.find('%') == std::string::npos && file != "/dev/null")
+            fmt::print(stderr, "muster: note: each job that writes to {} begins it anew; give each its own: {}\n", file,
+                       (fs::path(file).parent_path() / with_own_name(file)).string());
+}
+
+/// Throws errc::usage if the folder of such a file is missing: Slurm makes none, and a job that cannot write its output ends at its start without a word.
+void refuse_missing_folder(script_request const& request) {
+    if (request.kind != script_kind::slurm) return;
+    std::error_code fault;
+    for (auto const& file : output_files(request)) {
+        auto const folder = fs::path(file).parent_path();
+        auto const whole = fs::current_path(fault) / folder_by_directive(request) / folder;
+        if (folder.empty() || folder.string().find('%') != std::string::npos || fs::is_directory(whole, fault)) continue;
+        throw error(errc::usage,
+                    fmt::format("the job's output is to go to {}, and Slurm makes no folder for it: the job would end at its "
+                                "start and leave no output; make the folder: mkdir -p {}",
+                                file, shell_quote(whole.lexically_normal().string())));
+    }
+}
+
 /// Throws errc::usage for a program, a script, an image or data to stage that are not there. What a container holds cannot be seen here.
 void check_files(script_request const& request, settings_result const& given, environment const& variables) {
     program_place where{
@@ -147,6 +198,7 @@ ordered_json json_of(job_plan const& plan, std::vector<std::string> const& ids, 
                         {"id", id},
                         {"ids", ids},
                         {"scheduler", to_string(plan.request.kind)},
+                        {"cluster", plan.cluster},
                         {"site", plan.site},
                         {"name", plan.request.job_name},
                         {"script", script},
@@ -266,6 +318,7 @@ job_record make_record(job_plan const& plan, std::string const& id, std::string 
                        std::vector<std::string> const& args) {
     return {.id = id,
             .scheduler = std::string(to_string(plan.request.kind)),
+            .cluster = plan.cluster,
             .site = plan.site,
             .name = plan.request.job_name,
             .submitted_at = local_time("%Y-%m-%dT%H:%M:%S%z"),
@@ -346,8 +399,12 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
     bool const checks = given.flag("check"), json = given.flag("json");
     if (!given.flag("dry-run")) refuse_missing(plan.submit.front(), plan.site, variables);
     refuse_other_shape(plan.request, given);
-    if (checks) check_files(plan.request, given, variables);
+    if (checks) {
+        check_files(plan.request, given, variables);
+        refuse_missing_folder(plan.request);
+    }
     print_plan(plan);
+    note_common_file(plan.request);
     if (given.flag("dry-run")) {
         print_actions(plan, checks, json);
         return 0;

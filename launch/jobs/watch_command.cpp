@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/help/help.hpp"
@@ -21,6 +22,7 @@
 #include "launch/jobs/logs/watch_screen.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/jobs/queue/job_poll.hpp"
+#include "launch/watch/job_end.hpp"
 
 namespace muster {
 
@@ -60,11 +62,22 @@ std::string state_line(queued_job const& job) {
                        job.reason.empty() ? "" : fmt::format(" ({})", without_controls(job.reason)));
 }
 
+/// Whether the job's script asks for it, in whatever way it was told to: by options, variables or a job file.
+bool has_in_script(std::optional<job_record> const& record, std::string_view option) {
+    return record && !record->script.empty() && read_text_file(record->script).find(option) != std::string::npos;
+}
+
+std::string explain_limit_of(queued_job const& job, std::optional<job_record> const& record) {
+    bool const goes_on = has_in_script(record, ".muster-chain/") || has_in_script(record, "--requeue-saved");
+    return explain_time_limit(job.limit, has_in_script(record, "--signal-before-end"), goes_on);
+}
+
 class job_watcher {
   public:
     /// `saved_code`: of a job that another one goes on from.
     job_watcher(queue_kind kind, std::vector<std::string> const& ids, settings_result const& given, environment const& variables)
-        : poll_([kind, &variables](auto const& asked) { return list_jobs(kind, asked, variables); },
+        : variables_(variables),
+          poll_([kind, &variables](auto const& asked) { return list_jobs(kind, asked, variables); },
                 [this](std::string const& note) { screen_.print_state(note); }),
           saved_code_(given.integer("saved-code").value_or(0)),
           several_(ids.size() > 1),
@@ -89,6 +102,7 @@ class job_watcher {
         screen_.end();
         for (auto const& why : {tail_.why_no_rank(), tail_.why_no_script()})
             if (!why.empty()) fmt::print(stderr, "muster: note: {}\n", why);
+        for (auto const& why : tail_.other_jobs()) fmt::print(stderr, "muster: note: {}\n", why);
         for (auto const& job : jobs_)
             if (job.code != 0 && job.code != saved_code_) return job.code;
         return jobs_.back().code;
@@ -121,10 +135,15 @@ class job_watcher {
             known = answer;
             if (changed && answer.phase == job_phase::ended) {
                 // What it wrote comes before how it ended.
+                finder_.note_end(answer.id);
                 tail_.follow(answer.id, finder_.find({answer.id, answer.raw_id}, job.record));
                 tail_.look();
             }
             if (changed) screen_.print_state(state_line(answer));
+            if (changed && answer.phase == job_phase::ended && answer.state == "TIMEOUT")
+                screen_.print_state(fmt::format("job {}: {}", answer.id, explain_limit_of(answer, job.record)));
+            if (auto const why = changed ? finder_.explain_failure(answer) : std::string(); !why.empty())
+                screen_.print_state(fmt::format("job {}: {}", answer.id, why));
         }
         if (!found) return lose(job);
         for (auto const& [id, known] : job.known)
@@ -163,7 +182,8 @@ class job_watcher {
         auto const exit = known != job.known.end() ? std::optional(watch_code(known->second)) : last_run_exit(files);
         bool const idle = !exit && had_nothing_to_do(files);
         if (!exit && !idle && job.known.empty() && !job.record && files.output.empty() && files.errors.empty()) {
-            auto const fault = fmt::format("job {}: the scheduler does not know it (any more); muster jobs lists yours", job.id);
+            auto const fault = fmt::format("job {}: the scheduler does not know it (any more); muster jobs lists yours{}", job.id,
+                                           where_recorded(job.id, variables_));
             if (jobs_.size() == 1) throw error(errc::not_found, fault);
             job.code = 125;
             return screen_.print_state(fault);
@@ -181,9 +201,8 @@ class job_watcher {
     void read_logs() {
         for (auto const& job : jobs_)
             for (auto const& [id, known] : job.known) {
-                // The row of an array's waiting tasks has the number that its last task will have: its lines would be named wrongly.
-                bool const is_group = known.phase == job_phase::waiting && id.find('[') != std::string::npos;
-                if (!is_group) tail_.follow(id, finder_.find({id, known.raw_id}, job.record));
+                // What lies there is another job's of that name or number; the row of an array's waiting tasks has the number of the last.
+                if (known.phase != job_phase::waiting) tail_.follow(id, finder_.find({id, known.raw_id}, job.record));
             }
         tail_.look();
         screen_.flush();
@@ -226,6 +245,7 @@ class job_watcher {
         screen_.show_status(join(states, ", "));
     }
 
+    environment const& variables_;
     job_poll poll_;
     int saved_code_;
     bool several_;

@@ -106,7 +106,10 @@ ordered_json allocation_json(allocation const& given) {
         row["cpus"] = n.cpus ? ordered_json(*n.cpus) : ordered_json();
         nodes.push_back(std::move(row));
     }
-    return {{"text", describe(given)}, {"scheduler", to_string(given.scheduler)}, {"job_id", given.job_id}, {"nodes", nodes}};
+    ordered_json all{{"text", describe(given)}, {"scheduler", to_string(given.scheduler)}, {"job_id", given.job_id}};
+    if (!given.cluster.empty()) all["cluster"] = given.cluster;
+    all["nodes"] = std::move(nodes);
+    return all;
 }
 
 }  // namespace

@@ -158,6 +158,7 @@ void run_supervisor::act_on(verdict const& judged) {
     }
     if (judged.gives_up) give_up(judged.culprits);
     if (!judged.text.empty()) say("error: " + judged.text);
+    if (judged.cause == failure_cause::job_end) explain_time_limit_to_user();
     if (judged.cause == failure_cause::job_end) show_last_look();
     stop(judged.exit_code, SIGTERM);
     close_if_over();
@@ -314,9 +315,21 @@ void run_supervisor::explain_end() {
     auto const why = explain_request_to_end(ranks_->known());
     if (!why.ends()) return;
     say("error: " + why.text);
+    explain_time_limit_to_user();
     if (why.exit_code == 0) return;
     give_up(why.culprits);
     exit_code_ = why.exit_code;
+}
+
+/// Of a job whose time is up, as the scheduler says.
+void run_supervisor::explain_time_limit_to_user() {
+    auto const& word = ranks_->known().scheduler;
+    if (!word || word->end != job_end::out_of_time || options_.quiet) return;
+    auto const start = run_.inherited.get_int("SLURM_JOB_START_TIME"), end = run_.inherited.get_int("SLURM_JOB_END_TIME");
+    auto const limit = start && end && *end > *start ? format_duration(duration(*end - *start)) : std::string();
+    bool const goes_on =
+        run_.inherited.get_int("MUSTER_CHAIN_LINK").value_or(0) < run_.inherited.get_int("MUSTER_CHAIN_LENGTH").value_or(0);
+    say("note: " + explain_time_limit(limit, options_.signal_before_end.has_value(), goes_on));
 }
 
 // ------------------------------------------------------------------------------------------------ from outside
@@ -334,6 +347,7 @@ void run_supervisor::on_signal() {
             ranks_->signal(SIGSTOP, false);
             ::raise(SIGSTOP);
         } else if (s == SIGUSR2) {
+            last_table_.clear();  // who asks is to see all of it
             show_ranks({}, [] {});
             ranks_->signal(s, true);
         } else if (s == SIGCONT || !ends_the_run(s)) {
@@ -392,7 +406,7 @@ void run_supervisor::expire(std::string const& reason) {
 
 void run_supervisor::show_ranks(std::string const& command, std::function<void()> then) {
     ranks_->inspect([this, command, then = std::move(then)](std::vector<rank_row> const& rows) {
-        for (auto const& line : describe_ranks(rows)) say(line);
+        say_table(rows, command.empty());
         if (command.empty()) return then();
         ranks_->ask_about(command, choose_examples(rows), [this, then](std::vector<rank_row> const& asked) {
             for (auto const& row : asked)
@@ -405,9 +419,20 @@ void run_supervisor::show_ranks(std::string const& command, std::function<void()
 /// The scheduler ends the job. Its request may have come to the ranks by other ways already.
 void run_supervisor::show_last_look() {
     if (!run_.given.fixed || options_.quiet) return;
-    ranks_->inspect([this](auto const& rows) {
-        for (auto const& line : describe_ranks(last_look_.complete(rows))) say(line);
-    });
+    ranks_->inspect([this](auto const& rows) { say_table(last_look_.complete(rows), true); });
+}
+
+/// One table is enough of ranks that hang: a second one like it is one line.
+void run_supervisor::say_table(std::vector<rank_row> const& rows, bool may_refer) {
+    auto const now = event_loop::clock::now();
+    auto table = describe_states(rows);
+    if (may_refer && rows.size() > 1 && table == last_table_) {
+        say(fmt::format("all ranks do what the table above shows, {} later", format_duration(now - last_table_at_)));
+        return;
+    }
+    last_table_ = std::move(table);
+    last_table_at_ = now;
+    for (auto const& line : describe_ranks(rows)) say(line);
 }
 
 // ------------------------------------------------------------------------------------------------ the end

@@ -35,6 +35,7 @@ struct allocation {
     int restarts = 0;           ///< how often the job was put back into the queue
     /// Variables of this process that another job has left, which this one was submitted from: their right values; nothing: none.
     std::vector<std::pair<std::string, std::optional<std::string>>> corrections = {};
+    std::string cluster = {};  ///< of Slurm, whose clusters number their jobs from 1 each; empty: not known
     bool operator==(allocation const&) const = default;
 };
 

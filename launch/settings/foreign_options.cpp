@@ -185,19 +185,20 @@ constexpr foreign foreigners[]{
     {"signals-to-handle", "torchrun", fate::noted, "muster hands signals on to the ranks", 1},
     {"numa-binding", "torchrun", fate::noted, "muster binds each rank next to its GPU (--bind-to)", 1},
     {"no-python", "torchrun", fate::noted, "muster adds no interpreter"},
-    {"log-line-prefix-template", "torchrun", fate::refused, "write --tag-output"},
+    {"log-line-prefix-template", "torchrun", fate::refused, "write --tag-output", 1},
     {"-m", "srun and torchrun", fate::refused,
      "it means the distribution to srun and a module to torchrun: write --map-by slot or node, or muster run -- python3 -m "
      "MODULE"},
     {"-r", "srun and torchrun", fate::refused,
-     "it means the first node to srun and files of output to torchrun: write -H a,b or --output-dir DIR"},
+     "it means the first node to srun and files of output to torchrun: write -H a,b or --output-dir DIR", 1},
     {"-t", "srun and torchrun", fate::refused,
-     "it means a time limit to srun and files of output to torchrun: write --timeout TIME or --output-dir DIR"},
+     "it means a time limit to srun and files of output to torchrun: write --timeout TIME or --output-dir DIR", 1},
     {"module", "torchrun", fate::refused, "write: muster run -- python3 -m MODULE"},
     {"run-path", "torchrun", fate::refused, "write: muster run -- python3 FILE"},
-    {"log-dir logs-specs", "torchrun", fate::refused, "write --output-dir DIR"},
-    {"redirects tee local-ranks-filter duplicate-stdout-filters duplicate-stderr-filters virtual-local-rank", "torchrun",
-     fate::refused, keeps_output},
+    {"log-dir logs-specs", "torchrun", fate::refused, "write --output-dir DIR", 1},
+    {"redirects tee local-ranks-filter duplicate-stdout-filters duplicate-stderr-filters", "torchrun", fate::refused,
+     keeps_output, 1},
+    {"virtual-local-rank", "torchrun", fate::refused, keeps_output},
 };
 
 constexpr std::string_view sbatch_and_salloc = "sbatch and salloc";
@@ -412,6 +413,27 @@ bool is_directive_of_sbatch(std::string_view name) noexcept {
                                [&](foreign const& row) { return row.tool == srun_and_sbatch && is_one_of(row.names, name); });
 }
 
+namespace {
+
+/// The errors about the options that stand behind a refused one at args[at], each of which would be refused too: whoever comes from another tool learns of them
+/// at once. Values are passed over by the table; where it does not know an option, nothing more is looked at.
+std::string refuse_later(std::string_view command, std::vector<std::string> const& args, std::size_t at) {
+    std::string later;
+    for (std::size_t i = at; i < args.size() && args[i] != "--" && args[i].size() > 1 && args[i].front() == '-'; ++i) {
+        auto const parts = take_apart(args[i]);
+        auto const* own = find_meant(command, parts).first;
+        auto const* other = own == nullptr ? find_foreign(command, parts) : nullptr;
+        if (own == nullptr && other == nullptr) break;
+        if (other != nullptr && other->what == fate::refused && i > at)
+            later += fmt::format("\n{} is an option of {}: {}", args[i].substr(0, args[i].find('=')), other->tool, other->text);
+        bool const has_value = other != nullptr ? other->values > 0 : own->kind != setting_kind::flag;
+        if (has_value && parts.rest.empty()) i += other != nullptr ? other->values : 1;
+    }
+    return later;
+}
+
+}  // namespace
+
 rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std::string> const& args) {
     rewritten_line own;
     std::size_t i = 0;
@@ -430,7 +452,13 @@ rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std
         if (row == nullptr || row->name == "nnodes") refuse_number_of_nodes(command, parts, args[i]);
         if (auto const* other = may_be_word ? find_foreign(command, parts) : nullptr; other != nullptr) {
             auto const value = parts.rest.empty() ? std::nullopt : std::optional(parts.rest.substr(1));
-            foreign_taker(command, *other, args[i].substr(0, args[i].find('=')), value).take(args, i, own);
+            auto const at = i;
+            try {
+                foreign_taker(command, *other, args[i].substr(0, args[i].find('=')), value).take(args, i, own);
+            } catch (error const& e) {
+                if (other->what != fate::refused) throw;
+                throw error(e.code(), e.what() + refuse_later(command, args, at));
+            }
             continue;
         }
         if (row == nullptr) {

@@ -282,6 +282,16 @@ void add_site(settings_result& result, settings_sources const& sources) try {
     throw error(errc::usage, fmt::format("{}: {}", site.where, e.what()));
 }
 
+/// A value that an administrator sets for all is a default: what the user has exported holds.
+void keep_exported(settings_result& result, environment const& variables) {
+    auto const found = result.values.find("env");
+    if (found == result.values.end() || found->second.from > setting_layer::system_file) return;
+    std::erase_if(found->second.entries, [&](std::string const& entry) {
+        auto const equals = entry.find('=');
+        return equals != std::string::npos && variables.has(entry.substr(0, equals));
+    });
+}
+
 }  // namespace
 
 std::string_view to_string(setting_layer layer) noexcept {
@@ -371,6 +381,7 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     check_project_file(result, sources);
     if (writes_job(command) || command == "init") choose_own_site(result, sources);
     add_site(result, sources);
+    keep_exported(result, sources.variables);
     if (writes_job(command)) choose_gpus_or_ranks(result);
     note_job(result, of_job, command);
     return result;

@@ -184,6 +184,15 @@ std::string describe(job_end why, std::string const& job_id) {
     return {};
 }
 
+std::string explain_time_limit(std::string_view limit, bool signals_ranks, bool goes_on) {
+    auto text = fmt::format("its time limit{}{} was reached; give it more (--time)", limit.empty() ? "" : " of ", limit);
+    if (!signals_ranks)
+        text += ", or let it save before that (--signal-before-end USR1@5min)";
+    else
+        text += ", or more time to save than --signal-before-end gives now";
+    return text + (goes_on ? "" : ", and go on in the next job (muster submit --chain N)");
+}
+
 namespace {
 
 using nlohmann::json;

@@ -47,6 +47,10 @@ std::vector<std::string> ask_down_nodes(allocation const& given, environment con
 /// goes on after that, and its broker adds SIGHUP to each of these (flux-core 0.88). Pure.
 int meaning_of(int signal_number, allocation const& given) noexcept;
 
+/// What to do about a job that its time limit has ended: "its time limit of 1:00:00 was reached; give it more (--time), or …". `limit` may be empty. `signals_ranks`
+/// and `goes_on`: an early signal and a chain, or Slurm's requeueing, were asked for already. Pure.
+std::string explain_time_limit(std::string_view limit, bool signals_ranks, bool goes_on);
+
 /// "job 12 was cancelled"; empty where nothing ends the job.
 std::string describe(job_end why, std::string const& job_id);
 

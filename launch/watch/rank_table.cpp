@@ -102,6 +102,13 @@ std::vector<std::string> describe_ranks(std::vector<rank_row> const& rows) {
     return lines;
 }
 
+std::string describe_states(std::vector<rank_row> const& rows) {
+    std::string text;
+    for (auto const& row : rows)
+        text += fmt::format("{} {} {}: {}{}\n", row.rank, row.spare, row.host, state_of(row), describe_meeting(row));
+    return text;
+}
+
 std::vector<rank_row> with_last_seen(std::vector<rank_row> rows, std::vector<rank_row> const& before, double age_s) {
     std::vector<rank_row> shown;
     bool any_seen = false;

@@ -36,6 +36,9 @@ inline constexpr duration meeting_check_every{1};  ///< while --start-timeout wa
 /// group first, and behind them a line for each spare. In order of rank.
 std::vector<std::string> describe_ranks(std::vector<rank_row> const& rows);
 
+/// What makes one table other than another: who does what, without times, what was written last, and process ids. Pure.
+std::string describe_states(std::vector<rank_row> const& rows);
+
 /// What ranks did when they were asked to end: `rows` as they were when looked at, with those of `before` in place of ranks that had ended by then, seen
 /// `age_s` before these. Without ranks that ended in between and were never seen: how the request ended them shows nothing. Empty if no rank is seen. Pure.
 std::vector<rank_row> with_last_seen(std::vector<rank_row> rows, std::vector<rank_row> const& before, double age_s);

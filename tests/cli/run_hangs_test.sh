@@ -21,6 +21,20 @@ expect_exit 124 "$MUSTER" run -n 1 --timeout 500ms -- sh -c 'echo "Traceback (mo
 ValueError: x" >&2; exec sleep 100'
 expect_contains stderr 'asleep in sleep, has printed a traceback' 'ago: ValueError: x'
 
+# Once is enough: where the ranks still do the same, a line refers to the table that SIGUSR2 has shown.
+start "$MUSTER" run -n 2 --timeout 4s -- sh -c 'echo ready; exec sleep 100'
+wait_until 10 out_lines 2
+looked() { [ "$(grep -c '^muster: rank' "$ERR")" -gt "$had" ]; }
+sees_sleep() { # both ranks, once they are there
+    had=$(grep -c '^muster: rank' "$ERR")
+    kill -USR2 "$PID"
+    wait_until 5 looked && [ "$(tail -n 2 "$ERR" | grep -c 'asleep in sleep')" = 2 ]
+}
+wait_until 10 sees_sleep
+expect_end 124
+expect_matches stderr '^muster: all ranks do what the table above shows, [0-9.]+ m?s later$'
+expect_nothing_left
+
 # SIGUSR2 shows the same and the run goes on; programs without a handler of their own are not killed by it.
 cat >catch.sh <<'SH'
 [ $RANK = 0 ] || { echo ready; exec sleep 100; }

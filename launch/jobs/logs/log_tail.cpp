@@ -133,15 +133,33 @@ void log_tail::add_rank(std::string const& job, std::string const& run_folder, s
     for (auto const* name : {"stdout", "stderr"}) add({fmt::format("{}/{}", path, name), job, who, run_folder, 0, {}});
 }
 
+/// Another job has begun the file, or the run in this folder.
+void log_tail::drop(std::string const& job, std::string const& path) {
+    for (auto* sources : {&ranks_, &scripts_})
+        std::erase_if(*sources, [&](source const& from) {
+            bool const is_gone = from.job == job && (from.path == path || from.run_folder == path);
+            if (is_gone) known_.erase(from.path);  // the other job may be followed too
+            return is_gone;
+        });
+}
+
 void log_tail::follow(std::string const& job, job_files const& files) {
+    auto& others = other_jobs_[job];
+    others.clear();
+    for (auto const& file : files.shared) {
+        if (file.is_others) drop(job, file.path);
+        if (!file.why.empty()) others.push_back(file.why);
+    }
     run_folders_[job] = files.run_folders;
     looked_for_ = files.first_folder;
     for (auto const& folder : files.run_folders) {
         watch(folder);
+        auto const name = files.run_names.find(folder);
+        auto const prefix = name == files.run_names.end() ? std::string() : name->second + ":";
         for (auto const& [rank, path] : list_folders(folder, "rank.")) {
             has_ranks_[job] = true;
             last_rank_ = std::max(last_rank_, rank);
-            add_rank(job, folder, path, rank, std::to_string(rank));
+            add_rank(job, folder, path, rank, prefix + std::to_string(rank));
         }
         auto const spares = list_folders(folder, "spare.");
         if (!spares.empty()) read_spans(job);
@@ -150,7 +168,7 @@ void log_tail::follow(std::string const& job, job_files const& files) {
             auto const found = ranks.find(number);
             bool const is_rank = found != ranks.end();
             add_rank(job, folder, path, is_rank ? found->second : -1,
-                     is_rank ? std::to_string(found->second) : fmt::format("spare {}", number));
+                     prefix + (is_rank ? std::to_string(found->second) : fmt::format("spare {}", number)));
         }
     }
     if (choice_.rank) return;
@@ -168,6 +186,12 @@ std::string log_tail::why_no_rank() const {
         "no files by rank, of which --rank {} could be one: there is no {}, and no run of the job in another folder here or one "
         "below; give the --output-dir of its muster run, or leave out --rank",
         *choice_.rank, looked_for_);
+}
+
+std::vector<std::string> log_tail::other_jobs() const {
+    std::vector<std::string> lines;
+    for (auto const& [job, of_job] : other_jobs_) lines.insert(lines.end(), of_job.begin(), of_job.end());
+    return lines;
 }
 
 std::string log_tail::why_no_script() const {

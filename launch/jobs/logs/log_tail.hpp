@@ -66,6 +66,9 @@ class log_tail {
     /// Where what the script wrote may be left out, since a run has not recorded which part of the job's output is its ranks'; empty: nowhere.
     std::string why_no_script() const;
 
+    /// What is not shown since other jobs write to the same files, or shown with what they wrote; a line each.
+    std::vector<std::string> other_jobs() const;
+
     /// Readable when something has changed; `clear` makes it wait again.
     int event_fd() const noexcept { return events_.get(); }
     void clear() noexcept;
@@ -91,6 +94,7 @@ class log_tail {
         bool is_known = false;           ///< the rest is not
     };
     void add(source made);
+    void drop(std::string const& job, std::string const& path);
     void add_rank(std::string const& job, std::string const& run_folder, std::string const& path, int rank, std::string who);
     void watch(std::string const& path);
     void read_spans(std::string const& job);
@@ -113,6 +117,7 @@ class log_tail {
     int last_rank_ = -1;                                           ///< of all jobs
     bool found_rank_ = false;                                      ///< the one of the choice
     std::string looked_for_;                                       ///< the folder of a first run
+    std::map<std::string, std::vector<std::string>> other_jobs_;   ///< by job
     std::string mixed_;                   ///< a file of which lines were left out that may be the script's
     std::string killed_in_;               ///< the same, of a run that was killed
     std::map<std::string, int> watched_;  ///< by path

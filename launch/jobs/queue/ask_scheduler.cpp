@@ -13,6 +13,7 @@
 #include "launch/jobs/queue/flux_jobs.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/read_allocation.hpp"
+#include "launch/scheduler/slurm/slurm_job.hpp"
 
 namespace muster {
 
@@ -59,6 +60,12 @@ queue_kind find_queue(environment const& variables) {
     throw error(
         errc::unavailable,
         "neither squeue nor qstat nor flux is on PATH, so there is no scheduler to ask; do this on a login node of the cluster");
+}
+
+std::string find_cluster(environment const& variables) {
+    if (find_program_or_nothing(slurm_program(slurm_ask::config), variables).empty()) return {};
+    auto const answer = run_captured(slurm_words(slurm_ask::config), without_slurm_views(variables), answer_limit);
+    return answer.exit_status == 0 ? slurm_cluster_name(answer.out) : std::string();
 }
 
 std::vector<std::string> list_words(queue_kind kind, std::vector<std::string> const& ids, std::string const& user) {

@@ -18,6 +18,9 @@ std::string_view to_string(queue_kind kind) noexcept;
 /// Slurm, unless PBS is preferred (read_allocation.hpp). Flux comes before them where it is preferred, too, else behind them. Throws errc::unavailable where there are none.
 queue_kind find_queue(environment const& variables);
 
+/// The name of the cluster whose Slurm answers here; "" for another scheduler, whose numbers have their server in them, and where none answers.
+std::string find_cluster(environment const& variables);
+
 /// The command that lists `ids`, ended ones too while the scheduler remembers them; without ids the user's own that have not ended.
 std::vector<std::string> list_words(queue_kind kind, std::vector<std::string> const& ids, std::string const& user);
 

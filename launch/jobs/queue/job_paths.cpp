@@ -77,6 +77,22 @@ job_paths find_job_paths(queue_kind kind, queued_job const& job, environment con
     return {usual.string(), usual.string()};
 }
 
+std::string explain_launch_failure(queued_job const& job, job_paths const& paths) {
+    constexpr int could_not_start = 128 + 53;  // slurmd notes a signal that there is not
+    bool const is_one = job.phase == job_phase::ended && (job.reason == "JobLaunchFailure" || job.status == could_not_start);
+    if (!is_one) return {};
+    std::error_code fault;
+    for (auto const& path : {paths.output, paths.errors})
+        if (auto const folder = fs::path(path).parent_path(); !folder.empty() && !fs::is_directory(folder, fault))
+            return fmt::format(
+                "Slurm could not start it: the folder of its output file {} is missing; make it, and submit the job "
+                "again: mkdir -p {}",
+                path, shell_quote(folder.string()));
+    return fmt::format(
+        "Slurm could not start it on its node; look there whether it can write {}, and whether the job's folder is there",
+        paths.output.empty() ? std::string("its output file") : paths.output);
+}
+
 std::vector<std::string> list_slurm_output_tasks(std::string const& array) {
     auto const beginning = fmt::format("slurm-{}_", array);
     std::map<std::int64_t, std::string> tasks;

@@ -23,6 +23,10 @@ job_paths parse_job_paths(queue_kind kind, std::string_view printed, std::string
 /// Of a job that the scheduler knows; of one that it has forgotten the files of their usual names in this folder: slurm-12.out, NAME.o12, NAME.e12.
 job_paths find_job_paths(queue_kind kind, queued_job const& job, environment const& variables);
 
+/// What to do about a job that Slurm could not start on its node, which is mostly because of the file of its output: that says nothing of it where the
+/// folder is missing. "" for any other job.
+std::string explain_launch_failure(queued_job const& job, job_paths const& paths);
+
 /// The numbers ("12_0") of an array's tasks by their files slurm-12_0.out in this folder, in order.
 std::vector<std::string> list_slurm_output_tasks(std::string const& array);
 

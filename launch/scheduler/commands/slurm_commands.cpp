@@ -27,7 +27,7 @@ constexpr slurm_command commands[]{
      "SLURM_TRES_BIND "
      "for orders (see unset_srun_orders)"},
     {slurm_ask::config, "scontrol show config",
-     "knows_gpus binds_tasks munge_socket launch/scheduler/slurm/slurm_job.hpp read_slurm_facts "
+     "knows_gpus binds_tasks slurm_cluster_name munge_socket launch/scheduler/slurm/slurm_job.hpp read_slurm_facts "
      "launch/site_tools/cluster_facts.hpp",
      "\"Name   = value\" lines; where there is nothing \"(null)\", and of TaskPlugin up to 23.02 \"task/none\"; AuthType is "
      "auth/munge or, "
@@ -41,6 +41,8 @@ constexpr slurm_command commands[]{
      "as above; \"JobState=COMPLETING Reason=TimeLimit\" stand together; after them \"FailedNode=n1\" (not in 22.05); EXPEDITING "
      "from 25.11 on; of an array's last task a line for each task"},
     {slurm_ask::job_for_people, "scontrol show job {}", "", "shown as it is"},
+    {slurm_ask::job_records, "scontrol -o show job", "find_output_sharers launch/jobs/queue/output_sharers.hpp",
+     "as above, of all jobs that Slurm remembers; \"No jobs in the system\" where there are none"},
     {slurm_ask::node_records, "scontrol -o show node {}", "parse_down_nodes launch/watch/job_end.hpp",
      "\"NodeName=n1 … State=DOWN*+DRAIN\": flags with + behind a word that may end in one of *~#!%$@^-; from 24.11 on further "
      "flags (BLOCKED, "

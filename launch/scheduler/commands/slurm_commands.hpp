@@ -18,6 +18,7 @@ enum class slurm_ask {
     job_in_detail,
     job_record,
     job_for_people,
+    job_records,
     node_records,
     jobs_of_user,
     jobs_by_number,

@@ -237,6 +237,7 @@ allocation read_slurm(scheduler_sources const& sources, allocation_choice const&
     allocation given;
     given.scheduler = scheduler_kind::slurm;
     given.job_id = variables.get_or("SLURM_JOB_ID", "");
+    given.cluster = variables.get_or("SLURM_CLUSTER_NAME", "");
     given.fixed = true;
     bool const step = inside_step(variables);
     auto const job = ask_scontrol(sources, given.job_id);

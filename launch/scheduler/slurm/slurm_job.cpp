@@ -200,6 +200,11 @@ bool binds_tasks(std::string_view config) {
     return plugin != "task/none" && plugin != "(null)" && plugin != "";
 }
 
+std::string slurm_cluster_name(std::string_view config) {
+    auto const name = configured(config, "ClusterName").value_or("");
+    return name == "(null)" ? std::string() : std::string(name);
+}
+
 std::optional<std::string> munge_socket(std::string_view config) {
     if (configured(config, "AuthType") != "auth/munge") return std::nullopt;
     constexpr std::string_view prefix = "socket=";

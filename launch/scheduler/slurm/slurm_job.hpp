@@ -51,6 +51,9 @@ bool knows_gpus(std::string_view config);
 /// Whether it says that anything binds tasks (TaskPlugin); true where it does not say.
 bool binds_tasks(std::string_view config);
 
+/// The name that it gives the cluster (ClusterName); "" where it gives none.
+std::string slurm_cluster_name(std::string_view config);
+
 /// Where it says that users are known by munge (AuthType): the socket of munged that it names (AuthInfo), or "" for munge's own.
 std::optional<std::string> munge_socket(std::string_view config);
 

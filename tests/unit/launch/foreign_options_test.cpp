@@ -299,5 +299,23 @@ TEST(shell_split, reads_what_shell_join_writes) {
     for (auto const* wrong : {"'", "a \"b", "a\\", "\"a\\"}) EXPECT_THROW(shell_split(wrong, "x"), parse_error) << wrong;
 }
 
+TEST(foreign_options, are_refused_all_at_once) {
+    auto const refused = [](std::string const& line) {
+        try {
+            meant(line);
+        } catch (error const& e) {
+            return std::string(e.what());
+        }
+        return std::string();
+    };
+    EXPECT_THAT(
+        refused("--nproc-per-node 2 --log-dir logs --redirects 3 --nnodes=1 --tee 3 --virtual-local-rank train.py --lr --tee 2"),
+        AllOf(HasSubstr("--log-dir is an option of torchrun"), HasSubstr("\n--redirects is an option of torchrun"),
+              HasSubstr("\n--tee is an option of torchrun"), HasSubstr("\n--virtual-local-rank is an option of torchrun")));
+    auto const one = refused("--tee 3 train.py --log-dir x");  // the program's
+    EXPECT_THAT(one, HasSubstr("--tee is an option of torchrun"));
+    EXPECT_THAT(one, Not(HasSubstr("--log-dir is")));
+}
+
 }  // namespace
 }  // namespace muster

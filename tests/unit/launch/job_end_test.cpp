@@ -88,5 +88,16 @@ TEST(job_end, the_job_is_named) {
     EXPECT_EQ(describe(job_end::going_on, "12"), "");
 }
 
+TEST(job_end, is_explained_without_advice_that_was_taken) {
+    EXPECT_EQ(explain_time_limit("1:00:00", false, false),
+              "its time limit of 1:00:00 was reached; give it more (--time), or let it save before that (--signal-before-end "
+              "USR1@5min), and go on "
+              "in the next job (muster submit --chain N)");
+    EXPECT_EQ(explain_time_limit("", true, true),
+              "its time limit was reached; give it more (--time), or more time to save than --signal-before-end gives now");
+    EXPECT_EQ(explain_time_limit("", true, false).find("USR1"), std::string::npos);
+    EXPECT_EQ(explain_time_limit("", false, true).find("--chain"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace muster

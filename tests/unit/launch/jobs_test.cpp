@@ -80,6 +80,33 @@ TEST(job_record, comes_back_as_it_was) {
     EXPECT_NE(write_job_record(record, {}), "");
 }
 
+TEST(job_record, is_kept_for_each_cluster_that_has_the_number) {
+    scratch_folder const folder;
+    environment const variables{{"XDG_STATE_HOME", folder.path.string()}};
+    auto const keep = [&](std::string const& cluster, std::string const& name) {
+        EXPECT_EQ(write_job_record({.id = "12", .scheduler = "slurm", .cluster = cluster, .name = name}, variables), "");
+    };
+    auto const found = [&](std::string const& id, std::string const& cluster) {
+        auto const record = find_job_record(id, variables, [&] { return cluster; });
+        return record ? record->name : std::string();
+    };
+    keep("", "old");  // by an earlier version
+    EXPECT_EQ(found("12", "alpha"), "old");
+    EXPECT_EQ(found("12", ""), "old");
+    keep("alpha", "one");
+    EXPECT_EQ(found("12", "alpha"), "one");
+    EXPECT_EQ(found("12", "beta"), "old");
+    EXPECT_THROW(found("12", ""), error);
+    std::filesystem::remove_all(folder.path / "muster");
+    keep("alpha", "one"), keep("beta", "two");
+    EXPECT_EQ(found("12", "alpha"), "one");
+    EXPECT_EQ(found("12_3", "beta"), "two");
+    EXPECT_EQ(found("12", "gamma"), "");
+    keep("beta", "three");
+    EXPECT_EQ(found("12", "beta"), "three");
+    EXPECT_EQ(found("12", "alpha"), "one");
+}
+
 TEST(job_record, is_found_by_other_numbers_of_its_job) {
     scratch_folder const folder;
     environment const variables{{"XDG_STATE_HOME", folder.path.string()}};

@@ -31,6 +31,19 @@ TEST(rank_table, a_small_world_has_a_line_a_rank) {
     EXPECT_EQ(choose_examples(rows), (std::vector<int>{0, 1}));
 }
 
+TEST(rank_table, is_the_same_where_ranks_do_the_same) {
+    std::vector<rank_row> rows{row(0, 'S', true), row(1, 'S', true)};
+    auto const before = describe_states(rows);
+    rows[1].sight.cpu_s += 3;
+    rows[0].sight.silent_s = 60, rows[0].age_s = 2;
+    EXPECT_EQ(describe_states(rows), before);
+    rows[1].sight.where = "sleep";
+    EXPECT_NE(describe_states(rows), before);
+    rows[1] = row(1, 'S', true);
+    rows[1].now = rank_row::life::ended, rows[1].end = "exited with code 0";
+    EXPECT_NE(describe_states(rows), before);
+}
+
 TEST(rank_table, ranks_that_have_ended_are_shown_as_they_were_seen_last) {
     std::vector<rank_row> const before{row(0, 'S', false), row(1, 'S', false), row(2, 'R', false)};
     auto rows = before;

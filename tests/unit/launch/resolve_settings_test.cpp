@@ -414,5 +414,17 @@ TEST(config, shows_values_and_origins) {
                 AllOf(HasSubstr("\"value\": true"), HasSubstr("\"from\": \"environment\""), Not(HasSubstr("grace"))));
 }
 
+TEST(settings, a_variable_that_an_administrator_sets_is_a_default) {
+    std::map<std::string, std::string> const files{{"/etc/muster.toml", "env = [\"A=site\", \"B=site\", \"C\"]\n"}};
+    auto const entries = [](environment const& variables, std::map<std::string, std::string> const& with) {
+        auto sources = sources_of(variables, with);
+        sources.system_files = {"/etc/muster.toml"};
+        return resolve_settings("run", {"x"}, sources).list("env");
+    };
+    EXPECT_THAT(entries({}, files), ElementsAre("A=site", "B=site", "C"));
+    EXPECT_THAT(entries({{"A", "mine"}, {"C", "mine"}}, files), ElementsAre("B=site", "C"));
+    EXPECT_THAT(entries({{"A", "mine"}}, {{"muster.toml", "env = [\"A=file\"]\n"}}), ElementsAre("A=file"));  // of the user's own
+}
+
 }  // namespace
 }  // namespace muster
