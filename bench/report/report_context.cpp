@@ -89,7 +89,8 @@ void flatten(nlohmann::json const& value, std::string const& name, std::vector<s
 
 std::string software_text(study const& s) {
     std::vector<std::string> out;
-    for (auto const& [name, version] : s.software) out.push_back(fmt::format("{} {}", name, version));
+    for (auto const& [name, version] : s.software)
+        out.push_back(version.starts_with(name) ? version : fmt::format("{} {}", name, version));
     return out.empty() ? "no versions recorded" : join(out, ", ");
 }
 

@@ -274,9 +274,16 @@ expect_equal "$(cat number)" 3 'jobs in all'
 : >2.py
 expect_exit 0 "$bench" scale --no-html --muster ./launcher --ranks 1,2 --warmup 0 --repeats 1 -o wrong --submit --submit-options '--site ./cpus.toml --time 1h' -- python3 '{ranks}.py'
 expect_equal "$(cat number)" 5 'jobs in all'
+# A number of ranks more is one job more, and stays part of the study.
+more() { expect_exit "$1" "$bench" scale --no-html --muster ./launcher --ranks "$2" --warmup 0 --repeats 1 -o wrong --submit --submit-options '--site ./cpus.toml --time 1h' -- python3 '{ranks}.py'; }
+: >3.py
+more 0 1,2,3
+expect_contains stderr 'job 6: 3 ranks'
+more 2 1,2
+expect_contains stderr 'ranks: 1,2,3 then, 1,2 now'
 # The scheduler takes one, and refuses the next.
 expect_exit 125 "$bench" scale --muster ./launcher --ranks 1,4 -o half --submit --submit-options '--site ./cpus.toml --time 1h' -- true
-expect_contains stderr 'the job of 4 ranks was not submitted: the queue is full; queued are 6: end them by ./launcher cancel 6'
+expect_contains stderr 'the job of 4 ranks was not submitted: the queue is full; queued are 7: end them by ./launcher cancel 7'
 rm waiting
 
 # A job asks for GPUs where its site has them, else, or with --ranks, for ranks.
