@@ -33,10 +33,13 @@ double seconds_in(std::vector<scaling_row> const& rows, std::string const& name)
     return is("ms") ? 1e-3 : is("us") ? 1e-6 : is("min") ? 60 : is("h") ? 3600 : 1;
 }
 
-/// A rate of what a batch is counted in.
-bool counts_samples(std::string_view rate) {
+/// A rate of what a batch is counted in, by its name (images_per_s) or its unit (images/s).
+bool counts_samples(row_metric const& rate) {
     constexpr std::string_view samples[]{"images", "samples", "examples", "items", "sequences", "records", "rows"};
-    return std::ranges::any_of(samples, [&](auto one) { return rate == std::string(one) + "_per_s"; });
+    return std::ranges::any_of(samples, [&](std::string_view sample) {
+        std::string const one(sample);
+        return rate.name == one + "_per_s" || rate.unit == one + "/s";
+    });
 }
 
 std::optional<step_time> time_over_steps(study const& results, std::vector<scaling_row> const& rows) {
@@ -60,7 +63,7 @@ std::optional<step_time> time_by_rate(study const& results, std::vector<scaling_
     bool const weak = results.plan.series == work_series::weak;
     for (auto const& row : rows)
         for (auto const& metric : row.metrics)
-            if (counts_samples(metric.name))
+            if (counts_samples(metric))
                 return step_time{fmt::format("batch {}{} / {}", *results.plan.batch, weak ? " x ranks" : "", metric.name),
                                  inverse(metric.name, static_cast<double>(*results.plan.batch), weak)};
     return {};
@@ -114,6 +117,17 @@ void spread_over_runs(measured_step& step, study const& results, scaling_row con
     }
 }
 
+/// Of a rate that looks like one of samples and is not taken.
+std::string why_no_rate(study const& results, std::vector<scaling_row> const& rows) {
+    auto const& rate = results.plan.judged;
+    if (!rate.rate || !is_told(rows, rate.name)) return {};
+    if (!results.plan.batch) return fmt::format(", and {} tells no step without the --batch of --strong or --weak", rate.name);
+    return fmt::format(
+        ", and {} does not say that it counts what --batch counts (print it with the unit images/s, samples/s, "
+        "sequences/s or rows/s)",
+        rate.name);
+}
+
 [[noreturn]] void refuse_study(std::string const& origin, std::string const& why) {
     throw error(errc::invalid_data, fmt::format("{}: {}", origin, why));
 }
@@ -130,11 +144,14 @@ measured_steps steps_of_study(study const& results, std::optional<double> steps,
     if (!time && needed)
         refuse_study(
             origin,
-            "tells no time of its steps: wall_s holds launching and start-up too; print the seconds of the training loop "
-            "('muster-metric: train_s SECONDS s'), judge the study by a time of the loop (--time-metric) or by a rate of "
-            "samples with --batch, or give --compute-ms");
+            fmt::format(
+                "tells no time of its steps: wall_s holds launching and start-up too{}; print the seconds of the training loop "
+                "('muster-metric: train_s SECONDS s'), judge the study by a time of the loop (--time-metric) or by a rate of "
+                "samples with --batch, or give --compute-ms",
+                why_no_rate(results, rows)));
     measured_steps out;
     if (!time) return out;
+    out.given_steps = steps && time->over_steps;
     out.from = !time->over_steps ? time->from : fmt::format("{} / {}", time->from, steps ? fmt::format("{:g}", *steps) : "steps");
     for (auto const& row : rows) {
         if (!(time->seconds(row) > 0)) continue;

@@ -26,12 +26,13 @@ struct measured_step {
 struct measured_steps {
     std::string from;                 ///< how a step's time follows from the study: "train_s / steps", "batch 32 / images_per_s"
     std::vector<measured_step> rows;  ///< by ranks
+    bool given_steps = false;         ///< the number of steps was given, not printed
     bool over_steps = false;          ///< the number of steps counts: a time, or waiting, is that of all steps of a run
 };
 
 /// Of every number of ranks whose runs ended well and told a time of their steps, which is the first that there is of: the metric step_s
 /// or step_ms; train_s, or the time that the study is judged by, over the number of steps (the metric "steps", or `steps` where it is given);
-/// steps_per_s; a rate of samples where the study knows its batch. wall_s holds launching and start-up and is never taken.
+/// steps_per_s; a rate of samples, by its name or unit, where the study knows its batch. wall_s holds launching and start-up and is never taken.
 /// loader_wait_s and allreduce_wait_s, where told, are input and waiting. Without any such time or number of steps: no rows if not
 /// `needed`, else throws errc::invalid_data naming `origin`, also where the study is itself simulated. Pure.
 measured_steps steps_of_study(study const& results, std::optional<double> steps, std::string const& origin, bool needed = true);

@@ -37,6 +37,8 @@ constexpr option_row predict_options[]{
     {"steps", 0, "N", "of a program that does not print the metric 'steps': how many the measured time has", ""},
     {"compute-ms", 0, "MS",
      "of a step on one rank of that machine, instead of the measured one; with the batch of all ranks in a strong series", ""},
+    {"strong", 0, "", "of a program that divides its work itself: a step has the same work on all numbers of ranks", ""},
+    {"weak", 0, "", "of such a program: a step has the same work for each rank", ""},
     {"bucket-bytes", 0, "SIZE", "of the gradients' buckets; muster.torch: the first of 1 MiB, the others of 8 MiB", "8MiB"},
     {"validate", 0, "", "instead of a study: compare the platforms' simulated allreduces with published bus bandwidths", ""},
     {"json", 0, "FILE|-", "the prediction (schema muster.prediction/2)", ""},
@@ -58,7 +60,10 @@ struct prediction {
     double best_compute_s = 0, compute_s = 0, worst_compute_s = 0, input_s = 0;
     bool given_compute = false, input_told = false;
     bool has_spread = true;  ///< compute at best and worst is that of several runs, on a quiet machine
-    work_series series = work_series::as_given;
+    work_series series = work_series::weak;
+    std::string series_from;         ///< why it is this one, where the study has no series: ", as …"
+    std::string rate;                ///< by which the study is judged; "" where that is a time
+    double work = 0;                 ///< of a step on one rank, in what that rate counts; 0: not known
     std::vector<std::string> notes;  ///< of the study and its rows
     simulation_job job;
     std::vector<predicted_row> rows;
@@ -119,6 +124,58 @@ std::vector<std::size_t> tensors_of(given_options const& given, study const& res
         throw error(errc::usage, "predict: the gradients of the study's program are not known; give --gradient-bytes, or --net");
     auto const set = gradients_of(name);
     return {set.elements.rbegin(), set.elements.rend()};
+}
+
+std::string ms(double seconds) {
+    return fmt::format("{:.3f}", seconds * 1e3);
+}
+
+/// Of a study without a series the program itself divided the work: its steps tell how.
+void set_series(prediction& p, given_options const& given, study const& results, std::string const& origin) {
+    bool const strong = given.has("strong"), weak = given.has("weak");
+    auto const asked = strong ? work_series::strong : work_series::weak;
+    if (strong && weak) throw error(errc::usage, "predict: --strong and --weak exclude each other; give one");
+    p.series = results.plan.series;
+    if (p.series != work_series::as_given) {
+        if ((strong || weak) && asked != p.series)
+            throw error(errc::usage, fmt::format("predict: --{}: {} was made with --{}; leave it out", to_string(asked), origin,
+                                                 to_string(p.series)));
+        return;
+    }
+    p.series = strong ? work_series::strong : work_series::weak;
+    if (strong || weak || results.plan.has_net()) return;  // a net's batch is that of a rank
+    std::vector<measured_step> rows;
+    for (auto const& each : p.measured.rows)
+        if (!each.oversubscribed && each.compute_s > 0) rows.push_back(each);
+    if (rows.size() < 2) {
+        p.series_from =
+            ": assumed, as the study has neither --strong nor --weak, and no second number of ranks to tell; give "
+            "--strong if the program divides the work of a step over its ranks";
+        return;
+    }
+    auto const &first = rows.front(), &last = rows.back();
+    auto const seen = fmt::format("a step computes {} ms on {} and {} ms on {}", ms(first.compute_s), ranks_text(first.ranks),
+                                  ms(last.compute_s), ranks_text(last.ranks));
+    bool const divided = last.compute_s / first.compute_s < std::sqrt(static_cast<double>(first.ranks) / last.ranks);
+    if (divided && p.measured.given_steps)
+        throw error(
+            errc::usage,
+            fmt::format("predict: {}: with --steps on every number of ranks {}; if the program divides the work of a step "
+                        "over its ranks, give --strong; if each rank makes fewer steps, have it print the metric 'steps', "
+                        "and leave --steps out",
+                        origin, seen));
+    p.series = divided ? work_series::strong : work_series::weak;
+    p.series_from = fmt::format(", as {}; --{} takes the other way", seen, divided ? "weak" : "strong");
+}
+
+/// The study's own rate is predicted too, by the work of a step on its first row.
+void set_work(prediction& p, study const& results) {
+    if (!results.plan.judged.rate) return;
+    p.rate = results.plan.judged.name;
+    for (auto const& row : scaling_rows(results))
+        for (auto const& step : p.measured.rows)
+            if (p.work == 0 && step.ranks == row.ranks && !row.oversubscribed)
+                p.work = row.median_of(p.rate) * step.step_s / (p.strong() ? 1 : row.ranks);
 }
 
 /// What the ranks of one machine cost each other is not what those of the other machine will: the range has both.
@@ -212,7 +269,8 @@ prediction predict(given_options const& given, environment const& variables) {
     std::optional<double> steps;
     if (given.has("steps")) steps = count_of(given, "steps");
     p.measured = steps_of_study(results, steps, file, !given.has("compute-ms"));
-    p.series = results.plan.series;
+    set_series(p, given, results, file);
+    set_work(p, results);
     p.notes = notes_of(results, numbers);
     set_compute(p, given);
     add_notes_on_waiting(p);
@@ -235,10 +293,6 @@ prediction predict(given_options const& given, environment const& variables) {
     return p;
 }
 
-std::string ms(double seconds) {
-    return fmt::format("{:.3f}", seconds * 1e3);
-}
-
 std::string known_error(prediction const& p, double best, double worst, double expected) {
     double const least = 100 * (best / expected - 1), most = 100 * (worst / expected - 1);
     if (std::max(std::abs(least), std::abs(most)) < 0.5) return p.has_spread ? "under 1%" : "no spread";
@@ -255,18 +309,23 @@ double speedup(prediction const& p, predicted_row const& row, simulation_result 
     return row.ranks * p.part_of(row.ranks) * p.alone_s() / of.step_s;
 }
 
+/// The study's rate on these ranks.
+double rate_of(prediction const& p, predicted_row const& row) {
+    return p.work * (p.strong() ? 1 : row.ranks) / row.expected.step_s;
+}
+
 /// What the ranks' work is taken to be.
 std::string model_text(prediction const& p) {
     auto const alone = p.input_told ? fmt::format("computes {} ms and waits {} ms for input", ms(p.compute_s), ms(p.input_s))
                                     : fmt::format("computes {} ms (its waiting for input is not told)", ms(p.compute_s));
     if (p.strong())
         return fmt::format(
-            "strong scaling: a fixed batch over all ranks. Each of N ranks has an Nth of a step of one rank, which {}; "
+            "strong scaling: a fixed batch over all ranks{}. Each of N ranks has an Nth of a step of one rank, which {}; "
             "the speed-up is against that rank",
-            alone);
+            p.series_from, alone);
     return fmt::format(
-        "weak scaling: with a fixed batch per rank{}. The speed-up is of the work done in a second, against one rank that {}",
-        p.series == work_series::weak ? "" : ", as the study is of no --strong series", alone);
+        "weak scaling: a fixed batch per rank{}. The speed-up is of the work done in a second, against one rank that {}",
+        p.series_from, alone);
 }
 
 std::string measured_text(prediction const& p) {
@@ -282,13 +341,15 @@ std::string measured_text(prediction const& p) {
 
 std::string table_of(prediction const& p) {
     std::vector<std::vector<std::string>> rows{
-        {"ranks", "step ms", "known error", "speed-up", "known error", "efficiency", "exposed ms", "limit"}};
+        {"ranks", "step ms", "known error", "speed-up", "known error", "efficiency", "waiting ms", "limit"}};
+    if (p.work > 0) rows.front().insert(rows.front().begin() + 1, p.rate);
     for (auto const& row : p.rows) {
         double const s = speedup(p, row, row.expected);
         rows.push_back({std::to_string(row.ranks), ms(row.expected.step_s),
                         known_error(p, row.best.step_s, row.worst.step_s, row.expected.step_s), fmt::format("{:.2f}", s),
                         known_error(p, speedup(p, row, row.worst), speedup(p, row, row.best), s),
                         fmt::format("{:.0f}%", 100 * s / row.ranks), ms(row.expected.exposed_s), std::string(limit_of(p, row))});
+        if (p.work > 0) rows.back().insert(rows.back().begin() + 1, format_value(rate_of(p, row)));
     }
     auto out = fmt::format("SIMULATED on {}. Not a measurement.\n{}", p.job.platform.description, align_columns(rows));
     out += paragraph(model_text(p));
@@ -315,6 +376,7 @@ nlohmann::json to_json(prediction const& p) {
                        {"measured", nlohmann::json::array()},
                        {"rows", nlohmann::json::array()},
                        {"series", to_string(p.series)},
+                       {"series_from", p.series_from},
                        {"step_from", p.measured.from},
                        {"notes", p.notes}};
     for (auto const& each : p.measured.rows)
@@ -334,6 +396,8 @@ nlohmann::json to_json(prediction const& p) {
                                {"backend", row.expected.backend},
                                {"speedup", speedup(p, row, row.expected)},
                                {"limit", limit_of(p, row)}});
+    if (p.work > 0)
+        for (std::size_t i = 0; i < p.rows.size(); ++i) out["rows"][i][p.rate] = rate_of(p, p.rows[i]);
     return out;
 }
 
@@ -371,9 +435,9 @@ constexpr command_row predict_row{
         "  muster-bench predict study/results.json --steps 500 --gradient-bytes 100MiB --platform polaris --ranks 32\n",
     .options = predict_options,
     .description =
-        "Takes compute and input of a step from the study's smallest number of ranks, and simulates communication: strong "
-        "scaling\n"
-        "of a study with --strong, else a fixed batch per rank. Nothing that it prints is a measurement.",
+        "Takes compute and input of a step from the study's smallest number of ranks, and simulates communication: strong or "
+        "weak\n"
+        "scaling as the study was made, else as its steps tell. Nothing that it prints is a measurement.",
     .most_words = 1,
 };
 

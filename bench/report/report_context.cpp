@@ -87,12 +87,19 @@ void flatten(nlohmann::json const& value, std::string const& name, std::vector<s
     }
 }
 
+std::string software_text(study const& s) {
+    std::vector<std::string> out;
+    for (auto const& [name, version] : s.software)
+        out.push_back(version.starts_with(name) ? version : fmt::format("{} {}", name, version));
+    return out.empty() ? "no versions recorded" : join(out, ", ");
+}
+
 /// What is told in words of its own.
 bool is_told(std::string const& name) {
-    constexpr std::string_view told[]{"host",   "processor", "cores",     "clock_mhz",      "governor",    "memory_bytes",
-                                      "system", "kernel",    "compiler",  "gpus",           "virtualised", "plan",
-                                      "points", "runs",      "variables", "load",           "command",     "created",
-                                      "schema", "name",      "folder",    "launch_command", "version",     "scheduler"};
+    constexpr std::string_view told[]{
+        "host",   "processor",   "cores",  "clock_mhz",      "governor", "memory_bytes", "system",  "kernel",  "compiler",
+        "gpus",   "virtualised", "plan",   "points",         "runs",     "variables",    "load",    "command", "created",
+        "schema", "name",        "folder", "launch_command", "version",  "scheduler",    "software"};
     return std::find(std::begin(told), std::end(told), name) != std::end(told);
 }
 
@@ -123,6 +130,7 @@ report_json study_context(study const& s) {
         pair("GPUs", m.gpus),
         pair("System", fmt::format("{}, {}", m.system, m.kernel)),
         pair("Versions", fmt::format("muster {}, built by {}", s.version, m.compiler)),
+        pair("Software", software_text(s)),
         pair("Scheduler", s.scheduler),
         pair("Bindings", bindings(s)),
         pair("Load before the study", crowd_text(s.load)),

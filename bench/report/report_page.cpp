@@ -132,6 +132,11 @@ data study_data(report_json const& document, std::size_t index, bool several) {
     d.set("charts", charts_data(charts));
     d.set("has_charts", !charts.empty());
     d.set("context", facts_data(s.at("context")));
+    // Those of several studies are mostly the same.
+    auto const& all = document.at("studies");
+    auto const same = [&](report_json const& other) { return other.at("definitions") == s.at("definitions"); };
+    d.set("defines", std::find_if(all.begin(), all.end(), same) == all.begin() + static_cast<std::ptrdiff_t>(index));
+    d.set("defines_of", std::all_of(all.begin(), all.end(), same) || !several ? "" : ": " + text("label"));
     d.set("definitions", facts_data(s.at("definitions")));
     d.set("checklist", checklist_data(s.at("checklist")));
     return d;

@@ -69,7 +69,13 @@ void add_data(given_options const& given, study_plan& plan) {
         plan.notes.emplace_back("generated images, no data set");
         return;
     }
-    if (std::error_code fault; !fs::is_regular_file(data, fault))
+    std::error_code fault;
+    if (fs::is_directory(data, fault))
+        throw error(
+            errc::usage,
+            fmt::format("--data {0}: is a folder, and a dataset is one file; make it by: muster stage convert {0} -o data.h5",
+                        shell_quote(data)));
+    if (!fs::is_regular_file(data, fault))
         throw error(errc::not_found, fmt::format("--data: no file '{}'; make one with muster stage convert", data));
     plan.program.insert(plan.program.end(), {"--data", fs::absolute(data).string()});
     if (given.has("images")) plan.notes.push_back(fmt::format("only {} of the images", given.text("images")));

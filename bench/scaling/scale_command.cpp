@@ -95,6 +95,7 @@ class scaling_study {
             fmt::print(stderr, "[{}/{}] {} rank{}, {}: {}\n", ++done, total, one.ranks, one.ranks == 1 ? "" : "s",
                        one.warmup ? "warm-up" : fmt::format("repeat {}", one.repetition + 1), progress_text(last, request_.plan));
             if (last.status == run_status::interrupted) return stopped(signals_.came().value_or(SIGINT));
+            note_unmatched();
             refuse_unknown_metric();
         }
         write_results();
@@ -130,6 +131,12 @@ class scaling_study {
             journal_.begin(results_);
             return;
         }
+        std::vector<std::string> later;
+        for (int const ranks : request_.plan.ranks)
+            if (std::ranges::find(begun->plan.ranks, ranks) == begun->plan.ranks.end()) later.push_back(ranks_text(ranks));
+        for (auto const& run : begun->runs)  // of numbers of ranks that came later
+            if (std::ranges::find(begun->plan.ranks, run.ranks) == begun->plan.ranks.end())
+                begun->plan.ranks.push_back(run.ranks);
         auto differs = difference(begun->plan, request_.plan);
         if (begun->scheduler == "local" &&
             (begun->machine.processor != results_.machine.processor || begun->machine.cores != results_.machine.cores))
@@ -139,6 +146,9 @@ class scaling_study {
             throw error(errc::usage,
                         fmt::format("{} holds another study:{}\ngive another folder with -o, or begin anew with --fresh",
                                     request_.folder.string(), differs));
+        if (!later.empty() && request_.only.empty())
+            results_.plan.notes.push_back(
+                fmt::format("{} came later: they did not take turns with the others from the beginning", join(later, ", ")));
         made_ = std::move(begun->runs);
         results_.created = begun->created;
         results_.load = begun->load;
@@ -155,9 +165,30 @@ class scaling_study {
         auto const& ranks = request_.only.empty() ? request_.plan.ranks : request_.only;
         auto const why = unknown_metric(request_.plan, request_.demands, ranks, made_);
         if (why.empty()) return;
-        bool const read_anew = why.starts_with("--metric:");
-        throw error(errc::usage, fmt::format("{}; the study stops here: correct the name, and {}", why,
-                                             read_anew ? "begin anew with --fresh" : "the same command goes on"));
+        bool const expression = why.starts_with("--metric ");
+        throw error(errc::usage, fmt::format("{}; the study stops here: {}{}", why,
+                                             expression ? "correct the expression, and begin anew with --fresh"
+                                                        : "correct the name, and the same command goes on",
+                                             printed_last(made_.back())));
+    }
+
+    /// Not yet an error: a program may print it on other numbers of ranks only.
+    void note_unmatched() const {
+        auto const& run = made_.back();
+        if (made_.size() != 1 || run.status != run_status::ok) return;
+        for (auto const& pattern : request_.plan.patterns)
+            if (std::ranges::find(run.metrics, pattern.name, &metric_series::name) == run.metrics.end())
+                fmt::print(
+                    stderr,
+                    "muster-bench: note: no line of this run matches --metric {}; if none of any number of ranks does, the "
+                    "study stops{}\n",
+                    shell_quote(pattern_text(pattern)), printed_last(run));
+    }
+
+    std::string printed_last(study_run const& run) const {
+        auto const path = request_.folder / run.output;
+        auto const lines = run.output.empty() ? std::string() : last_lines(path);
+        return lines.empty() ? lines : fmt::format("\nthe end of what it printed, {}:{}", path.string(), lines);
     }
 
     int stopped(int signal) const {
@@ -235,8 +266,11 @@ int scale_in_jobs(scale_request const& request, study const* baseline, environme
         print_study(results, request.folder);
     }
     if (running.all_ended() && !results.runs.empty()) return conclude(results, request, baseline);
-    fmt::print(stderr, "{}the same command collects what they bring and goes on; with --wait it stays until they have ended\n",
-               running.live_text());
+    fmt::print(stderr, "{}the same command collects what they bring{}; with --wait it stays until they have ended\n",
+               running.live_text(),
+               request.html
+                   ? fmt::format(", and writes the page {} once all have ended", (request.folder / "report.html").string())
+                   : " and goes on");
     return 0;
 }
 

@@ -148,7 +148,10 @@ void submitted_study::begin(std::string const& line) {
         jobs_.clear();
         write_point_jobs(request_.folder, jobs_);
     } else if (begun && (!jobs_.empty() || !begun->runs.empty())) {
-        if (auto const differs = difference(begun->plan, request_.plan); !differs.empty())
+        auto plan = begun->plan;
+        for (auto const& job : jobs_)  // of numbers of ranks that came later
+            if (std::ranges::find(plan.ranks, job.ranks) == plan.ranks.end()) plan.ranks.push_back(job.ranks);
+        if (auto const differs = difference(plan, request_.plan); !differs.empty())
             throw error(errc::usage,
                         fmt::format("{} holds another study:{}\ngive another folder with -o, or begin anew with --fresh",
                                     request_.folder.string(), differs));

@@ -105,6 +105,10 @@ metric_pattern parse_metric_pattern(std::string const& text) {
     return out;
 }
 
+std::string pattern_text(metric_pattern const& pattern) {
+    return fmt::format("{}{}={}", pattern.name, pattern.unit.empty() ? "" : ":" + pattern.unit, pattern.regex);
+}
+
 metric_choice parse_metric_choice(std::string const& text) {
     auto const equals = name_end("--take", text, text.find('='), "NAME=WHICH or NAME=WHICH,ACROSS");
     auto const comma = text.find(',', equals);

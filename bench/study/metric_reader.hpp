@@ -23,8 +23,9 @@ struct metric_pattern {
     bool operator==(metric_pattern const&) const = default;
 };
 
-/// "NAME=REGEX" or "NAME:UNIT=REGEX". Throws parse_error (errc::usage) with a caret.
+/// "NAME=REGEX" or "NAME:UNIT=REGEX"; pattern_text is its inverse. Throws parse_error (errc::usage) with a caret.
 metric_pattern parse_metric_pattern(std::string const& text);
+std::string pattern_text(metric_pattern const& pattern);
 
 /// Reads output as it comes. A line may begin with "[host:rank] ", as `muster run -l` writes it. Metrics are
 ///   muster-metric: NAME VALUE [UNIT]

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/tools/options.hpp"
 
@@ -62,9 +63,11 @@ std::vector<std::string> printed_metrics(std::vector<study_run> const& made) {
 
 std::string unknown_metric(study_plan const& plan, study_demands const& demands, std::vector<int> const& ranks,
                            std::vector<study_run> const& made) {
+    for (auto const& pattern : plan.patterns)
+        if (is_missing({{}, pattern.name, ranks}, made))
+            return fmt::format("--metric {}: no line of any run matches it", shell_quote(pattern_text(pattern)));
     std::vector<wanted_metric> all{{plan.judged.rate ? "--rate-metric" : "--time-metric", plan.judged.name, ranks}};
     for (auto const& choice : plan.choices) all.push_back({"--take", choice.name, ranks});
-    for (auto const& pattern : plan.patterns) all.push_back({"--metric", pattern.name, ranks});
     for (auto const& each : demands.expectations) {
         if (each.metric == "speedup" || each.metric == "efficiency") continue;
         // A bound of every number of ranks is broken as soon as one does not print it.

@@ -42,6 +42,7 @@ class comparison {
     void of(std::string_view what, Value const& then, Value const& now) {
         if (then != now) out_ += fmt::format("\n  {}: {} then, {} now", what, shown(then), shown(now));
     }
+    void add(std::string const& text) { out_ += text; }
     std::string text() const { return out_; }
 
   private:
@@ -55,9 +56,19 @@ class comparison {
     std::string out_;
 };
 
+/// A study takes more numbers of ranks, and loses none.
+void compare_ranks(comparison& compared, std::vector<int> const& then, std::vector<int> const& now) {
+    auto all = then;
+    for (int const ranks : now)
+        if (std::ranges::find(then, ranks) == then.end()) all.push_back(ranks);
+    if (std::ranges::is_permutation(all, now)) return;
+    compared.of("ranks", then, now);
+    if (all.size() > then.size()) compared.add(fmt::format("; to add to them, give --ranks {}", fmt::join(all, ",")));
+}
+
 std::string patterns_text(study_plan const& plan) {
     std::vector<std::string> out;
-    for (auto const& p : plan.patterns) out.push_back(fmt::format("{}:{}={}", p.name, p.unit, p.regex));
+    for (auto const& p : plan.patterns) out.push_back(pattern_text(p));
     return join(out, " ");
 }
 
@@ -94,7 +105,7 @@ std::string difference(study_plan const& begun, study_plan const& asked) {
     comparison compared;
     compared.of("program", begun.program, asked.program);
     compared.of("protocol", begun.protocol, asked.protocol);
-    compared.of("ranks", begun.ranks, asked.ranks);
+    compare_ranks(compared, begun.ranks, asked.ranks);
     compared.of("series", std::string(to_string(begun.series)), std::string(to_string(asked.series)));
     compared.of("batch", begun.batch, asked.batch);
     compared.of("warm-up", begun.warmup, asked.warmup);

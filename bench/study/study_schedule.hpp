@@ -27,7 +27,7 @@ std::vector<due_run> missing_runs(study_plan const& plan, std::vector<study_run>
 std::vector<study_run> latest_runs(std::vector<study_run> const& made);
 
 /// What differs between a study that was begun and what is asked for now, "ranks: 1,2 then, 1,4 now" a line each; "" if the one
-/// can go on as the other, which may have more repetitions. Pure.
+/// can go on as the other, which may have more repetitions and more numbers of ranks. Pure.
 std::string difference(study_plan const& begun, study_plan const& asked);
 
 }  // namespace muster

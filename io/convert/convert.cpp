@@ -160,10 +160,26 @@ void unite_class_names(convert_request& request, std::vector<opened_split>& spli
     request.classes = request.class_names.size();
 }
 
+/// Numbers of classes that no split has: gaps, or labels that begin with 1.
+void note_gaps(std::vector<opened_split>& splits, std::vector<bool> const& present) {
+    constexpr std::size_t most_told = 8;
+    std::vector<std::string> missing;
+    for (std::size_t label = 0; label < present.size(); ++label)
+        if (!present[label]) missing.push_back(std::to_string(label));
+    if (missing.empty()) return;
+    auto const count = missing.size();
+    missing.resize(std::min(count, most_told));
+    splits.front().source->add_note(
+        fmt::format("no sample has the label{} {}{}: each counts as a class, as classes are numbered from 0 to the "
+                    "largest label, {}",
+                    count == 1 ? "" : "s", join(missing, ", "), count > most_told ? ", …" : "", present.size() - 1));
+}
+
 /// Labels that are numbers: one rule for all splits, by what all of them hold. Returns whether they are targets.
 bool number_classes(convert_request& request, std::vector<opened_split>& splits) {
     bool targets = request.reading.labels_are == label_kind::target;
     std::string why;
+    std::vector<bool> present;
     for (opened_split& split : splits) {
         if (split.facts().classes != 0) {
             request.classes = std::max(request.classes, split.facts().classes);
@@ -172,6 +188,9 @@ bool number_classes(convert_request& request, std::vector<opened_split>& splits)
         label_scan const found = split.source->scan_labels();
         if (!found.no_class.empty() && why.empty()) why = fmt::format("{} in {}", found.no_class, split.facts().labels);
         request.classes = std::max(request.classes, std::size_t{found.largest} + 1);
+        present.resize(std::max(present.size(), found.present.size()));
+        for (std::size_t label = 0; label < found.present.size(); ++label)
+            present[label] = present[label] || found.present[label];
     }
     if (!why.empty() && request.reading.labels_are == label_kind::number)
         throw error(errc::invalid_data,
@@ -186,6 +205,7 @@ bool number_classes(convert_request& request, std::vector<opened_split>& splits)
                                 splits.front().facts().labels, request.classes - 1));
     for (opened_split& split : splits)
         if (targets) split.source->take_targets();
+    if (!targets && present.size() == request.classes) note_gaps(splits, present);
     return targets;
 }
 

@@ -4,8 +4,11 @@
 #include <hdf5.h>
 #include <mpi.h>
 
+#include <filesystem>
 #include <type_traits>
 
+#include "base/error.hpp"
+#include "base/text.hpp"
 #include "io/hdf5/hdf5_check.hpp"
 
 namespace muster::hdf5 {
@@ -198,6 +201,11 @@ file create_file(place const& where, property_list const& access) {
 }
 
 file open_file(place const& where, property_list const& access, bool writable) {
+    if (std::error_code ignored; std::filesystem::is_directory(where.file, ignored))
+        throw error(errc::usage,
+                    fmt::format("{0}: is a folder, and a dataset is one file; make it by: muster stage convert {0} -o {1}.h5",
+                                shell_quote(where.file),
+                                shell_quote(std::filesystem::path(where.file + "/").parent_path().filename().string())));
     unsigned const how = writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY;
     return file(checked(where, "H5Fopen", [&] { return H5Fopen(where.file.c_str(), how, access.get()); }));
 }

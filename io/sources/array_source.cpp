@@ -165,7 +165,7 @@ label_scan array_source::scan_labels() {
                 target_of(*again, value, item);
                 if (found.no_class.empty()) found.no_class = fmt::format("{}", value);
             } else if (found.no_class.empty()) {
-                found.largest = std::max(found.largest, class_of(*again, value, item));
+                found.add(class_of(*again, value, item));
             }
         });
     }

@@ -5,17 +5,15 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <set>
-#include <system_error>
-#include <type_traits>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "io/sources/csv_cells.hpp"
+#include "io/sources/image_file.hpp"
 
 namespace muster {
 
@@ -39,71 +37,6 @@ bool is_label_name(std::string const& name) {
     return label_rank(name) < csv_label_names.size();
 }
 
-/// A number too small for its type is 0, as NumPy takes it; one too large is none.
-template <typename Number>
-std::optional<Number> real_of(std::string_view text) {
-    if (text.starts_with('+')) text.remove_prefix(1);
-    Number value{};
-    auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || end != text.data() + text.size()) return std::nullopt;
-    if (code == std::errc()) return value;
-    if (code != std::errc::result_out_of_range) return std::nullopt;
-    bool const negative = text.starts_with('-');
-    if (negative) text.remove_prefix(1);
-    std::size_t const exponent = text.find_first_of("eE");
-    bool const tiny = exponent != std::string_view::npos ? text.substr(exponent + 1).starts_with('-')
-                                                         : text.find_first_not_of('0') == text.find('.');
-    if (!tiny) return std::nullopt;
-    return negative ? -Number{0} : Number{0};
-}
-
-template <typename Number>
-bool store(std::string_view text, std::uint8_t* to) {
-    Number value{};
-    if constexpr (std::is_floating_point_v<Number>) {
-        auto const found = real_of<Number>(text);
-        if (!found) return false;
-        value = *found;
-    } else {
-        if (text.starts_with('+')) text.remove_prefix(1);
-        auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-        bool whole = code == std::errc() && !text.empty();
-        for (char const* rest = end; whole && rest != text.data() + text.size(); ++rest)  // "255.0" is a whole number too
-            whole = *rest == '0' || (rest == end && *rest == '.');
-        if (!whole || (end != text.data() + text.size() && *end != '.')) return false;
-    }
-    std::memcpy(to, &value, sizeof value);
-    return true;
-}
-
-bool store_as(element_type type, std::string_view text, std::uint8_t* to) {
-    switch (type) {
-        case element_type::u8: return store<std::uint8_t>(text, to);
-        case element_type::i8: return store<std::int8_t>(text, to);
-        case element_type::u16: return store<std::uint16_t>(text, to);
-        case element_type::i16: return store<std::int16_t>(text, to);
-        case element_type::u32: return store<std::uint32_t>(text, to);
-        case element_type::i32: return store<std::int32_t>(text, to);
-        case element_type::u64: return store<std::uint64_t>(text, to);
-        case element_type::i64: return store<std::int64_t>(text, to);
-        case element_type::f32: return store<float>(text, to);
-        case element_type::f64: return store<double>(text, to);
-    }
-    return false;
-}
-
-bool is_number(std::string_view text) {
-    return real_of<double>(text).has_value();
-}
-
-bool has_decimal_comma(std::string_view text) {
-    std::string with_point(text);
-    std::size_t const comma = with_point.find(',');
-    if (comma == std::string::npos) return false;
-    with_point[comma] = '.';
-    return is_number(with_point);
-}
-
 bool is_class_number(double value) {
     return value >= 0 && value < 4294967295.0 && value == std::floor(value);
 }
@@ -113,7 +46,7 @@ bool counts_up(std::vector<std::string> const& fields) {
     std::optional<double> before;
     std::size_t numbers = 0;
     for (std::string const& field : fields) {
-        auto const value = real_of<double>(field);
+        auto const value = cell_number(field);
         if (!value) continue;
         if (before ? *value != *before + 1 : *value != 0 && *value != 1) return false;
         before = value;
@@ -131,6 +64,10 @@ std::vector<std::string> fields_of(std::string_view row, char separator) {
     });
     return fields;
 }
+
+constexpr std::string_view no_file_names =
+    "names a picture, and a table of file names is not read: put the pictures, or links to them, into one folder a class, and "
+    "convert the folder of these (docs/datasets.md has the command)";
 
 bool ends_as_tsv(std::string name) {
     name = lower(name);
@@ -189,10 +126,12 @@ void csv_source::read_beginning(source_options const& options) {
     separator_ = separator_of(row, ends_as_tsv(path_));
     lines_.set_separator(separator_);
     first_ = lines_.place();
+    refuse_file_names(row, 1, options);
     std::vector<std::string> first = fields_of(row, separator_);
     columns_ = first.size();
     auto const second = lines_.next();
     csv_place const behind = lines_.place();
+    if (second) refuse_file_names(*second, behind.line, options);
     if (!is_header(first, second ? fields_of(*second, separator_) : std::vector<std::string>(), options)) {
         first_row_ = row.substr(0, 60);
         return;
@@ -208,6 +147,19 @@ void csv_source::read_beginning(source_options const& options) {
     names_ = std::move(first);
 }
 
+/// Before anything is asked about columns that could not be read anyway.
+void csv_source::refuse_file_names(std::string_view row, std::size_t line, source_options const& options) const {
+    if (!options.drop.empty() || !options.columns.empty()) return;
+    each_field(row, separator_, [&](std::string_view field, std::size_t column, std::size_t) {
+        std::string buffer;
+        auto const text = unquoted(field, buffer);
+        if (is_picture_name(text))
+            fail({std::string(row), line, column, {}, 0},
+                 fmt::format("'{}' {}", without_controls(text.substr(0, 40)), no_file_names));
+        return true;
+    });
+}
+
 /// A header is told from a sample by what cannot be one; where both are likely, neither is taken silently.
 bool csv_source::is_header(std::vector<std::string> const& first, std::vector<std::string> const& second,
                            source_options const& options) const {
@@ -220,7 +172,7 @@ bool csv_source::is_header(std::vector<std::string> const& first, std::vector<st
                                 path_, why));
     };
     if (numbers == first.size()) {
-        if (first.size() > 2 && counts_up(first) && real_of<double>(first[0]) == 0.0) ask("it counts its columns");
+        if (first.size() > 2 && counts_up(first) && cell_number(first[0]) == 0.0) ask("it counts its columns");
         return false;
     }
     bool const named = std::any_of(first.begin(), first.end(), [&](std::string const& name) {
@@ -324,6 +276,7 @@ struct csv_source::label_index {
     seen number, name;
     seen fraction, outside;  ///< numbers that are no classes: targets; whole ones below 0 or too large, which may be either
     double largest = 0;
+    label_scan classes;
 };
 
 void csv_source::note_label(std::string_view text, std::string_view row, std::size_t column, label_index& labels) const {
@@ -331,7 +284,7 @@ void csv_source::note_label(std::string_view text, std::string_view row, std::si
     auto const note = [&](seen& of) {
         if (of.count++ == 0) of = {std::string(row), lines_.place().line, column, std::string(text), 1};
     };
-    auto const value = labels.asked == label_kind::name ? std::nullopt : real_of<double>(text);
+    auto const value = labels.asked == label_kind::name ? std::nullopt : cell_number(text);
     if (!value) {
         if (labels.asked && *labels.asked != label_kind::name)
             fail_cell(row, column,
@@ -350,6 +303,7 @@ void csv_source::note_label(std::string_view text, std::string_view row, std::si
                   fmt::format("'{}' is no label; correct it, or give --label-type name if it is the name of a class", text));
     note(labels.number);
     labels.largest = std::max(labels.largest, *value);
+    if (is_class_number(*value)) labels.classes.add(static_cast<std::uint32_t>(*value));
     if (is_class_number(*value) || labels.asked == label_kind::target) return;
     if (labels.asked == label_kind::number)
         fail_cell(row, column,
@@ -372,6 +326,7 @@ void csv_source::settle_labels(label_index const& labels) {
                       fmt::format("the label {} is no class: these are numbered from 0; give --label-type float if the labels "
                                   "are targets of a regression, or name if they are names of classes",
                                   labels.outside.text));
+        scan_.present = labels.classes.present;
         scan_.no_class = labels.asked == label_kind::target ? labels.number.text : labels.fraction.text;
         scan_.largest = static_cast<std::uint32_t>(std::min(labels.largest, 4294967294.0));
         return;
@@ -420,7 +375,7 @@ std::uint32_t csv_source::label_of(std::string_view field, std::string_view row)
             fail_cell(row, column, "a label that was not there before: the file changed");
         return static_cast<std::uint32_t>(found - facts_.class_names.begin());
     }
-    auto const value = real_of<double>(text);
+    auto const value = cell_number(text);
     if (value && kind_ == label_kind::target) return std::bit_cast<std::uint32_t>(static_cast<float>(*value));
     if (!value || !is_class_number(*value))
         fail_cell(row, column, "the label is no whole number from 0; correct the line, or give another --label-column");
@@ -434,6 +389,10 @@ void csv_source::fail_feature(std::string_view text, std::string_view row, std::
              fmt::format("an empty cell of column {0}; fill it{1}, or leave the column out: --drop {0}", without_controls(name),
                          is_real(facts_.type) ? " (nan stands for what is not known)" : ""));
     if (has_decimal_comma(text)) fail(row, column, fmt::format("'{}' has a decimal comma; write a point", text));
+    if (is_picture_name(text))
+        fail(row, column,
+             fmt::format("'{}' {}; to leave the column out: --drop {}", without_controls(text.substr(0, 40)), no_file_names,
+                         without_controls(name)));
     fail(row, column,
          fmt::format("'{}' is no {}; correct it, give another --type or --label-column, or leave the column out: --drop {}",
                      without_controls(text.substr(0, 40)), to_string(facts_.type), without_controls(name)));

@@ -45,6 +45,7 @@ class csv_source : public sample_source {
     struct label_index;
 
     void read_beginning(source_options const& options);
+    void refuse_file_names(std::string_view row, std::size_t line, source_options const& options) const;
     bool is_header(std::vector<std::string> const& first, std::vector<std::string> const& second,
                    source_options const& options) const;
     void find_label_column(source_options const& options);

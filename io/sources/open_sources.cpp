@@ -310,6 +310,11 @@ std::vector<named_source> open_sources(split_source const& asked, source_options
         open_regular(asked.images, bytes);  // throws in words
     }
     bool const is_folder = fs::is_directory(asked.images);
+    if (is_folder && !asked.labels.empty())
+        throw error(errc::usage,
+                    fmt::format("{}: is a folder, and IMAGES,LABELS are two files of arrays (npy, idx); of pictures give one "
+                                "folder alone that has a folder of pictures for each class",
+                                asked.images));
     source_format format = options.format;
     if (format == source_format::automatic && !asked.labels.empty()) format = source_format::npy;  // or IDX: two files of arrays
     if (format == source_format::automatic) format = is_folder ? format_of_folder(asked.images) : format_of_file(asked.images);

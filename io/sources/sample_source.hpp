@@ -1,6 +1,7 @@
 // A source of samples, whatever its format: says how many there are and of which form, and reads any of them into memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -50,9 +51,16 @@ struct source_notes {
 /// What unnamed labels are, as far as all of them tell.
 struct label_scan {
     std::uint32_t largest = 0;
+    std::vector<bool> present;  ///< by label, of the first 65,536
     std::string
         no_class;  ///< the first that is a target of a regression and no class, as "3.5"; empty: all are whole numbers from 0
     bool operator==(label_scan const&) const = default;
+    void add(std::uint32_t label) {
+        largest = std::max(largest, label);
+        if (label >= 65536) return;
+        if (label >= present.size()) present.resize(label + 1);
+        present[label] = true;
+    }
 };
 
 /// One split. Not thread safe. Opening has checked headers against the lengths of the files; no memory is asked for by what a

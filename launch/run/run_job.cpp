@@ -44,6 +44,18 @@ int count_other_nodes(allocation const& given, mapping const& map) {
     return others;
 }
 
+/// The signal comes before the job's end alone: --timeout is a limit of the run's, at which it is ended.
+void note_no_signal(run_options const& options, std::optional<std::chrono::system_clock::time_point> ends_at) {
+    if (!ends_at)
+        print_note("--signal-before-end: the end of the job is not known here, so no signal is sent");
+    else if (options.timeout &&
+             std::chrono::system_clock::now() + *options.timeout < *ends_at - options.signal_before_end->before)
+        print_note(
+            fmt::format("--signal-before-end: --timeout {} ends the run before the signal is due, which counts from the end of "
+                        "the job; leave --timeout out",
+                        format_duration(*options.timeout)));
+}
+
 /// The allocation as the scheduler gives it. Of one node that is this one, nothing knows more than the node itself.
 allocation find_allocation(run_context const& run) {
     std::vector<std::string> tried;
@@ -62,8 +74,7 @@ allocation find_allocation(run_context const& run) {
             "this shell is in no job of this {} cluster, so the ranks run here, on {}; nodes come from muster submit, muster "
             "alloc, or a job script (--scheduler local: this machine is meant)",
             cluster, short_host_name()));
-    if (run.options.signal_before_end && !given.ends_at && !run.options.quiet)
-        fmt::print(stderr, "muster: note: --signal-before-end: the end of the job is not known here, so no signal is sent\n");
+    if (run.options.signal_before_end && !run.options.quiet) note_no_signal(run.options, given.ends_at);
     return given;
 }
 

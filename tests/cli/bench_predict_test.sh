@@ -41,7 +41,7 @@ PY
 expect_exit 0 "$bench" predict own/results.json --steps 100 --gradient-bytes 100MiB --platform perlmutter --ranks 4,8 --json p.json
 in_lines
 expect_contains flat "SIMULATED on NERSC Perlmutter" "Not a measurement" "computes 20.000 ms and waits 1.000 ms for input" "1 rank: 21.000 ms a step: compute 20.000, input 1.000" "a step is train_s / 100" \
-    "20.000 to 22.000 ms, as it was measured" "weak scaling: with a fixed batch per rank, as the study is of no --strong series"
+    "20.000 to 22.000 ms, as it was measured" "weak scaling: a fixed batch per rank, as a step computes 20.000 ms on 1 rank and 22.000 ms on 2 ranks; --strong takes the other way"
 expect_matches stdout '^ranks +step ms +known error +speed-up +known error' '^ *8 +[0-9.]+ +[-+][0-9]+% to \+[0-9]+% +[0-9.]+ +-[0-9]+% to [-+][0-9]+% .* compute$'
 expect_true python3 - <<'PY'
 import json
@@ -124,6 +124,50 @@ spread busy.json
 expect_contains flat "the known error holds no spread of a quiet machine"
 spread single.json --compute-ms 5
 expect_not_contains flat "holds no spread" "counts as compute"
+
+# A program that divides the work of a step itself: its steps tell, and the rate has the name that it has in the study. Where the steps were
+# given and not printed, its ranks may as well make fewer; one number of ranks tells nothing.
+cat >divides.sh <<'PROGRAM'
+[ "$RANK" = 0 ] || exit 0
+[ "$1" = quiet ] || echo "muster-metric: steps 10"
+echo "muster-metric: train_s $((6 / WORLD_SIZE)) s"
+echo "muster-metric: throughput $((100 * WORLD_SIZE)) images/s"
+PROGRAM
+divides() { expect_exit 0 "$bench" scale --muster "$MUSTER" --repeats 1 --warmup 0 --rate-metric throughput --no-html "$@"; }
+divides --ranks 1,2,3 -o divides -- sh divides.sh
+divides --ranks 1,2 -o quiet -- sh divides.sh quiet
+divides --ranks 1 -o alone -- sh divides.sh
+expect_true python3 - <<'PY'
+import json
+for name in ("divides", "quiet", "alone"): # whatever this machine has
+    study = json.load(open(f"{name}/results.json"))
+    for run in study["runs"]: run["oversubscribed"] = False
+    json.dump(study, open(f"{name}.json", "w"))
+PY
+to_four() { expect_exit 0 "$bench" predict "$@" --gradient-bytes 1KiB --platform dgx-a100 --ranks 4 && in_lines; }
+to_four divides.json
+expect_contains flat "strong scaling: a fixed batch over all ranks, as a step computes 600.000 ms on 1 rank and 200.000 ms on 3 ranks; --weak takes the other way"
+expect_matches stdout '^ranks +throughput +step ms .* waiting ms +limit' '^ *4 +(400|399) +150\.[0-9]+ '
+to_four divides.json --weak
+expect_matches stdout '^ *4 +(400|399) +600\.[0-9]+ '
+expect_exit 2 "$bench" predict quiet.json --steps 10 --gradient-bytes 1KiB --platform dgx-a100
+expect_contains stderr "with --steps on every number of ranks a step computes 600.000 ms on 1 rank and 300.000 ms on 2 ranks" "give --strong" "print the metric 'steps'"
+to_four quiet.json --steps 10 --strong
+expect_matches stdout '^ *4 +(400|399) +150\.[0-9]+ '
+to_four alone.json
+expect_contains flat "weak scaling: a fixed batch per rank: assumed" "give --strong if the program divides the work of a step over its ranks"
+expect_exit 2 "$bench" predict strong --weak --gradient-bytes 1KiB --platform dgx-a100
+expect_contains stderr "predict: --weak: strong was made with --strong; leave it out"
+
+# A rate of samples is known by its unit too; of another, the message has the units that would be.
+sed 's/^.*train_s.*$//' divides.sh >rate.sh
+expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1 --repeats 1 --warmup 0 --strong --batch 6 --rate-metric throughput --no-html -o rate -- sh rate.sh quiet {batch}
+to_four rate --strong
+expect_contains flat "a step is batch 6 / throughput"
+sed -i 's,images/s,MB/s,' rate.sh
+expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1 --repeats 1 --warmup 0 --strong --batch 6 --rate-metric throughput --no-html -o other -- sh rate.sh quiet {batch}
+expect_exit 125 "$bench" predict other --gradient-bytes 1KiB --platform dgx-a100
+expect_contains stderr "throughput does not say that it counts what --batch counts (print it with the unit images/s"
 
 # The time of the whole command is no time of steps.
 expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1 --repeats 1 --warmup 0 --no-html -o whole -- true

@@ -104,6 +104,8 @@ page known known.json
 page causes causes.json collectives.json
 page three known.json slower.json causes.json
 expect_contains page-three.html 'What differs' 'slower' "A reviewer's checklist"
+page same known.json slower.json
+expect_equal "$(grep -c 'What the numbers mean' page-same.html)" 1 'how often a page says what is the same of both studies'
 
 # A figure that is not the JSON's is found.
 sed 's/data-digits="2">5\.00</data-digits="2">5.01</; s/data-digits="2">3\.33</data-digits="2">3.34</' page-known.html >wrong.html

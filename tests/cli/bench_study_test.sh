@@ -104,6 +104,13 @@ expect_equal "$(paste -sd, starts)" '1 0,2 0' 'runs before the name was found'
 expect_exit 0 scale --ranks 1,2 --repeats 3 -o unknown --time-metric epoch_s -- ./program x {repeat}
 expect_contains stderr '2 of 8 runs are done'
 
+# An expression that matches nothing is told after the first run, and ends the study after one of each; both show what was printed.
+rm -f starts
+expect_exit 2 scale --ranks 1,2 --repeats 3 -o unmatched --metric 'units:u=afterwards ([0-9]+)' --rate-metric units -- ./program x {repeat}
+expect_matches stderr "note: no line of this run matches --metric 'units:u=afterwards \(\[0-9\]\+\)'" "error: --metric 'units:u=.*: no line of any run matches it" \
+    '^the end of what it printed, unmatched/runs/0001-1-ranks-warmup.txt:' '^the end of what it printed, unmatched/runs/0002-2-ranks-warmup.txt:' '^  .*done after 12 units' 'begin anew with --fresh'
+expect_equal "$(paste -sd, starts)" '1 0,2 0' 'runs before the expression was found'
+
 # Killed in the middle, it goes on with exactly the runs that are missing.
 rm -f starts
 echo '2 1' >hang
@@ -122,6 +129,17 @@ expect_contains stderr 'going on with the study in three: 3 of 6 runs are done'
 expect_equal "$(paste -sd, starts)" '1 0,2 0,1 1,2 1,2 1,1 2,2 2' 'runs that were started'
 expect_exit 0 scale --ranks 1,2 --repeats 3 -o three -- ./program x {repeat}
 expect_equal "$(tail -n 2 starts | paste -sd,)" '1 3,2 3' 'runs of one repetition more'
+
+# A number of ranks more; the table says that it came later. It stays part of the study.
+more() { scale --repeats 3 -o three "$@" -- ./program x {repeat}; }
+expect_exit 2 more --ranks 4
+expect_contains stderr 'ranks: 1,2 then, 4 now; to add to them, give --ranks 1,2,4'
+expect_exit 0 more --ranks 1,2,4
+expect_equal "$(tail -n 4 starts | paste -sd,)" '4 0,4 1,4 2,4 3' 'runs of 4 ranks'
+expect_contains stderr '8 of 12 runs are done'
+expect_matches stdout '^ *4 ' 'note: 4 ranks came later: they did not take turns'
+expect_exit 2 more --ranks 1,2
+expect_contains stderr 'ranks: 1,2,4 then, 1,2 now'
 
 # Ctrl-C: the run at hand is ended, the journal is whole, and the run is made again.
 echo '1 1' >hang
@@ -256,9 +274,16 @@ expect_equal "$(cat number)" 3 'jobs in all'
 : >2.py
 expect_exit 0 "$bench" scale --no-html --muster ./launcher --ranks 1,2 --warmup 0 --repeats 1 -o wrong --submit --submit-options '--site ./cpus.toml --time 1h' -- python3 '{ranks}.py'
 expect_equal "$(cat number)" 5 'jobs in all'
+# A number of ranks more is one job more, and stays part of the study.
+more() { expect_exit "$1" "$bench" scale --no-html --muster ./launcher --ranks "$2" --warmup 0 --repeats 1 -o wrong --submit --submit-options '--site ./cpus.toml --time 1h' -- python3 '{ranks}.py'; }
+: >3.py
+more 0 1,2,3
+expect_contains stderr 'job 6: 3 ranks'
+more 2 1,2
+expect_contains stderr 'ranks: 1,2,3 then, 1,2 now'
 # The scheduler takes one, and refuses the next.
 expect_exit 125 "$bench" scale --muster ./launcher --ranks 1,4 -o half --submit --submit-options '--site ./cpus.toml --time 1h' -- true
-expect_contains stderr 'the job of 4 ranks was not submitted: the queue is full; queued are 6: end them by ./launcher cancel 6'
+expect_contains stderr 'the job of 4 ranks was not submitted: the queue is full; queued are 7: end them by ./launcher cancel 7'
 rm waiting
 
 # A job asks for GPUs where its site has them, else, or with --ranks, for ranks.

@@ -13,6 +13,32 @@ printf 'a,b\n1,2\n' >none.csv
 expect_exit 2 convert none.csv
 expect_contains stderr "no column has one of the names $names (it has a, b)"
 
+# A table of file names, with a header or without, is refused where it names the first one; a column of them may be left out.
+printf 'file,label\nimg/0.png,0\nimg/1.png,1\n' >files.csv
+expect_exit 125 convert files.csv
+expect_contains stderr "files.csv:2:1: 'img/0.png' names a picture, and a table of file names is not read" '  ^' 'one folder a class'
+sed -i 1d files.csv
+expect_exit 125 convert files.csv --label-column 2
+expect_contains stderr "files.csv:1:1: 'img/0.png' names a picture" '  ^'
+printf 'file,x,label\nimg/0.JPG,7,0\nimg/1.JPG,8,1\n' >files.csv
+expect_exit 0 convert files.csv --drop file
+mkdir img
+expect_exit 2 convert --images img --labels files.csv
+expect_contains stderr 'img: is a folder, and IMAGES,LABELS are two files of arrays'
+
+# Numbers of classes that no sample has, in any split, are said; a folder is no dataset.
+printf 'x,label\n1,1\n2,5\n' >train.csv
+printf 'x,label\n3,2\n' >test.csv
+expect_exit 0 convert train.csv test.csv
+expect_contains stdout 'no sample has the labels 0, 3, 4: each counts as a class, as classes are numbered from 0 to the largest label, 5'
+printf '3,0\n4,3\n5,4\n' >>test.csv
+expect_exit 0 convert train.csv test.csv
+expect_not_contains stdout 'no sample has'
+for command in info verify; do
+    expect_exit 2 "$STAGE" $command img
+    expect_contains stderr 'img: is a folder, and a dataset is one file; make it by: muster stage convert img -o img.h5'
+done
+
 # Targets of a regression: numbers that are no classes, in any split.
 printf 'x,price\n1,2.5\n2,4\n' >train.csv
 printf 'x,price\n3,7\n' >test.csv

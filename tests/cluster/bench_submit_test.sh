@@ -28,7 +28,7 @@ expect_equal "$(ls -A "$work/muster-runs" 2>/dev/null)" '' 'scripts of jobs that
 
 : >"$work/hang"
 expect_exit 0 scale --submit-options "$options"
-expect_matches stderr '^job [0-9]+: 1 rank$' '^job [0-9]+: 4 ranks$' 'the same command collects'
+expect_matches stderr '^job [0-9]+: 1 rank$' '^job [0-9]+: 4 ranks$' 'the same command collects .* and writes the page study/report.html once all have ended'
 wait_until 60 test -e "$work/hangs.3" || exit 1
 for ranks in 1 2; do wait_until 60 has_ended "$(job_of $ranks)" || exit 1; done
 job=$(job_of 4)

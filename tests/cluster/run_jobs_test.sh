@@ -29,6 +29,10 @@ batch -N1 --ntasks-per-node=2 <<'JOB'
 exec prefix/bin/muster run -- ./hang
 JOB
 alone=$job
+batch -N1 --ntasks-per-node=1 -t 2 <<'JOB'
+exec prefix/bin/muster run --signal-before-end USR1@50s --timeout 1s -- sleep infinity
+JOB
+limited=$job
 batch -N2 --ntasks-per-node=2 <<'JOB'
 exec prefix/bin/muster run -- ./hang
 JOB
@@ -74,6 +78,12 @@ finish_job
 expect_equal "$(job_field "$job" JobState)" CANCELLED 'state of the job'
 expect_true files clean. 8
 expect_equal "$(cat "$work/code.cancelled")" 'code 143' 'what muster run ended with'
+
+# A run's own limit is no end that the signal could come before.
+job=$limited
+finish_job
+expect_contains stdout 'note: --signal-before-end: --timeout 1 s ends the run before the signal is due'
+expect_equal "$code" 124:0 'exit code at --timeout'
 
 job=$late
 finish_job

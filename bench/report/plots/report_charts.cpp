@@ -255,7 +255,7 @@ std::vector<report_chart> scaling_charts(report_json const& document) {
         auto const series = first.at("series").get<std::string>();
         auto const of = groups.size() < 2      ? std::string()
                         : series != "as-given" ? fmt::format(": {} scaling", series)
-                                               : ": " + first.at("label").get<std::string>();
+                                               : ": work as the program divides it";
         all.push_back(charts_of_group(document, members, of));
     }
     std::vector<report_chart> out;

@@ -80,12 +80,14 @@ TEST(difference, says_then_and_now) {
     asked.repeats = 9;
     asked.judged = {"rate", true};
     EXPECT_THAT(difference(begun, asked), IsEmpty()) << "more repetitions and another judge go on";
-    asked.ranks = {1, 2, 4};
+    asked.ranks = {4, 1, 8};
+    EXPECT_THAT(difference(begun, asked), IsEmpty()) << "as do more numbers of ranks";
+    asked.ranks = {2, 4};
     asked.program = {"./b c"};
     asked.batch = 64;
     asked.timeout_s = 5;
     EXPECT_EQ(difference(begun, asked),
-              "\n  program: ./a '{ranks}' then, './b c' now\n  ranks: 1,4 then, 1,2,4 now\n  batch: none then, 64 now\n"
+              "\n  program: ./a '{ranks}' then, './b c' now\n  ranks: 1,4 then, 2,4 now; to add to them, give --ranks 1,4,2\n  batch: none then, 64 now\n"
               "  time limit: none then, 5 s now");
 }
 
