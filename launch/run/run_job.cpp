@@ -44,6 +44,11 @@ int count_other_nodes(allocation const& given, mapping const& map) {
     return others;
 }
 
+/// … or that processes wait on, which are out of this one's reach.
+int count_other_nodes(run_context const& run) {
+    return count_other_nodes(run.given, run.map) + run.waiting.nodes_used();
+}
+
 /// The allocation as the scheduler gives it. Of one node that is this one, nothing knows more than the node itself.
 allocation find_allocation(run_context const& run) {
     std::vector<std::string> tried;
@@ -121,11 +126,13 @@ std::string leases_name(run_context const& run) {
     return run.given.job_id + "." + run.inherited.get_or("SLURM_STEP_ID", "");
 }
 
-/// Those that get ranks.
+/// Those that get ranks, or processes that wait.
 std::vector<std::string> nodes_of_ranks(run_context const& run) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < run.map.ranks_per_node.size(); ++i)
         if (run.map.ranks_per_node[i] > 0) names.push_back(run.given.nodes.at(i).name);
+    for (auto const& place : run.waiting.places())
+        if (place.local_rank == 0) names.push_back(run.given.nodes.at(static_cast<std::size_t>(place.node)).name);
     return names;
 }
 
@@ -138,24 +145,18 @@ local_placement set_apart(local_placement where, mapping const& ranks) {
     return where;
 }
 
-/// The processes that wait are this one's children, and meet the ranks in the memory of one node.
+/// Beside ranks on one node only this process itself can start those that wait; on nodes of their own agents do.
 void check_warm_spares(run_context const& run) {
     auto const& nodes = run.given.nodes;
     auto const& engine = run.options.engine;
-    if (run.options.waiting_spares() == 0) return;
-    if (nodes.size() == 1 && (engine.empty() || engine == "embedded") &&
-        (run.given.scheduler == scheduler_kind::local || is_this_host(nodes.front())))
+    if (run.options.waiting_spares() == 0 || nodes.size() > 1) return;
+    if ((engine.empty() || engine == "embedded") && (run.given.scheduler == scheduler_kind::local || is_this_host(nodes.front())))
         return;
     throw error(
         errc::unavailable,
-        fmt::format(
-            "--warm-spares work on one node, {}, where muster itself starts the ranks, and this run has {}: take one node "
-            "by -H {}, or leave the option out (--spares alone keeps the last nodes idle for a restart)",
-            short_host_name(),
-            nodes.size() > 1                         ? fmt::format("{} nodes", nodes.size())
-            : engine.empty() || engine == "embedded" ? nodes.front().name
-                                                     : "--engine " + engine,
-            short_host_name()));
+        fmt::format("--warm-spares: on one node spares wait where muster run itself is, on {}, and this run has {}: start it "
+                    "there, or give further nodes, of which the last --spares N have the spares",
+                    short_host_name(), engine.empty() || engine == "embedded" ? nodes.front().name : "--engine " + engine));
 }
 
 /// The cores and GPUs of the ranks, all of which are on this node.
@@ -220,7 +221,7 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
     check_warm_spares(run);
     if (!options.dry_run && !options.print_env) run.given = check_nodes(run);
     run.map = options.is_elastic() ? map_generation(run, options.place) : map_ranks(run.given, options.place);
-    int const others = count_other_nodes(run.given, run.map);
+    int const others = count_other_nodes(run);
     if (options.engine == "embedded" && others > 0)
         throw error(
             errc::unavailable,

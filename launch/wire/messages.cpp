@@ -170,7 +170,8 @@ void fields(auto& v, is<inspect> auto& m) {
 }
 void fields(auto& v, is<seen> auto& m) {
     auto& s = m.sight;
-    all(v, m.number, s.pid, s.state, s.where, s.cpu_s, s.at_port, s.silent_s, s.last_line, s.traceback, s.said, s.leaving, s.caught);
+    all(v, m.number, s.pid, s.state, s.where, s.cpu_s, s.at_port, s.silent_s, s.last_line, s.traceback, s.said, s.leaving,
+        s.caught);
 }
 
 void fields(auto& v, is<gpu_use> auto& m) {
@@ -180,7 +181,8 @@ void fields(auto& v, is<gpus_used> auto& m) {
     v.list(m.gpus);
 }
 void fields(auto& v, is<start_shims> auto& m) {
-    all(v, m.shim, m.variables, m.world_size, m.hosts, m.ranks, m.nspace, m.network_interface, m.serve_mpi, m.lost_after);
+    all(v, m.shim, m.variables, m.world_size, m.hosts, m.ranks, m.nspace, m.network_interface, m.serve_mpi, m.lost_after,
+        m.spares);
 }
 void fields(auto& v, is<exchange> auto& m) {
     all(v, m.name, m.nodes, m.data);
