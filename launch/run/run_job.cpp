@@ -30,6 +30,7 @@
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/system/network.hpp"
 #include "pmix/library/open_library.hpp"
+#include "pmix/member_message.hpp"
 
 namespace muster {
 
@@ -159,6 +160,16 @@ void check_warm_spares(run_context const& run) {
                     short_host_name(), engine.empty() || engine == "embedded" ? nodes.front().name : "--engine " + engine));
 }
 
+void check_number_of_spares(run_context const& run) {
+    int const ranks = run.map.world_size(), spares = run.waiting.world_size();
+    if (spares == 0 || ranks + spares <= static_cast<int>(elastic::most_over_nodes)) return;
+    throw error(errc::placement,
+                fmt::format("--warm-spares: {} and {} are more than the {} processes of which some can be replaced over several "
+                            "nodes; use fewer, or leave the option out",
+                            count_of_ranks(static_cast<std::size_t>(ranks)), count_of_spares(static_cast<std::size_t>(spares)),
+                            elastic::most_over_nodes));
+}
+
 /// The cores and GPUs of the ranks, all of which are on this node.
 local_placement place_on_this_node(run_context const& run, topology machine) {
     auto const& counts = run.map.ranks_per_node;
@@ -221,6 +232,7 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
     check_warm_spares(run);
     if (!options.dry_run && !options.print_env) run.given = check_nodes(run);
     run.map = options.is_elastic() ? map_generation(run, options.place) : map_ranks(run.given, options.place);
+    check_number_of_spares(run);
     int const others = count_other_nodes(run);
     if (options.engine == "embedded" && others > 0)
         throw error(

@@ -406,7 +406,7 @@ void remote_group::end(int signal_number) {
 }
 
 void remote_group::end_spares() {
-    world_->close();
+    if (world_) world_->close();
     stop_signal_ = SIGTERM;
     spares_.signal(SIGTERM);
     give_up_late();

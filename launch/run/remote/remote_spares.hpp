@@ -1,15 +1,15 @@
-// The spares of a run over several nodes: processes on nodes of their own that wait for the places of lost ranks, and whose end is no failure.
+// The spares of a run over several nodes: processes on the last nodes, which wait for the places of lost ranks, and whose end is no failure.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "launch/run/member_world.hpp"
+#include "launch/run/members/member_world.hpp"
+#include "launch/run/members/spare_log.hpp"
 #include "launch/run/rank_group.hpp"
 #include "launch/run/remote/remote_output.hpp"
 #include "launch/run/remote/remote_ranks.hpp"
-#include "launch/run/spare_log.hpp"
 #include "launch/settings/run_context.hpp"
 
 namespace muster {

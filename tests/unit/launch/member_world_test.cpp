@@ -1,4 +1,4 @@
-#include "launch/run/member_world.hpp"
+#include "launch/run/members/member_world.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "launch/run/spare_log.hpp"
+#include "launch/run/members/spare_log.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// What a run tells of its spares, in notes and for its record.
+// A log of the spares of a run: what is told of them in notes, and for its record.
 #pragma once
 
 #include <map>
