@@ -1,4 +1,4 @@
-// A log of the spares of a run: what is told of them in notes, and for its record.
+// A log of the spares of a run: notes on them for the user, and their lines in its record.
 #pragma once
 
 #include <map>
