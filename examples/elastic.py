@@ -32,6 +32,7 @@ def train(state):
     print(f"rank {hvd.rank()} of {hvd.size()}, process {os.getpid()}: epoch {state.epoch}, step {state.step}", flush=True)
     while state.epoch < args.epochs:
         loader = torch.utils.data.DataLoader(dataset, args.batch_size, sampler=sampler)
+        loss = None
         for i, (x, y) in enumerate(loader):
             optimizer.zero_grad()
             loss = torch.nn.functional.mse_loss(model(x), y)
@@ -41,7 +42,7 @@ def train(state):
             state.step += 1
             state.commit()
             time.sleep(args.pause)
-        if hvd.rank() == 0:
+        if hvd.rank() == 0 and loss is not None:  # no batch is left where a rank was lost after the last one
             print(f"epoch {state.epoch}: loss {loss.item():.4f}, {hvd.size()} ranks", flush=True)
         state.epoch += 1
         sampler.set_epoch(state.epoch)

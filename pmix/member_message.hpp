@@ -13,6 +13,9 @@ namespace muster::elastic {
 /// The variable with the number of the descriptor, a socket of sequenced packets, that a rank inherits. A packet is a message.
 inline constexpr std::string_view events_variable = "MUSTER_EVENTS";
 
+/// The variable that is set where ranks of such a run may be on several nodes, now or later: each then tells where it listens.
+inline constexpr std::string_view over_nodes_variable = "MUSTER_OVER_NODES";
+
 /// The variable that names a rank's part of the memory which outlives it (comm/membership/kept_state.hpp): "PART:FILE".
 inline constexpr std::string_view kept_state_variable = "MUSTER_KEPT_STATE";
 

@@ -75,6 +75,7 @@ constexpr std::array single{
     names{"MUSTER_NODE_COUNT"},
     names{"MUSTER_HOST"},
     names{"MUSTER_EVENTS"},
+    names{"MUSTER_OVER_NODES"},
     names{"MUSTER_KEPT_STATE"},
     names{"MUSTER_MEMBERS"},
     names{"MUSTER_GPU_INDEX"},

@@ -1,5 +1,5 @@
 """What muster-bench recover runs on each rank: trains, loses a rank in a step, and prints when the others have got how far ("recover EVENT SECONDS", on the
-clock that all processes of a node share). recover.py muster | ddp"""
+clock that all processes of a node share). recover.py muster | ddp, and recover.py torchft RANKS, which starts its ranks itself."""
 
 import os
 import signal
@@ -105,4 +105,55 @@ def ddp():
         training.run(dist.get_rank() == VICTIM and step == AT and not again)
 
 
-{"muster": muster, "ddp": ddp}[sys.argv[1]]()
+def torchft():
+    """Replica groups of one rank each. A step in which one is lost is dropped by the others, which have the same state."""
+    from datetime import timedelta
+
+    import torch.distributed as dist
+    import torchft as ft
+
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    training = Training(False)
+    manager = ft.Manager(ft.ProcessGroupGloo(timeout=timedelta(seconds=30)), lambda state: None, lambda: {}, min_replica_size=2, rank=0, world_size=1,
+                         store_addr="127.0.0.1", store_port=store.port, lighthouse_addr=os.environ["LIGHTHOUSE"], replica_id=f"replica_{rank}_")  # fmt: skip
+    training.model = ft.DistributedDataParallel(manager, training.model)
+    training.optimizer = ft.Optimizer(manager, training.optimizer)
+    training.first = False
+    whole, more = 0, MORE
+    while more > 0:
+        before = manager.current_step()
+        training.run(rank == VICTIM and whole == AT)
+        if manager.current_step() == before:
+            if whole > 0:
+                mark("told")
+        elif manager.num_participants() == ranks:
+            whole += 1
+        elif whole >= AT:
+            if more == MORE:
+                mark("step")
+            more -= 1
+    manager.shutdown(wait=False)
+
+
+def start_torchft(ranks):
+    from torchft.coordination import LighthouseServer
+
+    # By default it waits for 60 s for those that still beat, and counts a rank as lost after 5 s.
+    lighthouse = LighthouseServer(bind="127.0.0.1:0", min_replicas=2, join_timeout_ms=100)
+    variables = dict(os.environ, LIGHTHOUSE=lighthouse.address(), WORLD_SIZE=str(ranks))
+    children = {os.spawnve(os.P_NOWAIT, sys.executable, [sys.executable, sys.argv[0], "torchft"], dict(variables, RANK=str(rank))): rank for rank in range(ranks)}  # fmt: skip
+    failed = 0
+    while children:
+        pid, status = os.wait()
+        if children.pop(pid) == VICTIM:
+            mark("seen")
+        else:
+            failed = failed or status
+    sys.stdout.flush()
+    os._exit(1 if failed else 0)  # a lighthouse has threads of its own
+
+
+if len(sys.argv) > 2:
+    start_torchft(int(sys.argv[2]))
+{"muster": muster, "ddp": ddp, "torchft": torchft}[sys.argv[1]]()

@@ -34,9 +34,10 @@ namespace {
 constexpr option_row recover_options[]{
     {"ranks", 0, "N", "ranks, one of which is killed; at least 3", "4"},
     {"repeats", 0, "N", "runs of each, taking turns", "20"},
-    {"ways", 0, "LIST", "of in-place, warm-spare, spare, restart, torchrun", "in-place,warm-spare,spare,restart,torchrun"},
+    {"ways", 0, "LIST", "of in-place, warm-spare, spare, restart, torchrun, torchft",
+     "in-place,warm-spare,spare,restart,torchrun"},
     {"python", 0, "PATH", "the interpreter of muster's runs, with PyTorch", "python3"},
-    {"peer-python", 0, "PATH", "the interpreter of torchrun; default: that of --python", ""},
+    {"peer-python", 0, "PATH", "the interpreter of torchrun and torchft; default: that of --python", ""},
     {"muster", 0, "PATH", "the launcher; default: muster in this program's folder", ""},
     strict_option,
 };
@@ -135,6 +136,16 @@ recovery_way way_of_torchrun(std::string const& python, std::string const& torch
             std::move(variables)};
 }
 
+/// With a lighthouse that waits for 100 ms for ranks that have not come, as often as a rank says that it lives.
+recovery_way way_of_torchft(std::string const& python, std::string const& versions, given_options const& given,
+                            std::string const& folder, environment variables) {
+    variables.set("OMP_NUM_THREADS", "1");
+    return {"torchft",
+            "without the lost one, torchft " + versions,
+            {python, folder + "/recover.py", "torchft", given.text("ranks")},
+            std::move(variables)};
+}
+
 std::vector<recovery_way> find_ways(given_options const& given, std::string const& folder, environment const& variables) {
     auto const python = given.text("python"), peer_python = given.has("peer-python") ? given.text("peer-python") : python;
     auto const torch = ask(python, "import torch; print(torch.__version__)", variables);
@@ -155,10 +166,20 @@ std::vector<recovery_way> find_ways(given_options const& given, std::string cons
             own("in place, with a spare, muster", {"--min-np", "2", "--spares", "1"});
         else if (name == "restart")
             own("restart, muster", {"--max-restarts", "1"});
-        else if (name != "torchrun")
+        else if (name == "torchft") {
+            auto const peer =
+                ask(peer_python,
+                    "import importlib.metadata as m, torchft; print(m.version('torchft') + ', torch ' + m.version('torch'))",
+                    variables);
+            if (peer.empty())
+                throw error(errc::not_found,
+                            fmt::format("--ways torchft: {} has no torchft; name one that has by --peer-python", peer_python));
+            ways.push_back(way_of_torchft(peer_python, peer, given, folder, variables));
+        } else if (name != "torchrun")
             throw error(
                 errc::usage,
-                fmt::format("--ways: '{}' is unknown; give some of in-place, warm-spare, spare, restart, torchrun", name));
+                fmt::format("--ways: '{}' is unknown; give some of in-place, warm-spare, spare, restart, torchrun, torchft",
+                            name));
         else if (auto const peer = ask(peer_python, "import torch; print(torch.__version__)", variables); peer.empty())
             fmt::print("torchrun is left out: {} has no PyTorch\n", peer_python);
         else
@@ -209,7 +230,8 @@ seen: the launcher knows; told: a collective has failed on all others; met: they
 commit and have rank 0's state; first step: all have made a step; all again: a rank in the lost one's place has made one with them.
 A warm spare waits in init() when the rank dies.
 imports: what importing PyTorch takes in a rank that is started again; it is part of the times of restarts.
-torchrun runs with --max-restarts 3 --monitor-interval 0.1 and DDP over gloo.
+torchrun runs with --max-restarts 3 --monitor-interval 0.1 and DDP over gloo; torchft with replica groups of one rank, and a lighthouse that waits for
+ranks for 100 ms (its join_timeout_ms; 60 s by default, and 5 s for one that says nothing).
 )",
 };
 
@@ -225,8 +247,7 @@ int recover_command(given_options const& given, environment const& variables) {
         for (auto& way : ways) run_once(way);
     print_table(ways, repeats);
     fmt::print("{}", busy_line(crowd.load(true)));
-    return std::all_of(ways.begin(), ways.end(), [](auto const& way) { return way.name == "torchrun" || way.failed == 0; }) ? 0
-                                                                                                                            : 1;
+    return std::all_of(ways.begin(), ways.end(), [](auto const& way) { return way.record.empty() || way.failed == 0; }) ? 0 : 1;
 }
 
 }  // namespace muster

@@ -28,9 +28,9 @@ member_link* find_link(environment const& variables) {
     static member_link* found = nullptr;
     std::scoped_lock const lock(guard);
     if (found != nullptr || !variables.has(elastic::events_variable)) return found;
-    // Not identify(): a spare that waits has no place in its world yet.
-    bool const over_nodes = parse_integer(variables.get_or("MUSTER_NODE_COUNT", "1")).value_or(1) > 1;
-    return found = member_link::open(variables, over_nodes ? own_address(identify(variables).host, variables) : "");
+    // A spare that waits has no place in its world yet, which identify() would look for.
+    bool const over_nodes = variables.has(elastic::over_nodes_variable);
+    return found = member_link::open(variables, over_nodes ? own_address(variables.get_or("MUSTER_HOST", ""), variables) : "");
 }
 
 member_link& need_link() {

@@ -36,7 +36,9 @@ std::optional<int> common_value(engine_job const& job, Value value_of) {
 
 std::vector<int> used_nodes(engine_job const& job) {
     expect(job.map.ranks_per_node.size() <= job.given.nodes.size(), "a mapping of this allocation");
-    return used_nodes(job.map);
+    auto nodes = used_nodes(job.map);
+    for (int const node : used_nodes(job.waiting)) nodes.push_back(node);
+    return nodes;
 }
 
 std::vector<int> used_nodes(mapping const& map) {
@@ -122,6 +124,7 @@ engine_job describe_engine_job(run_context const& run, mapping const& map, std::
     engine_job job;
     job.given = run.given;
     job.map = map;
+    job.waiting = run.waiting;
     job.this_host = short_host_name();
     job.this_host_in_full = host_name();
     job.shim = {self_program().string(), "shim"};

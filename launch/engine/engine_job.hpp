@@ -21,6 +21,7 @@ namespace muster {
 struct engine_job {
     allocation given;
     mapping map;
+    mapping waiting = {};                      ///< of further shims, on other nodes: their numbers lie behind those of the world
     std::string this_host;                     ///< short name of the machine that muster run is on
     std::string this_host_in_full;             ///< the same as the machine itself says it, which may be short, too
     std::vector<std::string> shim;             ///< argv of the rank shim: absolute path of muster first
@@ -64,7 +65,7 @@ std::vector<std::string> rank_hosts(engine_job const& job);
 
 /// Ranks (of a probe: shims) and the nodes they are on.
 int ranks_of(engine_job const& job);
-std::vector<int> used_nodes(engine_job const& job);
+std::vector<int> used_nodes(engine_job const& job);  ///< those of `waiting` at the end
 std::vector<int> used_nodes(mapping const& map);
 
 /// The shim behind a guard, for engines whose daemons kill what they have started before it has ended its rank; a probe as it is.

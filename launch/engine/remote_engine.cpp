@@ -43,6 +43,12 @@ std::vector<host_ranks> hosts_of(engine_job const& job) {
     auto const places = job.map.places();
     for (std::size_t r = 0; r < places.size(); ++r)
         hosts[place[static_cast<std::size_t>(places[r].node)]].ranks.push_back(static_cast<int>(r));
+    int number = job.map.world_size();
+    for (auto const& one : job.waiting.places()) {
+        auto& host = hosts[place[static_cast<std::size_t>(one.node)]];
+        host.spare = true;
+        host.ranks.push_back(number++);
+    }
     return hosts;
 }
 
@@ -53,6 +59,7 @@ engine_command step_for_agents(engine_job const& job, scheduler_sources const& s
     probes.probe = true;
     if (is_in_step(job)) {
         bool kept = false;
+        probes.waiting = {};
         for (auto& count : probes.map.ranks_per_node) count = count > 0 && !std::exchange(kept, true) ? count : 0;
     }
     auto step = srun_command(probes, sources);

@@ -138,6 +138,11 @@ struct output_files {
 /// they sort. That of a spare is OUTPUT_DIR/spare.00. Throws errc::io and errc::system, also where the folder or a file is another user's.
 output_files make_output_files(std::string const& output_dir, identity const& who, int spare = -1);
 
+/// The number of a spare, whose rank lies behind those of the world; of any other process -1.
+inline int spare_of(identity const& who) noexcept {
+    return who.rank < who.world_size ? -1 : who.rank - who.world_size;
+}
+
 /// Removes the folders rank.NN of ranks that a run of `world_size` ranks does not have from the --output-dir of a former, larger
 /// run, and those of all spares, as far as they hold only files that muster writes there. Returns how many ranks.
 int clear_former_ranks(std::string const& output_dir, int world_size);

@@ -163,9 +163,14 @@ void host_agent::on_starter_lost(std::string const& reason) {
 void host_agent::on_message(wire::start_shims const& order) try {
     detect_lost_peer(starter_fd_, order.lost_after);
     hosts_ = static_cast<std::size_t>(place_.count);
-    auto const ranks_of_hosts = unpack_ranks(order.ranks, hosts_, order.world_size);
-    if (order.serve_mpi) serve_mpi(order, ranks_of_hosts);
-    auto const& ranks = ranks_of_hosts.at(static_cast<std::size_t>(place_.number));
+    auto ranks_of_hosts = unpack_ranks(order.ranks, hosts_, order.world_size);
+    auto const ranks = ranks_of_hosts.at(static_cast<std::size_t>(place_.number));
+    auto const waits = [&](std::vector<int> const& one) {
+        return !one.empty() && one.front() >= order.world_size - order.spares;
+    };
+    std::erase_if(ranks_of_hosts, waits);
+    hosts_ = ranks_of_hosts.size();
+    if (order.serve_mpi && !waits(ranks)) serve_mpi(order, ranks_of_hosts);
     for (std::size_t i = 0; i < ranks.size(); ++i) start(order, ranks, static_cast<int>(i));
     any_started_ = true;
     sweep_session_dirs();  // of agents that were killed
@@ -178,7 +183,7 @@ void host_agent::serve_mpi(wire::start_shims const& order, std::vector<std::vect
     session_dir_ = make_session_dir(session_lock_);
     pmix::job job;
     job.nspace = order.nspace;
-    job.world_size = order.world_size;
+    job.world_size = order.world_size - order.spares;
     job.session_dir = session_dir_;
     job.executable = order.shim.front();
     job.usable_cores = static_cast<int>(current_affinity().cpus.size());

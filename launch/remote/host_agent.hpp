@@ -90,7 +90,7 @@ class host_agent {
     unique_fd session_lock_;
     std::optional<pmix::server> pmix_server_;
     std::optional<pmix::pmi1_server> pmi1_server_;
-    std::size_t hosts_ = 0;  ///< of the run
+    std::size_t hosts_ = 0;  ///< of the run's ranks
     std::vector<shim> shims_;
     unique_fd input_;      ///< of rank 0, if it is here and has not closed it
     std::string pending_;  ///< what it has not taken of one block

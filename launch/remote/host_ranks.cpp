@@ -54,7 +54,8 @@ bool joins(run& whole, run const& next) {
 std::string to_lines(std::vector<host_ranks> const& hosts) {
     std::string text;
     for (auto const& host : hosts)
-        text += fmt::format("{} {}{}\n", host.name, cpuset{host.ranks}.to_list(), host.here ? " here" : "");
+        text += fmt::format("{} {}{}{}\n", host.name, cpuset{host.ranks}.to_list(), host.here ? " here" : "",
+                            host.spare ? " spare" : "");
     return text;
 }
 
@@ -62,11 +63,17 @@ std::vector<host_ranks> parse_host_ranks(std::string_view text, std::string_view
     std::vector<host_ranks> hosts;
     for (auto const line : split(text, '\n')) {
         if (trim(line).empty()) continue;
-        auto const words = split(trim(line), ' ');
-        if (words.size() < 2 || words.size() > 3 || (words.size() == 3 && words[2] != "here"))
+        auto words = split(trim(line), ' ');
+        auto const ends_with = [&](std::string_view word) {
+            bool const does = words.size() > 2 && words.back() == word;
+            if (does) words.pop_back();
+            return does;
+        };
+        bool const spare = ends_with("spare"), here = ends_with("here");
+        if (words.size() != 2)
             throw error(errc::parse,
                         fmt::format("{}: \"{}\" is no line of a host and its ranks, as in: node1 0-3", origin, line));
-        hosts.push_back({std::string(words[0]), parse_numbers(words[1], origin), words.size() == 3});
+        hosts.push_back({std::string(words[0]), parse_numbers(words[1], origin), here, spare});
     }
     return hosts;
 }

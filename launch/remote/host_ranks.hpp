@@ -15,10 +15,11 @@ struct host_ranks {
     std::string name;        ///< as the remote shell takes it
     std::vector<int> ranks;  ///< in order of local rank
     bool here = false;       ///< the host that the launcher is on: no remote shell is needed
+    bool spare = false;      ///< these are no ranks yet: they wait for the places of lost ones
     bool operator==(host_ranks const&) const = default;
 };
 
-/// A line a host: "node1 0-3", and "here" behind it. Pure.
+/// A line a host: "node1 0-3", and "here" and "spare" behind it. Pure.
 std::string to_lines(std::vector<host_ranks> const& hosts);
 
 /// Where a start that uses this file leaves the name of the host that kept it from coming about.

@@ -74,7 +74,9 @@ remote_starter::remote_starter(environment variables, remote_order order)
       listener_(loop_, order_.hosts.size(), order_.lost_after,
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
       nspace_(pmix::make_job_name(short_host_name())),
-      hosts_(order_.hosts.size()) {
+      hosts_(order_.hosts.size()),
+      in_world_(static_cast<std::size_t>(
+          std::count_if(order_.hosts.begin(), order_.hosts.end(), [](host_ranks const& one) { return !one.spare; }))) {
     ::signal(SIGPIPE, SIG_IGN);
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
     for (std::size_t i = 0; i < hosts_.size(); ++i)
@@ -289,6 +291,8 @@ wire::start_shims remote_starter::order_for_agents() const {
     }
     if (!order_.probe) order.hosts = compress_hosts(names);  // of a probe not all are known, and no MPI asks
     order.ranks = pack_ranks(ranks);
+    for (auto const& one : order_.hosts)
+        if (one.spare) order.spares += static_cast<int>(one.ranks.size());
     order.nspace = nspace_;
     order.network_interface = order_.interface;
     order.serve_mpi = !order_.probe;
@@ -443,7 +447,7 @@ void remote_starter::on_message(std::size_t, wire::exchange const& exchange) {
     if (gathered.parts == 0 && !exchange.nodes.empty())
         gathered.nodes = parse_numbers(exchange.nodes, "the nodes of an exchange");
     gathered.data += exchange.data;
-    if (++gathered.parts < (gathered.nodes.empty() ? hosts_.size() : gathered.nodes.size())) return;
+    if (++gathered.parts < (gathered.nodes.empty() ? in_world_ : gathered.nodes.size())) return;
     auto const nodes = std::move(gathered.nodes);
     auto const all =
         std::make_shared<std::string const>(wire::encode(wire::exchange{exchange.name, {}, std::move(gathered.data)}));

@@ -99,6 +99,7 @@ class remote_starter {
     std::string ticket_;
     std::string nspace_;
     std::vector<host> hosts_;
+    std::size_t in_world_ = 0;  ///< of these, the first so many, which have ranks
     pid_t shell_of_all_ = -1;
     std::optional<rlimit> inherited_files_;  ///< what the remote shells get
     struct gathering {

@@ -45,7 +45,7 @@ bool reap() {
 }  // namespace
 
 local_group::local_group(run_context const& run, event_loop& loop, output_writer& writer, group_events& events)
-    : rank_group(run, events), run_(run), loop_(loop), writer_(writer), output_(loop, writer) {
+    : rank_group(run, events), run_(run), loop_(loop), writer_(writer), output_(loop, writer), spare_log_(run, known_, events) {
     known_.started = true;
 }
 
@@ -59,7 +59,7 @@ void local_group::add(child_rank rank) {
     if (rank.spare >= 0) {
         known_.members.push_back(-1);
         spares_ = rank.spare + 1;
-        run_.outcome->spares.push_back({.number = rank.spare, .place = describe_spare(rank.spare, rank.who.host, rank.place)});
+        spare_log_.note_place(rank.who.rank, describe_spare(rank.spare, rank.who.host, rank.place));
     }
     ranks_.push_back(std::move(rank));
 }
@@ -91,7 +91,7 @@ void local_group::go_on_in_place(replacement start) {
         if (rank.spare < 0) places.push_back({rank.who});
     world_.emplace(loop_, run_, std::move(places), calls_of_members());
     for (auto const& rank : ranks_)
-        if (rank.spare >= 0) world_->add_spare(rank.who, slot_of(rank.planned));
+        if (rank.spare >= 0) world_->add_spare({rank.who}, slot_of(rank.planned));
 }
 
 slot local_group::slot_of(int planned) const {
@@ -107,12 +107,7 @@ member_world::group local_group::calls_of_members() {
         .say = [this](std::string const& line) { events_.say(line); },
         .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
         .start = [this, rank_of](int seat) { start_spare(rank_of(seat).planned); },
-        .waits =
-            [this](int seat) {
-                known_[seat].waits = true;
-                if (run_.options.verbose)
-                    events_.say(fmt::format("{} waits for the place of a lost rank", known_.name_of(known_[seat])));
-            },
+        .waits = [this](int seat) { spare_log_.note_wait(seat); },
         .give_up = [this](std::string const& why) { give_up_members(why); }};
 }
 
@@ -204,24 +199,16 @@ bool local_group::goes_on_without(verdict const& judged) {
 }
 
 void local_group::begin(generation const& now, std::vector<int> const& seats, std::string const& why) {
-    std::vector<std::string> parts;
-    if (!why.empty()) parts.push_back(why);
     number_anew(now, seats);
+    auto const whole_why = spare_log_.note_generation(now, seats, why);
     for (int const seat : seats) {
         auto& rank = ranks_[static_cast<std::size_t>(seat)];
-        auto const& known = known_[seat];
-        if (auto* const record = record_of(rank); record != nullptr && record->generation < 0) {
-            record->generation = now.number;
-            record->rank = known.number;
-            record->member = known_.members[static_cast<std::size_t>(seat)];
-            parts.push_back(fmt::format("spare {} is rank {}", rank.spare, known.number));
-        }
         auto who = rank.who;
-        who.rank = known.number;
+        who.rank = known_[seat].number;
         auto const how = output_format(run_.options.tag_output, run_.options.timestamp_output, who, now.number);
         for (auto* stream : {&rank.out, &rank.err}) stream->set_tag(how.tag);
     }
-    events_.on_generation(now, join(parts, "; "));
+    events_.on_generation(now, whole_why);
 }
 
 void local_group::on_rank_end(child_rank& rank) {
@@ -253,30 +240,23 @@ void local_group::on_rank_end(child_rank& rank) {
 
 // ------------------------------------------------------------------------------------------------ spares
 
-spare_record* local_group::record_of(child_rank const& rank) const {
-    return rank.spare < 0 ? nullptr : &run_.outcome->spares[static_cast<std::size_t>(rank.spare)];
-}
-
 /// The ranks go on, and those that are lost later have one spare less until another is there.
 void local_group::on_spare_end(child_rank& spare) {
     auto& known = known_[spare.who.rank];
-    auto const name = known_.name_of(known);
     auto const fault = find_end_fault(*known.wait_status, memory_verdict_of(*known.wait_status, memory_));
     auto const what = fault ? fault->what : describe_end(*known.wait_status);
     known.settled = true;
     known.now = state::gone;
     if (!spare.group_gone) ::kill(-spare.pid, SIGKILL);
     if (events_.now() == run_phase::running) {
-        record_of(spare)->end = what;
         bool const again = run_.options.waiting_spares() > 0 && !known.ended_well();
         double const now = seconds_now();
         auto const at = slot_of(spare.planned);
         if (again) spare_slots_.note_failure(at, run_.options.cool_down, now, 0);
         duration const wait(again ? spare_slots_.time_left(at, now) : 0);
-        if (!run_.options.quiet)
-            events_.say(fmt::format(
-                "note: {} {}; {}", name, what,
-                again ? fmt::format("another takes its place in {}", format_duration(wait)) : "no other takes its place"));
+        spare_log_.note_end(
+            known.rank, what,
+            again ? fmt::format("another takes its place in {}", format_duration(wait)) : "no other takes its place");
         if (again) loop_.after(wait, [this, planned = spare.planned] { replace_spare(planned); });
     }
     events_.on_rank_gone();
@@ -286,7 +266,7 @@ void local_group::replace_spare(int planned) {
     if (events_.now() != run_phase::running) return;
     try {
         auto const& next = start_spare(planned);
-        world_->add_spare(next.who, slot_of(planned));
+        world_->add_spare({next.who}, slot_of(planned));
     } catch (error const& problem) {
         events_.say(fmt::format("note: no spare is started: {}", problem.what()));
     }

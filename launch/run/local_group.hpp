@@ -15,7 +15,8 @@
 #include "launch/ranks/member_socket.hpp"
 #include "launch/ranks/output_writer.hpp"
 #include "launch/ranks/rank_stream.hpp"
-#include "launch/run/member_world.hpp"
+#include "launch/run/members/member_world.hpp"
+#include "launch/run/members/spare_log.hpp"
 #include "launch/run/rank_group.hpp"
 #include "launch/system/event_loop.hpp"
 #include "pmix/identity.hpp"
@@ -85,7 +86,6 @@ class local_group final : public rank_group {
     void on_rank_end(child_rank& rank);
     void on_spare_end(child_rank& spare);
     void replace_spare(int planned);
-    spare_record* record_of(child_rank const& spare) const;
     void note_end(child_rank const& rank);
     member_world::group calls_of_members();
     child_rank& start_spare(int planned);
@@ -112,7 +112,8 @@ class local_group final : public rank_group {
     int master_port_ = 0;
     std::optional<member_world> world_;  ///< none: they end together
     replacement replace_;
-    int spares_ = 0;         ///< that have been started
+    int spares_ = 0;  ///< that have been started
+    spare_log spare_log_;
     host_pool spare_slots_;  ///< which of their places cool down
     bool any_lost_ = false;  ///< and the others went on
     std::optional<verdict> unstarted_;

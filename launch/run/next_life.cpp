@@ -140,6 +140,23 @@ mapping map_what_fits(run_options const& options, allocation const& given, place
     }
 }
 
+/// Puts nodes without ranks behind the others, whose slots get processes that wait.
+void add_waiting(run_context& run, std::vector<node> const& all, mapping& map) {
+    auto const& life = run.life;
+    if (run.options.waiting_spares() == 0) return;
+    for (auto const& one : all) {
+        auto const is_there = [&](auto const& what) { return what.at.host == one.name; };
+        if (std::any_of(life.now.members.begin(), life.now.members.end(), is_there)) continue;
+        auto const slots =
+            std::count_if(life.pool.begin(), life.pool.end(), [&](slot const& each) { return each.host == one.name; });
+        if (slots == 0) continue;
+        run.given.nodes.push_back(one);
+        map.ranks_per_node.push_back(0);
+        run.waiting.ranks_per_node.resize(run.given.nodes.size(), 0);
+        run.waiting.ranks_per_node.back() = static_cast<int>(slots);
+    }
+}
+
 std::uintmax_t size_of(std::string const& path) {
     std::error_code fault;
     auto const size = std::filesystem::file_size(path, fault);
@@ -205,6 +222,7 @@ void leave_out_lost(allocation& given, run_life const& life) {
 mapping map_generation(run_context& run, placement_request& place) {
     auto& life = run.life;
     life.file_size = size_of(run.options.must_grow);
+    auto const all = run.given.nodes;
     mapping map;
     if (life.is_first()) {
         life.began_s = seconds_now();
@@ -222,6 +240,7 @@ mapping map_generation(run_context& run, placement_request& place) {
         map = map_what_fits(run.options, run.given, place);
         name_members(life, run.given, map);
     }
+    add_waiting(run, all, map);
     return map;
 }
 

@@ -35,6 +35,26 @@ std::vector<identity> identify_ranks(run_context const& run) {
     return ranks;
 }
 
+std::vector<identity> identify_spares(run_context const& run, std::vector<identity> const& ranks) {
+    auto const& counts = run.waiting.ranks_per_node;
+    int const used = run.map.nodes_used();
+    std::vector<identity> spares;
+    int host = -1, before = -1;
+    for (auto const& place : run.waiting.places()) {
+        auto const node = static_cast<std::size_t>(place.node);
+        if (std::exchange(before, place.node) != place.node) ++host;
+        auto who = ranks.front();
+        who.rank = who.world_size + static_cast<int>(spares.size());
+        who.local_rank = place.local_rank;
+        who.local_size = counts[node];
+        who.node_rank = used + host;
+        who.node_count = used + run.waiting.nodes_used();
+        who.host = run.given.nodes[node].name;
+        spares.push_back(std::move(who));
+    }
+    return spares;
+}
+
 }  // namespace
 
 void print_note(std::string const& text) {
@@ -58,7 +78,10 @@ run_preparation prepare_run(run_context const& run) {
     }
     auto sent = variables;
     leave_out(sent, options.unexported, options.exports);
-    return {identify_ranks(run),
+    auto ranks = identify_ranks(run);
+    auto spares = identify_spares(run, ranks);
+    return {std::move(ranks),
+            std::move(spares),
             variables,
             std::move(sent),
             options.working_dir.empty() ? "" : absolute_path(options.working_dir),

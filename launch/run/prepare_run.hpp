@@ -13,12 +13,13 @@ namespace muster {
 
 /// What ranks get whoever starts them.
 struct run_preparation {
-    std::vector<identity> ranks;  ///< who each is; by the name that the allocation has for its host
-    environment variables;        ///< the launcher's, without those of an outer launcher, and with -x
-    environment sent_variables;   ///< those of them that go to other nodes and into records (--env-exclude)
-    std::string working_dir;      ///< absolute; empty: the launcher's own
-    python_folders python;        ///< of this installation
-    bool lists_workers;           ///< the world is small enough for TF_CONFIG: each rank gets a port
+    std::vector<identity> ranks;   ///< who each is; by the name that the allocation has for its host
+    std::vector<identity> spares;  ///< those that wait on other nodes; their numbers lie behind those of the world
+    environment variables;         ///< the launcher's, without those of an outer launcher, and with -x
+    environment sent_variables;    ///< those of them that go to other nodes and into records (--env-exclude)
+    std::string working_dir;       ///< absolute; empty: the launcher's own
+    python_folders python;         ///< of this installation
+    bool lists_workers;            ///< the world is small enough for TF_CONFIG: each rank gets a port
 };
 
 /// Prints a note on standard error. Where nobody reads that any more, the run goes on without it.

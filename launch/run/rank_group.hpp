@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "launch/run/member_world.hpp"
+#include "launch/run/members/member_world.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/watch/failure_judge.hpp"
 

@@ -30,6 +30,7 @@
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/system/network.hpp"
 #include "pmix/library/open_library.hpp"
+#include "pmix/member_message.hpp"
 
 namespace muster {
 
@@ -42,6 +43,11 @@ int count_other_nodes(allocation const& given, mapping const& map) {
     for (std::size_t n = 0; n < given.nodes.size(); ++n)
         if (map.ranks_per_node[n] > 0 && !is_this_host(given.nodes[n])) ++others;
     return others;
+}
+
+/// … or that processes wait on, which are out of this one's reach.
+int count_other_nodes(run_context const& run) {
+    return count_other_nodes(run.given, run.map) + run.waiting.nodes_used();
 }
 
 /// The signal comes before the job's end alone: --timeout is a limit of the run's, at which it is ended.
@@ -132,11 +138,13 @@ std::string leases_name(run_context const& run) {
     return run.given.job_id + "." + run.inherited.get_or("SLURM_STEP_ID", "");
 }
 
-/// Those that get ranks.
+/// Those that get ranks, or processes that wait.
 std::vector<std::string> nodes_of_ranks(run_context const& run) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < run.map.ranks_per_node.size(); ++i)
         if (run.map.ranks_per_node[i] > 0) names.push_back(run.given.nodes.at(i).name);
+    for (auto const& place : run.waiting.places())
+        if (place.local_rank == 0) names.push_back(run.given.nodes.at(static_cast<std::size_t>(place.node)).name);
     return names;
 }
 
@@ -149,24 +157,28 @@ local_placement set_apart(local_placement where, mapping const& ranks) {
     return where;
 }
 
-/// The processes that wait are this one's children, and meet the ranks in the memory of one node.
+/// Beside ranks on one node only this process itself can start those that wait; on nodes of their own agents do.
 void check_warm_spares(run_context const& run) {
     auto const& nodes = run.given.nodes;
     auto const& engine = run.options.engine;
-    if (run.options.waiting_spares() == 0) return;
-    if (nodes.size() == 1 && (engine.empty() || engine == "embedded") &&
-        (run.given.scheduler == scheduler_kind::local || is_this_host(nodes.front())))
+    if (run.options.waiting_spares() == 0 || nodes.size() > 1) return;
+    if ((engine.empty() || engine == "embedded") && (run.given.scheduler == scheduler_kind::local || is_this_host(nodes.front())))
         return;
     throw error(
         errc::unavailable,
-        fmt::format(
-            "--warm-spares work on one node, {}, where muster itself starts the ranks, and this run has {}: take one node "
-            "by -H {}, or leave the option out (--spares alone keeps the last nodes idle for a restart)",
-            short_host_name(),
-            nodes.size() > 1                         ? fmt::format("{} nodes", nodes.size())
-            : engine.empty() || engine == "embedded" ? nodes.front().name
-                                                     : "--engine " + engine,
-            short_host_name()));
+        fmt::format("--warm-spares: on one node spares wait where muster run itself is, on {}, and this run has {}: start it "
+                    "there, or give further nodes, of which the last --spares N have the spares",
+                    short_host_name(), engine.empty() || engine == "embedded" ? nodes.front().name : "--engine " + engine));
+}
+
+void check_number_of_spares(run_context const& run) {
+    int const ranks = run.map.world_size(), spares = run.waiting.world_size();
+    if (spares == 0 || ranks + spares <= static_cast<int>(elastic::most_over_nodes)) return;
+    throw error(errc::placement,
+                fmt::format("--warm-spares: {} and {} are more than the {} processes of which some can be replaced over several "
+                            "nodes; use fewer, or leave the option out",
+                            count_of_ranks(static_cast<std::size_t>(ranks)), count_of_spares(static_cast<std::size_t>(spares)),
+                            elastic::most_over_nodes));
 }
 
 /// The cores and GPUs of the ranks, all of which are on this node.
@@ -231,7 +243,8 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
     check_warm_spares(run);
     if (!options.dry_run && !options.print_env) run.given = check_nodes(run);
     run.map = options.is_elastic() ? map_generation(run, options.place) : map_ranks(run.given, options.place);
-    int const others = count_other_nodes(run.given, run.map);
+    check_number_of_spares(run);
+    int const others = count_other_nodes(run);
     if (options.engine == "embedded" && others > 0)
         throw error(
             errc::unavailable,

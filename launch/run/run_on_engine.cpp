@@ -11,6 +11,7 @@
 #include "launch/engine/engine_job.hpp"
 #include "launch/engine/engine_table.hpp"
 #include "launch/placement/this_node.hpp"
+#include "launch/ranks/rank_stream.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/ranks/start_limits.hpp"
 #include "launch/run/remote/remote_group.hpp"
@@ -26,7 +27,9 @@ namespace {
 std::vector<remote_rank> make_ranks(run_context const& run, run_preparation const& prepared, std::string_view engine) {
     auto const& options = run.options;
     auto const& map = run.map;
-    auto const places = map.places();
+    auto places = map.places();
+    auto const size = places.size();
+    for (auto const& one : run.waiting.places()) places.push_back(one);
     wire::job common;
     common.place = options.place;
     common.working_dir = prepared.working_dir.empty() ? absolute_path(".") : prepared.working_dir;
@@ -34,7 +37,8 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.python_package = prepared.python.package;
     common.python_horovod = prepared.python.horovod;
     common.output_dir = options.output_dir.empty() ? "" : absolute_path(options.output_dir);
-    auto const most_on_a_node = *std::max_element(map.ranks_per_node.begin(), map.ranks_per_node.end());
+    auto most_on_a_node = *std::max_element(map.ranks_per_node.begin(), map.ranks_per_node.end());
+    for (int const each : run.waiting.ranks_per_node) most_on_a_node = std::max(most_on_a_node, each);
     common.output_window =
         remote_output::window(places.size(), engine == "remote" ? static_cast<std::size_t>(most_on_a_node) : 1);
     common.own_step = engine == "srun";
@@ -44,7 +48,8 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.hold_worker_port = prepared.lists_workers;
     common.file_mask = read_umask();
     // Idle nodes come in at a restart, before the world shrinks.
-    common.in_place = options.least_ranks && options.spares == 0 && places.size() <= elastic::most_over_nodes;
+    bool const goes_on = prepared.spares.empty() ? options.least_ranks && options.spares == 0 : true;
+    common.in_place = goes_on && places.size() <= elastic::most_over_nodes;
     // A job script's ulimit holds for all of its nodes. A login node's own limits say nothing of them.
     if (std::any_of(run.given.nodes.begin(), run.given.nodes.end(), is_this_host)) common.limits = read_own_limits();
     std::vector<remote_rank> ranks(places.size());
@@ -54,7 +59,8 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
         auto const node = static_cast<std::size_t>(rank.node);
         rank.job = common;
         rank.common = large;
-        rank.job.who = prepared.ranks[r];
+        rank.job.who = r < size ? prepared.ranks[r] : prepared.spares[r - size];
+        rank.spare = spare_of(rank.job.who);
         rank.job.place = with_share(options.place, run.given, run.given.nodes[node]);
         rank.job.address = run.given.nodes[node].address;
     }

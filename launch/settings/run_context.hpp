@@ -59,6 +59,7 @@ struct run_context {
     int guardian_fd = -1;     ///< hangs up when the guardian dies
     allocation given{};
     mapping map{};
+    mapping waiting{};                ///< nodes without ranks whose processes wait for the place of a lost rank (--warm-spares)
     discovery* asks_hosts = nullptr;  ///< which host there are is asked by it; null: nobody asks
     run_outcome* outcome = nullptr;   ///< where to tell how it ended
     run_life life{};                  ///< of a run that may start again; without members in any other

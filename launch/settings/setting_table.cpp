@@ -126,7 +126,7 @@ constexpr setting rows[]{
     {"spares", 0, "", "N", kind::integer, "", running, group::restarts, use::everywhere, "0",
      "keep N nodes idle (of one node: N of its slots), for ranks of lost ones", 0},
     {"warm-spares", 0, "", "", kind::flag, "", running, group::restarts, use::everywhere, "",
-     "of one node: start the processes of --spares with the others, to wait in init() for the place of a lost rank"},
+     "start the processes of --spares with the others, to wait in init() for the place of a lost rank"},
     {"keep-state", 0, "", "WHERE", kind::text, "node", running, group::restarts, use::everywhere, "",
      "node: hold in the node's memory what programs commit, for the ranks that are started again"},
     {"min-np", 0, "min-num-proc", "N", kind::integer, "", running, group::restarts, use::everywhere, "",

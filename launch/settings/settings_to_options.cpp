@@ -154,8 +154,6 @@ void check_restarts(settings_result const& given, run_options const& options) {
         throw error(errc::usage, "--spares is for runs that go on after a failure: give --max-restarts N or --min-np N as well");
     if (options.warm_spares && options.spares == 0 && given.get("warm-spares").from == setting_layer::option)
         throw error(errc::usage, "--warm-spares starts the processes of --spares N: give that as well");
-    if (options.waiting_spares() > 0 && options.keep_state)
-        throw error(errc::usage, "--warm-spares: spares have no part of the memory of --keep-state; leave one of the two out");
     if (!options.is_elastic() && given.get("keep-state").from == setting_layer::option)
         throw error(errc::usage,
                     "--keep-state is for runs that go on after a failure: give --max-restarts N or --min-np N as well");

@@ -413,7 +413,7 @@ void rank_shim::say(std::string const& text) {
 /// they cannot write.
 void rank_shim::open_streams() {
     line_format const as_it_is{.tag = "", .raw = true};  // the launcher makes lines of it
-    auto files = make_output_files(job_.output_dir, job_.who);
+    auto files = make_output_files(job_.output_dir, job_.who, spare_of(job_.who));
     sender_.emplace([this](std::string_view frame) { line_.send(frame); }, job_.output_window);
     output_.emplace(loop_, *sender_);
     err_.emplace(STDERR_FILENO, as_it_is, std::move(files.err));
@@ -430,6 +430,7 @@ void rank_shim::start(wire::go const& go) {
     if (job_.in_place) {
         events_ = member_socket::make();
         own.set(elastic::events_variable, std::to_string(events_.child_fd()));
+        own.set(elastic::over_nodes_variable, "1");
     }
     // Hydra does not tell ranks on other nodes that standard input has ended.
     int const input = job_.who.rank == 0 ? STDIN_FILENO : -1;

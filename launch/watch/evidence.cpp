@@ -116,7 +116,7 @@ std::vector<rank_row> evidence::rows(std::function<process_sight const*(int rank
         } else if (sight == nullptr) {
             row.now = rank_row::life::silent;
         }
-        if (rank.connected) row.met = true;
+        if (rank.connected || rank.number >= 0) row.met = true;  // a generation that goes on in place has met by itself
         rows.push_back(std::move(row));
     }
     infer_meeting(rows);

@@ -181,7 +181,8 @@ void fields(auto& v, is<gpus_used> auto& m) {
     v.list(m.gpus);
 }
 void fields(auto& v, is<start_shims> auto& m) {
-    all(v, m.shim, m.variables, m.world_size, m.hosts, m.ranks, m.nspace, m.network_interface, m.serve_mpi, m.lost_after);
+    all(v, m.shim, m.variables, m.world_size, m.hosts, m.ranks, m.nspace, m.network_interface, m.serve_mpi, m.lost_after,
+        m.spares);
 }
 void fields(auto& v, is<exchange> auto& m) {
     all(v, m.name, m.nodes, m.data);

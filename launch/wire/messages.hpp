@@ -270,13 +270,14 @@ struct gpus_used {
 struct start_shims {
     std::vector<std::string> shim;  ///< argv
     environment variables;          ///< in addition to the agent's
-    int world_size = 0;
-    std::string hosts;       ///< of all nodes, in the order of the agents' numbers: "n[1-1000]"
-    std::vector<int> ranks;  ///< the ranks of each, as pack_ranks writes them (host_ranks.hpp)
+    int world_size = 0;             ///< with the spares
+    std::string hosts;              ///< of all nodes, in the order of the agents' numbers: "n[1-1000]"
+    std::vector<int> ranks;         ///< the ranks of each, as pack_ranks writes them (host_ranks.hpp)
     std::string nspace;
     std::string network_interface;
     bool serve_mpi = true;  ///< PMIx and PMI-1 for the ranks; not for probes
     duration lost_after{15};
+    int spares = 0;  ///< the last of them, on nodes of their own, behind those of ranks: no ranks yet, and nothing to MPI
     bool operator==(start_shims const&) const = default;
 };
 

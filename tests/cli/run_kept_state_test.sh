@@ -29,6 +29,22 @@ expect_exit 0 env FAULT=0:4 "${run[@]}" --min-np 2 --keep-state node -- $python 
 expect_equal "$(grep -c ' ends with ' "$OUT")" 2 'ranks that have ended well'
 expect_matches stdout '^rank 0 begins at step [34] ' "^rank 1 ends with [0-9]+, weights $weights\$"
 
+# A restart goes on from what those had that went on in place; the lost one's part has stayed behind.
+expect_exit 0 env FAULT='1:1 0:4:1' "${run[@]}" --min-np 2 --max-restarts 1 --keep-state node -- $python "$program"
+expect_equal "$(grep -c ' begins at step 0 ' "$OUT")" 3 'ranks that have begun anew'
+for rank in 0 1 2; do expect_matches stdout "^rank $rank begins at step [34] " "^rank $rank ends with [0-9]+, weights $weights\$"; done
+# A spare that has taken the lost rank's place has what was committed, and keeps what is committed from then on.
+rm -f gate
+start env GATE="$PWD/gate" FAULT='1:2 0:4:1' "$MUSTER" run --verbose -n 3 --slots-per-node 4 --timeout 100s --min-np 3 --max-restarts 1 --spares 1 --warm-spares --keep-state node -- $python "$program"
+wait_until 60 grep -q 'spare 0 on .* waits for the place of a lost rank' "$ERR" && touch gate
+expect_end 0
+expect_contains stderr 'spare 0 is rank 2'
+expect_equal "$(grep -c ' begins at step 0 ' "$OUT")" 3 'ranks that have begun anew'
+for rank in 0 1 2; do
+    expect_matches stdout "^rank $rank begins at step [12] " "^rank $rank begins at step [34] " "^rank $rank ends with [0-9]+, weights $weights\$"
+done
+expect_nothing_left
+
 # A run within the run has no part of its memory.
 inner="exec $MUSTER run -n 1 -- sh -c '[ -z \"\$MUSTER_KEPT_STATE\" ]'"
 expect_exit 0 "$MUSTER" run -n 1 --max-restarts 1 --keep-state node -- sh -c "[ -n \"\$MUSTER_KEPT_STATE\" ] && $inner"

@@ -145,9 +145,11 @@ expect_exit 2 "${run[@]}" -- true
 expect_contains stderr "--warm-spares starts the processes of --spares N: give that as well"
 expect_exit 2 "$MUSTER" run -n 2 --spares 1 --warm-spares -- true
 expect_contains stderr "--spares is for runs that go on after a failure"
-expect_exit 2 "${run[@]}" --spares 1 --keep-state node -- true
-expect_contains stderr "spares have no part of the memory of --keep-state"
-expect_exit 125 "$MUSTER" run -H a,b --min-np 1 --spares 1 --warm-spares -- true
-expect_contains stderr "--warm-spares work on one node, $host, where muster itself starts the ranks, and this run has 2 nodes: take one node by -H $host"
+expect_exit 125 "$MUSTER" run -H elsewhere:2 -n 1 --min-np 1 --spares 1 --warm-spares -- true
+expect_contains stderr "--warm-spares: on one node spares wait where muster run itself is, on $host, and this run has elsewhere: start it there"
+expect_exit 0 "$MUSTER" run -H $host:2,elsewhere:2 --min-np 1 --spares 1 --warm-spares --dry-run -- true
+expect_contains stdout "$host 0-1 here" "elsewhere 2-3 spare"
+expect_exit 125 "$MUSTER" run -H a:900,b:101 --min-np 1 --spares 1 --warm-spares --dry-run -- true
+expect_contains stderr "900 ranks and 101 spares are more than the 1000 processes of which some can be replaced over several nodes"
 expect_exit 0 "${run[@]}" --spares 2 --dry-run -- true
 expect_contains stdout "true  # spare 1"

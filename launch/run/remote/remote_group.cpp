@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <utility>
 
 #include "base/error.hpp"
@@ -52,13 +51,16 @@ remote_group::remote_group(run_context const& run, event_loop& loop, output_writ
       gathering_(loop, run, ranks_, known_, events),
       output_(loop, writer, ranks_.size(), ranks_.window(),
               [this](int rank, std::size_t bytes) { ranks_[rank].link.send(wire::encode(wire::room{bytes})); }),
-      questions_(loop, ranks_, run.options.lost_after(),
-                 {[this] { return events_.now() == run_phase::running; },
-                  [this](std::vector<int> const& silent) {
-                      events_.judge([&](evidence const& now) { return judge_silence(now, silent, options_.lost_after() / 1.5); });
-                      return events_.now() == run_phase::running;
-                  }}),
-      process_(loop, engine, [this](std::string const& line) { events_.say(line); }) {
+      questions_(
+          loop, ranks_, run.options.lost_after(),
+          {[this] { return events_.now() == run_phase::running; },
+           [this](std::vector<int> const& silent) {
+               if (auto const those = spares_.give_up_silent(world_, silent); !those.empty())
+                   events_.judge([&](evidence const& now) { return judge_silence(now, those, options_.lost_after() / 1.5); });
+               return events_.now() == run_phase::running;
+           }}),
+      process_(loop, engine, [this](std::string const& line) { events_.say(line); }),
+      spares_(run, ranks_, known_, events, output_) {
     known_.engine = engine.name;
 }
 
@@ -105,8 +107,8 @@ bool remote_group::refuses(std::string const& objection) {
 remote_rank& remote_group::admit(wire::hello const& hello) {
     gathering_.note_progress();
     auto& rank = ranks_.admit(hello);
-    output_.set_format(hello.rank,
-                       output_format(options_.tag_output, options_.timestamp_output, rank.job.who, run_.generation()));
+    output_.set_format(
+        hello.rank, output_format(options_.tag_output, options_.timestamp_output, rank.job.who, run_.generation(), rank.spare));
     return rank;
 }
 
@@ -167,6 +169,8 @@ void remote_group::on_link_lost(remote_rank& rank, std::string const& reason) {
     spdlog::debug("{}: {}", known_.name_of(lost), reason);
     output_.finish(lost.rank);
     if (winding_up() || lost.now == state::gone) return;
+    if (!lost.is_rank() && events_.now() == run_phase::running)
+        return spares_.give_up(world_, rank, reason != frame_channel::closed_by_peer);
     lost.now = state::lost;
     lost.cut = reason == frame_channel::closed_by_peer;
     if (known_.first_lost < 0) known_.first_lost = lost.rank;
@@ -190,8 +194,10 @@ void remote_group::on_host_lost(int number, std::string const& reason) {
         return;
     }
     if (reason != frame_channel::closed_by_peer) return each([&](remote_rank& rank) { on_link_lost(rank, reason); });
-    each([this](remote_rank& rank) { note_orphan(known(rank), agent_process); });
-    events_.decide_after(cause_patience);
+    each([this](remote_rank& rank) {
+        note_orphan(known(rank), agent_process);
+        if (known(rank).is_rank()) events_.decide_after(cause_patience);
+    });
     loop_.after(return_patience, [this, each] {
         each([this](remote_rank& rank) { on_link_lost(rank, std::string(frame_channel::closed_by_peer)); });
     });
@@ -200,6 +206,7 @@ void remote_group::on_host_lost(int number, std::string const& reason) {
 /// An engine that has lost a rank ends its daemons on all nodes. A daemon that dies by itself takes no watcher with it.
 void remote_group::note_orphan(rank_evidence& rank, std::string const& daemon) {
     rank.daemon_lost = daemon;
+    if (!rank.is_rank()) return;
     if (known_.first_orphan < 0 && known_.first_lost < 0 && known_.first_killed < 0) known_.first_orphan = rank.rank;
 }
 
@@ -240,9 +247,10 @@ void remote_group::on_message(remote_rank& rank, wire::ended const& ended) {
     one.note_end(ended.wait_status, options_.saved_code);
     one.memory = ended.memory;
     one.last_lines = ended.last_lines;
-    one.left_early = one.ended_well() && known_.first_lost < 0 && !ended.asked;
+    one.left_early = one.is_rank() && one.ended_well() && known_.first_lost < 0 && !ended.asked;
     one.asked = one.asked || ended.asked;
     questions_.finish_if_answered();
+    if (!one.is_rank()) return spares_.note_end(world_, one, events_.now() == run_phase::running);
     if (!tell_members(one)) events_.on_rank_end(one.rank);
 }
 
@@ -267,11 +275,12 @@ void remote_group::on_message(remote_rank& rank, wire::used_mpi const& used) {
 
 void remote_group::on_message(remote_rank& rank, wire::orphaned const& orphaned) {
     note_orphan(known(rank), orphaned.parent.empty() ? "the engine's daemon" : orphaned.parent);
-    events_.decide_after(cause_patience);  // its engine may have died before it
+    if (known(rank).is_rank()) events_.decide_after(cause_patience);  // its engine may have died before it
 }
 
 void remote_group::on_message(remote_rank& rank, wire::asked_to_end const& asked) {
     auto& one = known(rank);
+    if (!one.is_rank()) return;
     if (asked.number == SIGKILL && !one.asked) {
         one.watcher_killed = true;
         if (known_.first_killed < 0) known_.first_killed = one.rank;
@@ -302,6 +311,7 @@ void remote_group::on_message(remote_rank& rank, wire::settled const&) {
 
 void remote_group::on_message(remote_rank& rank, wire::pong const& pong) {
     if (questions_.take(rank.job.who.rank, pong) || events_.now() != run_phase::running) return;
+    if (!known(rank).is_rank()) return spares_.give_up(world_, rank, true);
     events_.judge([&](evidence const& now) { return judge_silent_agent(now, rank.job.who.rank, options_.lost_after() / 1.5); });
 }
 
@@ -315,8 +325,10 @@ void remote_group::go() {
     end_phase("all ranks placed by their shims");
     if (ranks_.goes_on_in_place()) {
         std::vector<member_world::place> places;
-        for (auto const& rank : ranks_) places.push_back({rank.job.who, rank.place.address});
+        for (auto const& rank : ranks_)
+            if (rank.spare < 0) places.push_back({rank.job.who, rank.place.address});
         world_.emplace(loop_, run_, std::move(places), calls_of_members());
+        spares_.join(*world_);
     }
     ranks_.send_all(ranks_.make_go());
     questions_.beat();
@@ -334,7 +346,7 @@ member_world::group remote_group::calls_of_members() {
         .say = [this](std::string const& line) { events_.say(line); },
         .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
         .start = [](int) { throw error(errc::unavailable, "over several nodes none is started"); },
-        .waits = [](int) {},
+        .waits = [this](int seat) { spares_.log().note_wait(seat); },
         .give_up = [this](std::string const& why) { give_up_members(why); }};
 }
 
@@ -366,32 +378,22 @@ bool remote_group::goes_on_without(verdict const& judged) {
             world_->note_end(one.rank, false, fmt::format("{} is lost", known_.name_of(rank)));
     if (!can_go_on(world_)) return false;
     for (auto const& one : judged.culprits)
-        if (!known_[one.rank].wait_status) give_up(ranks_[one.rank]);
+        if (!known_[one.rank].wait_status) ranks_.give_up(one.rank), output_.finish(one.rank);
     known_.first_lost = known_.first_orphan = known_.first_killed = -1;
     world_->tell_lost();
     world_->go_on();
     return true;
 }
 
-void remote_group::give_up(remote_rank& rank) {
-    rank.link.send(wire::encode(wire::signal{SIGKILL, true}));
-    rank.link.send(wire::encode(wire::bye{0}));
-    rank.given_up = any_given_up_ = true;
-    auto& one = known(rank);
-    one.now = state::gone;
-    one.daemon_lost.clear();
-    one.watcher_killed = false;
-    output_.finish(one.rank);
-}
-
 void remote_group::begin(generation const& now, std::vector<int> const& seats, std::string const& why) {
     number_anew(now, seats);
+    auto const whole_why = spares_.log().note_generation(now, seats, why);
     for (int const seat : seats) {
         auto who = ranks_[seat].job.who;
         who.rank = known_[seat].number;
         output_.set_tag(seat, output_format(options_.tag_output, options_.timestamp_output, who, now.number).tag);
     }
-    events_.on_generation(now, why);
+    events_.on_generation(now, whole_why);
 }
 
 // ------------------------------------------------------------------------------------------------ the end
@@ -400,6 +402,18 @@ void remote_group::end(int signal_number) {
     if (world_) world_->close();
     stop_signal_ = signal_number;
     ranks_.send_all(wire::signal{signal_number, true});
+    give_up_late();
+}
+
+void remote_group::end_spares() {
+    if (world_) world_->close();
+    stop_signal_ = SIGTERM;
+    spares_.signal(SIGTERM);
+    give_up_late();
+}
+
+/// Those that the shims should have killed by then.
+void remote_group::give_up_late() {
     loop_.after(options_.grace + beyond_grace, [this] {
         if (events_.now() != run_phase::stopping) return;
         for (auto& rank : known_.ranks)
@@ -425,7 +439,7 @@ void remote_group::close(bool failed, int exit_code, int culprit) {
         ranks_.send_all(wire::bye{0});
     if (!process_.running()) return events_.on_closed();
     bool const broken = known_.count([](auto const& r) { return !r.daemon_lost.empty() || r.now == state::lost; }) > 0;
-    if (broken || any_given_up_) return end_engine();
+    if (broken || ranks_.any_given_up()) return end_engine();
     bool const complete = known_.count(state::absent) == 0;  // else some shims are still to come
     bool const clean = complete && !failed;
     // pbs_tmrsh does not always return when its task has ended, as where the first chunk has mpiprocs=0; Hydra waits for it.
@@ -470,19 +484,9 @@ void remote_group::on_engine_end() {
     loop_.after(final_messages_patience, [this] {
         if (winding_up()) return events_.on_closed();
         if (events_.now() == run_phase::stopping) return events_.on_rank_gone();
-        known_.unknown_hosts = unknown_hosts();
+        known_.unknown_hosts = ranks_.unknown_hosts();
         events_.judge(judge_engine_end);
     });
-}
-
-/// Of ranks that have not come up: the engine's own message may be long, and the cause stand in its first line.
-std::vector<std::string> remote_group::unknown_hosts() const {
-    constexpr std::size_t most_names = 3;  // each may take some seconds
-    std::set<std::string> hosts;
-    for (auto const& rank : known_.ranks)
-        if (rank.now == state::absent && hosts.size() < most_names) hosts.insert(known_.host_of(rank));
-    std::erase_if(hosts, has_address);
-    return {hosts.begin(), hosts.end()};
 }
 
 }  // namespace muster

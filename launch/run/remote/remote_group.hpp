@@ -15,6 +15,7 @@
 #include "launch/run/remote/rank_gathering.hpp"
 #include "launch/run/remote/remote_output.hpp"
 #include "launch/run/remote/remote_ranks.hpp"
+#include "launch/run/remote/remote_spares.hpp"
 #include "launch/run/remote/shim_questions.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/wire/frame_channel.hpp"
@@ -42,6 +43,7 @@ class remote_group final : public rank_group {
     void end(int signal_number) override;
     bool goes_on_without(verdict const& judged) override;
     void kill() override;
+    void end_spares() override;
     void close(bool failed, int exit_code, int culprit) override;
     verdict finish(bool failed) override;
     void on_child() override;
@@ -89,10 +91,9 @@ class remote_group final : public rank_group {
     member_world::group calls_of_members();
     void begin(generation const& now, std::vector<int> const& seats, std::string const& why);
     bool tell_members(rank_evidence const& one);
-    void give_up(remote_rank& rank);
 
+    void give_up_late();
     void on_engine_end();
-    std::vector<std::string> unknown_hosts() const;
     void end_engine();
     rank_evidence& known(remote_rank const& rank) { return known_[rank.job.who.rank]; }
     bool gathering() const { return events_.now() == run_phase::starting; }
@@ -112,7 +113,7 @@ class remote_group final : public rank_group {
     shim_questions questions_;
     engine_process process_;
     std::optional<member_world> world_;  ///< none: all ranks end together
-    bool any_given_up_ = false;
+    remote_spares spares_;
     std::size_t ready_ = 0;
     int stop_signal_ = 0;  ///< the signal that ranks were sent to end
 };

@@ -1,8 +1,10 @@
 #include "launch/run/remote/remote_ranks.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/version.hpp"
 #include "launch/system/network.hpp"
@@ -11,7 +13,8 @@ namespace muster {
 
 remote_ranks::remote_ranks(std::vector<remote_rank> ranks, evidence& known) : known_(known), ranks_(std::move(ranks)) {
     for (auto const& rank : ranks_) {
-        known.ranks.push_back({.rank = rank.job.who.rank, .node = rank.node});
+        known.ranks.push_back({.rank = rank.job.who.rank, .spare = rank.spare, .node = rank.node});
+        if (rank.spare >= 0) known.members.push_back(-1);
         auto const node = static_cast<std::size_t>(rank.node);
         if (planned_hosts_.size() <= node) planned_hosts_.resize(node + 1);
         planned_hosts_[node] = rank.job.who.host;
@@ -127,11 +130,21 @@ std::string remote_ranks::note_on_places() const {
     return first->place.note + (others > 0 ? fmt::format(" (and so {} more host{})", others, others > 1 ? "s" : "") : "");
 }
 
+std::vector<std::string> remote_ranks::unknown_hosts() const {
+    constexpr std::size_t most_names = 3;  // each may take some seconds
+    std::set<std::string> hosts;
+    for (auto const& rank : known_.ranks)
+        if (rank.now == rank_evidence::state::absent && hosts.size() < most_names) hosts.insert(known_.host_of(rank));
+    std::erase_if(hosts, has_address);
+    return {hosts.begin(), hosts.end()};
+}
+
 wire::go remote_ranks::make_go() const {
     auto const& first = ranks_.front();
     wire::go go{first.place.address, first.place.master_port, first.place.jax_port, {}};
     if (first.job.hold_worker_port)
-        for (auto const& rank : ranks_) go.workers.push_back(with_port(rank.place.address, rank.place.worker_port));
+        for (auto const& rank : ranks_)
+            if (rank.spare < 0) go.workers.push_back(with_port(rank.place.address, rank.place.worker_port));
     return go;
 }
 
@@ -140,6 +153,21 @@ std::vector<rank_row> remote_ranks::rows(int inspection) const {
         auto const& rank = ranks_[static_cast<std::size_t>(number)];
         return rank.inspected == inspection && rank.sight.pid != 0 ? &rank.sight : nullptr;
     });
+}
+
+void remote_ranks::give_up(int number) {
+    auto& rank = (*this)[number];
+    rank.link.send(wire::encode(wire::signal{SIGKILL, true}));
+    rank.link.send(wire::encode(wire::bye{0}));
+    rank.given_up = true;
+    auto& one = known_[number];
+    one.now = rank_evidence::state::gone;
+    one.daemon_lost.clear();
+    one.watcher_killed = false;
+}
+
+bool remote_ranks::any_given_up() const noexcept {
+    return std::any_of(ranks_.begin(), ranks_.end(), [](remote_rank const& one) { return one.given_up; });
 }
 
 void remote_ranks::send_all(wire::message const& message) {

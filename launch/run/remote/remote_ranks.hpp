@@ -29,7 +29,8 @@ struct common_job {
 struct remote_rank {
     wire::job job;  ///< what it gets, except for `common`; the host is filled in when its shim says it
     std::shared_ptr<common_job const> common;
-    int node = 0;  ///< index into the allocation's nodes
+    int node = 0;    ///< index into the allocation's nodes
+    int spare = -1;  ///< its number where it begins as one, which waits for the place of a lost rank
     rank_link link;
     wire::ready place;
     std::string step;   ///< what the engine calls its step
@@ -77,6 +78,8 @@ class remote_ranks {
     /// How much output each shim may send ahead.
     std::size_t window() const noexcept { return ranks_.empty() ? 0 : ranks_.front().job.output_window; }
     bool is_on(int rank, int number) const noexcept;
+    /// Of ranks that have not come up: names without an address here, which an engine's own message may hide.
+    std::vector<std::string> unknown_hosts() const;
     /// Whether agents carry ranks' messages, and one has not come: then its ranks alone are waited for.
     bool awaits_agent_of(int rank) const noexcept;
     /// Who has not come, or is not placed yet.
@@ -90,6 +93,9 @@ class remote_ranks {
     wire::go make_go() const;
 
     void send_all(wire::message const& message);
+    /// The others go on without it: it is ended, where it can be reached, and nobody listens to it.
+    void give_up(int rank);
+    bool any_given_up() const noexcept;
     /// As the look with this number has shown them.
     std::vector<rank_row> rows(int inspection) const;
 

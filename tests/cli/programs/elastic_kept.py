@@ -1,8 +1,10 @@
-"""Trains for six steps with a value of each rank's own. FAULT=RANK:STEP: that rank is killed there, in the first generation."""
+"""Trains for six steps with a value of each rank's own. FAULT="RANK:STEP …": these ranks, as they were at the start, are killed there, in the first generation;
+RANK:STEP:GENERATION, in that one. GATE=FILE: not before FILE is there."""
 
 import os
 import signal
 import sys
+import time
 
 try:
     import torch
@@ -14,7 +16,7 @@ import muster.torch as hvd
 
 hvd.init()
 rank = hvd.rank()
-victim, at = (int(one) for one in os.environ.get("FAULT", "-1:0").split(":"))
+faults = [(one + ":0").split(":")[:3] for one in os.environ.get("FAULT", "").split()]
 torch.manual_seed(1)
 model = torch.nn.Linear(4, 4)
 optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), named_parameters=model.named_parameters())
@@ -24,7 +26,9 @@ optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1,
 def train(state):
     print(f"rank {hvd.rank()} begins at step {state.step} with {state.own}", flush=True)
     while state.step < 6:
-        if os.environ["MUSTER_GENERATION"] == "0" and (rank, state.step) == (victim, at):
+        if [str(rank), str(state.step), os.environ["MUSTER_GENERATION"]] in faults:
+            while not os.path.exists(os.environ.get("GATE", "/")):
+                time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
         optimizer.zero_grad()
         model(torch.full((2, 4), 1.0 + state.step)).sum().backward()

@@ -1,4 +1,4 @@
-#include "launch/run/member_world.hpp"
+#include "launch/run/members/member_world.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ struct member_world_test : testing::Test {
     }
     /// Waits from now on; its seat is the next one.
     void add_spare(int seat) {
-        world->add_spare({"first", seat, size, seat, size, 0, 1, "here", identity::source::muster}, {"here", seat});
+        world->add_spare({{"first", seat, size, seat, size, 0, 1, "here", identity::source::muster}}, {"here", seat});
         sent.emplace_back();
         say(seat, elastic::hello{});
     }

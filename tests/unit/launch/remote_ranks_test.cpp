@@ -52,6 +52,26 @@ TEST(remote_ranks, only_the_shims_of_the_plan_are_admitted) {
     EXPECT_NE(ranks.objection_to(other, "srun").find("has muster 0.0.1"), std::string::npos);
 }
 
+TEST(remote_ranks, spares_are_none) {
+    auto all = four_ranks();
+    for (auto& one : all) one.job.hold_worker_port = true;
+    all.back().spare = 0;
+    evidence known;
+    known.members = {0, 1, 2};
+    remote_ranks ranks{std::move(all), known};
+    EXPECT_EQ(known.size(), 3U);
+    EXPECT_EQ(known.members, (std::vector<int>{0, 1, 2, -1}));
+    EXPECT_EQ(known.name_of(known[3]), "spare 0 on node1");
+    EXPECT_EQ(ranks.make_go().workers.size(), 3U);
+    known[3].number = 2;  // it has come in, in place of rank 2
+    known[3].spare = -1;
+    known[0].connected = known[1].connected = true;
+    known[2].now = state::gone;
+    for (int const rank : {0, 1, 3}) known[rank].now = state::running;
+    auto const rows = known.rows([](int) { return nullptr; });
+    EXPECT_EQ(rows.at(3).met, true);
+}
+
 TEST(remote_ranks, a_host_of_two_names_is_told) {
     fixture of_four;
     auto& [known, ranks] = of_four;

@@ -25,10 +25,13 @@ using words = std::vector<std::string>;
 std::string const cookie = "0123456789ABCDEF0123456789ABCDEF";
 
 TEST(host_ranks, come_back_as_they_were) {
-    std::vector<host_ranks> const hosts{{"node1", {0, 1, 2, 5}, true}, {"me@node2.lab.example", {3, 4}, false}};
-    EXPECT_EQ(to_lines(hosts), "node1 0-2,5 here\nme@node2.lab.example 3-4\n");
+    std::vector<host_ranks> const hosts{{"node1", {0, 1, 2, 5}, true},
+                                        {"me@node2.lab.example", {3, 4}, false},
+                                        {"node3", {6, 7}, false, true},
+                                        {"node4", {8}, true, true}};
+    EXPECT_EQ(to_lines(hosts), "node1 0-2,5 here\nme@node2.lab.example 3-4\nnode3 6-7 spare\nnode4 8 here spare\n");
     EXPECT_EQ(parse_host_ranks(to_lines(hosts), "a file"), hosts);
-    EXPECT_EQ(count_ranks(hosts), 6);
+    EXPECT_EQ(count_ranks(hosts), 9);
     for (auto const* text : {"node1", "node1 0-1 there", "node1 x", "node1 0 here too"})
         EXPECT_THROW(parse_host_ranks(text, "a file"), error) << text;
 }

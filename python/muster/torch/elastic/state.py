@@ -176,13 +176,18 @@ class TorchState(ObjectState):
         if not kept.is_held():
             return False, True
         numbers = [set(theirs) for theirs in world.gather_numbers((kept.steps() + [0, 0])[:2], "muster.kept")]
-        common = set.intersection(*numbers) - {0}
-        if not common:
+        newest = max(set.union(*numbers))
+        if not newest:
             return False, True
-        copy_of = kept.load(max(common))
+        common = set.intersection(*numbers) - {0}
+        if common:
+            copy_of = kept.load(max(common))
+        else:  # the ranks had gone on in place without one whose part has stayed behind, or which had none
+            root = next(rank for rank, theirs in enumerate(numbers) if newest in theirs)
+            copy_of = broadcast_object(kept.load(newest) if world.rank() == root else None, root, name="muster.newest")
         self._go_back(copy_of)
-        self._keep(max(set.union(*numbers)) + 1)  # a number means one state: some ranks may have got further than this one
-        return True, copy_of[0] != world.size()
+        self._keep(newest + 1)  # a number means one state: some ranks may have got further than this one
+        return True, not common or copy_of[0] != world.size()
 
     def sync(self) -> None:
         for handler in self._handlers.values():

@@ -1,4 +1,4 @@
-#include "launch/run/member_world.hpp"
+#include "launch/run/members/member_world.hpp"
 
 #include <fmt/format.h>
 
@@ -50,8 +50,10 @@ member_world::member_world(event_loop& loop, run_context const& run, std::vector
     }
 }
 
-void member_world::add_spare(identity who, slot at) {
-    seats_.push_back({.who = std::move(who), .of = {-1, std::move(at)}, .joins = true});
+void member_world::add_spare(place what, slot at) {
+    over_nodes_ = over_nodes_ || what.who.host != seats_.front().who.host;
+    seats_.push_back(
+        {.who = std::move(what.who), .node_address = std::move(what.address), .of = {-1, std::move(at)}, .joins = true});
 }
 
 void member_world::close() noexcept {
@@ -328,7 +330,7 @@ void member_world::replace_lost() {
                                    name_of_rank(gone.who.rank, gone.who.host, -1, {}, gone.of.number), problem.what()));
             continue;
         }
-        add_spare(gone.who, gone.of.at);
+        add_spare({gone.who, gone.node_address}, gone.of.at);
     }
 }
 

@@ -45,7 +45,7 @@ class member_world {
     member_world(event_loop& loop, run_context const& run, std::vector<place> ranks, group calls);
 
     /// A process that waits for a place in the world has been started; its seat is the next one.
-    void add_spare(identity who, slot at);
+    void add_spare(place what, slot at);
 
     /// The rank of that seat has sent this.
     void take(int seat, std::string_view packet);
