@@ -19,22 +19,6 @@
 
 namespace muster {
 
-namespace {
-
-std::vector<int> ranks_of(verdict const& judged) {
-    std::vector<int> ranks;
-    for (auto const& one : judged.culprits) ranks.push_back(one.rank);
-    return ranks;
-}
-
-/// "ranks 2-3 on node2"
-std::string list_culprits(evidence const& known, verdict const& judged) {
-    auto const ranks = ranks_of(judged);
-    return known.list([&](auto const& one) { return std::find(ranks.begin(), ranks.end(), one.rank) != ranks.end(); });
-}
-
-}  // namespace
-
 run_supervisor::run_supervisor(run_context const& run)
     : signals_(take_signals(launcher_signals(), "the launcher")),
       run_(run),
@@ -154,7 +138,7 @@ void run_supervisor::act_on(verdict const& judged) {
     if (run_.outcome != nullptr && is_from_outside(judged.cause)) run_.outcome->from_outside = true;
     if (run_.outcome != nullptr && judged.cause == failure_cause::node) {
         run_.outcome->lost_node = true;
-        note_lost_hosts(nodes_of(ranks_of(judged)));
+        note_lost_hosts(nodes_of(judged.ranks_to_blame()));
     }
     if (judged.gives_up) give_up(judged.culprits);
     if (!judged.text.empty()) say("error: " + judged.text);
@@ -172,9 +156,10 @@ bool run_supervisor::go_on_in_place(verdict const& judged) {
     known.suspect = -1;
     auto const fault = find_end_fault(culprit.wait_status.value_or(0), culprit.memory);
     bool const is_node = judged.cause == failure_cause::node;
-    auto const lost_nodes = is_node ? nodes_of(ranks_of(judged)) : std::vector<std::string>();
-    auto const what = judged.of_rank ? fmt::format("{} {}", known.name_of(culprit), fault ? fault->what : "ended")
-                                     : fmt::format("lost {}", list_culprits(known, judged));
+    auto const lost_nodes = is_node ? nodes_of(judged.ranks_to_blame()) : std::vector<std::string>();
+    auto const what = judged.of_rank
+                          ? fmt::format("{} {}", known.name_of(culprit), fault ? fault->what : "ended")
+                          : fmt::format("lost {}", known.list([&](auto const& one) { return judged.blames(one.rank); }));
     say(fmt::format("note: {}; {} on in place", what,
                     known.running() == 1 ? "1 rank goes" : count_of_ranks(known.running()) + " go"));
     int const member = known.members[static_cast<std::size_t>(culprit.rank)];
@@ -324,12 +309,8 @@ void run_supervisor::explain_end() {
 /// Of a job whose time is up, as the scheduler says.
 void run_supervisor::explain_time_limit_to_user() {
     auto const& word = ranks_->known().scheduler;
-    if (!word || word->end != job_end::out_of_time || options_.quiet) return;
-    auto const start = run_.inherited.get_int("SLURM_JOB_START_TIME"), end = run_.inherited.get_int("SLURM_JOB_END_TIME");
-    auto const limit = start && end && *end > *start ? format_duration(duration(*end - *start)) : std::string();
-    bool const goes_on =
-        run_.inherited.get_int("MUSTER_CHAIN_LINK").value_or(0) < run_.inherited.get_int("MUSTER_CHAIN_LENGTH").value_or(0);
-    say("note: " + explain_time_limit(limit, options_.signal_before_end.has_value(), goes_on));
+    if (word && word->end == job_end::out_of_time && !options_.quiet)
+        say("note: " + explain_time_limit(run_.inherited, options_.signal_before_end.has_value()));
 }
 
 // ------------------------------------------------------------------------------------------------ from outside
@@ -347,7 +328,7 @@ void run_supervisor::on_signal() {
             ranks_->signal(SIGSTOP, false);
             ::raise(SIGSTOP);
         } else if (s == SIGUSR2) {
-            last_table_.clear();  // who asks is to see all of it
+            said_tables_ = {};  // who asks is to see all of it
             show_ranks({}, [] {});
             ranks_->signal(s, true);
         } else if (s == SIGCONT || !ends_the_run(s)) {
@@ -406,7 +387,7 @@ void run_supervisor::expire(std::string const& reason) {
 
 void run_supervisor::show_ranks(std::string const& command, std::function<void()> then) {
     ranks_->inspect([this, command, then = std::move(then)](std::vector<rank_row> const& rows) {
-        say_table(rows, command.empty());
+        for (auto const& line : said_tables_.describe(rows, command.empty())) say(line);
         if (command.empty()) return then();
         ranks_->ask_about(command, choose_examples(rows), [this, then](std::vector<rank_row> const& asked) {
             for (auto const& row : asked)
@@ -419,20 +400,9 @@ void run_supervisor::show_ranks(std::string const& command, std::function<void()
 /// The scheduler ends the job. Its request may have come to the ranks by other ways already.
 void run_supervisor::show_last_look() {
     if (!run_.given.fixed || options_.quiet) return;
-    ranks_->inspect([this](auto const& rows) { say_table(last_look_.complete(rows), true); });
-}
-
-/// One table is enough of ranks that hang: a second one like it is one line.
-void run_supervisor::say_table(std::vector<rank_row> const& rows, bool may_refer) {
-    auto const now = event_loop::clock::now();
-    auto table = describe_states(rows);
-    if (may_refer && rows.size() > 1 && table == last_table_) {
-        say(fmt::format("all ranks do what the table above shows, {} later", format_duration(now - last_table_at_)));
-        return;
-    }
-    last_table_ = std::move(table);
-    last_table_at_ = now;
-    for (auto const& line : describe_ranks(rows)) say(line);
+    ranks_->inspect([this](auto const& rows) {
+        for (auto const& line : said_tables_.describe(last_look_.complete(rows), true)) say(line);
+    });
 }
 
 // ------------------------------------------------------------------------------------------------ the end

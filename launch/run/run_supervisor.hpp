@@ -75,7 +75,6 @@ class run_supervisor final : private group_events {
     void send_notice(int number, std::function<void(signal_reach const&)> const& tell);
     void warn_ranks(std::string const& when, int number);
     void show_last_look();
-    void say_table(std::vector<rank_row> const& rows, bool may_refer);
     void explain_time_limit_to_user();
     void show_ranks(std::string const& command, std::function<void()> then);
     void stop(int code, int signal_number);
@@ -103,8 +102,7 @@ class run_supervisor final : private group_events {
     bool failed_ = false;     ///< it ends because of something: later ends are consequences
     bool asked_ = false;      ///< somebody has asked it to end
     int culprit_ = -1;        ///< the rank that has failed first
-    std::string last_table_;  ///< that was printed, as describe_states() tells it
-    event_loop::clock::time_point last_table_at_;
+    said_tables said_tables_;
     std::optional<generation_end> lost_;  ///< how the present generation ends that is followed in place
     event_loop::clock::time_point start_ = event_loop::clock::now();
 };

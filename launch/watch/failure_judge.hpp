@@ -1,6 +1,7 @@
 // Judges how a run ends: from what is known of its ranks, who or what is to blame, and with which exit code.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,14 @@ struct verdict {
     std::string text;       ///< for the user, without "error: "; empty: no message
 
     bool ends() const noexcept { return next == step::end; }
+    bool blames(int rank) const {
+        return std::any_of(culprits.begin(), culprits.end(), [rank](culprit const& one) { return one.rank == rank; });
+    }
+    std::vector<int> ranks_to_blame() const {
+        std::vector<int> ranks;
+        for (auto const& one : culprits) ranks.push_back(one.rank);
+        return ranks;
+    }
 };
 
 // All of these are pure. `known` is what was known at that moment; none is asked once the run ends.

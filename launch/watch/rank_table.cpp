@@ -109,6 +109,16 @@ std::string describe_states(std::vector<rank_row> const& rows) {
     return text;
 }
 
+std::vector<std::string> said_tables::describe(std::vector<rank_row> const& rows, bool may_refer) {
+    auto const now = std::chrono::steady_clock::now();
+    auto table = describe_states(rows);
+    if (may_refer && rows.size() > 1 && table == last_)
+        return {fmt::format("all ranks do what the table above shows, {} later", format_duration(now - at_))};
+    last_ = std::move(table);
+    at_ = now;
+    return describe_ranks(rows);
+}
+
 std::vector<rank_row> with_last_seen(std::vector<rank_row> rows, std::vector<rank_row> const& before, double age_s) {
     std::vector<rank_row> shown;
     bool any_seen = false;

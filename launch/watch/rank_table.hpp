@@ -1,6 +1,7 @@
 // The table of what every rank is doing, for a run that hangs.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -38,6 +39,17 @@ std::vector<std::string> describe_ranks(std::vector<rank_row> const& rows);
 
 /// What makes one table other than another: who does what, without times, what was written last, and process ids. Pure.
 std::string describe_states(std::vector<rank_row> const& rows);
+
+/// The tables that a run has printed: one is enough of ranks that hang.
+class said_tables {
+  public:
+    /// As describe_ranks(); or, where `may_refer` and nothing but times has changed since the last one, a line that refers to it.
+    std::vector<std::string> describe(std::vector<rank_row> const& rows, bool may_refer);
+
+  private:
+    std::string last_;  // as describe_states() tells it
+    std::chrono::steady_clock::time_point at_;
+};
 
 /// What ranks did when they were asked to end: `rows` as they were when looked at, with those of `before` in place of ranks that had ended by then, seen
 /// `age_s` before these. Without ranks that ended in between and were never seen: how the request ended them shows nothing. Empty if no rank is seen. Pure.
