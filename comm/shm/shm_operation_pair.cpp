@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "comm/backend/argument_checks.hpp"
 #include "comm/backend/comm_error.hpp"
-#include "comm/backend/signature.hpp"
 #include "comm/shm/memory/remote_memory.hpp"
 #include "comm/shm/shm_operation.hpp"
 
