@@ -171,7 +171,7 @@ bool spread_unknown(allocation const& given, std::int64_t ranks, room& r) {
     bool const counted_by_user =
         std::any_of(r.nodes.begin(), r.nodes.end(), [&](std::size_t n) { return given.nodes[n].slots_named; });
     if (r.counted != unit::unknown || counted_by_user) return false;
-    auto const nodes = r.nodes.size();
+    auto const nodes = static_cast<std::int64_t>(r.nodes.size());
     auto const most = (ranks + nodes - 1) / nodes;
     for (std::size_t i = 0; i < r.nodes.size(); ++i)
         if (auto const cpus = given.nodes[r.nodes[i]].cpus; cpus && *cpus < most) return false;
@@ -189,7 +189,7 @@ void make_it_fit(allocation const& given, placement_request const& wanted, std::
         return;
     }
     if (spread_unknown(given, ranks, r)) return;
-    auto const nodes = r.nodes.size();
+    auto const nodes = static_cast<std::int64_t>(r.nodes.size());
     auto const gpus = r.counted == unit::gpu ? capacity / wanted.ranks_per_gpu : 0;
     auto const way = r.counted == unit::gpu ? fmt::format("--ranks-per-gpu {}", (ranks + gpus - 1) / gpus)
                                             : fmt::format("--slots-per-node {}", (ranks + nodes - 1) / nodes);
