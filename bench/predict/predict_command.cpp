@@ -164,6 +164,14 @@ void set_series(prediction& p, given_options const& given, study const& results,
                         "over its ranks, give --strong; if each rank makes fewer steps, have it print the metric 'steps', "
                         "and leave --steps out",
                         origin, seen));
+    constexpr double still_equal = 0.9;  // of one batch a rank, as measured
+    if (!divided && last.compute_s < still_equal * first.compute_s)
+        throw error(
+            errc::usage,
+            fmt::format(
+                "predict: {}: {}, which is neither one batch a rank nor the work of a step divided; give --strong if the program "
+                "divides a step's work over its ranks, or --weak",
+                origin, seen));
     p.series = divided ? work_series::strong : work_series::weak;
     p.series_from = fmt::format(", as {}; --{} takes the other way", seen, divided ? "weak" : "strong");
 }
@@ -397,7 +405,8 @@ nlohmann::json to_json(prediction const& p) {
                                {"speedup", speedup(p, row, row.expected)},
                                {"limit", limit_of(p, row)}});
     if (p.work > 0)
-        for (std::size_t i = 0; i < p.rows.size(); ++i) out["rows"][i][p.rate] = rate_of(p, p.rows[i]);
+        for (std::size_t i = 0; i < p.rows.size(); ++i)
+            out["rows"][i]["rate"] = {{"name", p.rate}, {"value", rate_of(p, p.rows[i])}};
     return out;
 }
 

@@ -175,7 +175,8 @@ class scaling_study {
     /// Not yet an error: a program may print it on other numbers of ranks only.
     void note_unmatched() const {
         auto const& run = made_.back();
-        if (made_.size() != 1 || run.status != run_status::ok) return;
+        auto const ended_well = [](auto const& each) { return each.status == run_status::ok; };
+        if (!ended_well(run) || std::ranges::count_if(made_, ended_well) != 1) return;
         for (auto const& pattern : request_.plan.patterns)
             if (std::ranges::find(run.metrics, pattern.name, &metric_series::name) == run.metrics.end())
                 fmt::print(

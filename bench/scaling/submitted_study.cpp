@@ -144,7 +144,8 @@ void submitted_study::begin(std::string const& line) {
             if (!job.ended())
                 throw error(errc::usage, fmt::format("--fresh: job {} of this study has not ended; end it first: {} cancel {}",
                                                      job.id, request_.muster, job.id));
-        for (int const ranks : request_.plan.ranks) fs::remove(folder_of(ranks) / "runs.jsonl");
+        if (auto const jobs = request_.folder / "jobs"; fs::is_directory(jobs))  // those of other numbers of ranks too
+            for (auto const& each : fs::directory_iterator(jobs)) fs::remove(each.path() / "runs.jsonl");
         jobs_.clear();
         write_point_jobs(request_.folder, jobs_);
     } else if (begun && (!jobs_.empty() || !begun->runs.empty())) {

@@ -170,7 +170,8 @@ world join_world(std::string const& name, identity const& who, comm_options cons
     auto const& mine = ranks.records()[static_cast<std::size_t>(who.rank)].processors;
     for (auto const& record : ranks.records())
         if (record.rank != who.rank && share_a_bit(record.processors, mine)) made.beside.push_back(record.rank);
-    made.crowded = is_crowded(ranks.records(), made.hosts[static_cast<std::size_t>(who.rank)]);
+    // On all or none: schedules hang on it.
+    made.crowded = !ranks.all_say_yes(!is_crowded(ranks.records(), made.hosts[static_cast<std::size_t>(who.rank)]));
     // What the kernel says of the other ends comes first: where it already contradicts the ranks nothing is read or opened.
     bool const same_numbers = ranks.numbers_are_right();
     std::string const refusal = same_numbers ? probe(made) : "the ranks are in several PID namespaces";

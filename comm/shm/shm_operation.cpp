@@ -223,6 +223,7 @@ bool shm_operation::match(world& all) {
             return advance_chunks(all);
         }
         if (is_lent(all)) {  // not by all, so that it travels now
+            timer const running(*this);
             copy_for_others(all.own().payload(sequence_), in(), what_.in.bytes());
             all.own().progress().finished.store(sequence_, std::memory_order_release);
         }

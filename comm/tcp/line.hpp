@@ -69,6 +69,8 @@ class line {
     bool is_open() const noexcept { return static_cast<bool>(socket_); }
     int socket() const noexcept { return socket_.get(); }
     void close() noexcept { socket_.reset(); }
+    /// Whether what is sent may still arrive.
+    bool reaches_other() const noexcept { return is_open() && !deaf_; }
 
     /// `data` stays valid, and unchanged, until `counts` is through. `owner`: the collective.
     void send(ticket owner, frame const& head, std::byte const* data, transfers& counts);

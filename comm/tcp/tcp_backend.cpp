@@ -304,10 +304,11 @@ class tcp_backend final : public collective_backend, private co_progress {
         ticket const which = asked.work.owner;
         int with = 0;
         if (line const* const other = all_.disagreement(which, with)) return fail_by_disagreement(asked, *other, with);
-        if (!harmed_since_) harmed_since_ = clock::now();
-        auto const since = clock::now() - *harmed_since_;
         auto culprits = all_.culprits(which);
         if (culprits.empty()) culprits = old_reports();
+        if (culprits.empty()) return harmed_since_.reset();
+        if (!harmed_since_) harmed_since_ = clock::now();
+        auto const since = clock::now() - *harmed_since_;
         // Before the ranks know each other's processes they have the connections alone to go by: the others' words may be on their way.
         bool const strangers = all_.members().processes.empty();
         if (culprits.empty() || since < (strangers ? last_messages : some_still_run(culprits) ? until_gone : clock::duration{}))

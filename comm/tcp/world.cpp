@@ -97,7 +97,7 @@ void world::sleep(milliseconds at_most) noexcept try {
             polled_.push_back(
                 {one.socket.get(), static_cast<short>(one.where == attempt::phase::connecting ? POLLOUT : POLLIN), 0});
     for (caller_so_far const& each : unproven_) polled_.push_back({each.socket.get(), POLLIN, 0});
-    polled_.push_back({listener_->socket(), POLLIN, 0});
+    if (!over_) polled_.push_back({listener_->socket(), POLLIN, 0});  // else nobody takes callers any more
     ::poll(polled_.data(), polled_.size(), static_cast<int>(at_most.count()));
     pumps_ |= pumps_between_looks - 1;  // the next one looks
 } catch (...) {                         // out of memory: it does not sleep
@@ -366,27 +366,38 @@ line const* world::disagreement(ticket owner, int& with) const {
 
 // ---- the end
 
-void world::give_up(std::string const& blame) noexcept try {
+void world::give_up(std::string const& blame) noexcept {
     if (over_) return;
-    advance_links();
-    over_ = true;
-    auto const tell = [&](int other) {
-        at(other).wire.drop();
-        if (at(other).wire.is_open()) at(other).wire.tell({.what = frame::kind::gave_up}, blame);
-    };
-    for (int other = 0; other < size(); ++other)
-        if (other != rank()) tell(other);
-    // What the sockets do not take at once the others read soon, since they wait for it; and who has called holds the connection to be there.
-    auto const until = clock::now() + milliseconds(100);
-    auto const is_left = [this](int other) { return at(other).wire.wants_to_send() && at(other).wire.is_open(); };
-    while (clock::now() < until && (!unproven_.empty() || std::any_of(linked_.begin(), linked_.end(), is_left))) {
-        std::size_t told = linked_.size();
-        hear_callers();
-        while (told < linked_.size()) tell(linked_[told++]);
-        for (int const other : linked_) at(other).wire.pump(false);
-        sleep(milliseconds(1));
+    try {
+        advance_links();
+    } catch (...) {  // out of memory: those that are linked learn of it
     }
-} catch (...) {  // out of memory: the others see the connections end
+    over_ = true;
+    try {
+        for (int other = 0; other < size(); ++other)
+            if (other != rank()) at(other).wire.drop();
+        std::size_t told = 0;
+        // What the sockets do not take at once the others read soon, since they wait for it; and who has called, or is being called, waits for this rank.
+        auto const until = clock::now() + milliseconds(100);
+        for (;;) {
+            while (told < linked_.size()) {
+                line& wire = at(linked_[told++]).wire;
+                if (wire.is_open()) wire.tell({.what = frame::kind::gave_up}, blame);
+            }
+            auto const is_left = [this](int other) { return at(other).wire.wants_to_send() && at(other).wire.reaches_other(); };
+            auto const is_begun = [this](int other) { return at(other).calling.where != attempt::phase::idle; };
+            bool const waits = !unproven_.empty() || std::any_of(linked_.begin(), linked_.end(), is_left) ||
+                               std::any_of(unlinked_.begin(), unlinked_.end(), is_begun);
+            if (!waits || clock::now() > until) return;
+            sleep(milliseconds(1));
+            hear_callers();
+            auto const calling = unlinked_;
+            for (int const other : calling)
+                if (is_begun(other)) call(other, clock::now());
+            for (int const other : linked_) at(other).wire.pump(false);
+        }
+    } catch (...) {  // out of memory: the others see the connections end
+    }
 }
 
 void world::leave() noexcept try {

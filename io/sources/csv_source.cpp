@@ -126,7 +126,7 @@ void csv_source::read_beginning(source_options const& options) {
     separator_ = separator_of(row, ends_as_tsv(path_));
     lines_.set_separator(separator_);
     first_ = lines_.place();
-    refuse_file_names(row, 1, options);
+    refuse_file_names(row, first_.line, options);
     std::vector<std::string> first = fields_of(row, separator_);
     columns_ = first.size();
     auto const second = lines_.next();

@@ -143,6 +143,10 @@ for name in ("divides", "quiet", "alone"): # whatever this machine has
     study = json.load(open(f"{name}/results.json"))
     for run in study["runs"]: run["oversubscribed"] = False
     json.dump(study, open(f"{name}.json", "w"))
+    for run in study["runs"]: # badly divided, or one batch a rank that gets faster
+        for metric in run["metrics"]:
+            if metric["name"] == "train_s" and run["ranks"] > 1: metric["values"] = [4.5]
+    json.dump(study, open(f"{name}-unclear.json", "w"))
 PY
 to_four() { expect_exit 0 "$bench" predict "$@" --gradient-bytes 1KiB --platform dgx-a100 --ranks 4 && in_lines; }
 to_four divides.json
@@ -154,6 +158,8 @@ expect_exit 2 "$bench" predict quiet.json --steps 10 --gradient-bytes 1KiB --pla
 expect_contains stderr "with --steps on every number of ranks a step computes 600.000 ms on 1 rank and 300.000 ms on 2 ranks" "give --strong" "print the metric 'steps'"
 to_four quiet.json --steps 10 --strong
 expect_matches stdout '^ *4 +(400|399) +150\.[0-9]+ '
+expect_exit 2 "$bench" predict divides-unclear.json --gradient-bytes 1KiB --platform dgx-a100
+expect_contains stderr "600.000 ms on 1 rank and 450.000 ms on 3 ranks, which is neither one batch a rank nor the work of a step divided; give --strong"
 to_four alone.json
 expect_contains flat "weak scaling: a fixed batch per rank: assumed" "give --strong if the program divides the work of a step over its ranks"
 expect_exit 2 "$bench" predict strong --weak --gradient-bytes 1KiB --platform dgx-a100

@@ -22,7 +22,7 @@ ValueError: x" >&2; exec sleep 100'
 expect_contains stderr 'asleep in sleep, has printed a traceback' 'ago: ValueError: x'
 
 # Once is enough: where the ranks still do the same, a line refers to the table that SIGUSR2 has shown.
-start "$MUSTER" run -n 2 --timeout 4s -- sh -c 'echo ready; exec sleep 100'
+start "$MUSTER" run -n 2 --timeout 12s -- sh -c 'echo ready; exec sleep 100'
 wait_until 10 out_lines 2
 looked() { [ "$(grep -c '^muster: rank' "$ERR")" -gt "$had" ]; }
 sees_sleep() { # both ranks, once they are there

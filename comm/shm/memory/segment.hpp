@@ -94,7 +94,7 @@ struct geometry {
     bool operator==(geometry const&) const = default;
 
     /// Of one share in a round of a reduction: every rank's window holds one for each rank. Whole lines.
-    std::size_t share_bytes() const noexcept { return std::max<std::size_t>(window_bytes / ranks / 64 * 64, 64); }
+    std::size_t share_bytes() const noexcept { return (window_bytes + 64 * ranks - 1) / (64 * ranks) * 64; }
 
     /// Largest input that is left in a window as a whole.
     std::size_t largest_gathered() const noexcept {
