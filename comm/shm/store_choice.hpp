@@ -1,4 +1,4 @@
-// Whether what other ranks are to read is written into the caches of its writer or past them, to memory.
+// The choice between stores into the writer's caches and past them, for what other ranks are to read.
 #pragma once
 
 #include <algorithm>
