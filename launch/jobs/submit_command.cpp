@@ -94,17 +94,33 @@ void test_only(job_plan const& plan, std::string const& path, environment const&
         fmt::print(stderr, "muster: if nothing changes, it is{}\n", trim(answer.err).substr(at));
 }
 
+/// The value that directives give an option of sbatch, which takes the last one; nothing: none does, or the scheduler is another one.
+std::optional<std::string> value_by_directive(script_request const& request, std::string_view long_name,
+                                              std::string_view letter) {
+    std::optional<std::string> value;
+    if (request.kind != script_kind::slurm) return value;
+    for (auto const& line : request.directives) {
+        std::vector<std::string> const words = shell_split(line, "a directive");
+        for (std::size_t i = 0; i < words.size(); ++i)
+            for (auto const name : {long_name, letter}) {
+                std::string_view const word = words[i];
+                if (name.empty() || !word.starts_with(name)) continue;
+                auto rest = word.substr(name.size());
+                if (rest.empty() && i + 1 < words.size())
+                    rest = words[++i];
+                else if (name == long_name && !rest.starts_with('='))
+                    continue;
+                if (rest.starts_with('=')) rest.remove_prefix(1);
+                value = rest;
+                break;
+            }
+    }
+    return value;
+}
+
 /// The folder that a directive makes sbatch start the script in; empty: that of this process.
 std::string folder_by_directive(script_request const& request) {
-    std::string folder;
-    for (std::string_view line : request.directives) {
-        bool const is_long = line.starts_with("--chdir");
-        if (request.kind != script_kind::slurm || (!is_long && !line.starts_with("-D"))) continue;
-        line.remove_prefix(is_long ? 7 : 2);
-        if (is_long && line.starts_with('=')) line.remove_prefix(1);
-        folder = trim(line);
-    }
-    return folder;
+    return value_by_directive(request, "--chdir", "-D").value_or("");
 }
 
 /// Throws errc::config for a setting of the run in the job for which the job's nodes are too few, or too many: the run would end at once.
@@ -121,49 +137,50 @@ void refuse_other_shape(script_request const& request, settings_result const& gi
     if (slots && !request.once && *slots < request.ranks_per_node) refuse("slots-per-node", *slots);
 }
 
-/// The files that a directive makes the scheduler write output to.
+/// The files that directives make Slurm write output to.
 std::vector<std::string> output_files(script_request const& request) {
     std::vector<std::string> files;
-    for (auto const& line : request.directives) {
-        std::vector<std::string> const words = shell_split(line, "a directive");
-        for (std::size_t i = 0; i < words.size(); ++i)
-            for (std::string_view const name : {"--output", "--error", "-o", "-e"}) {
-                std::string_view const word = words[i];
-                if (!word.starts_with(name)) continue;
-                auto rest = word.substr(name.size());
-                if (rest.empty() && i + 1 < words.size())
-                    rest = words[++i];
-                else if (name.starts_with("--") && !rest.starts_with('='))
-                    continue;
-                if (rest.starts_with('=')) rest.remove_prefix(1);
-                files.emplace_back(rest);
-                break;
-            }
-    }
+    for (auto const& file : {value_by_directive(request, "--output", "-o"), value_by_directive(request, "--error", "-e")})
+        if (file && std::ranges::find(files, *file) == files.end()) files.push_back(*file);
     return files;
 }
 
-/// Slurm's jobs begin their file anew.
+/// Slurm's jobs begin their file anew, unless they append; those that may start again do (jobscripts/templates/slurm.mustache).
 void note_common_file(script_request const& request) {
-    if (request.kind != script_kind::slurm) return;
+    auto const mode = value_by_directive(request, "--open-mode", "");
+    if (mode ? mode->starts_with('a') : request.requeue) return;
     for (auto const& file : output_files(request))
         if (file.find('%') == std::string::npos && file != "/dev/null")
             fmt::print(stderr, "muster: note: each job that writes to {} begins it anew; give each its own: {}\n", file,
                        (fs::path(file).parent_path() / with_own_name(file)).string());
 }
 
+bool is_below(fs::path const& path, fs::path const& folder) {
+    auto const [rest, end] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+    return rest == folder.end();
+}
+
 /// Throws errc::usage if the folder of such a file is missing: Slurm makes none, and a job that cannot write its output ends at its start without a word.
-void refuse_missing_folder(script_request const& request) {
-    if (request.kind != script_kind::slurm) return;
+/// One elsewhere may be on the nodes alone, so of that it is only said.
+void check_output_folders(script_request const& request) {
     std::error_code fault;
+    auto const here = fs::current_path(fault);
     for (auto const& file : output_files(request)) {
         auto const folder = fs::path(file).parent_path();
-        auto const whole = fs::current_path(fault) / folder_by_directive(request) / folder;
+        auto const whole = (here / folder_by_directive(request) / folder).lexically_normal();
         if (folder.empty() || folder.string().find('%') != std::string::npos || fs::is_directory(whole, fault)) continue;
+        if (!is_below(whole, here)) {
+            fmt::print(
+                stderr,
+                "muster: note: the job's output is to go to {}, and there is no folder {} here; Slurm makes none: unless the "
+                "nodes have it, the job ends at its start and leaves no output\n",
+                file, whole.string());
+            continue;
+        }
         throw error(errc::usage,
                     fmt::format("the job's output is to go to {}, and Slurm makes no folder for it: the job would end at its "
                                 "start and leave no output; make the folder: mkdir -p {}",
-                                file, shell_quote(whole.lexically_normal().string())));
+                                file, shell_quote(whole.string())));
     }
 }
 
@@ -401,7 +418,7 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
     refuse_other_shape(plan.request, given);
     if (checks) {
         check_files(plan.request, given, variables);
-        refuse_missing_folder(plan.request);
+        check_output_folders(plan.request);
     }
     print_plan(plan);
     note_common_file(plan.request);
