@@ -208,17 +208,24 @@ void print_plan(job_plan const& plan) {
     for (auto const& note : plan.notes) fmt::print(stderr, "muster: note: {}\n", note);
 }
 
-ordered_json json_of(job_plan const& plan, std::vector<std::string> const& ids, std::string const& script) {
-    auto const& id = ids.front();
+/// What has been submitted.
+struct submitted_jobs {
+    std::vector<std::string> ids;
+    std::string script;   ///< where it is kept
+    std::string cluster;  ///< that has them
+};
+
+ordered_json json_of(job_plan const& plan, submitted_jobs const& jobs) {
+    auto const& id = jobs.ids.front();
     auto const watch = std::vector<std::string>{"muster", "watch", id};
     return ordered_json{{"schema", "muster.submit/1"},
                         {"id", id},
-                        {"ids", ids},
+                        {"ids", jobs.ids},
                         {"scheduler", to_string(plan.request.kind)},
-                        {"cluster", plan.cluster},
+                        {"cluster", jobs.cluster},
                         {"site", plan.site},
                         {"name", plan.request.job_name},
-                        {"script", script},
+                        {"script", jobs.script},
                         {"output", plan.output_of(id)},
                         {"run_folder", with_job_number(plan.run_folder, id)},
                         {"watch", watch},
@@ -311,7 +318,12 @@ void refuse_same_chain(job_plan const& plan, environment const& variables) {
                             name, first, jobs, jobs));
 }
 
-std::string submit_script(std::string const& program, std::vector<std::string> const& words, environment const& variables) {
+/// A job's number, and the cluster that has it.
+struct queued_number {
+    std::string id, cluster;
+};
+
+queued_number submit_script(std::string const& program, std::vector<std::string> const& words, environment const& variables) {
     auto const& path = words.back();
     auto const answer = run_captured(words, variables, submit_limit);
     if (answer.exit_status != 0)
@@ -321,7 +333,7 @@ std::string submit_script(std::string const& program, std::vector<std::string> c
         throw error(errc::parse,
                     fmt::format("{} ended well, and printed no number of a job: '{}'; look for the job with muster jobs", program,
                                 without_controls(trim(answer.out))));
-    return *id;
+    return {*id, parse_job_cluster(answer.out)};
 }
 
 std::string keep_script(job_plan const& plan, std::string const& path, std::string const& id) {
@@ -331,11 +343,11 @@ std::string keep_script(job_plan const& plan, std::string const& path, std::stri
     return fault ? path : kept;
 }
 
-job_record make_record(job_plan const& plan, std::string const& id, std::string const& script,
+job_record make_record(job_plan const& plan, std::string const& id, std::string const& cluster, std::string const& script,
                        std::vector<std::string> const& args) {
     return {.id = id,
             .scheduler = std::string(to_string(plan.request.kind)),
-            .cluster = plan.cluster,
+            .cluster = cluster,
             .site = plan.site,
             .name = plan.request.job_name,
             .submitted_at = local_time("%Y-%m-%dT%H:%M:%S%z"),
@@ -350,22 +362,18 @@ job_record make_record(job_plan const& plan, std::string const& id, std::string 
             .arguments = args};
 }
 
-/// What has been submitted.
-struct submitted_jobs {
-    std::vector<std::string> ids;
-    std::string script;  ///< where it is kept
-};
-
 /// One job, or those of a chain, each behind the former and each recorded as soon as it is queued. Should one be refused, the user is told which are
 /// queued and what to do.
 submitted_jobs submit_links(job_plan const& plan, std::string const& path, std::vector<std::string> const& args,
                             environment const& variables) {
-    submitted_jobs done{.ids = {}, .script = path};
+    submitted_jobs done{.ids = {}, .script = path, .cluster = plan.cluster};
     int const links = links_of(plan);
     for (int link = 1; link <= links; ++link) {
         auto const words = link_words(plan, done.script, link, done.ids.empty() ? std::string() : done.ids.back());
         try {
-            done.ids.push_back(submit_script(plan.submit.front(), words, variables));
+            auto [id, cluster] = submit_script(plan.submit.front(), words, variables);
+            done.ids.push_back(std::move(id));
+            if (plan.request.kind == script_kind::slurm && !cluster.empty()) done.cluster = std::move(cluster);
         } catch (error const& e) {
             if (done.ids.empty()) throw;
             auto const queued = join(done.ids, " ");
@@ -375,7 +383,7 @@ submitted_jobs submit_links(job_plan const& plan, std::string const& path, std::
         }
         auto const& id = done.ids.back();
         if (link == 1) done.script = keep_script(plan, path, id);
-        if (auto const why = write_job_record(make_record(plan, id, done.script, args), variables); !why.empty())
+        if (auto const why = write_job_record(make_record(plan, id, done.cluster, done.script, args), variables); !why.empty())
             fmt::print(stderr, "muster: note: no record of job {} is kept ({}), so muster logs and rerun do not find its files\n",
                        id, why);
     }
@@ -436,14 +444,14 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
         fs::remove(path, fault);
         return 0;
     }
-    auto const [ids, script] = submit_links(plan, path, args, of_job);
+    auto const jobs = submit_links(plan, path, args, of_job);
     if (json) {
-        fmt::print("{}\n", json_of(plan, ids, script).dump(2, ' ', false, ordered_json::error_handler_t::replace));
+        fmt::print("{}\n", json_of(plan, jobs).dump(2, ' ', false, ordered_json::error_handler_t::replace));
         return 0;
     }
-    for (auto const& link : ids) fmt::print("job {}\n", link);
-    auto const all = join(ids, " ");
-    fmt::print(stderr, "muster: follow it: muster watch {}; end it: muster cancel {}; its script: {}\n", all, all, script);
+    for (auto const& link : jobs.ids) fmt::print("job {}\n", link);
+    auto const all = join(jobs.ids, " ");
+    fmt::print(stderr, "muster: follow it: muster watch {}; end it: muster cancel {}; its script: {}\n", all, all, jobs.script);
     return 0;
 }
 
