@@ -10,7 +10,6 @@
 #include "base/command/given_options.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/ranks/rank_variables.hpp"
 #include "launch/settings/foreign_options.hpp"
 #include "launch/settings/settings_file.hpp"
 
@@ -288,10 +287,12 @@ void add_site(settings_result& result, settings_sources const& sources) try {
 void keep_exported(settings_result& result, environment const& variables) {
     auto const found = result.values.find("env");
     if (found == result.values.end() || found->second.from > setting_layer::system_file) return;
+    // As is_threads_of_pbs() of launch/ranks, on the same floor, has it.
+    bool const of_pbs = variables.has("PBS_JOBID") && variables.get("OMP_NUM_THREADS") == variables.get("NCPUS");
     for (auto& entry : found->second.entries) {
         auto const equals = entry.find('=');
         auto const name = entry.substr(0, equals);
-        if (equals == std::string::npos || (name == "OMP_NUM_THREADS" && is_threads_of_pbs(variables))) continue;
+        if (equals == std::string::npos || (name == "OMP_NUM_THREADS" && of_pbs)) continue;
         if (auto const exported = variables.get(name)) entry = fmt::format("{}={}", name, *exported);
     }
 }
