@@ -140,9 +140,11 @@ namespace {
 constexpr int search_share = 20;      ///< a search takes at most this part of the time
 constexpr int most_entries = 20'000;  ///< that are looked at for a run folder
 constexpr std::chrono::milliseconds answer_limit{60'000};
-constexpr auto ask_sharers_each = std::chrono::seconds(2);  ///< of a job that has not begun its file
-constexpr std::time_t begin_within_s = 3;                   ///< it begins its file
-constexpr std::time_t clock_slack_s = 10;                   ///< between the clocks of a node, the file system and the scheduler
+constexpr auto first_wait =
+    std::chrono::seconds(2);  ///< before the records of all jobs are asked for again: of a job that has not begun its file
+constexpr auto longest_wait = std::chrono::seconds(60);
+constexpr std::time_t begin_within_s = 3;  ///< it begins its file
+constexpr std::time_t clock_slack_s = 10;  ///< between the clocks of a node, the file system and the scheduler
 
 /// What a run's record says of its job; empty: nothing, or there is no record yet.
 std::string job_fact(std::string const& folder, char const* pointer) {
@@ -159,9 +161,13 @@ std::string cluster_of_run(std::string const& folder) {
     return job_fact(folder, "/allocation/cluster");
 }
 
-/// PBS' server may be left out; a task that is asked for by its place in an array has a number of its own in its record.
-bool is_other_job(std::string const& recorded, std::string const& asked) {
-    if (recorded.empty() || recorded == asked || asked.find('_') != std::string::npos) return false;
+/// PBS' server may be left out; a task that is asked for by its place in an array ("12_3") has a number of its own in its record.
+bool is_other_job(std::string const& folder, std::string const& recorded, std::string const& asked) {
+    if (recorded.empty() || recorded == asked) return false;
+    if (auto const at = asked.find('_'); at != std::string::npos) {
+        auto const index = slurm_index(folder, asked.substr(0, at));
+        return !index || index != parse_integer(std::string_view(asked).substr(at + 1));
+    }
     return !recorded.starts_with(asked + ".") && !asked.starts_with(recorded + ".");
 }
 
@@ -172,24 +178,31 @@ void list_runs(std::string const& first_folder, std::string const& job, job_file
     for (int n = 1;; ++n) {
         auto const folder = n == 1 ? first_folder : fmt::format("{}.{}", first_folder, n);
         if (!fs::is_directory(folder, fault)) return;
-        if (auto const other = job_of_run(folder); is_other_job(other, job))
+        if (auto const other = job_of_run(folder); is_other_job(folder, other, job))
             files.shared.push_back(
                 {folder, true,
-                 fmt::format("{} holds a run of job {}, not of job {}; give each job a folder of its own, with %j "
-                             "in the name: --output-dir '{}-%j'",
-                             folder, other, job, fs::path(folder).filename().string())});
+                 without_controls(fmt::format("{} holds a run of job {}, not of job {}; give each job a folder of its own, with "
+                                              "%j in the name: --output-dir '{}-%j'",
+                                              folder, other, job, fs::path(folder).filename().string()))});
         else
             files.run_folders.push_back(folder);
     }
 }
 
-/// The job's runs in folders of this one, of whatever names, and in folders of these, in the order of their starts.
-std::vector<std::string> search_run_folders(std::string const& job) {
+void sort_by_start(std::vector<started_run>& runs) {
+    std::ranges::sort(runs, [](auto const& a, auto const& b) {
+        return std::tuple(a.started_at, a.folder.size(), a.folder) < std::tuple(b.started_at, b.folder.size(), b.folder);
+    });
+}
+
+/// The runs in folders of this one, of whatever names, and in folders of these, by their jobs' numbers, in the order of their starts.
+std::map<std::string, std::vector<started_run>> search_run_folders() {
     std::error_code fault;
     int left = most_entries;
-    std::vector<std::pair<std::string, std::string>> found;
+    std::map<std::string, std::vector<started_run>> found;
     auto const take = [&](fs::path const& folder) {
-        if (job_of_run(folder) == job) found.emplace_back(job_fact(folder, "/started_at"), folder.string());
+        if (auto const job = job_of_run(folder); !job.empty())
+            found[job].push_back({job_fact(folder, "/started_at"), folder.string()});
     };
     auto const here = fs::current_path(fault);
     for (fs::directory_iterator entry(here, fault), end; !fault && entry != end && left > 0; entry.increment(fault), --left) {
@@ -200,12 +213,8 @@ std::vector<std::string> search_run_folders(std::string const& job) {
              below.increment(inner), --left)
             take(below->path());
     }
-    std::ranges::sort(found, [](auto const& a, auto const& b) {
-        return std::tuple(a.first, a.second.size(), a.second) < std::tuple(b.first, b.second.size(), b.second);
-    });
-    std::vector<std::string> folders;
-    for (auto& [started, folder] : found) folders.push_back(std::move(folder));
-    return folders;
+    for (auto& [job, runs] : found) sort_by_start(runs);
+    return found;
 }
 
 /// "12" of "12.2".
@@ -214,13 +223,29 @@ std::string without_run_number(std::string const& folder) {
     return dot != std::string::npos && parse_integer(std::string_view(folder).substr(dot + 1)) ? folder.substr(0, dot) : folder;
 }
 
+/// Those that have come since behind ones that are known: ID.2 behind ID.
+void add_later_runs(std::string const& job, std::vector<started_run>& runs) {
+    auto const known = runs.size();
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        auto const first = without_run_number(runs[i].folder);
+        bool const is_first = first == runs[i].folder;
+        auto const number = is_first ? 1 : *parse_integer(std::string_view(runs[i].folder).substr(first.size() + 1));
+        if (number >= most_entries) continue;  // a name that somebody has given it
+        auto next = fmt::format("{}.{}", first, number + 1);
+        if (std::ranges::find(runs, next, &started_run::folder) != runs.end() || job_of_run(next) != job) continue;
+        auto started_at = job_fact(next, "/started_at");
+        runs.push_back({std::move(started_at), std::move(next)});
+    }
+    if (runs.size() > known) sort_by_start(runs);
+}
+
 /// Names for runs whose folders are not ID, ID.2, ID.3.
 std::map<std::string, std::string> name_runs(std::vector<std::string> const& folders) {
     std::map<std::string, std::string> names;
     std::error_code fault;
     if (std::ranges::all_of(folders, [&](auto const& f) { return without_run_number(f) == without_run_number(folders[0]); }))
         return names;
-    for (auto const& folder : folders) names[folder] = fs::relative(folder, fault).string();
+    for (auto const& folder : folders) names[folder] = without_controls(fs::relative(folder, fault).string());
     return names;
 }
 
@@ -257,14 +282,15 @@ std::optional<job_record> find_job_record(std::string const& id, settings_result
 /// What `muster run --output-dir` in a plain script has made: DIR with the job's number in it, or DIR alone with a record of that job.
 void job_file_finder::find_run_folders(job_number const& job, job_files& files) {
     using clock = std::chrono::steady_clock;
-    auto& known = looked_for_[job.shown];
-    if (auto const now = clock::now(); now >= known.again_at) {
-        known.folders = search_run_folders(job.raw);
-        known.again_at = clock::now() + search_share * (clock::now() - now);
+    if (auto const now = clock::now(); now >= search_again_at_) {
+        found_runs_ = search_run_folders();
+        search_again_at_ = clock::now() + search_share * (clock::now() - now);
     }
-    if (known.folders.empty()) return;
-    files.first_folder = known.folders.front();
-    files.run_folders = known.folders;
+    auto const found = found_runs_.find(job.raw);
+    if (found == found_runs_.end()) return;
+    add_later_runs(job.raw, found->second);
+    files.first_folder = found->second.front().folder;
+    for (auto const& run : found->second) files.run_folders.push_back(run.folder);
 }
 
 /// Where `muster submit` puts the files of this cluster's jobs into the folder of another one, as job_plan does; nothing elsewhere.
@@ -291,15 +317,21 @@ std::string const& job_file_finder::cluster() {
 }
 
 /// Slurm's clusters number their jobs alike, and a home directory may be that of several.
-void job_file_finder::drop_other_clusters(job_number const& job, job_files& files) {
+void job_file_finder::drop_other_clusters(job_number const& job, std::optional<job_record> const& record, job_files& files) {
+    if (is_federated(job.raw)) return;  // its number is its own in all clusters, and it may run in any
+    auto const is_recorded = [&](std::string const& folder, std::string const& of) {  // as the job's own
+        if (!record || record->scheduler.empty()) return false;
+        auto const named = record->cluster.empty() ? with_job_number(record->run_folder, job.raw) : std::string();
+        return of == record->cluster || folder == named || without_run_number(folder) == named;
+    };
     std::erase_if(files.run_folders, [&](std::string const& folder) {
         auto const of = cluster_of_run(folder);
-        if (of.empty() || cluster().empty() || of == cluster()) return false;
+        if (of.empty() || cluster().empty() || of == cluster() || is_recorded(folder, of)) return false;
         if (std::ranges::any_of(files.shared, [&](auto const& file) { return file.path == folder; })) return true;
         files.shared.push_back(
             {folder, true,
-             fmt::format("{} holds a run of job {} of the cluster {}, not of {}, so it is not shown; ask there", folder,
-                         job.shown, of, cluster())});
+             without_controls(fmt::format("{} holds a run of job {} of the cluster {}, not of {}, so it is not shown; ask there",
+                                          folder, job.shown, of, cluster()))});
         return true;
     });
 }
@@ -349,7 +381,10 @@ std::optional<shared_file> job_file_finder::find_sharer(job_number const& job, s
     bool const is_begun = sharers.has_ended || std::time(nullptr) > sharers.started_at + begin_within_s;
     known.found.reset();
     known.is_known = sharers.has_started && is_begun && !is_older;
-    known.again_at = std::chrono::steady_clock::now() + ask_sharers_each;
+    known.wait = !sharers.has_started ? longest_wait
+                 : is_older           ? std::clamp(2 * known.wait, first_wait, longest_wait)
+                                      : first_wait;
+    known.again_at = std::chrono::steady_clock::now() + known.wait;
     if (!sharers.later.empty())
         known.found = {path, true,
                        fmt::format("{} is also the output of job {}, which started later ({}): what job {} wrote is gone, or "
@@ -370,17 +405,20 @@ std::optional<shared_file> job_file_finder::find_sharer(job_number const& job, s
 
 void job_file_finder::note_end(std::string const& shown) {
     for (auto& [key, known] : sharers_)
-        if (key.first == shown) known.again_at = {};
-    if (auto const found = looked_for_.find(shown); found != looked_for_.end()) found->second.again_at = {};
+        if (key.first == shown) {
+            known.is_known = false;
+            known.again_at = {};
+        }
+    search_again_at_ = {};
 }
 
 job_files job_file_finder::find(job_number const& job, std::optional<job_record> const& record) {
     auto files = find_job_files(job.raw, record ? record : other_clusters_place());
     if (files.output.empty() && kind_) find_paths(job, files);
-    drop_other_clusters(job, files);
+    drop_other_clusters(job, record, files);
     if (files.run_folders.empty()) {  // of a submitted job too, whose script may start runs with folders of their own
         find_run_folders(job, files);
-        drop_other_clusters(job, files);
+        drop_other_clusters(job, record, files);
     }
     files.run_names = name_runs(files.run_folders);
     return files;

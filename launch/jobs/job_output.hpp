@@ -41,6 +41,11 @@ struct job_files {
         run_names;  ///< by folder, where runs of the job have folders of different names: by them their lines are told apart
 };
 
+/// A run whose record says when it began.
+struct started_run {
+    std::string started_at, folder;
+};
+
 /// The exit code in run.json of a run that has ended; nothing otherwise.
 std::optional<int> read_run_exit(std::string const& run_folder);
 
@@ -89,27 +94,24 @@ class job_file_finder {
     std::string const& cluster();
     std::optional<job_record> other_clusters_place();
     void find_paths(job_number const& job, job_files& files);
-    void drop_other_clusters(job_number const& job, job_files& files);
+    void drop_other_clusters(job_number const& job, std::optional<job_record> const& record, job_files& files);
     void find_run_folders(job_number const& job, job_files& files);
     std::optional<shared_file> find_sharer(job_number const& job, std::string const& path);
 
-    /// A run folder that was looked for.
-    struct search {
-        std::chrono::steady_clock::time_point again_at{};
-        std::vector<std::string> folders;
-    };
     /// Who writes to a file without the job's number in its name.
     struct looked_at {
         std::uintmax_t size = 0;  ///< it becomes smaller when another job begins it
         bool is_known = false;
         std::chrono::steady_clock::time_point again_at{};
+        std::chrono::seconds wait{0};  ///< before it
         std::optional<shared_file> found;
     };
     std::optional<queue_kind> kind_;
     environment const& variables_;
     std::optional<std::string> cluster_;                                ///< as find_cluster() tells
     std::map<std::string, job_paths> asked_;                            ///< by the number as it is shown
-    std::map<std::string, search> looked_for_;                          ///< the same
+    std::map<std::string, std::vector<started_run>> found_runs_;        ///< by their jobs' numbers
+    std::chrono::steady_clock::time_point search_again_at_{};           ///< for them
     std::map<std::pair<std::string, std::string>, looked_at> sharers_;  ///< by the number as it is shown and the path
 };
 

@@ -31,11 +31,6 @@ constexpr std::pair<char const*, std::string job_record::*> path_fields[]{{"work
                                                                           {"output", &job_record::output},
                                                                           {"run_folder", &job_record::run_folder}};
 
-/// The part of a number that can be a file's name: "5[2].pbshead" stays, a slash does not.
-bool is_file_name(std::string_view id) {
-    return !id.empty() && id.front() != '.' && id.find('/') == std::string_view::npos && id.size() < 200;
-}
-
 std::string record_path(std::string const& folder, std::string const& scheduler, std::string const& id) {
     return fmt::format("{}/{}-{}.json", folder, scheduler, id);
 }
@@ -145,7 +140,7 @@ std::optional<job_record> read_slurm_record(std::string const& folder, std::stri
     if (!first) return std::nullopt;
     auto const beginning = fmt::format("slurm-{}@", id);
     auto const other = records_beginning_with(folder, beginning);
-    if (first->cluster.empty() && other.empty()) return first;
+    if ((first->cluster.empty() && other.empty()) || is_federated(id)) return first;
     auto const here = cluster();
     if (here.empty() && !other.empty())
         throw error(errc::usage,
@@ -168,7 +163,7 @@ std::string where_recorded(std::string const& id, environment const& variables) 
     if (folder.empty() || !is_file_name(id)) return {};
     auto const other = read_record(record_path(folder, "slurm", slurm_array_of(id)));
     if (!other || other->cluster.empty() || find_job_record(id, variables)) return {};
-    return fmt::format("; muster's record of a job {} is of the cluster {}: ask there", id, other->cluster);
+    return fmt::format("; muster's record of a job {} is of the cluster {}: ask there", id, without_controls(other->cluster));
 }
 
 std::optional<job_record> find_job_record(std::string const& id, environment const& variables,

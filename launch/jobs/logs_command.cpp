@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <set>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -56,15 +57,17 @@ class followed_job {
         if (!answers) return;
         bool const was_known = state_ == state::goes_on || state_ == state::ended;
         state_ = was_known ? state::ended : state::unknown;  // one that it has forgotten is over
-        going_.clear();
+        auto const went = std::exchange(going_, {});
+        waiting_.clear();
         for (auto const& job : *answers) {
             if (!is_meant(job, id_)) continue;
+            if (job.phase == job_phase::waiting) waiting_.insert(job.id);
             if (state_ == state::unknown) state_ = state::ended;
             if (job.phase != job_phase::ended) state_ = state::goes_on, going_.insert(job.id);
             failure_ = finder_.explain_failure(job);
         }
         for (auto const& part : parts_)
-            if (!going_.contains(part.shown)) finder_.note_end(part.shown);
+            if (went.contains(part.shown) && !going_.contains(part.shown)) finder_.note_end(part.shown);
         if (auto begun = list_parts(*answers, id_, record_); !begun.empty()) parts_ = std::move(begun);
     }
 
@@ -81,7 +84,8 @@ class followed_job {
         return all;
     }
     void follow(log_tail& tail) {
-        for (auto const& part : parts_) tail.follow(part.shown, finder_.find(part, record_));
+        for (auto const& part : parts_)
+            if (!waiting_.contains(part.shown)) tail.follow(part.shown, finder_.find(part, record_));
     }
 
     /// Throws errc::not_found for a job of which nobody knows anything.
@@ -106,7 +110,8 @@ class followed_job {
     std::optional<job_record> record_;
     std::vector<job_number> parts_;  ///< the job, or the tasks of an array in order
     std::string failure_;
-    std::set<std::string> going_;  ///< those of them that go on
+    std::set<std::string> going_;    ///< those of them that go on
+    std::set<std::string> waiting_;  ///< and have not begun: what lies in their files is another job's
     job_file_finder finder_;
     std::optional<job_poll> poll_;
     state state_ = state::not_told;

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/trusted_file.hpp"
+#include "launch/jobs/queue/queued_job.hpp"
 #include "launch/record/recorded_words.hpp"
 
 namespace muster {
@@ -57,7 +58,8 @@ recorded_run read_recorded_run(std::string const& folder) {
         if (!run.contains("command") && !run.contains("command_hex"))
             throw error(errc::config, fmt::format("{}: the run's command is missing; give the folder of a run", path));
         auto const of_cluster = json::json_pointer("/allocation/cluster");
-        auto const cluster = run.contains(of_cluster) && run[of_cluster].is_string() ? run[of_cluster].get<std::string>() : "";
+        auto cluster = run.contains(of_cluster) && run[of_cluster].is_string() ? run[of_cluster].get<std::string>() : "";
+        if (!is_file_name(cluster)) cluster.clear();
         auto const working_dir = text_in(run, "working_dir", path);
         auto const launched_in = text_in(run, "launched_in", path);
         return {.version = run.value("version", ""),

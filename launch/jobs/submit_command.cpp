@@ -94,17 +94,33 @@ void test_only(job_plan const& plan, std::string const& path, environment const&
         fmt::print(stderr, "muster: if nothing changes, it is{}\n", trim(answer.err).substr(at));
 }
 
+/// The value that directives give an option of sbatch, which takes the last one; nothing: none does, or the scheduler is another one.
+std::optional<std::string> value_by_directive(script_request const& request, std::string_view long_name,
+                                              std::string_view letter) {
+    std::optional<std::string> value;
+    if (request.kind != script_kind::slurm) return value;
+    for (auto const& line : request.directives) {
+        std::vector<std::string> const words = shell_split(line, "a directive");
+        for (std::size_t i = 0; i < words.size(); ++i)
+            for (auto const name : {long_name, letter}) {
+                std::string_view const word = words[i];
+                if (name.empty() || !word.starts_with(name)) continue;
+                auto rest = word.substr(name.size());
+                if (rest.empty() && i + 1 < words.size())
+                    rest = words[++i];
+                else if (name == long_name && !rest.starts_with('='))
+                    continue;
+                if (rest.starts_with('=')) rest.remove_prefix(1);
+                value = rest;
+                break;
+            }
+    }
+    return value;
+}
+
 /// The folder that a directive makes sbatch start the script in; empty: that of this process.
 std::string folder_by_directive(script_request const& request) {
-    std::string folder;
-    for (std::string_view line : request.directives) {
-        bool const is_long = line.starts_with("--chdir");
-        if (request.kind != script_kind::slurm || (!is_long && !line.starts_with("-D"))) continue;
-        line.remove_prefix(is_long ? 7 : 2);
-        if (is_long && line.starts_with('=')) line.remove_prefix(1);
-        folder = trim(line);
-    }
-    return folder;
+    return value_by_directive(request, "--chdir", "-D").value_or("");
 }
 
 /// Throws errc::config for a setting of the run in the job for which the job's nodes are too few, or too many: the run would end at once.
@@ -121,49 +137,50 @@ void refuse_other_shape(script_request const& request, settings_result const& gi
     if (slots && !request.once && *slots < request.ranks_per_node) refuse("slots-per-node", *slots);
 }
 
-/// The files that a directive makes the scheduler write output to.
+/// The files that directives make Slurm write output to.
 std::vector<std::string> output_files(script_request const& request) {
     std::vector<std::string> files;
-    for (auto const& line : request.directives) {
-        std::vector<std::string> const words = shell_split(line, "a directive");
-        for (std::size_t i = 0; i < words.size(); ++i)
-            for (std::string_view const name : {"--output", "--error", "-o", "-e"}) {
-                std::string_view const word = words[i];
-                if (!word.starts_with(name)) continue;
-                auto rest = word.substr(name.size());
-                if (rest.empty() && i + 1 < words.size())
-                    rest = words[++i];
-                else if (name.starts_with("--") && !rest.starts_with('='))
-                    continue;
-                if (rest.starts_with('=')) rest.remove_prefix(1);
-                files.emplace_back(rest);
-                break;
-            }
-    }
+    for (auto const& file : {value_by_directive(request, "--output", "-o"), value_by_directive(request, "--error", "-e")})
+        if (file && std::ranges::find(files, *file) == files.end()) files.push_back(*file);
     return files;
 }
 
-/// Slurm's jobs begin their file anew.
+/// Slurm's jobs begin their file anew, unless they append; those that may start again do (jobscripts/templates/slurm.mustache).
 void note_common_file(script_request const& request) {
-    if (request.kind != script_kind::slurm) return;
+    auto const mode = value_by_directive(request, "--open-mode", "");
+    if (mode ? mode->starts_with('a') : request.requeue) return;
     for (auto const& file : output_files(request))
         if (file.find('%') == std::string::npos && file != "/dev/null")
             fmt::print(stderr, "muster: note: each job that writes to {} begins it anew; give each its own: {}\n", file,
                        (fs::path(file).parent_path() / with_own_name(file)).string());
 }
 
+bool is_below(fs::path const& path, fs::path const& folder) {
+    auto const [rest, end] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+    return rest == folder.end();
+}
+
 /// Throws errc::usage if the folder of such a file is missing: Slurm makes none, and a job that cannot write its output ends at its start without a word.
-void refuse_missing_folder(script_request const& request) {
-    if (request.kind != script_kind::slurm) return;
+/// One elsewhere may be on the nodes alone, so of that it is only said.
+void check_output_folders(script_request const& request) {
     std::error_code fault;
+    auto const here = fs::current_path(fault);
     for (auto const& file : output_files(request)) {
         auto const folder = fs::path(file).parent_path();
-        auto const whole = fs::current_path(fault) / folder_by_directive(request) / folder;
+        auto const whole = (here / folder_by_directive(request) / folder).lexically_normal();
         if (folder.empty() || folder.string().find('%') != std::string::npos || fs::is_directory(whole, fault)) continue;
+        if (!is_below(whole, here)) {
+            fmt::print(
+                stderr,
+                "muster: note: the job's output is to go to {}, and there is no folder {} here; Slurm makes none: unless the "
+                "nodes have it, the job ends at its start and leaves no output\n",
+                file, whole.string());
+            continue;
+        }
         throw error(errc::usage,
                     fmt::format("the job's output is to go to {}, and Slurm makes no folder for it: the job would end at its "
                                 "start and leave no output; make the folder: mkdir -p {}",
-                                file, shell_quote(whole.lexically_normal().string())));
+                                file, shell_quote(whole.string())));
     }
 }
 
@@ -191,17 +208,24 @@ void print_plan(job_plan const& plan) {
     for (auto const& note : plan.notes) fmt::print(stderr, "muster: note: {}\n", note);
 }
 
-ordered_json json_of(job_plan const& plan, std::vector<std::string> const& ids, std::string const& script) {
-    auto const& id = ids.front();
+/// What has been submitted.
+struct submitted_jobs {
+    std::vector<std::string> ids;
+    std::string script;   ///< where it is kept
+    std::string cluster;  ///< that has them
+};
+
+ordered_json json_of(job_plan const& plan, submitted_jobs const& jobs) {
+    auto const& id = jobs.ids.front();
     auto const watch = std::vector<std::string>{"muster", "watch", id};
     return ordered_json{{"schema", "muster.submit/1"},
                         {"id", id},
-                        {"ids", ids},
+                        {"ids", jobs.ids},
                         {"scheduler", to_string(plan.request.kind)},
-                        {"cluster", plan.cluster},
+                        {"cluster", jobs.cluster},
                         {"site", plan.site},
                         {"name", plan.request.job_name},
-                        {"script", script},
+                        {"script", jobs.script},
                         {"output", plan.output_of(id)},
                         {"run_folder", with_job_number(plan.run_folder, id)},
                         {"watch", watch},
@@ -294,7 +318,12 @@ void refuse_same_chain(job_plan const& plan, environment const& variables) {
                             name, first, jobs, jobs));
 }
 
-std::string submit_script(std::string const& program, std::vector<std::string> const& words, environment const& variables) {
+/// A job's number, and the cluster that has it.
+struct queued_number {
+    std::string id, cluster;
+};
+
+queued_number submit_script(std::string const& program, std::vector<std::string> const& words, environment const& variables) {
     auto const& path = words.back();
     auto const answer = run_captured(words, variables, submit_limit);
     if (answer.exit_status != 0)
@@ -304,7 +333,7 @@ std::string submit_script(std::string const& program, std::vector<std::string> c
         throw error(errc::parse,
                     fmt::format("{} ended well, and printed no number of a job: '{}'; look for the job with muster jobs", program,
                                 without_controls(trim(answer.out))));
-    return *id;
+    return {*id, parse_job_cluster(answer.out)};
 }
 
 std::string keep_script(job_plan const& plan, std::string const& path, std::string const& id) {
@@ -314,11 +343,11 @@ std::string keep_script(job_plan const& plan, std::string const& path, std::stri
     return fault ? path : kept;
 }
 
-job_record make_record(job_plan const& plan, std::string const& id, std::string const& script,
+job_record make_record(job_plan const& plan, std::string const& id, std::string const& cluster, std::string const& script,
                        std::vector<std::string> const& args) {
     return {.id = id,
             .scheduler = std::string(to_string(plan.request.kind)),
-            .cluster = plan.cluster,
+            .cluster = cluster,
             .site = plan.site,
             .name = plan.request.job_name,
             .submitted_at = local_time("%Y-%m-%dT%H:%M:%S%z"),
@@ -333,22 +362,18 @@ job_record make_record(job_plan const& plan, std::string const& id, std::string 
             .arguments = args};
 }
 
-/// What has been submitted.
-struct submitted_jobs {
-    std::vector<std::string> ids;
-    std::string script;  ///< where it is kept
-};
-
 /// One job, or those of a chain, each behind the former and each recorded as soon as it is queued. Should one be refused, the user is told which are
 /// queued and what to do.
 submitted_jobs submit_links(job_plan const& plan, std::string const& path, std::vector<std::string> const& args,
                             environment const& variables) {
-    submitted_jobs done{.ids = {}, .script = path};
+    submitted_jobs done{.ids = {}, .script = path, .cluster = plan.cluster};
     int const links = links_of(plan);
     for (int link = 1; link <= links; ++link) {
         auto const words = link_words(plan, done.script, link, done.ids.empty() ? std::string() : done.ids.back());
         try {
-            done.ids.push_back(submit_script(plan.submit.front(), words, variables));
+            auto [id, cluster] = submit_script(plan.submit.front(), words, variables);
+            done.ids.push_back(std::move(id));
+            if (plan.request.kind == script_kind::slurm && !cluster.empty()) done.cluster = std::move(cluster);
         } catch (error const& e) {
             if (done.ids.empty()) throw;
             auto const queued = join(done.ids, " ");
@@ -358,7 +383,7 @@ submitted_jobs submit_links(job_plan const& plan, std::string const& path, std::
         }
         auto const& id = done.ids.back();
         if (link == 1) done.script = keep_script(plan, path, id);
-        if (auto const why = write_job_record(make_record(plan, id, done.script, args), variables); !why.empty())
+        if (auto const why = write_job_record(make_record(plan, id, done.cluster, done.script, args), variables); !why.empty())
             fmt::print(stderr, "muster: note: no record of job {} is kept ({}), so muster logs and rerun do not find its files\n",
                        id, why);
     }
@@ -401,7 +426,7 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
     refuse_other_shape(plan.request, given);
     if (checks) {
         check_files(plan.request, given, variables);
-        refuse_missing_folder(plan.request);
+        check_output_folders(plan.request);
     }
     print_plan(plan);
     note_common_file(plan.request);
@@ -419,14 +444,14 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
         fs::remove(path, fault);
         return 0;
     }
-    auto const [ids, script] = submit_links(plan, path, args, of_job);
+    auto const jobs = submit_links(plan, path, args, of_job);
     if (json) {
-        fmt::print("{}\n", json_of(plan, ids, script).dump(2, ' ', false, ordered_json::error_handler_t::replace));
+        fmt::print("{}\n", json_of(plan, jobs).dump(2, ' ', false, ordered_json::error_handler_t::replace));
         return 0;
     }
-    for (auto const& link : ids) fmt::print("job {}\n", link);
-    auto const all = join(ids, " ");
-    fmt::print(stderr, "muster: follow it: muster watch {}; end it: muster cancel {}; its script: {}\n", all, all, script);
+    for (auto const& link : jobs.ids) fmt::print("job {}\n", link);
+    auto const all = join(jobs.ids, " ");
+    fmt::print(stderr, "muster: follow it: muster watch {}; end it: muster cancel {}; its script: {}\n", all, all, jobs.script);
     return 0;
 }
 

@@ -422,11 +422,12 @@ std::string refuse_later(std::string_view command, std::vector<std::string> cons
     for (std::size_t i = at; i < args.size() && args[i] != "--" && args[i].size() > 1 && args[i].front() == '-'; ++i) {
         auto const parts = take_apart(args[i]);
         auto const* own = find_meant(command, parts).first;
-        auto const* other = own == nullptr ? find_foreign(command, parts) : nullptr;
+        bool const is_joined = own != nullptr && parts.dashes == 1 && parts.name.size() > 1 && !is_called(own->aliases, parts);
+        auto const* other = own == nullptr || is_joined ? find_foreign(command, parts) : nullptr;
         if (own == nullptr && other == nullptr) break;
         if (other != nullptr && other->what == fate::refused && i > at)
             later += fmt::format("\n{} is an option of {}: {}", args[i].substr(0, args[i].find('=')), other->tool, other->text);
-        bool const has_value = other != nullptr ? other->values > 0 : own->kind != setting_kind::flag;
+        bool const has_value = other != nullptr ? other->values > 0 : own->kind != setting_kind::flag && !is_joined;
         if (has_value && parts.rest.empty()) i += other != nullptr ? other->values : 1;
     }
     return later;

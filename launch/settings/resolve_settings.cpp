@@ -282,14 +282,19 @@ void add_site(settings_result& result, settings_sources const& sources) try {
     throw error(errc::usage, fmt::format("{}: {}", site.where, e.what()));
 }
 
-/// A value that an administrator sets for all is a default: what the user has exported holds.
+/// A value that an administrator sets for all is a default: what the user has exported holds, and is written out, since a job need not get this process's
+/// variables (PBS). The number of threads that PBS sets in each job is no user's.
 void keep_exported(settings_result& result, environment const& variables) {
     auto const found = result.values.find("env");
     if (found == result.values.end() || found->second.from > setting_layer::system_file) return;
-    std::erase_if(found->second.entries, [&](std::string const& entry) {
+    // As is_threads_of_pbs() of launch/ranks, on the same floor, has it.
+    bool const of_pbs = variables.has("PBS_JOBID") && variables.get("OMP_NUM_THREADS") == variables.get("NCPUS");
+    for (auto& entry : found->second.entries) {
         auto const equals = entry.find('=');
-        return equals != std::string::npos && variables.has(entry.substr(0, equals));
-    });
+        auto const name = entry.substr(0, equals);
+        if (equals == std::string::npos || (name == "OMP_NUM_THREADS" && of_pbs)) continue;
+        if (auto const exported = variables.get(name)) entry = fmt::format("{}={}", name, *exported);
+    }
 }
 
 }  // namespace

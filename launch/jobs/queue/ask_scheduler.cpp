@@ -64,8 +64,13 @@ queue_kind find_queue(environment const& variables) {
 
 std::string find_cluster(environment const& variables) {
     if (find_program_or_nothing(slurm_program(slurm_ask::config), variables).empty()) return {};
+    static std::optional<std::pair<environment, std::string>> known;  // a command asks once for all of its jobs
+    if (known && known->first == variables) return known->second;
     auto const answer = run_captured(slurm_words(slurm_ask::config), without_slurm_views(variables), answer_limit);
-    return answer.exit_status == 0 ? slurm_cluster_name(answer.out) : std::string();
+    if (answer.exit_status != 0) return {};
+    auto name = slurm_cluster_name(answer.out);
+    if (!is_file_name(name)) name.clear();
+    return known.emplace(variables, std::move(name)).second;
 }
 
 std::vector<std::string> list_words(queue_kind kind, std::vector<std::string> const& ids, std::string const& user) {

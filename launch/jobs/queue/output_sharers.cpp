@@ -48,7 +48,7 @@ std::time_t read_time(std::string_view text) {
 }
 
 struct writer {
-    std::string_view id, start, end;
+    std::string_view id, start, end, het_job;
     std::int64_t number = 0;
     std::string shown;
     bool has_ended = false;
@@ -63,6 +63,7 @@ std::optional<writer> read_writer(std::string_view record) {
     writer made{.id = word_of(record, "JobId="),
                 .start = start,
                 .end = time_of(record, "EndTime="),
+                .het_job = word_of(record, "HetJobId="),
                 .number = 0,
                 .shown = {},
                 .has_ended = false};
@@ -91,6 +92,8 @@ output_sharers find_output_sharers(std::string_view records, std::string_view ra
             others.push_back(*std::move(one));
     }
     if (!own) return found;
+    if (!own->het_job.empty())  // parts of one job, whose script writes the file
+        std::erase_if(others, [&](writer const& other) { return other.het_job == own->het_job; });
     found.has_started = true;
     found.has_ended = own->has_ended;
     found.started_at = read_time(own->start);

@@ -259,10 +259,35 @@ bool is_job_number(std::string_view word) noexcept {
            std::all_of(word.begin(), word.end(), is_part_of_number);
 }
 
-std::optional<std::string> parse_job_number(std::string_view printed) {
+namespace {
+
+std::string_view last_line(std::string_view printed) {
     auto const text = trim(printed);
     auto const line = text.rfind('\n');
-    auto last = trim(line == std::string_view::npos ? text : text.substr(line + 1));
+    return trim(line == std::string_view::npos ? text : text.substr(line + 1));
+}
+
+}  // namespace
+
+bool is_file_name(std::string_view name) {
+    return !name.empty() && name.front() != '.' && name.find('/') == std::string_view::npos && name.size() < 200 &&
+           without_controls(name) == name;
+}
+
+std::string parse_job_cluster(std::string_view printed) {
+    auto const last = last_line(printed);
+    auto const at = last.find(';');
+    auto const name = at == std::string_view::npos ? std::string_view() : last.substr(at + 1);
+    return is_file_name(name) ? std::string(name) : std::string();
+}
+
+bool is_federated(std::string_view id) noexcept {
+    auto const number = parse_integer(id.substr(0, id.find_first_of("_+")));
+    return number && *number >= 1 << 26;  // above are the bits of the cluster that it was submitted to
+}
+
+std::optional<std::string> parse_job_number(std::string_view printed) {
+    auto last = last_line(printed);
     last = last.substr(0, last.find(';'));
     return is_job_number(last) ? std::optional(plain_flux_id(last)) : std::nullopt;
 }

@@ -66,6 +66,15 @@ std::string explain_wait(queued_job const& job);
 /// are a site's own words. Nothing where the last line is no number. Pure.
 std::optional<std::string> parse_job_number(std::string_view printed);
 
+/// The cluster in what sbatch --parsable printed, which names the one that has the job where it is not the one of this folder's commands; "": none. Pure.
+std::string parse_job_cluster(std::string_view printed);
+
+/// Whether a number is that of a job of Slurm's federation, which has it in all of its clusters. Pure.
+bool is_federated(std::string_view id) noexcept;
+
+/// Whether `name` can be a file's and a cluster's, and hides nothing on a terminal: "5[2].pbshead" can, a slash cannot. Pure.
+bool is_file_name(std::string_view name);
+
 /// Whether `word` can name a job: "12", "12_3", "12.pbs", "12[3].pbs", "f6tw1Mjm". Pure.
 bool is_job_number(std::string_view word) noexcept;
 

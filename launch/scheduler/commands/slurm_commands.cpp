@@ -62,7 +62,7 @@ constexpr slurm_command commands[]{
     {slurm_ask::accounts, "sacctmgr -n -P show associations user={} format=account,qos",
      "find_cluster_facts launch/site_tools/cluster_facts.hpp",
      "an account and its qualities of service a line (\"a|high,normal\"); code 1 where there is no database"},
-    {slurm_ask::submit, "sbatch --parsable", "parse_job_number launch/jobs/queue/queued_job.hpp",
+    {slurm_ask::submit, "sbatch --parsable", "parse_job_number parse_job_cluster launch/jobs/queue/queued_job.hpp",
      "\"12\", with several clusters \"12;cluster\"; a site's own lines before it"},
     {slurm_ask::test_submit, "sbatch --test-only {}", "",
      "on standard error \"sbatch: Job 2 to start at … using 8 processors on nodes …\" (25.05: \"a using\"), shown from \" to "

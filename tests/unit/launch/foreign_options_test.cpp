@@ -315,6 +315,8 @@ TEST(foreign_options, are_refused_all_at_once) {
     auto const one = refused("--tee 3 train.py --log-dir x");  // the program's
     EXPECT_THAT(one, HasSubstr("--tee is an option of torchrun"));
     EXPECT_THAT(one, Not(HasSubstr("--log-dir is")));
+    EXPECT_THAT(refused("--tee 3 -n2 train.py --log-dir x"), Not(HasSubstr("--log-dir is")));  // a value is joined to -n
+    EXPECT_THAT(refused("--tee 3 -np 2 --log-dir x train.py"), HasSubstr("\n--log-dir is"));   // -np is no -n
 }
 
 }  // namespace

@@ -102,6 +102,8 @@ TEST(job_record, is_kept_for_each_cluster_that_has_the_number) {
     EXPECT_EQ(found("12", "alpha"), "one");
     EXPECT_EQ(found("12_3", "beta"), "two");
     EXPECT_EQ(found("12", "gamma"), "");
+    EXPECT_EQ(write_job_record({.id = "67108876", .scheduler = "slurm", .cluster = "alpha", .name = "of all"}, variables), "");
+    EXPECT_EQ(found("67108876", "beta"), "of all");  // of a federation
     keep("beta", "three");
     EXPECT_EQ(found("12", "beta"), "three");
     EXPECT_EQ(found("12", "alpha"), "one");

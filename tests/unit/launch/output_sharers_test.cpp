@@ -45,6 +45,16 @@ TEST(output_sharers, still_run_or_are_tasks_of_one_array) {
     EXPECT_EQ(find_output_sharers(records, "6", "/w/a b.out").before, "4_0");
 }
 
+TEST(output_sharers, are_not_the_parts_of_one_job) {
+    auto const part = [](std::string const& job, std::string one) {
+        return one.insert(one.find(" JobName"), " HetJobId=" + job);
+    };
+    auto const records =
+        part("4", record(4, "RUNNING", at_10, "Unknown", "/w/x")) + part("4", record(5, "RUNNING", at_20, "Unknown", "/w/x"));
+    EXPECT_EQ(find_output_sharers(records, "4", "/w/x").later, "");
+    EXPECT_EQ(find_output_sharers(records + part("6", record(6, "RUNNING", at_30, "Unknown", "/w/x")), "4", "/w/x").later, "6");
+}
+
 TEST(output_sharers, do_not_share_a_name_with_a_number) {
     EXPECT_TRUE(has_own_name("/w/slurm-12.out", "12", "12"));
     EXPECT_TRUE(has_own_name("/w/slurm-12_3.out", "12_3", "15"));

@@ -244,6 +244,13 @@ TEST(job_number, is_what_the_schedulers_print) {
     EXPECT_EQ(parse_job_number("5[].pbs\n"), "5[].pbs");
     EXPECT_EQ(parse_job_number("refused\n"), std::nullopt);
     EXPECT_EQ(parse_job_number(""), std::nullopt);
+    EXPECT_EQ(parse_job_cluster("welcome\n12;beta\n"), "beta");
+    EXPECT_EQ(parse_job_cluster("12\n"), "");
+    EXPECT_EQ(parse_job_cluster("12;../beta\n"), "");
+    EXPECT_EQ(parse_job_cluster("12;be\x1b[2Jta\n"), "");
+    EXPECT_TRUE(is_federated("67108864") && is_federated("67108876_3"));
+    EXPECT_FALSE(is_federated("67108863") || is_federated("12_67108864") || is_federated("67108876.pbs") ||
+                 is_federated("f6tw1Mjm"));
     EXPECT_FALSE(is_job_number("12;rm"));
     EXPECT_FALSE(is_job_number("--all"));
     EXPECT_FALSE(is_job_number("../12"));

@@ -422,8 +422,12 @@ TEST(settings, a_variable_that_an_administrator_sets_is_a_default) {
         return resolve_settings("run", {"x"}, sources).list("env");
     };
     EXPECT_THAT(entries({}, files), ElementsAre("A=site", "B=site", "C"));
-    EXPECT_THAT(entries({{"A", "mine"}, {"C", "mine"}}, files), ElementsAre("B=site", "C"));
+    EXPECT_THAT(entries({{"A", "mine"}, {"C", "mine"}}, files), ElementsAre("A=mine", "B=site", "C"));
     EXPECT_THAT(entries({{"A", "mine"}}, {{"muster.toml", "env = [\"A=file\"]\n"}}), ElementsAre("A=file"));  // of the user's own
+    std::map<std::string, std::string> const threads{{"/etc/muster.toml", "env = [\"OMP_NUM_THREADS=8\"]\n"}};
+    environment const of_pbs{{"PBS_JOBID", "1.s"}, {"NCPUS", "64"}, {"OMP_NUM_THREADS", "64"}};
+    EXPECT_THAT(entries(of_pbs, threads), ElementsAre("OMP_NUM_THREADS=8"));  // PBS sets it, not the user
+    EXPECT_THAT(entries({{"OMP_NUM_THREADS", "64"}}, threads), ElementsAre("OMP_NUM_THREADS=64"));
 }
 
 }  // namespace
