@@ -67,7 +67,7 @@ expect_end 0
 expect_survivors 4 55 0 1 3 4
 
 # A node, cut off: those on the other one take the places of both of its ranks.
-vars=(FAULTS=exit:0:5:0)
+vars=(FAULTS=exit:0:0:0)
 begin '0 1' --min-np 2 --output-dir out
 wait_until 60 out_has 'member 0 has pid'
 "$cluster" link node2 down
