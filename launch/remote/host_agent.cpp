@@ -55,6 +55,7 @@ host_agent::host_agent(environment variables, agent_place place)
     make_room_for_open_files(usual_open_files);
     ::prctl(PR_SET_NAME, agent_process);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what a killed shim leaves becomes ours
+    ::prctl(PR_SET_PDEATHSIG, 0);        // a remote shell that has become this process was to die with its starter
     ::signal(SIGPIPE, SIG_IGN);
     ::signal(SIGHUP, SIG_IGN);  // the remote shell may end before us: our connection tells what matters
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });

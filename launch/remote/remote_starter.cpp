@@ -23,6 +23,7 @@
 #include "launch/remote/host_agent.hpp"
 #include "launch/remote/unreached_host.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
+#include "launch/system/end_processes.hpp"
 #include "launch/system/network.hpp"
 #include "launch/system/open_files.hpp"
 #include "launch/system/signals.hpp"
@@ -123,7 +124,7 @@ void remote_starter::call_some() {
         }
 }
 
-/// Agents have folders to remove. Whoever ends this run kills what is left below it, and Slurm ends a step whose srun is gone.
+/// Agents have folders to remove, also those that a remote shell has become by exec. Whoever ends this run kills what is left below it, and Slurm ends a step whose srun is gone.
 void remote_starter::wait_for_agents() {
     for (auto& one : hosts_)
         if (one.link) one.link->close();
@@ -133,9 +134,10 @@ void remote_starter::wait_for_agents() {
     auto const in_step = [&](host const& one) {
         return order_.in_steps && (one.now == host::state::over || one.now == host::state::there);
     };
+    auto const is_agent = [](host const& one) { return name_of_process(one.shell) == agent_process; };
     auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(patience);
     for (std::size_t i = 0; i < hosts_.size(); ++i)
-        if ((order_.hosts[i].here || by_flux || in_step(hosts_[i])) && hosts_[i].shell >= 0)
+        if (hosts_[i].shell >= 0 && (order_.hosts[i].here || by_flux || in_step(hosts_[i]) || is_agent(hosts_[i])))
             wait_for(hosts_[i].shell, end - event_loop::clock::now());
     if (shell_of_all_ >= 0) wait_for(shell_of_all_, asked_to_end_ || giving_up_ ? duration(1) : patience_with_step);
 }

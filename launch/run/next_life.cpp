@@ -140,20 +140,23 @@ mapping map_what_fits(run_options const& options, allocation const& given, place
     }
 }
 
-/// Puts nodes without ranks behind the others, whose slots get processes that wait.
-void add_waiting(run_context& run, std::vector<node> const& all, mapping& map) {
+/// Puts the last of the nodes without ranks, as many as are set aside, behind the others; their slots get processes that wait.
+void add_waiting(run_context& run, std::vector<node> idle, mapping& map) {
     auto const& life = run.life;
-    if (run.options.waiting_spares() == 0) return;
-    for (auto const& one : all) {
+    auto const slots_of = [&](node const& one) {
+        return std::count_if(life.pool.begin(), life.pool.end(), [&](slot const& each) { return each.host == one.name; });
+    };
+    std::erase_if(idle, [&](node const& one) {
         auto const is_there = [&](auto const& what) { return what.at.host == one.name; };
-        if (std::any_of(life.now.members.begin(), life.now.members.end(), is_there)) continue;
-        auto const slots =
-            std::count_if(life.pool.begin(), life.pool.end(), [&](slot const& each) { return each.host == one.name; });
-        if (slots == 0) continue;
+        return slots_of(one) == 0 || std::any_of(life.now.members.begin(), life.now.members.end(), is_there);
+    });
+    auto const most = std::min(idle.size(), static_cast<std::size_t>(run.options.waiting_spares()));
+    idle.erase(idle.begin(), idle.end() - static_cast<std::ptrdiff_t>(most));
+    for (auto const& one : idle) {
         run.given.nodes.push_back(one);
         map.ranks_per_node.push_back(0);
         run.waiting.ranks_per_node.resize(run.given.nodes.size(), 0);
-        run.waiting.ranks_per_node.back() = static_cast<int>(slots);
+        run.waiting.ranks_per_node.back() = static_cast<int>(slots_of(one));
     }
 }
 
@@ -222,16 +225,17 @@ void leave_out_lost(allocation& given, run_life const& life) {
 mapping map_generation(run_context& run, placement_request& place) {
     auto& life = run.life;
     life.file_size = size_of(run.options.must_grow);
-    auto const all = run.given.nodes;
+    std::vector<node> idle;
     mapping map;
     if (life.is_first()) {
         life.began_s = seconds_now();
-        auto const spares = set_spares_aside(run.given, run.options.spares, place);
+        idle = set_spares_aside(run.given, run.options.spares, place);
         map = map_ranks(run.given, place);
         name_members(life, run.given, map);
-        life.pool = list_slots(run.given, map, spares, place);
+        life.pool = list_slots(run.given, map, idle, place);
     } else {
         choose_again(life, run.given, run.options);
+        idle = run.given.nodes;
         run.given = nodes_of(life.now, std::move(run.given));
         auto const size = static_cast<int>(life.now.members.size());
         place.ranks = size;
@@ -240,7 +244,7 @@ mapping map_generation(run_context& run, placement_request& place) {
         map = map_what_fits(run.options, run.given, place);
         name_members(life, run.given, map);
     }
-    add_waiting(run, all, map);
+    add_waiting(run, std::move(idle), map);
     return map;
 }
 

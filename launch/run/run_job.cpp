@@ -157,11 +157,12 @@ local_placement set_apart(local_placement where, mapping const& ranks) {
     return where;
 }
 
-/// Beside ranks on one node only this process itself can start those that wait; on nodes of their own agents do.
+/// Beside ranks on one node only this process itself can start those that wait; on nodes of their own agents do. A restart on the one node that is
+/// left does without.
 void check_warm_spares(run_context const& run) {
     auto const& nodes = run.given.nodes;
     auto const& engine = run.options.engine;
-    if (run.options.waiting_spares() == 0 || nodes.size() > 1) return;
+    if (run.options.waiting_spares() == 0 || nodes.size() > 1 || !run.life.is_first()) return;
     if ((engine.empty() || engine == "embedded") && (run.given.scheduler == scheduler_kind::local || is_this_host(nodes.front())))
         return;
     throw error(
@@ -181,6 +182,13 @@ void check_number_of_spares(run_context const& run) {
                             elastic::most_over_nodes));
 }
 
+/// How many processes wait beside the ranks of a node: no more than the run still has slots there, as after a restart on the one node that is left.
+int waiting_beside(run_context const& run, std::string const& node, int ranks) {
+    auto const slots =
+        std::count_if(run.life.pool.begin(), run.life.pool.end(), [&](slot const& one) { return one.host == node; });
+    return std::clamp(static_cast<int>(slots) - ranks, 0, run.options.waiting_spares());
+}
+
 /// The cores and GPUs of the ranks, all of which are on this node.
 local_placement place_on_this_node(run_context const& run, topology machine) {
     auto const& counts = run.map.ranks_per_node;
@@ -190,7 +198,8 @@ local_placement place_on_this_node(run_context const& run, topology machine) {
     if (auto const note = share_note(machine, place); !note.empty() && !run.options.quiet)
         fmt::print(stderr, "muster: note: {}\n", note);
     auto map = run.map;
-    map.ranks_per_node[static_cast<std::size_t>(here - counts.begin())] += run.options.waiting_spares();
+    auto& most = map.ranks_per_node[static_cast<std::size_t>(here - counts.begin())];
+    most += waiting_beside(run, run.given.nodes.at(static_cast<std::size_t>(here - counts.begin())).name, most);
     auto const name = leases_name(run);
     if (name.empty()) return set_apart(place_here(std::move(machine), run.given, map, place), run.map);
     job_leases const leases(name);

@@ -310,7 +310,7 @@ void run_supervisor::explain_end() {
 void run_supervisor::explain_time_limit_to_user() {
     auto const& word = ranks_->known().scheduler;
     if (word && word->end == job_end::out_of_time && !options_.quiet)
-        say("note: " + explain_time_limit(run_.inherited, options_.signal_before_end.has_value()));
+        say("note: " + explain_time_limit(run_.inherited, options_.signal_before_end.has_value(), options_.requeue_saved));
 }
 
 // ------------------------------------------------------------------------------------------------ from outside

@@ -20,14 +20,14 @@ std::string evidence::name_of(rank_evidence const& rank) const {
 }
 
 std::string evidence::list(condition const& of) const {
-    std::map<int, cpuset> by_node;  // it knows how to print lists of numbers
+    std::map<std::pair<bool, int>, cpuset> by_node;  // it knows how to print lists of numbers
     for (auto const& rank : ranks)
-        if (of(rank)) by_node[rank.node].cpus.push_back(rank.shown());
+        if (of(rank)) by_node[{!rank.is_rank(), rank.node}].cpus.push_back(rank.is_rank() ? rank.shown() : rank.spare);
     std::vector<std::string> words;
-    for (auto const& [node, members] : by_node) {
+    for (auto const& [where, members] : by_node) {
         if (words.size() == most_named) break;
-        words.push_back(fmt::format("{} {} on {}", members.cpus.size() == 1 ? "rank" : "ranks", members.to_list(),
-                                    hosts[static_cast<std::size_t>(node)]));
+        words.push_back(fmt::format("{}{} {} on {}", where.first ? "spare" : "rank", members.cpus.size() == 1 ? "" : "s",
+                                    members.to_list(), hosts[static_cast<std::size_t>(where.second)]));
     }
     return list_some(words, by_node.size(), "nodes");
 }

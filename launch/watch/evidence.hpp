@@ -113,7 +113,7 @@ struct evidence {
     std::string name_of(rank_evidence const& rank) const;
 
     using condition = std::function<bool(rank_evidence const&)>;
-    /// "ranks 8-11 on node3, rank 14 on node4"; of more than four nodes the first four, "and 60 more nodes"
+    /// "ranks 8-11 on node3, rank 14 on node4, spare 0 on node5"; of more than four nodes the first four, "and 60 more nodes"
     std::string list(condition const& of) const;
     std::string list(rank_evidence::state now) const;
     std::size_t count(condition const& of) const;

@@ -193,12 +193,12 @@ std::string explain_time_limit(std::string_view limit, bool signals_ranks, bool 
     return text + (goes_on ? "" : ", and go on in the next job (muster submit --chain N)");
 }
 
-std::string explain_time_limit(environment const& variables, bool signals_ranks) {
+std::string explain_time_limit(environment const& variables, bool signals_ranks, bool requeues) {
     auto const start = variables.get_int("SLURM_JOB_START_TIME"), end = variables.get_int("SLURM_JOB_END_TIME");
     auto const limit = start && end && *end > *start ? format_duration(duration(*end - *start)) : std::string();
-    bool const goes_on =
+    bool const chained =
         variables.get_int("MUSTER_CHAIN_LINK").value_or(0) < variables.get_int("MUSTER_CHAIN_LENGTH").value_or(0);
-    return explain_time_limit(limit, signals_ranks, goes_on);
+    return explain_time_limit(limit, signals_ranks, chained || requeues);
 }
 
 namespace {

@@ -51,8 +51,8 @@ int meaning_of(int signal_number, allocation const& given) noexcept;
 /// and `goes_on`: an early signal and a chain, or Slurm's requeueing, were asked for already. Pure.
 std::string explain_time_limit(std::string_view limit, bool signals_ranks, bool goes_on);
 
-/// … of the job that the variables are of: Slurm's tell its limit, muster's whether a chain goes on. Pure.
-std::string explain_time_limit(environment const& variables, bool signals_ranks);
+/// … of the job that the variables are of: Slurm's tell its limit, muster's whether a chain goes on. `requeues`: --requeue-saved was given. Pure.
+std::string explain_time_limit(environment const& variables, bool signals_ranks, bool requeues);
 
 /// "job 12 was cancelled"; empty where nothing ends the job.
 std::string describe(job_end why, std::string const& job_id);

@@ -26,3 +26,8 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 PY
 expect_exit 129 timeout -k 2 30 python3 closed.py "$MUSTER"
 expect_nothing_left
+
+# A remote shell that becomes the agent by exec is not killed as a shell is: it removes its folder first.
+printf '#!/bin/bash\nexec /bin/bash -c "$2"\n' >exec_rsh && chmod +x exec_rsh
+for i in $(seq 12); do expect_exit 0 env MUSTER_REMOTE_SHELL="$PWD/exec_rsh" "$MUSTER" run -H elsewhere:2 --timeout 60s -- true; done
+expect_nothing_left

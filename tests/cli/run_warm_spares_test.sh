@@ -149,6 +149,9 @@ expect_exit 125 "$MUSTER" run -H elsewhere:2 -n 1 --min-np 1 --spares 1 --warm-s
 expect_contains stderr "--warm-spares: on one node spares wait where muster run itself is, on $host, and this run has elsewhere: start it there"
 expect_exit 0 "$MUSTER" run -H $host:2,elsewhere:2 --min-np 1 --spares 1 --warm-spares --dry-run -- true
 expect_contains stdout "$host 0-1 here" "elsewhere 2-3 spare"
+expect_exit 0 "$MUSTER" run -H a:2,b:2,c:2,d:2 -n 2 --min-np 1 --spares 1 --warm-spares --dry-run -- true # idle nodes are none of the spares
+expect_contains stdout "a 0-1" "d 2-3 spare"
+expect_equal "$(grep -c ' spare$' "$OUT")" 1 'nodes of spares'
 expect_exit 125 "$MUSTER" run -H a:900,b:101 --min-np 1 --spares 1 --warm-spares --dry-run -- true
 expect_contains stderr "900 ranks and 101 spares are more than the 1000 processes of which some can be replaced over several nodes"
 expect_exit 0 "${run[@]}" --spares 2 --dry-run -- true

@@ -67,7 +67,7 @@ expect_end 0
 expect_survivors 4 55 0 1 3 4
 
 # A node, cut off: those on the other one take the places of both of its ranks.
-vars=(FAULTS=exit:0:5:0)
+vars=(FAULTS=exit:0:0:0)
 begin '0 1' --min-np 2 --output-dir out
 wait_until 60 out_has 'member 0 has pid'
 "$cluster" link node2 down
@@ -132,3 +132,21 @@ wait_until 60 grep -q 'spare 0 on node2 waits' "$ERR" && touch "$gate"
 expect_end 0
 expect_contains stderr 'generation 1: 3 ranks in place: rank 1 on node1 is gone, 1 comes in on node2; spare 0 is rank 2'
 expect_survivors 3 55 0 2 3
+
+# Once the node of the ranks is lost, those of the spares have it all: no spare is left, and the ranks there go on in place as any do.
+lose_node1() { # COMMAND...: runs muster, whose ranks are on node1, and whose spares on node2
+    rm -f "$gate"
+    start "$@" --verbose -H node1:3,node2:3 --heartbeat 2s --spares 1 --warm-spares --max-restarts 1 --timeout 60s -- $steps
+    wait_until 60 grep -q 'spare 0 on node2 waits' "$ERR" && wait_until 60 out_has 'member 0 has pid' || exit 1
+    "$cluster" link node1 down
+    wait_until 60 out_has 'member 3 has pid'
+    "$cluster" link node1 up
+    touch "$gate"
+    expect_end 0
+}
+lose_node1 as_user env FAULTS='kill:0:5 kill:3:5' "GATE=$gate" prefix/bin/muster run --min-np 2
+expect_contains stderr 'generation 1: rank 0 on node2 (member 3) was killed by signal 9 (SIGKILL); 2 ranks go on in place'
+expect_survivors 2 55 4 5
+lose_node1 as_user ./node_rsh.py node2 cd "$work" '&&' FAULTS=kill:0:5 "GATE=$gate" "MUSTER_REMOTE_SHELL=$work/node_rsh.py" prefix/bin/muster run # from the node that is left
+expect_not_contains stderr 'generation 1: spare '
+expect_survivors 3 55 3 4 5

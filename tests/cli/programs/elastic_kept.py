@@ -1,5 +1,5 @@
 """Trains for six steps with a value of each rank's own. FAULT="RANK:STEP …": these ranks, as they were at the start, are killed there, in the first generation;
-RANK:STEP:GENERATION, in that one. GATE=FILE: not before FILE is there."""
+RANK:STEP:GENERATION, in that one. GATE=FILE: not before FILE is there. AHEAD=RANK:STEP: this one has kept that step, which the others have not, and is killed."""
 
 import os
 import signal
@@ -35,6 +35,12 @@ def train(state):
         optimizer.step()
         state.step += 1
         state.own += rank
+        ahead, _, step = os.environ.get("AHEAD", ":").partition(":")
+        if str(state.step) == step and os.environ["MUSTER_GENERATION"] == "0":
+            if str(rank) == ahead:
+                state.save()
+                os.kill(os.getpid(), signal.SIGKILL)
+            hvd.barrier()  # fails
         state.commit()
     return state.own
 

@@ -97,6 +97,13 @@ TEST(job_end, is_explained_without_advice_that_was_taken) {
               "its time limit was reached; give it more (--time), or more time to save than --signal-before-end gives now");
     EXPECT_EQ(explain_time_limit("", true, false).find("USR1"), std::string::npos);
     EXPECT_EQ(explain_time_limit("", false, true).find("--chain"), std::string::npos);
+
+    environment last_link{{"MUSTER_CHAIN_LINK", "2"}, {"MUSTER_CHAIN_LENGTH", "2"}};
+    EXPECT_NE(explain_time_limit(last_link, false, false).find("--chain"), std::string::npos);
+    EXPECT_EQ(explain_time_limit(last_link, false, true).find("--chain"), std::string::npos);
+    EXPECT_EQ(
+        explain_time_limit(environment{{"MUSTER_CHAIN_LINK", "1"}, {"MUSTER_CHAIN_LENGTH", "2"}}, false, false).find("--chain"),
+        std::string::npos);
 }
 
 }  // namespace

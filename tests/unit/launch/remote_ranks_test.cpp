@@ -98,6 +98,8 @@ TEST(remote_ranks, are_listed_by_node) {
     EXPECT_EQ(known.list(state::absent), "rank 1 on a, ranks 2-3 on node1");
     EXPECT_EQ(known.count(state::absent), 3u);
     EXPECT_EQ(known.running(), 1u);
+    known[3].spare = 0;
+    EXPECT_EQ(known.list(state::absent), "rank 1 on a, rank 2 on node1, spare 0 on node1");
 }
 
 TEST(remote_ranks, of_many_nodes_a_few_are_listed) {

@@ -75,6 +75,10 @@ class SamplerStateHandler(_StateDictHandler):
     """Of samplers."""
 
 
+# A number means one state. A rank that is gone may have completed one commit that none of the others has, and its part is still held; it cannot
+# have come further, as it trains for the next commit with the others.
+_beyond = 2
+
 Registry = List[Tuple[type, Type[StateHandler]]]
 
 _registry: Registry = [
@@ -186,7 +190,7 @@ class TorchState(ObjectState):
             root = next(rank for rank, theirs in enumerate(numbers) if newest in theirs)
             copy_of = broadcast_object(kept.load(newest) if world.rank() == root else None, root, name="muster.newest")
         self._go_back(copy_of)
-        self._keep(newest + 1)  # a number means one state: some ranks may have got further than this one
+        self._keep(newest + _beyond)
         return True, not common or copy_of[0] != world.size()
 
     def sync(self) -> None:
@@ -196,7 +200,7 @@ class TorchState(ObjectState):
         # All or nothing: a failure in between goes back to one state.
         if kept.is_held():
             numbers = world.gather_numbers([max([self._commits, *kept.steps()])], "muster.commits")
-            return self._keep(max(theirs[0] for theirs in numbers) + 1)
+            return self._keep(max(theirs[0] for theirs in numbers) + _beyond)
         for handler in self._handlers.values():
             handler.save()
 
