@@ -202,7 +202,7 @@ file create_file(place const& where, property_list const& access) {
 
 file open_file(place const& where, property_list const& access, bool writable) {
     if (std::error_code ignored; std::filesystem::is_directory(where.file, ignored))
-        throw error(errc::usage,
+        throw error(errc::io,
                     fmt::format("{0}: is a folder, and a dataset is one file; make it by: muster stage convert {0} -o {1}.h5",
                                 shell_quote(where.file),
                                 shell_quote(std::filesystem::path(where.file + "/").parent_path().filename().string())));

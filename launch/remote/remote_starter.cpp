@@ -134,10 +134,10 @@ void remote_starter::wait_for_agents() {
     auto const in_step = [&](host const& one) {
         return order_.in_steps && (one.now == host::state::over || one.now == host::state::there);
     };
-    auto const is_agent = [](host const& one) { return name_of_process(one.shell) == agent_process; };
     auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(patience);
     for (std::size_t i = 0; i < hosts_.size(); ++i)
-        if (hosts_[i].shell >= 0 && (order_.hosts[i].here || by_flux || in_step(hosts_[i]) || is_agent(hosts_[i])))
+        if (hosts_[i].shell >= 0 &&
+            (order_.hosts[i].here || by_flux || in_step(hosts_[i]) || name_of_process(hosts_[i].shell) == agent_process))
             wait_for(hosts_[i].shell, end - event_loop::clock::now());
     if (shell_of_all_ >= 0) wait_for(shell_of_all_, asked_to_end_ || giving_up_ ? duration(1) : patience_with_step);
 }

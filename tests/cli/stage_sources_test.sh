@@ -35,7 +35,7 @@ printf '3,0\n4,3\n5,4\n' >>test.csv
 expect_exit 0 convert train.csv test.csv
 expect_not_contains stdout 'no sample has'
 for command in info verify; do
-    expect_exit 2 "$STAGE" $command img
+    expect_exit 125 "$STAGE" $command img
     expect_contains stderr 'img: is a folder, and a dataset is one file; make it by: muster stage convert img -o img.h5'
 done
 
