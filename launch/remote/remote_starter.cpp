@@ -128,8 +128,7 @@ void remote_starter::call_some() {
 void remote_starter::wait_for_agents() {
     for (auto& one : hosts_)
         if (one.link) one.link->close();
-    // A flux exec that is killed leaves a line of its broker's behind.
-    bool const by_flux = is_fluxrsh(order_.shell);
+    bool const by_flux = is_fluxrsh(order_.shell);  // killed, flux exec leaves a line of its broker's behind
     duration const patience = !order_.in_steps ? duration(0.5) : asked_to_end_ || giving_up_ ? duration(2) : patience_with_step;
     auto const in_step = [&](host const& one) {
         return order_.in_steps && (one.now == host::state::over || one.now == host::state::there);
