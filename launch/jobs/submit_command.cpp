@@ -63,11 +63,17 @@ void write_script(job_plan const& plan, std::string const& path) {
     output_folder const folder(plan.files_folder, "submit from a folder of your own");
     // Its variables may hold secrets (--env).
     auto const file = folder.open_file(fs::path(path).filename().string(), {}, 0700);
-    if (!plan.cluster.empty() && fs::path(plan.files_folder).filename() == runs_folder) {
-        auto const name = folder.open_file(cluster_file, {}, 0644);
-        write_all(name.get(), plan.cluster + "\n", fmt::format("{}/{}", plan.files_folder, cluster_file));
-    }
     write_all(file.get(), plan.script, path, "free space, or submit from another folder");
+}
+
+/// Whose jobs' files lie there, once there is one.
+void mark_cluster(job_plan const& plan) try {
+    if (plan.cluster.empty() || fs::path(plan.files_folder).filename() != runs_folder) return;
+    output_folder const folder(plan.files_folder, "submit from a folder of your own");
+    auto const name = folder.open_file(cluster_file, {}, 0644);
+    write_all(name.get(), plan.cluster + "\n", fmt::format("{}/{}", plan.files_folder, cluster_file));
+} catch (error const& e) {
+    fmt::print(stderr, "muster: note: that this folder is of jobs of {} is not kept ({})\n", plan.cluster, e.what());
 }
 
 std::string said_by(command_output const& answer) {
@@ -382,7 +388,10 @@ submitted_jobs submit_links(job_plan const& plan, std::string const& path, std::
                                               link, links, e.what(), queued, queued, shell_join(words)));
         }
         auto const& id = done.ids.back();
-        if (link == 1) done.script = keep_script(plan, path, id);
+        if (link == 1) {
+            done.script = keep_script(plan, path, id);
+            mark_cluster(plan);
+        }
         if (auto const why = write_job_record(make_record(plan, id, done.cluster, done.script, args), variables); !why.empty())
             fmt::print(stderr, "muster: note: no record of job {} is kept ({}), so muster logs and rerun do not find its files\n",
                        id, why);
