@@ -277,7 +277,7 @@ struct start_shims {
     std::string network_interface;
     bool serve_mpi = true;  ///< PMIx and PMI-1 for the ranks; not for probes
     duration lost_after{15};
-    int spares = 0;  ///< the last of them, on nodes of their own, behind those of ranks: no ranks yet, and nothing to MPI
+    int spares = 0;  ///< how many of the last are warm spares: on their own nodes, not ranks yet, unknown to MPI
     bool operator==(start_shims const&) const = default;
 };
 

@@ -1,13 +1,7 @@
 # timeout: 480
 # Ranks on several nodes go on in place, without a rank or a node that is lost: over steps of a Slurm job, and over hosts.
 . "$(dirname "$0")/cluster_lib.sh"
-/usr/bin/python3 -c 'import numpy' 2>/dev/null || skip 'no NumPy for /usr/bin/python3'
-[ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ] || skip 'the Python package is not built'
-start_cluster 3 2
-for part in launcher libraries python; do cmake --install "$MUSTER_BIN/.." --prefix "$work/prefix" --component $part >/dev/null || exit 1; done
-cp "$MUSTER_SOURCE_DIR/tests/cli/programs/elastic_steps.py" "$work/steps.py"
-cp "$MUSTER_SOURCE_DIR/tests/cluster/node_rsh.py" "$work/" && mkdir "$work/node_rsh" && chmod 777 "$work/node_rsh"
-chmod -R a+rX "$work/prefix" "$work"/*.py
+start_elastic_cluster 3 2
 steps="/usr/bin/python3 steps.py"
 
 run() { inside env "FAULTS=$faults" "${more[@]}" prefix/bin/muster run --ranks-per-node 2 --heartbeat 2s --min-np 2 --timeout 50s "$@" -- $steps; }
@@ -73,12 +67,7 @@ expect_equal "$(grep -c ' ends: rank . of 4' "$OUT")" 4 'ranks that have ended w
 release
 
 # Over hosts, by a remote shell, and as torch programs are written.
-serve() { (cd "$work" && exec setsid "$cluster" on "$1" ./node_rsh.py serve "$work/node_rsh" </dev/null >/dev/null 2>&1) & disown; }
-for node in node1 node2; do serve "$node"; done
-all_serve() { [ "$(find "$work/node_rsh" -type s -name 'node?' | wc -l)" = 2 ]; }
-wait_until 30 all_serve || exit 1
-spared='process [0-9]+: .*node_rsh.py serve'
-export NODE_RSH_FOLDER=$work/node_rsh MUSTER_REMOTE_SHELL=$work/node_rsh.py
+serve_remote_shell node1 node2
 expect_exit 0 as_user env FAULTS=kill:0:5 prefix/bin/muster run -H node1:2,node2:2 --min-np 2 --tag-output -- $steps
 expect_contains stderr 'rank 0 on node1 (member 0) was killed by signal 9 (SIGKILL); 3 ranks go on in place'
 expect_contains stdout '[node2:2 g1] member 3: rank 2 of 3 in generation 1 from step 5'

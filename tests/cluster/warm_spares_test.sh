@@ -1,13 +1,7 @@
 # timeout: 480
 # --warm-spares over several nodes: processes on the last nodes wait in init(), and take the places of lost ranks and of those of a lost node.
 . "$(dirname "$0")/cluster_lib.sh"
-/usr/bin/python3 -c 'import numpy' 2>/dev/null || skip 'no NumPy for /usr/bin/python3'
-[ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ] || skip 'the Python package is not built'
-start_cluster 3 2
-for part in launcher libraries python; do cmake --install "$MUSTER_BIN/.." --prefix "$work/prefix" --component $part >/dev/null || exit 1; done
-cp "$MUSTER_SOURCE_DIR/tests/cli/programs/elastic_steps.py" "$work/steps.py"
-cp "$MUSTER_SOURCE_DIR/tests/cluster/node_rsh.py" "$work/" && mkdir "$work/node_rsh" && chmod 777 "$work/node_rsh"
-chmod -R a+rX "$work/prefix" "$work"/*.py
+start_elastic_cluster 3 2
 steps="/usr/bin/python3 steps.py"
 gate=$work/gate
 
@@ -120,12 +114,7 @@ release
 # ------------------------------------------------------------------------------------------------ hosts
 
 # Over hosts, by a remote shell, with all ranks on one.
-serve() { (cd "$work" && exec setsid "$cluster" on "$1" ./node_rsh.py serve "$work/node_rsh" </dev/null >/dev/null 2>&1) & disown; }
-for node in node1 node2; do serve "$node"; done
-all_serve() { [ "$(find "$work/node_rsh" -type s -name 'node?' | wc -l)" = 2 ]; }
-wait_until 30 all_serve || exit 1
-spared='process [0-9]+: .*node_rsh.py serve'
-export NODE_RSH_FOLDER=$work/node_rsh MUSTER_REMOTE_SHELL=$work/node_rsh.py
+serve_remote_shell node1 node2
 rm -f "$gate"
 start as_user env FAULTS=kill:1:5 "GATE=$gate" prefix/bin/muster run --verbose -H node1:3,node2:3 --min-np 2 --spares 1 --warm-spares --timeout 60s -- $steps
 wait_until 60 grep -q 'spare 0 on node2 waits' "$ERR" && touch "$gate"
