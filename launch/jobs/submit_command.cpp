@@ -166,9 +166,9 @@ bool is_below(fs::path const& path, fs::path const& folder) {
     return rest == folder.end();
 }
 
-/// Throws errc::usage if the folder of such a file is missing: Slurm makes none, and a job that cannot write its output ends at its start without a word.
-/// One elsewhere may be on the nodes alone, so of that it is only said.
-void check_output_folders(script_request const& request) {
+/// Makes the missing folder of such a file, where `makes` says so: Slurm 22.05 makes none, and a job that cannot write its output ends at its start without a
+/// word; 24.11 does. One that is not below this folder may be on the nodes alone, so of that it is only said.
+void make_output_folders(script_request const& request, bool makes) {
     std::error_code fault;
     auto const here = fs::current_path(fault);
     for (auto const& file : output_files(request)) {
@@ -178,15 +178,16 @@ void check_output_folders(script_request const& request) {
         if (!is_below(whole, here)) {
             fmt::print(
                 stderr,
-                "muster: note: the job's output is to go to {}, and there is no folder {} here; Slurm makes none: unless the "
-                "nodes have it, the job ends at its start and leaves no output\n",
+                "muster: note: the job's output is to go to {}, and there is no folder {} here: unless the nodes have it, or "
+                "this Slurm makes it, the job ends at its start and leaves no output\n",
                 file, whole.string());
             continue;
         }
-        throw error(errc::usage,
-                    fmt::format("the job's output is to go to {}, and Slurm makes no folder for it: the job would end at its "
-                                "start and leave no output; make the folder: mkdir -p {}",
-                                file, shell_quote(whole.string())));
+        if (makes && !fs::create_directories(whole, fault) && fault)
+            throw error(errc::io, fmt::format("the folder {} of the job's output {} cannot be made: {}; give another --output",
+                                              whole.string(), file, fault.message()));
+        fmt::print(stderr, "muster: note: {} the folder {} for the job's output {}\n", makes ? "made" : "submit makes",
+                   whole.string(), file);
     }
 }
 
@@ -435,7 +436,7 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
     refuse_other_shape(plan.request, given);
     if (checks) {
         check_files(plan.request, given, variables);
-        check_output_folders(plan.request);
+        make_output_folders(plan.request, !given.flag("dry-run") && !given.flag("check-only"));
     }
     print_plan(plan);
     note_common_file(plan.request);

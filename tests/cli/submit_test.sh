@@ -102,11 +102,12 @@ expect_contains stderr "none.py: no such file for python3 in $PWD/other, where"
 rm -r other
 # Of several outputs Slurm takes the last; a folder of the nodes alone need not be here; what is appended to is not begun anew.
 to() { expect_exit "$1" "$MUSTER" submit --site generic-slurm --ranks 1 --time 1h --dry-run "${@:2}" -- true; }
-to 2 --sbatch=--output=lost/%j.out
-expect_contains stderr 'output is to go to lost/%j.out, and Slurm makes no folder for it' "mkdir -p $PWD/lost"
+to 0 --sbatch=--output=lost/%j.out
+expect_contains stderr "note: submit makes the folder $PWD/lost for the job's output lost/%j.out"
 to 0 --sbatch=--output=lost/%j.out --sbatch='-o %j.out'
 expect_not_contains stderr lost
-to 2 --sbatch=--output="$PWD/lost/%j.out"
+to 0 --sbatch=--output="$PWD/lost/%j.out"
+expect_contains stderr "note: submit makes the folder $PWD/lost"
 to 0 --sbatch=--output=/nonexistent/me/%j.out
 expect_contains stderr 'note: the job'"'"'s output is to go to /nonexistent/me/%j.out, and there is no folder /nonexistent/me here'
 to 0 --sbatch=--output=out.log
