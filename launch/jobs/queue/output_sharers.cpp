@@ -43,7 +43,8 @@ std::string_view time_of(std::string_view record, std::string_view name) {
 std::time_t read_time(std::string_view text) {
     std::tm parts{};
     parts.tm_isdst = -1;
-    auto const* const end = ::strptime(std::string(text).c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+    std::string const copy(text);  // with a 0 at its end
+    auto const* const end = ::strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
     return end != nullptr && *end == '\0' ? ::mktime(&parts) : 0;
 }
 
