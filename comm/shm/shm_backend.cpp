@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -41,7 +42,7 @@ class wait_pace {
 
     /// To be called after a poll in vain, by a rank with a processor of its own. `waited_long`: on a busy machine so many yields would take minutes.
     void give_way(bool waited_long) noexcept;
-    /// The same where ranks share processors: after a few yields the rank sleeps until another one rings. Who only yields gets the processor back at once
+    /// The same where ranks share processors: after some yields the rank sleeps until another one rings. Who only yields gets the processor back at once
     /// where kernels share it among sessions and each rank has its own, or late where much else runs.
     void sleep(station& own) noexcept;
     /// Whether it has not slept yet, or only just.
@@ -51,6 +52,7 @@ class wait_pace {
     static constexpr unsigned brief_sleeps = 64;
 
     unsigned yields_ = 0, sleeps_ = 0;
+    std::chrono::steady_clock::time_point begin_;  ///< of the yields, where ranks share processors
     bool armed_ = false;  ///< others know that it is about to sleep
     std::uint32_t heard_ = 0;
 };
@@ -62,8 +64,11 @@ namespace {
 
 /// A rank with a processor of its own gives it up for good only after some 10 ms: a nap then is below a hundredth of the wait.
 constexpr unsigned yields_alone = 20'000;
-/// Where ranks share processors: another rank's small step is mostly done then, in a tenth of the time that falling asleep and waking up take.
-constexpr unsigned yields_together = 4;
+/// Where ranks share processors. A rank whose processor falls idle because all that run there sleep is woken late: up to 50 us where a hypervisor has to.
+/// So it goes on yielding for as long as another rank's step mostly takes: a few times where other programs get the processor at each yield, not often where
+/// nobody gets it.
+constexpr unsigned fewest_yields = 4, most_yields = 128;
+constexpr std::chrono::microseconds yields_for{300};
 constexpr unsigned naps_of_a_length = 64;
 constexpr long shortest_nap_ns = 10'000, long_nap_ns = 160'000, longest_nap_ns = 1'280'000;
 
@@ -102,7 +107,9 @@ void wait_pace::give_way(bool waited_long) noexcept {
 /// First it says so, and polls once more: a rank that has gone on meanwhile has not rung. Other communicators of this process wait while it sleeps, and
 /// a rank that dies does not ring: so not for long.
 void wait_pace::sleep(station& own) noexcept {
-    if (++yields_ <= yields_together) {
+    auto const now = std::chrono::steady_clock::now();
+    if (yields_ == 0) begin_ = now;
+    if (++yields_ <= fewest_yields || (yields_ <= most_yields && now - begin_ < yields_for)) {
         ::sched_yield();
         return;
     }

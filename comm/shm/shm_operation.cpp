@@ -17,8 +17,8 @@ namespace {
 
 // Measured on 2 cores with 1 MiB of second-level cache each, 2 and 4 ranks.
 
-/// A reduction's input travels with the announcement up to so many bytes of all ranks together; where ranks share processors waits cost more.
-constexpr std::size_t whole_reduction_bytes = std::size_t{64} << 10, whole_in_a_crowd = std::size_t{256} << 10;
+/// A reduction's input travels with the announcement up to so many bytes of all ranks together; where ranks share processors waits cost more, see geometry.
+constexpr std::size_t whole_reduction_bytes = std::size_t{64} << 10;
 
 /// From so many bytes on it pays to write past the caches where the processors are far apart, and the time is taken.
 constexpr std::size_t least_streamed = std::size_t{4} << 10;
@@ -40,9 +40,9 @@ void copy_bytes(void* to, void const* from, std::size_t bytes) noexcept {
 // ---- what is where
 
 std::size_t shm_operation::limit(world const& all) const noexcept {
+    if (reduces() && all.crowded) return all.sizes.largest_in_a_crowd();
     std::size_t most = all.sizes.payload_bytes;
-    if (reduces())
-        most = std::min(most, (all.crowded ? whole_in_a_crowd : whole_reduction_bytes) / static_cast<std::size_t>(all.size));
+    if (reduces()) most = std::min(most, whole_reduction_bytes / static_cast<std::size_t>(all.size));
     if (what_.what == collective::kind::alltoall) most -= std::min(most, table_bytes(all));
     return most;
 }

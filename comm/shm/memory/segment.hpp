@@ -86,7 +86,9 @@ struct alignas(apart) station {
 /// Sizes that all ranks of a segment agree on; offsets are from a rank's own region. Pure.
 struct geometry {
     std::size_t ranks = 1;
-    std::size_t payload_bytes = std::size_t{128} << 10;  ///< largest input that travels with its announcement
+    std::size_t payload_bytes = std::size_t{128} << 10;  ///< largest input that travels with its announcement, except:
+    std::size_t crowd_bytes = std::size_t{2} << 20;      ///< of all ranks' inputs to a reduction, where ranks share processors
+    std::size_t crowd_most = std::size_t{512} << 10;     ///< … of one rank's
     std::size_t window_bytes = std::size_t{512} << 10;   ///< of a rank's input that a round takes
     std::size_t gathered_bytes = std::size_t{8} << 20;   ///< of all ranks' inputs that they leave in their windows at once
     std::size_t gathered_most = std::size_t{1} << 20;  ///< … of one rank's: the kernel copies what is beyond a second-level cache
@@ -101,6 +103,11 @@ struct geometry {
         return std::max(window_bytes, std::min(gathered_most, gathered_bytes / ranks));
     }
 
+    /// Largest input to a reduction that travels with its announcement where ranks share processors.
+    std::size_t largest_in_a_crowd() const noexcept { return std::min(crowd_most, crowd_bytes / ranks); }
+
+    std::size_t payload_size() const noexcept { return whole_pages(std::max(payload_bytes, largest_in_a_crowd())); }
+
     /// Room for the result of one share.
     std::size_t result_size() const noexcept { return whole_pages(std::max(share_bytes(), largest_gathered() / ranks + 128)); }
 
@@ -110,7 +117,7 @@ struct geometry {
     std::size_t payloads_at() const noexcept {
         return whole_pages(pairs_at() + ranks * (sizeof(announcement) + sizeof(counters)));
     }
-    std::size_t windows_at() const noexcept { return payloads_at() + 2 * whole_pages(payload_bytes); }
+    std::size_t windows_at() const noexcept { return payloads_at() + 2 * payload_size(); }
     std::size_t results_at() const noexcept { return windows_at() + 2 * window_size(); }
     std::size_t pair_buffers_at() const noexcept { return results_at() + 2 * result_size(); }
     std::size_t region_bytes() const noexcept { return pair_buffers_at() + 2 * whole_pages(pair_bytes); }
@@ -130,7 +137,7 @@ class region {
           windows_(base + sizes.windows_at()),
           results_(base + sizes.results_at()),
           pair_buffers_(base + sizes.pair_buffers_at()),
-          payload_step_(whole_pages(sizes.payload_bytes)),
+          payload_step_(sizes.payload_size()),
           window_step_(sizes.window_size()),
           result_step_(sizes.result_size()),
           pair_step_(whole_pages(sizes.pair_bytes)),

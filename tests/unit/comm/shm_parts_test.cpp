@@ -60,7 +60,7 @@ TEST(shm_segment, places_do_not_overlap) {
         for (std::uint64_t turn = 0; turn < 2; ++turn) {
             add(&one.announced(turn), sizeof(announcement));
             add(&one.chunks(turn), sizeof(chunk_counters));
-            add(one.payload(turn), sizes.payload_bytes);
+            add(one.payload(turn), std::max(sizes.payload_bytes, sizes.largest_in_a_crowd()));
             add(one.window(turn), std::max(sizes.largest_gathered(), ranks * sizes.share_bytes()));
             add(one.result(turn), std::max(sizes.share_bytes(), sizes.largest_gathered() / ranks + 64));
             add(one.pair_buffer(turn), sizes.pair_bytes);
