@@ -53,7 +53,7 @@ class wait_pace {
 
     unsigned yields_ = 0, sleeps_ = 0;
     std::chrono::steady_clock::time_point begin_;  ///< of the yields, where ranks share processors
-    bool armed_ = false;  ///< others know that it is about to sleep
+    bool armed_ = false;                           ///< others know that it is about to sleep
     std::uint32_t heard_ = 0;
 };
 
