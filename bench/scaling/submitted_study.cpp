@@ -18,6 +18,7 @@
 #include "bench/study/findings.hpp"
 #include "bench/study/placeholders.hpp"
 #include "bench/study/study_schedule.hpp"
+#include "bench/study/program_software.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/machine.hpp"
 
@@ -124,6 +125,9 @@ submitted_study::submitted_study(scale_request const& request, environment const
 
 void submitted_study::begin(std::string const& line) {
     header_.name = request_.name;
+            } else if (auto const changed = changed_files(out.software, part.software); !changed.empty()) {
+                out.plan.notes.push_back(
+                    fmt::format("the job of {} did not run the first one's program: {}", ranks_text(ranks), trim(changed)));
     header_.created = utc_now();
     header_.command = line;
     header_.version = version();
@@ -152,7 +156,9 @@ void submitted_study::begin(std::string const& line) {
         auto plan = begun->plan;
         for (auto const& job : jobs_)  // of numbers of ranks that came later
             if (std::ranges::find(plan.ranks, job.ranks) == plan.ranks.end()) plan.ranks.push_back(job.ranks);
-        if (auto const differs = difference(plan, request_.plan); !differs.empty())
+        auto differs = difference(plan, request_.plan);
+        if (!request_.submit.collect_only) differs += changed_files(begun->software, header_.software);
+        if (!differs.empty())
             throw error(errc::usage,
                         fmt::format("{} holds another study:{}\ngive another folder with -o, or begin anew with --fresh",
                                     request_.folder.string(), differs));
@@ -160,6 +166,7 @@ void submitted_study::begin(std::string const& line) {
         return;
     }
     if (!request_.submit.dry_run) journal_.begin(header_);
+    header_.software = digests_of(request_.plan.program);
 }
 
 fs::path submitted_study::folder_of(int ranks) const {

@@ -130,6 +130,20 @@ expect_equal "$(paste -sd, starts)" '1 0,2 0,1 1,2 1,2 1,1 2,2 2' 'runs that wer
 expect_exit 0 scale --ranks 1,2 --repeats 3 -o three -- ./program x {repeat}
 expect_equal "$(tail -n 2 starts | paste -sd,)" '1 3,2 3' 'runs of one repetition more'
 
+# An edited program is another one; a file of data that it writes to is not.
+cp program as_begun
+echo '# faster' >>program
+expect_exit 2 scale --ranks 1,2 --repeats 4 -o three -- ./program x {repeat}
+expect_matches stderr '^  ./program: changed since the study began \(sha256 [0-9a-f]{16} then, sha256 [0-9a-f]{16} now\)$' '--fresh'
+expect_equal "$(tail -n 2 starts | paste -sd,)" '1 3,2 3' 'no run of the edited program'
+mv as_begun program
+log_to() { scale --ranks 1 --repeats "$1" --warmup 0 -o data -- ./program data.txt {repeat}; }
+echo 1 >data.txt
+expect_exit 0 log_to 1
+echo 2 >>data.txt
+expect_exit 0 log_to 2
+expect_contains stderr '1 of 2 runs are done'
+
 # A number of ranks more; the table says that it came later. It stays part of the study.
 more() { scale --repeats 3 -o three "$@" -- ./program x {repeat}; }
 expect_exit 2 more --ranks 4
