@@ -110,8 +110,8 @@ void add_bad_news(study const& s, std::vector<scaling_row> const& rows, std::vec
     std::size_t failed = 0, made = 0;
     bool busy = s.load.crowded_before(), simulated = false;
     for (auto const& row : rows) {
-        failed += row.failed;
-        made += row.failed + row.runs;
+        failed += row.failed - row.lost;
+        made += row.failed - row.lost + row.runs;
         busy |= row.crowded;
         simulated |= row.simulated;
     }
@@ -230,7 +230,8 @@ report_json runs_json(study const& s, std::vector<std::string> const& metrics) {
                         {"others", std::max(run.load.before, run.load.during.value_or(0))},
                         {"metrics", report_json::object()}};
         for (auto const& name : metrics)
-            if (auto const value = value_of(run, name, s.plan); value && (run.status == run_status::ok || name == "wall_s"))
+            if (auto const value = value_of(run, name, s.plan);
+                value && (run.status == run_status::ok || (name == "wall_s" && run.was_made())))
                 one["metrics"][name] = *value;
         out.push_back(one);
     }

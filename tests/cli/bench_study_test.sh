@@ -274,6 +274,17 @@ expect_not_contains stderr 'without all of its runs'
 jobs 0 --repeats 3
 expect_equal "$(cat number)" 3 'jobs in all'
 
+# The folder alone is enough to collect, whatever began it.
+expect_exit 0 "$bench" scale --submit --collect -o jobs
+expect_matches stdout '^ *1 +[0-9.]+ +[0-9.]+ to '
+expect_equal "$(cat number)" 3 'jobs in all'
+expect_exit 2 "$bench" scale --submit --collect --retry -o jobs
+expect_contains stderr '--retry submits jobs again, and --collect submits none; leave out one of them'
+# What would be another study there leaves nothing.
+expect_exit 2 "$bench" scale --muster ./launcher --submit -o jobs --python python3
+expect_contains stderr 'jobs holds another study'
+expect_true test ! -e jobs/published_table.py
+
 # Nothing is queued for a program that muster submit would refuse, nor does the folder then refuse the right one.
 for program in ./nosuch 'python3 nosuch.py' 'python3 {ranks}.py'; do
     for how in --dry-run ''; do
@@ -288,6 +299,8 @@ expect_equal "$(cat number)" 3 'jobs in all'
 : >2.py
 expect_exit 0 "$bench" scale --no-html --muster ./launcher --ranks 1,2 --warmup 0 --repeats 1 -o wrong --submit --submit-options '--site ./cpus.toml --time 1h' -- python3 '{ranks}.py'
 expect_equal "$(cat number)" 5 'jobs in all'
+expect_exit 2 "$bench" report wrong
+expect_contains stderr 'wrong: its runs are made by jobs (not ended: 4, 5), and what they bring is not collected yet; collect it by: muster-bench scale --submit --collect -o wrong'
 # A number of ranks more is one job more, and stays part of the study.
 more() { expect_exit "$1" "$bench" scale --no-html --muster ./launcher --ranks "$2" --warmup 0 --repeats 1 -o wrong --submit --submit-options '--site ./cpus.toml --time 1h' -- python3 '{ranks}.py'; }
 : >3.py
