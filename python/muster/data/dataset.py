@@ -137,6 +137,8 @@ class Dataset:
     ) -> None:
         if as_ is not None:
             check_choice("as_", as_, ("numpy", "torch", "buffer"))
+        if not isinstance(path, (str, os.PathLike)):
+            raise UsageError(f"a dataset is one file, given by its path, not {type(path).__name__}; of several files make one dataset each, or convert their sources into one file")
         self.path = os.fspath(path)
         self.split = split
         self.transform = transform
@@ -162,11 +164,11 @@ class Dataset:
         return list(self._facts.class_names) if self._facts.class_names is not None else None
 
     @property
-    def has_labels(self) -> bool:
-    @property
     def columns(self) -> Optional[List[str]]:
         return list(self._facts.columns) if self._facts.columns is not None else None
 
+    @property
+    def has_labels(self) -> bool:
         return self._facts.label_bytes > 0
 
     @property
