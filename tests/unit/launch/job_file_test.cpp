@@ -71,7 +71,8 @@ TEST(job_file, shows_each_mistake_with_its_place) {
     EXPECT_THAT(job_file_fault("[job]\ncommand = []\n"), HasSubstr("'command' is empty"));
     EXPECT_THAT(job_file_fault("[job]\ncommand = \"'x\"\n"), HasSubstr("a quote is open"));
     EXPECT_THAT(job_file_fault("[job]\ncommand = [\"a\\u0000b\"]\n"), HasSubstr("NUL"));
-    EXPECT_THAT(job_file_fault("[job.env]\nA = 1\n"), HasSubstr("'A' must be a text"));
+    EXPECT_THAT(job_file_fault("[job.env]\nB = \"1\"\nA = 1\n"),
+                AllOf(HasSubstr("job.toml:3:5: job.env: 'A' must be a text"), HasSubstr("\n  A = 1\n      ^")));
     EXPECT_THAT(job_file_fault("[job]\ndry-run = true\n"), HasSubstr("command line only"));
     EXPECT_THAT(job_file_fault("ranks = 2\n"), HasSubstr("no table [job]"));
     EXPECT_THAT(job_file_fault("job = 2\n"), HasSubstr("must be a table"));
@@ -135,7 +136,6 @@ muster = "/opt/muster"
     EXPECT_EQ(options.muster, "/opt/muster");
 }
 
-TEST(job_file, settings_of_the_run_may_stand_on_the_command_line) {
 TEST(job_file, a_text_in_place_of_a_list_is_one_entry) {
     auto const given = resolve_settings("submit", {}, sources_of({{"muster.toml", R"([job]
 setup = "source /etc/profile"
@@ -177,6 +177,7 @@ TEST(job_file, what_an_option_of_it_would_be_refused_for_is_said_with_its_place)
     EXPECT_THAT(fault("stage-in = \"a\""), StartsWith("muster.toml:4: --stage-in: 'a' has no SRC and DST"));
 }
 
+TEST(job_file, settings_of_the_run_may_stand_on_the_command_line) {
     auto const given = resolve_settings(
         "submit", {"--site", "x", "--ranks", "2", "--tag-output", "--bind-to", "none", "--wd", "d", "-x", "A=1"}, {});
     EXPECT_THAT(make_script_options(given).run_words, ElementsAre("--bind-to", "none", "--tag-output", "--wd", "d"));
