@@ -223,6 +223,8 @@ wrong ./program
 expect_contains stderr "unexpected word './program'; write -- before the program: -- ./program …"
 wrong python3 train.py --epochs=2 --learning-rate 0.1
 expect_contains stderr "unexpected word 'python3'; write -- before the program: -- python3 …"
+expect_exit 125 scale --ranks 3 --run-options '--slots-per-node 2' -o eleven -- ./program
+expect_contains stderr 'cannot map 3 ranks' "here -n is --ranks, and other options of muster run go into --run-options '…'"
 expect_true test ! -e starts
 
 # A busy machine: seen before the first run, and by whom.
