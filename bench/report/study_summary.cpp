@@ -217,6 +217,7 @@ report_json by_rank_json(study const& s) {
 report_json runs_json(study const& s, std::vector<std::string> const& metrics) {
     auto out = report_json::array();
     for (auto const& run : s.runs) {
+        if (!run.was_made()) continue;  // its number of ranks says which job ended without it
         report_json one{{"order", run.order + 1},
                         {"ranks", run.ranks},
                         {"repetition", run.repetition + 1},
@@ -230,8 +231,7 @@ report_json runs_json(study const& s, std::vector<std::string> const& metrics) {
                         {"others", std::max(run.load.before, run.load.during.value_or(0))},
                         {"metrics", report_json::object()}};
         for (auto const& name : metrics)
-            if (auto const value = value_of(run, name, s.plan);
-                value && (run.status == run_status::ok || (name == "wall_s" && run.was_made())))
+            if (auto const value = value_of(run, name, s.plan); value && (run.status == run_status::ok || name == "wall_s"))
                 one["metrics"][name] = *value;
         out.push_back(one);
     }
