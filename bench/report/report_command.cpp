@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
+#include "base/text_table.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "bench/report/plots/report_charts.hpp"
 #include "bench/report/report_page.hpp"
@@ -100,13 +102,30 @@ void write_all_figures(report_json const& document, fs::path const& folder, envi
                            : ", as SVG only: PDF needs rsvg-convert along PATH (Debian: librsvg2-bin; or convert with inkscape)");
 }
 
-void print_tables(report_input const& input) {
+void print_differences(report_json const& document) {
+    if (document.at("differences").empty()) return;
+    std::vector<std::string> head{"what differs"};
+    for (auto const& s : document.at("studies")) head.push_back(s.at("label").get<std::string>());
+    text_table table(head);
+    for (auto const& each : document.at("differences")) {
+        std::vector<std::string> row{each.at("what").get<std::string>()};
+        for (auto const& value : each.at("values")) {
+            auto const text = without_controls(value.get<std::string>());
+            row.push_back(text.empty() ? "-" : text);
+        }
+        table.add(row);
+    }
+    fmt::print("{}", table.text());
+}
+
+void print_tables(report_input const& input, report_json const& document) {
     for (auto const& [results, file, judged] : input.studies) {
         if (input.studies.size() > 1) fmt::print("{} ({})\n", results.name, file);
         fmt::print("{}{}{}{}", scaling_text(results), findings_text(find_causes(results)),
                    failures_text(results, fs::path(file).parent_path()), judgements_text(judged));
         if (input.studies.size() > 1) fmt::print("\n");
     }
+    print_differences(document);
 }
 
 }  // namespace
@@ -155,7 +174,7 @@ int report_command(given_options const& given, environment const& variables) {
     if (given.has("json"))
         fmt::print("{}", dump(document.at("studies").front()));
     else
-        print_tables(input);
+        print_tables(input, document);
     std::fflush(stdout);
     auto const folder = folder_of(given, input);
     make_folder(folder, "-o");

@@ -98,8 +98,8 @@ report_json differences_of(report_input const& input) {
 
 report_input read_report_input(std::vector<std::string> const& paths) {
     report_input out;
-    for (fs::path file : paths) {
-        if (std::error_code ignored; fs::is_directory(file, ignored)) file /= "results.json";
+    for (auto const& path : paths) {
+        fs::path const file = results_file(path);
         auto const document = read_json_file(file.string(), what_to_give);
         if (is_collectives(document)) {
             add_busbw_curves(checked_json(document, file.string()), file.string(), out.busbw);

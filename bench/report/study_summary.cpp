@@ -110,8 +110,8 @@ void add_bad_news(study const& s, std::vector<scaling_row> const& rows, std::vec
     std::size_t failed = 0, made = 0;
     bool busy = s.load.crowded_before(), simulated = false;
     for (auto const& row : rows) {
-        failed += row.failed;
-        made += row.failed + row.runs;
+        failed += row.failed - row.lost;
+        made += row.failed - row.lost + row.runs;
         busy |= row.crowded;
         simulated |= row.simulated;
     }
@@ -217,6 +217,7 @@ report_json by_rank_json(study const& s) {
 report_json runs_json(study const& s, std::vector<std::string> const& metrics) {
     auto out = report_json::array();
     for (auto const& run : s.runs) {
+        if (!run.was_made()) continue;  // its number of ranks says which job ended without it
         report_json one{{"order", run.order + 1},
                         {"ranks", run.ranks},
                         {"repetition", run.repetition + 1},

@@ -137,7 +137,7 @@ class scaling_study {
         for (auto const& run : begun->runs)  // of numbers of ranks that came later
             if (std::ranges::find(begun->plan.ranks, run.ranks) == begun->plan.ranks.end())
                 begun->plan.ranks.push_back(run.ranks);
-        auto differs = difference(begun->plan, request_.plan);
+        auto differs = difference(begun->plan, request_.plan) + changed_files(begun->software, results_.software);
         if (begun->scheduler == "local" &&
             (begun->machine.processor != results_.machine.processor || begun->machine.cores != results_.machine.cores))
             differs += fmt::format("\n  machine: {} with {} cores then, {} with {} now", begun->machine.host,
@@ -193,8 +193,10 @@ class scaling_study {
     }
 
     int stopped(int signal) const {
-        fmt::print(stderr, "stopped by signal {}; the same command goes on with the study in {}\n", signal,
-                   request_.folder.string());
+        auto const advice = request_.only.empty()
+                                ? fmt::format("the same command goes on with the study in {}", request_.folder.string())
+                                : std::string("what its runs have brought is kept");  // a job, of whose command nobody knows
+        fmt::print(stderr, "stopped by signal {}; {}\n", signal, advice);
         return 128 + signal;
     }
 
@@ -298,7 +300,7 @@ command_row const scale_row{
 };
 
 int scale_command(given_options const& given, environment const& variables, std::string const& line) {
-    auto const request = read_scale_request(given, variables);
+    auto const request = read_scale_request(collect_as_begun(given, line), variables);
     std::optional<study> baseline;
     if (!request.demands.baseline.empty()) baseline = read_study_file(request.demands.baseline);
     if (baseline) refuse_other_baseline(request.plan, *baseline);

@@ -160,6 +160,8 @@ void read_submit(given_options const& given, scale_request& out) {
     out.submit.wait = given.has("wait");
     out.submit.collect_only = given.has("collect");
     out.submit.dry_run = given.has("dry-run");
+    if (out.submit.collect_only && given.has("retry"))
+        refuse("--retry submits jobs again, and --collect submits none; leave out one of them");
     if (given.has("submit-options")) out.submit.options = shell_split(given.text("submit-options"), "--submit-options");
 }
 
@@ -205,9 +207,13 @@ scale_request read_scale_request(given_options const& given, environment const& 
     out.name = given.has("name") ? given.text("name") : plan.has_net() ? net_name(plan) : program_name(plan.program);
     out.muster = launcher_of(given);
     out.folder = made_folder(given.text("output"));
-    write_net_program(plan);
-    out.strict = given.has("strict");
     out.fresh = given.has("fresh");
+    std::error_code ignored;
+    bool const is_begun = fs::exists(out.folder / "runs.jsonl", ignored) && !fs::is_empty(out.folder / "runs.jsonl", ignored);
+    bool const has_program = plan.has_net() && plan.program.size() > 1 && fs::exists(plan.program[1], ignored);
+    if (out.fresh || !is_begun || has_program)
+        write_net_program(plan);  // the folder of another study, which is refused, stays as it is
+    out.strict = given.has("strict");
     out.retry = given.has("retry");
     out.html = !given.has("no-html");
     return out;

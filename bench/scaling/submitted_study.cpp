@@ -1,6 +1,7 @@
 #include "bench/scaling/submitted_study.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "bench/study/failed_runs.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/placeholders.hpp"
+#include "bench/study/program_software.hpp"
 #include "bench/study/study_schedule.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/machine.hpp"
@@ -72,6 +74,35 @@ study_run lost_run(due_run const& due, point_job const& job, study_point const& 
 
 }  // namespace
 
+given_options collect_as_begun(given_options const& given, std::string const& line) {
+    fs::path const folder = given.text("output");
+    if (!given.has("collect") || !given.program().empty() || given.has("net")) return given;
+    auto const jobs = read_point_jobs(folder);
+    auto const begun = read_journal(folder.string());
+    if (jobs.empty() || !begun) return given;
+    auto const now = read_line(line), then = read_line(begun->command);
+    std::vector<std::string> words;
+    auto const add = [&](std::string const& name, std::string const& value) {
+        words.push_back("--" + name);
+        if (!value.empty()) words.push_back(value);
+    };
+    constexpr std::string_view of_that_call[]{"wait", "collect", "dry-run", "fresh", "retry", "output", "ranks", "repeats"};
+    for (auto const& [name, value] : then.options)
+        if (std::ranges::find(of_that_call, name) == std::end(of_that_call) && !given.has(name)) add(name, value);
+    for (auto const& [name, value] : now.options) add(name, value);
+    auto ranks = begun->plan.ranks;
+    int repeats = begun->plan.repeats;
+    for (auto const& job : jobs) {
+        if (std::ranges::find(ranks, job.ranks) == ranks.end()) ranks.push_back(job.ranks);
+        if (job.repeats != most_repeats) repeats = std::max(repeats, job.repeats);
+    }
+    if (!given.has("ranks")) add("ranks", fmt::format("{}", fmt::join(ranks, ",")));
+    if (!given.has("repeats")) add("repeats", std::to_string(repeats));
+    words.emplace_back("--");
+    words.insert(words.end(), then.words.begin(), then.words.end());
+    return {given.command(), scale_option_rows(), 0, words, true};
+}
+
 study merge_points(study out, std::span<std::optional<study> const> parts, std::span<point_job const> jobs) {
     bool told = false;
     std::vector<std::string> numbers;
@@ -94,6 +125,9 @@ study merge_points(study out, std::span<std::optional<study> const> parts, std::
                 out.load = part.load;
                 out.variables = part.variables;
                 out.software = part.software;
+            } else if (auto const changed = changed_files(out.software, part.software); !changed.empty()) {
+                out.plan.notes.push_back(
+                    fmt::format("the job of {} did not run the first one's program: {}", ranks_text(ranks), trim(changed)));
             }
         }
         auto const* job = last_of(jobs, ranks);
@@ -130,6 +164,7 @@ void submitted_study::begin(std::string const& line) {
     header_.folder = fs::current_path().string();
     header_.machine = describe_machine();
     header_.scheduler = "none yet";
+    header_.software = digests_of(request_.plan.program);
     header_.plan = request_.plan;
     auto const begun = journal_.read();
     if (begun && jobs_.empty() && !begun->runs.empty())
@@ -152,11 +187,15 @@ void submitted_study::begin(std::string const& line) {
         auto plan = begun->plan;
         for (auto const& job : jobs_)  // of numbers of ranks that came later
             if (std::ranges::find(plan.ranks, job.ranks) == plan.ranks.end()) plan.ranks.push_back(job.ranks);
-        if (auto const differs = difference(plan, request_.plan); !differs.empty())
+        auto differs = difference(plan, request_.plan);
+        if (!request_.submit.collect_only) differs += changed_files(begun->software, header_.software);
+        if (!differs.empty())
             throw error(errc::usage,
                         fmt::format("{} holds another study:{}\ngive another folder with -o, or begin anew with --fresh",
                                     request_.folder.string(), differs));
         header_.created = begun->created;
+        header_.software = begun->software;
+        if (request_.submit.collect_only) header_.command = begun->command;
         return;
     }
     if (!request_.submit.dry_run) journal_.begin(header_);
@@ -336,9 +375,10 @@ std::optional<int> submitted_study::go_on() {
             job.ended() && last == &job && !job.output.empty() && std::ranges::any_of(results_.runs, [&](auto const& run) {
                 return run.ranks == job.ranks && run.reason.starts_with(fmt::format("job {}: ", job.id));
             });
+        auto const said = lost ? last_lines(job.output) : std::string();  // nothing of a job that never started
         if (lost)
-            fmt::print(stderr, "job {} ({}) ended without all of its runs: {}; the end of {}:{}\n", job.id, ranks_text(job.ranks),
-                       job.state, job.output, last_lines(job.output));
+            fmt::print(stderr, "job {} ({}) ended without all of its runs: {}{}\n", job.id, ranks_text(job.ranks), job.state,
+                       said.empty() ? said : fmt::format("; the end of {}:{}", job.output, said));
     }
     return {};
 }

@@ -46,6 +46,10 @@ point_job submit_point(std::vector<std::string> const& words, int ranks, std::ve
 /// Sets its phase and state. A job that the scheduler has forgotten has ended. Throws errc::unavailable where no scheduler answers.
 void ask_for(point_job& job, std::string const& muster, environment const& variables);
 
+/// `--submit --collect -o FOLDER` without a program, where FOLDER holds a study of jobs: the options and program of the command that began it, with
+/// those of `line` before them; its numbers of ranks and runs are all that jobs were made for. Any other command line as it is.
+given_options collect_as_begun(given_options const& given, std::string const& line);
+
 /// One study from what the jobs bring, each of which is a study of one number of ranks (nothing yet: an empty optional): machine,
 /// software and variables are the first one's. A run that a job should have made, and did not before it ended, is a failed run with
 /// the job's end as its reason; those of jobs that wait or run are missing. Pure.

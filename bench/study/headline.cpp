@@ -15,7 +15,7 @@ std::string reservations(study const& s, std::vector<scaling_row> const& rows, s
     std::vector<std::string> all;
     auto const progress = progress_of(s);
     std::size_t failed = 0, outliers = 0;
-    for (auto const& row : rows) failed += row.failed, outliers += row.outliers.size();
+    for (auto const& row : rows) failed += row.failed - row.lost, outliers += row.outliers.size();
     if (!progress.missing.empty()) all.push_back(fmt::format("{} of {} runs", progress.made, progress.planned));
     if (failed > 0) all.push_back(fmt::format("{} failed", failed));
     if (outliers > 0) all.push_back(outliers == 1 ? "an outlier" : fmt::format("{} outliers", outliers));
@@ -86,7 +86,10 @@ study_headline headline_of(study const& s) {
     auto const rows = scaling_rows(s);
     auto const begin = reservations(s, rows, out);
     auto const* base = base_row(rows, s.plan);
-    if (base == nullptr)
+    bool const none_ended = std::ranges::all_of(rows, [](auto const& row) { return row.runs == 0; });
+    if (base == nullptr && none_ended)
+        out.text = begin + s.name + ": no run ended well";
+    else if (base == nullptr)
         out.text = begin + s.name + ": no run printed what it is judged by, " + s.plan.judged.name,
         out.names.push_back(s.plan.judged.name);
     else

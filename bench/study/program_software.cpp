@@ -1,13 +1,17 @@
 #include "bench/study/program_software.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
+#include "base/trust/sha256.hpp"
 
 namespace muster {
 
@@ -47,7 +51,43 @@ void add_gpus(versions& to, environment const& variables) {
     }
 }
 
+constexpr std::string_view digest_mark = "sha256 ";
+constexpr std::size_t digest_bytes = 8, largest_program_bytes = std::size_t{256} << 20;
+
+/// A program or script, and not a file of data, which it may write to.
+bool is_program_file(std::string const& path) {
+    constexpr std::string_view endings[]{".py", ".sh", ".bash", ".pl", ".jl", ".R", ".lua", ".rb"};
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
+    return (facts.st_mode & S_IXUSR) != 0 || std::ranges::any_of(endings, [&](auto ending) { return path.ends_with(ending); });
+}
+
 }  // namespace
+
+versions digests_of(std::vector<std::string> const& program) {
+    versions out;
+    for (std::size_t i = 0; i < program.size(); ++i) {
+        auto const& word = program[i];
+        if (i == 0 && word.find('/') == std::string::npos) continue;  // from PATH: the system's
+        if (!is_program_file(word)) continue;
+        try {
+            out.emplace_back(
+                word, fmt::format("{}{}", digest_mark, sha256_digits(read_text_file(word, largest_program_bytes), digest_bytes)));
+        } catch (error const&) {  // what cannot be read, or is too large, is not compared
+        }
+    }
+    return out;
+}
+
+std::string changed_files(versions const& begun, versions const& now) {
+    std::string out;
+    for (auto const& [name, then] : begun) {
+        auto const found = std::ranges::find(now, name, &versions::value_type::first);
+        if (then.starts_with(digest_mark) && found != now.end() && found->second != then)
+            out += fmt::format("\n  {}: changed since the study began ({} then, {} now)", name, then, found->second);
+    }
+    return out;
+}
 
 versions read_versions(std::string_view text) {
     versions out;
@@ -69,6 +109,7 @@ versions software_of(std::vector<std::string> const& program, environment const&
         if (answer.exit_status == 0 && !first.empty()) out.emplace_back("mpirun", without_controls(trim(first)));
     }
     if (!find_program_or_nothing("nvidia-smi", variables).empty()) add_gpus(out, variables);
+    for (auto& file : digests_of(program)) out.push_back(std::move(file));
     std::sort(out.begin(), out.end());  // as JSON keeps them
     return out;
 }

@@ -77,6 +77,7 @@ scaling_row make_row(runs const& all, study const& results) {
         if (run->status == run_status::interrupted) continue;
         if (!run->counts()) {
             if (row.failed++ == 0) row.failure = failure_of(*run);
+            row.lost += run->was_made() ? 0 : 1;
             continue;
         }
         good.push_back(run);
@@ -182,7 +183,8 @@ study_progress progress_of(study const& results) {
     for (auto const& point : results.points) ranks.push_back(point.ranks);
     for (int const n : ranks.empty() ? results.plan.ranks : ranks) {
         auto const made = std::ranges::count_if(results.runs, [&](study_run const& run) {
-            return run.ranks == n && !run.warmup && run.status != run_status::interrupted && run.repetition < out.repeats;
+            return run.ranks == n && !run.warmup && run.status != run_status::interrupted && run.was_made() &&
+                   run.repetition < out.repeats;
         });
         out.planned += out.repeats;
         out.made += static_cast<int>(made);

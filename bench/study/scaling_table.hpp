@@ -43,6 +43,7 @@ struct scaling_row {
     int ranks = 1, nodes = 1;
     int cores = 0;  ///< of all of its nodes
     std::size_t runs = 0, failed = 0;
+    std::size_t lost = 0;             ///< of those that failed: never made, as their job ended before
     std::string failure;              ///< why the first that failed did
     std::vector<row_metric> metrics;  ///< the judged one first, then as they were first told, wall_s last; empty without runs
     std::optional<speedup_ratio> speedup;  ///< nothing where there is no time or rate to compare

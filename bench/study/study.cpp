@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/error.hpp"
+
 namespace muster {
 
 namespace {
@@ -244,10 +246,37 @@ study read_study(json const& document, std::string const& origin) {
     return s;
 }
 
-study read_study_file(std::string const& path) {
+namespace {
+
+/// "7, 9", of those that have not ended, as far as that was asked; or "all have ended".
+std::string jobs_text(std::string const& file) {
+    auto const document = read_json_file(file);
+    checked_json const from(document, file);
+    std::vector<std::string> live;
+    for (auto const& job : from.at("jobs").items())
+        if (job.at("phase").text() != "ended") live.push_back(job.at("id").text());
+    return live.empty() ? "all have ended" : fmt::format("not ended: {}", fmt::join(live, ", "));
+}
+
+}  // namespace
+
+std::string results_file(std::string const& path) {
     std::filesystem::path file = path;
-    if (std::error_code ignored; std::filesystem::is_directory(file, ignored)) file /= "results.json";
-    return read_study(read_json_file(file.string(), "give the results.json that muster-bench scale wrote"), file.string());
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(file, ignored)) return path;
+    bool const by_jobs = std::filesystem::exists(file / "jobs.json", ignored);
+    file /= "results.json";
+    if (by_jobs && !std::filesystem::exists(file, ignored))
+        throw error(errc::usage,
+                    fmt::format("{0}: its runs are made by jobs ({1}), and what they bring is not collected yet; collect it by: "
+                                "muster-bench scale --submit --collect -o {0}",
+                                path, jobs_text(path + "/jobs.json")));
+    return file.string();
+}
+
+study read_study_file(std::string const& path) {
+    auto const file = results_file(path);
+    return read_study(read_json_file(file, "give the results.json that muster-bench scale wrote"), file);
 }
 
 }  // namespace muster

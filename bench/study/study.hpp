@@ -37,6 +37,8 @@ struct study_run {
     bool simulated = false;
     std::vector<metric_series> metrics;
     bool operator==(study_run const&) const = default;
+    /// Not one that a job should have made and did not.
+    bool was_made() const noexcept { return wall_s > 0 || !output.empty(); }
     bool counts() const noexcept { return status == run_status::ok && !warmup; }
 };
 
@@ -115,6 +117,8 @@ nlohmann::json to_json(study_run const& run);
 
 /// Throws errc::invalid_data naming `origin` and the place.
 study read_study(nlohmann::json const& document, std::string const& origin);
+/// The results.json of a folder; a file as it is. Throws errc::usage for a study of jobs of which nothing is collected.
+std::string results_file(std::string const& path);
 /// The same from a file, or from the results.json of a folder.
 study read_study_file(std::string const& path);
 /// The same without its runs, of which there may be none.

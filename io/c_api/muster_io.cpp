@@ -224,6 +224,15 @@ int muster_dataset_class_name(muster_dataset const* data, uint64_t number, char 
         if (!of.info().class_names.empty()) *name = of.info().class_names[number].c_str();
     });
 }
+int muster_dataset_column_name(muster_dataset const* data, uint64_t number, char const** name) {
+    return guarded([&] {
+        dataset const& of = need(data, "the dataset").data;
+        need(name, "where the name goes") = nullptr;
+        auto const elements = of.shape().elements();
+        if (number >= elements) throw error(errc::usage, fmt::format("element {} of {}; give less", number, elements));
+        if (!of.info().columns.empty()) *name = of.info().columns[number].c_str();
+    });
+}
 int muster_dataset_read(muster_dataset const* data, uint64_t first, uint64_t count, void* samples, void* labels) {
     return guarded([&] {
         dataset const& of = need(data, "the dataset").data;

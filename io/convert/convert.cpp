@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <tuple>
@@ -72,15 +73,27 @@ void agree_on_columns(source_facts const& first, opened_split const& split) {
     split.source->order_columns(first.columns);
 }
 
+/// Two arrays of as many samples are more likely one split's samples and labels.
+std::string pair_advice(split_source const& first, source_facts const& facts, split_source const& second,
+                        source_facts const& other) {
+    auto const is_array = [](split_source const& one) { return one.labels.empty() && one.images.ends_with(".npy"); };
+    if (!is_array(first) || !is_array(second) || facts.samples != other.samples) return {};
+    return fmt::format("; or, where {} holds the labels, give {},{}", second.images, first.images, second.images);
+}
+
 std::vector<opened_split> open_all(convert_request const& request) {
     std::vector<opened_split> opened;
+    std::vector<split_source const*> sources;  // of each that is opened
     for (split_source const& asked : request.splits)
         for (named_source& found : open_sources(asked, request.reading)) {
-            for (opened_split const& other : opened)
-                if (other.name == found.split)
-                    throw error(errc::usage, fmt::format("{} and {} are both to be the split {}; name them, as train=… test=…",
-                                                         other.facts().images, found.source->facts().images, found.split));
+            for (std::size_t i = 0; i < opened.size(); ++i)
+                if (opened[i].name == found.split)
+                    throw error(errc::usage,
+                                fmt::format("{} and {} are both to be the split {}; name them, as train=… test=…{}",
+                                            opened[i].facts().images, found.source->facts().images, found.split,
+                                            pair_advice(*sources[i], opened[i].facts(), asked, found.source->facts())));
             opened.push_back({std::move(found.split), std::move(found.source), {}});
+            sources.push_back(&asked);
         }
     source_facts const& first = opened.front().facts();
     for (opened_split const& split : opened) {
@@ -128,6 +141,26 @@ void require_equal(communicator& ranks, opened_split const& split) {
                                     facts.images, least, fields[i], bounds[i], fields[i]));
 }
 
+/// Classes that other splits have and this one has no sample of: a folder or a label that is written in another way, often.
+void note_lacking(opened_split& split, std::vector<std::string> const& lacking, std::vector<std::string> const& own = {}) {
+    constexpr std::size_t most_told = 8;
+    if (lacking.empty()) return;
+    auto const in_lower_case = [](std::string text) {
+        for (char& c : text)
+            if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+        return text;
+    };
+    std::string near;
+    for (std::string const& name : lacking)
+        for (std::string const& other : own)
+            if (near.empty() && in_lower_case(name) == in_lower_case(other))
+                near = fmt::format("; '{}' here is another class than '{}'", other, name);
+    auto const told = std::span(lacking).first(std::min(lacking.size(), most_told));
+    split.source->add_note(fmt::format("no sample of the class{} {}{}, which another split has{}",
+                                       lacking.size() == 1 ? "" : "es", join(told, ", "), lacking.size() > most_told ? ", …" : "",
+                                       near));
+}
+
 /// Splits whose sources name their classes: the same name is the same class in all of them. Other names that were asked for take the
 /// place of these, or say their order.
 void unite_class_names(convert_request& request, std::vector<opened_split>& splits) {
@@ -153,6 +186,11 @@ void unite_class_names(convert_request& request, std::vector<opened_split>& spli
         names = wanted;
     for (opened_split& split : splits) {
         if (split.facts().class_names == names) continue;
+        auto const& own = split.facts().class_names;
+        std::vector<std::string> lacking;
+        std::ranges::copy_if(names, std::back_inserter(lacking),
+                             [&](auto const& name) { return std::ranges::find(own, name) == own.end(); });
+        note_lacking(split, lacking, own);
         for (std::string const& name : split.facts().class_names)
             split.renumbered.push_back(static_cast<std::uint32_t>(std::find(names.begin(), names.end(), name) - names.begin()));
     }
@@ -161,18 +199,26 @@ void unite_class_names(convert_request& request, std::vector<opened_split>& spli
 }
 
 /// Numbers of classes that no split has: gaps, or labels that begin with 1.
-void note_gaps(std::vector<opened_split>& splits, std::vector<bool> const& present) {
+void note_gaps(std::vector<opened_split>& splits, std::vector<bool> const& present, std::size_t classes) {
     constexpr std::size_t most_told = 8;
     std::vector<std::string> missing;
-    for (std::size_t label = 0; label < present.size(); ++label)
-        if (!present[label]) missing.push_back(std::to_string(label));
+    for (std::size_t label = 0; label < classes && missing.size() <= most_told; ++label)
+        if (label >= present.size() || !present[label]) missing.push_back(std::to_string(label));
     if (missing.empty()) return;
     auto const count = missing.size();
     missing.resize(std::min(count, most_told));
     splits.front().source->add_note(
         fmt::format("no sample has the label{} {}{}: each counts as a class, as classes are numbered from 0 to the "
                     "largest label, {}",
-                    count == 1 ? "" : "s", join(missing, ", "), count > most_told ? ", …" : "", present.size() - 1));
+                    count == 1 ? "" : "s", join(missing, ", "), count > most_told ? ", …" : "", classes - 1));
+}
+
+/// The labels that `all` have and `own` have not.
+std::vector<std::string> lacking_labels(std::vector<bool> const& own, std::vector<bool> const& all) {
+    std::vector<std::string> out;
+    for (std::size_t label = 0; label < all.size(); ++label)
+        if (all[label] && (label >= own.size() || !own[label])) out.push_back(std::to_string(label));
+    return out;
 }
 
 /// Labels that are numbers: one rule for all splits, by what all of them hold. Returns whether they are targets.
@@ -180,12 +226,13 @@ bool number_classes(convert_request& request, std::vector<opened_split>& splits)
     bool targets = request.reading.labels_are == label_kind::target;
     std::string why;
     std::vector<bool> present;
+    std::vector<label_scan> scans;
     for (opened_split& split : splits) {
         if (split.facts().classes != 0) {
             request.classes = std::max(request.classes, split.facts().classes);
             continue;
         }
-        label_scan const found = split.source->scan_labels();
+        label_scan const& found = scans.emplace_back(split.source->scan_labels());
         if (!found.no_class.empty() && why.empty()) why = fmt::format("{} in {}", found.no_class, split.facts().labels);
         request.classes = std::max(request.classes, std::size_t{found.largest} + 1);
         present.resize(std::max(present.size(), found.present.size()));
@@ -205,7 +252,9 @@ bool number_classes(convert_request& request, std::vector<opened_split>& splits)
                                 splits.front().facts().labels, request.classes - 1));
     for (opened_split& split : splits)
         if (targets) split.source->take_targets();
-    if (!targets && present.size() == request.classes) note_gaps(splits, present);
+    if (targets || scans.size() < splits.size()) return targets;
+    note_gaps(splits, present, request.classes);
+    for (std::size_t i = 0; i < splits.size(); ++i) note_lacking(splits[i], lacking_labels(scans[i].present, present));
     return targets;
 }
 
@@ -256,6 +305,17 @@ void leave_out_damaged(std::vector<opened_split>& splits, communicator& ranks) {
     }
 }
 
+/// Names that an attribute of HDF5 can hold, which has at most 64 KiB; else none.
+std::vector<std::string> kept_columns(std::vector<std::string> const& names) {
+    constexpr std::size_t most_bytes = 60'000;
+    std::size_t longest = 1;
+    for (std::string const& name : names) {
+        if (not_utf8_at(name)) return {};
+        longest = std::max(longest, name.size());
+    }
+    return names.size() * longest <= most_bytes ? names : std::vector<std::string>();
+}
+
 std::vector<split_plan> plans_of(convert_request const& request, std::vector<opened_split> const& splits, bool targets) {
     std::vector<split_plan> plans;
     for (opened_split const& split : splits) {
@@ -270,6 +330,7 @@ std::vector<split_plan> plans_of(convert_request const& request, std::vector<ope
         plan.classes = facts.labelled ? request.classes : 0;
         plan.targets = targets;
         plan.class_names = request.class_names;
+        plan.columns = kept_columns(facts.columns);
         plan.source_images = facts.images;
         plan.source_labels = facts.labels;
     }
@@ -362,12 +423,16 @@ class converter {
 
 /// What is counted while samples are read is added up over the ranks.
 void take_notes(convert_report& report, std::vector<opened_split> const& splits, communicator& ranks) {
-    std::vector<std::int64_t> turned;
-    for (opened_split const& split : splits) turned.push_back(static_cast<std::int64_t>(split.source->notes().turned.count));
-    ranks.allreduce("turned pictures", view_of(std::span(turned)), reduction::sum).wait();
+    std::vector<std::int64_t> counts;
+    for (opened_split const& split : splits) {
+        counts.push_back(static_cast<std::int64_t>(split.source->notes().turned.count));
+        counts.push_back(static_cast<std::int64_t>(split.source->notes().rounded.count));
+    }
+    ranks.allreduce("turned pictures and rounded numbers", view_of(std::span(counts)), reduction::sum).wait();
     for (std::size_t i = 0; i < splits.size(); ++i) {
         report.splits[i].notes = splits[i].source->notes();
-        report.splits[i].notes.turned.count = static_cast<std::size_t>(turned[i]);
+        report.splits[i].notes.turned.count = static_cast<std::size_t>(counts[2 * i]);
+        report.splits[i].notes.rounded.count = static_cast<std::size_t>(counts[2 * i + 1]);
     }
 }
 

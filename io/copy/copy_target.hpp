@@ -58,7 +58,7 @@ class copy_target {
 
     /// Reads chunks that a killed copy has left and compares them, on `threads` threads. Throws errc::usage where a folder stands
     /// in the place of a file, or the other way round.
-    copy_presence find(file_list const& list, chunk_plan const& plan, copy_check how, int threads) const;
+    copy_presence find(file_list const& list, chunk_plan const& plan, copy_check how, int threads, bool replaces = true) const;
 
     /// Throws errc::io if what is missing needs more bytes or names than the file system has free.
     void refuse_lack_of_space(file_list const& list, chunk_plan const& plan, copy_presence const& have) const;

@@ -131,7 +131,7 @@ class tree_copy {
 
     void look() {
         target_.emplace(request_.target, request_.state_name, request_.dry_run);
-        have_ = target_->find(list_, plan_, request_.check, threads_);
+        have_ = target_->find(list_, plan_, request_.check, threads_, request_.own_sources);  // results replace earlier ones
         target_->refuse_lack_of_space(list_, plan_, have_);
         for (std::size_t i = 0; i < list_.files.size(); ++i) {
             listed_file const& file = list_.files[i];

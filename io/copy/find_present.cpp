@@ -54,7 +54,7 @@ std::int64_t mtime_of(struct stat const& found) {
 class finder {
   public:
     finder(int root, int incoming, file_list const& list, chunk_plan const& plan, manifest const& listed, past_chunks const& past,
-           copy_check how, std::string const& path, copy_presence& have)
+           copy_check how, bool replaces, std::string const& path, copy_presence& have)
         : placed_(root, folder_cache::links::refused),
           grown_(incoming, folder_cache::links::refused),
           list_(list),
@@ -62,6 +62,7 @@ class finder {
           listed_(listed),
           past_(past),
           how_(how),
+          replaces_(replaces),
           path_(path),
           have_(have),
           root_(root),
@@ -75,6 +76,7 @@ class finder {
             throw error(errc::usage,
                         fmt::format("{}/{} is {}, and {} to be copied there; remove it, or give another folder", path_, file.path,
                                     file.is_folder() ? "no folder" : "a folder", file.is_folder() ? "a folder is" : "a file is"));
+        if (there && !file.is_folder() && !replaces_) refuse_foreign(file, found);
         if (file.is_folder()) {
             if (there) have_.in_place[i] = place_of::known;
         } else if (!file.is_file()) {
@@ -85,6 +87,20 @@ class finder {
     }
 
   private:
+    /// What no copy brought is the user's, whose file it would replace, and clean then remove; one like the source is no loss.
+    void refuse_foreign(listed_file const& file, struct stat const& found) {
+        if (listed_.find(file.path) != nullptr || past_.find(file) != nullptr) return;
+        bool const same = file.is_file() ? S_ISREG(found.st_mode) && static_cast<std::uint64_t>(found.st_size) == file.size &&
+                                               mtime_of(found) == file.mtime_ns
+                                         : S_ISLNK(found.st_mode) && link_of(file) == file.target;
+        if (!same)
+            throw error(
+                errc::usage,
+                fmt::format("{}/{} is there and was not brought by muster stage: it would be replaced; move it away, or give "
+                            "another folder",
+                            path_, file.path));
+    }
+
     void look_at_file(std::size_t i, listed_file const& file, struct stat const* found) {
         bool const same = found != nullptr && static_cast<std::uint64_t>(found->st_size) == file.size &&
                           mtime_of(*found) == file.mtime_ns && (found->st_mode & 07777) == file.mode;
@@ -166,6 +182,7 @@ class finder {
     manifest const& listed_;
     past_chunks const& past_;
     copy_check how_;
+    bool replaces_;
     std::string const& path_;
     copy_presence& have_;
     int root_, incoming_;
@@ -191,7 +208,7 @@ void copy_presence::skip(chunk_plan const& plan, std::size_t file) {
     std::fill_n(needed.begin() + static_cast<std::ptrdiff_t>(plan.first_of(file)), plan.count_of(file), std::uint8_t{0});
 }
 
-copy_presence copy_target::find(file_list const& list, chunk_plan const& plan, copy_check how, int threads) const {
+copy_presence copy_target::find(file_list const& list, chunk_plan const& plan, copy_check how, int threads, bool replaces) const {
     copy_presence have;
     have.needed.assign(plan.chunks(), 1);
     have.checksums.assign(plan.chunks(), 0);
@@ -202,7 +219,7 @@ copy_presence copy_target::find(file_list const& list, chunk_plan const& plan, c
     past_chunks const past(before_, plan.chunk_bytes());
     std::vector<std::unique_ptr<finder>> finders(static_cast<std::size_t>(std::max(threads, 1)));
     for (auto& one : finders)
-        one = std::make_unique<finder>(root_.get(), incoming.get(), list, plan, manifest_, past, how, path_, have);
+        one = std::make_unique<finder>(root_.get(), incoming.get(), list, plan, manifest_, past, how, replaces, path_, have);
     constexpr std::size_t batch = 128;
     in_parallel((list.files.size() + batch - 1) / batch, threads, [&](int thread, std::size_t part) {
         for (std::size_t i = part * batch; i < std::min(list.files.size(), (part + 1) * batch); ++i)

@@ -303,6 +303,7 @@ void dataset::read_info(hdf5::file const& file, hdf5::group const& group) {
     if (!info_.class_names.empty() && info_.class_names.size() != info_.classes)
         invalid(info_.path, where.object,
                 fmt::format("has {} class_names for {} classes", info_.class_names.size(), info_.classes));
+    if (auto names = hdf5::read_strings(where, group.get(), format::columns_attribute)) info_.columns = std::move(*names);
     info_.source_images = text(where, group.get(), format::source_images_attribute, false);
     info_.source_labels = text(where, group.get(), format::source_labels_attribute, false);
     info_.checksum_block_samples = number(where, group.get(), format::block_attribute);
@@ -351,6 +352,9 @@ void dataset::check_forms(hdf5::group const& group) {
     for (std::uint64_t const size : images.extent)
         if (size == 0 || __builtin_mul_overflow(bytes, size, &bytes)) invalid(info_.path, at.object, "has an impossible shape");
     info_.samples = images.extent[0];
+    if (!info_.columns.empty() && (!is_row || info_.columns.size() != images.extent[1]))
+        invalid(info_.path, at.object,
+                fmt::format("has {} columns that are named, and not as many elements in a row", info_.columns.size()));
     info_.shape = is_row ? image_shape{1, 1, images.extent[1], true}
                          : image_shape{images.extent[1], images.extent[2], images.extent[3], false};
     info_.chunk_samples = images.chunk.empty() ? 0 : images.chunk[0];

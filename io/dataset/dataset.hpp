@@ -31,6 +31,7 @@ struct dataset_info {
     std::optional<element_type> label_type = element_type::u8;  ///< u8, u16 or u32; f32 of targets; nothing: no labels
     std::size_t classes = 0;                                    ///< every label is below; 0 of targets and without labels
     std::vector<std::string> class_names;                       ///< one a class, or empty
+    std::vector<std::string> columns;                           ///< of a table: one an element of a row, or empty
     std::string source_images;                                  ///< names of the files it was converted from
     std::string source_labels;
     std::vector<std::string> sources;  ///< "DIGEST  BYTES  NAME" of each, as muster-stage convert read it; may be empty

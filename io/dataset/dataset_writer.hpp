@@ -39,6 +39,7 @@ struct split_plan {
     std::size_t classes = 0;               ///< every label is below; 0: the samples have no labels, or targets
     bool targets = false;                  ///< labels are targets of a regression, of float32
     std::vector<std::string> class_names;  ///< empty, or one a class
+    std::vector<std::string> columns;      ///< of a table: what the elements of a row are called; empty: not known
     unsigned gzip_level = 0;               ///< 1 to 9: the samples are compressed, a block of checksums a chunk
     std::string source_images;             ///< names of the files it is made from; may be empty
     std::string source_labels;

@@ -39,6 +39,7 @@ void write_facts(hdf5::place const& where, hdf5::id group, split_plan const& pla
     if (plan.targets)
         hdf5::write_attribute(where, group, format::label_type_attribute, std::string(to_string(element_type::f32)));
     if (!plan.class_names.empty()) hdf5::write_attribute(where, group, format::class_names_attribute, plan.class_names);
+    if (!plan.columns.empty()) hdf5::write_attribute(where, group, format::columns_attribute, plan.columns);
     hdf5::write_attribute(where, group, format::source_images_attribute, plan.source_images);
     hdf5::write_attribute(where, group, format::source_labels_attribute, plan.source_labels);
     if (!plan.sources.empty()) hdf5::write_attribute(where, group, format::sources_attribute, plan.sources);

@@ -28,6 +28,7 @@ inline constexpr char const* split_attribute = "split";
 inline constexpr char const* classes_attribute = "classes";
 inline constexpr char const* label_type_attribute = "label_type";
 inline constexpr char const* class_names_attribute = "class_names";
+inline constexpr char const* columns_attribute = "columns";
 inline constexpr char const* source_images_attribute = "source_images";
 inline constexpr char const* source_labels_attribute = "source_labels";
 inline constexpr char const* algorithm_attribute = "checksum_algorithm";

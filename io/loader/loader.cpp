@@ -186,9 +186,9 @@ struct loader::state {
             throw error(
                 errc::unavailable,
                 fmt::format("{}: {} of samples do not fit {} ranks of this node ({} free by {}), and the file is chunked, so it "
-                            "cannot be mapped; use a sampler with a window (window_for) or with spread_rule::sharded",
+                            "cannot be mapped; use a sampler with a window or with the spread \"sharded\"",
                             from.info().path, format_bytes(bytes), options.local_size, format_bytes(room.bytes), room.by));
-        if (!asked && options.memory == memory_mode::mapped) why += "; a sampler with a window (window_for) reads larger pieces";
+        if (!asked && options.memory == memory_mode::mapped) why += "; a sampler with a window reads larger pieces";
         if (options.local_rank == 0) spdlog::debug("{}", why);
     }
 
@@ -370,7 +370,7 @@ loader::loader(dataset const& from, sampler const& order, communicator& ranks, l
         if (order.options().spread == spread_rule::by_node && node.first != options.rank - node.place)
             throw error(errc::usage,
                         fmt::format("loader: the ranks of this node do not follow each other (rank {} is number {} from "
-                                    "rank {} on), which spread_rule::by_node needs; place ranks by block, or use global",
+                                    "rank {} on), which the spread \"by_node\" needs; place ranks by block, or use global",
                                     options.rank, node.place, node.first));
     });
     state_ = std::make_unique<state>(from, order, options, &ranks);

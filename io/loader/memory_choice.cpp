@@ -47,18 +47,20 @@ void check_options(dataset const& from, sampler const& order, loader_options con
                     fmt::format("loader: the sampler is for {} samples, {} has {}; make the sampler of the dataset's size",
                                 order.size(), from.info().path, from.size()));
     if (options.memory == memory_mode::shard && order.options().spread != spread_rule::sharded)
-        throw error(
-            errc::usage,
-            "loader: memory mode shard with a sampler that draws from all samples; give the sampler spread_rule::sharded");
+        throw error(errc::usage,
+                    "loader: memory mode shard with a sampler that draws from all samples; give one with the spread \"sharded\" "
+                    "(in Python "
+                    "sampler=Sampler(data, spread=\"sharded\"))");
     if (options.memory == memory_mode::shared && order.options().spread == spread_rule::sharded)
         throw error(errc::usage,
-                    "loader: memory mode shared with a sampler whose ranks draw from their own shards; give it "
-                    "spread_rule::by_node");
+                    "loader: memory mode shared with a sampler whose ranks draw from their own shards; give it the spread "
+                    "\"by_node\"");
     if (options.memory == memory_mode::shared && !together)
         throw error(errc::usage, "loader: memory mode shared without a communicator; make the loader with one");
     if (options.memory == memory_mode::windowed && !order.options().window)
         throw error(errc::usage,
-                    "loader: memory mode windowed with a sampler without a window; give the sampler one (window_for)");
+                    "loader: memory mode windowed with a sampler without a window; give one with it: window_for(), in Python "
+                    "sampler=Sampler(data, window=(SAMPLES, CHUNKS))");
     if (options.memory == memory_mode::mapped && !from.info().image_offset)
         throw error(errc::unavailable,
                     fmt::format("{}: /{}/images is chunked or encoded, which memory mode mapped cannot read; use "

@@ -90,7 +90,7 @@ sampler::sampler(std::vector<double> weights, weighted_options draws, sampler_op
     : samples_(weights.size()), length_(draws.draws), options_(options) {
     if (options_.spread != spread_rule::global || options_.window || !options_.shuffle)
         throw error(errc::usage,
-                    "sampler: draws by weight go over all samples in a shuffled order; give spread_rule::global, no "
+                    "sampler: draws by weight go over all samples in a shuffled order; give the spread \"global\", no "
                     "window and shuffle");
     weighted_ = std::make_shared<weighted_draws const>(std::move(weights), draws.draws, draws.replacement);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <set>
@@ -384,18 +385,41 @@ std::uint32_t csv_source::label_of(std::string_view field, std::string_view row)
 
 void csv_source::fail_feature(std::string_view text, std::string_view row, std::size_t column, std::size_t place) const {
     std::string const name = names_.empty() || names_[place].empty() ? fmt::format("{}", place + 1) : names_[place];
+    std::string_view const unknown = is_real(facts_.type) ? " (nan stands for what is not known)" : "";
     if (text.empty())
         fail(row, column,
              fmt::format("an empty cell of column {0}; fill it{1}, or leave the column out: --drop {0}", without_controls(name),
-                         is_real(facts_.type) ? " (nan stands for what is not known)" : ""));
+                         unknown));
     if (has_decimal_comma(text)) fail(row, column, fmt::format("'{}' has a decimal comma; write a point", text));
     if (is_picture_name(text))
         fail(row, column,
              fmt::format("'{}' {}; to leave the column out: --drop {}", without_controls(text.substr(0, 40)), no_file_names,
                          without_controls(name)));
     fail(row, column,
-         fmt::format("'{}' is no {}; correct it, give another --type or --label-column, or leave the column out: --drop {}",
-                     without_controls(text.substr(0, 40)), to_string(facts_.type), without_controls(name)));
+         fmt::format("'{}' is no {}; correct it{}, give another --type or --label-column, or leave the column out: --drop {}",
+                     without_controls(text.substr(0, 40)), to_string(facts_.type), unknown, without_controls(name)));
+}
+
+/// Numbers of customers and the like, which float32 holds up to 16777216 only.
+void csv_source::note_rounding(std::string_view text, std::string_view row, std::size_t column, std::uint8_t const* stored) {
+    constexpr std::size_t exact_digits = 7;
+    if (text.size() <= exact_digits) return;
+    auto const value = parse_integer(text);
+    if (!value) return;
+    long double kept = 0;
+    if (facts_.type == element_type::f32) {
+        float number = 0;
+        std::memcpy(&number, stored, sizeof number);
+        kept = number;
+    } else {
+        double number = 0;
+        std::memcpy(&number, stored, sizeof number);
+        kept = number;
+    }
+    if (kept == static_cast<long double>(*value)) return;
+    auto const before = static_cast<std::ptrdiff_t>(column);
+    auto const line = lines_.place().line + static_cast<std::size_t>(std::count(row.begin(), row.begin() + before, '\n'));
+    notes_.rounded.add(fmt::format("{} in line {}", text, line));
 }
 
 void csv_source::parse_row(std::string_view row, std::uint8_t* elements, std::uint32_t* label) {
@@ -411,6 +435,7 @@ void csv_source::parse_row(std::string_view row, std::uint8_t* elements, std::ui
         } else if (slot != not_taken) {
             std::string_view const text = unquoted(field, buffer_);
             if (!store_as(facts_.type, text, elements + slot * size)) fail_feature(text, row, column, place);
+            if (is_real(facts_.type)) note_rounding(text, row, column, elements + slot * size);
         }
         return true;
     });

@@ -56,6 +56,7 @@ class csv_source : public sample_source {
     void settle_labels(label_index const& labels);
     std::uint32_t label_of(std::string_view field, std::string_view row) const;
     void parse_row(std::string_view row, std::uint8_t* elements, std::uint32_t* label);
+    void note_rounding(std::string_view text, std::string_view row, std::size_t column, std::uint8_t const* stored);
     [[noreturn]] void fail_feature(std::string_view text, std::string_view row, std::size_t column, std::size_t place) const;
     [[noreturn]] void fail(std::string_view row, std::size_t column, std::string_view message) const;
     [[noreturn]] void fail(seen const& at, std::string_view message) const;

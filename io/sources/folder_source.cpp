@@ -102,7 +102,7 @@ class picture_walk {
         above_.pop_back();
     }
     void pass_over(std::string const& name) {
-        if (left_out_ != nullptr) left_out_->add(name);
+        if (left_out_ != nullptr) left_out_->add(root_ + "/" + name);
     }
 
     std::string const& root_;
@@ -293,7 +293,7 @@ void folder_source::require_form(std::size_t sample, picture_header const& found
 }
 
 void folder_source::note_turned(std::size_t sample, picture_header const& found) {
-    if (found.orientation != 1) notes_.turned.add(pictures_[sample].name);
+    if (found.orientation != 1) notes_.turned.add(folder_ + "/" + pictures_[sample].name);
 }
 
 void folder_source::read_one(std::size_t sample, std::span<std::uint8_t> out) {
@@ -339,7 +339,7 @@ void folder_source::leave_out(std::span<std::int32_t const> damaged) {
         if (damaged[i] == 0)
             good.push_back(std::move(pictures_[i]));
         else
-            notes_.damaged.add(pictures_[i].name);
+            notes_.damaged.add(folder_ + "/" + pictures_[i].name);
     pictures_ = std::move(good);
     facts_.samples = pictures_.size();
 }

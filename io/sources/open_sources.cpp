@@ -80,6 +80,7 @@ source_format format_of_file(std::string const& path) {
         if (bytes % 3074 == 0) return source_format::cifar100;
     }
     if (head.starts_with(std::string_view("\0\0", 2)) || packed) return source_format::idx;
+    if (known.find(": ") != known.npos) throw error(errc::usage, fmt::format("{}: is {}", path, known));  // with its own advice
     throw error(errc::usage, fmt::format("{}: its format cannot be told from its contents{}{}; give --from with one of {}", path,
                                          known.empty() ? "" : ", which look like ", known,
                                          fmt::join(format_names.begin() + 1, format_names.end(), ", ")));

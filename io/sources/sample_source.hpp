@@ -41,9 +41,10 @@ struct source_notes {
         }
         bool operator==(some const&) const = default;
     };
-    some left_out;                   ///< files that are no pictures by their names
-    some damaged;                    ///< pictures left out by leave_out()
-    some turned;                     ///< pictures read or looked at so far whose Exif orientation was not applied
+    some left_out;  ///< files that are no pictures by their names
+    some damaged;   ///< pictures left out by leave_out()
+    some turned;    ///< pictures read or looked at so far whose Exif orientation was not applied
+    some rounded;   ///< cells read or looked at so far whose whole number the samples' type does not hold exactly
     std::vector<std::string> words;  ///< anything else, a line each
     bool operator==(source_notes const&) const = default;
 };
@@ -51,13 +52,14 @@ struct source_notes {
 /// What unnamed labels are, as far as all of them tell.
 struct label_scan {
     std::uint32_t largest = 0;
-    std::vector<bool> present;  ///< by label, of the first 65,536
+    static constexpr std::uint32_t most_present = 1U << 24;
+    std::vector<bool> present;  ///< by label, of the first 16,777,216
     std::string
         no_class;  ///< the first that is a target of a regression and no class, as "3.5"; empty: all are whole numbers from 0
     bool operator==(label_scan const&) const = default;
     void add(std::uint32_t label) {
         largest = std::max(largest, label);
-        if (label >= 65536) return;
+        if (label >= most_present) return;
         if (label >= present.size()) present.resize(label + 1);
         present[label] = true;
     }

@@ -29,11 +29,11 @@ constexpr command_row clean_row{
     .most_words = 1,
 };
 
-int clean_command(given_options const& given, identity const& who) {
+int clean_command(given_options const& given, identity const& who, environment const& variables) {
     if (given.words().empty()) throw error(errc::usage, "muster-stage clean: the folder is missing; give its name");
     std::string const path = given.words().front();
     bool const dry_run = given.has("dry-run");
-    return on_nodes(who, [&](communicator& nodes) {
+    return on_nodes(who, variables, [&](communicator& nodes) {
         tree_cleaning report;
         auto const clean = [&] { report = clean_tree(path, given.has("force"), dry_run); };
         if (nodes.size() == 1)

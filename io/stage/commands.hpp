@@ -18,13 +18,13 @@ extern command_row const out_row;
 
 /// Each runs on every rank of its world, prints on rank 0, returns an exit code and throws muster::error.
 int convert_command(given_options const& given, identity const& who);
-int verify_command(given_options const& given, identity const& who);
+int verify_command(given_options const& given, identity const& who, environment const& variables);
 int info_command(given_options const& given, identity const& who);
 int copy_command(given_options const& given, identity const& who, environment const& variables);
-int clean_command(given_options const& given, identity const& who);
+int clean_command(given_options const& given, identity const& who, environment const& variables);
 int out_command(given_options const& given, identity const& who, environment const& variables);
 
 /// `verify` of a folder that copy has brought, on every node.
-int verify_copy(std::string const& path, given_options const& given, identity const& who);
+int verify_copy(std::string const& path, given_options const& given, identity const& who, environment const& variables);
 
 }  // namespace muster::stage

@@ -193,6 +193,8 @@ std::vector<std::string> lines_of(source_notes const& notes) {
     add(notes.damaged, "damaged picture was left out", "damaged pictures were left out");
     add(notes.turned, "picture has an EXIF orientation that was not applied",
         "pictures have an EXIF orientation that was not applied");
+    add(notes.rounded, "whole number was rounded, which a larger --type, such as float64 or int64, keeps",
+        "whole numbers were rounded, which a larger --type, such as float64 or int64, keeps");
     lines.insert(lines.end(), notes.words.begin(), notes.words.end());
     return lines;
 }
@@ -231,6 +233,7 @@ void print_json(convert_request const& request, convert_report const& report, in
                           {"left_out", json_of(split.notes.left_out)},
                           {"damaged", json_of(split.notes.damaged)},
                           {"orientation_not_applied", json_of(split.notes.turned)},
+                          {"rounded", json_of(split.notes.rounded)},
                           {"notes", split.notes.words}});
     nlohmann::ordered_json const all{{"file", request.output},
                                      {"splits", splits},

@@ -140,7 +140,7 @@ int copy_command(given_options const& given, identity const& who, environment co
     request.sharded = given.has("shard");
     auto const most_bytes = unpack_limit_of(given);
     progress_style const style = parse_progress(given.text("progress"));
-    return on_nodes(who, [&](communicator& nodes) {
+    return on_nodes(who, variables, [&](communicator& nodes) {
         auto const begin = std::chrono::steady_clock::now();
         bool const shown = nodes.rank() == 0;
         std::function<void(std::uint64_t)> show;

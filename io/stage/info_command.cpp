@@ -85,6 +85,7 @@ constexpr option_row info_options[]{
 
 constexpr std::size_t most_classes = std::size_t{1} << 20;
 constexpr std::size_t shown_classes = 20;
+constexpr std::size_t shown_columns = 20;
 constexpr std::size_t shown_sources = 8;
 
 struct split_info {
@@ -147,6 +148,9 @@ void print_split(split_info const& split) {
         row("classes", is.class_names.empty() || is.class_names.size() > shown_classes
                            ? fmt::format("{}", is.classes)
                            : fmt::format("{}: {}", is.classes, join(is.class_names, ", ")));
+    if (!is.columns.empty())
+        row("columns", join(std::span(is.columns).first(std::min(is.columns.size(), shown_columns)), ", ") +
+                           (is.columns.size() > shown_columns ? ", …" : ""));
     if (!split.class_counts.empty()) row("samples each", class_text(split));
     row("layout", layout_text(is));
     row("images from", is.source_images);
@@ -184,6 +188,7 @@ nlohmann::ordered_json json_of(split_info const& split) {
                                 {"label_type", nullptr},
                                 {"classes", is.classes},
                                 {"class_names", is.class_names},
+                                {"columns", is.columns},
                                 {"class_counts", split.class_counts},
                                 {"chunk_samples", is.chunk_samples},
                                 {"compressed", is.compressed},

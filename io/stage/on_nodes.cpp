@@ -4,11 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <filesystem>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include "base/command/command_set.hpp"
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "comm/backend/comm_error.hpp"
@@ -46,9 +49,33 @@ int code_of(communicator& nodes, std::function<int(communicator&)> const& body) 
     }
 }
 
+/// In a job script a command reaches the script's own node alone, and with -n 1 that of the one rank.
+void note_nodes_left(identity const& who, environment const& variables) {
+    int const all = nodes_of_job(variables);
+    if (who.rank != 0 || who.node_count >= all) return;
+    fmt::print(
+        stderr,
+        "muster-stage: note: this is for {} of the job's {} nodes; `muster run -- muster stage …`, without -n, is for all\n",
+        who.node_count, all);
+}
+
 }  // namespace
 
-int on_nodes(identity const& who, std::function<int(communicator&)> const& body) {
+int nodes_of_job(environment const& variables) {
+    if (auto const slurm = parse_integer(variables.get_or("SLURM_JOB_NUM_NODES", "")); slurm && *slurm > 0 && *slurm < 1'000'000)
+        return static_cast<int>(*slurm);
+    auto const file = variables.get_or("PBS_NODEFILE", "");
+    std::error_code ignored;
+    if (file.empty() || !std::filesystem::is_regular_file(file, ignored)) return 0;
+    auto const text = read_text_file(file);
+    std::set<std::string_view> names;
+    for (auto const line : split(text, '\n'))
+        if (!trim(line).empty()) names.insert(trim(line));
+    return static_cast<int>(names.size());
+}
+
+int on_nodes(identity const& who, environment const& variables, std::function<int(communicator&)> const& body) {
+    note_nodes_left(who, variables);
     return run_with_ranks("muster-stage", who, options_for_files(who), [&](communicator& ranks) {
         if (ranks.size() == 1) return body(ranks);
         auto const first = first_ranks(ranks, who);

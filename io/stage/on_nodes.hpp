@@ -20,8 +20,11 @@ copy_request copy_request_of(given_options const& given, environment const& vari
 void print_copy(copy_request const& request, copy_report const& mine, communicator& nodes, double seconds, bool as_json);
 
 /// Runs `body(nodes)` on the first rank of every node, `nodes` being the communicator of these ranks, and returns its exit code,
-/// which is the same on all ranks. The other ranks wait without using their processors. Collective.
-int on_nodes(identity const& who, std::function<int(communicator& nodes)> const& body);
+/// which is the same on all ranks. The other ranks wait without using their processors. A note says so where the job has more nodes. Collective.
+int on_nodes(identity const& who, environment const& variables, std::function<int(communicator& nodes)> const& body);
+
+/// The nodes of the Slurm or PBS job that this runs in; 0 outside of one, or where it is not told.
+int nodes_of_job(environment const& variables);
 
 /// Sum of a number of every rank.
 std::uint64_t sum_of(communicator& nodes, std::uint64_t mine);

@@ -326,7 +326,7 @@ int out_command(given_options const& given, identity const& who, environment con
         sigset_t const awaited = awaited_signals();
         ::pthread_sigmask(SIG_BLOCK, &awaited, nullptr);
     }
-    return on_nodes(who, [&](communicator& nodes) {
+    return on_nodes(who, variables, [&](communicator& nodes) {
         if (given.has("merge") && nodes.size() > 1) refuse_conflicts(request, nodes);
         if (every) return copy_repeatedly(request, *every, who.host);
         auto const begin = std::chrono::steady_clock::now();

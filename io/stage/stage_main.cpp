@@ -26,11 +26,11 @@ int main(int argc, char** argv) {
                               .version = {}},
                              who.rank == 0);
         commands.add(stage::convert_row, [&](auto const& given) { return stage::convert_command(given, who); });
-        commands.add(stage::verify_row, [&](auto const& given) { return stage::verify_command(given, who); });
+        commands.add(stage::verify_row, [&](auto const& given) { return stage::verify_command(given, who, variables); });
         commands.add(stage::info_row, [&](auto const& given) { return stage::info_command(given, who); });
         commands.add(stage::copy_row, [&](auto const& given) { return stage::copy_command(given, who, variables); });
         commands.add(stage::out_row, [&](auto const& given) { return stage::out_command(given, who, variables); });
-        commands.add(stage::clean_row, [&](auto const& given) { return stage::clean_command(given, who); });
+        commands.add(stage::clean_row, [&](auto const& given) { return stage::clean_command(given, who, variables); });
         add_manual_command(commands);
         add_completion_command(commands);
         return commands.run({argv + 1, argv + argc});

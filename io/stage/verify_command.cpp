@@ -78,10 +78,10 @@ constexpr command_row verify_row{
     .most_words = 1,
 };
 
-int verify_command(given_options const& given, identity const& who) {
+int verify_command(given_options const& given, identity const& who, environment const& variables) {
     if (given.words().empty()) throw error(errc::usage, "muster-stage verify: the dataset file is missing; give its name");
     std::string const path = given.words().front();
-    if (is_copied_tree(path)) return verify_copy(path, given, who);
+    if (is_copied_tree(path)) return verify_copy(path, given, who, variables);
     return run_with_ranks("muster-stage", who, options_for_files(who),
                           [&](communicator& ranks) { return verify(path, given, ranks); });
 }
@@ -100,9 +100,9 @@ void throw_faults(tree_check const& check) {
 
 }  // namespace
 
-int verify_copy(std::string const& path, given_options const& given, identity const& who) {
+int verify_copy(std::string const& path, given_options const& given, identity const& who, environment const& variables) {
     progress_style const style = parse_progress(given.text("progress"));
-    return on_nodes(who, [&](communicator& nodes) {
+    return on_nodes(who, variables, [&](communicator& nodes) {
         auto const begin = std::chrono::steady_clock::now();
         tree_check check;
         std::function<void(std::uint64_t)> show;

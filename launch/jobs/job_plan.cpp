@@ -66,7 +66,10 @@ std::vector<std::string> submit_words(job_plan const& plan) {
 
 void refuse_unscheduled(std::string const& site, script_kind kind) {
     if (kind == script_kind::local)
-        throw error(errc::unavailable, fmt::format("{} has no scheduler to submit to; start the program by muster run", site));
+        throw error(
+            errc::unavailable,
+            fmt::format("{} has no scheduler to submit to; start the program by muster run (a scaling study: without --submit)",
+                        site));
     if (kind == script_kind::cobalt)
         throw error(
             errc::unavailable,

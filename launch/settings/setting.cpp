@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 
@@ -104,9 +105,31 @@ std::string variable_of(setting const& row) {
     return name;
 }
 
+namespace {
+
+/// Whether a word can be an entry of its own: of a list whose entries are texts, such as shell lines, none can.
+bool is_entry(setting const& row, std::string const& word) {
+    if (row.name == "env") return word.find('=') != std::string::npos && !fault_of(row, word);
+    if (row.name == "stage-in") return word.find(':') != std::string::npos;
+    return row.name == "module";
+}
+
+/// The words of a text in which each is an entry, as in MUSTER_ENV="A=1 B='2 3'"; else the text is one.
+std::vector<std::string> words_or_text(setting const& row, std::string const& text) try {
+    auto words = shell_split(text, row.name);
+    bool const divides =
+        !words.empty() && std::all_of(words.begin(), words.end(), [&](auto const& w) { return is_entry(row, w); });
+    return divides ? words : std::vector{text};
+} catch (parse_error const&) {
+    return {text};  // a quote that is not closed
+}
+
+}  // namespace
+
 std::vector<std::string> entries_of(setting const& row, std::string const& text, std::string_view origin, bool from_option) {
     if (row.kind != setting_kind::list || (row.separator == 0 && from_option)) return {text};
-    if (row.separator == ' ' || row.separator == 0) return shell_split(text, origin);
+    if (row.separator == 0) return words_or_text(row, text);
+    if (row.separator == ' ') return shell_split(text, origin);
     std::vector<std::string> entries;
     for (auto const piece : split(text, row.separator)) entries.emplace_back(trim(piece));
     return entries;

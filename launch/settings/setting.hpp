@@ -85,7 +85,8 @@ setting const* find_configurable(std::string_view name) noexcept;
 /// "MUSTER_RANKS_PER_NODE".
 std::string variable_of(setting const& row);
 
-/// The entries of a value: of a list's text the pieces, else the text itself. Throws parse_error for words that do not split.
+/// The entries of a value: of a list's text the pieces, else the text itself. A variable's or file's text of a list without separator is one entry,
+/// unless each of its words can be one. Throws parse_error for words that do not split.
 std::vector<std::string> entries_of(setting const& row, std::string const& text, std::string_view origin, bool from_option);
 
 /// The fault of one entry of a value; nothing if it can be used.

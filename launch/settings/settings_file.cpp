@@ -39,14 +39,15 @@ std::vector<std::string> read_command(toml_reader const& in, toml::node const& n
 }
 
 /// env = {NAME = "value"} as the list that the setting is.
-file_setting read_env(toml_document const& document, toml_reader const& in, toml::table const& table) {
+file_setting read_env(toml_document const& document, toml::table const& table) {
+    toml_reader const in(document, table, fmt::format("{}.env", section));
     file_setting read{"env", {}, fmt::format("{}:{}", document.origin, table.source().begin.line)};
     auto const* row = find_configurable("env");
     for (auto const& [key, value] : table) {
         auto const* text = value.as_string();
-        if (text == nullptr) in.refuse("env", fmt::format("env: '{}' must be a text in quotes", key.str()));
+        if (text == nullptr) in.refuse(key.str(), fmt::format("'{}' must be a text in quotes", key.str()));
         auto entry = fmt::format("{}={}", key.str(), text->get());
-        if (auto const fault = fault_of(*row, entry)) in.refuse("env", fmt::format("env: {}", fault->message));
+        if (auto const fault = fault_of(*row, entry)) in.refuse_key(key.str(), fault->message);
         read.entries.push_back(std::move(entry));
     }
     return read;
@@ -70,7 +71,7 @@ std::optional<job_file> parse_job_file(std::string_view text, std::string_view o
     if (auto const* command = job->get("command")) read.command = read_command(in, *command);
     job->erase("command");
     std::optional<file_setting> env;
-    if (auto const* table = job->get_as<toml::table>("env")) env = read_env(document, in, *table);
+    if (auto const* table = job->get_as<toml::table>("env")) env = read_env(document, *table);
     if (env) job->erase("env");
     read.settings = read_settings(document, *job, std::string(section));
     if (env && !env->entries.empty()) read.settings.push_back(*std::move(env));

@@ -183,6 +183,8 @@ namespace {
 
 constexpr int most_nodes = 1'000'000;
 constexpr int most_cpus_a_gpu = 65536;
+constexpr int most_gpus = 1024;  // of a node, and so the next
+constexpr int most_cpus = 65536;
 constexpr int most_gpus_a_job = 1'000'000;
 
 }  // namespace
@@ -286,8 +288,9 @@ void read_gpu_counts(toml_reader const& in, site_queue& queue, script_kind sched
 
 site_queue read_site_queue(toml_document const& document, toml::table const& table, std::vector<site_queue> const& before,
                            script_kind scheduler) {
-    constexpr std::array<std::string_view, 9> known{"name",         "note",  "min_nodes", "max_nodes", "min_walltime",
-                                                    "max_walltime", "route", "select",    "gpu_counts"};
+    constexpr std::array<std::string_view, 14> known{"name",         "note",     "min_nodes", "max_nodes",    "min_walltime",
+                                                     "max_walltime", "accounts", "route",     "select",       "gpu_counts",
+                                                     "gpus",         "cores",    "cpus",      "max_gpu_nodes"};
     constexpr std::array<std::string_view, 5> known_of_route{"name", "min_nodes", "max_nodes", "min_walltime", "max_walltime"};
     toml_reader const in(document, table, "queue", known);
     site_queue queue;
@@ -295,6 +298,13 @@ site_queue read_site_queue(toml_document const& document, toml::table const& tab
     queue.note = in.text("note").value_or("");
     queue.limits = read_limits(in);
     read_gpu_counts(in, queue, scheduler);
+    queue.gpus = in.integer("gpus", 0, most_gpus);
+    queue.cores = in.integer("cores", 1, most_cpus);
+    queue.cpus = in.integer("cpus", 1, most_cpus);
+    if (queue.cores && queue.cpus && *queue.cpus < *queue.cores)
+        in.refuse("cpus", "'cpus' is smaller than 'cores'; give the number of hardware threads");
+    queue.accounts = in.texts("accounts");
+    queue.max_gpu_nodes = in.integer("max_gpu_nodes", 0, most_nodes);
     for (auto const* route : in.tables("route")) {
         toml_reader const route_in(document, *route, fmt::format("route of queue '{}'", queue.name), known_of_route);
         auto name = read_name(route_in, queue.routes);
@@ -308,8 +318,6 @@ site_queue read_site_queue(toml_document const& document, toml::table const& tab
 namespace {
 
 constexpr int most_nodes_of_site = 1'000'000;
-constexpr int most_gpus = 1024;
-constexpr int most_cpus = 65536;
 
 /// The hardware threads of a list such as "0-7,32-39"; none if it is not one.
 cpuset read_cpus(std::string const& list) {

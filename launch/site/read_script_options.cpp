@@ -125,22 +125,7 @@ void read_shape(script_options& options, settings_result const& given, int large
                     "--gpus-per-node and --cpus-per-gpu are for GPUs; with --ranks give --ranks-per-node and --cpus-per-rank");
 }
 
-}  // namespace
-
-std::vector<std::string> run_words(settings_result const& given) {
-    std::vector<std::string> words;
-    for (auto const& [name, value] : given.values) {
-        auto const* row = find_setting(name, "run");
-        bool const of_job = value.from == setting_layer::job_file || value.from == setting_layer::option;
-        if (!of_job || row == nullptr || !row->is_configurable() || is_listed("submit", *row)) continue;
-        auto const own = words_of_setting(*row, value.entries);
-        words.insert(words.end(), own.begin(), own.end());
-    }
-    return words;
-}
-
-script_options make_script_options(settings_result const& given) {
-    script_options options;
+void read_options(script_options& options, settings_result const& given) {
     options.site = given.text("site");
     if (options.site.empty())
         throw error(errc::usage,
@@ -174,6 +159,39 @@ script_options make_script_options(settings_result const& given) {
     if (given.given("saved-code")) options.saved_code = given.integer("saved-code");
     options.must_grow = given.text("must-grow");
     read_preparations(options, given);
+}
+
+}  // namespace
+
+std::vector<std::string> run_words(settings_result const& given) {
+    std::vector<std::string> words;
+    for (auto const& [name, value] : given.values) {
+        auto const* row = find_setting(name, "run");
+        bool const of_job = value.from == setting_layer::job_file || value.from == setting_layer::option;
+        if (!of_job || row == nullptr || !row->is_configurable() || is_listed("submit", *row)) continue;
+        auto const own = words_of_setting(*row, value.entries);
+        words.insert(words.end(), own.begin(), own.end());
+    }
+    return words;
+}
+
+void throw_at_place(error const& fault, std::map<std::string, std::string> const& places) {
+    std::string const message = fault.what();
+    if (!message.starts_with("--")) throw;
+    auto const found = places.find(message.substr(2, message.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", 2) - 2));
+    if (found == places.end()) throw;
+    throw error(fault.code(), fmt::format("{}: {}", found->second, message));
+}
+
+script_options make_script_options(settings_result const& given) {
+    script_options options;
+    for (auto const& [name, value] : given.values)
+        if (value.from != setting_layer::option && value.from != setting_layer::built_in) options.places[name] = value.where;
+    try {
+        read_options(options, given);
+    } catch (error const& e) {
+        throw_at_place(e, options.places);
+    }
     return options;
 }
 

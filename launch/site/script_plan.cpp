@@ -66,10 +66,9 @@ script_options with_sweep_counted(site const& where, script_options options) {
     if (options.gpus > 0 || options.ranks > 0 || options.sweep.empty()) return options;
     auto const largest = *std::max_element(options.sweep.begin(), options.sweep.end());
     if (where.node.gpus == 0 && (options.gpus_per_node || options.cpus_per_gpu))
-        throw error(errc::usage,
-                    fmt::format("{}: a node of {} has no GPU ([node] gpus = 0 in {}), so --sweep is of ranks; give {}",
-                                options.gpus_per_node ? "--gpus-per-node" : "--cpus-per-gpu", where.name, where.file,
-                                options.gpus_per_node ? "--ranks-per-node" : "--cpus-per-rank"));
+        throw error(errc::usage, fmt::format("{}: a node of {} has no GPU (gpus = 0 in {}), so --sweep is of ranks; give {}",
+                                             options.gpus_per_node ? "--gpus-per-node" : "--cpus-per-gpu", where.name, where.file,
+                                             options.gpus_per_node ? "--ranks-per-node" : "--cpus-per-rank"));
     (where.node.gpus == 0 ? options.ranks : options.gpus) = largest;
     return options;
 }
@@ -86,10 +85,9 @@ shape shape_for(site const& where, script_options const& options, std::vector<st
     if (options.ranks > 0) return shape_for_ranks(where, options, notes);
     int const gpus = options.gpus;
     if (where.node.gpus == 0)
-        throw error(
-            errc::usage,
-            fmt::format("--gpus {0}: a node of {1} has no GPU ([node] gpus = 0 in {2}); give --ranks {0} for ranks without GPUs",
-                        gpus, where.name, where.file));
+        throw error(errc::usage,
+                    fmt::format("--gpus {0}: a node of {1} has no GPU (gpus = 0 in {2}); give --ranks {0} for ranks without GPUs",
+                                gpus, where.name, where.file));
     if (where.node.gpus && options.gpus_per_node && *options.gpus_per_node > *where.node.gpus)
         throw error(errc::usage,
                     fmt::format("--gpus-per-node {}: a node of {} has {} GPU{}; give at most that", *options.gpus_per_node,
@@ -161,7 +159,7 @@ int cpus_per_rank(site const& where, script_options const& options, shape const&
 }
 
 /// The nodes may have GPUs that the job has not asked for: its ranks are counted by cores, and see none.
-void plan_ranks_without_gpus(site const& where, script_request& request, script_options const& options) {
+void plan_ranks_without_gpus(site const& where, site_node const& node, script_request& request, script_options const& options) {
     auto& words = request.run_options;
     if (options.cpus_per_rank) words.insert(words.end(), {"--cpus-per-rank", std::to_string(*options.cpus_per_rank)});
     if (options.ranks == 0) return;
@@ -169,7 +167,7 @@ void plan_ranks_without_gpus(site const& where, script_request& request, script_
     if (request.chunks > 0)
         throw error(errc::usage, fmt::format("queue '{}' of {} counts GPUs, and --ranks asks for none; take another queue",
                                              request.queue, where.name));
-    if (where.node.gpus.value_or(0) == 0) return;
+    if (node.gpus.value_or(0) == 0) return;
     words.insert(words.end(), {"--slots-per-node", std::to_string(request.ranks_per_node)});
     for (auto const* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"})
         request.environment.insert(request.environment.begin(), {name, "-1"});
@@ -353,8 +351,10 @@ std::string uneven_gpus(site const& where, int gpus, int per_node) {
                        where.name, per_node);
 }
 
-script_plan plan_script(site const& where, script_options const& asked) {
-    auto const options = options_at(where, with_sweep_counted(where, asked));
+script_plan plan_script(site const& where, script_options const& asked) try {
+    auto const queue = asked.queue.empty() ? where.header.default_queue : asked.queue;
+    auto const there = with_nodes_of_queue(where, queue);
+    auto const options = options_at(there, with_sweep_counted(there, asked));
     script_plan plan;
     auto& request = plan.request;
     bool const scheduled = where.scheduler != script_kind::local;
@@ -362,15 +362,15 @@ script_plan plan_script(site const& where, script_options const& asked) {
         throw error(errc::usage, fmt::format("--time is missing; a job of {} needs one, such as --time 1:30:00", where.name));
     if (where.decommissioned)
         plan.notes.push_back(fmt::format("{} is decommissioned: the script shows how a job ran there", where.name));
-    auto const on = shape_for(where, options, plan.notes);
+    auto const on = shape_for(there, options, plan.notes);
     request.kind = where.scheduler;
     request.nodes = on.nodes;
     request.ranks_per_node = on.per_node;
-    request.cpus_per_rank = cpus_per_rank(where, options, on, plan.notes);
+    request.cpus_per_rank = cpus_per_rank(there, options, on, plan.notes);
     request.walltime = options.walltime.value_or(duration(0));
     request.job_name = options.job_name;
     request.account = options.account;
-    request.queue = options.queue.empty() ? where.header.default_queue : options.queue;
+    request.queue = queue;
     if (scheduled) plan_queue(where, request, options, plan.notes);
     if (where.header.account_required && options.account.empty())
         throw error(errc::usage,
@@ -415,7 +415,7 @@ script_plan plan_script(site const& where, script_options const& asked) {
     // The site's settings and core maps hold in the job too.
     if (!options.site.empty()) request.run_options = {"--site", options.site};
     request.node_run_options = request.run_options;
-    plan_ranks_without_gpus(where, request, options);
+    plan_ranks_without_gpus(where, there.node, request, options);
     plan_sequence(request, options);
     plan_container(where, request, options);
     plan_signal(request, options);
@@ -428,6 +428,8 @@ script_plan plan_script(site const& where, script_options const& asked) {
     request.muster = options.muster;
     request.command = options.command;
     return plan;
+} catch (error const& e) {
+    throw_at_place(e, asked.places);
 }
 
 }  // namespace muster

@@ -1,11 +1,13 @@
 // The plan of a job script: checks what the user asks for against what a site allows.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/units.hpp"
 #include "jobscripts/script_request.hpp"
 #include "launch/settings/resolve_settings.hpp"
@@ -62,6 +64,7 @@ struct script_options {
     std::string template_file;  ///< empty: the one built in
     std::vector<std::string> run_words;
     std::vector<std::string> command;
+    std::map<std::string, std::string> places;  ///< "muster.toml:3", of each setting that no option gives
 
     bool operator==(script_options const&) const = default;
 };
@@ -69,6 +72,9 @@ struct script_options {
 /// The options in `given`, which were read for a command that takes those of `muster script`; the program may be missing. Throws
 /// errc::usage for another one that is missing, and for a value that does not parse.
 script_options make_script_options(settings_result const& given);
+
+/// Throws `fault` again; one that begins with the name of an option says first which line of a file, or variable, gives it.
+[[noreturn]] void throw_at_place(error const& fault, std::map<std::string, std::string> const& places);
 
 /// The words by which `muster run` in the job gets what the command line or a job file sets for it. Pure.
 std::vector<std::string> run_words(settings_result const& given);

@@ -27,7 +27,22 @@ std::optional<std::string> misfit(queue_limits const& limits, int nodes, duratio
     return std::nullopt;
 }
 
-std::optional<std::string> misfit(site_queue const& queue, int nodes, duration walltime) {
+/// What of a job bears upon the choice of its queue.
+struct queued_size {
+    int nodes = 1;
+    duration walltime{0};
+    bool gpus = true;
+    std::string account;  ///< "": the user's own
+};
+
+std::optional<std::string> misfit(site_queue const& queue, queued_size const& job) {
+    auto const& [nodes, walltime, gpus, account] = job;
+    if (!account.empty() && !queue.accounts.empty() && std::ranges::find(queue.accounts, account) == queue.accounts.end())
+        return fmt::format("takes jobs of the account{} {} alone", queue.accounts.size() == 1 ? "" : "s",
+                           join(queue.accounts, ", "));
+    if (gpus && queue.gpus == 0) return "has no GPUs";
+    if (gpus && queue.max_gpu_nodes && nodes > *queue.max_gpu_nodes)
+        return fmt::format("has {} with GPUs", nodes_text(*queue.max_gpu_nodes));
     if (auto why = misfit(queue.limits, nodes, walltime)) return why;
     if (queue.routes.empty()) return std::nullopt;
     for (auto const& route : queue.routes) {
@@ -40,14 +55,23 @@ std::optional<std::string> misfit(site_queue const& queue, int nodes, duration w
     return fmt::format("has no queue behind it for {}", nodes_text(nodes));
 }
 
+/// "preemptable (may be killed at any time)".
+std::string described(site_queue const& queue) {
+    std::vector<std::string> words;
+    if (!queue.note.empty()) words.push_back(queue.note);
+    if (!queue.accounts.empty())
+        words.push_back(fmt::format("account{} {}", queue.accounts.size() == 1 ? "" : "s", join(queue.accounts, ", ")));
+    return words.empty() ? queue.name : fmt::format("{} ({})", queue.name, join(words, "; "));
+}
+
 /// "2 nodes for 01:00:00 would fit: debug-scaling, preemptable (may be killed at any time)": those whose limits are known and allow
 /// the job; and which ones are not known.
-std::string fitting_queues(std::string_view job, site const& where, int nodes, duration walltime) {
+std::string fitting_queues(std::string_view job, site const& where, queued_size const& size) {
     std::vector<std::string> names, unknown;
     for (auto const& queue : where.queues) {
-        if (misfit(queue, nodes, walltime)) continue;
+        if (misfit(queue, size)) continue;
         if (queue.limits.are_known())
-            names.push_back(queue.note.empty() ? queue.name : fmt::format("{} ({})", queue.name, queue.note));
+            names.push_back(described(queue));
         else
             unknown.push_back(queue.name);
     }
@@ -67,12 +91,11 @@ std::optional<std::string> unknown_limits(site_queue const& queue) {
     return fmt::format("limits of queue {} are not known here", queue.name);
 }
 
-[[noreturn]] void throw_queue_missing(site const& where, int nodes, duration walltime) {
-    auto const job = fmt::format("{} for {}", nodes_text(nodes), format_walltime(walltime));
+[[noreturn]] void throw_queue_missing(site const& where, queued_size const& size) {
+    auto const job = fmt::format("{} for {}", nodes_text(size.nodes), format_walltime(size.walltime));
     if (where.queues.empty())
         throw error(errc::usage, fmt::format("{} needs a queue, and its queues are not known here; give --queue", where.name));
-    throw error(errc::usage,
-                fmt::format("{} needs a queue; give --queue: {}", where.name, fitting_queues(job, where, nodes, walltime)));
+    throw error(errc::usage, fmt::format("{} needs a queue; give --queue: {}", where.name, fitting_queues(job, where, size)));
 }
 
 site_queue const* find_queue(site const& where, std::string const& name) {
@@ -80,25 +103,25 @@ site_queue const* find_queue(site const& where, std::string const& name) {
     return found == where.queues.end() ? nullptr : &*found;
 }
 
-void check_queue(site const& where, std::string const& queue, int nodes, duration walltime, std::vector<std::string>& notes) {
+void check_queue(site const& where, std::string const& queue, queued_size const& size, std::vector<std::string>& notes) {
     if (where.queues.empty()) {
         notes.push_back(fmt::format("limits of queue {} are not known here: {} names no queues", queue, where.name));
         return;
     }
-    auto const job = fmt::format("{} for {}", nodes_text(nodes), format_walltime(walltime));
+    auto const job = fmt::format("{} for {}", nodes_text(size.nodes), format_walltime(size.walltime));
     auto const* found = find_queue(where, queue);
     if (found == nullptr) {
         std::vector<std::string> names;
         for (auto const& known : where.queues) names.push_back(known.name);
         auto const near = nearest(queue, names);
-        throw error(errc::usage,
-                    fmt::format("{} has no queue '{}'{}; {}; --no-limits takes a queue that the site file does not know",
-                                where.name, queue, near ? fmt::format(", did you mean '{}'?", *near) : "",
-                                fitting_queues(job, where, nodes, walltime)));
+        throw error(
+            errc::usage,
+            fmt::format("{} has no queue '{}'{}; {}; --no-limits takes a queue that the site file does not know", where.name,
+                        queue, near ? fmt::format(", did you mean '{}'?", *near) : "", fitting_queues(job, where, size)));
     }
-    if (auto const why = misfit(*found, nodes, walltime))
+    if (auto const why = misfit(*found, size))
         throw error(errc::usage, fmt::format("{} does not fit queue '{}' of {}, which {}; {}", job, queue, where.name, *why,
-                                             fitting_queues("it", where, nodes, walltime)));
+                                             fitting_queues("it", where, size)));
     if (auto const unknown = unknown_limits(*found)) notes.push_back(fmt::format("{}: the scheduler decides", *unknown));
 }
 
@@ -128,14 +151,15 @@ void check_gpu_counts(site const& where, site_queue const& queue, int gpus) {
 
 void plan_queue(site const& where, script_request& request, script_options const& options, std::vector<std::string>& notes) {
     check_kind_of_queue(where, options);
+    queued_size const size{request.nodes, request.walltime, options.ranks == 0, request.account};
     if (request.queue.empty()) {
-        if (where.header.queue_required) throw_queue_missing(where, request.nodes, request.walltime);
+        if (where.header.queue_required) throw_queue_missing(where, size);
         return;
     }
-    if (options.check_limits) check_queue(where, request.queue, request.nodes, request.walltime, notes);
+    if (options.check_limits) check_queue(where, request.queue, size, notes);
     auto const* queue = find_queue(where, request.queue);
     if (queue == nullptr) return;
-    if (options.check_limits && options.ranks == 0) check_gpu_counts(where, *queue, request.nodes * request.ranks_per_node);
+    if (options.check_limits && size.gpus) check_gpu_counts(where, *queue, request.nodes * request.ranks_per_node);
     if (queue->select_gpus) request.chunks = request.nodes * request.ranks_per_node;  // a rank each
 }
 

@@ -64,6 +64,21 @@ std::vector<std::string> near_names(std::string const& word, std::vector<std::st
 
 }  // namespace
 
+site with_nodes_of_queue(site where, std::string const& name) {
+    auto const queue = std::ranges::find(where.queues, name, &site_queue::name);
+    if (queue == where.queues.end() || (!queue->gpus && !queue->cores && !queue->cpus)) return where;
+    auto& node = where.node;
+    bool const other_threads = queue->cores || queue->cpus;
+    if (other_threads) {  // of which one alone may be told
+        node.cores = queue->cores;
+        node.cpus = queue->cpus;
+    }
+    if (queue->gpus) node.gpus = queue->gpus;
+    where.header.cpus_per_gpu.reset();  // a share of [node]'s
+    where.name = fmt::format("queue '{}' of {}", name, where.name);
+    return where;
+}
+
 std::optional<bool> has_gpus(site const& where) noexcept {
     if (where.node.gpus) return *where.node.gpus > 0;
     return where.header.gpus_by == gpu_request::none ? std::optional(false) : std::nullopt;

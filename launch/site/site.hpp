@@ -42,9 +42,12 @@ struct site_queue {
     std::string name;
     std::string note;
     queue_limits limits;
-    bool select_gpus = false;         ///< PBS: select counts GPUs of one node, not nodes
-    std::vector<int> gpu_counts;      ///< the only numbers of GPUs that it takes; empty: any
-    std::vector<queue_route> routes;  ///< if there are any, a job must fit one of them
+    bool select_gpus = false;              ///< PBS: select counts GPUs of one node, not nodes
+    std::vector<int> gpu_counts;           ///< the only numbers of GPUs that it takes; empty: any
+    std::vector<queue_route> routes;       ///< if there are any, a job must fit one of them
+    std::optional<int> gpus, cores, cpus;  ///< of its nodes, where they are not those of [node]
+    std::vector<std::string> accounts;     ///< that may use it; empty: all
+    std::optional<int> max_gpu_nodes;      ///< how many of its nodes have GPUs, where not all have
 
     bool operator==(site_queue const&) const = default;
 };
@@ -129,6 +132,9 @@ site parse_site(std::string_view text, std::string_view origin);
 
 /// The same of a document that is read already.
 site parse_site(toml_document const& document);
+
+/// The site as jobs of that queue find it: with the queue's own nodes, which its name then says. Pure.
+site with_nodes_of_queue(site where, std::string const& queue);
 
 /// Whether jobs there can ask for GPUs, as its file says; nothing where it does not. Pure.
 std::optional<bool> has_gpus(site const& where) noexcept;

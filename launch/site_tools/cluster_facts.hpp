@@ -1,6 +1,7 @@
 // The facts of a cluster, as its scheduler reports them, and the site file that holds them.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@ struct queue_facts {
     bool unlimited_time = false;
     std::optional<duration> min_walltime;
     std::vector<std::string> routes_to;  ///< of a routing queue of PBS: where its jobs go
+    std::vector<std::string> accounts;   ///< that may use it; empty: all
     std::string closed;                  ///< why users cannot submit to it; empty: they can
 
     bool operator==(queue_facts const&) const = default;
@@ -44,10 +46,11 @@ struct cluster_facts {
     std::string source;              ///< the commands that were asked
     std::vector<node_facts> shapes;  ///< the shape to use first
     std::vector<queue_facts> queues;
-    std::optional<bool> account_required;  ///< nothing: not told
-    std::vector<std::string> accounts;     ///< that the user may charge, as far as is known
-    std::vector<std::string> qualities;    ///< of service (QOS) that the user may ask for, the same
-    std::vector<std::string> modules;      ///< environment modules that jobs here may want, the same
+    std::map<std::string, std::vector<node_facts>> queue_shapes;  ///< by a queue's name, the shape to use first; of Slurm alone
+    std::optional<bool> account_required;                         ///< nothing: not told
+    std::vector<std::string> accounts;                            ///< that the user may charge, as far as is known
+    std::vector<std::string> qualities;                           ///< of service (QOS) that the user may ask for, the same
+    std::vector<std::string> modules;                             ///< environment modules that jobs here may want, the same
     std::vector<std::string> unknown;
 
     bool operator==(cluster_facts const&) const = default;
@@ -57,6 +60,9 @@ struct cluster_facts {
 /// where lines lack their last column, the names of nodes, those of the largest partition count. Pure.
 inline constexpr std::string_view sinfo_format = "%P|%l|%s|%D|%c|%X|%Y|%Z|%G|%N";
 cluster_facts read_slurm_facts(std::string_view sinfo, std::string_view config);
+
+/// Takes what `scontrol -o show partition` says of who may use a partition, and whether it takes jobs. `facts.accounts` are known before. Pure.
+void read_partitions(std::string_view records, cluster_facts& facts);
 
 /// From `pbsnodes -a -F json` and `qmgr -c "print server"`. Throws errc::parse if the former is no JSON. Pure.
 cluster_facts read_pbs_facts(std::string_view pbsnodes, std::string_view qmgr);

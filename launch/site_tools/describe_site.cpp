@@ -64,6 +64,13 @@ std::string queues_text(site const& where) {
         auto note = queue.note;
         if (!queue.gpu_counts.empty())
             note += fmt::format("{}{} GPUs", note.empty() ? "" : "; ", fmt::join(queue.gpu_counts, ", "));
+        auto const add = [&](std::optional<int> const& value, std::string_view what) {
+            if (value) note += fmt::format("{}{} {}", note.empty() ? "" : "; ", *value, what);
+        };
+        if (!queue.accounts.empty()) note += fmt::format("{}accounts {}", note.empty() ? "" : "; ", join(queue.accounts, ", "));
+        add(queue.gpus, "GPUs a node");
+        add(queue.cores, "cores a node");
+        add(queue.max_gpu_nodes, "nodes with GPUs");
         add_row(table, "  " + queue.name, queue.limits, note);
         for (auto const& route : queue.routes) add_row(table, "    " + route.name, route.limits, "");
     }

@@ -30,6 +30,7 @@ std::optional<cluster_facts> ask_slurm(environment const& variables) {
     auto facts = read_slurm_facts(*sinfo, ask(slurm_words(slurm_ask::config), variables).value_or(""));
     if (auto const user = variables.get_or("USER", ""); !user.empty())
         read_associations(ask(slurm_words(slurm_ask::accounts, {user}), variables).value_or(""), facts);
+    read_partitions(ask(slurm_words(slurm_ask::partition_records), variables).value_or(""), facts);
     return facts;
 }
 

@@ -14,6 +14,7 @@
 #include "base/trust/open_output_file.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "jobscripts/quote.hpp"
+#include "jobscripts/render.hpp"
 #include "launch/help/help.hpp"
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/settings_file.hpp"
@@ -76,6 +77,25 @@ bool is_settings_file(std::string const& text, std::string const& file) {
     }
 }
 
+/// The template that jobs of a site take in place of the built-in one: it stands next to the site's file.
+std::string template_beside(fs::path file) {
+    std::error_code fault;
+    file.replace_extension(".mustache");
+    return fs::is_regular_file(file, fault) ? file.string() : std::string();
+}
+
+/// Its fault, as a script of the smallest job shows it.
+void check_template(site const& where, std::string const& path, std::vector<std::string>& faults) try {
+    script_request request;
+    request.kind = where.scheduler;
+    request.walltime = duration(60);
+    request.muster = "muster";
+    request.command = {"true"};
+    if (auto const text = read_small_file(path, "template")) render(request, *text, path);
+} catch (error const& e) {
+    faults.emplace_back(e.what());
+}
+
 int check(std::vector<std::string> const& args, environment const& variables) {
     auto const given = read_options(args, 1, 1, "check takes one site: its name, or the path of its file");
     if (!given) return 0;
@@ -89,7 +109,9 @@ int check(std::vector<std::string> const& args, environment const& variables) {
     if (!looks_like_site(*text) && is_settings_file(*text, file))
         throw error(errc::usage,
                     fmt::format("{} is no site file but a settings file; muster config check {} reads it", file, file));
-    auto const faults = faults_of(file, *text);
+    auto faults = faults_of(file, *text);
+    auto const own_template = template_beside(file);
+    if (faults.empty() && !own_template.empty()) check_template(parse_site(*text, file), own_template, faults);
     if (given->flag("json")) {
         fmt::print("{}\n", nlohmann::ordered_json{{"schema", "muster.site-check/1"}, {"file", file}, {"faults", faults}}.dump(
                                2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
@@ -97,7 +119,8 @@ int check(std::vector<std::string> const& args, environment const& variables) {
     }
     for (auto const& fault : faults) print_error("muster", fault);
     if (faults.empty())
-        fmt::print("{}: the site {}, no error\n", file, parse_site(*text, file).name);
+        fmt::print("{}: the site {}{}, no error\n", file, parse_site(*text, file).name,
+                   own_template.empty() ? "" : fmt::format(" and its template {}", own_template));
     else
         fmt::print(stderr, "muster: {}; check again\n",
                    faults.size() == 1 ? "1 fault: correct it" : fmt::format("{} faults: correct them", faults.size()));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/text.hpp"
 #include "jobscripts/quote.hpp"
@@ -79,7 +80,7 @@ std::string header_text(cluster_facts const& facts) {
     if (slurm) text += "queue_option = \"partition\"\n";
     if (!slurm && !flux) text += "place = \"scatter\" # one chunk a host, so that a chunk is a node\n";
     for (auto const& queue : facts.queues)
-        if (queue.is_default && !find_fault(queue.name, directive_text::name))
+        if (queue.is_default && queue.closed.empty() && !find_fault(queue.name, directive_text::name))
             text += fmt::format("default_queue = {}\n", toml_text(queue.name));
     auto const* node = facts.shapes.empty() ? nullptr : &facts.shapes.front();
     if (slurm && node != nullptr && node->gpus > 0 && node->cpus)
@@ -98,13 +99,38 @@ std::string limits_text(queue_facts const& queue) {
     return text + "# max_walltime = \"?\" # not known\n";
 }
 
-std::string queue_text(queue_facts const& queue, std::vector<queue_facts> const& all) {
+/// What the nodes of a queue have, where they are not those of [node].
+std::string queue_nodes_text(queue_facts const& queue, cluster_facts const& facts) {
+    auto const found = facts.queue_shapes.find(queue.name);
+    if (found == facts.queue_shapes.end() || found->second.empty() || found->second.front().count == 0) return {};
+    std::string text;
+    auto const& shapes = found->second;
+    auto const& own = shapes.front();
+    auto const& usual = facts.shapes.front();
+    if (std::tuple(own.gpus, own.cores, own.cpus) != std::tuple(usual.gpus, usual.cores, usual.cpus)) {
+        if (own.gpus) text += fmt::format("gpus = {}\n", *own.gpus);
+        if (own.cores) text += fmt::format("cores = {}\n", *own.cores);
+        if (own.cpus) text += fmt::format("cpus = {}\n", *own.cpus);
+    }
+    int with = 0, all = 0;
+    for (auto const& shape : shapes) {
+        with += shape.gpus > 0 ? shape.count : 0;
+        all += shape.count;
+    }
+    if (with > 0 && with < all) text += fmt::format("max_gpu_nodes = {} # the others have no GPU\n", with);
+    return text;
+}
+
+std::string queue_text(queue_facts const& queue, cluster_facts const& facts) {
+    auto const& all = facts.queues;
     // Such a name can stand in no directive.
     if (find_fault(queue.name, directive_text::name))
         return fmt::format("\n# A queue called {} is left out.\n", toml_text(queue.name));
-    if (!queue.closed.empty()) return fmt::format("\n# The queue {} {}.\n", toml_text(queue.name), queue.closed);
+    if (!queue.closed.empty())
+        return fmt::format("\n# The queue {} {}.\n", toml_text(queue.name), without_controls(queue.closed));
     auto text = fmt::format("\n[[queue]]\nname = {}\n", toml_text(queue.name));
-    if (queue.routes_to.empty()) return text + limits_text(queue);
+    if (!queue.accounts.empty()) text += fmt::format("accounts = {}\n", toml_list(queue.accounts));
+    if (queue.routes_to.empty()) return text + limits_text(queue) + queue_nodes_text(queue, facts);
     text += fmt::format("note = {}\n", toml_text("routes to " + join(queue.routes_to, ", ")));
     text += limits_text(queue);
     for (auto const& target : queue.routes_to) {
@@ -129,7 +155,7 @@ std::string site_file_text(cluster_facts const& facts, std::string_view name, st
         date, toml_text(name), toml_text(fmt::format("{}, as it tells of itself", name)), to_string(facts.scheduler),
         toml_text(facts.source), date, toml_list(unknown));
     text += node_text(facts) + header_text(facts);
-    for (auto const& queue : facts.queues) text += queue_text(queue, facts.queues);
+    for (auto const& queue : facts.queues) text += queue_text(queue, facts);
     if (!facts.qualities.empty())
         text += fmt::format(
             "\n# Qualities of service that you may ask for (queue_option = \"qos\" in [header], and --queue NAME): {}\n",

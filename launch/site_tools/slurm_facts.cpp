@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -97,7 +98,8 @@ std::vector<std::string> names_in(std::vector<std::string_view> const& row) {
     }
 }
 
-void read_shape(std::vector<std::string_view> const& row, cluster_facts& facts, shape_nodes& nodes) {
+/// The node of a row, and the place of its shape among others.
+std::pair<node_facts, std::size_t> read_node(std::vector<std::string_view> const& row, std::vector<node_facts> const& among) {
     node_facts node;
     auto const sockets = count_in(row[5]), cores = count_in(row[6]), threads = count_in(row[7]);
     node.cpus = count_in(row[4]);
@@ -106,12 +108,16 @@ void read_shape(std::vector<std::string_view> const& row, cluster_facts& facts, 
     if (node.cpus && node.cores && *node.cpus < *node.cores) node.cores = node.cpus;
     if (threads && *threads == 1 && node.cpus) node.cores = node.cpus;
     read_gres(row[8], node);
-    auto const same = std::find_if(facts.shapes.begin(), facts.shapes.end(), [&](node_facts other) {
+    auto const same = std::find_if(among.begin(), among.end(), [&](node_facts other) {
         other.count = 0;
         return other == node;
     });
-    auto const at = static_cast<std::size_t>(same - facts.shapes.begin());
-    if (same == facts.shapes.end()) {
+    return {node, static_cast<std::size_t>(same - among.begin())};
+}
+
+void read_shape(std::vector<std::string_view> const& row, cluster_facts& facts, shape_nodes& nodes) {
+    auto const [node, at] = read_node(row, facts.shapes);
+    if (at == facts.shapes.size()) {
         facts.shapes.push_back(node);
         nodes.emplace_back();
     }
@@ -119,6 +125,22 @@ void read_shape(std::vector<std::string_view> const& row, cluster_facts& facts, 
     // The same nodes stand in several partitions: without their names the largest of these is what is known.
     auto& count = facts.shapes[at].count;
     count = std::max({count, count_in(row[3]).value_or(0), static_cast<int>(nodes[at].size())});
+}
+
+void read_queue_shape(std::vector<std::string_view> const& row, cluster_facts& facts) {
+    auto name = trim(row[0]);
+    if (name.ends_with('*')) name.remove_suffix(1);
+    auto& shapes = facts.queue_shapes[std::string(name)];
+    auto const [node, at] = read_node(row, shapes);
+    if (at == shapes.size()) shapes.push_back(node);
+    shapes[at].count += count_in(row[3]).value_or(0);
+}
+
+/// The shape to use first: with GPUs, and the most nodes.
+void sort_shapes(std::vector<node_facts>& shapes) {
+    std::stable_sort(shapes.begin(), shapes.end(), [](node_facts const& a, node_facts const& b) {
+        return std::tuple(a.gpus > 0, a.count, a.gpus) > std::tuple(b.gpus > 0, b.count, b.gpus);
+    });
 }
 
 /// The value of "ClusterName            = muster".
@@ -145,15 +167,38 @@ cluster_facts read_slurm_facts(std::string_view sinfo, std::string_view config) 
     for (auto const& row : rows) {
         read_queue(row, facts);
         read_shape(row, facts, nodes);
+        read_queue_shape(row, facts);
     }
     for (auto const& row : rows) limit_nodes(row, facts);
-    std::stable_sort(facts.shapes.begin(), facts.shapes.end(), [](node_facts const& a, node_facts const& b) {
-        return std::tuple(a.gpus > 0, a.count, a.gpus) > std::tuple(b.gpus > 0, b.count, b.gpus);
-    });
+    sort_shapes(facts.shapes);
+    for (auto& [name, shapes] : facts.queue_shapes) sort_shapes(shapes);
     facts.name = config_value(config, "ClusterName");
     auto const enforced = config_value(config, "AccountingStorageEnforce");
     if (!enforced.empty()) facts.account_required = enforced.find("associations") != std::string::npos;
     return facts;
+}
+
+void read_partitions(std::string_view records, cluster_facts& facts) {
+    for (auto const record : split(records, '\n')) {
+        std::map<std::string_view, std::string_view> values;
+        for (auto const word : split(record, ' '))
+            if (auto const equals = word.find('='); equals != word.npos)
+                values.emplace(word.substr(0, equals), word.substr(equals + 1));
+        auto const queue = std::ranges::find(facts.queues, values["PartitionName"], &queue_facts::name);
+        if (queue == facts.queues.end()) continue;
+        auto const state = values["State"], allowed = values["AllowAccounts"];
+        if (!allowed.empty() && allowed != "ALL")
+            for (auto const account : split(allowed, ',')) queue->accounts.emplace_back(account);
+        bool const foreign = !queue->accounts.empty() && !facts.accounts.empty() &&
+                             std::ranges::find_first_of(queue->accounts, facts.accounts) == queue->accounts.end();
+        if (!state.empty() && state != "UP")
+            queue->closed = "runs no jobs now: its state is " + std::string(state);
+        else if (values["RootOnly"] == "YES")
+            queue->closed = "takes jobs of root alone";
+        else if (foreign)
+            queue->closed = "takes jobs of the accounts " + join(queue->accounts, ", ") + " alone, and yours are " +
+                            join(facts.accounts, ", ");
+    }
 }
 
 void read_associations(std::string_view printed, cluster_facts& facts) {

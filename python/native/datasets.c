@@ -146,6 +146,18 @@ static PyObject* data_class_name(PyObject* self, PyObject* number) {
     return PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "replace");
 }
 
+static PyObject* data_column_name(PyObject* self, PyObject* number) {
+    muster_dataset* data = made_of(self);
+    if (data == NULL) return NULL;
+    uint64_t const wanted = PyLong_AsUnsignedLongLong(number);
+    if (PyErr_Occurred()) return NULL;
+    char const* name = NULL;
+    int const code = muster_dataset_column_name(data, wanted, &name);
+    if (code != MUSTER_IO_OK) return raise_last(code);
+    if (name == NULL) Py_RETURN_NONE;
+    return PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "replace");
+}
+
 /* read(first, count, samples, labels): into bytearrays of the whole size; an empty one leaves that part out. */
 static PyObject* data_read(PyObject* self, PyObject* given) {
     muster_dataset* data = made_of(self);
@@ -397,6 +409,7 @@ static PyObject* loader_why(PyObject* self, PyObject* none) {
 static PyMethodDef data_methods[] = {
     {"describe", data_describe, METH_NOARGS,
      "describe() -> what muster_dataset_facts holds, by name; shape is (channels, height, width)"},
+    {"column_name", data_column_name, METH_O, "column_name(number) -> the name of an element of a row, or None"},
     {"class_name", data_class_name, METH_O, "class_name(number) -> the name of a class"},
     {"read", data_read, METH_VARARGS, "read(first, count, samples, labels): into bytearrays; an empty one leaves that part out"},
     {"verify", data_verify, METH_NOARGS, "verify(): compares everything with the checksums"},

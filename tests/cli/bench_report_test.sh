@@ -118,6 +118,10 @@ expect_contains stderr 'worse: wall_s at 8 ranks: 45.0 against 30.0 (+50.0%, 5.0
 expect_exit 1 "$bench" report slower.json --baseline known.json --format json -o judged.json
 expect_exit 0 python3 -B "$programs/page_figures.py" judged.html judged.json
 
+# Several studies in the terminal: what differs stands below their tables.
+expect_exit 0 "$bench" report known.json slower.json --no-html
+expect_matches stdout '^what differs +known +slower$' '^name +known +slower$'
+
 # Markdown and CSV.
 expect_exit 0 "$bench" report known.json slower.json --format md
 expect_contains stdout '| 8 | 6 | 30.0 | 29.2 to 30.7 (97% CI) | 3.33 | 42% |  |' '| name | known | slower |' "### A reviewer's checklist"

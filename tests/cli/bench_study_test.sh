@@ -130,6 +130,20 @@ expect_equal "$(paste -sd, starts)" '1 0,2 0,1 1,2 1,2 1,1 2,2 2' 'runs that wer
 expect_exit 0 scale --ranks 1,2 --repeats 3 -o three -- ./program x {repeat}
 expect_equal "$(tail -n 2 starts | paste -sd,)" '1 3,2 3' 'runs of one repetition more'
 
+# An edited program is another one; a file of data that it writes to is not.
+cp program as_begun
+echo '# faster' >>program
+expect_exit 2 scale --ranks 1,2 --repeats 4 -o three -- ./program x {repeat}
+expect_matches stderr '^  ./program: changed since the study began \(sha256 [0-9a-f]{16} then, sha256 [0-9a-f]{16} now\)$' '--fresh'
+expect_equal "$(tail -n 2 starts | paste -sd,)" '1 3,2 3' 'no run of the edited program'
+mv as_begun program
+log_to() { scale --ranks 1 --repeats "$1" --warmup 0 -o data -- ./program data.txt {repeat}; }
+echo 1 >data.txt
+expect_exit 0 log_to 1
+echo 2 >>data.txt
+expect_exit 0 log_to 2
+expect_contains stderr '1 of 2 runs are done'
+
 # A number of ranks more; the table says that it came later. It stays part of the study.
 more() { scale --repeats 3 -o three "$@" -- ./program x {repeat}; }
 expect_exit 2 more --ranks 4
@@ -209,6 +223,8 @@ wrong ./program
 expect_contains stderr "unexpected word './program'; write -- before the program: -- ./program …"
 wrong python3 train.py --epochs=2 --learning-rate 0.1
 expect_contains stderr "unexpected word 'python3'; write -- before the program: -- python3 …"
+expect_exit 125 scale --ranks 3 --run-options '--slots-per-node 2' -o eleven -- ./program
+expect_contains stderr 'cannot map 3 ranks' "here -n is --ranks, and other options of muster run go into --run-options '…'"
 expect_true test ! -e starts
 
 # A busy machine: seen before the first run, and by whom.
@@ -260,6 +276,17 @@ expect_not_contains stderr 'without all of its runs'
 jobs 0 --repeats 3
 expect_equal "$(cat number)" 3 'jobs in all'
 
+# The folder alone is enough to collect, whatever began it.
+expect_exit 0 "$bench" scale --submit --collect -o jobs
+expect_matches stdout '^ *1 +[0-9.]+ +[0-9.]+ to '
+expect_equal "$(cat number)" 3 'jobs in all'
+expect_exit 2 "$bench" scale --submit --collect --retry -o jobs
+expect_contains stderr '--retry submits jobs again, and --collect submits none; leave out one of them'
+# What would be another study there leaves nothing.
+expect_exit 2 "$bench" scale --muster ./launcher --submit -o jobs --python python3
+expect_contains stderr 'jobs holds another study'
+expect_true test ! -e jobs/published_table.py
+
 # Nothing is queued for a program that muster submit would refuse, nor does the folder then refuse the right one.
 for program in ./nosuch 'python3 nosuch.py' 'python3 {ranks}.py'; do
     for how in --dry-run ''; do
@@ -274,6 +301,8 @@ expect_equal "$(cat number)" 3 'jobs in all'
 : >2.py
 expect_exit 0 "$bench" scale --no-html --muster ./launcher --ranks 1,2 --warmup 0 --repeats 1 -o wrong --submit --submit-options '--site ./cpus.toml --time 1h' -- python3 '{ranks}.py'
 expect_equal "$(cat number)" 5 'jobs in all'
+expect_exit 2 "$bench" report wrong
+expect_contains stderr 'wrong: its runs are made by jobs (not ended: 4, 5), and what they bring is not collected yet; collect it by: muster-bench scale --submit --collect -o wrong'
 # A number of ranks more is one job more, and stays part of the study.
 more() { expect_exit "$1" "$bench" scale --no-html --muster ./launcher --ranks "$2" --warmup 0 --repeats 1 -o wrong --submit --submit-options '--site ./cpus.toml --time 1h' -- python3 '{ranks}.py'; }
 : >3.py

@@ -76,6 +76,13 @@ expect_exit 2 env PATH=/nowhere "$MUSTER" site init myhpc -o x.toml
 expect_contains stderr 'the name myhpc and --output x.toml do not go together' 'give --output myhpc.toml'
 expect_exit 0 env PATH=/nowhere "$MUSTER" site init myhpc -o myhpc.toml
 expect_exit 0 "$MUSTER" site check myhpc.toml --json
+# The template next to a site file is read, too.
+printf '#!/bin/bash\n{{#command}}{{.}}\n' >myhpc.mustache
+expect_exit 2 "$MUSTER" site check myhpc.toml
+expect_contains stderr 'myhpc.mustache' '1 fault'
+printf '#!/bin/bash\n{{> body}}\n' >myhpc.mustache
+expect_exit 0 "$MUSTER" site check myhpc.toml
+expect_contains stdout 'myhpc.toml: the site myhpc and its template myhpc.mustache, no error'
 expect_exit 0 env PATH=/nowhere "$MUSTER" site init other --output -
 expect_contains stdout 'name = "other"'
 expect_exit 0 env PATH=/nowhere "$MUSTER" site init --output -

@@ -254,3 +254,29 @@ expect_equal "$(find . -name evil | grep -v /unpacking/)" '' 'what came out'
 head -c 100 env.tar.gz >cut.tar.gz
 expect_exit 125 "$STAGE" copy --unpack cut.tar.gz bad
 expect_matches stderr "cut.tar.gz cannot be (opened|read)"
+
+# A command that reaches one of a job's nodes says so; one that reaches all, or outside of a job, does not.
+printf 'a\na\nb\n' >nodes
+expect_exit 0 env SLURM_JOB_NUM_NODES=3 "$STAGE" copy src/a noted
+expect_contains stderr "muster-stage: note: this is for 1 of the job's 3 nodes; \`muster run -- muster stage …\`, without -n, is for all"
+expect_exit 0 env PBS_NODEFILE="$PWD/nodes" "$STAGE" verify noted
+expect_contains stderr "1 of the job's 2 nodes"
+for set in SLURM_JOB_NUM_NODES=1 SLURM_JOB_NUM_NODES= PBS_NODEFILE="$PWD/none"; do
+    expect_exit 0 env "$set" "$STAGE" copy src/a noted
+    expect_equal "$(grep -c note: "$ERR")" 0 "notes with $set"
+done
+
+# A file that no copy brought stays as it is; one that a copy brought is replaced, and so is one like the source.
+mkdir mine && echo precious >mine/a
+expect_exit 2 "$STAGE" copy src/a mine
+expect_contains stderr 'mine/a is there and was not brought by muster stage: it would be replaced; move it away, or give another folder'
+expect_equal "$(cat mine/a)" precious 'the file that was there'
+cp -p src/a mine/a
+expect_exit 0 "$STAGE" copy src/a mine
+echo changed >>mine/a
+expect_exit 0 "$STAGE" copy src/a mine
+expect_true cmp src/a mine/a
+expect_exit 0 "$STAGE" copy src/a linked
+rm linked/a && ln -s ../mine/a linked/a
+expect_exit 0 "$STAGE" copy src/a linked
+expect_exit 0 "$STAGE" out src/a results

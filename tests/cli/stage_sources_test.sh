@@ -34,6 +34,20 @@ expect_contains stdout 'no sample has the labels 0, 3, 4: each counts as a class
 printf '3,0\n4,3\n5,4\n' >>test.csv
 expect_exit 0 convert train.csv test.csv
 expect_not_contains stdout 'no sample has'
+printf 'x,label\n1,0\n2,100000\n' >gap.csv
+expect_exit 0 convert gap.csv
+expect_contains stdout '100001 classes' 'no sample has the labels 1, 2, 3, 4, 5, 6, 7, 8, …: each counts as a class, as classes are numbered from 0 to the largest label, 100000'
+
+# A class that only one split has is said, of names and of numbers.
+printf 'x,label\n1,Coat\n2,bag\n' >named.csv
+printf 'x,label\n1,coat\n2,bag\n' >other.csv
+expect_exit 0 convert train=named.csv test=other.csv
+expect_contains stdout "  no sample of the class coat, which another split has; 'Coat' here is another class than 'coat'" \
+    "  no sample of the class Coat, which another split has; 'coat' here"
+expect_exit 0 convert train=train.csv test=test.csv
+expect_contains stdout '  no sample of the classes 0, 2, 3, 4, which another split has' '  no sample of the classes 1, 5, which another split has'
+expect_exit 0 convert train=named.csv test=named.csv
+expect_not_contains stdout 'no sample'
 for command in info verify; do
     expect_exit 125 "$STAGE" $command img
     expect_contains stderr 'img: is a folder, and a dataset is one file; make it by: muster stage convert img -o img.h5'
@@ -69,12 +83,33 @@ printf 'a,b,label\n1,2,0\n1,2,?\n1,2,10\n' >bad.csv
 expect_exit 125 convert bad.csv
 expect_contains stderr "bad.csv:3:5: the label '?' is no number" "  1,2,?"
 
+printf 'a,label\nNA,1\n' >bad.csv
+expect_exit 125 convert bad.csv
+expect_contains stderr "bad.csv:2:1: 'NA' is no float32; correct it (nan stands for what is not known)"
+expect_exit 125 convert bad.csv --type int32
+expect_not_contains stderr 'nan stands'
+
+# Whole numbers that float32 does not hold are told.
+printf 'id,label\n16777217,0\n16777216,1\n-123456789,1\n' >large.csv
+expect_exit 0 convert large.csv
+expect_contains stdout '  2 whole numbers were rounded, which a larger --type, such as float64 or int64, keeps: 16777217 in line 2, -123456789 in line 4'
+expect_exit 0 "$MUSTER" run -q -n 2 --slots-per-node 2 -- "$STAGE" convert large.csv -o out.h5 --force
+expect_contains stdout '  2 whole numbers were rounded'
+for type in float64 int64; do
+    expect_exit 0 convert large.csv --type $type
+    expect_not_contains stdout rounded
+done
+
 # Columns are the same by name; pandas' index is left out, and that is said.
 printf ',b,a,label\n0,4,3,dog\n1,6,5,emu\n' >test.csv
 expect_exit 0 convert train.csv test.csv
 expect_contains stdout "3 classes" "the first column of test.csv has no name, as pandas' index, and was left out"
+expect_exit 0 "$STAGE" info out.h5
+expect_contains stdout '  columns       a, b'
 expect_exit 0 convert train=train.csv val=test.csv --columns b
 expect_contains stdout "/val: 2 rows of 1 of float32"
+expect_exit 0 "$STAGE" info out.h5 --json
+expect_contains stdout '"columns": [' '"b"'
 printf 'a,c,label\n1,2,cat\n' >test.csv
 expect_exit 2 convert train.csv test.csv
 expect_contains stderr "train.csv and test.csv have other columns: only the first has b, only the second has c"
@@ -92,14 +127,14 @@ png d/b/2.png
 : >d/b/3.tiff
 : >d/b/.DS_Store
 expect_exit 0 convert d --dry-run
-expect_contains stdout "3 images of 1 x 1 x 1, 2 classes" "  1 file was left out, being none of .png, .jpg, .jpeg, .webp, .bmp, or hidden: b/3.tiff"
+expect_contains stdout "3 images of 1 x 1 x 1, 2 classes" "  1 file was left out, being none of .png, .jpg, .jpeg, .webp, .bmp, or hidden: d/b/3.tiff"
 head -c 40 d/a/1.png >d/b/0.png
 expect_exit 125 convert d
 expect_contains stderr "d/b/0.png: PNG: the file ends too early" "--skip-damaged"
 expect_exit 0 convert d --skip-damaged --json
-expect_contains stdout '"damaged": {' '"b/0.png"' '"left_out": {' '"b/3.tiff"' '"samples": 3'
+expect_contains stdout '"damaged": {' '"d/b/0.png"' '"left_out": {' '"d/b/3.tiff"' '"samples": 3'
 expect_exit 0 "$MUSTER" run -q -n 2 --slots-per-node 2 -- "$STAGE" convert d --skip-damaged -o out.h5 --force
-expect_contains stdout "3 images of 1 x 1 x 1" "1 damaged picture was left out: b/0.png"
+expect_contains stdout "3 images of 1 x 1 x 1" "1 damaged picture was left out: d/b/0.png"
 # Names of classes that are asked for say their order, or take the place of the folders'.
 expect_exit 0 convert d --skip-damaged --class-names b,a
 expect_exit 0 "$STAGE" info out.h5
@@ -134,8 +169,11 @@ with h5py.File("e.h5", "w") as f:
     f["targets"] = numpy.array([1.5, 2, 3, 4])
     f.create_dataset("packed", data=numpy.zeros((400, 3)), chunks=(100, 3), compression="lzf")
 numpy.save("x.npy", numpy.zeros((2, 5), "f4"))
+numpy.save("y.npy", numpy.array([0, 1]))
 numpy.save("text.npy", numpy.array(["a", "b"]))
 END
+    expect_exit 2 convert x.npy y.npy
+    expect_contains stderr 'x.npy and y.npy are both to be the split train; name them, as train=… test=…; or, where y.npy holds the labels, give x.npy,y.npy'
     for labels in "four 1: 2" "flags TRUE 3" "kinds dog 1, cat 2, emu 1" "targets float32, 1.5 to 4"; do
         expect_exit 0 convert e.h5 --images x --labels ${labels%% *}
         expect_exit 0 "$STAGE" info out.h5

@@ -134,7 +134,7 @@ expect_contains stderr '6 GPUs do not fill whole nodes'
 expect_exit 2 "$MUSTER" submit --site polaris --gpus 8 --time 2h --account A --queue debug -- true
 expect_contains stderr "queue 'debug'"
 expect_exit 125 "$MUSTER" submit --site workstation --gpus 1 -- true
-expect_contains stderr 'no scheduler to submit to'
+expect_contains stderr 'no scheduler to submit to; start the program by muster run (a scaling study: without --submit)'
 expect_exit 2 "$MUSTER" submit --site generic-pbs --gpus 1 --time 1h
 expect_contains stderr 'the program is missing'
 expect_exit 2 "$MUSTER" watch 'x;y'

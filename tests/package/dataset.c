@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
     const char* name = "";
     if (facts.class_names != 0 || muster_dataset_class_name(data, 0, &name) != MUSTER_IO_OK || name != NULL) return 53;
     if (muster_dataset_class_name(data, facts.classes, &name) != MUSTER_IO_E_USAGE) return 54;
+    if (muster_dataset_column_name(data, 0, &name) != MUSTER_IO_OK || name != NULL) return 55;
     if (muster_dataset_verify(data) != MUSTER_IO_OK) fail("verify");
 
     muster_sampler_options order;

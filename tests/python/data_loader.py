@@ -56,6 +56,15 @@ class Contents(LoaderTest):
         with self.assertRaisesRegex(ValueError, "with a Dataset of split 'test'"):
             Loader(Dataset(self.path, "test"), "train")
 
+    def test_advice_is_in_the_words_of_python(self):
+        for memory, words in (("shard", r'sampler=Sampler\(data, spread="sharded"\)'), ("windowed", r"sampler=Sampler\(data, window=\(SAMPLES, CHUNKS\)\)")):
+            with self.assertRaisesRegex(ValueError, words):
+                self.loader(memory=memory)
+        data = Dataset(self.path)
+        self.assertIn("shard", Loader(data, sampler=Sampler(data, 0, 2, spread="sharded"), memory="shard").why)
+        with self.assertRaisesRegex(ValueError, "a dataset is one file, given by its path, not list; .* convert their sources into one file"):
+            Loader([self.path, self.path])
+
     def test_epochs(self):
         loader = self.loader(batch_size=50)
         first, second = [next(iter(loader)).samples for _ in range(2)]  # begun again

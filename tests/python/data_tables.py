@@ -33,6 +33,7 @@ class Tables(FileTest):
         numpy.testing.assert_array_equal(rows, numpy.array([row[:2] for row in self.rows], numpy.float32))
         numpy.testing.assert_array_equal(prices, self.wanted)
         self.assertEqual((rows.shape, prices.dtype), ((30, 2), numpy.float32))
+        self.assertEqual(muster.data.Dataset(self.path).columns, ["a", "b"])
 
     def test_loader(self):
         for kind, dtype in (("torch", torch.float32), ("numpy", numpy.float32)):

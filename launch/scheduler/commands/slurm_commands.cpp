@@ -59,6 +59,9 @@ constexpr slurm_command commands[]{
      "the columns that are asked for with | between them: \"gpu*|2-00:00:00|1-16|20|128|2|64|1|gpu:a100:4(S:0-1)|n[1-20]\"; "
      "\"infinite\", "
      "\"n/a\" and \"(null)\" for what there is not, \"8+\" for the least of several, \"2K\" for 2048"},
+    {slurm_ask::partition_records, "scontrol -o show partition", "read_partitions launch/site_tools/cluster_facts.hpp",
+     "a record a line, \"PartitionName=main AllowGroups=ALL AllowAccounts=phys,bio … RootOnly=NO … State=UP …\"; State is UP, "
+     "DOWN, DRAIN or INACTIVE"},
     {slurm_ask::accounts, "sacctmgr -n -P show associations user={} format=account,qos",
      "find_cluster_facts launch/site_tools/cluster_facts.hpp",
      "an account and its qualities of service a line (\"a|high,normal\"); code 1 where there is no database"},

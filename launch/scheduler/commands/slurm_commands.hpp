@@ -24,6 +24,7 @@ enum class slurm_ask {
     jobs_by_number,
     job_numbers,
     partitions,
+    partition_records,
     accounts,
     submit,
     test_submit,

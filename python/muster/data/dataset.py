@@ -27,6 +27,8 @@ class _Facts:
             data = _library.open_dataset(path, split)
             found = data.describe()
             self.class_names = [data.class_name(number) for number in range(found["class_names"])] or None
+            named = bool(found["is_row"]) and data.column_name(0) is not None
+            self.columns = [data.column_name(number) for number in range(found["shape"][2])] if named else None
             data.close()
         self.samples: int = found["samples"]
         self.shape: Tuple[int, ...] = found["shape"][2:] if found["is_row"] else found["shape"]
@@ -113,6 +115,7 @@ class Dataset:
         dtype: NumPy's name of the element type, such as "uint8".
         classes: number of classes; labels are 0 … classes - 1; 0 of targets and without labels.
         class_names: their names, or None where the file has none.
+        columns: of a table: what the elements of a row are called, or None where the file does not say.
         has_labels: whether the file has labels.
         has_targets: whether these are targets of a regression, of float32.
 
@@ -134,6 +137,8 @@ class Dataset:
     ) -> None:
         if as_ is not None:
             check_choice("as_", as_, ("numpy", "torch", "buffer"))
+        if not isinstance(path, (str, os.PathLike)):
+            raise UsageError(f"a dataset is one file, given by its path, not {type(path).__name__}; of several files make one dataset each, or convert their sources into one file")
         self.path = os.fspath(path)
         self.split = split
         self.transform = transform
@@ -157,6 +162,10 @@ class Dataset:
     @property
     def class_names(self) -> Optional[List[str]]:
         return list(self._facts.class_names) if self._facts.class_names is not None else None
+
+    @property
+    def columns(self) -> Optional[List[str]]:
+        return list(self._facts.columns) if self._facts.columns is not None else None
 
     @property
     def has_labels(self) -> bool:

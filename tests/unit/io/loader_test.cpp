@@ -273,7 +273,7 @@ TEST_P(loader_choice, contradictions_are_refused) {
     EXPECT_THAT(message(contiguous, s, {.batch = 0}), HasSubstr("batches of 0 samples"));
     EXPECT_THAT(message(contiguous, s, {.rank = 2, .world = 2}), HasSubstr("rank 2 of 2"));
     EXPECT_THAT(message(contiguous, sampler(5), {}), HasSubstr("the sampler is for 5 samples"));
-    EXPECT_THAT(message(contiguous, s, {.memory = memory_mode::shard}), HasSubstr("spread_rule::sharded"));
+    EXPECT_THAT(message(contiguous, s, {.memory = memory_mode::shard}), HasSubstr("spread=\"sharded\""));
     EXPECT_THAT(message(chunked, s, {.memory = memory_mode::mapped}), HasSubstr("chunked.h5: /train/images is chunked"));
     EXPECT_THAT(message(chunked, s, {.local_size = 1'000'000'000}), HasSubstr("do not fit 1000000000 ranks of this node"));
     EXPECT_EQ(message(chunked, s, {.memory = memory_mode::whole}), "");

@@ -260,7 +260,7 @@ TEST_F(pictures, folders_of_pictures_by_class) {
     auto const from = open(dir.path("f"));
     EXPECT_EQ(from->facts().class_names, (std::vector<std::string>{"daisy", "empty", "rose"}));
     EXPECT_EQ(from->facts().shape, (image_shape{1, 2, 3}));
-    EXPECT_EQ(from->notes().left_out.names, (std::vector<std::string>{"daisy/notes.txt"}));
+    EXPECT_EQ(from->notes().left_out.names, (std::vector<std::string>{dir.path("f/daisy/notes.txt")}));
     EXPECT_THAT(from->notes().words, ElementsAre(HasSubstr("no picture in empty")));
     contents const all = read_all(*from);
     EXPECT_EQ(all.labels, (std::vector<std::uint32_t>{0, 2, 2}));
@@ -343,12 +343,12 @@ TEST_F(pictures, damaged_ones_are_left_out_by_choice) {
     from->look_at({0, damaged.size()}, damaged);
     EXPECT_EQ(damaged, (std::vector<std::int32_t>{1, 0, 1, 0, 0}));
     from->leave_out(damaged);
-    EXPECT_EQ(from->notes().damaged.names, (std::vector<std::string>{"a/0.png", "a/2.jpg"}));
+    EXPECT_EQ(from->notes().damaged.names, (std::vector<std::string>{dir.path("x/a/0.png"), dir.path("x/a/2.jpg")}));
     EXPECT_EQ(read_all(*from).images, (bytes{1, 2, 3}));
     text("x/.hidden.png", "");
     text("x/a/photo.tiff", "");
     EXPECT_EQ(open(dir.path("x"), {.skip_damaged = true})->notes().left_out.names,
-              (std::vector<std::string>{".hidden.png", "a/photo.tiff"}));
+              (std::vector<std::string>{dir.path("x/.hidden.png"), dir.path("x/a/photo.tiff")}));
 }
 
 }  // namespace

@@ -228,6 +228,8 @@ TEST_F(sources, arrays_of_any_hdf5_file) {
 
 TEST_F(sources, what_cannot_be_told_is_asked_for) {
     EXPECT_THAT(refused(text("what", "hello world")), HasSubstr("its format cannot be told from its contents"));
+    EXPECT_THAT(refused(text("python.jpg", "\xff\xd8\xff\xe0 JFIF")),
+                testing::EndsWith("python.jpg: is a JPEG picture: give the folder with --from images"));
     EXPECT_THAT(refused(dir.path("missing")), HasSubstr("missing: No such file"));
     std::filesystem::create_directory(dir.path("void"));
     EXPECT_THAT(refused(dir.path("void")), HasSubstr("holds no picture"));

@@ -53,6 +53,52 @@ TEST(slurm_facts, a_node_in_several_partitions_counts_once) {
     EXPECT_THAT(facts.shapes, ElementsAre(node_facts{10, 4, "", 64, 64}, node_facts{2, 0, "", 64, 64}));
 }
 
+TEST(slurm_facts, a_partition_with_other_nodes_says_what_they_have) {
+    auto const facts = read_slurm_facts(
+        "main*|1-00:00:00|1-infinite|4|8|1|8|1|gpu:4|g[1-4]\n"
+        "main*|1-00:00:00|1-infinite|8|16|1|16|1|(null)|c[1-8]\n"
+        "gpu|1-00:00:00|1-infinite|4|8|1|8|1|gpu:4|g[1-4]\n"
+        "cpu|1-00:00:00|1-infinite|8|16|1|16|1|(null)|c[1-8]\n",
+        config);
+    auto const text = site_file_text(facts, "hetero", "2026-11-27");
+    auto const read = parse_site(text, "hetero.toml");
+    EXPECT_EQ(read.node.gpus, 4);
+    EXPECT_EQ(read.queues.at(0).limits.max_nodes, 12) << text;
+    EXPECT_EQ(read.queues.at(0).max_gpu_nodes, 4) << text;
+    EXPECT_EQ(read.queues.at(0).gpus, std::nullopt) << text;
+    EXPECT_EQ(read.queues.at(1).max_gpu_nodes, std::nullopt) << text;
+    EXPECT_EQ(read.queues.at(2).gpus, 0) << text;
+    EXPECT_EQ(read.queues.at(2).cores, 16) << text;
+    EXPECT_EQ(read.queues.at(2).cpus, 16) << text;
+}
+
+TEST(slurm_facts, a_partition_that_is_down_or_for_others_is_no_queue) {
+    auto const read = [](std::vector<std::string> const& accounts) {
+        auto facts = read_slurm_facts(
+            "old*|1:00:00|1-infinite|2|8|1|8|1|gpu:4|n[1-2]\nmain|1:00:00|1-infinite|2|8|1|8|1|gpu:4|n[1-2]\n"
+            "priv|1:00:00|1-infinite|2|8|1|8|1|gpu:4|n[1-2]\nroots|1:00:00|1-infinite|2|8|1|8|1|gpu:4|n[1-2]\n",
+            config);
+        facts.accounts = accounts;
+        read_partitions(
+            "PartitionName=main AllowGroups=ALL AllowAccounts=ALL RootOnly=NO State=UP TotalCPUs=16\n"
+            "PartitionName=old AllowGroups=ALL AllowAccounts=ALL RootOnly=NO State=DOWN TotalCPUs=16\n"
+            "PartitionName=priv AllowGroups=ALL AllowAccounts=phys,bio RootOnly=NO State=UP TotalCPUs=16\n"
+            "PartitionName=roots AllowGroups=ALL AllowAccounts=ALL RootOnly=YES State=UP TotalCPUs=16\n"
+            "PartitionName=unseen State=UP\n\n",
+            facts);
+        return site_file_text(facts, "s", "2026-11-27");
+    };
+    auto const text = read({"chem"});
+    EXPECT_EQ(parse_site(text, "s.toml").queues.size(), 1u) << text;
+    EXPECT_EQ(parse_site(text, "s.toml").header.default_queue, "") << "it is down";
+    EXPECT_THAT(text, AllOf(HasSubstr("# The queue \"old\" runs no jobs now: its state is DOWN."),
+                            HasSubstr("# The queue \"priv\" takes jobs of the accounts phys, bio alone, and yours are chem."),
+                            HasSubstr("# The queue \"roots\" takes jobs of root alone.")));
+    auto const own = parse_site(read({"bio"}), "s.toml");
+    ASSERT_EQ(own.queues.size(), 2u);
+    EXPECT_THAT(own.queues[1].accounts, ElementsAre("phys", "bio"));
+}
+
 TEST(slurm_facts, a_strange_field_loses_no_row) {
     auto const facts = read_slurm_facts(
         "a|n/a|?|2||||||\n"

@@ -15,6 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr char const* job = R"(ranks-per-gpu = 2
 
@@ -70,7 +71,8 @@ TEST(job_file, shows_each_mistake_with_its_place) {
     EXPECT_THAT(job_file_fault("[job]\ncommand = []\n"), HasSubstr("'command' is empty"));
     EXPECT_THAT(job_file_fault("[job]\ncommand = \"'x\"\n"), HasSubstr("a quote is open"));
     EXPECT_THAT(job_file_fault("[job]\ncommand = [\"a\\u0000b\"]\n"), HasSubstr("NUL"));
-    EXPECT_THAT(job_file_fault("[job.env]\nA = 1\n"), HasSubstr("'A' must be a text"));
+    EXPECT_THAT(job_file_fault("[job.env]\nB = \"1\"\nA = 1\n"),
+                AllOf(HasSubstr("job.toml:3:5: job.env: 'A' must be a text"), HasSubstr("\n  A = 1\n      ^")));
     EXPECT_THAT(job_file_fault("[job]\ndry-run = true\n"), HasSubstr("command line only"));
     EXPECT_THAT(job_file_fault("ranks = 2\n"), HasSubstr("no table [job]"));
     EXPECT_THAT(job_file_fault("job = 2\n"), HasSubstr("must be a table"));
@@ -132,6 +134,47 @@ muster = "/opt/muster"
     EXPECT_TRUE(options.once && given.flag("hold"));
     EXPECT_THAT(options.after, ElementsAre("12"));
     EXPECT_EQ(options.muster, "/opt/muster");
+}
+
+TEST(job_file, a_text_in_place_of_a_list_is_one_entry) {
+    auto const given = resolve_settings("submit", {}, sources_of({{"muster.toml", R"([job]
+setup = "source /etc/profile"
+sbatch = "-p main --exclusive"
+qsub = "-m abe"
+env = "A=b c"
+stage-in = "a b.h5:/tmp/x"
+module = "gcc/12 cuda"
+)"}}));
+    EXPECT_THAT(given.list("setup"), ElementsAre("source /etc/profile"));
+    EXPECT_THAT(given.list("sbatch"), ElementsAre("-p main --exclusive"));
+    EXPECT_THAT(given.list("qsub"), ElementsAre("-m abe"));
+    EXPECT_THAT(given.list("env"), ElementsAre("A=b c"));
+    EXPECT_THAT(given.list("stage-in"), ElementsAre("a b.h5:/tmp/x"));
+    EXPECT_THAT(given.list("module"), ElementsAre("gcc/12", "cuda"));  // no name holds a blank
+    auto const variable = [](char const* name, char const* value) {
+        settings_sources sources;
+        sources.variables = {{name, value}};
+        return resolve_settings("script", {}, sources);
+    };
+    EXPECT_THAT(variable("MUSTER_SETUP", "ulimit -l unlimited").list("setup"), ElementsAre("ulimit -l unlimited"));
+    EXPECT_THAT(variable("MUSTER_SETUP", "echo it's").list("setup"), ElementsAre("echo it's"));
+    EXPECT_THAT(variable("MUSTER_ENV", "A=1 B='2 3'").list("env"), ElementsAre("A=1", "B=2 3"));
+    EXPECT_THAT(variable("MUSTER_ENV", "A=-x B").list("env"), ElementsAre("A=-x B"));
+}
+
+TEST(job_file, what_an_option_of_it_would_be_refused_for_is_said_with_its_place) {
+    auto const fault = [](std::string const& line) {
+        auto const text = "[job]\nsite = \"x\"\nranks = 2\n" + line + "\n";
+        try {
+            make_script_options(resolve_settings("submit", {}, sources_of({{"muster.toml", text}})));
+        } catch (error const& e) {
+            return std::string(e.what());
+        }
+        return std::string("no error");
+    };
+    EXPECT_THAT(fault("time = \"5\""), StartsWith("muster.toml:4: --time: '5' has no unit"));
+    EXPECT_THAT(fault("env = \"A\""), StartsWith("muster.toml:4: --env A: a job's variable needs its value"));
+    EXPECT_THAT(fault("stage-in = \"a\""), StartsWith("muster.toml:4: --stage-in: 'a' has no SRC and DST"));
 }
 
 TEST(job_file, settings_of_the_run_may_stand_on_the_command_line) {

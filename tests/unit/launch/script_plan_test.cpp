@@ -16,6 +16,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 site shipped_site(std::string const& name) {
     return load_site(name, {MUSTER_SOURCE_DIR "/site-configs"});
@@ -236,8 +237,55 @@ TEST(plan_script, own_directives_are_for_one_scheduler) {
                 AllOf(Contains("-m abe"), Not(Contains("--exclusive"))));
     o.sbatch = {"exclusive"};
     EXPECT_THAT(refusal("perlmutter", o), HasSubstr("a directive begins with '-'"));
+    o.places = {{"sbatch", "job.toml:3"}};
+    EXPECT_THAT(refusal("perlmutter", o), StartsWith("job.toml:3: --sbatch"));
     o.sbatch = {"--x\nrm -rf /"};
     EXPECT_THAT(refusal("perlmutter", o), HasSubstr("--sbatch"));
+}
+
+TEST(plan_script, a_queue_may_have_other_nodes_and_be_of_some_accounts) {
+    auto const hetero = parse_site(
+        "name = \"hetero\"\ndescription = \"x\"\nscheduler = \"slurm\"\n[source]\nfacts = \"x\"\ndate = 2026-01-31\n"
+        "[node]\ngpus = 4\ncores = 8\ncpus = 8\n[header]\ncpus_per_gpu = 2\ndefault_queue = \"main\"\n"
+        "[[queue]]\nname = \"main\"\nmax_nodes = 12\nmax_walltime = \"1h\"\nmax_gpu_nodes = 4\n"
+        "[[queue]]\nname = \"cpu\"\nmax_nodes = 8\nmax_walltime = \"1h\"\ngpus = 0\ncores = 16\ncpus = 16\n"
+        "[[queue]]\nname = \"priv\"\nmax_nodes = 16\nmax_walltime = \"1h\"\naccounts = [\"phys\"]\n",
+        "hetero.toml");
+    auto const why = [&](script_options const& asked) {
+        try {
+            plan_script(hetero, asked);
+        } catch (error const& e) {
+            return std::string(e.what());
+        }
+        return std::string("no error");
+    };
+    script_options ranks;
+    ranks.walltime = duration(60);
+    ranks.ranks = 16;
+    ranks.ranks_per_node = 16;
+    EXPECT_THAT(why(ranks), HasSubstr("a node of hetero has room for 8"));
+    ranks.queue = "cpu";
+    auto const planned = plan_script(hetero, ranks).request;
+    EXPECT_EQ(planned.nodes, 1);
+    EXPECT_EQ(planned.ranks_per_node, 16);
+    EXPECT_EQ(planned.environment.size(), 0u) << "its nodes have no GPU to hide";
+    ranks.ranks_per_node = 32;
+    EXPECT_THAT(why(ranks), HasSubstr("a node of queue 'cpu' of hetero has room for 16"));
+
+    auto gpus = options(4, 1, "cpu");
+    gpus.account.clear();
+    EXPECT_THAT(why(gpus), HasSubstr("--gpus 4: a node of queue 'cpu' of hetero has no GPU"));
+    gpus.gpus = 48;
+    gpus.queue.clear();
+    EXPECT_THAT(why(gpus), HasSubstr("12 nodes for 01:00:00 does not fit queue 'main' of hetero, which has 4 nodes with GPUs; it "
+                                     "would fit: priv (account phys)"));
+    gpus.account = "chem";
+    EXPECT_THAT(why(gpus), HasSubstr("it would fit no queue of the site"));
+    gpus.queue = "priv";
+    EXPECT_THAT(why(gpus), HasSubstr("which takes jobs of the account phys alone"));
+    gpus.gpus = 16;
+    gpus.queue.clear();
+    EXPECT_EQ(plan_script(hetero, gpus).request.nodes, 4);
 }
 
 TEST(parse_script_options, everything) {
