@@ -62,14 +62,16 @@ std::string checked_walltime(script_request const& request) {
 }
 
 void set_shape(data& values, script_request const& request) {
-    auto const chunks = request.chunks > 0 ? request.chunks : request.nodes;
+    auto const nodes = request.nodes + request.spare_nodes;
+    auto const places = request.ranks_per_node + request.spare_places;
+    auto const chunks = request.chunks > 0 ? request.chunks : nodes;
     values.set("chunks", counted("chunks", chunks, 1));
-    values.set("nodes", counted("nodes", request.nodes, 1));
-    values.set("ranks_per_node", counted("ranks a node", request.ranks_per_node, 1));
+    values.set("nodes", counted("nodes", nodes, 1));
+    values.set("ranks_per_node", counted("ranks a node", places, 1));
     values.set("cpus_per_rank", counted("CPUs a rank", request.cpus_per_rank, 0));
     values.set("has_cpus", request.cpus_per_rank > 0);
-    auto const ranks = std::int64_t{request.nodes} * request.ranks_per_node;
-    auto const cpus = std::int64_t{request.ranks_per_node} * std::max(1, request.cpus_per_rank);
+    auto const ranks = std::int64_t{nodes} * places;
+    auto const cpus = std::int64_t{places} * std::max(1, request.cpus_per_rank);
     values.set("ranks", std::to_string(ranks));
     values.set("cpus_per_node", std::to_string(cpus));
     auto const ranks_per_chunk = std::max<std::int64_t>(1, ranks / chunks);

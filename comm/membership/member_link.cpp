@@ -180,7 +180,9 @@ elastic::generation member_link::reform(bool has_state, bool at_commit, duration
     if (now_->number == after)
         throw comm_error(
             errc::unavailable,
-            fmt::format("generation {} of the world, after {}: the launcher ends the run, or is gone", after + 1, after));
+            fmt::format(
+                "generation {} of the world, after {}: the launcher ends these ranks, perhaps to start all again, or is gone",
+                after + 1, after));
     return *now_;
 }
 

@@ -54,9 +54,8 @@ void begin_anew(generation& next) {
     for (auto& one : next.members) one = {next.born++, one.at, false};
 }
 
-/// "rank 3 on node2 is gone, 2 come in on node4; 4 ranks in place of 5": ranks are those of `now`.
-std::string describe_change(generation const& now, std::vector<member> const& left, std::vector<slot> const& came,
-                            std::size_t size) {
+/// "rank 3 on node2 is gone, 2 come in on node4": ranks are those of `now`.
+std::string describe_change(generation const& now, std::vector<member> const& left, std::vector<slot> const& came) {
     std::vector<std::string> parts, hosts;
     for (auto const& one : left)
         if (!holds(hosts, one.at.host)) hosts.push_back(one.at.host);
@@ -69,10 +68,7 @@ std::string describe_change(generation const& now, std::vector<member> const& le
         if (!holds(hosts, one.host)) hosts.push_back(one.host);
     if (!came.empty())
         parts.push_back(fmt::format("{} {} in on {}", came.size(), came.size() == 1 ? "comes" : "come", fmt::join(hosts, ", ")));
-    auto text = fmt::format("{}", fmt::join(parts, ", "));
-    if (size != now.members.size())
-        text += fmt::format("; {} rank{} in place of {}", size, size == 1 ? "" : "s", now.members.size());
-    return text;
+    return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 }  // namespace
@@ -90,9 +86,11 @@ generation_choice next_generation(std::vector<slot> const& pool, generation cons
     if (came.size() + stay.size() > target) came.resize(target - stay.size());
     if (!wanted.restart && left.empty() && came.empty()) return {};
     auto const size = stay.size() + came.size();
-    auto why = describe_change(now, left, came, size);
-    if (size < static_cast<std::size_t>(std::max(wanted.least, 1)))
-        return {generation_choice::step::wait, {}, fmt::format("{}: {} are needed", why, wanted.least)};
+    auto why = describe_change(now, left, came);
+    bool const too_few = size < static_cast<std::size_t>(std::max(wanted.least, 1));
+    if ((wanted.restart || too_few) && size != now.members.size())  // of one in place the launcher tells how many go on
+        why += fmt::format("; {} rank{} instead of {}", size, size == 1 ? "" : "s", now.members.size());
+    if (too_few) return {generation_choice::step::wait, {}, fmt::format("{}: {} are needed", why, wanted.least)};
     generation next{now.number + 1, std::move(stay), now.born};
     if (!wanted.restart) put_state_first(next.members);
     for (auto const& at : came) next.members.push_back({wanted.restart ? 0 : next.born++, at, false});

@@ -75,6 +75,8 @@ class followed_job {
     bool goes_on(job_number const& part) const { return going_.contains(part.shown); }
     /// Why it could not start; empty: it could.
     std::string const& failure() const { return failure_; }
+    /// The scheduler was asked, and neither it nor muster has a record of it.
+    bool is_unknown() const { return state_ == state::unknown && !record_; }
     bool has_tasks() const { return parts_.size() > 1; }
     std::vector<job_number> const& parts() const { return parts_; }
 
@@ -143,14 +145,16 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
         for (auto const& file : of.shared)
             if (is_nothing && !file.why.empty()) throw error(errc::not_found, fmt::format("job {}: {}", id, file.why));
     if (is_nothing)
-        throw error(errc::not_found,
-                    fmt::format("job {}: no output in {} (yet){}{}{}", id, files.first_folder,
-                                record ? "" : ", no run of it in another folder here or one below",
-                                record && !record->scheduler.empty()
-                                    ? "; muster watch tells its state"
-                                    : ", and the scheduler names no file of it that is there; go to the folder that it was "
-                                      "submitted from, or give the --output-dir of its muster run",
-                                where_recorded(id, variables)));
+        throw error(
+            errc::not_found,
+            fmt::format("job {}: {}no output in {}{}{}{}{}", id,
+                        job.is_unknown() ? "the scheduler does not know it (any more), and there is " : "", files.first_folder,
+                        job.is_unknown() ? "" : " (yet)", record ? "" : ", no run of it in another folder here or one below",
+                        record && !record->scheduler.empty()
+                            ? "; muster watch tells its state"
+                            : ", and the scheduler names no file of it that is there; go to the folder that it was "
+                              "submitted from, or give the --output-dir of its muster run",
+                        where_recorded(id, variables)));
     bool const terminal = ::isatty(STDOUT_FILENO) == 1;
     auto const print = [&job, terminal](std::string const& number, std::string const& who, std::string const& text) {
         auto const line = terminal ? without_controls(text) : text;  // the bytes as they were for a file or a program

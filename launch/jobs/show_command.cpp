@@ -118,6 +118,14 @@ void print_run(std::string const& folder, ordered_json const& run) {
     }
 }
 
+/// Why it waits, or did not end well beyond what its state and exit code say.
+std::string why_of(queued_job const& job, job_file_finder& finder) {
+    if (job.phase == job_phase::waiting) return explain_wait(job);
+    auto const why = finder.explain_failure(job);
+    bool const says_more = job.phase == job_phase::ended && job.reason != "NonZeroExitCode" && !job.state.starts_with(job.reason);
+    return why.empty() && says_more ? job.reason : why;
+}
+
 void print_record(job_record const& record) {
     print_row("cluster", record.cluster);
     print_row("site", record.site);
@@ -173,7 +181,7 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     print_row("job", id);
     for (auto const& job : jobs) {
         print_row("state", fmt::format("{}{}", jobs.size() > 1 ? job.id + " " : "", job.state));
-        print_row("why", job.phase == job_phase::waiting ? explain_wait(job) : finder.explain_failure(job));
+        print_row("why", why_of(job, finder));
         if (job.status) print_row("exit code", std::to_string(*job.status));
         print_row("nodes", job.nodes);
         print_row("time", fmt::format("{} of {}", job.used, job.limit));

@@ -76,7 +76,8 @@ class job_watcher {
   public:
     /// `saved_code`: of a job that another one goes on from.
     job_watcher(queue_kind kind, std::vector<std::string> const& ids, settings_result const& given, environment const& variables)
-        : variables_(variables),
+        : kind_(kind),
+          variables_(variables),
           poll_([kind, &variables](auto const& asked) { return list_jobs(kind, asked, variables); },
                 [this](std::string const& note) { screen_.print_state(note); }),
           saved_code_(given.integer("saved-code").value_or(0)),
@@ -142,6 +143,8 @@ class job_watcher {
             if (changed) screen_.print_state(state_line(answer));
             if (changed && answer.phase == job_phase::ended && answer.state == "TIMEOUT")
                 screen_.print_state(fmt::format("job {}: {}", answer.id, explain_limit_of(answer, job.record)));
+            if (changed && answer.phase == job_phase::ended && saved_code_ != 0 && answer.status == saved_code_)
+                screen_.print_state(fmt::format("job {}: {}", answer.id, explain_saved(job)));
             if (auto const why = changed ? finder_.explain_failure(answer) : std::string(); !why.empty())
                 screen_.print_state(fmt::format("job {}: {}", answer.id, why));
         }
@@ -154,6 +157,18 @@ class job_watcher {
             }
         if (goes_on) job.code = 0;
         job.ended = !goes_on;
+    }
+
+    /// Of a job whose ranks have saved, to go on in another one.
+    std::string explain_saved(watched_job const& job) const {
+        bool const is_chain = has_in_script(job.record, ".muster-chain/");
+        if (is_chain)
+            for (auto const& other : list_jobs(kind_, {}, variables_)) {
+                if (other.phase == job_phase::ended || is_meant(other, job.id)) continue;
+                auto const record = find_job_record(other.id, variables_);
+                if (record && record->script == job.record->script) return fmt::format("saved, and goes on in job {}", other.id);
+            }
+        return fmt::format("saved{}: submit it again to go on", is_chain ? ", and no job of the chain is left" : "");
     }
 
     /// PBS does not tell how an array's task ended that it has forgotten: the run's own record may.
@@ -245,6 +260,7 @@ class job_watcher {
         screen_.show_status(join(states, ", "));
     }
 
+    queue_kind kind_;
     environment const& variables_;
     job_poll poll_;
     int saved_code_;

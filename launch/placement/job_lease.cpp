@@ -150,7 +150,8 @@ bool leave_cores(placement_beside& here, leased_parts const& others, int ranks) 
 
 }  // namespace
 
-placement_beside place_beside(topology machine, placement_request wanted, leased_parts const& others, int ranks) {
+placement_beside place_beside(topology machine, placement_request wanted, leased_parts const& others, int ranks,
+                              bool has_other_nodes) {
     placement_beside result{std::move(machine), std::move(wanted), {}};
     if (others.runs == 0) return result;
     std::vector<std::string> own, shared;
@@ -164,8 +165,10 @@ placement_beside place_beside(topology machine, placement_request wanted, leased
         fmt::format("{} of this job on {}", others.runs == 1 ? "another run" : fmt::format("{} other runs", others.runs),
                     result.machine.host);
     if (!shared.empty())
-        result.note = fmt::format("{} too: this one uses the same {}; give each run -n{}, so that there is room for all", who,
-                                  join(shared, " and "), shared.back() == "cores" ? " and --cpus-per-rank" : "");
+        result.note = fmt::format("{} too: this one uses the same {}; give each run {}", who, join(shared, " and "),
+                                  has_other_nodes ? "nodes of its own by -H"
+                                                  : fmt::format("-n{}, so that there is room for all",
+                                                                shared.back() == "cores" ? " and --cpus-per-rank" : ""));
     else if (others.wide > 0)
         result.note = fmt::format(
             "another run of this job uses several nodes, and perhaps GPUs and cores that this one uses on {}; give each run "

@@ -52,6 +52,7 @@ struct placement_beside {
     placement_request wanted;
     std::string note;
 };
-placement_beside place_beside(topology machine, placement_request wanted, leased_parts const& others, int ranks);
+placement_beside place_beside(topology machine, placement_request wanted, leased_parts const& others, int ranks,
+                              bool has_other_nodes = false);
 
 }  // namespace muster

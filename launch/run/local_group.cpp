@@ -405,8 +405,8 @@ void local_group::ask_about(std::string const& command, std::vector<int> const& 
     auto const end = event_loop::clock::now() + hang_command_limit;
     inspect([&](std::vector<rank_row> rows) {
         std::vector<rank_row> asked;
-        for (int const rank : whom) {
-            auto& row = rows[static_cast<std::size_t>(rank)];
+        for (auto& row : rows) {
+            if (std::ranges::find(whom, row.seat) == whom.end()) continue;
             auto const left = std::chrono::ceil<std::chrono::milliseconds>(end - event_loop::clock::now());
             if (left.count() <= 0) {
                 events_.say("--on-hang: no time is left for the other ranks");

@@ -63,10 +63,13 @@ std::vector<node> set_spares_aside(allocation& given, int count, placement_reque
     if (count == 0) return {};
     if (nodes == 1) {
         int const room = room_of(given, given.nodes.front(), place);
-        if (place.ranks.value_or(1) + count > room)
-            throw error(errc::placement,
-                        fmt::format("--spares {}: {} has {} slots, too few for {} and the idle ones; use fewer", count,
-                                    given.nodes.front().name, room, count_of_ranks(place.ranks.value_or(1))));
+        if (int const ranks = place.ranks.value_or(1); ranks + count > room)
+            throw error(
+                errc::placement,
+                fmt::format(
+                    "--spares {}: {} has {} slots, too few for {} and the idle ones; use fewer{}", count,
+                    given.nodes.front().name, room, count_of_ranks(static_cast<std::size_t>(ranks)),
+                    given.nodes.front().gpus.value_or(0) > 0 ? "" : fmt::format(", or --slots-per-node {}", ranks + count)));
         if (!place.ranks) place.ranks = room - count;
         return {};
     }
@@ -76,6 +79,19 @@ std::vector<node> set_spares_aside(allocation& given, int count, placement_reque
     std::vector<node> spares(given.nodes.end() - count, given.nodes.end());
     given.nodes.resize(static_cast<std::size_t>(nodes - count));
     return spares;
+}
+
+/// As map_ranks(); what does not fit would perhaps fit with the spare nodes.
+mapping map_beside(std::vector<node> const& idle, int spares, allocation const& given, placement_request const& place) {
+    try {
+        return map_ranks(given, place);
+    } catch (error const& e) {
+        if (idle.empty() || e.code() != errc::placement) throw;
+        std::vector<std::string> names;
+        for (auto const& one : idle) names.push_back(one.name);
+        throw error(e.code(),
+                    fmt::format("without {}, which --spares {} keeps idle: {}", list_some(names, "nodes"), spares, e.what()));
+    }
 }
 
 generation_wishes wishes_of(run_options const& options, run_life const& life) {
@@ -230,7 +246,7 @@ mapping map_generation(run_context& run, placement_request& place) {
     if (life.is_first()) {
         life.began_s = seconds_now();
         idle = set_spares_aside(run.given, run.options.spares, place);
-        map = map_ranks(run.given, place);
+        map = map_beside(idle, run.options.spares, run.given, place);
         name_members(life, run.given, map);
         life.pool = list_slots(run.given, map, idle, place);
     } else {

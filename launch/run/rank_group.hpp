@@ -53,6 +53,7 @@ class rank_group {
     rank_group(run_context const& run, group_events& events) : events_(events) {
         known_.job_id = run.given.job_id;
         known_.in_job = run.given.fixed;
+        known_.keeps_nodes = run.given.scheduler == scheduler_kind::slurm && run.options.is_elastic();
         for (auto const& one : run.life.now.members) known_.members.push_back(one.number);
         known_.allow_singletons = run.options.allow_singletons;
     }
@@ -92,7 +93,7 @@ class rank_group {
     using rows_taker = std::function<void(std::vector<rank_row> const&)>;
     /// Looks at all ranks and calls `then`, at once or within some seconds. Of several looks the latest counts.
     virtual void inspect(rows_taker then) = 0;
-    /// Has `command` run about each of these ranks; `then` gets those that it was run about.
+    /// Has `command` run about each of these ranks, by their numbers at the start; `then` gets those that it was run about.
     virtual void ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) = 0;
 
   protected:
@@ -111,11 +112,13 @@ class rank_group {
     /// The members of a generation, in order of rank, are those with these numbers at the start.
     void number_anew(generation const& now, std::vector<int> const& seats) {
         known_.suspect = -1;
+        for (auto& rank : known_.ranks) rank.left_out = rank.is_rank();
         int number = 0;
         for (int const seat : seats) {
             known_.members[static_cast<std::size_t>(seat)] = now.members[static_cast<std::size_t>(number)].number;
             known_[seat].number = number++;
             known_[seat].spare = -1;
+            known_[seat].left_out = false;
         }
     }
     void give_up_members(std::string const& why) {

@@ -204,7 +204,8 @@ local_placement place_on_this_node(run_context const& run, topology machine) {
     if (name.empty()) return set_apart(place_here(std::move(machine), run.given, map, place), run.map);
     job_leases const leases(name);
     auto const nodes = nodes_of_ranks(run);
-    auto beside = place_beside(std::move(machine), place, leases.others(run.session_dir, nodes), map.world_size());
+    auto beside = place_beside(std::move(machine), place, leases.others(run.session_dir, nodes), map.world_size(),
+                               run.given.nodes.size() > 1);
     if (!beside.note.empty() && !run.options.quiet) print_note(beside.note);
     auto where = place_here(std::move(beside.machine), run.given, map, beside.wanted);
     leases.take(run.session_dir, nodes, where.bindings);

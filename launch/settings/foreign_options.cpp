@@ -18,6 +18,7 @@ enum class fate {
     noted,      ///< it changes nothing: `text` says why
     variable,   ///< its value becomes that of the ranks' variable `text`
     mebibytes,  ///< the same, in bytes
+    exports,    ///< its NAME=VALUE,… become variables of the ranks beside all others; refused without ALL
     refused,    ///< muster does otherwise: `text` is the way out
     directive,  ///< of a job script alone: `text` is muster's option for such a line
 };
@@ -33,11 +34,12 @@ struct foreign {
 
 constexpr std::string_view no_rendezvous = "muster sets MASTER_ADDR and MASTER_PORT for every rank by itself";
 constexpr std::string_view one_launcher = "muster is started once, not once a node, and knows each node's rank";
-constexpr std::string_view not_ssh = "the engine connects to the nodes: --engine mpirun --engine-args '…'";
 constexpr std::string_view shows_plan = "muster plan shows where each rank goes, and why";
 constexpr std::string_view all_variables = "all of your variables reach the ranks";
 constexpr std::string_view own_engine = "muster chooses the engine; --engine and --scheduler force one";
 constexpr std::string_view own_gpu = "muster gives each rank one GPU of the allocation (--ranks-per-gpu, --gpu-visibility)";
+constexpr std::string_view gpu_alone =
+    "a rank has one GPU and sees all of the node; to show it its own alone write --gpu-visibility own";
 constexpr std::string_view ends_all = "if a rank fails, muster ends the others";
 constexpr std::string_view at_once = "muster passes output on as it comes";
 constexpr std::string_view srun_and_sbatch = "srun and sbatch";  ///< of a job script, a directive
@@ -101,7 +103,7 @@ constexpr foreign foreigners[]{
     {"-envnone -genvnone", "mpiexec", fate::refused, "start muster with the variables you want: env -i …"},
     {"-launcher -rmk -bootstrap -launcher-exec -bootstrap-exec -topolib -demux -pmi-port -usize -nameserver -localhost",
      "mpiexec", fate::noted, own_engine, 1},
-    {"-gpus-per-proc", "mpiexec", fate::noted, own_gpu, 1, "1 auto AUTO"},
+    {"-gpus-per-proc", "mpiexec", fate::noted, gpu_alone, 1, "1 auto AUTO"},
     {"-membind -order-nodes", "mpiexec", fate::refused, "use --bind-to numa; -H names the nodes in their order"},
     {"-outfile-pattern -errfile-pattern -prepend-pattern", "mpiexec", fate::refused, keeps_output},
     // Before -profile of Hydra, which has no value.
@@ -113,10 +115,10 @@ constexpr foreign foreigners[]{
      "it means nodes to srun and ranks a node to mpirun: write --nnodes or --ranks-per-node"},
     {"-c", "srun and mpirun", fate::refused, "it means cores a rank to srun and ranks to mpirun: write --cpus-per-rank or -n"},
     {"-G gres gpus gpus-per-node gpus-per-socket tres-per-task", "srun", fate::noted, own_gpu, 1},
-    {"gpus-per-task", "srun", fate::noted, own_gpu, 1, "1"},
-    {"gpu-bind", "srun", fate::noted, own_gpu, 1, "none closest single:1 per_task:1"},
+    {"gpus-per-task", "srun", fate::noted, gpu_alone, 1, "1"},
+    {"gpu-bind", "srun", fate::noted, gpu_alone, 1, "none closest single:1 per_task:1"},
     {"cpu-bind", srun_and_sbatch, fate::refused, "use --bind-to or --cpu-map", 1},
-    {"export", "srun", fate::noted, all_variables, 1, "ALL"},
+    {"export", "srun", fate::exports, all_variables, 1},
     {"kill-on-bad-exit", "srun", fate::noted, ends_all},
     {"-K", "srun", fate::noted, ends_all},
     {"-u unbuffered", "srun", fate::noted, at_once},
@@ -149,7 +151,7 @@ constexpr foreign foreigners[]{
     {"-o -e output error", srun_and_sbatch, fate::refused, "write --output-dir DIR, or > FILE behind muster run", 1},
     {"mpi use-mpi gloo use-gloo jsrun use-jsrun tcp", "horovodrun", fate::noted, own_engine},
     {"mpi-threads-disable no-mpi-threads-disable", "horovodrun", fate::noted, own_engine},
-    {"ssh-port ssh-identity-file", "horovodrun", fate::refused, not_ssh},
+    {"ssh-port ssh-identity-file", "horovodrun", fate::refused, "write --remote-shell 'ssh -p PORT -i FILE'", 1},
     {"disable-cache", "horovodrun", fate::noted, "muster keeps no cache of hosts"},
     {"log-with-timestamp log-without-timestamp log-hide-timestamp no-log-hide-timestamp", "horovodrun", fate::noted,
      "muster's own log has times"},
@@ -331,6 +333,10 @@ class foreign_taker {
                 own.options.push_back(option_.values == 2 ? fmt::format("--env={}{}={}", option_.text, values[0], values[1])
                                                           : fmt::format("--env={}={}", option_.text, values[0]));
                 return;
+            case fate::exports:
+                for (auto const& entry : read_exports(word_, values[0])) own.options.push_back("--env=" + entry);
+                if (values[0] != "ALL") return;
+                break;
             default: break;
         }
         if (!option_.only.empty() && !is_one_of(option_.only, values.front()))

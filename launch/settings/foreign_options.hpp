@@ -28,6 +28,9 @@ rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std
 /// Whether sbatch has a long option of that name, of which muster has none: a job gets it by the setting `sbatch`.
 bool is_directive_of_sbatch(std::string_view name) noexcept;
 
+/// The variables that srun's --export=ALL,NAME=VALUE,… adds to all others. Throws errc::usage for a value without ALL or with quotes.
+std::vector<std::string> read_exports(std::string const& word, std::string const& value);
+
 /// Rewrites values of other tools: torchrun's --nproc-per-node=gpu, mpirun's --map-by ppr:4:node:pe=2, --bind-to package. The
 /// settings that result, by name. Throws parse_error (errc::usage) for what muster cannot do.
 std::vector<std::pair<std::string, std::string>> rewrite_foreign_value(setting const& row, std::string const& value);

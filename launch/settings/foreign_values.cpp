@@ -1,6 +1,8 @@
 // Values of options as other tools write them: rewrites them as muster's own.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/settings/foreign_options.hpp"
@@ -20,7 +22,9 @@ meant nodes_meant(setting const& row, std::string const& value) {
     auto const colon = value.find(':');
     if (colon == std::string::npos) return {{"nnodes", value}};
     if (value.substr(0, colon) != value.substr(colon + 1))
-        refuse(row, value, colon, "the number of nodes is fixed while a program runs; give one number");
+        refuse(row, value, colon,
+               "muster run starts on a fixed number of nodes: give one number, and --min-np N to go on with fewer ranks, or "
+               "--host-discovery-script CMD where hosts come and go");
     return {{"nnodes", value.substr(0, colon)}};
 }
 
@@ -53,6 +57,18 @@ meant map_meant(setting const& row, std::string const& value) {
 }
 
 }  // namespace
+
+std::vector<std::string> read_exports(std::string const& word, std::string const& value) {
+    auto const names = split(value, ',');
+    if (std::ranges::find(names, "ALL") == names.end() || value.find_first_of("'\"") != std::string::npos)
+        throw error(errc::usage, fmt::format("{}={} is an option of srun: all of your variables reach the ranks; write --env "
+                                             "NAME=VALUE for each that you add",
+                                             word, value));
+    std::vector<std::string> added;
+    for (auto const name : names)
+        if (name.find('=') != std::string_view::npos) added.emplace_back(name);
+    return added;
+}
 
 std::vector<std::pair<std::string, std::string>> rewrite_foreign_value(setting const& row, std::string const& value) {
     if (row.name == "nnodes") return nodes_meant(row, value);

@@ -156,6 +156,8 @@ std::optional<value_fault> fault_of(setting const& row, std::string const& entry
         case setting_kind::text:
         case setting_kind::list: break;
     }
+    if (entry == "--" && !row.choices.empty())
+        return value_fault{0, fmt::format("its value is missing; write --{} {}", row.name, words_of(row.choices).front())};
     if (row.choices.empty() || holds(row.choices, entry)) return std::nullopt;
     std::vector<std::string> const words = [&] {
         auto const all = words_of(row.choices);

@@ -158,6 +158,29 @@ int cpus_per_rank(site const& where, script_options const& options, shape const&
     return where.scheduler == script_kind::pbs ? 1 : 0;
 }
 
+/// What --spares N keeps idle is part of the job: the last N nodes, or on one node N places more, where it has them.
+void plan_spares(site const& where, site_node const& node, script_request& request, script_options const& options, std::vector<std::string>& notes) {
+    if (options.spares == 0 || where.scheduler == script_kind::local) return;
+    auto const cores = node.cores ? node.cores : node.cpus;
+    auto const most = options.ranks > 0 ? cores : node.gpus;
+    bool const fits =
+        !most || (request.ranks_per_node + options.spares) * (options.ranks > 0 ? options.cpus_per_rank.value_or(1) : 1) <= *most;
+    (request.nodes == 1 && fits ? request.spare_places : request.spare_nodes) = options.spares;
+    notes.push_back(request.spare_nodes > 0
+                        ? fmt::format("--spares {}: the job asks for {} more, which {} idle until a node is lost", options.spares,
+                                      nodes_text(options.spares), options.spares == 1 ? "is" : "are")
+                        : fmt::format("--spares {}: the job asks for room for {} ranks on its node", options.spares,
+                                      request.ranks_per_node + options.spares));
+}
+
+/// Slurm ends a job that loses a node, unless it was asked not to.
+void plan_lost_nodes(script_request& request, script_options const& options) {
+    if (request.kind != script_kind::slurm || !options.outlives_nodes || request.nodes + request.spare_nodes == 1) return;
+    if (std::ranges::none_of(request.directives,
+                             [](auto const& line) { return line.starts_with("--no-kill") || line.starts_with("-k"); }))
+        request.directives.emplace_back("--no-kill");
+}
+
 /// The nodes may have GPUs that the job has not asked for: its ranks are counted by cores, and see none.
 void plan_ranks_without_gpus(site const& where, site_node const& node, script_request& request, script_options const& options) {
     auto& words = request.run_options;
@@ -168,7 +191,7 @@ void plan_ranks_without_gpus(site const& where, site_node const& node, script_re
         throw error(errc::usage, fmt::format("queue '{}' of {} counts GPUs, and --ranks asks for none; take another queue",
                                              request.queue, where.name));
     if (node.gpus.value_or(0) == 0) return;
-    words.insert(words.end(), {"--slots-per-node", std::to_string(request.ranks_per_node)});
+    words.insert(words.end(), {"--slots-per-node", std::to_string(request.ranks_per_node + request.spare_places)});
     for (auto const* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"})
         request.environment.insert(request.environment.begin(), {name, "-1"});
 }
@@ -366,7 +389,8 @@ script_plan plan_script(site const& where, script_options const& asked) try {
     request.kind = where.scheduler;
     request.nodes = on.nodes;
     request.ranks_per_node = on.per_node;
-    request.cpus_per_rank = cpus_per_rank(there, options, on, plan.notes);
+    plan_spares(where, there, request, options, plan.notes);
+    request.cpus_per_rank = cpus_per_rank(there, options, {on.nodes, on.per_node + request.spare_places}, plan.notes);
     request.walltime = options.walltime.value_or(duration(0));
     request.job_name = options.job_name;
     request.account = options.account;
@@ -398,8 +422,9 @@ script_plan plan_script(site const& where, script_options const& asked) try {
     request.directives = where.header.directives;
     plan_memory(where, request, options);
     plan_directives(where, request, options, plan.notes);
+    plan_lost_nodes(request, options);
     request.login_shell = where.header.login_shell;
-    bool const multi = on.nodes > 1 && options.network_environment;
+    bool const multi = request.nodes + request.spare_nodes > 1 && options.network_environment;
     auto const append = [](auto& to, auto const& more) { to.insert(to.end(), more.begin(), more.end()); };
     request.modules = where.modules;
     if (multi) append(request.modules, where.modules_multi_node);

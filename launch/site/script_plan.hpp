@@ -63,6 +63,8 @@ struct script_options {
     std::string muster;         ///< empty: this program's own path
     std::string template_file;  ///< empty: the one built in
     std::vector<std::string> run_words;
+    int spares = 0;               ///< of the run in the job: nodes, or places on its one node, beside those of its ranks
+    bool outlives_nodes = false;  ///< the run goes on, or starts again, without a lost node
     std::vector<std::string> command;
     std::map<std::string, std::string> places;  ///< "muster.toml:3", of each setting that no option gives
 

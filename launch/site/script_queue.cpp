@@ -151,7 +151,7 @@ void check_gpu_counts(site const& where, site_queue const& queue, int gpus) {
 
 void plan_queue(site const& where, script_request& request, script_options const& options, std::vector<std::string>& notes) {
     check_kind_of_queue(where, options);
-    queued_size const size{request.nodes, request.walltime, options.ranks == 0, request.account};
+    queued_size const size{request.nodes + request.spare_nodes, request.walltime, options.ranks == 0, request.account};
     if (request.queue.empty()) {
         if (where.header.queue_required) throw_queue_missing(where, size);
         return;
@@ -159,8 +159,9 @@ void plan_queue(site const& where, script_request& request, script_options const
     if (options.check_limits) check_queue(where, request.queue, size, notes);
     auto const* queue = find_queue(where, request.queue);
     if (queue == nullptr) return;
-    if (options.check_limits && size.gpus) check_gpu_counts(where, *queue, request.nodes * request.ranks_per_node);
-    if (queue->select_gpus) request.chunks = request.nodes * request.ranks_per_node;  // a rank each
+    int const gpus = size.nodes * (request.ranks_per_node + request.spare_places);
+    if (options.check_limits && size.gpus) check_gpu_counts(where, *queue, gpus);
+    if (queue->select_gpus) request.chunks = gpus;  // a rank each
 }
 
 }  // namespace muster

@@ -98,8 +98,10 @@ std::vector<rank_row> evidence::rows(std::function<process_sight const*(int rank
     using state = rank_evidence::state;
     std::vector<rank_row> rows;
     for (auto const& rank : ranks) {
+        if (rank.left_out) continue;
         rank_row row;
-        row.rank = rank.rank;
+        row.seat = rank.rank;
+        row.rank = rank.shown();
         row.spare = rank.spare;
         row.waits = rank.waits;
         row.host = host_of(rank);
@@ -119,6 +121,7 @@ std::vector<rank_row> evidence::rows(std::function<process_sight const*(int rank
         if (rank.connected || rank.number >= 0) row.met = true;  // a generation that goes on in place has met by itself
         rows.push_back(std::move(row));
     }
+    std::ranges::stable_sort(rows, {}, [](auto const& row) { return std::pair(!row.is_rank(), row.rank); });
     infer_meeting(rows);
     return rows;
 }

@@ -24,11 +24,12 @@ struct rank_evidence {
     enum class state { absent, placing, ready, running, ended, gone, lost };
 
     int rank = 0;
-    int number = -1;     ///< as rank of the present generation, where the run goes on in place; else below 0
-    int spare = -1;      ///< its number while it is no rank yet, and waits for the place of one; else below 0
-    bool waits = false;  ///< … where it can be taken in at once
-    int node = 0;        ///< index into evidence::hosts
-    int gpu_index = -1;  ///< -1: it has none
+    int number = -1;        ///< as rank of the present generation, where the run goes on in place; else below 0
+    bool left_out = false;  ///< the present generation goes on without it
+    int spare = -1;         ///< its number while it is no rank yet, and waits for the place of one; else below 0
+    bool waits = false;     ///< … where it can be taken in at once
+    int node = 0;           ///< index into evidence::hosts
+    int gpu_index = -1;     ///< -1: it has none
     std::string gpu_uuid;
     state now = state::absent;
 
@@ -84,7 +85,8 @@ struct evidence {
     std::vector<int> members;          ///< their numbers in a run that may start again; else empty
     std::vector<std::string> hosts;    ///< names of nodes; the plan's until a rank there has told its own
     std::string job_id;
-    bool in_job = false;  ///< a scheduler owns the nodes, and may end all ranks at any time
+    bool in_job = false;       ///< a scheduler owns the nodes, and may end all ranks at any time
+    bool keeps_nodes = false;  ///< a job of Slurm, in which the run would go on, or start again, without a lost node
     bool allow_singletons = false;
     bool started = false;  ///< all ranks got the order to start
     duration lived{0};     ///< since then
@@ -130,7 +132,7 @@ struct evidence {
     /// A rank of an MPI program that has ended well while most others had not, `suspect` (or -1) left out: it has not called
     /// MPI_Finalize, in which it would have waited for them. They fail because of it, or are killed, or wait. Null if there is none.
     rank_evidence const* find_leaver(int suspect) const;
-    /// The table of all ranks. `sight_of` gives what a look at a running rank has shown; null: its watcher has not answered.
+    /// The table of the present generation's ranks, in their order, and of the spares. `sight_of` gives what a look at a running rank has shown; null: its watcher has not answered.
     std::vector<rank_row> rows(std::function<process_sight const*(int rank)> const& sight_of) const;
 };
 

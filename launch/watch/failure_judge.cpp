@@ -120,10 +120,13 @@ verdict by_job(evidence const& known) {
         return blame_run(failure_cause::job_end, why + known.ending(), 128 + SIGTERM);
     // Nobody waits for those on the lost nodes any more.
     auto const left = known.count([&](auto const& r) { return r.running() && !is_down(r); });
-    return give_up(blame_all(known, failure_cause::node, is_down,
-                             fmt::format("{}{}{}", why, lost.empty() ? "" : fmt::format(" ({})", lost),
-                                         left == 0 ? "" : fmt::format("; ending {}", count_of_ranks(left))),
-                             exit_code(errc::peer_failed)));
+    bool const ends_job = known.keeps_nodes && end == job_end::node_failed;
+    return give_up(
+        blame_all(known, failure_cause::node, is_down,
+                  fmt::format("{}{}{}{}", why, lost.empty() ? "" : fmt::format(" ({})", lost),
+                              left == 0 ? "" : fmt::format("; ending {}", count_of_ranks(left)),
+                              ends_job ? "; Slurm ends such a job with it: to go on, ask for the job with --no-kill" : ""),
+                  exit_code(errc::peer_failed)));
 }
 
 /// The engine was killed, and its ranks after it.

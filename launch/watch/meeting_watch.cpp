@@ -98,8 +98,7 @@ void meeting_watch::note_waiting(int ended) {
             return void(loop_.after(early_end_patience, [this, ended] { note_waiting(ended); }));
         }
         for (auto const& row : rows) {
-            auto const before =
-                std::find_if(waiting_->begin(), waiting_->end(), [&](auto const& r) { return r.rank == row.rank; });
+            auto const before = std::ranges::find(*waiting_, row.seat, &rank_row::seat);
             if (before == waiting_->end() || row.sight.cpu_s - before->sight.cpu_s > idle_cpu_s) return;
         }
         run_.say(fmt::format("note: {} ended with code 0, and {} may wait for it:", known_.name_of(known_[ended]),

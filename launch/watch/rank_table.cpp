@@ -32,8 +32,10 @@ std::string state_of(rank_row const& row) {
     return describe_state(row.sight) + (row.sight.traceback ? ", has printed a traceback" : "");
 }
 
-std::string describe_output(process_sight const& sight) {
-    if (sight.silent_s < 0) return "no output seen";
+/// What an old look has not seen may have been written since.
+std::string describe_output(rank_row const& row) {
+    auto const& sight = row.sight;
+    if (sight.silent_s < 0) return row.age_s > 0 ? "" : "no output seen";
     return fmt::format("wrote last {} ago: {}", format_duration(duration(sight.silent_s)), sight.last_line);
 }
 
@@ -41,8 +43,9 @@ std::string describe_one(rank_row const& row) {
     auto const name = row.is_rank() ? name_of_rank(row.rank, row.host, -1, "") : name_of_spare(row.spare, row.host);
     if (row.now != rank_row::life::running) return fmt::format("{}: {}", name, state_of(row));
     auto const& sight = row.sight;
-    return fmt::format("{}, pid {}: {}, {:.1f} s of CPU{}; {}{}", name, sight.pid, state_of(row), sight.cpu_s,
-                       describe_meeting(row), describe_output(sight),
+    auto const output = describe_output(row);
+    return fmt::format("{}, pid {}: {}, {:.1f} s of CPU{}{}{}{}", name, sight.pid, state_of(row), sight.cpu_s,
+                       describe_meeting(row), output.empty() ? "" : "; ", output,
                        row.age_s > 0 ? fmt::format("; seen {} before", format_duration(duration(std::round(row.age_s)))) : "");
 }
 
@@ -80,9 +83,10 @@ std::string describe_group(group const& members) {
     if (first.now != rank_row::life::running) return fmt::format("{}: {}", name, state_of(first));
     auto const [least, most] = std::minmax_element(members.begin(), members.end(),
                                                    [](auto const* a, auto const* b) { return a->sight.cpu_s < b->sight.cpu_s; });
-    return fmt::format("{}: {}, {:.1f} to {:.1f} s of CPU{}; of rank {} (pid {}): {}", name, state_of(first),
-                       (*least)->sight.cpu_s, (*most)->sight.cpu_s, describe_meeting(first), first.rank, first.sight.pid,
-                       describe_output(first.sight));
+    auto const output = describe_output(first);
+    return fmt::format("{}: {}, {:.1f} to {:.1f} s of CPU{}{}", name, state_of(first), (*least)->sight.cpu_s,
+                       (*most)->sight.cpu_s, describe_meeting(first),
+                       output.empty() ? "" : fmt::format("; of rank {} (pid {}): {}", first.rank, first.sight.pid, output));
 }
 
 /// The signal that ends a sleeping rank lets it run first.
@@ -122,17 +126,19 @@ std::vector<std::string> said_tables::describe(std::vector<rank_row> const& rows
 std::vector<rank_row> with_last_seen(std::vector<rank_row> rows, std::vector<rank_row> const& before, double age_s) {
     std::vector<rank_row> shown;
     bool any_seen = false;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        auto const* const earlier = i < before.size() ? &before[i] : nullptr;
-        bool const seen = rows[i].is_seen();
-        if (earlier != nullptr && earlier->is_seen() && !(seen && !has_just_woken(rows[i].sight, earlier->sight))) {
+    for (auto& row : rows) {
+        auto const same = std::ranges::find(before, row.seat, &rank_row::seat);
+        auto const* const earlier = same != before.end() ? &*same : nullptr;
+        bool const seen = row.is_seen();
+        if (earlier != nullptr && earlier->is_seen() && !(seen && !has_just_woken(row.sight, earlier->sight))) {
             shown.push_back(*earlier);
+            shown.back().rank = row.rank, shown.back().spare = row.spare;
             shown.back().age_s = std::max(age_s, 1.0);
         } else if (seen) {
-            shown.push_back(std::move(rows[i]));
+            shown.push_back(std::move(row));
             shown.back().now = rank_row::life::running;
-        } else if (rows[i].now == rank_row::life::silent || (earlier != nullptr && earlier->now == rank_row::life::ended)) {
-            shown.push_back(std::move(rows[i]));
+        } else if (row.now == rank_row::life::silent || (earlier != nullptr && earlier->now == rank_row::life::ended)) {
+            shown.push_back(std::move(row));
             continue;
         } else {
             continue;
@@ -163,7 +169,7 @@ signal_reach find_reach(int signal_number, bool to_handlers_only, std::vector<ra
 std::vector<int> choose_examples(std::vector<rank_row> const& rows) {
     std::vector<int> chosen;
     auto const add = [&](rank_row const& row) {
-        if (row.now == rank_row::life::running && row.is_rank()) chosen.push_back(row.rank);
+        if (row.now == rank_row::life::running && row.is_rank()) chosen.push_back(row.seat);
     };
     if (rows.size() <= most_single_rows)
         for (auto const& row : rows) add(row);
@@ -182,7 +188,7 @@ void infer_meeting(std::vector<rank_row>& rows) {
 std::vector<rank_row> find_unmet(std::vector<rank_row> rows, std::vector<rank_row> const* before) {
     std::erase_if(rows, [before](rank_row const& row) {
         bool const has_ended = row.now != rank_row::life::running || row.sight.state == 'Z' || row.sight.state == 'X';
-        auto const is_same = [&row](rank_row const& other) { return other.rank == row.rank; };
+        auto const is_same = [&row](rank_row const& other) { return other.seat == row.seat; };
         return has_ended || row.met != false || (before != nullptr && std::none_of(before->begin(), before->end(), is_same));
     });
     return rows;

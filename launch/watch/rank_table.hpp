@@ -15,7 +15,8 @@ namespace muster {
 /// One rank at the moment of the table.
 struct rank_row {
     enum class life { running, ended, silent };
-    int rank = 0;
+    int seat = 0;        ///< its number at the start, by which it is asked
+    int rank = 0;        ///< in the present generation
     int spare = -1;      ///< of one that is no rank yet: its number; else below 0
     bool waits = false;  ///< … and it has come to where it waits
     std::string host;
@@ -63,7 +64,7 @@ struct signal_reach {
 };
 signal_reach find_reach(int signal_number, bool to_handlers_only, std::vector<rank_row> const& rows);
 
-/// The ranks to ask more about: all, or of more than `most_single_rows` the first of each group.
+/// The ranks to ask more about, by their seats: all, or of more than `most_single_rows` the first of each group.
 std::vector<int> choose_examples(std::vector<rank_row> const& rows);
 
 /// Fills in `met` from what was seen, where some rank has met others by MASTER_PORT or as `met` says already; else nothing is known.

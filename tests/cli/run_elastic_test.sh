@@ -13,7 +13,7 @@ run=("$MUSTER" run -n 4 --slots-per-node 4 --timeout 100s --min-np 2)
 
 expect_exit 0 env FAULTS=kill:2:5 "${run[@]}" --tag-output --output-dir out -- $python "$steps"
 expect_contains stderr "muster: note: generation 0: rank 2 on $host (member 2) was killed by signal 9 (SIGKILL); 3 ranks go on in place" \
-    "muster: note: generation 1: 3 ranks in place: rank 2 on $host is gone; 3 ranks in place of 4"
+    "muster: note: generation 1: 3 ranks in place: rank 2 on $host is gone"
 expect_contains stdout "[$host:2 g1] member 3: rank 2 of 3 in generation 1 from step 5, RANK 2, HOROVOD_SIZE 3"
 sed -i 's/^\[[^]]*\] //' "$OUT"
 expect_survivors 3 55 0 1 3
@@ -60,7 +60,7 @@ expect_exit 0 env FAULTS='kill:0:5' UNTIL=4 "${spares[@]}" --spares 2 --output-d
 expect_contains stdout "member 1: rank 0 of 3 in generation 1 from step 5" "member 4: rank 3 of 4 in generation 2 from step "
 for member in 1:0 2:1 3:2 4:3; do expect_matches stdout "member ${member%:*} ends: rank ${member#*:} of 4, total "; done
 expect_equal "$(sed -n 's/.* ends: .*total //p' "$OUT" | sort -u | wc -l)" 1 "states at the end"
-expect_contains stderr "muster: note: generation 2: 4 ranks in place: 1 comes in on $host; 4 ranks in place of 3"
+expect_contains stderr "muster: note: generation 2: 4 ranks in place: 1 comes in on $host"
 expect_contains out/spare.00/stdout "member 4: rank 3 of 4 in generation 2"
 expect_nothing_left
 # One that is lost, too; and one that never comes.
@@ -74,7 +74,10 @@ expect_survivors 3 20100 0 1 3
 expect_exit 137 env FAULTS='kill:0:2 kill:1:4 kill:2:6' "${run[@]}" -- $python "$steps"
 expect_contains stderr "the others cannot go on in place: 1 rank left, and --min-np 2 are needed" "muster: error: generation 2: "
 expect_nothing_left
-# A restart follows where one is allowed.
+# A restart follows where one is allowed; without --min-np nobody asked to go on in place.
+expect_exit 0 env FAULTS='kill:1:2' "$MUSTER" run -n 3 --slots-per-node 3 --timeout 100s --max-restarts 1 -- $python "$steps"
+expect_contains stderr "generation 1 begins in " "(restart 1 of 1)"
+expect_not_contains stderr '--min-np' 'the launcher ends the run'
 expect_exit 0 env FAULTS='kill:0:2 kill:1:4 kill:2:6' "${run[@]}" --max-restarts 1 -- $python "$steps"
 expect_contains stderr "generation 3 begins in " "(restart 1 of 1)"
 expect_survivors 4 55 4 5 6 7
@@ -94,6 +97,18 @@ for signal in INT:130 TERM:143; do
     expect_end "${signal#*:}"
     expect_nothing_left
 done
+# The table of ranks has the numbers of the present generation, and those that are in it.
+touch gate
+start env FAULTS=kill:1:5 GATE="$PWD/gate" STEPS=1000000 "${run[@]}" -- $python "$steps"
+wait_until 20 eval '[ "$(grep -c " in generation 1 " "$OUT")" = 3 ]'
+kill -USR2 $PID
+for rank in 0:0 1:2 2:3; do
+    pid=$(sed -n "s/^member ${rank#*:} has pid \([0-9]*\)$/\1/p" "$OUT" | head -n 1)
+    wait_until 20 grep -q "^muster: generation 1: rank ${rank%:*} on $host, pid $pid: " "$ERR"
+done
+expect_equal "$(grep -c "^muster: generation 1: rank . on" "$ERR")" 3 "lines of the table"
+kill $PID
+expect_end 143
 # A launcher that is killed leaves nothing.
 start env FAULTS=kill:2:5 STEPS=1000000 "${run[@]}" -- $python "$steps"
 wait_until 20 grep -q 'generation 1' "$OUT"

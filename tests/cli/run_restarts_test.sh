@@ -121,6 +121,12 @@ for option in "--restart-on 3" "--must-grow x"; do
     expect_contains stderr "${option% *} is for runs that start again after a failure: give --max-restarts N as well"
 done
 expect_exit 2 "${run[@]}" --max-restarts 1 --min-np 4 -- true
+expect_exit 125 env CUDA_VISIBLE_DEVICES= "$MUSTER" run -n 900 --max-restarts 1 --spares 1 -- true
+expect_contains stderr 'too few for 900 ranks and the idle ones; use fewer, or --slots-per-node 901'
+expect_exit 125 "$MUSTER" run -H a:2,b:2 -n 4 --max-restarts 1 --spares 1 --dry-run -- true
+expect_contains stderr 'without b, which --spares 1 keeps idle: cannot map 4 ranks: the list of hosts has 2 slots; use -n 2'
+expect_exit 2 "${run[@]}" --max-restarts 1 --keep-state -- true
+expect_contains stderr '--keep-state: its value is missing; write --keep-state node'
 expect_exit 2 "${run[@]}" --max-restarts 1 --engine mpirun -- true
 expect_contains stderr 'the engine mpirun cannot start ranks again'
 expect_exit 0 "${run[@]}" --max-restarts 9 --success-file done -- sh -c 'exit $((MUSTER_GENERATION == 0))'

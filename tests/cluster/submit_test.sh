@@ -174,3 +174,24 @@ expect_exit 2 m submit --site generic-slurm --time 5min --gpus 40 --gpus-per-nod
 expect_contains stderr 'sbatch --test-only refuses the job' 'not available'
 expect_exit 125 m watch 999
 expect_contains stderr 'the scheduler does not know it'
+expect_exit 125 m logs 999
+expect_contains stderr 'job 999: the scheduler does not know it (any more), and there is no output in'
+
+# Why a job never started is shown, too.
+job=$(as_user sbatch --parsable --hold --wrap 'exit 3')
+waits=$(as_user sbatch --parsable --dependency="afterok:$job" --kill-on-invalid-dep=yes --wrap true)
+as_user scontrol release "$job"
+wait_until 60 has_ended "$waits"
+expect_exit 0 m show "$waits"
+expect_matches stdout '^state +CANCELLED' '^why +Dependency'
+
+# Who has saved learns which job goes on, and when none is left.
+m submit --site generic-slurm --time 5min --gpus 1 --chain 2 --job-name used -- bash -c 'until [ -e "go.$MUSTER_CHAIN_LINK" ]; do sleep 0.05; done; exit 75' >"$OUT" 2>"$ERR"
+jobs=($(sed -n 's/^job //p' "$OUT"))
+m watch "${jobs[@]}" >"$OUT" 2>"$ERR" &
+as_user touch go.1
+wait_until 60 grep -q "job ${jobs[0]}: saved, and goes on in job ${jobs[1]}$" "$ERR"
+as_user touch go.2
+wait $!
+expect_equal $? 75 'code of a chain that is used up'
+expect_contains stderr "job ${jobs[1]}: saved, and no job of the chain is left: submit it again to go on"

@@ -135,6 +135,17 @@ def test_horovodrun_starts_ranks_that_find_horovod():
 
 
 @of_first_rank
+def test_words_for_ssh_reach_ssh():
+    with tempfile.TemporaryDirectory() as folder:
+        ssh = os.path.join(folder, "ssh")
+        with open(ssh, "w") as file:
+            file.write('#!/bin/sh\necho "called with: $*" >&2\nexit 255\n')
+        os.chmod(ssh, 0o755)
+        done = horovodrun("-np", "2", "-p", "2222", "-i", "a key", "-H", "no-host-1:1,no-host-2:1", "hostname", PATH=f"{folder}:{os.environ['PATH']}")
+    assert "called with: -p 2222 -i a key" in done.stderr, done.stderr
+
+
+@of_first_rank
 def test_horovodrun_prints_what_words_for_mpirun_ask_for():
     done = horovodrun("-np", "2", "--mpi-args", "--mca a b --tag-output --display-map", "echo", "here")
     assert done.returncode == 0 and sorted(line.split(":")[1] for line in done.stdout.splitlines()) == ["0] here", "1] here"], (done.stdout, done.stderr)
@@ -170,9 +181,8 @@ def test_options_become_those_of_muster_run():
     assert words("-np", "4", "-H", "a:2,b:2", "x")[0] == ["-n", "4", "--hosts", "a:2,b:2", "--", "x"]
     assert words("x", variables={"SLURM_JOB_ID": "7"}.items())[0] == ["--", "x"]
     given, variables, notes = words("--min-np", "2", "--max-np", "4", "--timeline-filename", "t.json", "--cycle-time-ms", "2.5", "-i", "key", "-p", "7", "x")
-    assert given == ["-n", "2", "--slots-per-node", "2", "--min-np", "2", "--", "x"] and len(notes) == 1
-    assert variables == {"HOROVOD_TIMELINE": "t.json", "HOROVOD_CYCLE_TIME": "2.5", "OMPI_MCA_plm_rsh_args": "-i key -p 7",
-                         "PRTE_MCA_plm_ssh_args": "-i key -p 7", "HYDRA_LAUNCH_EXTRA_ARGS": "-i key -p 7"}  # fmt: skip
+    assert given == ["-n", "2", "--slots-per-node", "2", "--remote-shell", "ssh -i key -p 7", "--min-np", "2", "--", "x"] and len(notes) == 1
+    assert variables == {"HOROVOD_TIMELINE": "t.json", "HOROVOD_CYCLE_TIME": "2.5"}
     assert words("-np", "1", "--network-interfaces", "ib0,eth0", "--start-timeout", "9", "--output-filename", "out", "--log-level", "FATAL", "x")[0][4:] == [
         "--network-interface", "ib0", "--start-timeout", "9s", "--output-dir", "out", "-x", "MUSTER_LOG=critical", "--", "x"]  # fmt: skip
     for given in ("--mca orte_keep_fqdn_hostnames t --allow-run-as-root --display-map --tag-output --timestamp-output -x A=b", "-timestamp-output -display-map -x A=b"):

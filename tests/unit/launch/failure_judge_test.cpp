@@ -272,6 +272,11 @@ std::vector<scenario> several_nodes() {
          "job 7 was preempted by another job; ending 8 ranks"},
         {"it has lost a node", cause, with(by_srun(), asks, says(job_end::node_failed, {1})), step::end, failure_cause::node, 125, {4, 5, 6, 7},
          "job 7 has lost a node, as the scheduler says (ranks 4-7 on node2); ending 4 ranks"},
+        {"of a run that would go on", cause,
+         with(by_srun(), asks, says(job_end::node_failed, {1}), [](evidence& known) { known.keeps_nodes = true; }), step::end,
+         failure_cause::node, 125, {4, 5, 6, 7},
+         "job 7 has lost a node, as the scheduler says (ranks 4-7 on node2); ending 4 ranks; Slurm ends such a job with it: to go on, "
+         "ask for the job with --no-kill"},
         {"which one is not known", cause, with(by_srun(), asks, says(job_end::node_failed)), step::end, failure_cause::node, 125, {},
          "job 7 has lost a node, as the scheduler says; ending 8 ranks"},
         {"it goes on without a node", cause, with(by_srun(), asks, says(job_end::going_on, {1})), step::end, failure_cause::node, 125, {4, 5, 6, 7},

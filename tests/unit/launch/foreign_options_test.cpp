@@ -68,10 +68,13 @@ TEST(foreign_options, of_what_muster_does_otherwise_are_refused_with_the_way_out
     struct {
         char const *given, *tool, *way;
     } const lines[]{
-        {"--nnodes 1:4 x", "--nnodes: ", "give one number"},
+        {"--nnodes 1:4 x", "--nnodes: ", "--min-np N to go on with fewer ranks, or --host-discovery-script"},
         {"--node-rank 1 x", "torchrun", "started once"},
         {"--gpus-per-task 2 x", "srun", "one GPU"},
-        {"--export=NONE x", "srun", "NONE is not what muster does"},
+        {"--export=NONE x", "srun", "--env NAME=VALUE"},
+        {"--export=FOO=1 x", "srun", "--env NAME=VALUE"},
+        {"--ssh-port 22 x", "horovodrun", "--remote-shell 'ssh -p PORT -i FILE'"},
+        {"--ssh-identity-file key x", "horovodrun", "--remote-shell 'ssh -p PORT -i FILE'"},
         {"-mca btl", "mpirun", "two words belong to it"},
         {"--master-port", "torchrun", "a word belongs to it"},
         {"-p debug x", "srun", "muster submit"},
@@ -125,8 +128,9 @@ TEST(foreign_options, that_change_nothing_are_a_note) {
          "-n 2 -q --wd /tmp x"},
         {"mpiexec", "-n 2 -genvall -envlist A,B -launcher ssh -rmk pbs x", "-n 2 x"},
         {"srun",
-         "-n 2 --mpi=pmix --export=ALL --kill-on-bad-exit=1 -K -u --gres=gpu:4 --gpus-per-task 1 --gpu-bind none --overlap x",
-         "-n 2 x"},
+         "-n 2 --mpi=pmix --export=ALL,FOO=1,HOME,BAR=a=b --kill-on-bad-exit=1 -K -u --gres=gpu:4 --gpus-per-task 1 --gpu-bind "
+         "none --overlap x",
+         "-n 2 -x FOO=1 -x BAR=a=b x"},
         {"horovodrun",
          "-np 2 --gloo --tcp --disable-cache --fusion-threshold-mb 32 --cycle-time-ms 5 --no-stall-check --autotune "
          "--num-nccl-streams 2 x",
@@ -137,6 +141,9 @@ TEST(foreign_options, that_change_nothing_are_a_note) {
     EXPECT_THAT(noted.notes, ElementsAre(HasSubstr("--standalone (torchrun) changes nothing: muster needs no rendezvous"),
                                          HasSubstr("--master-port (torchrun) changes nothing")));
     EXPECT_EQ(noted.command, std::vector<std::string>{"x"});
+    EXPECT_THAT(resolve_settings("run", {"--gpus-per-task=1", "x"}, {}).notes,
+                ElementsAre(HasSubstr("write --gpu-visibility own")));
+    EXPECT_THAT(resolve_settings("run", {"--export=ALL", "x"}, {}).notes, ElementsAre(HasSubstr("changes nothing: all of your")));
 }
 
 /// From the help texts of torchrun 2.9, mpirun 4.1 and 5.0, Hydra 4.0, srun 25.05 and horovodrun 0.28.

@@ -40,6 +40,9 @@ TEST(place_beside, a_run_without_room_shares_and_says_so) {
         "2 other runs of this job on node1 too: this one uses the same GPUs and cores; give each run -n and --cpus-per-rank, "
         "so that there is room for all");
     EXPECT_EQ(full.wanted, placement_request{});
+    EXPECT_EQ(place_beside(machine, {}, {1, 0, {"0", "1", "2"}, cpuset{{0, 1, 2, 3, 4, 5, 6}}}, 2, true).note,
+              "another run of this job on node1 too: this one uses the same GPUs and cores; give each run nodes of its own by -H")
+        << "where the job has more";
     placement_request mapped;
     mapped.gpu_map = {0, 1};
     mapped.bind_to = bind_policy::none;

@@ -147,6 +147,10 @@ TEST_F(member_world_test, programs_that_have_not_said_that_they_can_do_not_go_on
     lose(1);
     EXPECT_FALSE(world->can_go_on(why_not));
     EXPECT_EQ(why_not, "the others cannot go on in place: 1 rank left, and --min-np 2 are needed");
+    options.least_ranks.reset();
+    options.restarts.most = 1;
+    EXPECT_FALSE(world->can_go_on(why_not));
+    EXPECT_EQ(why_not, "") << "without --min-np nobody wanted that";
 }
 
 TEST_F(member_world_test, ranks_that_depart_are_left_out_and_too_few_give_up) {

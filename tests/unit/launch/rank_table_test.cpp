@@ -9,7 +9,7 @@ namespace {
 
 rank_row row(int rank, char state, bool at_port) {
     rank_row r;
-    r.rank = rank;
+    r.rank = r.seat = rank;
     r.host = "node" + std::to_string(rank / 8 + 1);
     r.sight = {.pid = 100 + rank, .state = state, .where = state == 'S' ? "futex" : "", .cpu_s = 1.0 + rank, .at_port = at_port};
     return r;
@@ -51,11 +51,11 @@ TEST(rank_table, ranks_that_have_ended_are_shown_as_they_were_seen_last) {
     rows[1].sight = {};
     rows[2].sight.state = 'Z';
     auto const all = with_last_seen(rows, before, 7.2);
-    EXPECT_EQ(describe_ranks(all), (std::vector<std::string>{
-                                       "rank 0 on node1, pid 100: asleep in futex, 1.0 s of CPU; no output seen",
-                                       "rank 1 on node1, pid 101: asleep in futex, 2.0 s of CPU; no output seen; seen 7 s before",
-                                       "rank 2 on node1, pid 102: running, 3.0 s of CPU; no output seen; seen 7 s before"}))
-        << "rank 0 answered before it ended";
+    EXPECT_EQ(describe_ranks(all),
+              (std::vector<std::string>{"rank 0 on node1, pid 100: asleep in futex, 1.0 s of CPU; no output seen",
+                                        "rank 1 on node1, pid 101: asleep in futex, 2.0 s of CPU; seen 7 s before",
+                                        "rank 2 on node1, pid 102: running, 3.0 s of CPU; seen 7 s before"}))
+        << "rank 0 answered before it ended; what the others wrote since is not known";
     rows[0].sight.state = 'R';
     EXPECT_EQ(with_last_seen(rows, before, 7.2).front().sight.state, 'S') << "the request to end has woken it";
     rows[0].sight.leaving = true;

@@ -68,8 +68,18 @@ TEST(remote_ranks, spares_are_none) {
     known[0].connected = known[1].connected = true;
     known[2].now = state::gone;
     for (int const rank : {0, 1, 3}) known[rank].now = state::running;
+    known[2].left_out = true;
     auto const rows = known.rows([](int) { return nullptr; });
-    EXPECT_EQ(rows.at(3).met, true);
+    ASSERT_EQ(rows.size(), 3U) << "who is not in the present generation is left out";
+    EXPECT_EQ(rows[2].met, true);
+    EXPECT_EQ(rows[2].rank, 2);
+    EXPECT_EQ(rows[2].seat, 3);
+    EXPECT_EQ(choose_examples(known.rows([](int) {
+                  static process_sight const sight{.pid = 7};
+                  return &sight;
+              })),
+              (std::vector<int>{0, 1, 3}))
+        << "asked by the numbers at the start";
 }
 
 TEST(remote_ranks, a_host_of_two_names_is_told) {

@@ -59,6 +59,29 @@ TEST(plan_script, shape_of_the_job) {
     EXPECT_EQ(shape("workstation", options(3, 1)), (std::array{1, 3, 0}));
 }
 
+/// Of a node that --spares keeps idle muster run takes nothing: it must be there beside those of the ranks.
+TEST(plan_script, spares_are_asked_for) {
+    auto const planned = [](std::string const& where, int gpus, int per_node, int spares) {
+        auto o = options(gpus, 1, where == "polaris" ? "debug-scaling" : "");
+        o.gpus_per_node = per_node;
+        o.spares = spares;
+        o.outlives_nodes = true;
+        return plan_script(shipped_site(where), o);
+    };
+    auto const over_nodes = planned("generic-slurm", 4, 2, 1);
+    EXPECT_THAT(render_script(over_nodes.request, {}),
+                AllOf(HasSubstr("#SBATCH --nodes=3\n"), HasSubstr("#SBATCH --ntasks-per-node=2\n"), HasSubstr("--gres=gpu:2\n"),
+                      HasSubstr("#SBATCH --no-kill\n"), HasSubstr("run -n 4 ")));
+    EXPECT_THAT(over_nodes.notes, Contains("--spares 1: the job asks for 1 node more, which is idle until a node is lost"));
+    auto const on_one = planned("generic-slurm", 2, 4, 1);
+    EXPECT_THAT(render_script(on_one.request, {}),
+                AllOf(HasSubstr("--nodes=1\n"), HasSubstr("--gres=gpu:3\n"), HasSubstr("run -n 2 "), Not(HasSubstr("no-kill"))));
+    EXPECT_THAT(on_one.notes, Contains("--spares 1: the job asks for room for 3 ranks on its node"));
+    EXPECT_THAT(render_script(planned("polaris", 4, 4, 1).request, {}), HasSubstr("select=2:")) << "its node is full";
+    EXPECT_THAT(render_script(planned("polaris", 8, 4, 2).request, {}), AllOf(HasSubstr("select=4:"), HasSubstr("run -n 8 ")));
+    EXPECT_THAT(planned("generic-slurm", 4, 2, 0).request.directives, Contains("--no-kill")) << "--min-np alone";
+}
+
 TEST(plan_script, gpus_that_fill_no_whole_nodes) {
     EXPECT_THAT(refusal("polaris", options(9, 1, "debug-scaling")),
                 AllOf(HasSubstr("9 GPUs"), HasSubstr("4 GPUs each"), HasSubstr("--gpus 8 (2 nodes)"),

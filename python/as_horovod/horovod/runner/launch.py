@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,12 +31,6 @@ def find_muster() -> str:
     if found is None:
         raise FileNotFoundError("there is no program muster in PATH, nor beside this package; add the folder of muster's programs to PATH")
     return found
-
-
-def _ssh_variables(words: List[str]) -> Dict[str, str]:
-    """How Open MPI 4, Open MPI 5 and MPICH are told the options of ssh."""
-    text = " ".join(words)
-    return {name: text for name in ("OMPI_MCA_plm_rsh_args", "PRTE_MCA_plm_ssh_args", "HYDRA_LAUNCH_EXTRA_ARGS")} if text else {}
 
 
 def _elastic_words(to: Translation) -> List[str]:
@@ -79,7 +74,9 @@ def muster_command(words: List[str], variables: Mapping[str, str]) -> Tuple[List
         # horovodrun starts as many ranks on this machine as it is asked for, whatever the machine has.
         if not to.has_hosts and not in_job and "--slots-per-node" not in to.words:
             command += ["--slots-per-node", str(ranks)]
-    return [*command, *to.words, "--", *program], {**to.variables, **_ssh_variables(to.ssh)}, to
+    if to.ssh:
+        command += ["--remote-shell", shlex.join(["ssh", *to.ssh])]
+    return [*command, *to.words, "--", *program], to.variables, to
 
 
 def map_options(command: List[str]) -> List[str]:
