@@ -38,6 +38,17 @@ TEXT
     chmod +x "$dir"/bin/*
     cp "$(dirname "$zig")/lib/libcxx/LICENSE.TXT" "$root/licenses/libc++"
     cat "$dir"/bin/clang* | sed 's/^export .*//' | sha256sum >"$root/.compiler" # for ccache
+    use_memory_functions_of_libc
+}
+
+# zig's runtime library has memcpy and its like too, plain loops, and is linked wherever anything of it is needed: under other names there, so that those of the
+# C library are taken. It is made, and kept, by the first link of each kind.
+use_memory_functions_of_libc() {
+    echo 'int main(void) { return 0; }' >"$dir/empty.c"
+    local kind
+    for kind in '' -shared; do "$dir/bin/clang" -fPIC -s $kind -o "$dir/empty" "$dir/empty.c"; done
+    rm "$dir"/empty*
+    find "$dir/cache" -name libcompiler_rt.a -exec perl -0777 -pi -e 's/(?<=[\0.])(bcmp|mem(?:cmp|cpy|move|set)|strlen)(?=\0)/"z" . substr($1, 1)/ge' {} +
 }
 
 # apt's own settings, so that nothing of the system changes.

@@ -17,6 +17,9 @@ while read -r file; do
     readelf -d "$file" >dynamic
     sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' dynamic | grep -v -x 'lib\(c\|m\|pthread\|dl\|rt\|util\)\.so\.[0-9]\|ld-linux-x86-64\.so\.2\|libmuster_comm\.so\.[0-9]*' >more || true
     [ ! -s more ] || fail "$name needs $(paste -sd' ' more)"
+    case $name in
+        muster | muster-bench | libmuster_comm.so*) objdump -T "$file" | grep -q 'GLIBC.* memcpy$' || fail "$name has a memcpy of its own, which is slow" ;;
+    esac
     ! ldd "$file" | grep 'not found' || fail "$name does not find its libraries"
     sed -n 's/.*R.*PATH.*\[\(.*\)\]/\1/p' dynamic | tr : '\n' | grep -v '^\$ORIGIN/' && fail "$name looks for libraries outside of the archive"
     case $name in
