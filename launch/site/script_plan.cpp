@@ -389,7 +389,7 @@ script_plan plan_script(site const& where, script_options const& asked) try {
     request.kind = where.scheduler;
     request.nodes = on.nodes;
     request.ranks_per_node = on.per_node;
-    plan_spares(where, there, request, options, plan.notes);
+    plan_spares(where, there.node, request, options, plan.notes);
     request.cpus_per_rank = cpus_per_rank(there, options, {on.nodes, on.per_node + request.spare_places}, plan.notes);
     request.walltime = options.walltime.value_or(duration(0));
     request.job_name = options.job_name;
