@@ -213,7 +213,8 @@ bool member_world::can_go_on(std::string& why_not) const {
     if (!anyone_announced() && run_.options.least_ranks && run_.options.restarts.most == 0)
         why_not = "--min-np: no rank had begun elastic.run, so this failure ends the run; --max-restarts N starts it again";
     if (!anyone_announced()) return false;
-    if (living() == 0 && waiting > 0) why_not = "the others cannot go on in place: spares are left alone, and these have no state";
+    if (living() == 0 && waiting > 0)
+        why_not = "the others cannot go on in place: spares are left alone, and these have no state";
     if (living() == 0) return false;
     if (left < least())
         why_not = fmt::format("the others cannot go on in place: {} left, and --min-np {} are needed", count_of_ranks(living()),
