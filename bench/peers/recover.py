@@ -1,5 +1,5 @@
 """What muster-bench recover runs on each rank: trains, loses a rank in a step, and prints when the others have got how far ("recover EVENT SECONDS", on the
-clock that all processes of a node share). recover.py muster | ddp, and recover.py torchft RANKS, which starts its ranks itself."""
+clock that all processes of a node share). recover.py muster | ddp, and recover.py torchft RANKS JOIN_TIMEOUT_MS, which starts its ranks itself."""
 
 import os
 import signal
@@ -143,11 +143,11 @@ def torchft():
     manager.shutdown(wait=False)
 
 
-def start_torchft(ranks):
+def start_torchft(ranks, join_timeout_ms):
     from torchft.coordination import LighthouseServer
 
-    # By default it waits for 60 s for those that still beat, and counts a rank as lost after 5 s.
-    lighthouse = LighthouseServer(bind="127.0.0.1:0", min_replicas=2, join_timeout_ms=100)
+    # It waits so long for those that still beat, and counts a rank as lost after 5 s.
+    lighthouse = LighthouseServer(bind="127.0.0.1:0", min_replicas=2, join_timeout_ms=join_timeout_ms)
     variables = dict(os.environ, LIGHTHOUSE=lighthouse.address(), WORLD_SIZE=str(ranks))
     children = {os.spawnve(os.P_NOWAIT, sys.executable, [sys.executable, sys.argv[0], "torchft"], dict(variables, RANK=str(rank))): rank for rank in range(ranks)}  # fmt: skip
     failed = 0
@@ -162,5 +162,5 @@ def start_torchft(ranks):
 
 
 if len(sys.argv) > 2:
-    start_torchft(int(sys.argv[2]))
+    start_torchft(int(sys.argv[2]), int(sys.argv[3]))
 {"muster": muster, "ddp": ddp, "torchft": torchft}[sys.argv[1]]()

@@ -34,7 +34,7 @@ namespace {
 constexpr option_row recover_options[]{
     {"ranks", 0, "N", "ranks, one of which is killed; at least 3", "4"},
     {"repeats", 0, "N", "runs of each, taking turns", "20"},
-    {"ways", 0, "LIST", "of in-place, warm-spare, spare, restart, torchrun, torchft",
+    {"ways", 0, "LIST", "of in-place, warm-spare, spare, restart, torchrun, torchft, torchft-defaults",
      "in-place,warm-spare,spare,restart,torchrun"},
     {"python", 0, "PATH", "the interpreter of muster's runs, with PyTorch", "python3"},
     {"peer-python", 0, "PATH", "the interpreter of torchrun and torchft; default: that of --python", ""},
@@ -136,13 +136,13 @@ recovery_way way_of_torchrun(std::string const& python, std::string const& torch
             std::move(variables)};
 }
 
-/// With a lighthouse that waits for 100 ms for ranks that have not come, as often as a rank says that it lives.
+/// With a lighthouse that waits for 100 ms for ranks that have not come, as often as a rank says that it lives; or with that of its defaults.
 recovery_way way_of_torchft(std::string const& python, std::string const& versions, given_options const& given,
-                            std::string const& folder, environment variables) {
+                            std::string const& folder, environment variables, bool defaults) {
     variables.set("OMP_NUM_THREADS", "1");
-    return {"torchft",
-            "without the lost one, torchft " + versions,
-            {python, folder + "/recover.py", "torchft", given.text("ranks")},
+    return {defaults ? "torchft-defaults" : "torchft",
+            fmt::format("without the lost one, torchft {}{}", versions, defaults ? ", its defaults" : ""),
+            {python, folder + "/recover.py", "torchft", given.text("ranks"), defaults ? "60000" : "100"},
             std::move(variables)};
 }
 
@@ -166,19 +166,20 @@ std::vector<recovery_way> find_ways(given_options const& given, std::string cons
             own("in place, with a spare, muster", {"--min-np", "2", "--spares", "1"});
         else if (name == "restart")
             own("restart, muster", {"--max-restarts", "1"});
-        else if (name == "torchft") {
+        else if (name == "torchft" || name == "torchft-defaults") {
             auto const peer =
                 ask(peer_python,
                     "import importlib.metadata as m, torchft; print(m.version('torchft') + ', torch ' + m.version('torch'))",
                     variables);
             if (peer.empty())
                 throw error(errc::not_found,
-                            fmt::format("--ways torchft: {} has no torchft; name one that has by --peer-python", peer_python));
-            ways.push_back(way_of_torchft(peer_python, peer, given, folder, variables));
+                            fmt::format("--ways {}: {} has no torchft; name one that has by --peer-python", name, peer_python));
+            ways.push_back(way_of_torchft(peer_python, peer, given, folder, variables, name != "torchft"));
         } else if (name != "torchrun")
             throw error(
                 errc::usage,
-                fmt::format("--ways: '{}' is unknown; give some of in-place, warm-spare, spare, restart, torchrun, torchft",
+                fmt::format("--ways: '{}' is unknown; give some of in-place, warm-spare, spare, restart, torchrun, torchft, "
+                            "torchft-defaults",
                             name));
         else if (auto const peer = ask(peer_python, "import torch; print(torch.__version__)", variables); peer.empty())
             fmt::print("torchrun is left out: {} has no PyTorch\n", peer_python);
@@ -231,7 +232,7 @@ commit and have rank 0's state; first step: all have made a step; all again: a r
 A warm spare waits in init() when the rank dies.
 imports: what importing PyTorch takes in a rank that is started again; it is part of the times of restarts.
 torchrun runs with --max-restarts 3 --monitor-interval 0.1 and DDP over gloo; torchft with replica groups of one rank, and a lighthouse that waits for
-ranks for 100 ms (its join_timeout_ms; 60 s by default, and 5 s for one that says nothing).
+ranks for 100 ms (its join_timeout_ms); torchft-defaults with one that waits for 60 s, and for 5 s for a rank that says nothing.
 )",
 };
 

@@ -123,6 +123,7 @@ struct rank_starter {
         if (run.options.is_elastic()) started.events = member_socket::make();
         int const events = started.events.child_fd();
         if (events >= 0) own.set(elastic::events_variable, std::to_string(events));
+        if (events >= 0 && started.who.node_count > 1) own.set(elastic::over_nodes_variable, "1");  // several names of this host
         // Kernels with autogroup share the processors among sessions. A session each, since ranks in the one session of a terminal or a script would have the
         // time of one process where much else runs. But ranks that share processors stay in one: they give way to each other some 10 times as fast.
         started.pid = processes.begin({.path = program,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from typing import Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import _muster_native as native
 
@@ -32,6 +33,31 @@ class CollectiveError(RuntimeError):
 
     def __reduce__(self):
         return type(self), (self.reason, self.code, self.ranks)
+
+
+_last_held: Optional[CollectiveError] = None
+
+
+def held(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` for a framework to call back, which makes an error of its own of whatever that raises: `failure_in` finds a CollectiveError again."""
+
+    @functools.wraps(function)
+    def called(*values: Any) -> Any:
+        global _last_held
+        try:
+            return function(*values)
+        except CollectiveError as error:
+            _last_held = error
+            raise
+
+    return called
+
+
+def failure_in(error: BaseException) -> Optional[CollectiveError]:
+    """The failure of a collective that `error` is, or that a framework has made it of; None of any other error."""
+    if isinstance(error, CollectiveError):
+        return error
+    return _last_held if _last_held is not None and _last_held.reason in str(error) else None
 
 
 class MessageError(CollectiveError):

@@ -39,6 +39,10 @@ expect_exit 0 env FAULTS='exit:1:4:3' "${run[@]}" -- $python "$steps"
 expect_contains stderr "(member 1) exited with code 3; 3 ranks go on in place"
 expect_survivors 3 55 0 2 3
 
+# A host of two names is two nodes, which muster's own sockets join.
+expect_exit 0 env FAULTS='kill:0:5' "$MUSTER" run -H localhost:2,127.0.0.1:2 --timeout 100s --min-np 2 -- $python "$steps"
+expect_survivors 3 55 1 2 3
+
 # A rank that departs with code 0 while the others train.
 expect_exit 0 env FAULTS='exit:1:4:0' "${run[@]}" -- $python "$steps"
 expect_survivors 3 55 0 2 3

@@ -76,6 +76,26 @@ tell "$host:1"
 expect_end 124
 expect_contains stderr "2 slots are needed, and there are 1 that can be used; $host: 1 slot"
 expect_nothing_left
+# Below --min-np, and up again; a host that comes and goes faster than the ranks.
+tell "$host:2"
+start "${run[@]}" -n 2 -- bash rank.sh
+wait_until 20 said 'g0 life 0 rank 1 of 2'
+tell "$host:1"
+wait_until 20 grep -q 'waiting for hosts' "$ERR"
+tell "$host:2"
+wait_until 20 said 'g1 life 1 rank 1 of 2'
+flap() {
+    tell "$host:1"
+    tell "$host:3" localhost:1
+    : >hosts
+    grep -q '^g4 ' "$OUT"
+}
+wait_until 40 flap
+: >end
+tell "$host:2"
+expect_end 0
+expect_nothing_left
+rm end
 # Without -n as many as there are.
 tell "$host:3"
 expect_exit 0 "${run[@]}" -q --min-np 2 -- sh -c 'echo "$RANK of $WORLD_SIZE"'

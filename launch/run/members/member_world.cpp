@@ -212,7 +212,10 @@ bool member_world::can_go_on(std::string& why_not) const {
     why_not.clear();
     if (!anyone_announced() && run_.options.least_ranks && run_.options.restarts.most == 0)
         why_not = "--min-np: no rank had begun elastic.run, so this failure ends the run; --max-restarts N starts it again";
-    if (!anyone_announced() || living() == 0) return false;
+    if (!anyone_announced()) return false;
+    if (living() == 0 && waiting > 0)
+        why_not = "the others cannot go on in place: spares are left alone, and these have no state";
+    if (living() == 0) return false;
     if (left < least() && run_.options.least_ranks)  // else going on in place is not what was asked for
         why_not = fmt::format("the others cannot go on in place: {} left, and --min-np {} are needed", count_of_ranks(living()),
                               least());

@@ -6,6 +6,7 @@ import itertools
 from typing import Any, List, Optional, Sequence
 
 from muster import arrays
+from muster.errors import held
 from muster.keras._backend import backend_of, is_keras3
 from muster.process_sets import ProcessSet
 
@@ -80,7 +81,7 @@ class Reduction:
         from jax.experimental import io_callback
 
         shapes = tuple(jax.ShapeDtypeStruct(one.shape, one.dtype) for one in gradients)
-        return list(io_callback(lambda *values: tuple(self._on_arrays(*values)), shapes, *gradients, ordered=True))
+        return list(io_callback(held(lambda *values: tuple(self._on_arrays(*values))), shapes, *gradients, ordered=True))
 
 
 def _scaled(gradient: Any, by: float) -> Any:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Dict, Optional
 
 from muster import arrays, world
 from muster.elastic import ObjectState, run_fn
+from muster.errors import failure_in
 from muster.keras._backend import as_array, broadcast_variables, build_optimizer, keras_module, variables_of
 
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates func(state, …): spreads the state from rank 0, runs it, and begins again where the world has changed. See `muster.elastic.run_fn`."""
-    return run_fn(func)
+
+    @functools.wraps(func)
+    def called(state: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return func(state, *args, **kwargs)
+        except Exception as error:
+            failure = failure_in(error)
+            if failure is None or failure is error:
+                raise
+            raise failure from error
+
+    return run_fn(called)
 
 
 class KerasState(ObjectState):

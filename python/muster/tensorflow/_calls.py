@@ -9,13 +9,15 @@ from typing import Any, Callable, List, Sequence
 
 import numpy as np
 import tensorflow as tf
+from muster.errors import held
 
 
 def call(function: Callable[..., Sequence[np.ndarray]], tensors: Sequence[tf.Tensor], dtypes: Sequence[Any], shapes: Sequence[Any]) -> List[tf.Tensor]:
     """function(*arrays) as tensors of these types and shapes (None: not known)."""
+    checked = held(function)
 
     def run(*given: tf.Tensor) -> List[tf.Tensor]:
-        made = function(*[one.numpy() for one in given])
+        made = checked(*[one.numpy() for one in given])
         return [tf.constant(array, dtype) for array, dtype in zip(made, dtypes)]
 
     if tf.executing_eagerly() and all(hasattr(tensor, "numpy") for tensor in tensors):

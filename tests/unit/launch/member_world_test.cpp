@@ -321,5 +321,14 @@ TEST_F(member_world_test, over_nodes_one_that_departs_before_it_tells_is_not_wai
     EXPECT_THAT(hear_generation(1).addresses, ElementsAre("a", "b", ""));
 }
 
+TEST_F(member_world_test, spares_that_are_left_alone_have_nothing_to_go_on_from) {
+    announce_all();
+    add_spare(3);
+    std::string why_not;
+    for (int rank = 0; rank < size; ++rank) world->note_end(rank, false, "it was killed");
+    EXPECT_FALSE(world->can_go_on(why_not));
+    EXPECT_THAT(why_not, HasSubstr("spares are left alone"));
+}
+
 }  // namespace
 }  // namespace muster

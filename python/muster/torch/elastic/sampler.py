@@ -10,7 +10,7 @@ from muster import world
 
 
 class ElasticSampler(torch.utils.data.Sampler):
-    """Samples not processed yet in this epoch, shuffled alike on all ranks and dealt out in turn; some are dealt twice where they do not go round.
+    """Samples not processed yet in this epoch, shuffled alike on all ranks and dealt out in turn; where they do not go round, the epoch's first ones are dealt twice.
 
     Give it to the DataLoader and to `TorchState`; call `record_batch` after each batch and `set_epoch` at the END of each epoch.
     """
@@ -32,6 +32,7 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.remaining_indices: List[int] = []
         self.num_samples = 0
         self.total_size = 0
+        self._dealt: List[int] = []
         self.reset()
 
     def set_epoch(self, epoch: int) -> None:
@@ -64,12 +65,11 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.remaining_indices = order[self.processed_num :]
         self.num_samples = -(-len(self.remaining_indices) // self.num_replicas)
         self.total_size = self.num_samples * self.num_replicas
+        # The same ones wherever the epoch goes on from: as many ranks as before end with the parameters of a run that lost none.
+        self._dealt = self.remaining_indices + [order[i % len(order)] for i in range(self.total_size - len(self.remaining_indices))]
 
     def __iter__(self) -> Iterator[int]:
-        left = self.remaining_indices
-        # Fewer samples than ranks: the few go round more than once, so that every rank has one.
-        padded = [left[i % len(left)] for i in range(self.total_size)]
-        return iter(padded[self.rank :: self.num_replicas])
+        return iter(self._dealt[self.rank :: self.num_replicas])
 
     def __len__(self) -> int:
         return self.num_samples

@@ -1,0 +1,87 @@
+"""Steps of which a member is lost while the others make their next world. DIE="sync:2:1 restore:0:0": in which phase which member kills itself, and in which generation;
+the phases: step, broadcast, reform, restore, reset, sync, begin. GATE=FILE: no step fails before FILE is there."""
+
+import os
+import select
+import signal
+import sys
+import threading
+import time
+
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: NumPy is not installed")
+    sys.exit(77)
+
+import muster
+from muster import arrays, elastic, world
+
+muster.init()
+member = int(os.environ["MUSTER_MEMBERS"].split(",")[world.rank()])
+deaths = {tuple(one.split(":")) for one in os.environ["DIE"].split()}
+
+
+def reach(phase):
+    if (phase, str(member), os.environ["MUSTER_GENERATION"]) in deaths:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class State(elastic.ObjectState):
+    def restore(self):
+        reach("restore")
+        super().restore()
+
+    def reset(self):
+        reach("reset")
+
+    def sync(self):
+        reach("sync")
+        super().sync()
+
+
+def broadcast(value):
+    """Rank 0 is lost while the others are in its broadcast."""
+    arrays.broadcast(np.ones(1), 0, "before")
+    reach("broadcast")
+    return arrays.broadcast_object(value)
+
+
+def reform(reason, has_state):
+    """One is lost that has said that it wants the next world, before any of the others has."""
+    victims = [whose for phase, whose, generation in deaths if (phase, generation) == ("reform", os.environ["MUSTER_GENERATION"])]
+    if str(member) in victims:
+        with open("pid.new", "w") as file:
+            file.write(str(os.getpid()))
+        os.rename("pid.new", f"pid.{member}")
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    else:
+        for victim in victims:
+            wait_for_end(f"pid.{victim}")
+    return elastic.reform_world(reason, has_state)
+
+
+def wait_for_end(name):
+    while not os.path.exists(name):
+        time.sleep(0.01)
+    try:
+        select.select([os.pidfd_open(int(open(name).read()))], [], [])
+    except ProcessLookupError:
+        pass
+
+
+def train(state):
+    reach("begin")
+    while state.step < 10:
+        if state.step == 3 and os.environ["MUSTER_GENERATION"] == "0":
+            while not os.path.exists(os.environ.get("GATE", "/")):
+                time.sleep(0.01)
+            reach("step")
+        arrays.allreduce(np.ones(1), "step", arrays.Sum)
+        state.step += 1
+        state.commit()
+    return state.step
+
+
+steps = elastic.run_fn(train, reform=reform)(State(broadcast, world.rank, step=0))
+print(f"member {member} ends: rank {world.rank()} of {world.size()}, total {steps}", flush=True)
