@@ -147,14 +147,15 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     if (is_nothing)
         throw error(
             errc::not_found,
-            fmt::format("job {}: {}no output in {}{}{}{}{}", id,
-                        job.is_unknown() ? "the scheduler does not know it (any more), and there is " : "", files.first_folder,
-                        job.is_unknown() ? "" : " (yet)", record ? "" : ", no run of it in another folder here or one below",
-                        record && !record->scheduler.empty()
-                            ? "; muster watch tells its state"
-                            : ", and the scheduler names no file of it that is there; go to the folder that it was "
-                              "submitted from, or give the --output-dir of its muster run",
-                        where_recorded(id, variables)));
+            fmt::format(
+                "job {}: {}no output in {}{}{}{}{}", id,
+                job.is_unknown() ? "the scheduler does not know it (any more), and there is " : "", files.first_folder,
+                job.is_unknown() ? "" : " (yet)", record ? "" : ", no run of it in another folder here or one below",
+                record && !record->scheduler.empty()
+                    ? "; muster watch tells its state"
+                    : fmt::format("{}; go to the folder that it was submitted from, or give the --output-dir of its muster run",
+                                  job.is_unknown() ? "" : ", and the scheduler names no file of it that is there"),
+                where_recorded(id, variables)));
     bool const terminal = ::isatty(STDOUT_FILENO) == 1;
     auto const print = [&job, terminal](std::string const& number, std::string const& who, std::string const& text) {
         auto const line = terminal ? without_controls(text) : text;  // the bytes as they were for a file or a program

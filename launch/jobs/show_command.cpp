@@ -122,8 +122,8 @@ void print_run(std::string const& folder, ordered_json const& run) {
 std::string why_of(queued_job const& job, job_file_finder& finder) {
     if (job.phase == job_phase::waiting) return explain_wait(job);
     auto const why = finder.explain_failure(job);
-    bool const says_more = job.phase == job_phase::ended && job.reason != "NonZeroExitCode" && !job.state.starts_with(job.reason);
-    return why.empty() && says_more ? job.reason : why;
+    bool const never_started = job.phase == job_phase::ended && job.reason.starts_with("Dependency");
+    return why.empty() && never_started ? job.reason : why;
 }
 
 void print_record(job_record const& record) {

@@ -143,7 +143,7 @@ class job_watcher {
             if (changed) screen_.print_state(state_line(answer));
             if (changed && answer.phase == job_phase::ended && answer.state == "TIMEOUT")
                 screen_.print_state(fmt::format("job {}: {}", answer.id, explain_limit_of(answer, job.record)));
-            if (changed && answer.phase == job_phase::ended && saved_code_ != 0 && answer.status == saved_code_)
+            if (changed && answer.phase == job_phase::ended && saved_code_ != 0 && answer.status == saved_code_ && job.record)
                 screen_.print_state(fmt::format("job {}: {}", answer.id, explain_saved(job)));
             if (auto const why = changed ? finder_.explain_failure(answer) : std::string(); !why.empty())
                 screen_.print_state(fmt::format("job {}: {}", answer.id, why));
@@ -159,17 +159,27 @@ class job_watcher {
         job.ended = !goes_on;
     }
 
-    /// Of a job whose ranks have saved, to go on in another one.
+    /// Of a job whose ranks have saved, to go on in another one: of a chain the next link that is watched, waits or runs.
     std::string explain_saved(watched_job const& job) const {
-        bool const is_chain = has_in_script(job.record, ".muster-chain/");
-        if (is_chain)
-            for (auto const& other : list_jobs(kind_, {}, variables_)) {
-                if (other.phase == job_phase::ended || is_meant(other, job.id)) continue;
-                auto const record = find_job_record(other.id, variables_);
-                if (record && record->script == job.record->script) return fmt::format("saved, and goes on in job {}", other.id);
-            }
-        return fmt::format("saved{}: submit it again to go on", is_chain ? ", and no job of the chain is left" : "");
+        if (!has_in_script(job.record, ".muster-chain/")) return "saved: submit it again to go on";
+        std::optional<std::int64_t> next;
+        auto const consider = [&](std::string const& id, std::optional<job_record> const& record) {
+            auto const number = number_in(id);
+            if (record && record->script == job.record->script && number > number_in(job.id)) next = std::min(number, next.value_or(number));
+        };
+        for (auto const& other : jobs_) consider(other.id, other.record);
+        try {
+            for (auto const& other : list_jobs(kind_, {}, variables_))
+                if (other.phase != job_phase::ended) consider(other.id, find_job_record(other.id, variables_));
+        } catch (error const&) {
+            if (!next) return "saved";  // the scheduler does not answer now
+        }
+        if (next) return fmt::format("saved, and goes on in job {}", *next);
+        return "saved, and no other job of the chain waits or runs: submit it again if there is work left";
     }
+
+    /// Both schedulers' job ids begin with it.
+    static std::int64_t number_in(std::string const& id) { return std::strtoll(id.c_str(), nullptr, 10); }
 
     /// PBS does not tell how an array's task ended that it has forgotten: the run's own record may.
     static int code_of(queued_job const& known, std::optional<job_record> const& record) {

@@ -39,7 +39,7 @@ constexpr std::string_view all_variables = "all of your variables reach the rank
 constexpr std::string_view own_engine = "muster chooses the engine; --engine and --scheduler force one";
 constexpr std::string_view own_gpu = "muster gives each rank one GPU of the allocation (--ranks-per-gpu, --gpu-visibility)";
 constexpr std::string_view gpu_alone =
-    "a rank has one GPU and sees all of the node; to show it its own alone write --gpu-visibility own";
+    "a rank has one GPU and sees all those of its node; --gpu-visibility own shows it its own only";
 constexpr std::string_view ends_all = "if a rank fails, muster ends the others";
 constexpr std::string_view at_once = "muster passes output on as it comes";
 constexpr std::string_view srun_and_sbatch = "srun and sbatch";  ///< of a job script, a directive

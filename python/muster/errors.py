@@ -39,7 +39,7 @@ _last_held: Optional[CollectiveError] = None
 
 
 def held(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` for a framework to call back, which makes an error of its own of whatever that raises: `failure_in` finds a CollectiveError again."""
+    """Wraps a function that a framework calls back. The framework replaces its exceptions by its own; `failure_in` then finds the CollectiveError."""
 
     @functools.wraps(function)
     def called(*values: Any) -> Any:
@@ -54,10 +54,14 @@ def held(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def failure_in(error: BaseException) -> Optional[CollectiveError]:
-    """The failure of a collective that `error` is, or that a framework has made it of; None of any other error."""
+    """The failure of a collective that `error` is, or that a framework has made it of; None of any other error. What a framework replaced is found once."""
+    global _last_held
     if isinstance(error, CollectiveError):
         return error
-    return _last_held if _last_held is not None and _last_held.reason in str(error) else None
+    if _last_held is None or not _last_held.reason or _last_held.reason not in str(error):
+        return None
+    found, _last_held = _last_held, None
+    return found
 
 
 class MessageError(CollectiveError):

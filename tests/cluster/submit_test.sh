@@ -186,12 +186,14 @@ expect_exit 0 m show "$waits"
 expect_matches stdout '^state +CANCELLED' '^why +Dependency'
 
 # Who has saved learns which job goes on, and when none is left.
-m submit --site generic-slurm --time 5min --gpus 1 --chain 2 --job-name used -- bash -c 'until [ -e "go.$MUSTER_CHAIN_LINK" ]; do sleep 0.05; done; exit 75' >"$OUT" 2>"$ERR"
+m submit --site generic-slurm --time 5min --gpus 1 --chain 3 --job-name used -- bash -c 'until [ -e "go.$MUSTER_CHAIN_LINK" ]; do sleep 0.05; done; exit 75' >"$OUT" 2>"$ERR"
 jobs=($(sed -n 's/^job //p' "$OUT"))
 m watch "${jobs[@]}" >"$OUT" 2>"$ERR" &
 as_user touch go.1
 wait_until 60 grep -q "job ${jobs[0]}: saved, and goes on in job ${jobs[1]}$" "$ERR"
 as_user touch go.2
+wait_until 60 grep -q "job ${jobs[1]}: saved, and goes on in job ${jobs[2]}$" "$ERR"
+as_user touch go.3
 wait $!
 expect_equal $? 75 'code of a chain that is used up'
-expect_contains stderr "job ${jobs[1]}: saved, and no job of the chain is left: submit it again to go on"
+expect_contains stderr "job ${jobs[2]}: saved, and no other job of the chain waits or runs: submit it again if there is work left"

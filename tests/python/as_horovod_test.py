@@ -142,7 +142,7 @@ def test_words_for_ssh_reach_ssh():
             file.write('#!/bin/sh\necho "called with: $*" >&2\nexit 255\n')
         os.chmod(ssh, 0o755)
         done = horovodrun("-np", "2", "-p", "2222", "-i", "a key", "-H", "no-host-1:1,no-host-2:1", "hostname", PATH=f"{folder}:{os.environ['PATH']}")
-    assert "called with: -p 2222 -i a key" in done.stderr, done.stderr
+    assert "called with: -x -T -o BatchMode=yes -o ConnectTimeout=10 -p 2222 -i a key" in done.stderr, done.stderr
 
 
 @of_first_rank
@@ -181,7 +181,7 @@ def test_options_become_those_of_muster_run():
     assert words("-np", "4", "-H", "a:2,b:2", "x")[0] == ["-n", "4", "--hosts", "a:2,b:2", "--", "x"]
     assert words("x", variables={"SLURM_JOB_ID": "7"}.items())[0] == ["--", "x"]
     given, variables, notes = words("--min-np", "2", "--max-np", "4", "--timeline-filename", "t.json", "--cycle-time-ms", "2.5", "-i", "key", "-p", "7", "x")
-    assert given == ["-n", "2", "--slots-per-node", "2", "--remote-shell", "ssh -i key -p 7", "--min-np", "2", "--", "x"] and len(notes) == 1
+    assert given == ["-n", "2", "--slots-per-node", "2", "--remote-shell", "ssh -x -T -o BatchMode=yes -o ConnectTimeout=10 -i key -p 7", "--min-np", "2", "--", "x"] and len(notes) == 1
     assert variables == {"HOROVOD_TIMELINE": "t.json", "HOROVOD_CYCLE_TIME": "2.5"}
     assert words("-np", "1", "--network-interfaces", "ib0,eth0", "--start-timeout", "9", "--output-filename", "out", "--log-level", "FATAL", "x")[0][4:] == [
         "--network-interface", "ib0", "--start-timeout", "9s", "--output-dir", "out", "-x", "MUSTER_LOG=critical", "--", "x"]  # fmt: skip

@@ -87,8 +87,7 @@ struct alignas(apart) station {
 struct geometry {
     std::size_t ranks = 1;
     std::size_t payload_bytes = std::size_t{128} << 10;  ///< largest input that travels with its announcement, except:
-    std::size_t crowd_bytes = std::size_t{2} << 20;      ///< of all ranks' inputs to a reduction, where ranks share processors
-    std::size_t crowd_most = std::size_t{512} << 10;     ///< … of one rank's
+    std::size_t crowd_most = std::size_t{512} << 10;     ///< … of one rank's input to a reduction, where ranks share processors
     std::size_t window_bytes = std::size_t{512} << 10;   ///< of a rank's input that a round takes
     std::size_t gathered_bytes = std::size_t{8} << 20;   ///< of all ranks' inputs that they leave in their windows at once
     std::size_t gathered_most = std::size_t{1} << 20;  ///< … of one rank's: the kernel copies what is beyond a second-level cache
@@ -103,8 +102,12 @@ struct geometry {
         return std::max(window_bytes, std::min(gathered_most, gathered_bytes / ranks));
     }
 
-    /// Largest input to a reduction that travels with its announcement where ranks share processors.
-    std::size_t largest_in_a_crowd() const noexcept { return std::min(crowd_most, crowd_bytes / ranks); }
+    /// Largest input to a reduction that travels with its announcement where ranks share processors. Every rank then reduces all of it, which for many ranks
+    /// is more than the two waits that it saves.
+    std::size_t largest_in_a_crowd() const noexcept {
+        std::size_t const few = (std::size_t{8} << 20) / ranks / ranks, many = (std::size_t{256} << 10) / ranks;
+        return std::min(crowd_most, std::max(few, many));
+    }
 
     std::size_t payload_size() const noexcept { return whole_pages(std::max(payload_bytes, largest_in_a_crowd())); }
 

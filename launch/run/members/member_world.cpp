@@ -216,9 +216,9 @@ bool member_world::can_go_on(std::string& why_not) const {
     if (living() == 0 && waiting > 0)
         why_not = "the others cannot go on in place: spares are left alone, and these have no state";
     if (living() == 0) return false;
-    if (left < least() && run_.options.least_ranks)  // else going on in place is not what was asked for
-        why_not = fmt::format("the others cannot go on in place: {} left, and --min-np {} are needed", count_of_ranks(living()),
-                              least());
+    if (left < least() && (run_.options.least_ranks || run_.options.warm_spares > 0))  // else going on in place was not asked for
+        why_not = fmt::format("the others cannot go on in place: {} left, and {}{} are needed", count_of_ranks(living()),
+                              run_.options.least_ranks ? "--min-np " : "", least());
     return left >= least();
 }
 

@@ -55,7 +55,8 @@ struct tensor_memory {
 struct threads_world {
     threads_world(int ranks, reach how, bool crowded) : how_(how) {
         sizes.ranks = static_cast<std::size_t>(ranks);
-        sizes.payload_bytes = sizes.crowd_most = 512;
+        sizes.payload_bytes = 512;
+        sizes.crowd_most = 1024;
         sizes.window_bytes = 1024;
         sizes.gathered_bytes = 4096;
         sizes.pair_bytes = 256;

@@ -11,6 +11,7 @@ from typing import Dict, List, Mapping, NoReturn, Optional, Tuple
 
 from horovod.runner.options import Refused, Translation, help_text, translate
 
+_SSH = ("ssh", "-x", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")  # the shell that muster run has by default
 _SCHEDULERS = ("SLURM_JOB_ID", "PBS_JOBID", "COBALT_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
 
 
@@ -75,7 +76,7 @@ def muster_command(words: List[str], variables: Mapping[str, str]) -> Tuple[List
         if not to.has_hosts and not in_job and "--slots-per-node" not in to.words:
             command += ["--slots-per-node", str(ranks)]
     if to.ssh:
-        command += ["--remote-shell", shlex.join(["ssh", *to.ssh])]
+        command += ["--remote-shell", shlex.join([*_SSH, *to.ssh])]
     return [*command, *to.words, "--", *program], to.variables, to
 
 
