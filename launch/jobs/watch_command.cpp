@@ -165,7 +165,8 @@ class job_watcher {
         std::optional<std::int64_t> next;
         auto const consider = [&](std::string const& id, std::optional<job_record> const& record) {
             auto const number = number_in(id);
-            if (record && record->script == job.record->script && number > number_in(job.id)) next = std::min(number, next.value_or(number));
+            if (record && record->script == job.record->script && number > number_in(job.id))
+                next = std::min(number, next.value_or(number));
         };
         for (auto const& other : jobs_) consider(other.id, other.record);
         try {
