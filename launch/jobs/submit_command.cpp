@@ -136,11 +136,13 @@ void refuse_other_shape(script_request const& request, settings_result const& gi
                     fmt::format("{}: {} = {}, but the job gets {} with {} on each; leave {} out: nodes follow from gpus and "
                                 "gpus-per-node, or from ranks and ranks-per-node",
                                 given.get(name).where, name, value, nodes_text(request.nodes),
-                                request.ranks_per_node == 1 ? "1 rank" : fmt::format("{} ranks", request.ranks_per_node), name));
+                                counted(request.ranks_per_node, "rank") +
+                                    (request.spare_places > 0 ? fmt::format(" and room for {} more", request.spare_places) : ""),
+                                name));
     };
     auto const nodes = given.integer("nnodes"), slots = given.integer("slots-per-node");
     if (nodes && (request.once ? *nodes > request.nodes : *nodes != request.nodes)) refuse("nnodes", *nodes);
-    if (slots && !request.once && *slots < request.ranks_per_node) refuse("slots-per-node", *slots);
+    if (slots && !request.once && *slots < request.ranks_per_node + request.spare_places) refuse("slots-per-node", *slots);
 }
 
 /// The files that directives make Slurm write output to.

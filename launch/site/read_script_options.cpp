@@ -151,8 +151,8 @@ void read_options(script_options& options, settings_result const& given) {
     options.template_file = given.text("template");
     options.run_words = run_words(given);
     options.spares = given.integer("spares").value_or(0);
-    options.outlives_nodes =
-        options.spares > 0 || given.given("min-np") || (given.integer("max-restarts").value_or(0) > 0 && !given.flag("requeue"));
+    // A restart on the nodes that are left has no room for all ranks: there Slurm does better to put the job back.
+    options.outlives_nodes = options.spares > 0 || given.given("min-np");
     options.command = given.command;
     options.array = given.text("array");
     if (given.given("after")) read_after(given.text("after"), options);

@@ -46,7 +46,7 @@ shape shape_for_ranks(site const& where, script_options const& options, std::vec
     if (where.scheduler == script_kind::local || !per_node) {
         if (where.scheduler != script_kind::local && options.ranks > 1)
             notes.push_back(
-                fmt::format("the site file of {} has no number of cores in a node, so one node is asked for all {} ranks; give "
+                fmt::format("{} has no number of cores in a node, so one node is asked for all {} ranks; give "
                             "--ranks-per-node to divide them",
                             where.name, options.ranks));
         return {1, options.ranks};
@@ -98,13 +98,13 @@ shape shape_for(site const& where, script_options const& options, std::vector<st
     if (!per_node && where.node.cores && gpus > *where.node.cores)
         throw error(
             errc::usage,
-            fmt::format("the site file of {} has no GPUs in a node, and {} cores: {} ranks do not fit; give --ranks {} for ranks "
+            fmt::format("{} has no number of GPUs in a node, and {} cores: {} ranks do not fit; give --ranks {} for ranks "
                         "without GPUs, or --gpus-per-node N",
                         where.name, *where.node.cores, gpus, gpus));
     if (!per_node || where.scheduler == script_kind::local) {
         if (where.scheduler != script_kind::local && gpus > 1)
             notes.push_back(
-                fmt::format("the site file of {} has no number of GPUs in a node, so one node is asked for all {}; give "
+                fmt::format("{} has no number of GPUs in a node, so one node is asked for all {}; give "
                             "--gpus-per-node to divide them, or --ranks for ranks without GPUs",
                             where.name, gpus));
         return {1, gpus};
@@ -148,23 +148,31 @@ int cpus_per_rank(site const& where, script_options const& options, shape const&
         throw error(errc::usage,
                     fmt::format("{} ranks on a node of {}, which has {} hardware threads; give at most that many a node",
                                 on.per_node, where.name, *where.node.cpus));
-    if (where.node.cpus) return std::max(1, *where.node.cpus / where.node.gpus.value_or(on.per_node));
+    if (auto const cpus = where.node.cpus ? where.node.cpus : where.node.cores)
+        return std::max(1, *cpus / where.node.gpus.value_or(on.per_node));
     if (where.scheduler == script_kind::slurm ||
         ((where.scheduler == script_kind::pbs || where.scheduler == script_kind::flux) && !where.header.whole_nodes))
         notes.push_back(
-            fmt::format("the site file of {} has no number of cores in a node, so one is asked for each rank; give "
+            fmt::format("{} has no number of cores in a node, so one is asked for each rank; give "
                         "--cpus-per-gpu or --cpus-per-rank for more",
                         where.name));
     return where.scheduler == script_kind::pbs ? 1 : 0;
 }
 
+/// Whether one node has room for so many ranks, as far as its site and the user say.
+bool has_room(site_node const& node, script_options const& options, std::int64_t ranks) {
+    auto const within = [ranks](std::optional<int> const& most, int each = 1) { return !most || ranks * each <= *most; };
+    int const width = options.cpus_per_rank.value_or(1);
+    return within(options.ranks_per_node) && within(node.cores ? node.cores : node.cpus, width) &&
+           within(node.cpus, options.cpus_per_gpu.value_or(width * threads_per_core(node))) &&
+           (options.ranks > 0 || (within(node.gpus) && within(options.gpus_per_node)));
+}
+
 /// What --spares N keeps idle is part of the job: the last N nodes, or on one node N places more, where it has them.
-void plan_spares(site const& where, site_node const& node, script_request& request, script_options const& options, std::vector<std::string>& notes) {
+void plan_spares(site const& where, site_node const& node, script_request& request, script_options const& options,
+                 std::vector<std::string>& notes) {
     if (options.spares == 0 || where.scheduler == script_kind::local) return;
-    auto const cores = node.cores ? node.cores : node.cpus;
-    auto const most = options.ranks > 0 ? cores : node.gpus;
-    bool const fits =
-        !most || (request.ranks_per_node + options.spares) * (options.ranks > 0 ? options.cpus_per_rank.value_or(1) : 1) <= *most;
+    bool const fits = has_room(node, options, std::int64_t{request.ranks_per_node} + options.spares);
     (request.nodes == 1 && fits ? request.spare_places : request.spare_nodes) = options.spares;
     notes.push_back(request.spare_nodes > 0
                         ? fmt::format("--spares {}: the job asks for {} more, which {} idle until a node is lost", options.spares,
@@ -190,8 +198,10 @@ void plan_ranks_without_gpus(site const& where, site_node const& node, script_re
     if (request.chunks > 0)
         throw error(errc::usage, fmt::format("queue '{}' of {} counts GPUs, and --ranks asks for none; take another queue",
                                              request.queue, where.name));
-    if (node.gpus.value_or(0) == 0) return;
+    bool const has_gpus = node.gpus.value_or(0) > 0;
+    if (!has_gpus && where.node.gpus.value_or(0) == 0) return;
     words.insert(words.end(), {"--slots-per-node", std::to_string(request.ranks_per_node + request.spare_places)});
+    if (!has_gpus) return;
     for (auto const* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"})
         request.environment.insert(request.environment.begin(), {name, "-1"});
 }
@@ -273,7 +283,7 @@ void plan_memory(site const& where, script_request& request, script_options cons
         request.directives.push_back(fmt::format("--mem={}M", mib));
         return;
     }
-    auto const chunks_a_node = std::max(1, request.chunks) / std::max(1, request.chunks > 0 ? request.nodes : 1);
+    auto const chunks_a_node = request.chunks > 0 ? request.chunks / (request.nodes + request.spare_nodes) : 1;
     request.chunk +=
         fmt::format("{}mem={}mb", request.chunk.empty() ? "" : ":",
                     (mib + static_cast<std::uint64_t>(chunks_a_node) - 1) / static_cast<std::uint64_t>(chunks_a_node));
@@ -372,6 +382,19 @@ std::string uneven_gpus(site const& where, int gpus, int per_node) {
     if (gpus <= per_node || gpus % per_node == 0) return {};
     return fmt::format("{} GPUs do not fill whole nodes of {} ({} GPUs each), and ranks would be divided unevenly", gpus,
                        where.name, per_node);
+}
+
+std::optional<int> nodes_at(site const& where, script_options const& options) try {
+    std::vector<std::string> notes;
+    auto const on = shape_for(where, options, notes);
+    script_request request;
+    request.nodes = on.nodes;
+    request.ranks_per_node = on.per_node;
+    plan_spares(where, where.node, request, options, notes);
+    cpus_per_rank(where, options, {on.nodes, on.per_node + request.spare_places}, notes);
+    return request.nodes + request.spare_nodes;
+} catch (error const&) {
+    return std::nullopt;
 }
 
 script_plan plan_script(site const& where, script_options const& asked) try {

@@ -64,7 +64,7 @@ struct script_options {
     std::string template_file;  ///< empty: the one built in
     std::vector<std::string> run_words;
     int spares = 0;               ///< of the run in the job: nodes, or places on its one node, beside those of its ranks
-    bool outlives_nodes = false;  ///< the run goes on, or starts again, without a lost node
+    bool outlives_nodes = false;  ///< the run has spares, or goes on with fewer ranks, where a node is lost
     std::vector<std::string> command;
     std::map<std::string, std::string> places;  ///< "muster.toml:3", of each setting that no option gives
 
@@ -94,6 +94,9 @@ void hand_to_runs(script_request& request, std::vector<std::string> const& words
 
 /// Why that many GPUs make ranks divided unevenly over nodes of `per_node` GPUs: "6 GPUs do not fill …"; "" if they do not. Pure.
 std::string uneven_gpus(site const& where, int gpus, int per_node);
+
+/// How many nodes the job takes at that site, its spare ones included; nothing where it has no place there. Pure.
+std::optional<int> nodes_at(site const& where, script_options const& options);
 
 /// "1 node", "2 nodes". Pure.
 std::string nodes_text(int nodes);

@@ -66,10 +66,12 @@ std::string described(site_queue const& queue) {
 
 /// "2 nodes for 01:00:00 would fit: debug-scaling, preemptable (may be killed at any time)": those whose limits are known and allow
 /// the job; and which ones are not known.
-std::string fitting_queues(std::string_view job, site const& where, queued_size const& size) {
+std::string fitting_queues(std::string_view job, site const& where, queued_size size, script_options const& options) {
     std::vector<std::string> names, unknown;
     for (auto const& queue : where.queues) {
-        if (misfit(queue, size)) continue;
+        auto const nodes = nodes_at(with_nodes_of_queue(where, queue.name), options);
+        size.nodes = nodes.value_or(0);
+        if (!nodes || misfit(queue, size)) continue;
         if (queue.limits.are_known())
             names.push_back(described(queue));
         else
@@ -91,11 +93,12 @@ std::optional<std::string> unknown_limits(site_queue const& queue) {
     return fmt::format("limits of queue {} are not known here", queue.name);
 }
 
-[[noreturn]] void throw_queue_missing(site const& where, queued_size const& size) {
+[[noreturn]] void throw_queue_missing(site const& where, queued_size const& size, script_options const& options) {
     auto const job = fmt::format("{} for {}", nodes_text(size.nodes), format_walltime(size.walltime));
     if (where.queues.empty())
         throw error(errc::usage, fmt::format("{} needs a queue, and its queues are not known here; give --queue", where.name));
-    throw error(errc::usage, fmt::format("{} needs a queue; give --queue: {}", where.name, fitting_queues(job, where, size)));
+    throw error(errc::usage,
+                fmt::format("{} needs a queue; give --queue: {}", where.name, fitting_queues(job, where, size, options)));
 }
 
 site_queue const* find_queue(site const& where, std::string const& name) {
@@ -103,7 +106,8 @@ site_queue const* find_queue(site const& where, std::string const& name) {
     return found == where.queues.end() ? nullptr : &*found;
 }
 
-void check_queue(site const& where, std::string const& queue, queued_size const& size, std::vector<std::string>& notes) {
+void check_queue(site const& where, std::string const& queue, queued_size const& size, script_options const& options,
+                 std::vector<std::string>& notes) {
     if (where.queues.empty()) {
         notes.push_back(fmt::format("limits of queue {} are not known here: {} names no queues", queue, where.name));
         return;
@@ -114,14 +118,14 @@ void check_queue(site const& where, std::string const& queue, queued_size const&
         std::vector<std::string> names;
         for (auto const& known : where.queues) names.push_back(known.name);
         auto const near = nearest(queue, names);
-        throw error(
-            errc::usage,
-            fmt::format("{} has no queue '{}'{}; {}; --no-limits takes a queue that the site file does not know", where.name,
-                        queue, near ? fmt::format(", did you mean '{}'?", *near) : "", fitting_queues(job, where, size)));
+        throw error(errc::usage,
+                    fmt::format("{} has no queue '{}'{}; {}; --no-limits takes a queue that the site file does not know",
+                                where.name, queue, near ? fmt::format(", did you mean '{}'?", *near) : "",
+                                fitting_queues(job, where, size, options)));
     }
     if (auto const why = misfit(*found, size))
         throw error(errc::usage, fmt::format("{} does not fit queue '{}' of {}, which {}; {}", job, queue, where.name, *why,
-                                             fitting_queues("it", where, size)));
+                                             fitting_queues("it", where, size, options)));
     if (auto const unknown = unknown_limits(*found)) notes.push_back(fmt::format("{}: the scheduler decides", *unknown));
 }
 
@@ -137,14 +141,18 @@ void check_kind_of_queue(site const& where, script_options const& options) {
 }
 
 /// A queue that counts GPUs is told how many, all of one node.
-void check_gpu_counts(site const& where, site_queue const& queue, int gpus) {
+void check_gpu_counts(site const& where, site_queue const& queue, int gpus, int spare) {
+    auto const& most = queue.gpus ? queue.gpus : where.node.gpus;
+    auto const parts = spare > 0 ? fmt::format(" ({} and {} for --spares)", gpus - spare, spare) : "";
     auto const& counts = queue.gpu_counts;
     if (!counts.empty() && std::find(counts.begin(), counts.end(), gpus) == counts.end())
-        throw error(errc::usage, fmt::format("queue '{}' of {} takes {} GPUs, not {}; give --gpus one of these", queue.name,
-                                             where.name, fmt::join(counts, ", "), gpus));
-    if (queue.select_gpus && where.node.gpus && gpus > *where.node.gpus)
-        throw error(errc::usage, fmt::format("queue '{}' of {} gives GPUs of one node, which has {}, not {}; take another queue",
-                                             queue.name, where.name, *where.node.gpus, gpus));
+        throw error(errc::usage,
+                    fmt::format("queue '{}' of {} takes {} GPUs, not {}{}; give --gpus{} one of these", queue.name, where.name,
+                                fmt::join(counts, ", "), gpus, parts, spare > 0 ? " and --spares together" : ""));
+    if (queue.select_gpus && most && gpus > *most)
+        throw error(errc::usage,
+                    fmt::format("queue '{}' of {} gives GPUs of one node, which has {}, not {}{}; take another queue", queue.name,
+                                where.name, *most, gpus, parts));
 }
 
 }  // namespace
@@ -153,14 +161,14 @@ void plan_queue(site const& where, script_request& request, script_options const
     check_kind_of_queue(where, options);
     queued_size const size{request.nodes + request.spare_nodes, request.walltime, options.ranks == 0, request.account};
     if (request.queue.empty()) {
-        if (where.header.queue_required) throw_queue_missing(where, size);
+        if (where.header.queue_required) throw_queue_missing(where, size, options);
         return;
     }
-    if (options.check_limits) check_queue(where, request.queue, size, notes);
+    if (options.check_limits) check_queue(where, request.queue, size, options, notes);
     auto const* queue = find_queue(where, request.queue);
     if (queue == nullptr) return;
     int const gpus = size.nodes * (request.ranks_per_node + request.spare_places);
-    if (options.check_limits && size.gpus) check_gpu_counts(where, *queue, gpus);
+    if (options.check_limits && size.gpus) check_gpu_counts(where, *queue, gpus, gpus - request.nodes * request.ranks_per_node);
     if (queue->select_gpus) request.chunks = gpus;  // a rank each
 }
 

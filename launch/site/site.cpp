@@ -74,7 +74,7 @@ site with_nodes_of_queue(site where, std::string const& name) {
         node.cpus = queue->cpus;
     }
     if (queue->gpus) node.gpus = queue->gpus;
-    where.header.cpus_per_gpu.reset();  // a share of [node]'s
+    if (other_threads || node.cpus) where.header.cpus_per_gpu.reset();  // a share of [node]'s: that of these is counted
     where.name = fmt::format("queue '{}' of {}", name, where.name);
     return where;
 }

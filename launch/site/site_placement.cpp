@@ -1,5 +1,6 @@
 #include "launch/site/site_placement.hpp"
 
+#include <algorithm>
 #include <system_error>
 
 #include "base/cpuset.hpp"
@@ -38,9 +39,20 @@ placement_request with_site(placement_request wanted, std::string const& name, e
     return apply_site(std::move(wanted), load_site(name, site_search_path(variables)).node);
 }
 
+namespace {
+
+/// A job that a routing queue sent on is in one that the file may name as its route alone.
+site at_queue_of_job(site where, environment const& variables) {
+    auto const now = variables.get_or("PBS_QUEUE", "");
+    bool const named = std::ranges::find(where.queues, now, &site_queue::name) != where.queues.end();
+    return with_nodes_of_queue(std::move(where), named ? now : variables.get_or("PBS_O_QUEUE", ""));
+}
+
+}  // namespace
+
 allocation_choice choice_with_site(allocation_choice choice, std::string const& name, environment const& variables) {
     if (name.empty()) return choice;
-    auto const where = load_site(name, site_search_path(variables));
+    auto const where = at_queue_of_job(load_site(name, site_search_path(variables)), variables);
     if (where.header.whole_nodes && where.node.gpus != 0) choice.gpus_of_each = where.node.gpus;
     return choice;
 }

@@ -20,7 +20,7 @@ placement_request apply_site(placement_request wanted, site_node const& node);
 /// The same for the site of that name (as load_site takes it); no site, an empty name, changes nothing. Throws as load_site.
 placement_request with_site(placement_request wanted, std::string const& name, environment const& variables);
 
-/// `choice` with the GPUs of the site's nodes, if the site gives out whole ones. Throws as load_site.
+/// `choice` with the GPUs of the site's nodes, those of the job's queue, if the site gives out whole ones. Throws as load_site.
 allocation_choice choice_with_site(allocation_choice choice, std::string const& name, environment const& variables);
 
 // The machines that came with muster: finds the file of one, and the one that a site's nodes are like.

@@ -64,13 +64,16 @@ std::string queues_text(site const& where) {
         auto note = queue.note;
         if (!queue.gpu_counts.empty())
             note += fmt::format("{}{} GPUs", note.empty() ? "" : "; ", fmt::join(queue.gpu_counts, ", "));
-        auto const add = [&](std::optional<int> const& value, std::string_view what) {
-            if (value) note += fmt::format("{}{} {}", note.empty() ? "" : "; ", *value, what);
+        auto const add = [&](std::optional<int> const& value, std::string_view one, std::string_view where_it_is) {
+            if (value) note += fmt::format("{}{} {}", note.empty() ? "" : "; ", counted(*value, one), where_it_is);
         };
-        if (!queue.accounts.empty()) note += fmt::format("{}accounts {}", note.empty() ? "" : "; ", join(queue.accounts, ", "));
-        add(queue.gpus, "GPUs a node");
-        add(queue.cores, "cores a node");
-        add(queue.max_gpu_nodes, "nodes with GPUs");
+        if (!queue.accounts.empty())
+            note += fmt::format("{}account{} {}", note.empty() ? "" : "; ", queue.accounts.size() == 1 ? "" : "s",
+                                join(queue.accounts, ", "));
+        add(queue.gpus, "GPU", "a node");
+        add(queue.cores, "core", "a node");
+        add(queue.cpus, "hardware thread", "a node");
+        add(queue.max_gpu_nodes, "node", "with GPUs");
         add_row(table, "  " + queue.name, queue.limits, note);
         for (auto const& route : queue.routes) add_row(table, "    " + route.name, route.limits, "");
     }
@@ -178,7 +181,14 @@ std::string site_json(site const& where, std::string const& topology) {
     json["queues"] = ordered_json::array();
     for (auto const& queue : where.queues) {
         auto row = limits_json(queue.limits);
-        row.update({{"name", queue.name}, {"note", queue.note}, {"limits_known", queue.limits.are_known()}});
+        row.update({{"name", queue.name},
+                    {"note", queue.note},
+                    {"limits_known", queue.limits.are_known()},
+                    {"gpus", optional_json(queue.gpus)},
+                    {"cores", optional_json(queue.cores)},
+                    {"cpus", optional_json(queue.cpus)},
+                    {"accounts", queue.accounts},
+                    {"max_gpu_nodes", optional_json(queue.max_gpu_nodes)}});
         row["routes"] = ordered_json::array();
         for (auto const& route : queue.routes) {
             auto behind = limits_json(route.limits);

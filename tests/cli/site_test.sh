@@ -22,6 +22,12 @@ expect_matches stdout '^    small +10 to 24 +- +03:00:00' '^  NCCL_NET +AWS Libf
 expect_exit 0 "$MUSTER" site show perlmutter
 expect_matches stdout '^  debug +1 to \? +- +not known'
 expect_true test "$(grep -c '^  NCCL_NET ' "$OUT")" = 0
+printf 'name = "own"\ndescription = "d"\nscheduler = "slurm"\n[source]\nfacts = "f"\ndate = 2026-01-01\n[[queue]]\nname = "q"\ngpus = 1\ncores = 8\ncpus = 16\nmax_gpu_nodes = 1\naccounts = ["phys"]\n' >own.toml
+expect_exit 0 "$MUSTER" site show ./own.toml
+expect_contains stdout 'account phys; 1 GPU a node; 8 cores a node; 16 hardware threads a node; 1 node with GPUs'
+expect_exit 0 "$MUSTER" site show --json ./own.toml
+expect_true python3 -c 'import json,sys; q=json.load(open(sys.argv[1]))["queues"][0]; assert [q[k] for k in ("gpus", "cores", "cpus", "max_gpu_nodes", "accounts")] == [1, 8, 16, 1, ["phys"]], q' "$OUT"
+rm own.toml
 expect_exit 2 "$MUSTER" site show polarsi
 expect_contains stderr "did you mean 'polaris'?"
 

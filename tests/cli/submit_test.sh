@@ -126,6 +126,9 @@ expect_exit 0 "$MUSTER" submit --file shape.toml --dry-run --ranks-per-node 1
 sed -i 's/nnodes = 2/slots-per-node = 1/' shape.toml
 expect_exit 2 "$MUSTER" submit --file shape.toml --dry-run
 expect_contains stderr 'shape.toml:5: slots-per-node = 1'
+sed -i 's/slots-per-node = 1/slots-per-node = 2\nmax-restarts = 1\nspares = 1/' shape.toml
+expect_exit 2 "$MUSTER" submit --file shape.toml --dry-run
+expect_contains stderr 'shape.toml:5: slots-per-node = 2, but the job gets 1 node with 2 ranks and room for 1 more on each'
 rm shape.toml
 expect_exit 2 "$MUSTER" submit --file job.toml --dry-run -- no-such-program
 expect_contains stderr no-such-program --no-check

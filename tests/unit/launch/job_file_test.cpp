@@ -233,6 +233,20 @@ TEST(job_file, gpus_and_ranks_are_one_choice_and_the_stronger_source_makes_it) {
     EXPECT_EQ(make_script_options(given).gpus, 8) << "a variable for runs says nothing of jobs";
 }
 
+/// Full nodes leave a restart no room after a lost one.
+TEST(job_file, a_run_outlives_its_nodes_with_spares_or_fewer_ranks) {
+    auto const outlives = [](std::vector<std::string> const& words) {
+        std::vector<std::string> args{"--site", "x", "--gpus", "8"};
+        args.insert(args.end(), words.begin(), words.end());
+        return make_script_options(resolve_settings("submit", args, sources_of({}))).outlives_nodes;
+    };
+    EXPECT_FALSE(outlives({}));
+    EXPECT_FALSE(outlives({"--max-restarts", "3"}));
+    EXPECT_TRUE(outlives({"--max-restarts", "3", "--spares", "1"}));
+    EXPECT_TRUE(outlives({"--max-restarts", "3", "--spares", "1", "--requeue"}));
+    EXPECT_TRUE(outlives({"--min-np", "4"}));
+}
+
 TEST(job_file, of_another_user_is_not_obeyed) {
     auto sources = sources_of({{"muster.toml", "[job]\ngpus = 2\n"}, {"own.toml", "[job]\nsite = \"./evil.toml\"\n"}});
     sources.distrust = [](std::string const& path) { return path == "own.toml" ? "" : "it belongs to the user mallory"; };

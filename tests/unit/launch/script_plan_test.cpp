@@ -82,6 +82,112 @@ TEST(plan_script, spares_are_asked_for) {
     EXPECT_THAT(planned("generic-slurm", 4, 2, 0).request.directives, Contains("--no-kill")) << "--min-np alone";
 }
 
+site site_with(std::string const& scheduler, std::string const& tables) {
+    return parse_site("name = \"mix\"\ndescription = \"x\"\nscheduler = \"" + scheduler +
+                          "\"\n[source]\nfacts = \"x\"\ndate = 2026-01-31\n" + tables,
+                      "mix.toml");
+}
+
+std::string refusal(site const& where, script_options const& o) {
+    try {
+        plan_script(where, o);
+    } catch (error const& e) {
+        return e.what();
+    }
+    return {};
+}
+
+script_options with_spare(script_options o) {
+    o.spares = 1;
+    return o;
+}
+
+script_options ranks_alone(int ranks, std::string queue = "") {
+    auto o = options(0, 1, std::move(queue), "");
+    o.ranks = ranks;
+    return o;
+}
+
+/// Nodes and places for spares of a job.
+std::array<int, 2> spares_of(site const& where, script_options const& o) {
+    auto const request = plan_script(where, with_spare(o)).request;
+    return {request.spare_nodes, request.spare_places};
+}
+
+TEST(plan_script, a_spare_that_the_node_has_no_room_for_gets_a_node) {
+    constexpr std::array a_node{1, 0}, a_place{0, 1};
+    auto const unknown = shipped_site("generic-slurm");
+    auto o = options(4, 1);
+    EXPECT_EQ(spares_of(unknown, o), a_place);
+    o.gpus_per_node = 4;
+    EXPECT_EQ(spares_of(unknown, o), a_node) << "--gpus-per-node";
+    o = ranks_alone(4);
+    EXPECT_EQ(spares_of(unknown, o), a_place);
+    o.ranks_per_node = 4;
+    EXPECT_EQ(spares_of(unknown, o), a_node) << "--ranks-per-node";
+
+    auto const known = site_with("slurm", "[node]\ngpus = 4\ncores = 32\ncpus = 32\n");
+    o = options(3, 1);
+    EXPECT_EQ(spares_of(known, o), a_place);
+    o.cpus_per_rank = 10;
+    EXPECT_EQ(spares_of(known, o), a_node) << "its cores";
+    o.cpus_per_rank = 8;
+    EXPECT_EQ(spares_of(known, o), a_place);
+    o.cpus_per_rank.reset();
+    o.cpus_per_gpu = 10;
+    EXPECT_EQ(spares_of(known, o), a_node) << "its hardware threads";
+}
+
+TEST(plan_script, a_queue_that_counts_gpus_has_its_own_nodes_and_spares) {
+    auto const where = site_with("pbs",
+                                 "[node]\ngpus = 4\n[[queue]]\nname = \"big\"\nselect = \"gpus\"\ngpus = 8\n"
+                                 "[[queue]]\nname = \"small\"\nselect = \"gpus\"\ngpus = 2\n"
+                                 "[[queue]]\nname = \"counted\"\nselect = \"gpus\"\ngpu_counts = [1, 2, 4]\n");
+    EXPECT_EQ(refusal(where, options(8, 1, "big")), "");
+    EXPECT_THAT(refusal(where, options(4, 1, "small")),
+                HasSubstr("queue 'small' of mix gives GPUs of one node, which has 2, not 4"));
+    EXPECT_THAT(refusal(where, with_spare(options(2, 1, "counted"))),
+                HasSubstr("takes 1, 2, 4 GPUs, not 3 (2 and 1 for --spares); give --gpus and --spares together one of these"));
+
+    auto o = with_spare(options(4, 1, "counted"));  // a node more, whose GPUs are chunks too
+    o.check_limits = false;
+    o.memory = "64G";
+    auto const request = plan_script(where, o).request;
+    EXPECT_EQ(request.chunks, 8);
+    EXPECT_THAT(request.chunk, HasSubstr("mem=16384mb"));
+}
+
+/// In the job [node] would be taken for these nodes too, were it not told.
+TEST(plan_script, ranks_in_a_queue_without_gpus_have_slots) {
+    auto const where = site_with("pbs", "[node]\ngpus = 4\n[header]\nwhole_nodes = true\n[[queue]]\nname = \"cpu\"\ngpus = 0\n");
+    auto const request = plan_script(where, ranks_alone(16, "cpu")).request;
+    EXPECT_THAT(request.run_options, testing::ElementsAre("--slots-per-node", "16"));
+    EXPECT_TRUE(request.environment.empty());
+}
+
+TEST(plan_script, each_queue_is_judged_by_its_own_nodes) {
+    auto const limits = std::string("max_walltime = \"2h\"\n");
+    auto const where = site_with("slurm", "[node]\ngpus = 4\n[[queue]]\nname = \"main\"\nmax_nodes = 4\n" + limits +
+                                              "[[queue]]\nname = \"dense\"\ngpus = 8\nmax_nodes = 6\n" + limits +
+                                              "[[queue]]\nname = \"thin\"\ngpus = 1\nmax_nodes = 12\n" + limits +
+                                              "[[queue]]\nname = \"odd\"\ngpus = 5\nmax_nodes = 40\n" + limits);
+    EXPECT_THAT(refusal(where, options(48, 1, "main")),
+                AllOf(HasSubstr("takes at most 4 nodes"), testing::EndsWith("it would fit: dense")));
+}
+
+TEST(plan_script, what_a_queue_does_not_say_of_its_cpus) {
+    auto const where = [](std::string const& node, std::string const& queue) {
+        return site_with("slurm", "[node]\ngpus = 4\n" + node + "[header]\ncpus_per_gpu = 6\n[[queue]]\nname = \"q\"\n" + queue);
+    };
+    auto const cpus = [](site const& at) { return plan_script(at, options(2, 1, "q")).request.cpus_per_rank; };
+    EXPECT_EQ(cpus(where("", "gpus = 8\n")), 6) << "the site's, where no share can be counted";
+    EXPECT_EQ(cpus(where("cores = 64\ncpus = 64\n", "gpus = 8\n")), 8) << "a share of the queue's";
+    auto const cores_alone = where("", "gpus = 8\ncores = 32\n");
+    EXPECT_EQ(cpus(cores_alone), 4);
+    EXPECT_THAT(plan_script(cores_alone, options(2, 1, "q")).notes, Not(Contains(HasSubstr("no number of cores"))));
+    EXPECT_THAT(plan_script(where("", "cores = 32\n"), ranks_alone(2, "q")).notes, Not(Contains(HasSubstr("has no number of"))));
+}
+
 TEST(plan_script, gpus_that_fill_no_whole_nodes) {
     EXPECT_THAT(refusal("polaris", options(9, 1, "debug-scaling")),
                 AllOf(HasSubstr("9 GPUs"), HasSubstr("4 GPUs each"), HasSubstr("--gpus 8 (2 nodes)"),

@@ -1,4 +1,5 @@
 #include "launch/site/site.hpp"
+#include "launch/site/site_placement.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -168,6 +169,23 @@ class site_folders : public testing::Test {
 
     fs::path folder_;
 };
+
+TEST_F(site_folders, of_whole_nodes_tell_the_gpus_of_the_jobs_queue) {
+    write("a/mix.toml",
+          "name = \"mix\"\ndescription = \"x\"\nscheduler = \"pbs\"\n[source]\nfacts = \"x\"\ndate = 2026-01-31\n"
+          "[node]\ngpus = 4\n[header]\nwhole_nodes = true\n[[queue]]\nname = \"cpu\"\ngpus = 0\n"
+          "[[queue]]\nname = \"big\"\ngpus = 8\n[[queue]]\nname = \"main\"\n");
+    auto const in_queue = [&](std::string const& now, std::string const& asked) {
+        return choice_with_site({}, "mix",
+                                {{"MUSTER_SITE_PATH", (folder_ / "a").string()}, {"PBS_QUEUE", now}, {"PBS_O_QUEUE", asked}})
+            .gpus_of_each;
+    };
+    EXPECT_EQ(in_queue("main", "main"), 4);
+    EXPECT_EQ(in_queue("cpu", "cpu"), std::nullopt);
+    EXPECT_EQ(in_queue("big", "big"), 8);
+    EXPECT_EQ(in_queue("behind_big", "big"), 8) << "a routing queue";
+    EXPECT_EQ(in_queue("main", "big"), 4) << "moved";
+}
 
 TEST_F(site_folders, the_first_folder_wins) {
     write("a/x.toml", least);
