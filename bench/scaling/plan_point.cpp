@@ -70,11 +70,14 @@ planned_point plan_point(std::string const& muster, study_plan const& plan, int 
     std::vector<std::string> command{muster, "plan", "--json"};
     for (auto const& word : point_options(plan, ranks)) command.push_back(word);
     auto const said = run_captured(command, variables, plan_limit);
-    if (said.exit_status != 0)
-        throw error(errc::placement,
-                    fmt::format("{} ended with exit code {}: {}\nhere -n is --ranks, and other options of muster run go into "
-                                "--run-options '…'",
-                                shell_join(command), said.exit_status, trim(said.err.empty() ? said.out : said.err)));
+    if (said.exit_status != 0) {
+        std::string const why(trim(said.err.empty() ? said.out : said.err));
+        bool const names_option = why.find(" -n") != why.npos || why.find("--") != why.npos;
+        throw error(errc::placement, fmt::format("{} ended with exit code {}: {}{}", shell_join(command), said.exit_status, why,
+                                                 names_option ? "\nhere -n is --ranks, and other options of muster run go into "
+                                                                "--run-options '…'"
+                                                              : ""));
+    }
     return read_planned_point(parse_json(said.out, "muster plan --json"), ranks);
 }
 

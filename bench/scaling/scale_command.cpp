@@ -137,7 +137,8 @@ class scaling_study {
         for (auto const& run : begun->runs)  // of numbers of ranks that came later
             if (std::ranges::find(begun->plan.ranks, run.ranks) == begun->plan.ranks.end())
                 begun->plan.ranks.push_back(run.ranks);
-        auto differs = difference(begun->plan, request_.plan) + changed_files(begun->software, results_.software);
+        auto differs = difference(begun->plan, request_.plan);
+        if (!request_.plan.has_net()) differs += changed_files(begun->software, results_.software);  // else muster's own
         if (begun->scheduler == "local" &&
             (begun->machine.processor != results_.machine.processor || begun->machine.cores != results_.machine.cores))
             differs += fmt::format("\n  machine: {} with {} cores then, {} with {} now", begun->machine.host,

@@ -11,6 +11,7 @@
 #include "bench/study/findings.hpp"
 #include "bench/study/placeholders.hpp"
 #include "bench/study/program_software.hpp"
+#include "bench/study/study_journal.hpp"
 #include "bench/tools/options.hpp"
 
 namespace muster {
@@ -208,11 +209,9 @@ scale_request read_scale_request(given_options const& given, environment const& 
     out.muster = launcher_of(given);
     out.folder = made_folder(given.text("output"));
     out.fresh = given.has("fresh");
-    std::error_code ignored;
-    bool const is_begun = fs::exists(out.folder / "runs.jsonl", ignored) && !fs::is_empty(out.folder / "runs.jsonl", ignored);
-    bool const has_program = plan.has_net() && plan.program.size() > 1 && fs::exists(plan.program[1], ignored);
-    if (out.fresh || !is_begun || has_program)
-        write_net_program(plan);  // the folder of another study, which is refused, stays as it is
+    auto const begun = out.fresh ? std::nullopt : read_journal(out.folder.string());
+    if (!begun || begun->plan.has_net())
+        write_net_program(plan);  // the folder of a program of your own, which is refused, stays as it is
     out.strict = given.has("strict");
     out.retry = given.has("retry");
     out.html = !given.has("no-html");

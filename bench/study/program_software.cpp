@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
@@ -70,11 +69,9 @@ versions digests_of(std::vector<std::string> const& program) {
         auto const& word = program[i];
         if (i == 0 && word.find('/') == std::string::npos) continue;  // from PATH: the system's
         if (!is_program_file(word)) continue;
-        try {
-            out.emplace_back(
-                word, fmt::format("{}{}", digest_mark, sha256_digits(read_text_file(word, largest_program_bytes), digest_bytes)));
-        } catch (error const&) {  // what cannot be read, or is too large, is not compared
-        }
+        auto const text = read_text_file(word, largest_program_bytes);
+        if (text.empty()) continue;  // what cannot be read, or is too large, is not compared
+        out.emplace_back(word, fmt::format("{}{}", digest_mark, sha256_digits(text, digest_bytes)));
     }
     return out;
 }

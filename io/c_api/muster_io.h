@@ -74,7 +74,8 @@ int muster_dataset_close(muster_dataset* data);
 int muster_dataset_describe(muster_dataset const* data, muster_dataset_facts* facts);
 /* Since ABI 3. The name of a class, UTF-8, valid as long as the dataset is open; null where the file has no names. */
 int muster_dataset_class_name(muster_dataset const* data, uint64_t number, char const** name);
-/* Since ABI 4. The name of an element of a row, UTF-8, as long; null where the file has none. */
+/* Since ABI 4. The name of an element of a row, UTF-8, valid as long as the dataset is open; null where the file has no names.
+   MUSTER_IO_E_USAGE for a number beyond the row. */
 int muster_dataset_column_name(muster_dataset const* data, uint64_t number, char const** name);
 /* count * sample_bytes bytes and count * label_bytes; a null leaves that part out. */
 int muster_dataset_read(muster_dataset const* data, uint64_t first, uint64_t count, void* samples, void* labels);

@@ -75,6 +75,7 @@ copy_target::copy_target(std::string path, std::string state_name, bool look_onl
     } catch (error const& e) {
         if (e.code() != errc::invalid_data) throw;
         spdlog::warn("{}; what it lists is not trusted", e.what());
+        manifest_damaged_ = true;
     }
     before_ = read_journal(state_.get());
 }

@@ -105,6 +105,7 @@ class copy_target {
     std::string path_, state_name_;
     unique_fd root_, state_, lock_, incoming_;
     manifest manifest_;
+    bool manifest_damaged_ = false;
     std::optional<journal_contents> before_;
     std::optional<journal> journal_;
     struct writers {

@@ -24,6 +24,7 @@ using place_of = copy_presence::place;
 class past_chunks {
   public:
     past_chunks(std::optional<journal_contents> const& before, std::uint64_t chunk_bytes) {
+        if (before) begun_ = before->list.files;
         if (!before || before->chunk_bytes != chunk_bytes) return;
         for (journal_record const& record : before->records) {
             listed_file const& file = before->list.files[record.file];
@@ -41,8 +42,14 @@ class past_chunks {
         if (at == files_.end() || at->second.file->size != now.size || at->second.file->mtime_ns != now.mtime_ns) return nullptr;
         return &at->second;
     }
+    /// Whether it was to be copied then: it may be in its place, not yet in the manifest, and the source may have changed since.
+    bool is_begun(std::string_view path) const {
+        auto const at = std::ranges::lower_bound(begun_, path, {}, &listed_file::path);
+        return at != begun_.end() && at->path == path;
+    }
 
   private:
+    std::span<listed_file const> begun_;
     std::unordered_map<std::string_view, known_file> files_;
 };
 
@@ -89,7 +96,7 @@ class finder {
   private:
     /// What no copy brought is the user's, whose file it would replace, and clean then remove; one like the source is no loss.
     void refuse_foreign(listed_file const& file, struct stat const& found) {
-        if (listed_.find(file.path) != nullptr || past_.find(file) != nullptr) return;
+        if (listed_.find(file.path) != nullptr || past_.is_begun(file.path)) return;
         bool const same = file.is_file() ? S_ISREG(found.st_mode) && static_cast<std::uint64_t>(found.st_size) == file.size &&
                                                mtime_of(found) == file.mtime_ns
                                          : S_ISLNK(found.st_mode) && link_of(file) == file.target;
@@ -219,7 +226,8 @@ copy_presence copy_target::find(file_list const& list, chunk_plan const& plan, c
     past_chunks const past(before_, plan.chunk_bytes());
     std::vector<std::unique_ptr<finder>> finders(static_cast<std::size_t>(std::max(threads, 1)));
     for (auto& one : finders)
-        one = std::make_unique<finder>(root_.get(), incoming.get(), list, plan, manifest_, past, how, replaces, path_, have);
+        one = std::make_unique<finder>(root_.get(), incoming.get(), list, plan, manifest_, past, how,
+                                       replaces || manifest_damaged_, path_, have);  // what is not known is not refused
     constexpr std::size_t batch = 128;
     in_parallel((list.files.size() + batch - 1) / batch, threads, [&](int thread, std::size_t part) {
         for (std::size_t i = part * batch; i < std::min(list.files.size(), (part + 1) * batch); ++i)

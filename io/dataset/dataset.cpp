@@ -352,9 +352,7 @@ void dataset::check_forms(hdf5::group const& group) {
     for (std::uint64_t const size : images.extent)
         if (size == 0 || __builtin_mul_overflow(bytes, size, &bytes)) invalid(info_.path, at.object, "has an impossible shape");
     info_.samples = images.extent[0];
-    if (!info_.columns.empty() && (!is_row || info_.columns.size() != images.extent[1]))
-        invalid(info_.path, at.object,
-                fmt::format("has {} columns that are named, and not as many elements in a row", info_.columns.size()));
+    if (!is_row || info_.columns.size() != images.extent[1]) info_.columns.clear();  // another writer's attribute of that name
     info_.shape = is_row ? image_shape{1, 1, images.extent[1], true}
                          : image_shape{images.extent[1], images.extent[2], images.extent[3], false};
     info_.chunk_samples = images.chunk.empty() ? 0 : images.chunk[0];

@@ -400,7 +400,7 @@ void csv_source::fail_feature(std::string_view text, std::string_view row, std::
                      without_controls(text.substr(0, 40)), to_string(facts_.type), unknown, without_controls(name)));
 }
 
-/// Numbers of customers and the like, which float32 holds up to 16777216 only.
+/// Numbers of customers and the like, up to 19 digits without a point, which float32 holds up to 16777216 only.
 void csv_source::note_rounding(std::string_view text, std::string_view row, std::size_t column, std::uint8_t const* stored) {
     constexpr std::size_t exact_digits = 7;
     if (text.size() <= exact_digits) return;

@@ -180,7 +180,7 @@ convert_request request_of(given_options const& given) {
 }
 
 /// "3 files were left out …: b/2.webp, …".
-std::vector<std::string> lines_of(source_notes const& notes) {
+std::vector<std::string> lines_of(source_notes const& notes, element_type type) {
     std::vector<std::string> lines;
     auto const add = [&](source_notes::some const& of, std::string_view one, std::string_view several) {
         if (of.count == 0) return;
@@ -193,8 +193,9 @@ std::vector<std::string> lines_of(source_notes const& notes) {
     add(notes.damaged, "damaged picture was left out", "damaged pictures were left out");
     add(notes.turned, "picture has an EXIF orientation that was not applied",
         "pictures have an EXIF orientation that was not applied");
-    add(notes.rounded, "whole number was rounded, which a larger --type, such as float64 or int64, keeps",
-        "whole numbers were rounded, which a larger --type, such as float64 or int64, keeps");
+    std::string const kept = type == element_type::f64 ? "which --type int64 keeps (or leave its column out by --drop)"
+                                                       : "which a larger --type, such as float64 or int64, keeps";
+    add(notes.rounded, "whole number was rounded, " + kept, "whole numbers were rounded, " + kept);
     lines.insert(lines.end(), notes.words.begin(), notes.words.end());
     return lines;
 }
@@ -211,7 +212,7 @@ void print_text(convert_request const& request, convert_report const& report, in
                                                          : fmt::format("{} classes", report.classes);
         fmt::print("{}: /{}: {} {} of {}{}, {}\n", request.output, split.name, split.samples,
                    split.shape.is_row ? "rows" : "images", to_string(split.shape), type, labels);
-        for (std::string const& note : lines_of(split.notes)) fmt::print("  {}\n", without_controls(note));
+        for (std::string const& note : lines_of(split.notes, split.type)) fmt::print("  {}\n", without_controls(note));
     }
     if (request.dry_run) {
         fmt::print("{} would be written\n", format_bytes(report.bytes));

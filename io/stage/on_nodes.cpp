@@ -55,7 +55,8 @@ void note_nodes_left(identity const& who, environment const& variables) {
     if (who.rank != 0 || who.node_count >= all) return;
     fmt::print(
         stderr,
-        "muster-stage: note: this is for {} of the job's {} nodes; `muster run -- muster stage …`, without -n, is for all\n",
+        "muster-stage: note: this is for {} of the job's {} nodes; `muster run -- muster stage …`, without -n, is for all, "
+        "if each has its own target\n",
         who.node_count, all);
 }
 

@@ -282,6 +282,9 @@ expect_matches stdout '^ *1 +[0-9.]+ +[0-9.]+ to '
 expect_equal "$(cat number)" 3 'jobs in all'
 expect_exit 2 "$bench" scale --submit --collect --retry -o jobs
 expect_contains stderr '--retry submits jobs again, and --collect submits none; leave out one of them'
+expect_exit 2 "$bench" scale --submit --collect -o mistyped
+expect_contains stderr 'mistyped holds no study of jobs; give the folder of one with -o'
+expect_true test ! -e mistyped
 # What would be another study there leaves nothing.
 expect_exit 2 "$bench" scale --muster ./launcher --submit -o jobs --python python3
 expect_contains stderr 'jobs holds another study'
@@ -313,6 +316,28 @@ expect_contains stderr 'ranks: 1,2,3 then, 1,2 now'
 # The scheduler takes one, and refuses the next.
 expect_exit 125 "$bench" scale --muster ./launcher --ranks 1,4 -o half --submit --submit-options '--site ./cpus.toml --time 1h' -- true
 expect_contains stderr 'the job of 4 ranks was not submitted: the queue is full; queued are 7: end them by ./launcher cancel 7'
+rm waiting
+
+# An edited script makes no more runs; what its jobs brought is still collected.
+edited() { expect_exit "$1" "$bench" scale --no-html --muster ./launcher --ranks 1 --warmup 0 --repeats 1 -o edited --submit --submit-options '--site ./cpus.toml --time 1h --no-check' "${@:2}" -- ./script; }
+printf '#!/bin/sh\n' >script && chmod +x script
+edited 0
+echo '# faster' >>script
+edited 2
+expect_contains stderr './script: changed since the study began' 'or begin anew with --fresh; --collect still collects what its jobs bring'
+edited 0 --collect
+expect_equal "$(cat number)" 8 'jobs in all'
+# The script of a --net is muster's own: it comes back where it was removed, and another release's is no other program.
+printf '#!/bin/sh\n' >no_torch && chmod +x no_torch
+: >waiting
+net() { expect_exit 0 "$bench" scale --no-html --muster ./launcher --ranks 1 --warmup 0 --repeats 1 -o net --python ./no_torch --submit --submit-options '--site ./cpus.toml --time 1h --no-check'; }
+net
+rm net/published_table.py
+net
+expect_true test -s net/published_table.py
+sed -i -E 's/(published_table.py": ?"sha256 )[0-9a-f]{16}/\10123456789abcdef/' net/runs.jsonl
+expect_true grep -q 'sha256 0123456789abcdef' net/runs.jsonl
+net
 rm waiting
 
 # A job asks for GPUs where its site has them, else, or with --ranks, for ranks.

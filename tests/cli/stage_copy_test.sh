@@ -258,7 +258,7 @@ expect_matches stderr "cut.tar.gz cannot be (opened|read)"
 # A command that reaches one of a job's nodes says so; one that reaches all, or outside of a job, does not.
 printf 'a\na\nb\n' >nodes
 expect_exit 0 env SLURM_JOB_NUM_NODES=3 "$STAGE" copy src/a noted
-expect_contains stderr "muster-stage: note: this is for 1 of the job's 3 nodes; \`muster run -- muster stage …\`, without -n, is for all"
+expect_contains stderr "muster-stage: note: this is for 1 of the job's 3 nodes; \`muster run -- muster stage …\`, without -n, is for all, if each has its own target"
 expect_exit 0 env PBS_NODEFILE="$PWD/nodes" "$STAGE" verify noted
 expect_contains stderr "1 of the job's 2 nodes"
 for set in SLURM_JOB_NUM_NODES=1 SLURM_JOB_NUM_NODES= PBS_NODEFILE="$PWD/none"; do
@@ -280,3 +280,18 @@ expect_exit 0 "$STAGE" copy src/a linked
 rm linked/a && ln -s ../mine/a linked/a
 expect_exit 0 "$STAGE" copy src/a linked
 expect_exit 0 "$STAGE" out src/a results
+
+# What a copy placed that ended before its manifest was written is its own, whatever the source has become; nothing is refused where the manifest is damaged.
+mkdir -p late && echo one >late/file && ln -s one late/link
+mkdir -p placed/.muster-stage/manifest.new
+expect_exit 125 "$STAGE" copy late placed
+expect_true same_trees late placed/late
+rmdir placed/.muster-stage/manifest.new
+echo another >late/file && ln -sfn another late/link
+expect_exit 0 "$STAGE" copy late placed
+expect_true same_trees late placed/late
+echo damaged >placed/.muster-stage/manifest
+echo 3 >late/file
+expect_exit 0 "$STAGE" copy late placed
+expect_contains stderr 'what it lists is not trusted'
+expect_true same_trees late placed/late

@@ -38,6 +38,22 @@ printf 'x,label\n1,0\n2,100000\n' >gap.csv
 expect_exit 0 convert gap.csv
 expect_contains stdout '100001 classes' 'no sample has the labels 1, 2, 3, 4, 5, 6, 7, 8, …: each counts as a class, as classes are numbered from 0 to the largest label, 100000'
 
+# Labels of which only the first 16777216 are recorded: what is not recorded is not missing.
+python3 - <<'PY'
+import array
+def write(name, kind, numbers, shape):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (117 - len(header)) + "\n"
+    open(name, "wb").write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(numbers))
+labels = array.array("I", range((1 << 24) + 1))
+labels[-1] += 1
+write("recorded.npy", "|u1", len(labels), f"({len(labels)}, 1)")
+write("labels.npy", "<u4", labels, f"({len(labels)},)")
+PY
+expect_exit 0 convert recorded.npy,labels.npy
+expect_contains stdout '16777218 classes'
+expect_not_contains stdout 'no sample has'
+
 # A class that only one split has is said, of names and of numbers.
 printf 'x,label\n1,Coat\n2,bag\n' >named.csv
 printf 'x,label\n1,coat\n2,bag\n' >other.csv
@@ -99,6 +115,10 @@ for type in float64 int64; do
     expect_exit 0 convert large.csv --type $type
     expect_not_contains stdout rounded
 done
+
+printf 'id,label\n9007199254740993,0\n' >larger.csv
+expect_exit 0 convert larger.csv --type float64
+expect_contains stdout '  1 whole number was rounded, which --type int64 keeps (or leave its column out by --drop): 9007199254740993 in line 2'
 
 # Columns are the same by name; pandas' index is left out, and that is said.
 printf ',b,a,label\n0,4,3,dog\n1,6,5,emu\n' >test.csv

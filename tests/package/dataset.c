@@ -56,6 +56,8 @@ int main(int argc, char** argv) {
     if (facts.class_names != 0 || muster_dataset_class_name(data, 0, &name) != MUSTER_IO_OK || name != NULL) return 53;
     if (muster_dataset_class_name(data, facts.classes, &name) != MUSTER_IO_E_USAGE) return 54;
     if (muster_dataset_column_name(data, 0, &name) != MUSTER_IO_OK || name != NULL) return 55;
+    const uint64_t elements = facts.sample_bytes; /* of unsigned bytes */
+    if (muster_dataset_column_name(data, elements, &name) != MUSTER_IO_E_USAGE) return 56;
     if (muster_dataset_verify(data) != MUSTER_IO_OK) fail("verify");
 
     muster_sampler_options order;

@@ -6,9 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "bench/tools/crowd.hpp"
+#include "bench/tools/temporary_folder.hpp"
 
 namespace muster {
 namespace {
@@ -50,6 +53,17 @@ TEST(mean_clock_mhz, is_that_of_these_cpus) {
     EXPECT_DOUBLE_EQ(mean_clock_mhz(text, both), 2500.5);
     EXPECT_DOUBLE_EQ(mean_clock_mhz(text, none), 0);
     EXPECT_DOUBLE_EQ(mean_clock_mhz("", both), 0);
+}
+
+TEST(digests_of, leave_out_a_program_that_is_too_large_to_read) {
+    temporary_folder const folder("programs", environment::capture());
+    auto const small = folder.path() + "/small.sh", large = folder.path() + "/large.sh";
+    std::ofstream(small) << "echo";
+    std::ofstream(large) << "echo";
+    std::filesystem::resize_file(large, (std::uintmax_t{256} << 20) + 1);  // sparse
+    auto const digests = digests_of({large, small});
+    ASSERT_EQ(digests.size(), 1U);
+    EXPECT_EQ(digests.front().first, small);
 }
 
 TEST(read_versions, takes_names_and_versions_and_nothing_else) {

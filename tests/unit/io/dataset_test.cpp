@@ -285,6 +285,39 @@ TEST_F(dataset_file, foreign_hdf5_files_are_refused_in_words) {
                 HasSubstr("format_version is 4, this muster reads 1 to 3"));
 }
 
+TEST_F(dataset_file, an_attribute_columns_of_another_writer_is_ignored) {
+    convert(request());
+    hdf5::place const where{dir.path("out.h5"), "/"};
+    hdf5::file opened = hdf5::open_file(where, hdf5::file_access(where, 1, nullptr), true);
+    hdf5::write_attribute(where, hdf5::open_group(where, opened, "train").get(), "columns",
+                          std::vector<std::string>{"left", "right"});
+    hdf5::close(where, std::move(opened));
+    dataset const train = dataset::open(where.file);
+    EXPECT_TRUE(train.info().columns.empty());
+    train.verify();
+}
+
+TEST_F(dataset_file, columns_of_a_table_that_are_not_one_an_element_are_ignored) {
+    convert_request table;
+    std::string const text = "1,2,0\n3,4,1\n";
+    table.splits = {{"train", dir.write("t.csv", bytes(text.begin(), text.end())), ""}};
+    table.output = dir.path("table.h5");
+    table.writer.durable = false;
+    table.writer.replace = true;
+    table.reading.format = source_format::csv;
+    table.reading.label_column = "3";
+    hdf5::place const where{table.output, "/"};
+    auto const columns_with = [&](std::vector<std::string> const& names) {
+        convert(table);
+        hdf5::file opened = hdf5::open_file(where, hdf5::file_access(where, 1, nullptr), true);
+        hdf5::write_attribute(where, hdf5::open_group(where, opened, "train").get(), "columns", names);
+        hdf5::close(where, std::move(opened));
+        return dataset::open(where.file).info().columns;
+    };
+    EXPECT_EQ(columns_with({"x", "y"}), (std::vector<std::string>{"x", "y"}));
+    EXPECT_TRUE(columns_with({"x", "y", "z"}).empty());
+}
+
 TEST_F(dataset_file, fashion_mnist_where_it_is_installed) {
     std::string const folder = "/usr/share/datasets/fashion-mnist/";
     if (!std::filesystem::exists(folder + "train-images-idx3-ubyte.gz"))
