@@ -70,7 +70,7 @@ python_folders find_python_folders(fs::path const& program, bool wants_package, 
     if (!holds_horovod(horovod))
         throw error(
             errc::not_found,
-            fmt::format("--as-horovod needs the folder {}, and it is not there; build muster with the headers of Python 3.10 or "
+            fmt::format("--as-horovod needs the folder {}, and it is not there; build muster with the headers of Python 3.9 or "
                         "later (Debian: libpython3-dev)",
                         horovod.string()));
     found.horovod = horovod.string();

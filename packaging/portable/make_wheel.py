@@ -12,7 +12,7 @@ import time
 import zipfile
 
 NAME = "muster-hpc"  # `muster` belongs to somebody else on PyPI
-TAG = "cp310-abi3-manylinux_2_28_x86_64"
+TAG = "cp39-abi3-manylinux_2_28_x86_64"
 INSIDE = "muster/_installed/"
 TORCH = "[torch.backends]\nmuster = _muster_torch_backend:register\n"
 SCRIPTS = "[console_scripts]\nmuster = muster._program:main\n"
@@ -63,7 +63,7 @@ def main() -> None:
         if place and path.is_file() and not is_other_name(path):
             wheel.add(place, path.read_bytes(), 0o755 if os.access(path, os.X_OK) else 0o644)
     wheel.add(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version}\nSummary: One rank per GPU, out of any scheduler's allocation; collectives for Python\n"
-              "Requires-Python: >=3.10\n".encode())
+              "Requires-Python: >=3.9\n".encode())
     wheel.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: muster\nRoot-Is-Purelib: false\nTag: {TAG}\n".encode())
     wheel.add(f"{info}/entry_points.txt", (SCRIPTS + TORCH).encode())
     wheel.close(info)

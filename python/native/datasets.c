@@ -1,7 +1,7 @@
-/* The module _muster_data: datasets, samplers and loaders of libmuster_io.so, as io/c_api/muster_io.h has them, of CPython's limited API from 3.10 on. A module of its
+/* The module _muster_data: datasets, samplers and loaders of libmuster_io.so, as io/c_api/muster_io.h has them, of CPython's limited API from 3.9 on. A module of its
  * own, since that library needs HDF5, and with it MPI. What blocks runs without the GIL; who may call at the same time stands in muster_io.h.
  */
-#define Py_LIMITED_API 0x030A0000
+#define Py_LIMITED_API 0x03090000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>

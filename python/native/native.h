@@ -1,4 +1,4 @@
-/* Lets Python submit collectives: a thin layer over libmuster_comm.so, of CPython's limited API, so that one file serves every Python from 3.10 on.
+/* Lets Python submit collectives: a thin layer over libmuster_comm.so, of CPython's limited API, so that one file serves every Python from 3.9 on.
  *
  * Tensors come as numbers: address, shape, type; tensor.c alone asks an object for them. Nothing here knows torch, NumPy or MPI. All checks that cost little are made by libmuster_comm; its codes become
  * exceptions of the class that set_error_class was given: error_class(message, code, ranks).
@@ -6,13 +6,18 @@
 #ifndef MUSTER_NATIVE_H
 #define MUSTER_NATIVE_H
 
-#define Py_LIMITED_API 0x030A0000
+#define Py_LIMITED_API 0x03090000
 #include <Python.h>
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "comm/c_api/muster_comm.h"
+
+/* In the limited API from 3.10 on only, but CPython 3.9 has the same: this flag with this way to call since 3.7, this function since 3.3. So the modules are right for 3.9 too,
+ * and these two are declared here, since the headers still hide most of what else is newer than 3.9. The test package.python knows every name that they may take. */
+#define METH_FASTCALL 0x0080
+PyAPI_FUNC(char const*) PyUnicode_AsUTF8AndSize(PyObject* text, Py_ssize_t* size);
 
 /* Methods that get their arguments as an array. */
 #define FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL

@@ -142,7 +142,7 @@ TEST(foreign_options, that_change_nothing_are_a_note) {
                                          HasSubstr("--master-port (torchrun) changes nothing")));
     EXPECT_EQ(noted.command, std::vector<std::string>{"x"});
     EXPECT_THAT(resolve_settings("run", {"--gpus-per-task=1", "x"}, {}).notes,
-                ElementsAre(HasSubstr("write --gpu-visibility own")));
+                ElementsAre(HasSubstr("--gpu-visibility own shows it its own only")));
     EXPECT_THAT(resolve_settings("run", {"--export=ALL", "x"}, {}).notes, ElementsAre(HasSubstr("changes nothing: all of your")));
 }
 
