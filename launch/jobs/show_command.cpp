@@ -123,7 +123,8 @@ std::string why_of(queued_job const& job, job_file_finder& finder) {
     if (job.phase == job_phase::waiting) return explain_wait(job);
     auto const why = finder.explain_failure(job);
     // Of an ended job the others are what it waited for.
-    bool const never_started = job.phase == job_phase::ended && (job.reason.starts_with("Dependency") || job.reason == "BadConstraints");
+    bool const never_started =
+        job.phase == job_phase::ended && (job.reason.starts_with("Dependency") || job.reason == "BadConstraints");
     return why.empty() && never_started ? job.reason : why;
 }
 
