@@ -69,10 +69,11 @@ verdict blame_end(evidence const& known, rank_evidence const& rank, std::string_
                       own ? std::string_view(fault->advice) : advice);
 }
 
-/// By its own last words: another rank has left, which may end later, as its exit waits for the others.
+/// By its own last words: another rank has left, which may end later, as its exit waits for the others; or another was lost, of which its node tells later.
 /// Not in a run that may go on: the end of this rank would have to be judged, too.
 bool is_left_behind(evidence const& known, rank_evidence const& rank) {
-    return known.members.empty() && rank.last_lines.find(ended_exchange_words) != std::string::npos;
+    auto const says = [&](std::string_view words) { return rank.last_lines.find(words) != std::string::npos; };
+    return known.members.empty() && (says(ended_exchange_words) || says(lost_rank_words));
 }
 
 /// Perhaps because of another: it had been asked to end, or MPI has ended it because others were gone, or it says so.

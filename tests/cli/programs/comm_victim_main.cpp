@@ -103,6 +103,7 @@ int main(int argc, char** argv) {
     } catch (comm_error const& problem) {
         text = fmt::format("{}, culprits [{}], {{}}: {}", to_string(problem.code()), fmt::join(problem.culprits(), " "),
                            problem.what());
+        fmt::print(stderr, "{}\n", problem.what());  // where programs print it, and the launcher looks for whom it blames
         code = 7;
     } catch (std::exception const& problem) {
         text = fmt::format("another error, {{}}: {}", problem.what());
