@@ -109,7 +109,8 @@ TEST_P(faults, a_rank_killed_or_stopped_at_any_moment_leaves_nobody_hanging) {
         ::kill(ranks.pid(victim), harm);
         for (int rank = 0; rank < 3; ++rank)
             if (rank != victim) {
-                EXPECT_THAT(ranks.words_of(rank), HasSubstr(fmt::format("culprits: {} ", victim)));
+                // Perhaps beside the other survivor: its word is lost where it comes after the rest of a message that this rank, without a processor, does not read in time.
+                EXPECT_THAT(ranks.words_of(rank), testing::ContainsRegex(fmt::format("culprits: ([0-2] )*{} ", victim)));
             }
     }
 }
