@@ -28,13 +28,6 @@
 
 namespace muster::shm {
 
-/// Tells the processor that this is a loop that waits.
-inline void relax() noexcept {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
-
 class wait_pace {
   public:
     /// A wait begins anew with every step forward.

@@ -88,6 +88,7 @@ class shm_operation {
 
     template <typename Of>
     bool all_reached(world const& all, std::uint64_t number, Of of) noexcept;
+    bool all_announced(world const& all) noexcept;
 
     bool announce(world& all);
     bool fill_own_window(world& all) const noexcept;

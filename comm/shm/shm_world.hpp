@@ -23,6 +23,13 @@ namespace muster::shm {
 
 inline constexpr std::size_t line_bytes = 64;
 
+/// Tells the processor that this is a loop that waits.
+inline void relax() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
 /// Whose buffers they are, and what proves that a file is one of them.
 struct buffers_owner {
     pid_t pid = 0;
