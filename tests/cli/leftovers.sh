@@ -13,12 +13,15 @@ marked() {
     done
 }
 nothing_runs() { [ -z "$(marked)" ]; }
-# A session folder is named after its user and launcher: those of other runs on this machine that still go on are not ours. What MPI makes is not named so: it
-# counts only where nobody else's can be there (tests/own_shm.sh).
+# A session folder is named after its user and launcher: those of other runs on this machine that still go on are not ours, nor those of another space of
+# process numbers, where the number says nothing. What MPI makes is not named so: it counts only where nobody else's can be there (tests/own_shm.sh).
+own_space=$(readlink /proc/self/ns/pid)
 shm_files() {
+    local space
     all_shm_files | while read -r name; do
         if [[ $name =~ ^muster-[0-9]+-([0-9]+)- ]]; then
-            [ -d "/proc/${BASH_REMATCH[1]}" ] || echo "$name"
+            space=$(cat "/dev/shm/$name/muster-session" 2>/dev/null) || space=$own_space
+            [ "$space" != "$own_space" ] || [ -d "/proc/${BASH_REMATCH[1]}" ] || echo "$name"
         else
             [ -z "${MUSTER_OWN_SHM:-}" ] || echo "$name"
         fi
