@@ -54,11 +54,23 @@ def reform(reason, has_state):
         with open("pid.new", "w") as file:
             file.write(str(os.getpid()))
         os.rename("pid.new", f"pid.{member}")
-        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        threading.Thread(target=die_waiting, args=(threading.get_native_id(),), daemon=True).start()
     else:
         for victim in victims:
             wait_for_end(f"pid.{victim}")
     return elastic.reform_world(reason, has_state)
+
+
+def die_waiting(thread):
+    """Ends this process once that thread of it has said that it comes, and sleeps: in one and the same futex(2) over a while."""
+    seen = None
+    while True:
+        with open(f"/proc/self/task/{thread}/syscall") as now, open(f"/proc/self/task/{thread}/status") as status:
+            number, switches = now.read().split()[0], [line for line in status if "ctxt_switches" in line]
+        if number == "202" and switches == seen:
+            os.kill(os.getpid(), signal.SIGKILL)
+        seen = switches
+        time.sleep(0.005)
 
 
 def wait_for_end(name):
