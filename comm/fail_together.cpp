@@ -23,7 +23,7 @@ struct header {
 };
 
 std::string compose(communicator const& ranks, std::string_view what, std::vector<std::byte> const& all, std::size_t each,
-                    errc& code) {
+                    member_is member, errc& code) {
     std::string text;
     int failed = 0;
     for (int rank = 0; rank < ranks.size(); ++rank) {
@@ -33,9 +33,12 @@ std::string compose(communicator const& ranks, std::string_view what, std::vecto
         if (head.failed == 0) continue;
         if (failed++ == 0) code = static_cast<errc>(head.code);
         std::string_view const message(reinterpret_cast<char const*>(from + sizeof head), static_cast<std::size_t>(head.length));
-        text += fmt::format("\n  rank {} ({}): {}", rank, ranks.host_of(rank), message);
+        auto const name =
+            member == member_is::node ? ranks.host_of(rank) : fmt::format("rank {} ({})", rank, ranks.host_of(rank));
+        text += fmt::format("\n  {}: {}", name, message);
     }
-    return fmt::format("{} failed on {} of {} ranks:{}", what, failed, ranks.size(), text);
+    return fmt::format("{} failed on {} of {} {}s:{}", what, failed, ranks.size(), member == member_is::node ? "node" : "rank",
+                       text);
 }
 
 }  // namespace
@@ -54,7 +57,8 @@ own_failure report_of(std::exception_ptr const& problem) {
     }
 }
 
-void throw_if_any_failed(communicator& ranks, std::string_view what, std::optional<own_failure> const& failure) {
+void throw_if_any_failed(communicator& ranks, std::string_view what, std::optional<own_failure> const& failure,
+                         member_is member) {
     std::size_t const length = failure ? std::min(failure->message.size(), longest_message) : 0;
     // Beyond success the longest message is agreed on: 0 is success, so lengths count from 1.
     auto longest = static_cast<std::int32_t>(failure ? length + 1 : 0);
@@ -70,12 +74,12 @@ void throw_if_any_failed(communicator& ranks, std::string_view what, std::option
     auto const bytes = [](std::vector<std::byte>& of) { return tensor_view{of.data(), of.size(), dtype::u8, memory_kind::host}; };
     ranks.allgather(what, bytes(mine), bytes(all)).wait();
     errc code = errc::peer_failed;
-    std::string const message = compose(ranks, what, all, each, code);
+    std::string const message = compose(ranks, what, all, each, member, code);
     throw comm_error(code, message);
 }
 
-void throw_if_any_failed(communicator& ranks, std::string_view what, std::exception_ptr const& failure) {
-    throw_if_any_failed(ranks, what, failure ? std::optional(report_of(failure)) : std::nullopt);
+void throw_if_any_failed(communicator& ranks, std::string_view what, std::exception_ptr const& failure, member_is member) {
+    throw_if_any_failed(ranks, what, failure ? std::optional(report_of(failure)) : std::nullopt, member);
 }
 
 }  // namespace muster

@@ -130,10 +130,14 @@ void print_tables(report_input const& input, report_json const& document) {
 
 }  // namespace
 
-std::string write_html_report(report_json const& document, fs::path const& folder) {
-    auto const path = folder / "report.html";
-    write_report_file(path, report_html(document));
-    return path.string();
+void write_report(report_json const& document, fs::path const& folder, bool page) {
+    auto const write = [&](char const* name, std::string const& text) {
+        auto const path = folder / name;
+        write_report_file(path, text);
+        fmt::print(stderr, "wrote {}\n", path.string());
+    };
+    if (page) write("report.html", report_html(document));
+    write("summary.json", dump(document));
 }
 
 constexpr command_row report_row{
@@ -178,9 +182,7 @@ int report_command(given_options const& given, environment const& variables) {
     std::fflush(stdout);
     auto const folder = folder_of(given, input);
     make_folder(folder, "-o");
-    write_report_file(folder / "summary.json", dump(document));
-    if (given.has("no-html")) return good ? 0 : 1;
-    fmt::print(stderr, "wrote {} and {}\n", write_html_report(document, folder), (folder / "summary.json").string());
+    write_report(document, folder, !given.has("no-html"));
     return good ? 0 : 1;
 }
 

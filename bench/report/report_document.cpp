@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "bench/report/study_summary.hpp"
+#include "bench/tools/crowd.hpp"
 #include "bench/tools/statistics.hpp"
 
 namespace muster {
@@ -142,6 +144,29 @@ report_json point_of(double bytes, double factor, std::vector<double> const& us)
             {"samples", s.count}};
 }
 
+/// What was recorded of machine and versions, as a study's context has it.
+report_json context_of(checked_json const& from, machine_load const* load, std::string const& file) {
+    auto const told = [](checked_json const& at, char const* name) { return at.has(name) ? at.at(name).text() : std::string(); };
+    auto const context = from.at("context");
+    auto machine = context.at("host").text() + ": " + told(context, "processor");
+    if (context.has("cores")) machine += fmt::format(", {} cores", context.at("cores").integer(0, 1'000'000));
+    std::vector<std::string> versions;
+    if (auto const own = told(from, "version"); !own.empty()) versions.push_back("muster " + own);
+    if (from.has("jobs"))
+        for (auto const& job : from.at("jobs").items()) versions.push_back(job.at("name").text() + ": " + told(job, "version"));
+    versions.push_back("built by " + told(context, "compiler"));
+    auto out = report_json::array();
+    for (auto& [what, value] : {std::pair<char const*, std::string>{"Machine", machine},
+                                {"System", told(context, "kernel")},
+                                {"Versions", join(versions, "; ")},
+                                {"Load", load == nullptr ? "not recorded" : crowd_text(*load)},
+                                {"Measured", from.at("created").text()},
+                                {"Command", from.at("command").text()},
+                                {"File", file}})
+        out.push_back({{"what", what}, {"value", value}});
+    return out;
+}
+
 report_json head_of(checked_json const& from, std::string const& file) {
     auto const context = from.at("context");
     report_json out{{"file", file},
@@ -150,6 +175,11 @@ report_json head_of(checked_json const& from, std::string const& file) {
                     {"host", context.at("host").text()}};
     for (auto const* name : {"processor", "cores", "load", "load_before"})
         if (context.has(name)) out[name] = context.at(name).value();
+    std::optional<machine_load> load;
+    if (from.has("load")) load = read_load(from.at("load"));
+    out["busy"] = load && load->crowded();
+    out["busy_text"] = load ? fmt::format("{} the runs {}", load->crowded_before() ? "Before" : "During", crowd_text(*load)) : "";
+    out["context"] = context_of(from, load ? &*load : nullptr, file);
     return out;
 }
 

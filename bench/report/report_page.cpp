@@ -142,6 +142,21 @@ data study_data(report_json const& document, std::size_t index, bool several) {
     return d;
 }
 
+/// One of each file of collectives, whose tables share it.
+data busbw_contexts(report_json const& tables) {
+    list out;
+    report_json shown;
+    for (auto const& table : tables) {
+        if (table.at("context") == shown) continue;
+        shown = table.at("context");
+        data d = with({{"host", table.at("host").get<std::string>()}, {"busy_text", table.at("busy_text").get<std::string>()}});
+        d.set("busy", table.at("busy").get<bool>());
+        d.set("context", facts_data(shown));
+        out.push_back(d);
+    }
+    return data(out);
+}
+
 data published_data() {
     list out;
     for (auto const& p : published_rows)
@@ -205,6 +220,7 @@ std::string report_html(report_json const& document) {
     d.set("charts", charts_data(charts));
     d.set("has_busbw", !busbw.empty());
     d.set("busbw", charts_data(busbw));
+    d.set("busbw_contexts", busbw_contexts(document.at("busbw")));
     d.set("published", published);
     d.set("published_chart", charts_data({published_chart()}));
     d.set("published_rows", published_data());

@@ -56,7 +56,7 @@ extern command_row const report_row;
 /// Returns the exit code; throws muster::error.
 int report_command(given_options const& given, environment const& variables);
 
-/// Writes FOLDER/report.html; returns its path. Throws errc::io.
-std::string write_html_report(report_json const& document, std::filesystem::path const& folder);
+/// Writes FOLDER/summary.json and, with `page`, FOLDER/report.html of the same facts, and names them on standard error. Throws errc::io.
+void write_report(report_json const& document, std::filesystem::path const& folder, bool page);
 
 }  // namespace muster

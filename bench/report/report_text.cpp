@@ -47,13 +47,16 @@ std::string facts(report_json const& all) {
     return out + "\n";
 }
 
+std::string busy_markdown(report_json const& of) {
+    return fmt::format("**A busy machine: these figures mean little.** {}.\n\n", told(of, "busy_text"));
+}
+
 std::string markdown_of(report_json const& document, std::size_t index, bool several) {
     json_place const at = json_place("/studies") / index;
     auto const& s = document.at(at);
     auto out = fmt::format("## {}\n\n{}; {}; {}\n\n", several ? told(s, "label") : "Scaling", told(s, "subtitle"),
                            told(s, "host"), told(s, "created"));
-    if (s.at("busy").get<bool>())
-        out += fmt::format("**A busy machine: these figures mean little.** {}.\n\n", told(s, "busy_text"));
+    if (s.at("busy").get<bool>()) out += busy_markdown(s);
     for (auto const& note : s.at("notes")) out += fmt::format("Note: {}\n\n", one_line(note.get<std::string>(), false));
     if (auto const missing = s.at("unfinished").at("text").get<std::string>(); !missing.empty())
         out += fmt::format("**Unfinished**: {}.\n\n", missing);
@@ -174,11 +177,16 @@ std::string report_markdown(report_json const& document) {
         }
         out += "## What differs\n\n" + markdown_table(differ, differ.head.size());
     }
-    for (auto const& table : document.at("busbw"))
+    report_json shown;  // a file's tables share one context
+    for (auto const& table : document.at("busbw")) {
         out +=
             fmt::format("## Bus bandwidth: {} {} on {} ranks\n\n{}; {}; {}\n\n", told(table, "collective"), told(table, "type"),
-                        table.at("ranks").get<int>(), told(table, "host"), told(table, "created"), told(table, "file")) +
-            markdown_table(busbw_table(table), 0);
+                        table.at("ranks").get<int>(), told(table, "host"), told(table, "created"), told(table, "file"));
+        if (table.at("busy").get<bool>()) out += busy_markdown(table);
+        out += markdown_table(busbw_table(table), 0);
+        if (table.at("context") != shown) out += "### Context\n\n" + facts(table.at("context"));
+        shown = table.at("context");
+    }
     return out;
 }
 

@@ -251,10 +251,7 @@ int conclude(study const& results, scale_request const& request, study const* ba
     std::fflush(stdout);
     auto const file = (request.folder / "results.json").string();
     fmt::print(stderr, "wrote {}\n", file);
-    if (request.html) {
-        auto const document = report_document({{{results, file, judged}}, report_json::array()});
-        fmt::print(stderr, "wrote {}\n", write_html_report(document, request.folder));
-    }
+    write_report(report_document({{{results, file, judged}}, report_json::array()}), request.folder, request.html);
     return good && !has_failures(results) ? 0 : 1;
 }
 

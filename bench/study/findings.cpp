@@ -210,16 +210,20 @@ void add_serial_part(study const& results, std::vector<scaling_row> const& rows,
         if (speedups.size() > 1) parts.push_back(weak ? gustafson_part(speedups) : amdahl_part(speedups));
     if (parts.empty()) return;
     auto const s = summarise(parts);
-    if (s.median < worth_telling || s.spread.low <= 0) return;
-    auto const spread = s.count > 1 ? fmt::format(" ({} to {})", percent(s.spread.low), percent(s.spread.high)) : std::string();
+    if (s.median < worth_telling || s.spread.low <= 0 || (top.speedup && top.speedup->within_spread)) return;
+    bool const none_gain = s.spread.low >= 1;
+    if (!none_gain && s.spread.high > 1) return;  // no part of the time is more than all of it
+    bool const has_spread = s.count > 1;
+    auto const spread = has_spread ? fmt::format(" ({} to {})", percent(s.spread.low), percent(s.spread.high)) : std::string();
+    auto const ends = has_spread ? fmt::format(" ({:.1f} to {:.1f})", 1 / s.spread.high, 1 / s.spread.low) : std::string();
     std::string const top_ranks = ranks_text(top.ranks), part = percent(s.median) + spread;
     auto const text =
-        weak ? fmt::format("{} of the time does not serve more work with more ranks (Gustafson), up to {}", part, top_ranks)
-        : s.median >= 1 ? fmt::format("up to {}, more ranks are no faster than {}", top_ranks, ranks_text(base->ranks))
-                        : fmt::format(
-                              "{} of the time does not shrink with more ranks (Amdahl), up to {}: no number of ranks would "
-                              "be more than {:.1f} times as fast",
-                              part, top_ranks, 1 / s.median);
+        none_gain ? fmt::format("up to {}, more ranks are no faster than {}", top_ranks, ranks_text(base->ranks))
+        : weak    ? fmt::format("{} of the time does not serve more work with more ranks (Gustafson), up to {}", part, top_ranks)
+                  : fmt::format(
+                        "{} of the time does not shrink with more ranks (Amdahl), up to {}: no number of ranks would "
+                           "be more than {:.1f}{} times as fast",
+                        part, top_ranks, 1 / s.median, ends);
     all.push_back({cause::serial_part,
                    top.ranks,
                    s.median,
@@ -229,7 +233,10 @@ void add_serial_part(study const& results, std::vector<scaling_row> const& rows,
                    weak          ? "look at start-up, input and communication"
                    : all.empty() ? "give each rank more work a step"
                                  : "give each rank more work a step, or look at the other causes",
-                   {{"base_ranks", base->ranks}, {"limit", s.median > 0 ? 1 / s.median : 0}}});
+                   {{"base_ranks", base->ranks},
+                    {"limit", 1 / s.median},
+                    {"limit_low", 1 / s.spread.high},
+                    {"limit_high", 1 / s.spread.low}}});
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <limits>
 #include <vector>
 
@@ -22,12 +23,22 @@ namespace {
 constexpr std::size_t buffer_bytes = 256 * 1024;
 constexpr std::uint64_t largest_ratio = 1032;  // deflate's best: 258 bytes from two bits
 
+/// A link is there for who lists the folder, so its target is named.
+[[noreturn]] void refuse_to_open(std::string const& path, int code) {
+    std::error_code none;
+    auto const target = std::filesystem::read_symlink(path, none);
+    if (code == ENOENT && !none)
+        throw error(errc::not_found,
+                    fmt::format("{}: is a link to {}, which is not there; mend or remove the link", path, target.string()));
+    throw_system("open", path, code, code == ENOENT || code == ELOOP ? "check the path" : "check its permissions");
+}
+
 }  // namespace
 
 unique_fd open_regular(std::string const& path, std::uint64_t& bytes) {
     unique_fd fd(
         ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // nonblocking: a FIFO must not hang us before it is refused
-    if (!fd) throw_system("open", path, 0, errno == ENOENT ? "check the path" : "check its permissions");
+    if (!fd) refuse_to_open(path, errno);
     struct stat status {};
     if (::fstat(fd.get(), &status) != 0) throw_system("fstat", path);
     if (!S_ISREG(status.st_mode))

@@ -30,7 +30,7 @@ void on_all_nodes(communicator& nodes, std::string_view what, Step&& step) {
     if (nodes.size() == 1)
         step();
     else
-        run_on_all(nodes, what, step);
+        run_on_all(nodes, what, step, member_is::node);
 }
 
 void broadcast_bytes(communicator& nodes, std::string& bytes) {

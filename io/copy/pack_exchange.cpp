@@ -131,7 +131,7 @@ class exchanger {
         } catch (...) {
             if (!failure_) failure_ = std::current_exception();
         }
-        throw_if_any_failed(nodes_, "copy to " + work_.target.path(), failure_);
+        throw_if_any_failed(nodes_, "copy to " + work_.target.path(), failure_, member_is::node);
     }
 
   private:

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <tuple>
@@ -121,6 +123,17 @@ std::vector<std::string> folders_in(std::string const& folder) {
 
 bool has_pictures(std::string const& folder) {
     return !picture_walk(folder, nullptr).below("", 1).empty();
+}
+
+/// A dead link, and a file that may not be read, are of this picture alone, as damage is: the others can be converted.
+unique_fd open_picture(std::string const& path, std::uint64_t& bytes) {
+    try {
+        return open_regular(path, bytes);
+    } catch (error const& e) {
+        bool const own = ::access(path.c_str(), R_OK) != 0 && (errno == ENOENT || errno == ELOOP || errno == EACCES);
+        if (!own) throw;
+        throw error(errc::invalid_data, fmt::format("{}, or give --skip-damaged", e.what()));
+    }
 }
 
 std::string some_of(std::vector<std::string> const& names) {
@@ -269,7 +282,7 @@ std::vector<std::string> folder_source::files() const {
 picture_header folder_source::read_file(std::size_t sample) {
     std::string const path = folder_ + "/" + pictures_[sample].name;
     std::uint64_t bytes = 0;
-    unique_fd const fd = open_regular(path, bytes);
+    unique_fd const fd = open_picture(path, bytes);
     if (bytes > largest_file)
         throw error(errc::invalid_data,
                     fmt::format("{}: {} bytes, more than a picture has; take it out of the folder", path, bytes));

@@ -129,7 +129,7 @@ struct source_options {
     bool coarse = false;                                        ///< of cifar100: the 20 coarse labels
     std::optional<std::pair<std::size_t, std::size_t>> resize;  ///< of images: height and width
     std::size_t channels = 0;                                   ///< of images: 1 gray, 3 RGB; 0: as the first one has
-    bool skip_damaged = false;                                  ///< of images: those that cannot be decoded are left out
+    bool skip_damaged = false;                                  ///< of images: those that cannot be read or decoded are left out
     std::string label_column;                                   ///< of csv: its name, its number from 1, or "none"
     std::optional<label_kind> labels_are;                       ///< nothing: as they look
     std::vector<std::string> columns;  ///< of csv: names or numbers of those to take, in this order; empty: all

@@ -39,7 +39,7 @@ int clean_command(given_options const& given, identity const& who, environment c
         if (nodes.size() == 1)
             clean();
         else
-            run_on_all(nodes, "clean " + path, clean);
+            run_on_all(nodes, "clean " + path, clean, member_is::node);
         for (std::string const& kept : report.kept)
             fmt::print(stderr, "{}{} has changed since it was copied: kept\n", nodes.size() == 1 ? "" : who.host + ": ",
                        without_controls(kept));

@@ -38,7 +38,7 @@ option_row const convert_options[]{
     {"order", 0, "ORDER", "of samples of three dimensions: chw, hwc, or auto where one of them can be the channels", "auto"},
     {"resize", 0, "HxW", "of images: make each of this size", ""},
     {"channels", 0, "N", "of images: 1 gray, 3 colour; default: as the first one", ""},
-    {"skip-damaged", 0, "", "of images: leave out those that cannot be decoded, and say which; each is read twice", ""},
+    {"skip-damaged", 0, "", "of images: leave out those that cannot be read or decoded, and say which; each is read twice", ""},
     {"type", 0, "TYPE", "of csv: uint8, int16, float32 …", "float32"},
     {"label-column", 0, "NAME", label_column_help, ""},
     {"label-type", 0, "TYPE",

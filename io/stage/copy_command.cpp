@@ -155,7 +155,7 @@ int copy_command(given_options const& given, identity const& who, environment co
             if (nodes.size() == 1)
                 unpack();
             else
-                run_on_all(nodes, "unpack in " + request.target, unpack);
+                run_on_all(nodes, "unpack in " + request.target, unpack, member_is::node);
         }
         print_copy(request, report, nodes, seconds, given.has("json"));
         return 0;

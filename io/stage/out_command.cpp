@@ -212,10 +212,11 @@ constexpr option_row out_options[]{
 /// Two nodes may not bring different files to one name.
 void refuse_conflicts(copy_request const& request, communicator& nodes) {
     std::string mine;
-    run_on_all(nodes, "list the sources", [&] {
+    auto const list = [&] {
         for (listed_file const& file : list_files(request.sources, 8).files)
             if (!file.is_folder()) mine += file.path + '\0';
-    });
+    };
+    run_on_all(nodes, "list the sources", list, member_is::node);
     std::vector<std::int64_t> sizes(static_cast<std::size_t>(nodes.size()));
     auto own = static_cast<std::int64_t>(mine.size());
     nodes.allgather("sizes of the lists", view_of(std::span(&own, 1)), view_of(std::span(sizes))).wait();

@@ -116,7 +116,7 @@ int verify_copy(std::string const& path, given_options const& given, identity co
         if (nodes.size() == 1)
             verify();
         else
-            run_on_all(nodes, "verify " + path, verify);
+            run_on_all(nodes, "verify " + path, verify, member_is::node);
         std::uint64_t const files = sum_of(nodes, check.files), bytes = sum_of(nodes, check.bytes);
         double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         std::string const where = nodes.size() == 1 ? std::string() : fmt::format(" on {} nodes", nodes.size());

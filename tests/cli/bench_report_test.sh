@@ -146,6 +146,24 @@ expect_contains stderr 'as SVG only: PDF needs rsvg-convert along PATH'
 expect_exit 125 "$bench" report known.json --no-html -o drawn --figures known.json
 expect_contains stderr "'known.json'" 'give another with --figures'
 
+# Whoever writes the page writes the summary of the same facts, and names both: here of a study that goes on.
+grows() { expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1 --repeats "$1" --warmup 0 -o grown "${@:2}" -- true; }
+summary_is_of() {
+    expect_contains stderr 'wrote grown/summary.json'
+    expect_equal "$(python3 -c 'import json; print(json.load(open("grown/summary.json"))["studies"][0]["rows"][0]["runs"])')" "$1" 'runs of the summary'
+}
+grows 1
+summary_is_of 1
+grows 2
+expect_contains stderr 'wrote grown/results.json' 'wrote grown/report.html'
+summary_is_of 2
+grows 3 --no-html
+summary_is_of 3
+expect_not_contains stderr 'report.html'
+expect_exit 1 "$bench" report grown --no-html --expect 'wall_s<=0'
+summary_is_of 3
+expect_contains grown/summary.json '"broken"'
+
 # Wrong words.
 expect_exit 2 "$bench" report
 expect_contains stderr 'no results; give the results.json'

@@ -155,6 +155,27 @@ expect_exit 0 convert d --skip-damaged --json
 expect_contains stdout '"damaged": {' '"d/b/0.png"' '"left_out": {' '"d/b/3.tiff"' '"samples": 3'
 expect_exit 0 "$MUSTER" run -q -n 2 --slots-per-node 2 -- "$STAGE" convert d --skip-damaged -o out.h5 --force
 expect_contains stdout "3 images of 1 x 1 x 1" "1 damaged picture was left out: d/b/0.png"
+# A link whose target is gone, which a listing shows, and a picture that may not be read are damaged pictures.
+ln -s nowhere.png d/a/0.png
+expect_exit 125 convert d
+expect_contains stderr 'd/a/0.png: is a link to nowhere.png, which is not there; mend or remove the link, or give --skip-damaged'
+expect_exit 0 convert d --skip-damaged
+expect_contains stdout "3 images of 1 x 1 x 1" "2 damaged pictures were left out: d/a/0.png, d/b/0.png"
+rm d/a/0.png
+ln -s nowhere.csv gone.csv
+expect_exit 125 convert gone.csv
+expect_contains stderr 'gone.csv: is a link to nowhere.csv, which is not there'
+user=()
+[ "$(id -u)" != 0 ] || user=(setpriv --reuid 61234 --regid 61234 --clear-groups)
+if "${user[@]}" test -x "$STAGE" -a -r d/a/1.png; then
+    png locked/1.png
+    png locked/2.png
+    chmod 000 locked/1.png
+    expect_exit 125 "${user[@]}" "$STAGE" convert locked -o x.h5 --dry-run
+    expect_contains stderr 'locked/1.png: Permission denied' 'check its permissions, or give --skip-damaged'
+    expect_exit 0 "${user[@]}" "$STAGE" convert locked -o x.h5 --dry-run --skip-damaged
+    expect_contains stdout "1 damaged picture was left out: locked/1.png"
+fi
 # Names of classes that are asked for say their order, or take the place of the folders'.
 expect_exit 0 convert d --skip-damaged --class-names b,a
 expect_exit 0 "$STAGE" info out.h5

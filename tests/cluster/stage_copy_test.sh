@@ -34,11 +34,14 @@ per_node=1
 expect_contains stdout '707 B read from the source, 707 B written'
 expect_equal "$(sums /tmp/data/src)" "$want" 'the checksums of all nodes'
 
-# A byte flipped on one node is named with the node.
+# A byte flipped on one node is named with the node, which is no rank of the run.
 (cd / && "$cluster" on node1 bash -c 'touch -r /tmp/data/src/large /tmp/t; printf "\0\1\2\3" | dd of=/tmp/data/src/large bs=1 seek=12345678 conv=notrunc status=none; touch -r /tmp/t /tmp/data/src/large; rm /tmp/t')
+per_node=2
 expect_mpi_exit 125 run -- "$muster" stage verify /tmp/data
+per_node=1
 expect_matches stderr '/tmp/data/src/large: chunk 2 \(bytes 8388608 to 12582911\): .* differs is at offset 1234567[89]'
-expect_contains stderr 'node1'
+expect_contains stderr 'verify /tmp/data failed on 1 of 4 nodes:'
+expect_matches stderr '^ *node1: /tmp/data/src/large'
 expect_mpi_exit 0 run -- "$muster" stage clean /tmp/data
 expect_equal "$(each_node ls -A /tmp/data)" '' 'what is left'
 

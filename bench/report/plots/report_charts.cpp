@@ -166,10 +166,12 @@ void add_models(curve_plot& plot, std::size_t studies, std::vector<plotted_row> 
     plot.models.push_back(bound);
 }
 
-void add_chart(std::vector<report_chart>& charts, curve_plot const& plot, report_json const& document, std::string caption) {
+/// `ends`: where the reader finds the spreads that leave the plot.
+void add_chart(std::vector<report_chart>& charts, curve_plot const& plot, report_json const& document, std::string caption,
+               std::string_view ends = "--format json has its ends (low, high)") {
     auto svg = draw(plot, document);
     if (svg.empty()) return;
-    if (leaves_plot(plot)) caption += " An arrow: the spread reaches beyond the plot; the table has its ends.";
+    if (leaves_plot(plot)) caption += fmt::format(" An arrow: the spread reaches beyond the plot; {}.", ends);
     charts.push_back({plot.title, std::move(svg), legend(plot), std::move(caption)});
 }
 
@@ -211,7 +213,8 @@ std::vector<report_chart> charts_of_group(report_json const& document, std::vect
         add_models(time, 1, rows, {false, time.curves.front().points.front().y, rate ? 1.0 : weak ? 0.0 : -1.0});
     add_chart(charts, time, document,
               has_whiskers(time) ? "Medians of each number of ranks; whiskers are the spreads."
-                                 : "One run of each number of ranks: there is no spread.");
+                                 : "One run of each number of ranks: there is no spread.",
+              "the table has its ends");
 
     auto speedup = plot_of(shown::speedup, "Speed-up", "times the base");
     if (rows.size() < 2) return charts;
@@ -225,7 +228,8 @@ std::vector<report_chart> charts_of_group(report_json const& document, std::vect
     auto efficiency = plot_of(shown::efficiency, "Efficiency", "part of the ideal");
     efficiency.y.from_zero = true;
     add_models(efficiency, studies.size(), rows, {true});
-    add_chart(charts, efficiency, document, "Speed-up x base ranks / ranks.");
+    add_chart(charts, efficiency, document, "Speed-up x base ranks / ranks.",
+              "its ends are those of the speed-up x base ranks / ranks");
     return charts;
 }
 

@@ -76,11 +76,14 @@ TEST(findings, a_part_that_does_not_shrink_is_told_with_its_limit) {
     EXPECT_EQ(all[0].why, cause::serial_part);
     EXPECT_NEAR(all[0].figure, 0.2, 1e-9);
     EXPECT_THAT(all[0].text, HasSubstr("20% (20% to 20%) of the time does not shrink"));
-    EXPECT_THAT(all[0].text, HasSubstr("more than 5.0 times as fast"));
+    EXPECT_THAT(all[0].text, HasSubstr("more than 5.0 (5.0 to 5.0) times as fast"));
     auto const weak = find_causes(study_of(work_series::weak, [](int n) { return 8.0 * n / (n - 0.2 * (n - 1)); }));
     ASSERT_EQ(weak.size(), 1u);
     EXPECT_NEAR(weak[0].figure, 0.2, 1e-9);
     EXPECT_THAT(weak[0].text, HasSubstr("Gustafson"));
+    auto const slower = find_causes(study_of(work_series::weak, [](int n) { return 10.0 * n * n; }));
+    ASSERT_EQ(slower.size(), 1u);
+    EXPECT_THAT(slower[0].text, HasSubstr("more ranks are no faster")) << "more than 100% is no part";
 }
 
 TEST(findings, ranks_that_gain_nothing_have_no_limit) {
@@ -88,6 +91,21 @@ TEST(findings, ranks_that_gain_nothing_have_no_limit) {
     ASSERT_EQ(all.size(), 1u);
     EXPECT_THAT(all[0].text, HasSubstr("up to 8 ranks, more ranks are no faster than 1 rank"));
     EXPECT_EQ(all[0].advice, "give each rank more work a step");
+}
+
+// A part of the time is no more than all of it, and of a speed-up that the spread hides no law tells anything.
+TEST(findings, a_serial_part_that_the_spread_hides_is_none) {
+    auto hidden = plain_study({1, 2}, {{0.2, 0.2, 0.2}, {0.15, 0.13, 1.5}});
+    hidden.plan.series = work_series::strong;
+    EXPECT_THAT(find_causes(hidden), IsEmpty());
+    auto beyond = plain_study({1, 2, 4}, {{0.8, 0.8, 0.8}, {0.4, 0.4, 2}, {0.6, 0.6, 0.6}});
+    beyond.plan.series = work_series::strong;
+    EXPECT_THAT(find_causes(beyond), IsEmpty()) << "4 ranks are faster beyond the spread, the fit of one repetition is over 100%";
+    auto known = plain_study({1, 2}, {{4, 4, 4}, {2.4, 2.5, 2.6}});
+    known.plan.series = work_series::strong;
+    EXPECT_THAT(findings_text(find_causes(known)), HasSubstr("25% (20% to 30%) of the time does not shrink with more ranks "
+                                                             "(Amdahl), up to 2 ranks: no number of ranks would be more than "
+                                                             "4.0 (3.3 to 5.0) times as fast"));
 }
 
 TEST(findings, of_work_that_is_not_known_no_law_is_told) {

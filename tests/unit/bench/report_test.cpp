@@ -283,6 +283,30 @@ TEST(busbw_curves, are_bytes_over_time_times_the_factor) {
     EXPECT_DOUBLE_EQ(curves[0]["curves"][0]["points"][0]["busbw_gbs"].get<double>(), 1.5) << "3000 B in 3 us, by 1.5";
     auto const text = without_tags(report_html(report_document({{}, curves})));
     EXPECT_THAT(text, HasSubstr("allreduce f32 on 4 ranks"));
+    EXPECT_THAT(text, Not(HasSubstr("A busy machine")));
+}
+
+TEST(busbw_curves, come_with_their_machine_and_say_that_it_was_busy) {
+    auto const document = parse_json(R"([{"schema": "muster.collectives/1", "created": "now", "command": "x --json c",
+        "context": {"host": "a", "processor": "<b>EPYC", "cores": 2, "kernel": "Linux 6.1", "compiler": "GCC 12.2.0", "load": 4},
+        "collective": "allreduce", "type": "f32", "redop": "sum", "ranks": 2, "simulated": false, "bus_factor": 1,
+        "jobs": [{"name": "shm", "version": "muster 0.1.0, shm", "simulated": false}],
+        "cells": [{"by": "shm", "bytes": 3000, "out_of_place_us": [1, 3, 900], "in_place_us": []}],
+        "load": {"average": 4, "cpus": 2, "others_before": 1.998, "others_during": 1.0, "busiest": [{"name": "cc1plus", "pid": 1, "cpus": 1}]}}])",
+                                     "here");
+    auto curves = report_json::array();
+    for (int i = 0; i < 2; ++i) add_busbw_curves(checked_json(document, "here"), "c.json", curves);
+    auto const whole = report_document({{}, curves});
+    auto const page = report_html(whole), markdown = report_markdown(whole);
+    for (auto const& text : {without_tags(page), markdown})
+        for (auto const* wanted : {"Before the runs other programs used 2.0 of 2 CPUs (cc1plus 1.00; load average 4.0)",
+                                   "A busy machine: these figures mean little.", "EPYC, 2 cores",
+                                   "muster 0.1.0, shm; built by GCC 12.2.0", "Linux 6.1", "x --json c"})
+            EXPECT_THAT(text, HasSubstr(wanted));
+    EXPECT_THAT(page, Not(HasSubstr("<b>EPYC")));
+    EXPECT_EQ(page.find("A busy machine"), page.rfind("A busy machine")) << "one machine, one warning";
+    EXPECT_THAT(page, HasSubstr("An arrow: the spread reaches beyond the plot; --format json has its ends"));
+    EXPECT_THAT(page, Not(HasSubstr("the table has"))) << "there is none";
 }
 
 }  // namespace

@@ -183,6 +183,12 @@ TEST_F(self, agreement_passes_success_and_reports_failure) {
         EXPECT_EQ(problem.code(), errc::not_found);
         EXPECT_THAT(problem.what(), HasSubstr("opening x.h5 failed on 1 of 1 ranks:\n  rank 0 (n7): no such file"));
     }
+    try {
+        throw_if_any_failed(alone, "clean /x", own_failure{errc::io, "no space"}, member_is::node);
+        FAIL();
+    } catch (comm_error const& problem) {
+        EXPECT_STREQ(problem.what(), "clean /x failed on 1 of 1 nodes:\n  n7: no space");
+    }
 }
 
 }  // namespace
