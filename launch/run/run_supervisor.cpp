@@ -32,6 +32,7 @@ run_supervisor::run_supervisor(run_context const& run)
       hosts_(
           loop_, run,
           {[this] { return phase_ == run_phase::running && !failed_; },
+           [this](auto const& hosts) { return ranks_->take_hosts(hosts); },
            [this](int number, auto const& tell) { send_notice(number, tell); }, [this](std::string const& line) { say(line); }}) {
     if ((options_.is_elastic() || !options_.lives_file.empty()) && run_.outcome != nullptr) {
         writer_.watch_for("", [this] { run_.outcome->output_s = seconds_now(); });

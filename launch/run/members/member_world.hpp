@@ -31,6 +31,10 @@ class member_world {
         std::function<void(generation const& now, std::vector<int> const& seats, std::string const& why)> begin;
         /// Starts a rank that takes the place of the one of that seat; its own seat is the next one. Throws what keeps it from being started.
         std::function<void(int seat)> start;
+        /// Starts a rank that comes in on that slot, and adds it (add_newcomer). Throws what keeps it from being started.
+        std::function<void(slot const& at)> start_at;
+        /// The hosts that there are may be looked at again: more can be taken in, or a slot is free.
+        std::function<void()> look_at_hosts;
         /// The one of that seat waits for a place in the world.
         std::function<void(int seat)> waits;
         /// Too few are left.
@@ -46,6 +50,13 @@ class member_world {
 
     /// A process that waits for a place in the world has been started; its seat is the next one.
     void add_spare(place what, slot at);
+    /// … on a slot that has come. One that does not come to init() in time is ended.
+    void add_newcomer(place what, slot at);
+
+    /// Whether hosts that come and go are taken in and left by the ranks themselves.
+    bool takes_hosts() const { return !closed_ && anyone_announced(); }
+    /// Has newcomers started, and members leave, as find_host_change() says. They come and go at the others' next commit.
+    void take_hosts(host_pool const& hosts);
 
     /// The rank of that seat has sent this.
     void take(int seat, std::string_view packet);
@@ -76,10 +87,13 @@ class member_world {
         bool wants = false;      ///< the next generation
         bool at_commit = false;  ///< as it said then
         bool ended = false;
+        bool failed = false;   ///< … otherwise than well
         bool stopped = false;  ///< when last looked at
         bool joins = false;    ///< it is no member yet
         bool ready = false;    ///< … and waits to become one
-        bool is_member() const noexcept { return !ended && !joins; }
+        bool leaves = false;   ///< its slot is to be given back
+        bool out = false;      ///< it was a member, has left, and has not ended yet
+        bool is_member() const noexcept { return !ended && !joins && !out; }
     };
     seat* find(member const& one);
     seat const* find(member const& one) const;
@@ -87,7 +101,14 @@ class member_world {
     std::size_t room() const;
     void replace_lost();
     void welcome(seat& newcomer);
-    void offer_spares();
+    void offer_change(bool at_once = false);
+    bool awaits_newcomers() const;
+    bool can_leave() const;
+    void part_with(seat& one, generation const& then);
+    void dismiss(seat const& one, generation const& then) const;
+    std::string no_further_reset() const;
+    void cool_failed_slots() const;
+    bool is_last_generation() const;
     void take(seat& from, elastic::message const& what);
     void answer(seat& from);
     void after_departure();

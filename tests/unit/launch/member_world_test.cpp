@@ -27,6 +27,7 @@ struct member_world_test : testing::Test {
     std::vector<std::deque<std::string>> sent;
     std::vector<std::string> done;
     std::vector<int> seats;
+    std::vector<slot> started;
     int stopped = -1;
 
     void SetUp() override {
@@ -53,6 +54,8 @@ struct member_world_test : testing::Test {
                         done.push_back("begin " + std::to_string(now.number));
                         seats = by_rank;
                     },
+                .start_at = [this](slot const& at) { started.push_back(at); },
+                .look_at_hosts = [] {},
                 .waits = [this](int seat) { done.push_back("waits " + std::to_string(seat)); },
                 .give_up = [this](std::string const& why) { done.push_back("give up: " + why); }});
     }
