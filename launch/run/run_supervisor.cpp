@@ -239,8 +239,9 @@ std::vector<std::string> run_supervisor::nodes_of(std::vector<int> const& ranks)
     std::vector<std::string> names;
     for (int const rank : ranks) {
         auto const node = static_cast<std::size_t>(ranks_->known()[rank].node);
-        if (node >= run_.given.nodes.size()) continue;
-        auto const& name = run_.given.nodes[node].name;
+        auto const& known = ranks_->known().hosts;
+        if (node >= std::max(run_.given.nodes.size(), known.size())) continue;
+        auto const& name = node < run_.given.nodes.size() ? run_.given.nodes[node].name : known[node];  // of one that came later
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
     return names;

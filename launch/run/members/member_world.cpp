@@ -50,6 +50,8 @@ member_world::member_world(event_loop& loop, run_context const& run, std::vector
       now_(run.present()),
       wanted_(run.options.discovery.given() ? most_members(run.options, run.life) : static_cast<int>(ranks.size())),
       spares_(run.options.waiting_spares() > 0 ? 0 : run.options.spares) {
+    // Of a run that grows all tell where they listen, except where they and those that come are on this node.
+    over_nodes_ = run.options.discovery.given() && !ranks.empty() && !ranks.front().address.empty();
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         over_nodes_ = over_nodes_ || ranks[r].who.node_count > 1;
         seats_.push_back({.who = std::move(ranks[r].who), .node_address = std::move(ranks[r].address), .of = now_.members.at(r)});
@@ -73,6 +75,12 @@ void member_world::add_newcomer(place what, slot at) {
                         one.of.at.host, format_duration(limit)));
         calls_.kill(number);
     });
+}
+
+void member_world::place_newcomer(int number, place const& what) {
+    auto& one = seats_.at(static_cast<std::size_t>(number));
+    one.who.host = what.who.host;
+    one.node_address = what.address;
 }
 
 void member_world::close() noexcept {
@@ -200,7 +208,7 @@ int member_world::least() const {
     return run_.options.least_ranks.value_or(static_cast<int>(run_.life.now.members.size()));
 }
 
-void member_world::note_end(int number, bool well, std::string const& why) {
+void member_world::note_end(int number, bool well, std::string const& why, bool with_host) {
     auto& one = seats_.at(static_cast<std::size_t>(number));
     if (std::exchange(one.ended, true)) return;
     if (one.joins) offer_change();  // others may have waited for it
@@ -210,6 +218,7 @@ void member_world::note_end(int number, bool well, std::string const& why) {
         return after_departure();
     }
     one.failed = true;
+    one.with_host = with_host;
     lost_.push_back(number);
     anyone_lost_ = unjudged_ = true;
     untold_.push_back(one.who.rank);
@@ -453,11 +462,10 @@ void member_world::part_with(seat& one, generation const& then) {
 void member_world::cool_failed_slots() const {
     if (!run_.options.discovery.given() || run_.outcome == nullptr) return;
     auto& hosts = run_.outcome->hosts;
-    auto const& lost = run_.outcome->lost_hosts;
     std::set<std::string> lost_now;
     for (auto const& one : now_.members) {
         if (!find(one)->failed) continue;
-        if (std::find(lost.begin(), lost.end(), one.at.host) == lost.end())
+        if (!find(one)->with_host)
             hosts.note_failure(one.at, run_.options.cool_down, seconds_now(), draw_chance());
         else if (lost_now.insert(one.at.host).second)
             hosts.note_lost(one.at.host, cool_down_of_hosts(run_.options), seconds_now(), draw_chance());

@@ -52,6 +52,8 @@ class member_world {
     void add_spare(place what, slot at);
     /// … on a slot that has come. One that does not come to init() in time is ended.
     void add_newcomer(place what, slot at);
+    /// Where it is, once it is known there by its own name.
+    void place_newcomer(int seat, place const& what);
 
     /// Whether hosts that come and go are taken in and left by the ranks themselves.
     bool takes_hosts() const { return !closed_ && anyone_announced(); }
@@ -62,8 +64,8 @@ class member_world {
     void take(int seat, std::string_view packet);
 
     /// The rank of that seat has ended: well (with code 0), or it is lost for the reason `why`. To be called for all that have ended before anything else is
-    /// done about them.
-    void note_end(int seat, bool well, std::string const& why);
+    /// done about them. `with_host`: nothing is heard of its host.
+    void note_end(int seat, bool well, std::string const& why, bool with_host = false);
     /// Tells the others of those that are lost.
     void tell_lost();
     /// Whether those that are left can go on without the lost ones; else why not, for a note, or an empty text where a restart follows anyway.
@@ -87,12 +89,13 @@ class member_world {
         bool wants = false;      ///< the next generation
         bool at_commit = false;  ///< as it said then
         bool ended = false;
-        bool failed = false;   ///< … otherwise than well
-        bool stopped = false;  ///< when last looked at
-        bool joins = false;    ///< it is no member yet
-        bool ready = false;    ///< … and waits to become one
-        bool leaves = false;   ///< its slot is to be given back
-        bool out = false;      ///< it was a member, has left, and has not ended yet
+        bool failed = false;     ///< … otherwise than well
+        bool with_host = false;  ///< … with its host
+        bool stopped = false;    ///< when last looked at
+        bool joins = false;      ///< it is no member yet
+        bool ready = false;      ///< … and waits to become one
+        bool leaves = false;     ///< its slot is to be given back
+        bool out = false;        ///< it was a member, has left, and has not ended yet
         bool is_member() const noexcept { return !ended && !joins && !out; }
     };
     seat* find(member const& one);
