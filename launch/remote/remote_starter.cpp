@@ -416,7 +416,7 @@ void remote_starter::give_up(std::size_t which, std::string const& why, int code
 
 void remote_starter::give_up(std::string const& why, int code) {
     if (std::exchange(giving_up_, true)) return;
-    say("error: " + why);
+    say((order_.first_agent > 0 ? "note: " : "error: ") + why);  // without a late one the others go on
     exit_code_ = code;
     for (auto& one : hosts_)
         if (one.link) one.link->send(wire::encode(wire::bye{0}));

@@ -39,7 +39,8 @@ bool is_folder(std::string const& path) {
 child_rank make_rank(run_context const& run, identity const& who, binding const& place, std::string const& output_dir,
                      int spare = -1) {
     auto const& options = run.options;
-    auto const how = output_format(options.tag_output, options.timestamp_output, who, run.generation(), spare);
+    auto how = output_format(options.tag_output, options.timestamp_output, who, run.generation(), spare);
+    how.raw = how.raw && !options.discovery.given();  // others may come
     auto files = make_output_files(output_dir, who, spare);
     return {.who = who,
             .planned = who.rank,

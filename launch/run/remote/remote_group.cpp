@@ -108,8 +108,9 @@ bool remote_group::refuses(std::string const& objection) {
 remote_rank& remote_group::admit(wire::hello const& hello) {
     gathering_.note_progress();
     auto& rank = ranks_.admit(hello);
-    output_.set_format(
-        hello.rank, output_format(options_.tag_output, options_.timestamp_output, rank.job.who, run_.generation(), rank.spare));
+    auto how = output_format(options_.tag_output, options_.timestamp_output, rank.job.who, run_.generation(), rank.spare);
+    how.raw = how.raw && !options_.discovery.given();  // others may come
+    output_.set_format(hello.rank, how);
     return rank;
 }
 

@@ -87,9 +87,10 @@ std::string remote_spares::cool(rank_evidence const& one) {
     auto const at = slots_.find(one.rank);
     if (at == slots_.end()) return std::string(no_other);
     auto& hosts = run_.outcome->hosts;
-    hosts.note_failure(at->second, run_.options.cool_down, seconds_now(), 0);
+    double const now = seconds_now();
+    hosts.note_failure(at->second, run_.options.cool_down, now, 0);
     loop_.after(duration(0), [this] { events_.look_at_hosts(); });
-    return fmt::format("another takes its place in {}", format_duration(duration(hosts.time_left(at->second, seconds_now()))));
+    return fmt::format("another takes its place in {}", format_duration(duration(hosts.time_left(at->second, now))));
 }
 
 void remote_spares::join(member_world& world) {
