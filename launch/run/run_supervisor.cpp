@@ -182,8 +182,10 @@ bool run_supervisor::go_on_in_place(verdict const& judged) {
 void run_supervisor::on_generation(generation const& now, std::string const& why) {
     auto& outcome = *run_.outcome;
     double const begun = seconds_now();
-    auto end = lost_.value_or(generation_end{.kind = end_kind::rank, .cause = why, .at_s = begun});
     auto const& before = run_.present();
+    auto const kind =
+        options_.discovery.given() && now.members.size() != before.members.size() ? end_kind::hosts : end_kind::rank;
+    auto end = lost_.value_or(generation_end{.kind = kind, .cause = why, .at_s = begun});
     end.number = before.number;
     for (auto const& one : before.members) end.members.push_back(one.number);
     end.folder = options_.output_dir;

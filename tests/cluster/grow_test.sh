@@ -50,6 +50,16 @@ tell node2:1 node3:1
 goes_on 1 0 2 2
 finish 2
 
+# The launcher is killed: nothing is left of what it has started later either.
+begin node1:1 -- -n 1 --min-np 1 --max-np 2
+goes_on 0 0 1 0
+tell node1:1 node2:1
+goes_on 1 1 2 1
+starter=$("$cluster" on head pgrep -of 'bin/muster remote')
+"$cluster" on head kill -9 "$("$cluster" on head ps -o ppid= -p "$starter" | tr -d ' ')"
+expect_end 137
+expect_nothing_left 20
+
 # A host that does not answer keeps nobody waiting; one that came later is lost, cools down, and comes back.
 lossy=1
 begin node1:1 node2:1 -- -n 2 --min-np 1 --max-np 3 --blacklist-cooldown-range 1,1

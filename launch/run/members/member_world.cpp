@@ -56,6 +56,7 @@ member_world::member_world(event_loop& loop, run_context const& run, std::vector
         over_nodes_ = over_nodes_ || ranks[r].who.node_count > 1;
         seats_.push_back({.who = std::move(ranks[r].who), .node_address = std::move(ranks[r].address), .of = now_.members.at(r)});
     }
+    if (over_nodes_) wanted_ = std::min(wanted_, static_cast<int>(elastic::most_over_nodes));
 }
 
 void member_world::add_spare(place what, slot at) {
@@ -435,6 +436,11 @@ void member_world::take_hosts(host_pool const& hosts) {
             calls_.say(fmt::format("note: no rank is started on {}: {}", at.host, problem.what()));
         }
     offer_change();
+    bool const stay = !change.leave.empty() && !can_leave();
+    if (stay && !stay_)
+        calls_.say(fmt::format("note: {} of the slots in use {} gone; the ranks there stay until others are there",
+                               change.leave.size(), change.leave.size() == 1 ? "is" : "are"));
+    stay_ = stay;
 }
 
 /// Whether some would be left that stay, and enough of them: as next_generation() has it.
