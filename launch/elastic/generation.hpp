@@ -40,7 +40,8 @@ struct generation_events {
     std::vector<int> ended = {};               ///< members that are gone; others may have their slots
     std::vector<std::string> lost_hosts = {};  ///< with all of their slots
     std::vector<slot> lost_slots = {};
-    bool at_commit = false;  ///< the state of all members is saved: newcomers may come in
+    std::vector<slot> leaving = {};  ///< that the run is to give back: their members live
+    bool at_commit = false;          ///< the state of all members is saved: newcomers may come in
 };
 
 struct generation_choice {
@@ -58,6 +59,7 @@ struct generation_choice {
 /// has happened. Pure.
 /// - Members that have ended or whose slot is lost leave at once. Free slots take their places before the world shrinks; the run
 ///   grows only at a commit, or where all begin anew.
+/// - Members on slots that the run gives back leave in place, as many as can: enough have to be left, and one of those that are left has the state.
 /// - In place, survivors keep their order and newcomers come last; rank 0 is the first member that has the state. No survivor has it: the
 ///   order stays.
 /// - On a restart every member is a newcomer, and ranks are numbered host by host, survivors' slots first.

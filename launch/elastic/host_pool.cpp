@@ -100,6 +100,34 @@ generation_events lost_in_pool(host_pool const& pool, std::vector<member> const&
     return events;
 }
 
+host_change find_host_change(host_pool const& pool, std::vector<member> const& members, std::vector<slot> const& coming,
+                             std::vector<slot> const& busy, int most, double now_s) {
+    host_change change;
+    auto const all = pool.all();
+    auto const holds = [](std::vector<slot> const& slots, slot const& at) {
+        return std::find(slots.begin(), slots.end(), at) != slots.end();
+    };
+    std::vector<slot> taken = busy;
+    auto left = static_cast<std::ptrdiff_t>(most);
+    for (auto const& one : members) {
+        taken.push_back(one.at);
+        if (holds(all, one.at))
+            --left;
+        else
+            change.leave.push_back(one.at);
+    }
+    for (auto const& at : coming) {
+        taken.push_back(at);
+        if (holds(all, at) && left > 0)
+            --left;
+        else
+            change.end.push_back(at);
+    }
+    for (auto const& at : pool.usable(now_s))
+        if (left > 0 && !holds(taken, at)) change.start.push_back(at), --left;
+    return change;
+}
+
 std::string find_host_news(host_pool const& pool, std::vector<member> const& members, int most, double now_s) {
     std::vector<std::string> parts;
     auto const all = pool.all();

@@ -62,6 +62,19 @@ struct host_pool {
 /// nothing. Slots that cool down are not free. Pure.
 std::string find_host_news(host_pool const& pool, std::vector<member> const& members, int most, double now_s);
 
+/// What a run that goes on in place makes of the hosts that there are.
+struct host_change {
+    std::vector<slot> start = {};  ///< newcomers are started there
+    std::vector<slot> end = {};    ///< newcomers there have not come in, and are not wanted any more
+    std::vector<slot> leave = {};  ///< members there leave
+    bool operator==(host_change const&) const = default;
+};
+
+/// `coming`: slots of processes that are to become members; `busy`: of others that have not ended. Newcomers are started on free slots, in the pool's order, while
+/// members that stay and newcomers are fewer than `most`. Pure.
+host_change find_host_change(host_pool const& pool, std::vector<member> const& members, std::vector<slot> const& coming,
+                             std::vector<slot> const& busy, int most, double now_s);
+
 /// The members that can be in the next generation, and those of the pool's slots that cannot be used, as next_generation() takes them. Pure.
 generation_events lost_in_pool(host_pool const& pool, std::vector<member> const& members, double now_s);
 

@@ -23,7 +23,7 @@ std::vector<slot> free_slots(std::vector<slot> const& pool, std::vector<member> 
     std::vector<slot> idle;
     for (auto const& one : pool) {
         bool const taken = std::any_of(members.begin(), members.end(), [&](member const& m) { return m.at == one; });
-        if (!taken && !is_lost(one, events)) idle.push_back(one);
+        if (!taken && !is_lost(one, events) && !holds(events.leaving, one)) idle.push_back(one);
     }
     return idle;
 }
@@ -75,19 +75,31 @@ std::string describe_change(generation const& now, std::vector<member> const& le
 
 generation_choice next_generation(std::vector<slot> const& pool, generation const& now, generation_wishes const& wanted,
                                   generation_events const& events) {
-    std::vector<member> stay, left;
+    std::vector<member> stay, left, leaving;
     for (auto const& one : now.members) {
         bool const gone = is_lost(one.at, events) || (!wanted.restart && holds(events.ended, one.number));
-        (gone ? left : stay).push_back(one);
+        (gone ? left : holds(events.leaving, one.at) ? leaving : stay).push_back(one);
     }
     bool const grows = wanted.restart || events.at_commit;
     auto const target = std::max(now.members.size(), grows ? static_cast<std::size_t>(std::max(wanted.most, 0)) : 0);
+    auto const free = free_slots(pool, now.members, events).size();
+    // Where members stay that are to leave, those with the state come first.
+    std::stable_partition(leaving.begin(), leaving.end(), [](member const& one) { return one.has_state; });
+    bool const anyone_has_state = std::any_of(stay.begin(), stay.end(), [](member const& one) { return one.has_state; });
+    std::size_t kept = !leaving.empty() && leaving.front().has_state && !anyone_has_state ? 1 : 0;
+    auto const least = static_cast<std::size_t>(std::max(wanted.least, 1));
+    while (kept < leaving.size() && stay.size() + kept + free < least) ++kept;
+    left.insert(left.end(), leaving.begin() + static_cast<std::ptrdiff_t>(kept), leaving.end());
+    if (kept > 0) {
+        stay = now.members;
+        std::erase_if(stay, [&](member const& one) { return holds(left, one); });
+    }
     auto came = free_slots(pool, stay, events);
     if (came.size() + stay.size() > target) came.resize(target - stay.size());
     if (!wanted.restart && left.empty() && came.empty()) return {};
     auto const size = stay.size() + came.size();
     auto why = describe_change(now, left, came);
-    bool const too_few = size < static_cast<std::size_t>(std::max(wanted.least, 1));
+    bool const too_few = size < least;
     if ((wanted.restart || too_few) && size != now.members.size())  // of one in place the launcher tells how many go on
         why += fmt::format("; {} rank{} instead of {}", size, size == 1 ? "" : "s", now.members.size());
     if (too_few) return {generation_choice::step::wait, {}, fmt::format("{}: {} are needed", why, wanted.least)};

@@ -69,8 +69,8 @@ restart_decision decide_restart(restart_policy const& policy, std::span<generati
     if (ends.empty() || ends.back().kind == end_kind::last) return {};
     auto const& last = ends.back();
     if (policy.most == 0 && last.kind != end_kind::hosts) return {};
-    if (policy.resets && ends.size() > static_cast<std::size_t>(std::max(*policy.resets, 0)))
-        return {.why = fmt::format("this was restart {} of {} (--reset-limit)", ends.size() - 1, *policy.resets)};
+    if (policy.resets && all_ends.size() > static_cast<std::size_t>(std::max(*policy.resets, 0)))
+        return {.why = fmt::format("this was restart {} of {} (--reset-limit)", all_ends.size() - 1, *policy.resets)};
     if (last.kind == end_kind::hosts) return {.again = true};
     auto const restarts =
         std::count_if(ends.begin(), ends.end() - 1, [](auto const& one) { return one.kind != end_kind::hosts; });

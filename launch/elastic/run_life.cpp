@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "base/error.hpp"
 #include "base/trust/foreign_json.hpp"
@@ -83,6 +84,11 @@ ordered_json list(std::vector<T> const& all) {
 
 duration run_life::age() const {
     return began_s < 0 ? duration(0) : duration(seconds_now() - began_s);
+}
+
+double draw_chance() {
+    std::random_device source;
+    return std::uniform_real_distribution<double>(0, 1)(source);
 }
 
 double seconds_now() {

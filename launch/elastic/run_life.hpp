@@ -35,6 +35,9 @@ struct run_life {
 /// A clock that only goes forward, the same in all processes of this machine.
 double seconds_now();
 
+/// From 0 to 1, by chance.
+double draw_chance();
+
 /// For the record of a run.
 nlohmann::ordered_json to_json(generation_end const& end);
 

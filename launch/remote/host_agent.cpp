@@ -140,7 +140,7 @@ void host_agent::give_job(wire::job job) {
     }
     for (std::size_t i = 0; i < shims_.size(); ++i) {
         job.who.rank = shims_[i].rank;
-        job.who.local_rank = static_cast<int>(i);
+        job.who.local_rank = job.who.local_size - static_cast<int>(shims_.size() - i);  // behind those of another agent's
         if (shims_[i].link) shims_[i].link->send(wire::encode(job));
     }
 }

@@ -138,9 +138,10 @@ std::vector<std::vector<int>> unpack_ranks(std::vector<int> const& runs, std::si
 }
 
 int count_ranks(std::vector<host_ranks> const& hosts) noexcept {
-    std::size_t count = 0;
-    for (auto const& host : hosts) count += host.ranks.size();
-    return static_cast<int>(count);
+    int count = 0;
+    for (auto const& host : hosts)
+        for (int const rank : host.ranks) count = std::max(count, rank + 1);
+    return count;
 }
 
 }  // namespace muster

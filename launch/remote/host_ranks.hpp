@@ -41,7 +41,7 @@ std::vector<int> pack_ranks(std::vector<std::vector<int>> const& ranks_of_hosts)
 /// Reads that, of `hosts` hosts with ranks below `world_size`. Pure. Throws errc::invalid_data for anything else.
 std::vector<std::vector<int>> unpack_ranks(std::vector<int> const& runs, std::size_t hosts, int world_size);
 
-/// The number of their ranks.
+/// The number of their ranks, and of those that others have been asked to start before.
 int count_ranks(std::vector<host_ranks> const& hosts) noexcept;
 
 }  // namespace muster

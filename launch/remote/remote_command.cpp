@@ -20,6 +20,7 @@ constexpr option_row rows[]{{.name = "shell", .argument = "WORDS"},
                             {.name = "interface", .argument = "NAME"},
                             {.name = "pass-key", .argument = "WAY"},
                             {.name = "lost-after", .argument = "SECONDS", .fallback = "15"},
+                            {.name = "first-agent", .argument = "N", .fallback = "0"},
                             {.name = "munge-socket", .argument = "PATH"},
                             {.name = "by-scheduler"},
                             {.name = "at-once"},
@@ -41,6 +42,7 @@ remote_order read_order(std::vector<std::string> const& args) {
     order.interface = given.text("interface");
     order.pass_key = given.text("pass-key");
     if (given.has("munge-socket")) order.munge_socket = given.text("munge-socket");
+    order.first_agent = static_cast<std::size_t>(std::max(0L, parse_integer(given.text("first-agent")).value_or(0)));
     order.by_scheduler = given.has("by-scheduler");
     order.at_once = given.has("at-once");
     order.in_steps = given.has("in-steps");

@@ -158,7 +158,7 @@ void remote_starter::note_absent() {
 }
 
 std::vector<std::string> remote_starter::agent_words(std::string const& number) const {
-    return {order_.shim.front(), "agent", number, std::to_string(hosts_.size()), directions_->variables().at(0).second, ticket_};
+    return {order_.shim.front(), "agent", number, order_.agents(), directions_->variables().at(0).second, ticket_};
 }
 
 /// The words behind the host are one line for a shell there, of whatever kind.
@@ -249,8 +249,8 @@ void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_
                              [this, which](std::string const& reason) { on_lost(which, reason); }},
                             largest_part_bytes);
     one.name = hello.host;
-    one.link->send(wire::encode(wire::meet_launcher{
-        static_cast<int>(which), order_.probe ? environment() : variables_of_shims(variables_), order_.lost_after}));
+    auto const variables = order_.probe ? environment() : variables_of_shims(variables_);
+    one.link->send(wire::encode(wire::meet_launcher{static_cast<int>(order_.first_agent + which), variables, order_.lost_after}));
     if (order_.probe)
         start_shims(which);
     else if ((all_there_ =
@@ -285,7 +285,7 @@ wire::start_shims remote_starter::order_for_agents() const {
     order.variables = variables_of_shims(variables_);
     order.world_size = count_ranks(order_.hosts);
     std::vector<std::string> names;
-    std::vector<std::vector<int>> ranks;
+    std::vector<std::vector<int>> ranks(order_.first_agent);
     for (std::size_t i = 0; i < hosts_.size(); ++i) {
         names.push_back(hosts_[i].name);
         ranks.push_back(order_.hosts[i].ranks);
@@ -416,7 +416,7 @@ void remote_starter::give_up(std::size_t which, std::string const& why, int code
 
 void remote_starter::give_up(std::string const& why, int code) {
     if (std::exchange(giving_up_, true)) return;
-    say("error: " + why);
+    say((order_.first_agent > 0 ? "note: " : "error: ") + why);  // without a late one the others go on
     exit_code_ = code;
     for (auto& one : hosts_)
         if (one.link) one.link->send(wire::encode(wire::bye{0}));

@@ -32,8 +32,12 @@ struct remote_order {
     std::string interface;                         ///< --network-interface, or empty
     std::string pass_key;                          ///< --pass-key
     std::string working_dir;
-    duration lost_after{15};  ///< a host that is silent for so long is lost
-    bool probe = false;       ///< the shims are probes: no MPI, and a host that cannot be reached does not end the others
+    duration lost_after{15};      ///< a host that is silent for so long is lost
+    std::size_t first_agent = 0;  ///< number of the first host's agent: the others of the run have other starters
+    bool probe = false;           ///< the shims are probes: no MPI, and a host that cannot be reached does not end the others
+
+    /// How many there are up to the last one of these, in digits.
+    std::string agents() const { return std::to_string(first_agent + hosts.size()); }
 };
 
 /// What mpirun is to orted: one process, started by the launcher as its engine, whose standard input is rank 0's. What ranks write goes

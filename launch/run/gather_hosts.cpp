@@ -105,12 +105,15 @@ allocation gather_hosts(run_context& run, placement_request& place) {
     }
 }
 
+cool_down_range cool_down_of_hosts(run_options const& options) {
+    auto range = options.cool_down;
+    range.least_s = std::max(range.least_s, options.lost_after().count());
+    return range;
+}
+
 void note_failures(run_context const& run, generation_end const& end, double chance, host_pool& hosts) {
     double const now = seconds_now();
-    auto of_hosts = run.options.cool_down;
-    of_hosts.least_s =
-        std::max(of_hosts.least_s, run.options.lost_after().count());  // until then what is left there ends by itself
-    for (auto const& host : end.lost_hosts) hosts.note_lost(host, of_hosts, now, chance);
+    for (auto const& host : end.lost_hosts) hosts.note_lost(host, cool_down_of_hosts(run.options), now, chance);
     auto const rank = static_cast<std::size_t>(std::max(end.rank, 0));
     auto const& members = run.present().members;
     if (end.kind == end_kind::rank && end.rank >= 0 && rank < members.size())

@@ -14,6 +14,9 @@ int most_members(run_options const& options, run_life const& life);
 /// errc::config where the script fails before it has ever answered, and errc::timeout after --elastic-timeout.
 allocation gather_hosts(run_context& run, placement_request& place);
 
+/// How long a lost host stays out: at least until what is left there has ended by itself.
+cool_down_range cool_down_of_hosts(run_options const& options);
+
 /// What the end of a generation says of the slots: those of ranks that failed and of lost hosts cool down.
 void note_failures(run_context const& run, generation_end const& end, double chance, host_pool& hosts);
 

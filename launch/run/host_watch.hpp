@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,13 +13,15 @@
 
 namespace muster {
 
-/// The script is asked while the ranks run; a script that fails for a while is no reason to end a run. Ranks that can save are asked to, so that the
-/// next generation has other slots.
+/// The script is asked while the ranks run; a script that fails for a while is no reason to end a run. Ranks that go on in place follow the hosts. Others that can
+/// save are asked to, so that the next generation has other slots.
 class host_watch {
   public:
     /// What the supervisor of the run knows and does.
     struct supervision {
         std::function<bool()> active;  ///< ranks run, and are not ending
+        std::function<bool(host_pool const& hosts)>
+            take_in_place;  ///< the ranks themselves follow the hosts; else they are asked to save
         std::function<void(int number, std::function<void(signal_reach const&)> const& tell)> notify;
         std::function<void(std::string const& line)> say;
     };
@@ -27,16 +30,18 @@ class host_watch {
 
     /// The ranks run from now on. Only where there is a script.
     void start();
+    /// What can be done with the hosts that there are.
+    void look();
 
   private:
     void take(discovery_answer const& answer);
-    void look();
 
     event_loop& loop_;
     run_context const& run_;
     supervision calls_;
-    bool faulty_ = false;  ///< the script's last answer was a fault
-    std::string news_;     ///< that the ranks were told of last
+    bool faulty_ = false;                     ///< the script's last answer was a fault
+    std::string news_;                        ///< that the ranks were told of last
+    std::optional<event_loop::timer> cools_;  ///< until a slot has cooled down
 };
 
 }  // namespace muster

@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "launch/observe/container_start.hpp"
 #include "launch/observe/process_sight.hpp"
+#include "launch/placement/this_node.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/record/run_record.hpp"
 #include "launch/system/end_processes.hpp"
@@ -90,12 +91,15 @@ void local_group::go_on_in_place(replacement start) {
     for (auto const& rank : ranks_)
         if (rank.spare < 0) places.push_back({rank.who});
     world_.emplace(loop_, run_, std::move(places), calls_of_members());
+    for (auto const& one : run_.present().members) places_.push_back(one.at);
+    for (auto const& rank : ranks_)
+        if (rank.spare >= 0) places_.push_back({places_.front().host, rank.planned});
     for (auto const& rank : ranks_)
         if (rank.spare >= 0) world_->add_spare({rank.who}, slot_of(rank.planned));
 }
 
 slot local_group::slot_of(int planned) const {
-    return {run_.present().members.front().at.host, planned};
+    return places_.at(static_cast<std::size_t>(planned));
 }
 
 member_world::group local_group::calls_of_members() {
@@ -107,6 +111,8 @@ member_world::group local_group::calls_of_members() {
         .say = [this](std::string const& line) { events_.say(line); },
         .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
         .start = [this, rank_of](int seat) { start_spare(rank_of(seat).planned); },
+        .start_at = [this](slot const& at) { start_newcomer(at); },
+        .look_at_hosts = [this] { events_.look_at_hosts(); },
         .waits = [this](int seat) { spare_log_.note_wait(seat); },
         .give_up = [this](std::string const& why) { give_up_members(why); }};
 }
@@ -121,11 +127,29 @@ bool local_group::is_stopped(int seat) const {
 
 /// A process more, which has the cores and the GPU of that place.
 child_rank& local_group::start_spare(int planned) {
-    auto next = replace_(planned, spares_);
+    auto next = replace_(planned, spares_, slot_of(planned).host);
     next.who.rank = static_cast<int>(ranks_.size());
     add(std::move(next));
     watch(ranks_.back());
     return ranks_.back();
+}
+
+/// Of hosts elsewhere the ranks of this group know nothing.
+bool local_group::take_hosts(host_pool const& hosts) {
+    auto const is_here = [](pool_host const& one) {
+        return is_this_host(node{one.name, one.name, one.slots, std::nullopt, std::nullopt});
+    };
+    if (!world_ || !world_->takes_hosts() || !std::all_of(hosts.hosts.begin(), hosts.hosts.end(), is_here)) return false;
+    world_->take_hosts(hosts);
+    return true;
+}
+
+void local_group::start_newcomer(slot const& at) {
+    auto const place = std::find(places_.begin(), places_.end(), at);
+    auto const planned = static_cast<int>(place - places_.begin());
+    if (place == places_.end()) places_.push_back(at);
+    auto const& next = start_spare(planned);
+    world_->add_newcomer({next.who}, at);
 }
 
 // ------------------------------------------------------------------------------------------------ what happens
@@ -214,6 +238,7 @@ void local_group::begin(generation const& now, std::vector<int> const& seats, st
 void local_group::on_rank_end(child_rank& rank) {
     auto& known = known_[rank.who.rank];
     if (!known.is_rank()) return on_spare_end(rank);
+    if (known.left_out && events_.now() == run_phase::running) return on_leaver_end(rank);
     if (rank.spare < 0) pmix_->report_exit(known.rank, *known.wait_status);
     if (!std::exchange(forget_due_, true))
         loop_.after(forget_after, [this] {
@@ -240,6 +265,16 @@ void local_group::on_rank_end(child_rank& rank) {
 
 // ------------------------------------------------------------------------------------------------ spares
 
+/// The others have gone on without it.
+void local_group::on_leaver_end(child_rank& rank) {
+    auto& known = known_[rank.who.rank];
+    known.settled = true;
+    known.now = state::gone;
+    if (!rank.group_gone) ::kill(-rank.pid, SIGKILL);
+    events_.on_rank_gone();
+    events_.look_at_hosts();
+}
+
 /// The ranks go on, and those that are lost later have one spare less until another is there.
 void local_group::on_spare_end(child_rank& spare) {
     auto& known = known_[spare.who.rank];
@@ -249,17 +284,20 @@ void local_group::on_spare_end(child_rank& spare) {
     known.now = state::gone;
     if (!spare.group_gone) ::kill(-spare.pid, SIGKILL);
     if (events_.now() == run_phase::running) {
-        bool const again = run_.options.waiting_spares() > 0 && !known.ended_well();
+        bool const by_hosts = run_.options.discovery.given();
+        bool const again = by_hosts || (run_.options.waiting_spares() > 0 && !known.ended_well());
         double const now = seconds_now();
         auto const at = slot_of(spare.planned);
-        if (again) spare_slots_.note_failure(at, run_.options.cool_down, now, 0);
-        duration const wait(again ? spare_slots_.time_left(at, now) : 0);
+        auto& slots = by_hosts ? run_.outcome->hosts : spare_slots_;
+        if (again) slots.note_failure(at, run_.options.cool_down, now, 0);
+        duration const wait(again ? slots.time_left(at, now) : 0);
         spare_log_.note_end(
             known.rank, what,
             again ? fmt::format("another takes its place in {}", format_duration(wait)) : "no other takes its place");
-        if (again) loop_.after(wait, [this, planned = spare.planned] { replace_spare(planned); });
+        if (again && !by_hosts) loop_.after(wait, [this, planned = spare.planned] { replace_spare(planned); });
     }
     events_.on_rank_gone();
+    events_.look_at_hosts();
 }
 
 void local_group::replace_spare(int planned) {

@@ -60,13 +60,14 @@ class local_group final : public rank_group {
     /// `master_port` is the MASTER_PORT of the ranks.
     void serve(pmix::server& pmix, pmix::pmi1_server& pmi1, int master_port);
 
-    /// Starts a spare, of this number, in the place of a lost rank or of a spare that has ended.
-    using replacement = std::function<child_rank(int planned, int spare)>;
+    /// Starts a spare, of this number, in the place of a lost rank or of a spare that has ended, or in one more, on a slot of this name of the host.
+    using replacement = std::function<child_rank(int planned, int spare, std::string const& host)>;
     /// The ranks and then the spares that wait, all of which have been added, go on in place where some are lost.
     void go_on_in_place(replacement start);
 
     void start() override;
     bool goes_on_without(verdict const& judged) override;
+    bool take_hosts(host_pool const& hosts) override;
     void signal(int number, bool notice) override;
     void end(int signal_number) override;
     void kill() override;
@@ -85,11 +86,13 @@ class local_group final : public rank_group {
     void on_pmi_event(pmix::server_event const& event);
     void on_rank_end(child_rank& rank);
     void on_spare_end(child_rank& spare);
+    void on_leaver_end(child_rank& rank);
     void replace_spare(int planned);
     void note_end(child_rank const& rank);
     member_world::group calls_of_members();
     child_rank& start_spare(int planned);
     slot slot_of(int planned) const;
+    void start_newcomer(slot const& at);
     void watch(child_rank& rank);
     bool is_stopped(int seat) const;
     void begin(generation const& now, std::vector<int> const& seats, std::string const& why);
@@ -112,7 +115,8 @@ class local_group final : public rank_group {
     int master_port_ = 0;
     std::optional<member_world> world_;  ///< none: they end together
     replacement replace_;
-    int spares_ = 0;  ///< that have been started
+    std::vector<slot> places_;  ///< by number in the plan; behind those of the plan the slots that came later
+    int spares_ = 0;            ///< that have been started
     spare_log spare_log_;
     host_pool spare_slots_;  ///< which of their places cool down
     bool any_lost_ = false;  ///< and the others went on

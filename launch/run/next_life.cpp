@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <random>
 #include <set>
 
 #include "base/error.hpp"
@@ -222,11 +221,6 @@ generation_end end_of(run_context const& run, int code, double began_s) {
         end.member = end.members[rank];
     end.standstill = standstill_of(run, end);
     return end;
-}
-
-double draw_chance() {
-    std::random_device source;
-    return std::uniform_real_distribution<double>(0, 1)(source);
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ class group_events {
     /// What the group has seen by itself, and how that is to be judged.
     virtual void judge(std::function<verdict(evidence const&)> const& what) = 0;
     virtual void on_output() = 0;
+    /// Ranks can follow the hosts that come and go now, or a slot is free.
+    virtual void look_at_hosts() = 0;
     /// Nobody reads standard output any more: the run ends, and says nothing.
     virtual void on_reader_gone() = 0;
     /// Whatever else was started has ended.
@@ -70,6 +72,9 @@ class rank_group {
 
     /// Whether the others go on in place without the ranks that this verdict blames, which have ended. If not, it may say why.
     virtual bool goes_on_without(verdict const&) { return false; }
+
+    /// Whether the ranks go on in place with the hosts that there are now, or have begun to.
+    virtual bool take_hosts(host_pool const&) { return false; }
 
     /// Passes a signal on to all ranks; `notice`: only to processes that have a handler for it.
     virtual void signal(int number, bool notice) = 0;

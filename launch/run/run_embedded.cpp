@@ -39,7 +39,8 @@ bool is_folder(std::string const& path) {
 child_rank make_rank(run_context const& run, identity const& who, binding const& place, std::string const& output_dir,
                      int spare = -1) {
     auto const& options = run.options;
-    auto const how = output_format(options.tag_output, options.timestamp_output, who, run.generation(), spare);
+    auto how = output_format(options.tag_output, options.timestamp_output, who, run.generation(), spare);
+    how.raw = how.raw && !options.discovery.given();  // others may come
     auto files = make_output_files(output_dir, who, spare);
     return {.who = who,
             .planned = who.rank,
@@ -63,6 +64,13 @@ pmix::job describe_job(local_placement const& where, run_preparation const& prep
     return job;
 }
 
+/// What is asked for on this node.
+placement_request share_of_node(run_options const& options, local_placement const& where) {
+    auto const& counts = where.map.ranks_per_node;
+    auto const here = std::find_if(counts.begin(), counts.end(), [](int n) { return n > 0; });
+    return with_share(options.place, where.given, where.given.nodes.at(static_cast<std::size_t>(here - counts.begin())));
+}
+
 /// All that is the same for every rank.
 struct rank_starter {
     run_context const& run;
@@ -81,14 +89,26 @@ struct rank_starter {
     }
     binding const& place_at(int rank) const {
         auto const index = static_cast<std::size_t>(rank), size = where.bindings.size();
-        return index < size ? where.bindings[index] : where.spares[index - size];
+        return index < size ? where.bindings[index] : where.spares.at(index - size);
+    }
+    /// On a slot that has come since the others were placed: as if there had been so many slots.
+    binding later_place(int rank) const {
+        if (rank < static_cast<int>(where.bindings.size() + where.spares.size())) return place_at(rank);
+        return bind_ranks(where.machine, share_of_node(run.options, where), rank + 1).back();
     }
 
     environment variables_of(int rank) const {
+        return variables_of(rank, place_at(rank),
+                            rank < static_cast<int>(run.life.now.members.size())
+                                ? run.life.now.members[static_cast<std::size_t>(rank)].at.host
+                                : "");
+    }
+    environment variables_of(int rank, binding const& place, std::string const& host) const {
         environment own = prepared.variables;
-        complete_variables(own, {who_at(rank), place_at(rank), point, run.options.exports, run.options.command, prepared.python});
+        complete_variables(own, {who_at(rank), place, point, run.options.exports, run.options.command, prepared.python});
         if (run.kept_fd >= 0)
             own.set(elastic::kept_state_variable, fmt::format("{}:/proc/{}/fd/{}", rank, ::getpid(), run.kept_fd));
+        if (run.options.discovery.given() && !host.empty()) own.set("HOROVOD_HOSTNAME", host);  // as the script calls it
         return own;
     }
 
@@ -104,17 +124,18 @@ struct rank_starter {
     }
 
     /// MPI knows nothing of it.
-    child_rank start_spare(int rank, int number, process_starter& processes) const {
-        auto started = make_rank(run, who_at(rank), place_at(rank), run.options.output_dir, number);
-        auto own = variables_of(rank);
+    child_rank start_spare(int rank, int number, process_starter& processes, std::string const& host = {}) const {
+        auto const place = later_place(rank);
+        auto started = make_rank(run, who_at(rank), place, run.options.output_dir, number);
+        auto own = variables_of(rank, place, host);
         begin(started, own, -1, processes);
         return started;
     }
 
-    /// Of a later generation, in the place of a lost rank or a spare.
-    child_rank start_later(int rank, int number) const {
+    /// Of a later generation, in the place of a lost rank or a spare, or in one that has come.
+    child_rank start_later(int rank, int number, std::string const& host) const {
         process_starter processes(1);
-        auto started = start_spare(rank, number, processes);
+        auto started = start_spare(rank, number, processes, host);
         processes.finish();
         return started;
     }
@@ -247,7 +268,8 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     end_phase("ranks started");
     input.child_started();
     if (options.is_elastic())
-        ranks.go_on_in_place([&starter](int rank, int number) { return starter.start_later(rank, number); });
+        ranks.go_on_in_place(
+            [&starter](int rank, int number, std::string const& host) { return starter.start_later(rank, number, host); });
     gpu_use_record gpu_record(watch.loop(), options.output_dir);
     gpu_sampler const sampler(watch.loop(), own_gpus_to_sample(options, where),
                               [&](auto const& uses) { gpu_record.note(where.machine.host, uses); });

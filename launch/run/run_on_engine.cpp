@@ -48,7 +48,8 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.hold_worker_port = prepared.lists_workers;
     common.file_mask = read_umask();
     // Idle nodes come in at a restart, before the world shrinks; of warm ones there may be none left after one.
-    bool const goes_on = !prepared.spares.empty() || (options.least_ranks && (options.spares == 0 || options.warm_spares));
+    bool const goes_on = !prepared.spares.empty() || options.discovery.given() ||
+                         (options.least_ranks && (options.spares == 0 || options.warm_spares));
     common.in_place = goes_on && places.size() <= elastic::most_over_nodes;
     // A job script's ulimit holds for all of its nodes. A login node's own limits say nothing of them.
     if (std::any_of(run.given.nodes.begin(), run.given.nodes.end(), is_this_host)) common.limits = read_own_limits();

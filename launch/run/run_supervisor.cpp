@@ -32,6 +32,7 @@ run_supervisor::run_supervisor(run_context const& run)
       hosts_(
           loop_, run,
           {[this] { return phase_ == run_phase::running && !failed_; },
+           [this](auto const& hosts) { return ranks_->take_hosts(hosts); },
            [this](int number, auto const& tell) { send_notice(number, tell); }, [this](std::string const& line) { say(line); }}) {
     if ((options_.is_elastic() || !options_.lives_file.empty()) && run_.outcome != nullptr) {
         writer_.watch_for("", [this] { run_.outcome->output_s = seconds_now(); });
@@ -181,8 +182,10 @@ bool run_supervisor::go_on_in_place(verdict const& judged) {
 void run_supervisor::on_generation(generation const& now, std::string const& why) {
     auto& outcome = *run_.outcome;
     double const begun = seconds_now();
-    auto end = lost_.value_or(generation_end{.kind = end_kind::rank, .cause = why, .at_s = begun});
     auto const& before = run_.present();
+    auto const kind =
+        options_.discovery.given() && now.members.size() != before.members.size() ? end_kind::hosts : end_kind::rank;
+    auto end = lost_.value_or(generation_end{.kind = kind, .cause = why, .at_s = begun});
     end.number = before.number;
     for (auto const& one : before.members) end.members.push_back(one.number);
     end.folder = options_.output_dir;
@@ -238,8 +241,9 @@ std::vector<std::string> run_supervisor::nodes_of(std::vector<int> const& ranks)
     std::vector<std::string> names;
     for (int const rank : ranks) {
         auto const node = static_cast<std::size_t>(ranks_->known()[rank].node);
-        if (node >= run_.given.nodes.size()) continue;
-        auto const& name = run_.given.nodes[node].name;
+        auto const& known = ranks_->known().hosts;
+        if (node >= std::max(run_.given.nodes.size(), known.size())) continue;
+        auto const& name = node < run_.given.nodes.size() ? run_.given.nodes[node].name : known[node];  // of one that came later
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
     return names;

@@ -48,6 +48,7 @@ class run_supervisor final : private group_events {
         deadlines_.note_output();
         last_look_.note_output();
     }
+    void look_at_hosts() override { hosts_.look(); }
     void on_reader_gone() override;
     void on_closed() override;
     void say(std::string const& line) override;
@@ -99,9 +100,9 @@ class run_supervisor final : private group_events {
 
     run_phase phase_ = run_phase::starting;
     int exit_code_ = 0;
-    bool failed_ = false;     ///< it ends because of something: later ends are consequences
-    bool asked_ = false;      ///< somebody has asked it to end
-    int culprit_ = -1;        ///< the rank that has failed first
+    bool failed_ = false;  ///< it ends because of something: later ends are consequences
+    bool asked_ = false;   ///< somebody has asked it to end
+    int culprit_ = -1;     ///< the rank that has failed first
     said_tables said_tables_;
     std::optional<generation_end> lost_;  ///< how the present generation ends that is followed in place
     event_loop::clock::time_point start_ = event_loop::clock::now();

@@ -25,6 +25,27 @@ class HostUpdateResult:
     mixed = removed | added
 
 
+class _HostMessages(queue.Queue):
+    """Of a state. Whoever looks into it finds what the launcher has told by then."""
+
+    def __init__(self, state: "State") -> None:
+        super().__init__()
+        self._state = state
+
+    def _hear(self) -> None:
+        changed = native.hosts_changed()
+        if changed:
+            self._state.on_hosts_updated(time.time(), changed)
+
+    def empty(self) -> bool:
+        self._hear()
+        return super().empty()
+
+    def get_nowait(self) -> Any:
+        self._hear()
+        return super().get_nowait()
+
+
 class State:
     """What is saved, restored and spread over the ranks. Derive from it, and write save, restore and sync."""
 
@@ -36,7 +57,7 @@ class State:
         """
         self._bcast_object = bcast_object
         self._rank = get_rank
-        self._host_messages: "queue.Queue" = queue.Queue()
+        self._host_messages: "queue.Queue" = _HostMessages(self)
         self._last_updated_timestamp: Any = 0
         self._reset_callbacks: List[Callable[[], None]] = []
 
@@ -46,7 +67,7 @@ class State:
 
     def on_reset(self) -> None:
         """Called when the world was made again, before the state is spread."""
-        self._host_messages = queue.Queue()
+        self._host_messages = _HostMessages(self)
         self.reset()
         for callback in self._reset_callbacks:
             callback()
@@ -62,9 +83,6 @@ class State:
 
     def check_host_updates(self) -> None:
         """Raises HostsUpdatedInterrupt on all ranks if rank 0 has heard of changed hosts since the last time. Collective."""
-        changed = native.hosts_changed()
-        if changed:
-            self.on_hosts_updated(time.time(), changed)
         before, newest, update = self._last_updated_timestamp, self._last_updated_timestamp, HostUpdateResult.no_update
         while True:
             try:

@@ -96,6 +96,7 @@ def _take_place() -> List[int]:
     if now is None:
         return []
     place = dict(line.split("=", 1) for line in now[4].splitlines())
+    place.pop("HOROVOD_HOSTNAME", None)  # the name that the list of hosts has for it is in the environment from the start
     os.environ.update(place)
     return [int(number) for number in place["MUSTER_MEMBERS"].split(",")]
 

@@ -84,6 +84,32 @@ touch "$work/done"
 expect_end 0
 expect_nothing_left
 
+# A program with elastic.run follows the pods in place: one runs that was pending, one is about to end, and is back under its name.
+in_place() {
+    local address1 address2 address3
+    address1=$(address node1) address2=$(address node2) address3=$(address node3)
+    for part in libraries python; do cmake --install "$MUSTER_BIN/.." --prefix "$work/prefix" --component $part >/dev/null || exit 1; done
+    cp "$MUSTER_SOURCE_DIR/tests/cli/programs/elastic_hosts.py" "$work/" && chmod -R a+rX "$work/prefix" "$work/elastic_hosts.py"
+    goes_on() { wait_until 60 grep -q "^member $1, pid [0-9]*: rank $2 of $3 in generation $4\$" "$OUT" || exit 1; }
+    pods "node1 $address1 Running" "node2 $address2 Running" "node3 $address3 Pending"
+    start as_user prefix/bin/muster run --as-horovod -np 2 --min-np 1 --max-np 3 --host-discovery-script ./discover.sh --heartbeat 2s -- /usr/bin/python3 elastic_hosts.py
+    goes_on 1 1 2 0
+    pods "node1 $address1 Running" "node2 $address2 Running" "node3 $address3 Running"
+    goes_on 2 2 3 1
+    pods "node1 $address1 Running Terminating" "node2 $address2 Running" "node3 $address3 Running"
+    goes_on 1 0 2 2
+    end_pod node1
+    start_pod node1
+    pods "node1 $address1 Running" "node2 $address2 Running" "node3 $address3 Running"
+    goes_on 3 2 3 3
+    touch "$work/end"
+    expect_end 0
+    expect_equal "$(sed -n 's/^member 1, pid \([0-9]*\):.*/\1/p' "$OUT" | sort -u | wc -l)" 1 'processes of member 1'
+    expect_not_contains stderr 'error: '
+    expect_nothing_left
+}
+if /usr/bin/python3 -c 'import numpy' 2>/dev/null && [ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ]; then in_place; fi
+
 # kubectl fails at the start.
 : >"$work/kubeconfig"
 expect_exit 2 as_user prefix/bin/muster run -np 2 --min-np 1 --host-discovery-script ./discover.sh -- true

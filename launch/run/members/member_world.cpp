@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "launch/ranks/rank_name.hpp"
+#include "launch/run/gather_hosts.hpp"
 #include "launch/system/network.hpp"
 #include "pmix/library/random_bits.hpp"
 
@@ -19,6 +21,10 @@ namespace {
 constexpr duration look_every{0.5};
 /// One that runs, and computes on without the others, has so long.
 constexpr duration late_after{540};
+/// A process that has been started on a slot that has come has so long to import what it needs.
+constexpr duration newcomer_limit{600};
+/// Those that are ready wait for each other so long: the world is to be made again once.
+constexpr duration together_within{10};
 /// Where each is among the members of its host, in their order.
 void seat_on_hosts(std::vector<identity*> const& ranks) {
     std::vector<std::string> hosts;
@@ -42,18 +48,40 @@ member_world::member_world(event_loop& loop, run_context const& run, std::vector
       run_(run),
       calls_(std::move(calls)),
       now_(run.present()),
-      wanted_(static_cast<int>(ranks.size())),
+      wanted_(run.options.discovery.given() ? most_members(run.options, run.life) : static_cast<int>(ranks.size())),
       spares_(run.options.waiting_spares() > 0 ? 0 : run.options.spares) {
+    // Of a run that grows all tell where they listen, except where they and those that come are on this node.
+    over_nodes_ = run.options.discovery.given() && !ranks.empty() && !ranks.front().address.empty();
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         over_nodes_ = over_nodes_ || ranks[r].who.node_count > 1;
         seats_.push_back({.who = std::move(ranks[r].who), .node_address = std::move(ranks[r].address), .of = now_.members.at(r)});
     }
+    if (over_nodes_) wanted_ = std::min(wanted_, static_cast<int>(elastic::most_over_nodes));
 }
 
 void member_world::add_spare(place what, slot at) {
     over_nodes_ = over_nodes_ || what.who.host != seats_.front().who.host;
     seats_.push_back(
         {.who = std::move(what.who), .node_address = std::move(what.address), .of = {-1, std::move(at)}, .joins = true});
+}
+
+void member_world::add_newcomer(place what, slot at) {
+    add_spare(std::move(what), std::move(at));
+    auto const limit = run_.options.start_timeout.value_or(newcomer_limit);
+    loop_.after(limit, [this, number = static_cast<int>(seats_.size()) - 1, limit] {
+        auto const& one = seats_[static_cast<std::size_t>(number)];
+        if (closed_ || !one.joins || one.ready || one.ended) return;
+        calls_.say(
+            fmt::format("note: the rank that was started on {} has not come to init() within {} (--start-timeout): killing it",
+                        one.of.at.host, format_duration(limit)));
+        calls_.kill(number);
+    });
+}
+
+void member_world::place_newcomer(int number, place const& what) {
+    auto& one = seats_.at(static_cast<std::size_t>(number));
+    one.who.host = what.who.host;
+    one.node_address = what.address;
 }
 
 void member_world::close() noexcept {
@@ -63,13 +91,8 @@ void member_world::close() noexcept {
 }
 
 void member_world::dismiss_spares() const noexcept try {
-    elastic::generation word{.number = now_.number};
-    for (auto const& one : now_.members) word.members.push_back(one.number);
-    word.who = seats_.front().who;
-    word.who.rank = -1;
-    word.who.world_size = static_cast<int>(word.members.size());
     for (auto const& one : seats_)
-        if (can_come_in(one)) send(one, word);
+        if (can_come_in(one)) dismiss(one, now_);
 } catch (std::exception const&) {  // they have the signal
 }
 
@@ -85,14 +108,29 @@ void member_world::take(int number, std::string_view packet) {
     }
 }
 
+/// It has no part in it.
+void member_world::dismiss(seat const& one, generation const& then) const {
+    elastic::generation word{.number = then.number};
+    for (auto const& each : then.members) word.members.push_back(each.number);
+    word.who = one.who;
+    word.who.rank = -1;
+    word.who.local_rank = word.who.node_rank = 0;  // whatever it had is another's
+    word.who.world_size = static_cast<int>(word.members.size());
+    send(one, word);
+}
+
 void member_world::take(seat& from, elastic::message const& what) {
-    if (from.ended) return;
+    if (from.ended || from.out) return;
     if (auto const* const hello = std::get_if<elastic::hello>(&what)) {
         from.address = hello->address;
         if (from.joins) return welcome(from);
         return answer(from);
     }
-    if (std::holds_alternative<elastic::announce>(what)) from.announced = true;
+    if (std::holds_alternative<elastic::announce>(what)) {
+        bool const first = !anyone_announced();
+        from.announced = true;
+        if (first) calls_.look_at_hosts();
+    }
     auto const* const asked = std::get_if<elastic::reform>(&what);
     if (asked == nullptr || from.joins) return;
     if (asked->after < now_.number) return tell_generation({&from});
@@ -148,7 +186,9 @@ std::size_t member_world::living() const {
 
 /// The places of lost ranks that nobody has.
 std::size_t member_world::room() const {
-    auto const taken = living() + static_cast<std::size_t>(departed_);
+    auto const leaving =
+        std::count_if(seats_.begin(), seats_.end(), [](seat const& one) { return one.is_member() && one.leaves; });
+    auto const taken = living() - static_cast<std::size_t>(leaving) + static_cast<std::size_t>(departed_);
     return static_cast<std::size_t>(wanted_) - std::min(taken, static_cast<std::size_t>(wanted_));
 }
 
@@ -166,16 +206,20 @@ bool member_world::anyone_announced() const {
 }
 
 int member_world::least() const {
-    return run_.options.least_ranks.value_or(wanted_);
+    return run_.options.least_ranks.value_or(static_cast<int>(run_.life.now.members.size()));
 }
 
-void member_world::note_end(int number, bool well, std::string const& why) {
+void member_world::note_end(int number, bool well, std::string const& why, bool with_host) {
     auto& one = seats_.at(static_cast<std::size_t>(number));
-    if (std::exchange(one.ended, true) || one.joins) return;
+    if (std::exchange(one.ended, true)) return;
+    if (one.joins) offer_change();  // others may have waited for it
+    if (one.joins || one.out) return;
     if (well) {
         ++departed_;
         return after_departure();
     }
+    one.failed = true;
+    one.with_host = with_host;
     lost_.push_back(number);
     anyone_lost_ = unjudged_ = true;
     untold_.push_back(one.who.rank);
@@ -216,6 +260,8 @@ bool member_world::can_go_on(std::string& why_not) const {
     if (living() == 0 && waiting > 0)
         why_not = "the others cannot go on in place: spares are left alone, and these have no state";
     if (living() == 0) return false;
+    if (is_last_generation()) why_not = fmt::format("the others cannot go on in place: {}", no_further_reset());
+    if (is_last_generation()) return false;
     if (left < least() && (run_.options.least_ranks || run_.options.warm_spares > 0))  // else going on in place was not asked for
         why_not = fmt::format("the others cannot go on in place: {} left, and {}{} are needed", count_of_ranks(living()),
                               run_.options.least_ranks ? "--min-np " : "", least());
@@ -271,7 +317,7 @@ void member_world::decide() {
         if (its.ended)
             events.ended.push_back(one.number);
         else
-            pool.push_back(one.at);
+            (its.leaves ? events.leaving : pool).push_back(one.at);
     }
     auto free = room();
     for (auto const& one : seats_)  // a stopped one would keep the others waiting
@@ -285,6 +331,7 @@ void member_world::decide() {
         ++choice.then.number;
         choice.why = left_ ? "a collective failed, and no rank is gone" : "no rank is gone";
     }
+    if (is_last_generation()) return calls_.give_up(no_further_reset());
     begin(std::move(choice.then), choice.why);
 }
 
@@ -301,6 +348,9 @@ void member_world::begin(generation then, std::string const& why) {
     sync_ = anyone_joins || anyone_lost_ ||
             std::any_of(seats.begin(), seats.end(), [&](int s) { return !seats_[static_cast<std::size_t>(s)].at_commit; });
     anyone_lost_ = left_ = false;
+    cool_failed_slots();
+    for (auto& one : seats_)
+        if (one.is_member() && std::find(seats.begin(), seats.end(), seat_of(one)) == seats.end()) part_with(one, then);
     auto const nspace = pmix::make_job_name(short_host_name());
     now_ = std::move(then);
     std::vector<identity*> ranks;
@@ -316,8 +366,9 @@ void member_world::begin(generation then, std::string const& why) {
     seat_on_hosts(ranks);
     tell_generation(all);
     calls_.begin(now_, seats, why);
-    offer_spares();
+    offer_change();
     replace_lost();
+    calls_.look_at_hosts();
 }
 
 /// Once those that are left train again.
@@ -341,15 +392,100 @@ void member_world::replace_lost() {
 void member_world::welcome(seat& newcomer) {
     newcomer.ready = true;
     calls_.waits(seat_of(newcomer));
-    offer_spares();
+    offer_change();
+    if (awaits_newcomers()) loop_.after(together_within, [this] { offer_change(true); });
+}
+
+/// Others have been started with those that wait.
+bool member_world::awaits_newcomers() const {
+    auto const comes = [](seat const& one) { return one.joins && !one.ready && !one.ended; };
+    return run_.options.discovery.given() && std::any_of(seats_.begin(), seats_.end(), comes);
 }
 
 /// Members forget at each generation what they heard of before.
-void member_world::offer_spares() {
+void member_world::offer_change(bool at_once) {
+    if (closed_) return;
     auto const comes = [&](seat const& one) { return can_come_in(one) && !calls_.is_stopped(seat_of(one)); };
-    if (room() == 0 || std::none_of(seats_.begin(), seats_.end(), comes)) return;
+    bool const grows = room() > 0 && (at_once || !awaits_newcomers()) && !is_last_generation() &&
+                       std::any_of(seats_.begin(), seats_.end(), comes);
+    elastic::hosts_changed const word{.added = grows, .removed = can_leave()};
+    if (!word.added && !word.removed) return;
     for (auto& one : seats_)
-        if (one.is_member()) send(one, elastic::hosts_changed{.added = true});
+        if (one.is_member()) send(one, word);
+}
+
+// ------------------------------------------------------------------------------------------------ hosts that come and go
+
+void member_world::take_hosts(host_pool const& hosts) {
+    std::vector<slot> coming, busy;
+    for (auto const& one : seats_)
+        if (!one.ended && (one.joins || one.out)) (one.joins ? coming : busy).push_back(one.of.at);
+    auto const change =
+        find_host_change(hosts, now_.members, coming, busy, is_last_generation() ? 0 : wanted_ - departed_, seconds_now());
+    auto const holds = [](std::vector<slot> const& all, slot const& at) {
+        return std::find(all.begin(), all.end(), at) != all.end();
+    };
+    for (auto& one : seats_) {
+        one.leaves = one.is_member() && holds(change.leave, one.of.at);
+        if (one.joins && !one.ended && holds(change.end, one.of.at)) calls_.kill(seat_of(one));
+    }
+    for (auto const& at : change.start) try {
+            calls_.start_at(at);
+        } catch (error const& problem) {
+            run_.outcome->hosts.note_failure(at, run_.options.cool_down, seconds_now(), draw_chance());
+            calls_.say(fmt::format("note: no rank is started on {}: {}", at.host, problem.what()));
+        }
+    offer_change();
+    bool const stay = !change.leave.empty() && !can_leave();
+    if (stay && !stay_)
+        calls_.say(fmt::format("note: {} of the slots in use {} gone; the ranks there stay until others are there",
+                               change.leave.size(), change.leave.size() == 1 ? "is" : "are"));
+    stay_ = stay;
+}
+
+/// Whether some would be left that stay, and enough of them: as next_generation() has it.
+bool member_world::can_leave() const {
+    auto const count = [&](auto const& what) {
+        return static_cast<std::size_t>(std::count_if(seats_.begin(), seats_.end(), what));
+    };
+    auto const leaving = count([](seat const& one) { return one.is_member() && one.leaves; });
+    auto const staying = living() - leaving;
+    auto const come = std::min(room(), count([&](seat const& one) { return can_come_in(one); }));
+    if (leaving == 0 || staying + come == 0 || (staying == 0 && leaving == 1)) return false;
+    return staying + come + leaving - 1 >= static_cast<std::size_t>(least());
+}
+
+/// It ends by itself once it hears of it.
+void member_world::part_with(seat& one, generation const& then) {
+    one.out = true;
+    dismiss(one, then);
+    loop_.after(run_.options.grace, [this, number = seat_of(one)] {
+        if (!closed_ && !seats_[static_cast<std::size_t>(number)].ended) calls_.kill(number);
+    });
+}
+
+/// Of a run whose hosts come and go: else newcomers would be started there at once.
+void member_world::cool_failed_slots() const {
+    if (!run_.options.discovery.given() || run_.outcome == nullptr) return;
+    auto& hosts = run_.outcome->hosts;
+    std::set<std::string> lost_now;
+    for (auto const& one : now_.members) {
+        if (!find(one)->failed) continue;
+        if (!find(one)->with_host)
+            hosts.note_failure(one.at, run_.options.cool_down, seconds_now(), draw_chance());
+        else if (lost_now.insert(one.at.host).second)
+            hosts.note_lost(one.at.host, cool_down_of_hosts(run_.options), seconds_now(), draw_chance());
+    }
+}
+
+bool member_world::is_last_generation() const {
+    auto const& most = run_.options.restarts.resets;
+    return most && now_.number >= *most;
+}
+
+std::string member_world::no_further_reset() const {
+    return fmt::format("this was generation {}, the last one that --reset-limit {} allows", now_.number,
+                       *run_.options.restarts.resets);
 }
 
 }  // namespace muster

@@ -31,6 +31,10 @@ class member_world {
         std::function<void(generation const& now, std::vector<int> const& seats, std::string const& why)> begin;
         /// Starts a rank that takes the place of the one of that seat; its own seat is the next one. Throws what keeps it from being started.
         std::function<void(int seat)> start;
+        /// Starts a rank that comes in on that slot, and adds it (add_newcomer). Throws what keeps it from being started.
+        std::function<void(slot const& at)> start_at;
+        /// The hosts that there are may be looked at again: more can be taken in, or a slot is free.
+        std::function<void()> look_at_hosts;
         /// The one of that seat waits for a place in the world.
         std::function<void(int seat)> waits;
         /// Too few are left.
@@ -46,13 +50,22 @@ class member_world {
 
     /// A process that waits for a place in the world has been started; its seat is the next one.
     void add_spare(place what, slot at);
+    /// … on a slot that has come. One that does not come to init() in time is ended.
+    void add_newcomer(place what, slot at);
+    /// Where it is, once it is known there by its own name.
+    void place_newcomer(int seat, place const& what);
+
+    /// Whether hosts that come and go are taken in and left by the ranks themselves.
+    bool takes_hosts() const { return !closed_ && anyone_announced(); }
+    /// Has newcomers started, and members leave, as find_host_change() says. They come and go at the others' next commit.
+    void take_hosts(host_pool const& hosts);
 
     /// The rank of that seat has sent this.
     void take(int seat, std::string_view packet);
 
     /// The rank of that seat has ended: well (with code 0), or it is lost for the reason `why`. To be called for all that have ended before anything else is
-    /// done about them.
-    void note_end(int seat, bool well, std::string const& why);
+    /// done about them. `with_host`: nothing is heard of its host.
+    void note_end(int seat, bool well, std::string const& why, bool with_host = false);
     /// Tells the others of those that are lost.
     void tell_lost();
     /// Whether those that are left can go on without the lost ones; else why not, for a note, or an empty text where a restart follows anyway.
@@ -76,10 +89,14 @@ class member_world {
         bool wants = false;      ///< the next generation
         bool at_commit = false;  ///< as it said then
         bool ended = false;
-        bool stopped = false;  ///< when last looked at
-        bool joins = false;    ///< it is no member yet
-        bool ready = false;    ///< … and waits to become one
-        bool is_member() const noexcept { return !ended && !joins; }
+        bool failed = false;     ///< … otherwise than well
+        bool with_host = false;  ///< … with its host
+        bool stopped = false;    ///< when last looked at
+        bool joins = false;      ///< it is no member yet
+        bool ready = false;      ///< … and waits to become one
+        bool leaves = false;     ///< its slot is to be given back
+        bool out = false;        ///< it was a member, has left, and has not ended yet
+        bool is_member() const noexcept { return !ended && !joins && !out; }
     };
     seat* find(member const& one);
     seat const* find(member const& one) const;
@@ -87,7 +104,14 @@ class member_world {
     std::size_t room() const;
     void replace_lost();
     void welcome(seat& newcomer);
-    void offer_spares();
+    void offer_change(bool at_once = false);
+    bool awaits_newcomers() const;
+    bool can_leave() const;
+    void part_with(seat& one, generation const& then);
+    void dismiss(seat const& one, generation const& then) const;
+    std::string no_further_reset() const;
+    void cool_failed_slots() const;
+    bool is_last_generation() const;
     void take(seat& from, elastic::message const& what);
     void answer(seat& from);
     void after_departure();
@@ -110,6 +134,7 @@ class member_world {
     generation now_;
     int first_ = now_.number;  ///< its number as the ranks were started
     bool closed_ = false;
+    bool stay_ = false;  ///< members on slots that are gone, and it was said
     int wanted_ = 0;           ///< members
     int departed_ = 0;         ///< of these, nobody takes their places
     int spares_ = 0;           ///< ranks that may still be started in place of lost ones

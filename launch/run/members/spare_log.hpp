@@ -18,7 +18,7 @@ class spare_log {
     /// All must outlive it.
     spare_log(run_context const& run, evidence& known, group_events& events) : run_(run), known_(known), events_(events) {}
 
-    /// The spare of that seat is there; `place`: as describe_spare() says it.
+    /// The spare of that seat is there, or is known to be elsewhere there; `place`: as describe_spare() says it.
     void note_place(int seat, std::string place);
     /// It can be taken in at once.
     void note_wait(int seat);

@@ -60,7 +60,7 @@ remote_group::remote_group(run_context const& run, event_loop& loop, output_writ
                return events_.now() == run_phase::running;
            }}),
       process_(loop, engine, [this](std::string const& line) { events_.say(line); }),
-      spares_(run, ranks_, known_, events, output_) {
+      spares_(loop, run, ranks_, known_, events, output_) {
     known_.engine = engine.name;
 }
 
@@ -100,20 +100,22 @@ void remote_group::on_arrival(wire::hello const& hello, std::unique_ptr<frame_ch
 }
 
 bool remote_group::refuses(std::string const& objection) {
-    if (!objection.empty()) fail(failure_cause::never_came, objection, exit_code(errc::placement));
+    if (!objection.empty() && !gathering()) events_.say("note: " + objection);
+    if (!objection.empty() && gathering()) fail(failure_cause::never_came, objection, exit_code(errc::placement));
     return !objection.empty();
 }
 
 remote_rank& remote_group::admit(wire::hello const& hello) {
     gathering_.note_progress();
     auto& rank = ranks_.admit(hello);
-    output_.set_format(
-        hello.rank, output_format(options_.tag_output, options_.timestamp_output, rank.job.who, run_.generation(), rank.spare));
+    auto how = output_format(options_.tag_output, options_.timestamp_output, rank.job.who, run_.generation(), rank.spare);
+    how.raw = how.raw && !options_.discovery.given();  // others may come
+    output_.set_format(hello.rank, how);
     return rank;
 }
 
 void remote_group::take_host(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
-    if (!gathering() || refuses(ranks_.objection_to_agent(hello))) return;
+    if (!(gathering() || takes_late(ranks_.is_late_agent(hello.agent))) || refuses(ranks_.objection_to_agent(hello))) return;
     int const number = hello.agent;
     auto& host = ranks_.host(number);
     host.link = std::move(link);
@@ -171,6 +173,8 @@ void remote_group::on_link_lost(remote_rank& rank, std::string const& reason) {
     if (winding_up() || lost.now == state::gone) return;
     if (!lost.is_rank() && events_.now() == run_phase::running)
         return spares_.give_up(world_, rank, reason != frame_channel::closed_by_peer);
+    if (lost.left_out && events_.now() == run_phase::running)
+        return lost.now = state::gone, note_left(lost), events_.on_rank_gone();
     lost.now = state::lost;
     lost.cut = reason == frame_channel::closed_by_peer;
     if (known_.first_lost < 0) known_.first_lost = lost.rank;
@@ -216,7 +220,8 @@ void remote_group::note_orphan(rank_evidence& rank, std::string const& daemon) {
 void remote_group::on_message(remote_rank& rank, wire::hello const& hello) {
     auto& host = ranks_.host(rank.job.who.node_rank);
     if (hello.rank != rank.job.who.rank || !host.link) return;
-    if (!gathering()) return host.link->send(wire::encode(wire::rank_frame{hello.rank, wire::encode(wire::bye{0})}));
+    if (!gathering() && !takes_late(ranks_.is_late(hello.rank)))
+        return host.link->send(wire::encode(wire::rank_frame{hello.rank, wire::encode(wire::bye{0})}));
     if (refuses(ranks_.objection_to(hello, engine_.name))) return;
     admit(hello).link.set_host(host.link, hello.rank);
     if (!std::exchange(host.has_job, true)) host.link->send(wire::encode(ranks_.job_of(rank)));
@@ -229,6 +234,7 @@ void remote_group::on_message(remote_rank& rank, wire::ready const& ready) {
     known(rank).gpu_uuid = ready.gpu_uuid;
     if (known(rank).now != state::placing) return;
     known(rank).now = state::ready;
+    if (ranks_.is_late(rank.job.who.rank)) return begin_late(rank);
     if (++ready_ == ranks_.size() && gathering() && gathering_.may_start()) events_.on_ready();
 }
 
@@ -237,7 +243,10 @@ void remote_group::on_message(remote_rank& rank, wire::started const&) {
 }
 
 void remote_group::on_message(remote_rank& rank, wire::failed const& failed) {
-    fail(failure_cause::rank_end, fmt::format("{}: {}", known_.name_of(known(rank)), failed.what), failed.exit_code);
+    auto const what = fmt::format("{}: {}", known_.name_of(known(rank)), failed.what);
+    if (!ranks_.is_late(rank.job.who.rank)) return fail(failure_cause::rank_end, what, failed.exit_code);
+    events_.say("note: " + what);
+    spares_.give_up(world_, rank, false);
 }
 
 void remote_group::on_message(remote_rank& rank, wire::ended const& ended) {
@@ -251,6 +260,7 @@ void remote_group::on_message(remote_rank& rank, wire::ended const& ended) {
     one.asked = one.asked || ended.asked;
     questions_.finish_if_answered();
     if (!one.is_rank()) return spares_.note_end(world_, one, events_.now() == run_phase::running);
+    if (one.left_out && events_.now() == run_phase::running) return note_left(one);
     if (!tell_members(one)) events_.on_rank_end(one.rank);
 }
 
@@ -258,6 +268,7 @@ void remote_group::on_message(remote_rank& rank, wire::gone const&) {
     known(rank).now = state::gone;
     output_.finish(rank.job.who.rank);  // its shim has sent all of it before
     events_.on_rank_gone();
+    events_.look_at_hosts();
 }
 
 void remote_group::on_message(remote_rank& rank, wire::used_mpi const& used) {
@@ -319,83 +330,6 @@ void remote_group::on_message(remote_rank& rank, wire::gpus_used const& used) {
     gpu_record_.note(known_.host_of(known(rank)), used.gpus);
 }
 
-// ------------------------------------------------------------------------------------------------ going on in place
-
-void remote_group::go() {
-    end_phase("all ranks placed by their shims");
-    if (ranks_.goes_on_in_place()) {
-        std::vector<member_world::place> places;
-        for (auto const& rank : ranks_)
-            if (rank.spare < 0) places.push_back({rank.job.who, rank.place.address});
-        world_.emplace(loop_, run_, std::move(places), calls_of_members());
-        spares_.join(*world_);
-    }
-    ranks_.send_all(ranks_.make_go());
-    questions_.beat();
-}
-
-member_world::group remote_group::calls_of_members() {
-    return {
-        .send = [this](int seat,
-                       std::string const& packet) { ranks_[seat].link.send_surely(wire::encode(wire::member_packet{packet})); },
-        .is_stopped = [this](int seat) { return questions_.is_stopped(seat); },
-        .kill =
-            [this](int seat) {
-                ranks_[seat].link.send(wire::encode(wire::signal{SIGKILL, true}));
-            },
-        .say = [this](std::string const& line) { events_.say(line); },
-        .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
-        .start = [](int) { throw error(errc::unavailable, "over several nodes none is started"); },
-        .waits = [this](int seat) { spares_.log().note_wait(seat); },
-        .give_up = [this](std::string const& why) { give_up_members(why); }};
-}
-
-void remote_group::on_message(remote_rank& rank, wire::member_packet const& packet) {
-    if (world_ && events_.now() == run_phase::running) world_->take(rank.job.who.rank, packet.bytes);
-}
-
-/// The others hear at once that it has ended. True where they can go on without it, and nothing else is to be asked about its end.
-bool remote_group::tell_members(rank_evidence const& one) {
-    if (!world_ || events_.now() != run_phase::running) return false;
-    auto const fault = one.ended_well() ? std::nullopt : find_end_fault(*one.wait_status, one.memory);
-    world_->note_end(one.rank, !fault, fault ? fmt::format("{} {}", known_.name_of(one), fault->what) : "");
-    world_->tell_lost();
-    std::string why_not;
-    if (!fault || one.asked || known_.deciding || !world_->can_go_on(why_not)) return false;
-    events_.judge([&](evidence const& all) {
-        return blame_rank(all, one.rank, failure_cause::rank_end, fault->what, fault->exit_code, fault->advice);
-    });
-    return true;
-}
-
-/// Without those whose program has ended, and those of whom nothing is heard any more: they end by themselves, at the latest when their shim
-/// misses the launcher.
-bool remote_group::goes_on_without(verdict const& judged) {
-    constexpr std::array causes{failure_cause::rank_end, failure_cause::node, failure_cause::watcher, failure_cause::daemon};
-    if (std::find(causes.begin(), causes.end(), judged.cause) == causes.end() || !world_) return false;
-    for (auto const& one : judged.culprits)
-        if (auto& rank = known_[one.rank]; !rank.wait_status)
-            world_->note_end(one.rank, false, fmt::format("{} is lost", known_.name_of(rank)));
-    if (!can_go_on(world_)) return false;
-    for (auto const& one : judged.culprits)
-        if (!known_[one.rank].wait_status) ranks_.give_up(one.rank), output_.finish(one.rank);
-    known_.first_lost = known_.first_orphan = known_.first_killed = -1;
-    world_->tell_lost();
-    world_->go_on();
-    return true;
-}
-
-void remote_group::begin(generation const& now, std::vector<int> const& seats, std::string const& why) {
-    number_anew(now, seats);
-    auto const whole_why = spares_.log().note_generation(now, seats, why);
-    for (int const seat : seats) {
-        auto who = ranks_[seat].job.who;
-        who.rank = known_[seat].number;
-        output_.set_tag(seat, output_format(options_.tag_output, options_.timestamp_output, who, now.number).tag);
-    }
-    events_.on_generation(now, whole_why);
-}
-
 // ------------------------------------------------------------------------------------------------ the end
 
 void remote_group::end(int signal_number) {
@@ -437,7 +371,7 @@ void remote_group::close(bool failed, int exit_code, int culprit) {
         for (auto& rank : ranks_) rank.link.send(wire::encode(wire::bye{rank.job.who.rank == culprit ? exit_code : 0}));
     else
         ranks_.send_all(wire::bye{0});
-    if (!process_.running()) return events_.on_closed();
+    if (!any_engine()) return events_.on_closed();
     bool const broken = known_.count([](auto const& r) { return !r.daemon_lost.empty() || r.now == state::lost; }) > 0;
     if (broken || ranks_.any_given_up()) return end_engine();
     bool const complete = known_.count(state::absent) == 0;  // else some shims are still to come
@@ -463,6 +397,7 @@ void remote_group::close(bool failed, int exit_code, int culprit) {
 void remote_group::end_engine() {
     auto const one = std::find_if(ranks_.begin(), ranks_.end(), [](auto const& rank) { return !rank.step.empty(); });
     process_.end(SIGTERM, one == ranks_.end() ? "" : one->step);
+    spares_.end_starters(SIGTERM);
 }
 
 verdict remote_group::finish(bool failed) {
@@ -474,15 +409,17 @@ verdict remote_group::finish(bool failed) {
 void remote_group::on_child() {
     int status = 0;
     for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;)
-        if (process_.take(pid, status)) on_engine_end();
+        if (process_.take(pid, status) || (spares_.take_child(world_, pid) && winding_up())) on_engine_end();
 }
 
 void remote_group::on_engine_end() {
     known_.engine_status = process_.status();
+    if (winding_up() && any_engine()) return;
     if (winding_up()) return events_.on_closed();
+    if (spares_.any_starter() && !ranks_.any_first_here()) return;  // only those that came later are left
     // Messages of the shims may still be on their way.
     loop_.after(final_messages_patience, [this] {
-        if (winding_up()) return events_.on_closed();
+        if (winding_up()) return any_engine() ? void() : events_.on_closed();
         if (events_.now() == run_phase::stopping) return events_.on_rank_gone();
         known_.unknown_hosts = ranks_.unknown_hosts();
         events_.judge(judge_engine_end);

@@ -42,6 +42,7 @@ class remote_group final : public rank_group {
     void signal(int number, bool notice) override { ranks_.send_all(wire::signal{number, false, notice}); }
     void end(int signal_number) override;
     bool goes_on_without(verdict const& judged) override;
+    bool take_hosts(host_pool const& hosts) override;
     void kill() override;
     void end_spares() override;
     void close(bool failed, int exit_code, int culprit) override;
@@ -87,15 +88,19 @@ class remote_group final : public rank_group {
     template <typename Other>
     void on_message(remote_rank&, Other const&) {}  // what only a shim gets
 
-    // where the others go on without a lost rank
+    // where the others go on without a lost rank, or with those that come later
     member_world::group calls_of_members();
     void begin(generation const& now, std::vector<int> const& seats, std::string const& why);
     bool tell_members(rank_evidence const& one);
+    void begin_late(remote_rank& rank);
+    void note_left(rank_evidence& one);
+    bool takes_late(bool late) const { return late && world_ && events_.now() == run_phase::running; }
 
     void give_up_late();
     void on_engine_end();
     void end_engine();
     rank_evidence& known(remote_rank const& rank) { return known_[rank.job.who.rank]; }
+    bool any_engine() const { return process_.running() || spares_.any_starter(); }
     bool gathering() const { return events_.now() == run_phase::starting; }
     bool winding_up() const { return events_.now() == run_phase::closing || events_.now() == run_phase::done; }
 

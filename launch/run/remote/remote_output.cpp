@@ -25,9 +25,12 @@ constexpr std::size_t most_window_bytes = 128u << 10;
 remote_output::remote_output(event_loop& loop, output_writer& writer, std::size_t ranks, std::size_t window,
                              std::function<void(int rank, std::size_t bytes)> make_room)
     : loop_(loop), writer_(writer), make_room_(std::move(make_room)), window_(window) {
-    one_stream const out{STDOUT_FILENO, ::isatty(STDOUT_FILENO) == 1, line_splitter()};
-    one_stream const err{STDERR_FILENO, ::isatty(STDERR_FILENO) == 1, line_splitter()};
-    ranks_.assign(ranks, one_rank{out, err});
+    while (ranks_.size() < ranks) add();
+}
+
+void remote_output::add() {
+    ranks_.push_back({{STDOUT_FILENO, ::isatty(STDOUT_FILENO) == 1, line_splitter()},
+                      {STDERR_FILENO, ::isatty(STDERR_FILENO) == 1, line_splitter()}});
 }
 
 std::size_t remote_output::window(std::size_t ranks, std::size_t on_one_connection) {

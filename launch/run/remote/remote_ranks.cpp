@@ -11,18 +11,40 @@
 
 namespace muster {
 
-remote_ranks::remote_ranks(std::vector<remote_rank> ranks, evidence& known) : known_(known), ranks_(std::move(ranks)) {
-    for (auto const& rank : ranks_) {
-        known.ranks.push_back({.rank = rank.job.who.rank, .spare = rank.spare, .node = rank.node});
-        if (rank.spare >= 0) known.members.push_back(-1);
-        auto const node = static_cast<std::size_t>(rank.node);
-        if (planned_hosts_.size() <= node) planned_hosts_.resize(node + 1);
-        planned_hosts_[node] = rank.job.who.host;
-        auto const number = static_cast<std::size_t>(rank.job.who.node_rank);
-        if (hosts_.size() <= number) hosts_.resize(number + 1);
-        hosts_[number].ranks.push_back(rank.job.who.rank);
-    }
+remote_ranks::remote_ranks(std::vector<remote_rank> ranks, evidence& known)
+    : known_(known), first_late_(static_cast<int>(ranks.size())) {
+    for (auto& rank : ranks) take_in(std::move(rank));
     known.hosts = planned_hosts_;
+}
+
+void remote_ranks::take_in(remote_rank rank) {
+    auto const& who = rank.job.who;
+    known_.ranks.push_back({.rank = who.rank, .spare = rank.spare, .node = rank.node});
+    if (rank.spare >= 0) known_.members.push_back(-1);
+    auto const node = static_cast<std::size_t>(rank.node);
+    if (planned_hosts_.size() <= node) planned_hosts_.resize(node + 1);
+    planned_hosts_[node] = who.host;
+    auto const number = static_cast<std::size_t>(who.node_rank);
+    if (hosts_.size() <= number) hosts_.resize(number + 1);
+    hosts_[number].ranks.push_back(who.rank);
+    ranks_.push_back(std::move(rank));
+}
+
+remote_rank& remote_ranks::add(remote_rank rank) {
+    auto const known = std::find(planned_hosts_.begin(), planned_hosts_.end(), rank.job.who.host);
+    rank.node = static_cast<int>(known - planned_hosts_.begin());
+    if (known == planned_hosts_.end()) known_.hosts.push_back(rank.job.who.host);
+    take_in(std::move(rank));
+    return ranks_.back();
+}
+
+bool remote_ranks::is_late_agent(int number) const noexcept {
+    return number >= 0 && number < static_cast<int>(hosts_.size()) &&
+           is_late(hosts_[static_cast<std::size_t>(number)].ranks.front());
+}
+
+bool remote_ranks::any_first_here() const {
+    return known_.count([this](auto const& one) { return one.here() && !is_late(one.rank); }) > 0;
 }
 
 wire::job remote_ranks::job_of(remote_rank const& rank) const {
@@ -72,13 +94,15 @@ std::string remote_ranks::objection_to(wire::hello const& hello, std::string_vie
         return fmt::format("{} has muster {}, and this is muster {}; install the same version on every node", hello.host,
                            hello.version, version());
     if (!hello.fault.empty()) return fmt::format("a rank on {} does not know its number: {}", hello.host, hello.fault);
-    if (hello.rank < 0 || hello.rank >= size || hello.world_size != size)
+    bool const late = is_late(hello.rank);
+    if (hello.rank < 0 || hello.rank >= size || (hello.world_size != size && !late))
         return fmt::format("{} started rank {} of {} on {}, instead of {} ranks; see its command with --dry-run", engine,
                            hello.rank, hello.world_size, hello.host, size);
     auto const& rank = ranks_[static_cast<std::size_t>(hello.rank)];
     if (known_[hello.rank].now != rank_evidence::state::absent)
         return fmt::format("{} started rank {} twice, on {} and {}; see its command with --dry-run", engine, hello.rank,
                            rank.job.who.host, hello.host);
+    if (late) return {};  // its host may have been named otherwise before
     auto const host = host_of_node_.find(rank.node);
     auto const node = node_of_host_.find(hello.host);
     bool const shares_host = node != node_of_host_.end() && node->second != rank.node;
@@ -103,7 +127,7 @@ std::string remote_ranks::explain_host_of_two_nodes(int node, int other, std::st
 remote_rank& remote_ranks::admit(wire::hello const& hello) {
     auto& rank = (*this)[hello.rank];
     known_[hello.rank].now = rank_evidence::state::placing;
-    known_.hosts[static_cast<std::size_t>(rank.node)] = hello.host;
+    if (!is_late(hello.rank)) known_.hosts[static_cast<std::size_t>(rank.node)] = hello.host;
     rank.job.who.host = hello.host;
     rank.step = hello.step;
     host_of_node_.emplace(rank.node, hello.host);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -73,6 +74,16 @@ class remote_ranks {
     wire::job job_of(remote_rank const& rank) const;
     remote_host& host(int number) { return hosts_.at(static_cast<std::size_t>(number)); }
     std::size_t hosts() const noexcept { return hosts_.size(); }
+    /// A rank more, which comes later, on an agent of its own, as the host of that name in the plan. Returns it.
+    remote_rank& add(remote_rank rank);
+    std::string const& planned_host(remote_rank const& rank) const {
+        return planned_hosts_.at(static_cast<std::size_t>(rank.node));
+    }
+    /// Whether it is to come yet, or has come, since others run.
+    bool is_late(int rank) const noexcept { return rank >= first_late_ && rank < static_cast<int>(ranks_.size()); }
+    bool is_late_agent(int number) const noexcept;
+    /// Whether any is left of those that the run has begun with.
+    bool any_first_here() const;
     /// Whether they may, without a lost one.
     bool goes_on_in_place() const noexcept { return !ranks_.empty() && ranks_.front().job.in_place; }
     /// How much output each shim may send ahead.
@@ -100,12 +111,14 @@ class remote_ranks {
     std::vector<rank_row> rows(int inspection) const;
 
   private:
+    void take_in(remote_rank rank);
     std::string explain_host_of_two_nodes(int node, int other, std::string const& host) const;
 
     evidence& known_;
-    std::vector<remote_rank> ranks_;
+    std::deque<remote_rank> ranks_;  ///< one that is added leaves the others where they are
     std::vector<remote_host> hosts_;
     std::vector<std::string> planned_hosts_;   ///< by node
+    int first_late_ = 0;                       ///< the number of the first one
     std::map<int, std::string> host_of_node_;  ///< of the shims that have connected
     std::map<std::string, int> node_of_host_;
 };

@@ -122,6 +122,40 @@ TEST(find_host_news, says_what_makes_another_generation_worth_while) {
     EXPECT_THAT(find_host_news(pool, on({{"a", 0}, {"a", 1}}), 2, 5), IsEmpty()) << "a slot that has failed and is in use again";
 }
 
+TEST(find_host_change, starts_newcomers_ends_them_and_has_members_leave) {
+    struct {
+        char const *what, *members, *coming, *busy;
+        int most;
+        char const *start, *end, *leave;
+    } const rows[]{{"all is as it should be", "a0 a1 b0", "", "", 9, "", "", ""},
+                   {"more slots", "a0", "", "", 9, "a1 b0", "", ""},
+                   {"no more than the most", "a0", "", "", 2, "a1", "", ""},
+                   {"they are on their way", "a0", "a1 b0", "", 9, "", "", ""},
+                   {"a host is gone", "a0 c0", "", "", 9, "a1 b0", "", "c0"},
+                   {"… and its ranks take no other's place", "a0 c0", "", "", 2, "a1", "", "c0"},
+                   {"… before a newcomer there has come in", "a0 a1", "c0 b0", "", 9, "", "c0", ""},
+                   {"fewer are wanted than are on their way", "a0", "a1 b0", "", 2, "", "b0", ""},
+                   {"the last one there has not ended yet", "a0", "", "a1", 9, "b0", "", ""},
+                   {"none are taken in", "a0 c0", "", "", 0, "", "", "c0"}};
+    auto const all = [](std::string const& text) {
+        std::vector<slot> found;
+        for (std::size_t at = 0; at < text.size(); at += 3) found.push_back({text.substr(at, 1), text[at + 1] - '0'});
+        return found;
+    };
+    host_pool const pool{.hosts = {{"a", 2}, {"b", 1}}};
+    for (auto const& row : rows) {
+        std::vector<member> members;
+        for (auto const& at : all(row.members)) members.push_back({static_cast<int>(members.size()), at, true});
+        auto const change = find_host_change(pool, members, all(row.coming), all(row.busy), row.most, 0);
+        EXPECT_EQ(text_of(change.start), row.start) << row.what;
+        EXPECT_EQ(text_of(change.end), row.end) << row.what;
+        EXPECT_EQ(text_of(change.leave), row.leave) << row.what;
+    }
+    auto cooling = pool;
+    cooling.note_failure({"a", 1}, range, 0, 0);
+    EXPECT_EQ(text_of(find_host_change(cooling, {{0, {"a", 0}, true}}, {}, {}, 9, 5).start), "b0") << "a1 cools down";
+}
+
 TEST(lost_in_pool, are_slots_that_cool_down_or_are_gone) {
     host_pool pool{.hosts = {{"a", 2}, {"b", 1}}};
     pool.note_failure({"a", 1}, range, 0, 0);

@@ -27,6 +27,7 @@ struct member_world_test : testing::Test {
     std::vector<std::deque<std::string>> sent;
     std::vector<std::string> done;
     std::vector<int> seats;
+    std::vector<slot> started;
     int stopped = -1;
 
     void SetUp() override {
@@ -53,6 +54,8 @@ struct member_world_test : testing::Test {
                         done.push_back("begin " + std::to_string(now.number));
                         seats = by_rank;
                     },
+                .start_at = [this](slot const& at) { started.push_back(at); },
+                .look_at_hosts = [] {},
                 .waits = [this](int seat) { done.push_back("waits " + std::to_string(seat)); },
                 .give_up = [this](std::string const& why) { done.push_back("give up: " + why); }});
     }
@@ -271,6 +274,88 @@ TEST_F(member_world_test, spares_that_wait_in_vain_hear_of_it) {
     world->close();
     EXPECT_EQ(hear_generation(3).who.rank, -1);
     EXPECT_FALSE(hear(0));
+}
+
+struct hosts_test : member_world_test {
+    run_outcome outcome;
+    void SetUp() override {
+        options.discovery.command = "discover";
+        options.most_ranks = 5;
+        context.outcome = &outcome;
+        member_world_test::SetUp();
+        announce_all();
+    }
+    /// The host has so many slots; what is to be started is.
+    void take(int slots) {
+        started.clear();
+        outcome.hosts.hosts = {{"here", slots}};
+        world->take_hosts(outcome.hosts);
+        for (auto const& at : started) {
+            auto const seat = static_cast<int>(sent.size());
+            sent.emplace_back();
+            world->add_newcomer({{"first", seat, size, seat, seat + 1, 0, 1, "here", identity::source::muster}}, at);
+        }
+    }
+    void want(std::initializer_list<int> ranks, int after, bool at_commit = true) {
+        for (int const rank : ranks) say(rank, elastic::reform{after, true, at_commit});
+    }
+};
+
+TEST_F(hosts_test, newcomers_come_in_together_at_a_commit_and_members_leave_at_one) {
+    take(9);
+    EXPECT_THAT(started, ElementsAre(slot{"here", 3}, slot{"here", 4})) << "no more than --max-np";
+    say(3, elastic::hello{});
+    EXPECT_FALSE(hear(0)) << "another one has been started with it";
+    say(4, elastic::hello{});
+    EXPECT_EQ(hear(0), elastic::message{elastic::hosts_changed{.added = true}});
+    want({0, 1, 2}, 0);
+    EXPECT_THAT(seats, ElementsAre(0, 1, 2, 3, 4));
+    EXPECT_TRUE(hear_generation(3).sync);
+    sent.assign(sent.size(), {});
+    take(2);
+    EXPECT_THAT(started, IsEmpty());
+    EXPECT_EQ(hear(0), elastic::message{elastic::hosts_changed{.removed = true}});
+    want({0, 1, 2, 3, 4}, 1);
+    EXPECT_THAT(seats, ElementsAre(0, 1));
+    EXPECT_EQ(hear(4), elastic::message{elastic::hosts_changed{.removed = true}});
+    EXPECT_EQ(hear_generation(4).who.rank, -1);
+    take(9);
+    EXPECT_THAT(started, ElementsAre(slot{"here", 5}, slot{"here", 6}, slot{"here", 7})) << "those that leave have not ended";
+}
+
+TEST_F(hosts_test, one_that_ends_before_it_comes_keeps_nobody_waiting) {
+    take(5);
+    say(3, elastic::hello{});
+    world->note_end(4, false, "");
+    EXPECT_EQ(hear(0), elastic::message{elastic::hosts_changed{.added = true}});
+}
+
+TEST_F(hosts_test, nobody_leaves_where_too_few_would_be_left) {
+    take(1);
+    EXPECT_EQ(hear(0), elastic::message{elastic::hosts_changed{.removed = true}}) << "one of two";
+    want({0, 1, 2}, 0);
+    EXPECT_THAT(seats, ElementsAre(0, 1));
+    sent.assign(sent.size(), {});
+    take(1);
+    EXPECT_FALSE(hear(0));
+    EXPECT_EQ(done.back(), "note: 1 of the slots in use is gone; the ranks there stay until others are there");
+}
+
+TEST_F(hosts_test, the_slot_of_a_lost_rank_cools_down) {
+    take(3);
+    lose(1);
+    want({0, 2}, 0, false);
+    EXPECT_TRUE(outcome.hosts.is_cooling({"here", 1}, seconds_now()));
+    take(3);
+    EXPECT_THAT(started, IsEmpty());
+}
+
+TEST_F(hosts_test, no_more_generations_than_the_limit) {
+    options.restarts.resets = 0;
+    take(9);
+    EXPECT_THAT(started, IsEmpty());
+    want({0, 1, 2}, 0, false);
+    EXPECT_THAT(done.back(), HasSubstr("give up: this was generation 0, the last one that --reset-limit 0 allows"));
 }
 
 TEST_F(member_world_test, over_nodes_all_tell_where_they_listen_before_any_begins) {
