@@ -63,6 +63,13 @@ pmix::job describe_job(local_placement const& where, run_preparation const& prep
     return job;
 }
 
+/// For what ranks commit; empty: nothing holds it.
+std::string kept_file(run_context const& run) {
+    for (std::size_t node = 0; node < run.kept_files.size(); ++node)
+        if (run.map.ranks_per_node[node] > 0) return run.kept_files[node];
+    return run.kept_fd < 0 ? "" : fmt::format("/proc/{}/fd/{}", ::getpid(), run.kept_fd);
+}
+
 /// All that is the same for every rank.
 struct rank_starter {
     run_context const& run;
@@ -87,8 +94,8 @@ struct rank_starter {
     environment variables_of(int rank) const {
         environment own = prepared.variables;
         complete_variables(own, {who_at(rank), place_at(rank), point, run.options.exports, run.options.command, prepared.python});
-        if (run.kept_fd >= 0)
-            own.set(elastic::kept_state_variable, fmt::format("{}:/proc/{}/fd/{}", rank, ::getpid(), run.kept_fd));
+        if (auto const file = kept_file(run); !file.empty())
+            own.set(elastic::kept_state_variable, fmt::format("{}:{}", rank, file));
         return own;
     }
 
