@@ -15,6 +15,7 @@
 #include "launch/engine/outer_task.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
+#include "launch/keep/keeper.hpp"
 #include "launch/remote/flux_remote.hpp"
 #include "launch/remote/host_agent.hpp"
 #include "launch/remote/pbs_remote.hpp"
@@ -38,7 +39,7 @@ constexpr struct {
     {"alloc", alloc_command},   {"jobs", jobs_command},       {"show", show_command},
     {"cancel", cancel_command}, {"watch", watch_command},     {"logs", logs_command},
     {"rerun", rerun_command},   {"init", init_command},       {"remote", remote_command},
-    {"agent", agent_command},   {"fluxrsh", fluxrsh_command},
+    {"agent", agent_command},   {"fluxrsh", fluxrsh_command}, {"keeper", keeper_command},
 };
 
 /// Descriptors 0 to 2 must be open, or the first pipe made would become a rank's standard output by accident. One that was closed

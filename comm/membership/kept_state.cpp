@@ -6,9 +6,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 #include <algorithm>
 #include <atomic>
@@ -22,79 +19,20 @@
 
 namespace muster {
 
-namespace {
-
-constexpr std::uint64_t magic = 0x31'74'73'6b'72'74'73'6dULL;  // "mstrkst1"
-constexpr std::uint64_t half_bytes = std::uint64_t{1} << 41, most_parts = std::uint64_t{1} << 20;
-constexpr std::size_t head_bytes = 4096, line_bytes = 64;
-
-/// Checksum of lines of 64 bytes. Sums and sums of sums: a line that is missing, another's or in another place changes them.
-class line_sums {
-  public:
-    void add(std::byte const* from, std::size_t bytes) noexcept {
-        for (std::size_t at = 0; at < bytes; at += line_bytes) {
-            std::array<std::uint64_t, 8> line;
-            std::memcpy(line.data(), from + at, line_bytes);
-            for (std::size_t i = 0; i < 8; ++i) sum_[i] += line[i];
-            for (std::size_t i = 0; i < 8; ++i) sums_[i] += sum_[i];
-        }
-    }
-
-    /// Copies whole lines to a multiple of 64, with stores that need not read what was there, and so no slower than memcpy.
-    void copy(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
-#ifdef __SSE2__
-        __m128i sum[4], sums[4];
-        std::memcpy(sum, sum_.data(), sizeof sum);
-        std::memcpy(sums, sums_.data(), sizeof sums);
-        for (std::size_t at = 0; at < bytes; at += line_bytes)
-            for (std::size_t i = 0; i < 4; ++i) {
-                auto const part = _mm_loadu_si128(reinterpret_cast<__m128i const*>(from + at) + i);
-                _mm_stream_si128(reinterpret_cast<__m128i*>(to + at) + i, part);
-                sum[i] = _mm_add_epi64(sum[i], part);
-                sums[i] = _mm_add_epi64(sums[i], sum[i]);
-            }
-        _mm_sfence();
-        std::memcpy(sum_.data(), sum, sizeof sum);
-        std::memcpy(sums_.data(), sums, sizeof sums);
-#else
-        std::memcpy(to, from, bytes);
-        add(to, bytes);
-#endif
-    }
-    std::uint64_t value() const noexcept {
-        std::uint64_t all = magic;
-        for (std::size_t i = 0; i < 8; ++i) all = (all ^ sum_[i]) * 0x9e3779b97f4a7c15ULL + sums_[i];
-        return all;
-    }
-
-  private:
-    std::array<std::uint64_t, 8> sum_{}, sums_{};
-};
-
-}  // namespace
-
-struct kept_state::header {
-    std::atomic<std::uint64_t> ready;  ///< magic, or the copy is not whole
-    std::uint64_t number, step, bytes, sum;
-};
-
-unique_fd make_kept_memory() {
-    unique_fd file(::memfd_create("muster-state", MFD_CLOEXEC));
-    if (!file) throw_system("memfd_create", "for the state that is kept");
-    return file;
-}
+using kept::line_bytes;
+using kept::page_bytes;
 
 kept_state::kept_state(std::string_view place) {
     if (place.empty()) {
-        file_ = make_kept_memory();
+        file_ = kept::make_memory();
         return;
     }
     auto const colon = place.find(':');
     auto const part = parse_integer(place.substr(0, colon));
-    if (!part || *part < 0 || static_cast<std::uint64_t>(*part) >= most_parts || colon == std::string_view::npos)
+    if (!part || *part < 0 || static_cast<std::uint64_t>(*part) >= kept::most_parts || colon == std::string_view::npos)
         throw error(errc::usage, fmt::format("{}={} is not PART:FILE; leave it to muster run --keep-state",
                                              elastic::kept_state_variable, place));
-    from_ = static_cast<std::uint64_t>(*part) * 2 * half_bytes;
+    part_ = static_cast<std::uint64_t>(*part);
     rlimit files{};
     if (::getrlimit(RLIMIT_FSIZE, &files) == 0 &&
         files.rlim_cur != RLIM_INFINITY)  // it would end the process: parts lie far apart
@@ -103,24 +41,33 @@ kept_state::kept_state(std::string_view place) {
     std::string const path(place.substr(colon + 1));
     file_.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!file_) throw_system("open", path + ", the state that is kept");
-    for (std::size_t which = 0; which < 2; ++which)
+    auto lock = kept::owner_lock(part_);
+    ::fcntl(file_.get(), F_OFD_SETLK, &lock);  // a child of the process before this one may still have it, and shows the same
+    void* const page = map_page();
+    control_ = static_cast<kept::control*>(page);
+    for (std::size_t which = 0; which < kept::slots; ++which)
         if (auto const* const one = find_whole(which); one != nullptr && one->number >= commits_)
             commits_ = one->number, newest_ = which;
 }
 
 kept_state::~kept_state() {
-    for (auto const& one : halves_)
+    for (auto const& one : slots_)
         if (one.at != nullptr) ::munmap(one.at, one.bytes);
+    if (control_ != nullptr) ::munmap(control_, page_bytes);
 }
 
-std::uint64_t kept_state::place_of(std::size_t which) const noexcept {
-    return from_ + which * half_bytes;
+void* kept_state::map_page() const {
+    auto const place = static_cast<off_t>(kept::place_of(part_));
+    if (::fallocate(file_.get(), 0, place, page_bytes) != 0) throw_system("fallocate", "a page for the state that is kept");
+    void* const at = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), place);
+    if (at == MAP_FAILED) throw_system("mmap", "a page of the state that is kept");
+    return at;
 }
 
-kept_state::header& kept_state::map(std::size_t which, std::size_t bytes) {
-    auto& one = halves_.at(which);
+kept::head& kept_state::map(std::size_t which, std::size_t bytes) {
+    auto& one = slots_.at(which);
     if (one.bytes < bytes) {
-        auto const place = static_cast<off_t>(place_of(which));
+        auto const place = static_cast<off_t>(kept::place_of(part_, which));
         // Takes the memory now: a write to what is not there would end the process.
         if (::fallocate(file_.get(), 0, place, static_cast<off_t>(bytes)) != 0)
             throw_system("fallocate", fmt::format("{} for the state that is kept", format_bytes(bytes)));
@@ -129,18 +76,37 @@ kept_state::header& kept_state::map(std::size_t which, std::size_t bytes) {
         if (one.at != nullptr) ::munmap(one.at, one.bytes);
         one = {static_cast<std::byte*>(at), bytes};
     }
-    return *reinterpret_cast<header*>(one.at);
+    return *reinterpret_cast<kept::head*>(one.at);
+}
+
+/// The oldest copy that the keeper does not need, or the first slot that was never used; not the newest copy.
+std::size_t kept_state::take_slot() {
+    std::array<std::size_t, kept::slots> order{};
+    for (std::size_t which = 0; which < kept::slots; ++which) order[which] = which;
+    auto const age = [this](std::size_t which) {
+        auto const& one = slots_[which];
+        auto const number = one.at == nullptr ? 0 : reinterpret_cast<kept::head const*>(one.at)->number;
+        return number == 0 ? UINT64_MAX : number;
+    };
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return age(a) < age(b); });
+    for (auto const which : order) {
+        if (which == newest_) continue;
+        auto& ready = map(which, std::max(slots_[which].bytes, page_bytes)).ready;
+        auto now = ready.load();
+        if (now != kept::held && ready.compare_exchange_strong(now, kept::half)) return which;
+    }
+    throw error(errc::internal, "each copy of the kept state is held for its way to the next node");
 }
 
 void kept_state::commit(std::uint64_t step, std::span<std::span<std::byte const> const> pieces) {
     std::size_t bytes = 0;
     for (auto const& each : pieces) bytes += padded(each.size());
-    if (bytes > half_bytes - head_bytes) throw error(errc::usage, fmt::format("a state of {} is too large", format_bytes(bytes)));
-    auto const which = 1 - newest_;
-    header& head = map(which, head_bytes + bytes);
-    head.ready.store(0);
-    line_sums sums;
-    std::byte* to = halves_[which].at + head_bytes;
+    if (bytes > kept::slot_bytes - page_bytes)
+        throw error(errc::usage, fmt::format("a state of {} is too large", format_bytes(bytes)));
+    auto const which = take_slot();
+    auto& head = map(which, page_bytes + bytes);
+    kept::line_sums sums;
+    std::byte* to = slots_[which].at + page_bytes;
     for (auto const& each : pieces) {
         auto const whole = each.size() / line_bytes * line_bytes;
         sums.copy(to, each.data(), whole);
@@ -155,29 +121,41 @@ void kept_state::commit(std::uint64_t step, std::span<std::span<std::byte const>
     head.step = step;
     head.bytes = bytes;
     head.sum = sums.value();
-    head.ready.store(magic);
+    auto wanted = control_ == nullptr ? 0 : control_->wanted.load();
+    bool const is_wanted = wanted != 0 && step >= wanted && control_->wanted.compare_exchange_strong(wanted, 0);
+    head.ready.store(is_wanted ? kept::held : kept::whole);
     newest_ = which;
 }
 
 /// Null where it is none. Maps it.
-kept_state::header const* kept_state::find_whole(std::size_t which) {
+kept::head const* kept_state::find_whole(std::size_t which) {
     struct stat about {};
     if (::fstat(file_.get(), &about) != 0) throw_system("fstat", "of the state that is kept");
-    auto const there = static_cast<std::uint64_t>(about.st_size), place = place_of(which);
-    if (there < place + head_bytes) return nullptr;
-    header const* head = &map(which, std::max(halves_[which].bytes, head_bytes));
-    if (head->ready.load() != magic || head->bytes > std::min(half_bytes, there - place) - head_bytes) return nullptr;
-    head = &map(which, std::max(halves_[which].bytes, static_cast<std::size_t>(head_bytes + head->bytes)));
-    line_sums sums;
-    sums.add(halves_[which].at + head_bytes, head->bytes);
+    auto const there = static_cast<std::uint64_t>(about.st_size), place = kept::place_of(part_, which);
+    if (there < place + page_bytes) return nullptr;
+    kept::head const* head = &map(which, std::max(slots_[which].bytes, page_bytes));
+    auto const ready = head->ready.load();
+    if ((ready != kept::whole && ready != kept::held) || head->bytes > std::min(kept::slot_bytes, there - place) - page_bytes)
+        return nullptr;
+    head = &map(which, std::max(slots_[which].bytes, static_cast<std::size_t>(page_bytes + head->bytes)));
+    kept::line_sums sums;
+    sums.add(slots_[which].at + page_bytes, head->bytes);
     return sums.value() == head->sum ? head : nullptr;
 }
 
 std::vector<kept_state::copy> kept_state::find() {
-    std::vector<copy> found;
-    for (auto const which : {newest_, 1 - newest_})
-        if (auto const* const one = find_whole(which)) found.push_back({one->step, {halves_[which].at + head_bytes, one->bytes}});
-    return found;
+    struct numbered {
+        std::uint64_t number;
+        copy what;
+    };
+    std::vector<numbered> found;
+    for (std::size_t which = 0; which < kept::slots; ++which)
+        if (auto const* const one = find_whole(which))
+            found.push_back({one->number, {one->step, {slots_[which].at + page_bytes, one->bytes}}});
+    std::sort(found.begin(), found.end(), [](numbered const& a, numbered const& b) { return a.number > b.number; });
+    std::vector<copy> all;
+    for (auto const& one : found) all.push_back(one.what);
+    return all;
 }
 
 }  // namespace muster

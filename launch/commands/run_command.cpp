@@ -1,13 +1,12 @@
 #include "launch/commands/commands.hpp"
 
-#include <sys/mman.h>
+#include <optional>
 
 #include "base/command/command_set.hpp"
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/this_process.hpp"
 #include "base/trust/open_output_file.hpp"
-#include "base/unique_fd.hpp"
 #include "launch/engine/outer_task.hpp"
 #include "launch/help/help.hpp"
 #include "launch/run/guardian.hpp"
@@ -33,8 +32,8 @@ int run_command(std::vector<std::string> const& args, environment const& variabl
     if (!options) return 0;
     end_phase("settings read");
     if (!options->nested && !options->dry_run && !options->print_env) refuse_outer_task(variables);
-    unique_fd const kept(options->keep_state ? ::memfd_create("muster-state", MFD_CLOEXEC) : -1);
-    if (options->keep_state && !kept) throw_system("memfd_create", "for --keep-state");
+    std::optional<state_holder> kept;
+    if (options->keep_state) kept.emplace();
     auto const launch = [&](launcher_start const& start) {
         try {
             return run_job(*options, variables, start);
@@ -49,7 +48,7 @@ int run_command(std::vector<std::string> const& args, environment const& variabl
             return exit_code(errc::internal);
         }
     };
-    return run_guarded(options->grace, launch, kept.get());
+    return run_guarded(options->grace, launch, kept ? &*kept : nullptr);
 }
 
 }  // namespace muster

@@ -39,6 +39,7 @@ struct engine_job {
     duration lost_after{15};                   ///< a node that is silent for so long is lost
     bool in_steps = false;                     ///< by the engine remote in a Slurm job: each node in a step for itself
     bool probe = false;                        ///< one shim a node that looks around: no PMIx, no GPU binding
+    bool stays = false;                        ///< of such: a keeper, which outlives other nodes in a step for itself
 };
 
 /// Over what an MPI library meets its world below an engine.

@@ -25,7 +25,7 @@ bool is_by_srun(engine_job const& job) {
 }
 
 bool is_in_step(engine_job const& job) {
-    return is_by_srun(job) && job.in_steps && !job.probe;
+    return is_by_srun(job) && job.in_steps && (!job.probe || job.stays);
 }
 
 std::vector<host_ranks> hosts_of(engine_job const& job) {

@@ -213,7 +213,7 @@ launcher_end run_launcher(launcher_start start, duration grace, sigset_t const& 
     death_read.reset();
     sweep_session_dirs();  // while the launcher starts
     auto const end = wait_for_launcher(child, grace + time_to_answer);
-    kill_all_descendants();
+    kill_all_descendants(start.kept != nullptr ? start.kept->leader() : 0);
     remove_session_dir(session_dir);
     end_phase("guardian: launcher ended, nothing left");
     if (WIFEXITED(end.status)) return end;
@@ -228,18 +228,26 @@ void leave_next(int next_fd, duration delay, std::string const& life) {
     write_all(next_fd, fmt::format("{}\n{}", delay.count(), life), "the order for the next generation");
 }
 
-int run_guarded(duration grace, std::function<int(launcher_start const&)> const& launcher, int kept_fd) {
+int run_guarded(duration grace, std::function<int(launcher_start const&)> const& launcher, state_holder* kept) {
     // Inherited as ignored, as some daemons leave it, the kernel would never tell of a child that ended.
     ::signal(SIGCHLD, SIG_DFL);
     sigset_t const set = guarded_signals();
     sigset_t before;
     ::sigprocmask(SIG_BLOCK, &set, &before);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    struct at_end {
+        state_holder* kept;
+        ~at_end() {
+            if (kept == nullptr || kept->leader() == 0) return;
+            kept->end();
+            kill_all_descendants();
+        }
+    } const last{kept};
     for (launcher_start start;;) {
         unique_fd const next_fd(::memfd_create("muster-next", MFD_CLOEXEC));
         if (!next_fd) throw_system("memfd_create", "for the next generation");
         start.next_fd = next_fd.get();
-        start.kept_fd = kept_fd;
+        start.kept = kept;
         auto const end = run_launcher(start, grace, before, launcher);
         if (!WIFEXITED(end.status)) return 128 + (end.killed_for != 0 ? end.killed_for : WTERMSIG(end.status));
         auto const next = read_next(next_fd.get());

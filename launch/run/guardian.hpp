@@ -5,16 +5,17 @@
 #include <string>
 
 #include "base/units.hpp"
+#include "launch/keep/state_holder.hpp"
 
 namespace muster {
 
 /// What a launcher is started with.
 struct launcher_start {
     std::string session_dir;
-    int guardian_fd = -1;  ///< hangs up when the guardian dies
-    std::string life;      ///< what the launcher before it has left for it (leave_next); empty: it is the first
-    int next_fd = -1;      ///< for leave_next
-    int kept_fd = -1;      ///< memory for the ranks' state (--keep-state), to the end of the last launcher; -1: none
+    int guardian_fd = -1;          ///< hangs up when the guardian dies
+    std::string life;              ///< what the launcher before it has left for it (leave_next); empty: it is the first
+    int next_fd = -1;              ///< for leave_next
+    state_holder* kept = nullptr;  ///< of the states that ranks keep (--keep-state), to the end of the last launcher; null: none
 };
 
 /// Orders another launcher, which begins with `life` once this one has ended and `delay` has passed. Throws errc::system.
@@ -24,8 +25,8 @@ void leave_next(int next_fd, duration delay, std::string const& life);
 /// child is gone ends every process that is left and removes the session folder. It then begins the launcher that the child has ordered, if
 /// nobody has asked the run to end, or returns the child's exit code (128+n if signal n killed it). A child that has not taken a request to end
 /// (SIGTERM, SIGINT …) within `grace` and five seconds stands still: it is killed, everything with it, and the code is 128 and that signal. If
-/// the parent itself is killed the child notices (`guardian_fd`). Each launcher gets `kept_fd`. Call from main before any thread is started. Throws errc::system if
+/// the parent itself is killed the child notices (`guardian_fd`). Each launcher gets `kept`, whose leader outlives it. Call from main before any thread is started. Throws errc::system if
 /// it cannot fork.
-int run_guarded(duration grace, std::function<int(launcher_start const&)> const& launcher, int kept_fd = -1);
+int run_guarded(duration grace, std::function<int(launcher_start const&)> const& launcher, state_holder* kept = nullptr);
 
 }  // namespace muster

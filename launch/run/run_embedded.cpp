@@ -71,6 +71,13 @@ placement_request share_of_node(run_options const& options, local_placement cons
     return with_share(options.place, where.given, where.given.nodes.at(static_cast<std::size_t>(here - counts.begin())));
 }
 
+/// For what ranks commit; empty: nothing holds it.
+std::string kept_file(run_context const& run) {
+    for (std::size_t node = 0; node < run.kept_files.size(); ++node)
+        if (run.map.ranks_per_node[node] > 0) return run.kept_files[node];
+    return run.kept_fd < 0 ? "" : fmt::format("/proc/{}/fd/{}", ::getpid(), run.kept_fd);
+}
+
 /// All that is the same for every rank.
 struct rank_starter {
     run_context const& run;
@@ -106,8 +113,8 @@ struct rank_starter {
     environment variables_of(int rank, binding const& place, std::string const& host) const {
         environment own = prepared.variables;
         complete_variables(own, {who_at(rank), place, point, run.options.exports, run.options.command, prepared.python});
-        if (run.kept_fd >= 0)
-            own.set(elastic::kept_state_variable, fmt::format("{}:/proc/{}/fd/{}", rank, ::getpid(), run.kept_fd));
+        if (auto const file = kept_file(run); !file.empty())
+            own.set(elastic::kept_state_variable, fmt::format("{}:{}", rank, file));
         if (run.options.discovery.given() && !host.empty()) own.set("HOROVOD_HOSTNAME", host);  // as the script calls it
         return own;
     }

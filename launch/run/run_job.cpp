@@ -22,6 +22,7 @@
 #include "launch/record/life_record.hpp"
 #include "launch/record/run_record.hpp"
 #include "launch/run/gather_hosts.hpp"
+#include "launch/run/kept_states.hpp"
 #include "launch/run/next_life.hpp"
 #include "launch/run/prepare_run.hpp"
 #include "launch/run/run_embedded.hpp"
@@ -243,7 +244,6 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
     });
     run_context run{options, inherited, sources, start.session_dir, start.guardian_fd};
     run.life = parse_life(start.life);
-    run.kept_fd = start.kept_fd;
     run.given = options.discovery.given() ? gather_hosts(run, options.place) : find_allocation(run);
     correct(inherited, run.given);
     if (!options.quiet && inherited.get_or("HOME", "").empty() && ::getpwuid(::geteuid()) == nullptr)
@@ -252,6 +252,7 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
     end_phase("allocation read, node looked at");
     check_warm_spares(run);
     if (!options.dry_run && !options.print_env) run.given = check_nodes(run);
+    auto const everywhere = run.given;
     run.map = options.is_elastic() ? map_generation(run, options.place) : map_ranks(run.given, options.place);
     check_number_of_spares(run);
     int const others = count_other_nodes(run);
@@ -261,15 +262,13 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
             fmt::format("--engine embedded starts ranks on this node ({}) only, and {} of the {} nodes {} elsewhere; leave "
                         "the option out",
                         short_host_name(), others, run.map.nodes_used(), others == 1 ? "is" : "are"));
-    if (options.keep_state && others > 0)
-        throw error(errc::unavailable,
-                    "--keep-state node holds the state of ranks on one node, and this run has several; leave the option out");
     if (!options.input)
         close_input();
     else if (others > 0 && !options.quiet && !options.dry_run && !options.print_env && input_is_shared())
         print_note(
             "standard input goes to rank 0 as a whole, so a loop that reads a list from it ends after this run; give --stdin "
             "none, or < /dev/null");
+    if (start.kept != nullptr && !options.dry_run && !options.print_env) place_kept_states(run, everywhere, *start.kept);
     begin_life(run);
     auto prepared = prepare_run(run);
     auto const folder = make_output_dir(run);

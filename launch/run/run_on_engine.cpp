@@ -64,6 +64,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
         rank.spare = spare_of(rank.job.who);
         rank.job.place = with_share(options.place, run.given, run.given.nodes[node]);
         rank.job.address = run.given.nodes[node].address;
+        if (node < run.kept_files.size()) rank.job.kept_file = run.kept_files[node];
     }
     return ranks;
 }

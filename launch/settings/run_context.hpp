@@ -63,7 +63,8 @@ struct run_context {
     discovery* asks_hosts = nullptr;  ///< which host there are is asked by it; null: nobody asks
     run_outcome* outcome = nullptr;   ///< where to tell how it ended
     run_life life{};                  ///< of a run that may start again; without members in any other
-    int kept_fd = -1;                 ///< memory for the state that its ranks keep; -1: none
+    int kept_fd = -1;                 ///< memory for the state that its ranks keep, of this process; -1: none
+    std::vector<std::string> kept_files{};  ///< the same of other processes, by node of `given`; empty: none
 
     /// The present generation of such a run.
     auto const& present() const noexcept { return outcome != nullptr && outcome->in_place ? *outcome->in_place : life.now; }

@@ -58,6 +58,7 @@ struct run_options {
     int spares = 0;                  ///< nodes that are kept idle; on one node: slots
     bool warm_spares = false;        ///< these slots have processes, which wait
     bool keep_state = false;         ///< --keep-state node
+    bool keep_at_neighbour = false;  ///< --keep-state node,neighbour
     std::optional<int> least_ranks;  ///< --min-np
     std::optional<int> most_ranks;   ///< --max-np
     discovery_script discovery;      ///< --host-discovery-script

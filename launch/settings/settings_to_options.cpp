@@ -236,6 +236,7 @@ run_options make_run_options(settings_result const& given) {
     options.spares = given.integer("spares").value_or(0);
     options.warm_spares = given.flag("warm-spares");
     options.keep_state = !given.text("keep-state").empty();
+    options.keep_at_neighbour = given.text("keep-state") == "node,neighbour";
     options.least_ranks = given.integer("min-np");
     options.must_grow = given.text("must-grow");
     read_discovery(given, options);

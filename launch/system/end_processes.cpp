@@ -61,7 +61,7 @@ std::multimap<pid_t, pid_t> living_children() {
     return children;
 }
 
-std::vector<std::pair<pid_t, pid_t>> descendants_and_parents() {
+std::vector<std::pair<pid_t, pid_t>> descendants_and_parents(pid_t spared = 0) {
     auto const children = living_children();
     std::vector<std::pair<pid_t, pid_t>> found;
     std::vector<pid_t> open{::getpid()};
@@ -70,6 +70,7 @@ std::vector<std::pair<pid_t, pid_t>> descendants_and_parents() {
         open.pop_back();
         auto const [first, last] = children.equal_range(parent);
         for (auto it = first; it != last; ++it) {
+            if (it->second == spared) continue;
             found.emplace_back(it->second, parent);
             open.push_back(it->second);
         }
@@ -162,14 +163,26 @@ void set_grace_timers(event_loop& loop, int signal_number, duration grace, std::
     loop.after(grace, std::move(kill));
 }
 
-void kill_all_descendants() noexcept {
+namespace {
+
+std::size_t kill_descendants_but(pid_t spared) noexcept try {
+    auto const all = descendants_and_parents(spared);
+    for (auto const& [pid, parent] : all) signal_child(pid, parent, SIGKILL);
+    return all.size();
+} catch (...) {
+    return 0;
+}
+
+}  // namespace
+
+void kill_all_descendants(pid_t spared) noexcept {
     // A process may fork while the list is read, hence the loop; each round waits for deaths, not for time.
     for (int round = 0; round < 1000; ++round) {
         pid_t reaped = 0;
         while ((reaped = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
         }
         if (reaped < 0 && errno == ECHILD) return;  // orphans of descendants would be children of this subreaper
-        if (signal_descendants(SIGKILL) == 0) return;
+        if (kill_descendants_but(spared) == 0) return;
         sigset_t child;
         sigemptyset(&child);
         sigaddset(&child, SIGCHLD);

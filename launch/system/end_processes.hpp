@@ -60,7 +60,7 @@ duration wait_before_kill(int signal_number, std::optional<event_loop::clock::ti
 void set_grace_timers(event_loop& loop, int signal_number, duration grace, std::function<void()> terminate,
                       std::function<void()> kill);
 
-/// Kills descendants until none is left, at most for some seconds, and reaps them. SIGCHLD must be blocked.
-void kill_all_descendants() noexcept;
+/// Kills descendants until none is left but `spared` and its own, at most for some seconds, and reaps them. SIGCHLD must be blocked.
+void kill_all_descendants(pid_t spared = 0) noexcept;
 
 }  // namespace muster

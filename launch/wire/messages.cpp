@@ -21,6 +21,7 @@ void fields(auto& v, is<gpu_state> auto& m);
 void fields(auto& v, is<gpu_use> auto& m);
 void fields(auto& v, is<folder_state> auto& m);
 void fields(auto& v, is<name_fault> auto& m);
+void fields(auto& v, is<kept_copy> auto& m);
 
 // A message is an array: its number, then its fields in order. One function a type lists the fields, for both directions.
 class writer {
@@ -118,7 +119,7 @@ void fields(auto& v, is<job> auto& m) {
         p.share.gpu_ids);
     all(v, m.command, m.working_dir, m.variables, m.exports, m.output_dir, m.output_window, m.own_step, m.python_package,
         m.python_horovod, m.network_interface, m.address, m.own_address, m.grace, m.lost_after, m.hold_worker_port, m.file_mask,
-        m.in_place);
+        m.kept_file, m.in_place);
     v.list(m.limits);
 }
 void fields(auto& v, is<ready> auto& m) {
@@ -204,6 +205,22 @@ void fields(auto& v, is<met> auto& m) {
 void fields(auto&, is<settled> auto&) {}
 void fields(auto& v, is<member_packet> auto& m) {
     all(v, m.bytes);
+}
+void fields(auto& v, is<kept_copy> auto& m) {
+    all(v, m.part, m.of_neighbour, m.step);
+}
+void fields(auto& v, is<keep_order> auto& m) {
+    all(v, m.what, m.round, m.step, m.address, m.port, m.key, m.part, m.of_neighbour, m.parts);
+}
+void fields(auto& v, is<keep_word> auto& m) {
+    all(v, m.what, m.round, m.step, m.file, m.address, m.port, m.key, m.fault);
+    v.list(m.copies);
+}
+void fields(auto& v, is<place_states> auto& m) {
+    all(v, m.hosts, m.ranks, m.world_size);
+}
+void fields(auto& v, is<states_placed> auto& m) {
+    all(v, m.files, m.step, m.notes);
 }
 
 void fields(auto& v, is<examine> auto& m) {

@@ -109,6 +109,7 @@ struct job {
     bool hold_worker_port = false;   ///< the world is small enough for TF_CONFIG
     std::vector<soft_limit> limits;  ///< of the launcher, where it runs on one of the nodes; else the node's own hold
     int file_mask = -1;              ///< umask of the launcher; below 0: the node's own
+    std::string kept_file;           ///< of the node's keeper, for what its ranks commit; empty: none
     bool in_place = false;           ///< the others may go on without a lost rank: each gets a socket (MUSTER_EVENTS)
     bool operator==(job const&) const = default;
 };
@@ -340,10 +341,78 @@ struct member_packet {
     bool operator==(member_packet const&) const = default;
 };
 
+/// Of the states that ranks keep (launch/keep): a whole copy at a keeper.
+struct kept_copy {
+    int part = 0;
+    bool of_neighbour = false;  ///< of a rank that ran on another node
+    std::uint64_t step = 0;
+    bool operator==(kept_copy const&) const = default;
+};
+
+/// To a node's keeper, from the process that leads them.
+struct keep_order {
+    enum class kind : int {
+        report,   ///< from now on, which step all ranks here have committed
+        hold,     ///< the first commit of `step` or a later one, of each rank here
+        send,     ///< what is held to the keeper at `address`
+        release,  ///< all but `step`; end what is under way
+        list,     ///< all that is here
+        move,     ///< the copy of `part` and `step` to the keeper at `address`, as that of a rank there
+        settle,   ///< the ranks of this node are `parts`; hold `step` of them, and forget others' here
+    };
+    kind what = kind::report;
+    std::uint64_t round = 0;  ///< comes back with the answer
+    std::uint64_t step = 0;
+    std::string address;
+    int port = 0;
+    std::string key;
+    int part = 0;
+    bool of_neighbour = false;  ///< where the copy of a move is
+    std::vector<int> parts;
+    bool operator==(keep_order const&) const = default;
+};
+
+/// From a keeper.
+struct keep_word {
+    enum class kind : int {
+        there,   ///< at the start: the file for ranks here, and where other keepers reach it
+        newest,  ///< all ranks here have committed `step`; 0: none has any
+        held,    ///< by all ranks here: `step`; 0: not the same
+        sent,
+        listed,
+        moved,
+    };
+    kind what = kind::there;
+    std::uint64_t round = 0;
+    std::uint64_t step = 0;
+    std::string file;
+    std::string address;
+    int port = 0;
+    std::string key;
+    std::string fault;  ///< why it was not sent or moved
+    std::vector<kept_copy> copies;
+    bool operator==(keep_word const&) const = default;
+};
+
+/// From the launcher to the process that leads the keepers: where the ranks of the next generation will run. It answers once their states are there.
+struct place_states {
+    std::vector<std::string> hosts;
+    std::vector<int> ranks;  ///< of each, as pack_ranks writes them
+    int world_size = 0;
+    bool operator==(place_states const&) const = default;
+};
+struct states_placed {
+    std::vector<std::string> files;  ///< of each host; empty: there is no keeper
+    std::uint64_t step = 0;          ///< the newest that is whole for all ranks; 0: none
+    std::vector<std::string> notes;
+    bool operator==(states_placed const&) const = default;
+};
+
 /// New kinds come last: the place of a kind is its number on the wire.
 using message = std::variant<hello, job, ready, go, started, failed, ended, gone, room, used_mpi, orphaned, signal, bye, examine,
                              report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used, start_shims,
-                             input, taken, shims_ended, exchange, modex, met, settled, meet_launcher, member_packet>;
+                             input, taken, shims_ended, exchange, modex, met, settled, meet_launcher, member_packet, keep_order,
+                             keep_word, place_states, states_placed>;
 
 /// As CBOR (RFC 8949). Strings may hold any bytes.
 std::string encode(message const& m);

@@ -1,7 +1,7 @@
 """Keeps what a rank commits in memory that outlives its process: `keep`, `load`. For `State` objects; needs no framework.
 
-With `muster run --keep-state node` the launcher's parent holds the memory to the end of the run, so that ranks which are started again find their latest two
-commits.
+With `muster run --keep-state node` the node holds the memory to the end of the run, so that ranks which are started again find their latest two commits; with
+`node,neighbour` the next node has a copy as well, for ranks whose node is lost.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import struct
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import _muster_native as native
+from muster import world
 
+MOST = 4  # copies that may be there
 _LINE = 64  # each piece is filled up to a multiple of it
 
 
 def is_held() -> bool:
-    """Whether the launcher's parent holds this rank's commits."""
+    """Whether this rank's commits outlive it."""
     return bool(os.environ.get("MUSTER_KEPT_STATE"))
 
 
@@ -40,7 +42,7 @@ def _writable(buffer: pickle.PickleBuffer) -> memoryview:
 
 
 def keep(step: int, value: Any, reduce: Callable[[Any], Any] = lambda value: NotImplemented) -> None:
-    """Copies a value over the older of the two copies that are kept.
+    """Copies a value over the oldest of the copies that are kept.
 
     Args:
         step: its number; later ones are larger.
@@ -79,13 +81,24 @@ def _read(which: int) -> Optional[Tuple[int, Sequence[memoryview]]]:
 
 def steps() -> List[int]:
     """The numbers of the whole copies, the newest first."""
-    return [found[0] for found in (native.kept_state(0), native.kept_state(1)) if found is not None]
+    numbers: List[int] = []
+    while True:
+        found = native.kept_state(len(numbers))
+        if found is None:
+            return numbers
+        numbers.append(found[0])
+
+
+def newest_common() -> int:
+    """The newest commit that all ranks find whole; 0 where there is none. Collective."""
+    numbers = [set(theirs) for theirs in world.gather_numbers((steps() + [0] * MOST)[:MOST], "muster.kept")]
+    return max(set.intersection(*numbers), default=0)
 
 
 def load(step: int) -> Any:
     """What was kept with that number. Its memory is a copy. Raises KeyError where there is no whole one."""
-    for which in (0, 1):
-        found = _read(which)
-        if found is not None and found[0] == step:
+    for which, number in enumerate(steps()):
+        found = _read(which) if number == step else None
+        if found is not None:
             return pickle.loads(found[1][0], buffers=[bytearray(piece) for piece in found[1][1:]])
     raise KeyError(f"no whole copy of commit {step} is kept")

@@ -35,12 +35,12 @@ std::vector<std::string> found(kept_state& in) {
     return all;
 }
 
-struct kept : testing::Test {
-    unique_fd file = make_kept_memory();
+struct kept_parts : testing::Test {
+    unique_fd file = kept::make_memory();
     std::string part(int number) const { return std::to_string(number) + ":/proc/self/fd/" + std::to_string(file.get()); }
 };
 
-TEST_F(kept, the_two_latest_the_newest_first_also_in_another_process_and_of_other_sizes) {
+TEST_F(kept_parts, the_two_latest_the_newest_first_also_in_another_process_and_of_other_sizes) {
     kept_state first(part(0)), other(part(7));
     EXPECT_THAT(found(first), IsEmpty());
     commit(first, 5, "five");
@@ -55,7 +55,7 @@ TEST_F(kept, the_two_latest_the_newest_first_also_in_another_process_and_of_othe
     EXPECT_THAT(found(other), ElementsAre("50:another rank's"));
 }
 
-TEST_F(kept, what_was_not_written_to_its_end_or_has_changed_is_no_copy) {
+TEST_F(kept_parts, what_was_not_written_to_its_end_or_has_changed_is_no_copy) {
     kept_state own(part(3));
     commit(own, 1, std::string(50'000, 'a'));
     commit(own, 2, std::string(50'000, 'b'));
@@ -70,7 +70,34 @@ TEST_F(kept, what_was_not_written_to_its_end_or_has_changed_is_no_copy) {
     EXPECT_THAT(found(again), ElementsAre("3:c", "1:" + std::string(50'000, 'a')));
 }
 
-TEST_F(kept, places_that_are_none_are_refused) {
+/// The head of the newest copy of a part, as a keeper maps it; here of one that is known to lie in this slot.
+kept::head& head_in(unique_fd const& file, std::uint64_t part, std::size_t slot) {
+    void* const at = ::mmap(nullptr, kept::page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(),
+                            static_cast<off_t>(kept::place_of(part, slot)));
+    return *static_cast<kept::head*>(at);
+}
+
+TEST_F(kept_parts, a_copy_that_the_keeper_needs_stays_and_commits_go_on_beside_it) {
+    kept_state own(part(2));
+    commit(own, 1, "one");
+    commit(own, 2, "two");
+    head_in(file, 2, 0).ready = kept::held;
+    for (std::uint64_t step = 3; step < 8; ++step) commit(own, step, "later");
+    EXPECT_THAT(found(own), ElementsAre("7:later", "6:later", "1:one"));
+    // The first commit of a step or a later one is held by whoever makes it.
+    auto& wanted = static_cast<kept::control*>(::mmap(nullptr, kept::page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(),
+                                                      static_cast<off_t>(kept::place_of(2))))
+                       ->wanted;
+    wanted = 9;
+    for (std::uint64_t step = 8; step < 20; ++step) commit(own, step, "later");
+    EXPECT_EQ(wanted.load(), 0u);
+    EXPECT_THAT(found(own), ElementsAre("19:later", "18:later", "9:later", "1:one"));
+    kept_state again(part(2));  // also after a restart
+    commit(again, 20, "again");
+    EXPECT_THAT(found(again), ElementsAre("20:again", "19:later", "9:later", "1:one"));
+}
+
+TEST_F(kept_parts, places_that_are_none_are_refused) {
     for (auto const* const place : {"x:/dev/null", "1", "-1:/dev/null", "9999999:/dev/null"})
         EXPECT_THROW(kept_state{place}, error);
     EXPECT_THROW(kept_state{"0:/no/such"}, error);

@@ -10,10 +10,10 @@
 namespace muster {
 namespace {
 
-using kind = wire::output_piece::kind;
+using piece_kind = wire::output_piece::kind;
 
 TEST(output_frames, come_back_as_they_were_and_are_no_messages) {
-    for (auto const what : {kind::note, kind::out, kind::err})
+    for (auto const what : {piece_kind::note, piece_kind::out, piece_kind::err})
         for (auto const& bytes : {std::string(), std::string("line\n"), std::string("\x82\x00\xff\n\x01", 5)}) {
             auto const frame = wire::encode(wire::output_piece{what, bytes});
             auto const piece = wire::read_output(frame);
@@ -34,7 +34,7 @@ struct receiver {
         frames.emplace_back(frame);
         auto const piece = wire::read_output(frame);
         ASSERT_TRUE(piece);
-        auto& text = piece->what == kind::out ? out : piece->what == kind::err ? err : notes;
+        auto& text = piece->what == piece_kind::out ? out : piece->what == piece_kind::err ? err : notes;
         text += piece->bytes;
     }
 };

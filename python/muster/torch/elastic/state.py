@@ -179,7 +179,7 @@ class TorchState(ObjectState):
     def recover(self) -> Tuple[bool, bool]:
         if not kept.is_held():
             return False, True
-        numbers = [set(theirs) for theirs in world.gather_numbers((kept.steps() + [0, 0])[:2], "muster.kept")]
+        numbers = [set(theirs) for theirs in world.gather_numbers((kept.steps() + [0] * kept.MOST)[: kept.MOST], "muster.kept")]
         newest = max(set.union(*numbers))
         if not newest:
             return False, True

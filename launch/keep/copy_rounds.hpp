@@ -1,0 +1,63 @@
+// The rounds in which a commit of all ranks is copied to the next nodes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace muster {
+
+/// A round: every rank holds the same commit, each node sends those of its ranks to the next node, and once all are whole there that commit is the one to which all
+/// can go back after the loss of a node. Until then that of the round before is. Ranks go on committing meanwhile, perhaps faster than orders reach them all: then
+/// a later commit is ordered, the farther ahead the more often that has failed. Pure: orders are taken by `take_orders`.
+class copy_rounds {
+  public:
+    struct order {
+        enum class kind { hold, send, release };
+        std::size_t node = 0;
+        kind what = kind::hold;
+        std::uint64_t round = 0;
+        std::uint64_t step = 0;
+        std::size_t to = 0;  ///< of `send`: the node
+        bool operator==(order const&) const = default;
+    };
+
+    explicit copy_rounds(std::size_t nodes) : nodes_(nodes) {}
+
+    void on_there(std::size_t node);
+    void on_lost(std::size_t node);
+    /// All ranks of this node have committed `step`; 0: it has none any more, or one that has not.
+    void on_newest(std::size_t node, std::uint64_t step);
+    void on_held(std::size_t node, std::uint64_t round, std::uint64_t step);
+    void on_sent(std::size_t node, std::uint64_t round, bool whole);
+    /// The round takes too long: ranks have stopped committing, or a node is slow.
+    void on_late(std::uint64_t round);
+    /// Ends what is under way; nothing begins until `go_on`, with ranks on these nodes, all of which hold `step`, and then not before all have committed.
+    void pause();
+    void go_on(std::uint64_t step, std::vector<bool> const& have_ranks);
+
+    std::vector<order> take_orders();
+    std::uint64_t round() const noexcept { return round_; }
+    bool holding() const noexcept { return phase_ == phase::holding; }
+    std::uint64_t last() const noexcept { return last_; }  ///< the newest commit that is whole on two nodes; 0: none
+
+  private:
+    enum class phase { idle, holding, sending, paused };
+    struct node {
+        bool there = false, expected = false, part = false, done = false;
+        std::uint64_t newest = 0, held = 0;
+    };
+    void try_begin();
+    void fail();
+    void release(std::uint64_t step);
+    void send_if_all_hold();
+    std::size_t next_of(std::size_t node) const;
+    bool all_done() const;
+
+    std::vector<node> nodes_;
+    std::vector<order> orders_;
+    phase phase_ = phase::idle;
+    std::uint64_t round_ = 0, last_ = 0, ahead_ = 0;
+    bool late_ = false;
+};
+
+}  // namespace muster

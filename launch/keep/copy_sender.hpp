@@ -1,0 +1,53 @@
+// Sends copies of ranks' states to another node's keeper, in the background.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "launch/keep/kept_store.hpp"
+#include "launch/system/event_loop.hpp"
+
+namespace muster {
+
+/// Where a keeper listens, and the key by which it knows those who may come.
+struct keeper_address {
+    std::string address;
+    int port = 0;
+    std::string key;
+    bool operator==(keeper_address const&) const = default;
+};
+
+/// A thread of its own, which waits for a piece to be taken before many more go: connecting may take long, and sealing takes time.
+class copy_sender {
+  public:
+    struct item {
+        kept_store const* store = nullptr;
+        kept_store::copy what;
+        bool for_neighbour = false;
+    };
+
+    /// `on_end` gets the fault, or nothing where all are whole over there; from the loop, once, but not after the destructor, which stops it.
+    copy_sender(event_loop& loop, keeper_address to, std::vector<item> items,
+                std::function<void(std::string const& fault)> on_end);
+    ~copy_sender();
+    copy_sender(copy_sender const&) = delete;
+    copy_sender& operator=(copy_sender const&) = delete;
+
+  private:
+    void send_all();
+
+    event_loop& loop_;
+    keeper_address to_;
+    std::vector<item> items_;
+    std::string fault_;
+    std::atomic<int> socket_{-1};
+    std::atomic<bool> stop_{false};
+    unique_fd ended_read_, ended_write_;
+    std::thread thread_;
+};
+
+}  // namespace muster

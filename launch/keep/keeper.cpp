@@ -1,0 +1,184 @@
+#include "launch/keep/keeper.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/version.hpp"
+#include "launch/system/network.hpp"
+#include "launch/wire/launcher_link.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr duration leader_lost_after{15};
+constexpr std::size_t largest_order_bytes = 1u << 20, most_nodes = 4096;
+constexpr duration between_looks{0.02};  ///< at what ranks have committed: a few heads of copies
+
+/// Kernels with autogroup share the processors among sessions, and this is one.
+void give_way() {
+    ::setpriority(PRIO_PROCESS, 0, 19);
+    unique_fd const group(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC));
+    if (!group || ::write(group.get(), "19", 2) != 2) return;  // such a kernel does without
+}
+
+}  // namespace
+
+keeper::keeper(environment const& variables) {
+    ::signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGHUP, SIG_IGN);
+    ::prctl(PR_SET_NAME, "muster-keeper");
+    give_way();
+    auto link = connect_to_launcher(variables);
+    leader_fd_ = link.socket.get();
+    detect_lost_peer(leader_fd_, leader_lost_after);
+    leader_ = std::make_unique<frame_channel>(loop_, std::move(link.socket),
+                                              frame_channel::callbacks{[this](std::string_view frame) { on_frame(frame); },
+                                                                       [this](std::string const&) { loop_.stop(); }},
+                                              largest_order_bytes);
+    leader_->secure(std::move(link.session));
+    receiver_ = std::make_unique<copy_receiver>(loop_, most_nodes, own_, of_others_);
+    leader_->send(wire::encode(introduce_shim(variables, short_host_name())));
+    say({.what = wire::keep_word::kind::there,
+         .file = own_.path(),
+         .address = reachable_address("", "", leader_fd_),
+         .port = receiver_->port(),
+         .key = receiver_->key()});
+}
+
+int keeper::run() {
+    loop_.run();
+    return 0;
+}
+
+void keeper::say(wire::keep_word const& word) {
+    leader_->send(wire::encode(word));
+}
+
+void keeper::on_frame(std::string_view frame) {
+    std::visit([this](auto const& message) { on_message(message); }, wire::decode(frame));
+}
+
+void keeper::on_message(wire::keep_order const& order) {
+    using kind = wire::keep_order::kind;
+    switch (order.what) {
+        case kind::report:
+            if (!std::exchange(reports_, true)) look();
+            return;
+        case kind::hold:
+            holding_ = holding{order.round, order.step, living_parts()};
+            for (int const part : holding_->parts) own_.want(part, order.step);
+            return look_for_held();
+        case kind::send: return send_held(order);
+        case kind::release: return release(order.step);
+        case kind::list: return list(order);
+        case kind::move: return move(order);
+        case kind::settle: return settle(order);
+    }
+}
+
+/// Of ranks that run, and have asked for what they had kept, or have committed.
+std::vector<int> keeper::living_parts() {
+    auto parts = own_.parts();
+    std::erase_if(parts, [this](int part) { return !own_.has_owner(part); });
+    return parts;
+}
+
+void keeper::look() {
+    loop_.after(between_looks, [this] { look(); });
+    if (holding_) return look_for_held();
+    auto const parts = living_parts();
+    std::uint64_t newest = parts.empty() ? 0 : UINT64_MAX;
+    for (int const part : parts) {
+        std::uint64_t last = 0, number = 0;
+        for (auto const& one : own_.copies(part))
+            if (one.number > number) number = one.number, last = one.step;
+        newest = std::min(newest, last);
+    }
+    if (newest != told_newest_) say({.what = wire::keep_word::kind::newest, .step = told_newest_ = newest});
+}
+
+/// Once each rank holds a commit of the round.
+void keeper::look_for_held() {
+    std::uint64_t least = UINT64_MAX, most = 0;
+    for (int const part : holding_->parts) {
+        std::uint64_t first = UINT64_MAX;
+        for (auto const& one : own_.copies(part))
+            if (one.held && one.step >= holding_->from) first = std::min(first, one.step);
+        if (first == UINT64_MAX) return;
+        least = std::min(least, first);
+        most = std::max(most, first);
+    }
+    say({.what = wire::keep_word::kind::held, .round = holding_->round, .step = least == most ? least : 0});
+    holding_.reset();
+}
+
+void keeper::send_held(wire::keep_order const& order) {
+    std::vector<copy_sender::item> items;
+    for (int const part : own_.parts())
+        if (auto const one = own_.find(part, order.step); one && one->held) items.push_back({&own_, *one, true});
+    sender_ = std::make_unique<copy_sender>(loop_, keeper_address{order.address, order.port, order.key}, std::move(items),
+                                            [this, round = order.round](std::string const& fault) {
+                                                say({.what = wire::keep_word::kind::sent, .round = round, .fault = fault});
+                                            });
+}
+
+/// What another node's rank had before `step` is of no use: all ranks have that.
+void keeper::release(std::uint64_t step) {
+    sender_.reset();
+    holding_.reset();
+    told_newest_ = 0;
+    for (int const part : own_.parts()) {
+        if (own_.has_owner(part)) own_.want(part, 0);
+        for (auto const& one : own_.copies(part))
+            if (one.held && one.step != step) own_.release(one);
+    }
+    for (int const part : of_others_.parts())
+        for (auto const& one : of_others_.copies(part))
+            if (one.step < step) of_others_.drop(one);
+}
+
+void keeper::list(wire::keep_order const& order) {
+    wire::keep_word word{.what = wire::keep_word::kind::listed, .round = order.round};
+    for (auto* const store : {&own_, &of_others_})
+        for (int const part : store->parts())
+            for (auto const& one : store->copies(part))
+                if (store->is_sound(one)) word.copies.push_back({part, store == &of_others_, one.step});
+    say(word);
+}
+
+void keeper::move(wire::keep_order const& order) {
+    auto& from = order.of_neighbour ? of_others_ : own_;
+    auto const one = from.find(order.part, order.step);
+    auto const answer = [this, round = order.round](std::string const& fault) {
+        say({.what = wire::keep_word::kind::moved, .round = round, .fault = fault});
+    };
+    if (!one) return answer("the copy is gone");
+    moves_.push_back(std::make_unique<copy_sender>(loop_, keeper_address{order.address, order.port, order.key},
+                                                   std::vector<copy_sender::item>{{&from, *one, false}}, answer));
+}
+
+void keeper::settle(wire::keep_order const& order) {
+    moves_.clear();
+    release(order.step);
+    for (int const part : own_.parts()) {
+        bool const is_here = std::find(order.parts.begin(), order.parts.end(), part) != order.parts.end();
+        if (!is_here && !own_.has_owner(part)) own_.drop_part(part);
+        if (auto const one = own_.find(part, order.step); is_here && one && reports_) own_.hold(*one);
+    }
+}
+
+int keeper_command(std::vector<std::string> const&, environment const& variables) try {
+    return keeper(variables).run();
+} catch (error const& e) {
+    throw error(e.code(), fmt::format("on {}: {}", short_host_name(), e.what()));
+}
+
+}  // namespace muster

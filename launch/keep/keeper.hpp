@@ -1,0 +1,63 @@
+// A node's keeper: holds the memory in which its ranks keep their state, and copies for the node before it, to the end of the run.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "launch/keep/copy_receiver.hpp"
+#include "launch/keep/copy_sender.hpp"
+#include "launch/keep/kept_store.hpp"
+#include "launch/system/event_loop.hpp"
+#include "launch/wire/frame_channel.hpp"
+#include "launch/wire/messages.hpp"
+
+namespace muster {
+
+/// `muster keeper`, started once a host as a probe is, by a start of its own that outlives those of the ranks. It ends when the process that leads the keepers
+/// does. Low in priority: a step of the ranks is to be none the longer.
+class keeper {
+  public:
+    /// Throws as connect_to_launcher.
+    explicit keeper(environment const& variables);
+    int run();
+
+  private:
+    void on_frame(std::string_view frame);
+    void on_message(wire::keep_order const& order);
+    void on_message(wire::bye const&) { loop_.stop(); }
+    template <typename Other>
+    void on_message(Other const&) {}
+    void list(wire::keep_order const& order);
+    void move(wire::keep_order const& order);
+    void settle(wire::keep_order const& order);
+    void release(std::uint64_t step);
+    void send_held(wire::keep_order const& order);
+    void look();
+    void look_for_held();
+    std::vector<int> living_parts();
+    void say(wire::keep_word const& word);
+
+    event_loop loop_;
+    kept_store own_, of_others_;
+    std::unique_ptr<frame_channel> leader_;
+    int leader_fd_ = -1;
+    std::unique_ptr<copy_receiver> receiver_;
+    std::unique_ptr<copy_sender> sender_;
+    std::vector<std::unique_ptr<copy_sender>> moves_;
+    bool reports_ = false;
+    std::uint64_t told_newest_ = 0;
+    struct holding {
+        std::uint64_t round = 0, from = 0;
+        std::vector<int> parts;
+    };
+    std::optional<holding> holding_;
+};
+
+/// Runs it. `muster keeper` has no arguments.
+int keeper_command(std::vector<std::string> const& args, environment const& variables);
+
+}  // namespace muster

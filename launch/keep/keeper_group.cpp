@@ -1,0 +1,271 @@
+#include "launch/keep/keeper_group.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/cpuset.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "base/version.hpp"
+#include "launch/engine/engine_job.hpp"
+#include "launch/engine/engine_table.hpp"
+#include "launch/remote/host_ranks.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr duration patience_with_keepers{20}, patience_with_round{2}, patience_at_end{2}, between_tellings{1};
+constexpr std::size_t largest_word_bytes = 64u << 20;
+
+}  // namespace
+
+keeper_group::keeper_group(run_context const& run, unique_fd launcher)
+    : to_neighbours_(run.options.keep_at_neighbour),
+      verbose_(run.options.verbose),
+      files_(run.given.nodes.size()),
+      nodes_(run.given.nodes.size()),
+      rounds_(nodes_.size()),
+      listener_(loop_, nodes_.size(), run.options.lost_after(),
+                [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
+      launcher_(loop_, std::move(launcher),
+                {[this](std::string_view frame) { on_launcher(frame); }, [this](std::string const&) { end(); }},
+                largest_word_bytes) {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i].name = run.given.nodes[i].name;
+    start_keepers(run);
+}
+
+void keeper_group::start_keepers(run_context const& run) {
+    mapping map;
+    map.ranks_per_node.assign(nodes_.size(), 1);
+    auto const scratch = run.session_dir + "/keepers";
+    std::error_code fault;
+    std::filesystem::create_directories(scratch, fault);
+    auto job = describe_engine_job(run, map, scratch);
+    job.probe = job.stays = true;
+    job.waiting = {};
+    job.shim.back() = "keeper";
+    auto const& engine = choose_engine(job, run.sources, "remote");
+    auto command = engine.command(job, run.sources);
+    directions_.emplace(listener_.key(), listener_.port(), directions_request(job, run.options, engine.name));
+    for (auto const& [name, value] : directions_->variables()) command.variables.set(name, value);
+    write_files(command);
+    std::vector<std::size_t> all(nodes_.size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+    engine_ = std::make_unique<probe_engine>(
+        loop_, command, files_, std::move(all),
+        [this](probe_engine& engine) {
+            for (std::size_t i = 0; i < nodes_.size(); ++i)
+                if (nodes_[i].now == node::state::awaited) on_lost(i, "no keeper came" + engine.quote(nodes_[i].name));
+            if (ending_) loop_.stop();
+        },
+        [this](probe_engine const&, std::size_t slot, std::string const& why) { on_lost(slot, why); });
+}
+
+void keeper_group::run() {
+    loop_.run();
+}
+
+/// What was started is told to end by the connections that end.
+void keeper_group::end() {
+    if (std::exchange(ending_, true)) return;
+    for (auto& one : nodes_)
+        if (one.link) one.link->send(wire::encode(wire::bye{0}));
+    if (engine_->ended()) return loop_.stop();
+    loop_.after(patience_at_end, [this] { loop_.stop(); });
+}
+
+void keeper_group::on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
+    auto const which = static_cast<std::size_t>(hello.rank);
+    if (ending_ || which >= nodes_.size() || nodes_[which].now != node::state::awaited) return;
+    if (hello.version != version()) return on_lost(which, "has muster " + hello.version);
+    nodes_[which].link = std::move(link);
+    nodes_[which].link->set_callbacks({[this, which](std::string_view frame) { on_word(which, frame); },
+                                       [this, which](std::string const& reason) { on_lost(which, reason); }},
+                                      largest_word_bytes);
+}
+
+void keeper_group::on_word(std::size_t which, std::string_view frame) {
+    using kind = wire::keep_word::kind;
+    auto message = wire::decode(frame);
+    auto* const word = std::get_if<wire::keep_word>(&message);
+    if (word == nullptr) return;
+    auto& one = nodes_[which];
+    switch (word->what) {
+        case kind::there:
+            one.now = node::state::there;
+            one.about = *word;
+            if (to_neighbours_) send(which, {.what = wire::keep_order::kind::report});
+            rounds_.on_there(which);
+            proceed();
+            break;
+        case kind::newest: rounds_.on_newest(which, word->step); break;
+        case kind::held: rounds_.on_held(which, word->round, word->step); break;
+        case kind::sent:
+            if (verbose_ && !word->fault.empty() && word->fault != last_fault_)
+                fmt::print(stderr, "muster: --keep-state: from {} to the next node: {}\n", one.name, last_fault_ = word->fault);
+            rounds_.on_sent(which, word->round, word->fault.empty());
+            tell_of_rounds();
+            break;
+        case kind::listed:
+            one.copies = word->copies;
+            answered(which, word->round);
+            break;
+        case kind::moved:
+            if (!word->fault.empty())
+                notes_.push_back(fmt::format("a state that {} has could not be moved: {}", one.name, word->fault));
+            answered(which, word->round);
+            break;
+    }
+    carry_out_rounds();
+}
+
+void keeper_group::on_lost(std::size_t which, std::string const& why) {
+    auto& one = nodes_[which];
+    if (one.now == node::state::lost) return;
+    one.now = node::state::lost;
+    one.why = why;
+    one.copies.clear();
+    if (one.link) one.link->close();
+    rounds_.on_lost(which);
+    carry_out_rounds();
+    std::erase_if(open_, [which](auto const& each) { return each.first == which; });
+    proceed();
+}
+
+void keeper_group::send(std::size_t which, wire::keep_order const& order) {
+    if (nodes_[which].now == node::state::there) nodes_[which].link->send(wire::encode(order));
+}
+
+void keeper_group::carry_out_rounds() {
+    using kind = copy_rounds::order::kind;
+    bool begun = false;
+    for (auto const& one : rounds_.take_orders()) {
+        wire::keep_order order{.round = one.round, .step = one.step};
+        order.what = one.what == kind::hold   ? wire::keep_order::kind::hold
+                     : one.what == kind::send ? wire::keep_order::kind::send
+                                              : wire::keep_order::kind::release;
+        if (one.what == kind::send) {
+            auto const& to = nodes_[one.to].about;
+            order.address = to.address;
+            order.port = to.port;
+            order.key = to.key;
+        }
+        begun = begun || one.what == kind::hold;
+        send(one.node, order);
+    }
+    if (begun)
+        loop_.after(patience_with_round, [this, round = rounds_.round()] {
+            rounds_.on_late(round);
+            carry_out_rounds();
+        });
+}
+
+/// Once a second at most.
+void keeper_group::tell_of_rounds() {
+    if (!verbose_ || rounds_.last() == told_ || std::exchange(telling_, true)) return;
+    loop_.after(between_tellings, [this] {
+        telling_ = false;
+        told_ = rounds_.last();
+        fmt::print(stderr, "muster: --keep-state: commit {} is on two nodes\n", told_);
+    });
+}
+
+void keeper_group::on_launcher(std::string_view frame) {
+    auto message = wire::decode(frame);
+    auto* const wanted = std::get_if<wire::place_states>(&message);
+    if (wanted == nullptr) return;
+    wanted_ = std::move(*wanted);
+    notes_.clear();
+    open_.clear();
+    now_ = step::awaiting;
+    rounds_.pause();
+    carry_out_rounds();
+    loop_.after(patience_with_keepers, [this] {
+        for (std::size_t i = 0; i < nodes_.size(); ++i)
+            if (nodes_[i].now == node::state::awaited)
+                on_lost(i, fmt::format("no keeper came within {}", format_duration(patience_with_keepers)));
+    });
+    proceed();
+}
+
+void keeper_group::proceed() {
+    auto const is_awaited = [](node const& one) { return one.now == node::state::awaited; };
+    if (now_ == step::awaiting && std::none_of(nodes_.begin(), nodes_.end(), is_awaited)) list_all();
+    if (now_ == step::listing && open_.empty()) arrange();
+    if (now_ == step::moving && open_.empty()) conclude();
+}
+
+void keeper_group::answered(std::size_t which, std::uint64_t round) {
+    open_.erase({which, round});
+    proceed();
+}
+
+void keeper_group::list_all() {
+    now_ = step::listing;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        if (nodes_[i].now != node::state::there) continue;
+        open_.emplace(i, ++question_);
+        send(i, {.what = wire::keep_order::kind::list, .round = question_});
+    }
+}
+
+void keeper_group::arrange() {
+    now_ = step::moving;
+    auto const ranks = unpack_ranks(wanted_.ranks, wanted_.hosts.size(), wanted_.world_size);
+    node_of_.assign(static_cast<std::size_t>(wanted_.world_size), nodes_.size());
+    for (std::size_t host = 0; host < ranks.size(); ++host)
+        for (int const rank : ranks[host])
+            for (std::size_t i = 0; i < nodes_.size(); ++i)
+                if (nodes_[i].name == wanted_.hosts[host]) node_of_[static_cast<std::size_t>(rank)] = i;
+    std::vector<std::vector<wire::kept_copy>> there;
+    for (auto const& one : nodes_) there.push_back(one.copies);
+    made_ = arrange_states(there, node_of_);
+    for (auto const& one : made_.moves) {
+        if (one.to >= nodes_.size() || nodes_[one.to].now != node::state::there) continue;
+        auto const& to = nodes_[one.to].about;
+        open_.emplace(one.from, ++question_);
+        send(one.from, {.what = wire::keep_order::kind::move,
+                        .round = question_,
+                        .step = one.what.step,
+                        .address = to.address,
+                        .port = to.port,
+                        .key = to.key,
+                        .part = one.what.part,
+                        .of_neighbour = one.what.of_neighbour});
+    }
+}
+
+void keeper_group::conclude() {
+    now_ = step::none;
+    wire::states_placed placed{.step = made_.step, .notes = notes_};
+    for (auto const& host : wanted_.hosts) {
+        auto const found = std::find_if(nodes_.begin(), nodes_.end(), [&](node const& one) { return one.name == host; });
+        bool const there = found != nodes_.end() && found->now == node::state::there;
+        placed.files.push_back(there ? found->about.file : "");
+        if (!there)
+            placed.notes.push_back(fmt::format("what ranks on {} commit is not held: {}", host,
+                                               found == nodes_.end() ? "it came later than the run" : found->why));
+    }
+    if (!made_.without.empty()) {
+        placed.notes.push_back(fmt::format("no copy is left of what rank{} {} committed", made_.without.size() == 1 ? "" : "s",
+                                           cpuset{made_.without}.to_list()));
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        wire::keep_order order{.what = wire::keep_order::kind::settle, .step = made_.step};
+        for (std::size_t rank = 0; rank < node_of_.size(); ++rank)
+            if (node_of_[rank] == i) order.parts.push_back(static_cast<int>(rank));
+        send(i, order);
+    }
+    std::vector<bool> have_ranks(nodes_.size());
+    for (auto const node : node_of_)
+        if (node < nodes_.size()) have_ranks[node] = true;
+    rounds_.go_on(made_.step, have_ranks);
+    launcher_.send(wire::encode(placed));
+}
+
+}  // namespace muster

@@ -1,0 +1,69 @@
+// The copies of ranks' states in one file of memory, as a keeper sees them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "pmix/kept_layout.hpp"
+
+namespace muster {
+
+/// Its file is open to this user's processes alone, as /proc/PID/fd/N. Used from one thread, but for `read`.
+class kept_store {
+  public:
+    struct copy {
+        int part = 0;
+        std::size_t slot = 0;
+        std::uint64_t number = 0, step = 0, bytes = 0, sum = 0;
+        bool held = false;
+        bool operator==(copy const&) const = default;
+    };
+
+    kept_store();
+    ~kept_store();
+    kept_store(kept_store const&) = delete;
+    kept_store& operator=(kept_store const&) = delete;
+
+    int fd() const noexcept { return file_.get(); }
+    std::string path() const;  ///< by which processes of this node open it
+
+    std::vector<int> parts() const;      ///< that have anything
+    bool has_owner(int part) const;      ///< a living process keeps its state there
+    std::vector<copy> copies(int part);  ///< the whole ones, as their heads say
+    std::optional<copy> find(int part, std::uint64_t step);
+    bool is_sound(copy const& one) const;  ///< reads all of it
+
+    /// Has the first commit of `step` or a later one held, be it there or not. What is held now is in `copies`.
+    void want(int part, std::uint64_t step);
+    void hold(copy const& one);
+    void release(copy const& one);
+
+    /// Reads from a copy that is held or whose owner is gone. Throws errc::system.
+    void read(copy const& one, std::uint64_t at, std::span<std::byte> to) const;
+
+    /// A place for a copy, where no owner lives: the oldest that is not held. Throws errc::system where memory is short, errc::invalid_data.
+    copy begin(copy const& like);
+    void write(copy const& one, std::uint64_t at, std::span<std::byte const> bytes);
+    /// Whether it is whole; it is none of the copies before.
+    bool finish(copy const& one);
+
+    void drop(copy const& one);
+    void drop_part(int part);
+
+  private:
+    std::uint64_t size() const;
+    void* page(std::uint64_t place);
+    kept::head* head_of(int part, std::size_t slot);
+
+    unique_fd file_;
+    std::map<std::uint64_t, void*> pages_;
+};
+
+}  // namespace muster

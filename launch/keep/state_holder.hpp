@@ -1,0 +1,40 @@
+// The holder of the states that ranks keep, from before the first launcher to the end of the run: memory here, or a keeper on each node.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+
+#include "base/unique_fd.hpp"
+#include "launch/settings/run_context.hpp"
+#include "launch/wire/messages.hpp"
+
+namespace muster {
+
+/// Made by the guardian, inherited by each launcher.
+class state_holder {
+  public:
+    /// Throws errc::system.
+    state_holder();
+    ~state_holder();
+    state_holder(state_holder const&) = delete;
+    state_holder& operator=(state_holder const&) = delete;
+
+    int memory() const noexcept { return memory_.get(); }  ///< of a run on one node
+
+    /// The process that leads the keepers; 0: there is none. It is to outlive the launcher.
+    pid_t leader() const noexcept { return leader_->load(); }
+    /// Forks it, for the nodes of `run`. Call before any thread is started. Throws errc::system.
+    void start_keepers(run_context const& run);
+    /// Has it bring the states to where ranks will run. Throws errc::unavailable where it does not answer.
+    wire::states_placed place(wire::place_states const& where);
+    /// For the guardian, at the end: waits for a moment until keepers and leader have ended.
+    void end() noexcept;
+
+  private:
+    unique_fd memory_;
+    unique_fd near_, far_;                  ///< the socket pair to the leader
+    std::atomic<pid_t>* leader_ = nullptr;  ///< shared with later launchers and the guardian
+};
+
+}  // namespace muster

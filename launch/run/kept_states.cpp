@@ -1,0 +1,48 @@
+#include "launch/run/kept_states.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "launch/remote/host_ranks.hpp"
+#include "launch/run/prepare_run.hpp"
+
+namespace muster {
+
+void place_kept_states(run_context& run, allocation const& everywhere, state_holder& holder) {
+    bool const first = run.life.is_first(), several = everywhere.nodes.size() > 1;
+    if (holder.leader() == 0 && !several) {
+        if (run.options.keep_at_neighbour && first && !run.options.quiet)
+            print_note("--keep-state node,neighbour: this run has one node, so no other has a copy of what its ranks commit");
+        run.kept_fd = holder.memory();
+        return;
+    }
+    if (holder.leader() == 0 && run.options.discovery.given())
+        throw error(errc::unavailable,
+                    "--keep-state over several nodes is for hosts that are known from the start, and --host-discovery-script "
+                    "names them as they come; leave one of the two out");
+    if (holder.leader() == 0) {
+        run_context all = run;
+        all.given = everywhere;
+        holder.start_keepers(all);
+    }
+    wire::place_states where;
+    std::vector<std::vector<int>> ranks(run.given.nodes.size());
+    int rank = 0;
+    for (auto const& place : run.map.places()) ranks[static_cast<std::size_t>(place.node)].push_back(rank++);
+    where.ranks = pack_ranks(ranks);
+    where.world_size = rank;
+    for (auto const& one : run.given.nodes) where.hosts.push_back(one.name);
+    auto placed = holder.place(where);
+    run.kept_files = std::move(placed.files);
+    if (run.options.quiet) return;
+    for (auto const& note : placed.notes) print_note("--keep-state: " + note);
+    if (run.options.verbose && placed.step != 0)
+        fmt::print(stderr, "muster: --keep-state: commit {} is whole for all ranks, and where they will run\n", placed.step);
+}
+
+}  // namespace muster

@@ -1,0 +1,13 @@
+// The states that ranks keep, ready on the nodes of the generation that is to begin.
+#pragma once
+
+#include "launch/keep/state_holder.hpp"
+#include "launch/settings/run_context.hpp"
+
+namespace muster {
+
+/// Has the states that ranks keep, where any do, ready on their nodes, and sets where these are (`run.kept_files`). `everywhere`: the nodes of the run, with those
+/// that are idle. Throws errc::unavailable.
+void place_kept_states(run_context& run, allocation const& everywhere, state_holder& holder);
+
+}  // namespace muster

@@ -1,0 +1,45 @@
+# timeout: 480
+# --keep-state over several nodes: shards that each rank has alone are there again after a rank is killed and, from the next node, after a node is lost; and nobody else reads them.
+. "$(dirname "$0")/cluster_lib.sh"
+start_elastic_cluster 4 2
+cp "$MUSTER_SOURCE_DIR/tests/cli/programs/kept_shards.py" "$work/shards.py" && chmod a+r "$work/shards.py"
+gate=$work/gate
+
+vars=()
+run() { inside env "${vars[@]}" prefix/bin/muster run --verbose --ranks-per-node 2 --heartbeat 2s --timeout 100s --max-restarts 2 "$@" -- /usr/bin/python3 shards.py; }
+ends() { sed -n 's/^\(rank [0-9]* ends with .*\)/\1/p' "$OUT" | sort -V; }
+begins() { sed -n "s/^rank [0-9]* of [0-9]* in generation $1 begins at step \([0-9]*\)/\1/p" "$OUT" | sort -u | paste -sd' '; }
+allocate -N4 --ntasks-per-node=2 --no-kill
+
+expect_exit 0 run --nodes 3
+undisturbed=$(ends)
+expect_equal "$(wc -l <<<"$undisturbed")" 6 'ranks that have ended well'
+
+# A rank: each finds what it had, on its own node.
+vars=(KILL=2:7)
+expect_exit 0 run --nodes 3 --keep-state node
+expect_matches stdout '^rank 2 of 6 in generation 1 begins at step [67]$'
+expect_equal "$(begins 1 | wc -w)" 1 'steps at which ranks begin again'
+expect_equal "$(ends)" "$undisturbed" 'shards after a killed rank'
+expect_nothing_left
+expect_exit 0 run --nodes 3
+expect_equal "$(begins 1)" 0 'step without --keep-state'
+
+# The next node's copy: node2 is lost with both of its ranks, which begin again on node4, that was idle.
+lose() { # NODE COMMAND... -- OPTIONS OF RUN...: at step 6, when a commit of all ranks is there twice
+    rm -f "$gate" "$gate.held"
+    vars=("HOLD=6:$gate")
+    local node=$1
+    shift
+    start run "$@" --keep-state node,neighbour
+    wait_until 60 test -e "$gate.held" || exit 1
+    wait_until 30 grep -q 'commit 6 is on two nodes' "$ERR" || exit 1
+    "$cluster" crash "$node"
+    expect_end 0
+}
+lose node2 --nodes 3 --spares 1
+expect_matches stdout '^rank 2 of 6 in generation 1 begins at step 6$'
+expect_equal "$(begins 1 | wc -w)" 1 'steps at which ranks begin again'
+expect_equal "$(ends)" "$undisturbed" 'shards after a lost node'
+expect_nothing_left 20
+release

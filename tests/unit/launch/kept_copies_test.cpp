@@ -1,0 +1,272 @@
+// Copies of ranks' states on other nodes: which commit is copied, where copies go before a generation, and that only whole ones count.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include "launch/keep/copy_frames.hpp"
+#include "launch/keep/copy_receiver.hpp"
+#include "launch/keep/copy_rounds.hpp"
+#include "launch/keep/copy_sender.hpp"
+#include "launch/keep/kept_store.hpp"
+#include "launch/keep/state_arrangement.hpp"
+
+namespace muster {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// ------------------------------------------------------------------------------------------------ rounds
+
+/// "hold 0 1:7 …": what, the node, the round and the step; of send also "->" and the node.
+std::vector<std::string> orders(copy_rounds& rounds) {
+    std::vector<std::string> all;
+    for (auto const& one : rounds.take_orders()) {
+        using kind = copy_rounds::order::kind;
+        std::string const what = one.what == kind::hold ? "hold" : one.what == kind::send ? "send" : "release";
+        all.push_back(what + " " + std::to_string(one.node) + " " + std::to_string(one.round) + ":" + std::to_string(one.step) +
+                      (one.what == kind::send ? "->" + std::to_string(one.to) : ""));
+    }
+    return all;
+}
+
+/// With ranks on the first two.
+copy_rounds of_three() {
+    copy_rounds rounds(3);
+    for (std::size_t i = 0; i < 3; ++i) rounds.on_there(i);
+    rounds.go_on(0, {true, true, false});
+    return rounds;
+}
+
+/// Both have committed it, and copied it.
+void finish_round(copy_rounds& rounds, std::uint64_t step) {
+    for (std::size_t i : {0, 1}) rounds.on_newest(i, step);
+    for (std::size_t i : {0, 1}) rounds.on_held(i, rounds.round(), step);
+    for (std::size_t i : {0, 1}) rounds.on_sent(i, rounds.round(), true);
+    rounds.take_orders();
+}
+
+TEST(copy_rounds, once_all_ranks_have_a_commit_it_goes_to_the_next_nodes_and_then_older_ones_are_released) {
+    auto rounds = of_three();
+    rounds.on_newest(0, 5);
+    EXPECT_THAT(orders(rounds), IsEmpty());
+    rounds.on_newest(1, 6);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 1:6", "hold 1 1:6"));
+    rounds.on_held(1, 1, 6);
+    EXPECT_THAT(orders(rounds), IsEmpty());
+    rounds.on_held(0, 1, 6);
+    EXPECT_THAT(orders(rounds), ElementsAre("send 0 1:6->1", "send 1 1:6->2"));
+    rounds.on_sent(0, 1, true);
+    rounds.on_newest(0, 7);
+    EXPECT_EQ(rounds.last(), 0u);
+    rounds.on_sent(1, 1, true);
+    EXPECT_EQ(rounds.last(), 6u);
+    EXPECT_THAT(orders(rounds), ElementsAre("release 0 1:6", "release 1 1:6", "release 2 1:6"));
+    rounds.on_newest(1, 7);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 2:7", "hold 1 2:7"));
+}
+
+TEST(copy_rounds, a_lost_node_is_left_out_of_the_ring_and_so_is_one_whose_ranks_have_gone) {
+    auto rounds = of_three();
+    finish_round(rounds, 5);
+    rounds.on_lost(2);
+    rounds.on_newest(0, 7);
+    rounds.on_newest(1, 7);
+    rounds.on_held(0, 2, 7);
+    rounds.on_held(1, 2, 7);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 2:7", "hold 1 2:7", "send 0 2:7->1", "send 1 2:7->0"));
+    rounds.on_sent(0, 2, true);
+    rounds.on_sent(1, 2, false);
+    EXPECT_THAT(orders(rounds), ElementsAre("release 0 2:5", "release 1 2:5"));
+    rounds.on_newest(1, 0);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 3:7"));
+    rounds.on_lost(1);
+    EXPECT_THAT(orders(rounds), ElementsAre("release 0 3:5"));
+    rounds.on_newest(0, 9);
+    EXPECT_THAT(orders(rounds), IsEmpty());  // there is no other node
+}
+
+TEST(copy_rounds, ranks_that_commit_faster_than_orders_reach_them_are_ordered_farther_and_farther_ahead) {
+    auto rounds = of_three();
+    finish_round(rounds, 11);
+    rounds.on_newest(1, 20);
+    rounds.on_newest(0, 22);
+    rounds.on_held(0, 2, 22);
+    rounds.on_held(1, 2, 0);  // its ranks hold two commits
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 2:22", "hold 1 2:22", "release 0 2:11", "release 1 2:11", "release 2 2:11"));
+    rounds.on_newest(1, 30);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 3:31", "hold 1 3:31"));
+    rounds.on_held(0, 3, 31);
+    rounds.on_held(1, 3, 32);
+    rounds.take_orders();
+    rounds.on_newest(0, 40);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 4:42", "hold 1 4:42"));
+    rounds.on_late(3);
+    EXPECT_THAT(orders(rounds), IsEmpty());
+    rounds.on_late(4);  // they have stopped committing: what all have is taken
+    EXPECT_THAT(orders(rounds), ElementsAre("release 0 4:11", "release 1 4:11", "release 2 4:11", "hold 0 5:30", "hold 1 5:30"));
+}
+
+TEST(copy_rounds, a_loss_or_a_pause_ends_a_round_and_the_last_whole_commit_stays) {
+    auto rounds = of_three();
+    finish_round(rounds, 5);
+    for (std::size_t i : {0, 1}) rounds.on_newest(i, 6);
+    for (std::size_t i : {0, 1}) rounds.on_held(i, 2, 6);
+    rounds.take_orders();
+    rounds.on_lost(2);  // who was to take one
+    EXPECT_THAT(orders(rounds), ElementsAre("release 0 2:5", "release 1 2:5", "hold 0 3:6", "hold 1 3:6"));
+    rounds.on_sent(0, 2, true);
+    EXPECT_EQ(rounds.last(), 5u);
+    rounds.pause();
+    EXPECT_THAT(orders(rounds), ElementsAre("release 0 3:5", "release 1 3:5"));
+    rounds.on_newest(0, 7);
+    rounds.on_newest(1, 7);
+    EXPECT_THAT(orders(rounds), IsEmpty());
+    rounds.go_on(5, {true, true, false});
+    rounds.on_newest(0, 8);
+    EXPECT_THAT(orders(rounds), IsEmpty());
+    rounds.on_newest(1, 8);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 4:8", "hold 1 4:8"));
+}
+
+// ------------------------------------------------------------------------------------------------ arrangement
+
+/// "part:step", a "n" before it: of a neighbour's.
+std::vector<wire::kept_copy> copies(std::initializer_list<char const*> texts) {
+    std::vector<wire::kept_copy> all;
+    for (std::string text : texts) {
+        bool const of_neighbour = text[0] == 'n';
+        if (of_neighbour) text.erase(0, 1);
+        auto const colon = text.find(':');
+        all.push_back({std::stoi(text), of_neighbour, std::stoull(text.substr(colon + 1))});
+    }
+    return all;
+}
+
+TEST(arrange_states, all_ranks_get_the_newest_that_is_whole_for_all_from_the_nearest_place) {
+    // Node 1 is lost; its rank 1 is on node 2 now, which has a copy, and rank 2 on node 0.
+    auto const made =
+        arrange_states({copies({"0:7", "0:8", "0:5", "n2:5", "n2:4"}), {}, copies({"2:8", "2:5", "n1:5", "n1:4"})}, {0, 2, 0});
+    EXPECT_EQ(made.step, 5u);
+    EXPECT_THAT(made.without, IsEmpty());
+    EXPECT_THAT(made.moves, ElementsAre(state_move{2, 2, {1, true, 5}}, state_move{0, 0, {2, true, 5}}));
+}
+
+TEST(arrange_states, where_no_commit_is_whole_for_all_each_gets_its_newest_and_what_is_gone_is_named) {
+    auto const made = arrange_states({copies({"0:7", "0:8"}), copies({"1:3", "2:9", "7:9"})}, {1, 1, 0, 0});
+    EXPECT_EQ(made.step, 0u);
+    EXPECT_THAT(made.without, ElementsAre(3));
+    EXPECT_THAT(made.moves, ElementsAre(state_move{0, 1, {0, false, 8}}, state_move{1, 0, {2, false, 9}}));
+    EXPECT_EQ(arrange_states({{}, {}}, {0, 1}), state_arrangement{});
+}
+
+// ------------------------------------------------------------------------------------------------ copies
+
+std::string made_up(std::size_t bytes) {
+    std::mt19937 random(static_cast<unsigned>(bytes));
+    std::string text(bytes, '\0');
+    for (auto& each : text) each = static_cast<char>(random());
+    return text;
+}
+
+kept_store::copy put(kept_store& store, int part, std::uint64_t number, std::uint64_t step, std::string const& bytes) {
+    kept::line_sums sums;
+    sums.add(reinterpret_cast<std::byte const*>(bytes.data()), bytes.size());
+    auto const made = store.begin({part, 0, number, step, bytes.size(), sums.value()});
+    store.write(made, 0, std::as_bytes(std::span(bytes)));
+    EXPECT_TRUE(store.finish(made));
+    return made;
+}
+
+std::string get(kept_store& store, int part, std::uint64_t step) {
+    auto const one = store.find(part, step);
+    if (!one) return "none";
+    std::string bytes(one->bytes, '\0');
+    store.read(*one, 0, std::as_writable_bytes(std::span(bytes)));
+    return bytes;
+}
+
+struct stores : testing::Test {
+    kept_store from, own, of_others;
+    std::string const state = made_up(3 * wire::largest_piece_bytes + 640);
+};
+
+TEST_F(stores, a_copy_comes_whole_by_the_link_of_two_keepers_and_to_nobody_without_the_key) {
+    put(from, 3, 8, 17, state);
+    event_loop loop;
+    copy_receiver receiver(loop, 4, own, of_others);
+    auto const send = [&](std::string const& key, bool for_neighbour) {
+        std::string said = "nothing";
+        copy_sender const sender(loop, {"127.0.0.1", receiver.port(), key}, {{&from, *from.find(3, 17), for_neighbour}},
+                                 [&](std::string const& fault) {
+                                     said = fault;
+                                     loop.stop();
+                                 });
+        loop.run();
+        return said;
+    };
+    EXPECT_EQ(send(receiver.key(), true), "");
+    EXPECT_EQ(get(of_others, 3, 17), state);
+    EXPECT_THAT(own.parts(), IsEmpty());
+    EXPECT_EQ(send(receiver.key(), false), "");
+    EXPECT_EQ(get(own, 3, 17), state);
+    EXPECT_EQ(own.find(3, 17)->number, 8u);
+    of_others.drop(*of_others.find(3, 17));
+    EXPECT_THAT(send(std::string(64, '0'), true), testing::Not(""));
+    EXPECT_EQ(get(of_others, 3, 17), "none");
+}
+
+TEST_F(stores, a_copy_that_is_cut_off_or_changed_is_none_and_the_one_before_it_stays) {
+    using kind = wire::copy_frame::kind;
+    put(of_others, 3, 1, 16, "a" + std::string(63, '\0'));
+    put(of_others, 3, 2, 17, "b" + std::string(63, '\0'));
+    put(from, 3, 8, 18, state);
+    auto const what = *from.find(3, 18);
+    auto const head = wire::encode(wire::copy_frame{kind::head, true, 3, what.number, what.step, what.bytes, what.sum});
+    auto const piece = [](std::string_view bytes) { return wire::encode(wire::copy_frame{.what = kind::piece, .bytes = bytes}); };
+    auto const end = wire::encode(wire::copy_frame{.what = kind::end});
+    auto const answer = [](std::string const& frame) { return wire::read_copy_frame(frame)->what; };
+    copy_intake intake(own, of_others);
+    EXPECT_EQ(answer(intake.take(head)), kind::taken);
+    EXPECT_EQ(answer(intake.take(piece(state.substr(0, 1000)))), kind::taken);
+    EXPECT_EQ(get(of_others, 3, 18), "none");
+    EXPECT_EQ(get(of_others, 3, 17).substr(0, 1), "b");
+    EXPECT_EQ(answer(intake.take(end)), kind::refused);  // too short
+    EXPECT_EQ(answer(intake.take(piece("more"))), kind::refused);
+    auto changed = state;
+    changed[77] ^= 1;
+    intake.take(head);
+    for (std::size_t at = 0; at < changed.size(); at += 100'000)
+        intake.take(piece(std::string_view(changed).substr(at, 100'000)));
+    EXPECT_EQ(answer(intake.take(end)), kind::refused);
+    EXPECT_EQ(get(of_others, 3, 18), "none");
+    intake.take(head);
+    EXPECT_EQ(answer(intake.take(piece(state + "too much"))), kind::refused);
+    intake.take(head);
+    intake.take(piece(state));
+    EXPECT_EQ(answer(intake.take(end)), kind::kept);
+    EXPECT_EQ(get(of_others, 3, 18), state);
+    EXPECT_EQ(get(of_others, 3, 17).substr(0, 1), "b");
+    EXPECT_EQ(answer(intake.take("nothing of ours")), kind::refused);
+    EXPECT_EQ(answer(intake.take(wire::encode(wire::copy_frame{kind::head, true, 1u << 30, 1, 1, 64, 1}))), kind::refused);
+}
+
+TEST_F(stores, what_is_dropped_takes_no_memory) {
+    put(own, 3, 1, 16, state);
+    put(own, 9, 1, 16, state);
+    EXPECT_THAT(own.parts(), ElementsAre(3, 9));
+    own.drop_part(3);
+    EXPECT_THAT(own.parts(), ElementsAre(9));
+    EXPECT_EQ(get(own, 9, 16), state);
+    own.drop(*own.find(9, 16));
+    EXPECT_THAT(own.parts(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace muster
