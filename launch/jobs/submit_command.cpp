@@ -226,7 +226,11 @@ struct submitted_jobs {
 
 ordered_json json_of(job_plan const& plan, submitted_jobs const& jobs) {
     auto const& id = jobs.ids.front();
-    auto const watch = std::vector<std::string>{"muster", "watch", id};
+    auto const to_all = [&](std::string_view command) {
+        std::vector<std::string> words{"muster", std::string(command)};
+        words.insert(words.end(), jobs.ids.begin(), jobs.ids.end());
+        return words;
+    };
     return ordered_json{{"schema", "muster.submit/1"},
                         {"id", id},
                         {"ids", jobs.ids},
@@ -237,8 +241,8 @@ ordered_json json_of(job_plan const& plan, submitted_jobs const& jobs) {
                         {"script", jobs.script},
                         {"output", plan.output_of(id)},
                         {"run_folder", with_job_number(plan.run_folder, id)},
-                        {"watch", watch},
-                        {"cancel", {"muster", "cancel", id}}};
+                        {"watch", to_all("watch")},
+                        {"cancel", to_all("cancel")}};
 }
 
 int links_of(job_plan const& plan) {

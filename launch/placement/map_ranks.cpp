@@ -27,7 +27,8 @@ enum class unit {
 std::string where(allocation const& a) {
     if (a.scheduler == scheduler_kind::local) return fmt::format("node {}", a.nodes.front().name);
     if (a.scheduler == scheduler_kind::hostfile) return "the list of hosts";
-    return fmt::format("job {} ({})", a.job_id, to_string(a.scheduler));
+    auto const job = fmt::format("job {} ({})", a.job_id, to_string(a.scheduler));
+    return a.narrowed_by.empty() ? job : fmt::format("what {} takes of {}, {},", a.narrowed_by, job, list_nodes(a));
 }
 
 /// The nodes that may get ranks, as indices, and how many each takes.
@@ -191,8 +192,9 @@ void make_it_fit(allocation const& given, placement_request const& wanted, std::
     if (spread_unknown(given, ranks, r)) return;
     auto const nodes = static_cast<std::int64_t>(r.nodes.size());
     auto const gpus = r.counted == unit::gpu ? capacity / wanted.ranks_per_gpu : 0;
-    auto const way = r.counted == unit::gpu ? fmt::format("--ranks-per-gpu {}", (ranks + gpus - 1) / gpus)
-                                            : fmt::format("--slots-per-node {}", (ranks + nodes - 1) / nodes);
+    auto const way = !given.narrowed_by.empty() ? fmt::format("leave {} out", given.narrowed_by)
+                     : r.counted == unit::gpu   ? fmt::format("--ranks-per-gpu {}", (ranks + gpus - 1) / gpus)
+                                                : fmt::format("--slots-per-node {}", (ranks + nodes - 1) / nodes);
     throw error(errc::placement, fmt::format("cannot map {} ranks: {} has {}; use -n {}, or {}", ranks, where(given),
                                              inventory(given, r, wanted), capacity, way));
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/text.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 
 namespace muster {
 
@@ -26,6 +27,13 @@ std::vector<int> all_nodes(allocation const& given) {
     std::vector<int> nodes(given.nodes.size());
     std::iota(nodes.begin(), nodes.end(), 0);
     return nodes;
+}
+
+std::string list_nodes(allocation const& given) {
+    std::vector<std::string> names;
+    for (auto const& n : given.nodes) names.push_back(n.name);
+    auto list = compress_hosts(names);
+    return list.size() > 60 ? list.substr(0, 57) + "..." : list;
 }
 
 std::string describe(allocation const& given) {

@@ -35,12 +35,16 @@ struct allocation {
     int restarts = 0;           ///< how often the job was put back into the queue
     /// Variables of this process that another job has left, which this one was submitted from: their right values; nothing: none.
     std::vector<std::pair<std::string, std::optional<std::string>>> corrections = {};
-    std::string cluster = {};  ///< of Slurm, whose clusters number their jobs from 1 each; empty: not known
+    std::string narrowed_by = {};  ///< the option that has taken only some of a job: "-H"; empty: all of it is here
+    std::string cluster = {};      ///< of Slurm, whose clusters number their jobs from 1 each; empty: not known
     bool operator==(allocation const&) const = default;
 };
 
 /// The index of every node.
 std::vector<int> all_nodes(allocation const& given);
+
+/// The names of its nodes in one short list, cut where it is long: "gpu[01-04]".
+std::string list_nodes(allocation const& given);
 
 /// One line about it for people: "job 4242 (slurm): 4 nodes, 16 GPUs".
 std::string describe(allocation const& given);

@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
-#include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/system/network.hpp"
 
@@ -22,17 +21,6 @@ std::string short_key(std::string_view host) {
     std::string key(short_name(host));
     std::transform(key.begin(), key.end(), key.begin(), lower);
     return key;
-}
-
-std::string shortened(std::string text) {
-    if (text.size() > 60) text = text.substr(0, 57) + "...";
-    return text;
-}
-
-std::string names_of(allocation const& job) {
-    std::vector<std::string> names;
-    for (auto const& n : job.nodes) names.push_back(n.name);
-    return shortened(compress_hosts(names));
 }
 
 /// `host` is what both mean. In a job a host without slots has those of the job.
@@ -91,7 +79,7 @@ std::vector<host_entry> named_hosts(scheduler_sources const& sources, allocation
     return parse_hostfile(*text, choice.hostfile);
 }
 
-allocation choose_hosts(allocation const& job, std::span<host_entry const> chosen) {
+allocation choose_hosts(allocation const& job, std::span<host_entry const> chosen, std::string_view option) {
     std::unordered_map<std::string, std::vector<std::size_t>> places;
     for (std::size_t i = 0; i < job.nodes.size(); ++i) places[short_key(without_user(job.nodes[i].name))].push_back(i);
     allocation some = job;
@@ -111,12 +99,16 @@ allocation choose_hosts(allocation const& job, std::span<host_entry const> chose
         if (!found)
             throw error(errc::usage, fmt::format("{} is not in job {} ({}), whose nodes are {}; name some of these, or give "
                                                  "--scheduler hostfile to use hosts outside the job",
-                                                 name, job.job_id, to_string(job.scheduler), names_of(job)));
+                                                 name, job.job_id, to_string(job.scheduler), list_nodes(job)));
         if (taken[*found] != nullptr) refuse_two_names(*taken[*found], entry, job.nodes[*found].name, true);
         taken[*found] = &entry;
         some.nodes.push_back(job.nodes[*found]);
-        apply(entry, job, some.nodes.back());
+        auto& n = some.nodes.back();
+        apply(entry, job, n);
+        auto const& whole = job.nodes[*found];
+        if (n.gpus < whole.gpus || (n.gpus.value_or(0) == 0 && n.slots < whole.slots)) some.narrowed_by = option;
     }
+    if (some.nodes.size() < job.nodes.size()) some.narrowed_by = option;
     return some;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "launch/scheduler/hosts/hostfile.hpp"
@@ -16,7 +17,7 @@ std::vector<host_entry> named_hosts(scheduler_sources const& sources, allocation
 bool same_host(std::string_view a, std::string_view b) noexcept;
 
 /// The job's nodes that `chosen` names, in the order of `chosen`, spelled as the job spells them. Slots that are given take the
-/// place of the job's, and a node offers no more GPUs than slots. Throws errc::usage naming a host that is not in the job, or two names of one.
-allocation choose_hosts(allocation const& job, std::span<host_entry const> chosen);
+/// place of the job's, and a node offers no more GPUs than slots. `option` has named them. Throws errc::usage naming a host that is not in the job, or two names of one.
+allocation choose_hosts(allocation const& job, std::span<host_entry const> chosen, std::string_view option);
 
 }  // namespace muster

@@ -71,7 +71,8 @@ allocation read_allocation(scheduler_sources const& sources, allocation_choice c
         if (hosts_named && row.kind == scheduler_kind::local) break;
         auto given = row.read(sources, choice);
         add_gpus_of_site(given, choice.gpus_of_each);
-        if (hosts_named && owns_nodes(row.kind)) given = choose_hosts(given, named_hosts(sources, choice));
+        if (hosts_named && owns_nodes(row.kind))
+            given = choose_hosts(given, named_hosts(sources, choice), choice.hosts.empty() ? "--hostfile" : "-H");
         return given;
     }
     return read_hostfile(sources, choice);

@@ -5,6 +5,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <array>
+
 #include "base/text.hpp"
 #include "launch/system/signals.hpp"
 
@@ -19,9 +22,18 @@ std::string quote_lines(std::string_view text) {
 }
 
 /// What the last lines of a program tell of its start.
-std::string_view advice_on(std::string_view last_lines) {
-    if (last_lines.find("No module named 'horovod") != std::string_view::npos)
+std::string advice_on(std::string_view last_lines) {
+    constexpr std::string_view missing = "No module named '";
+    constexpr std::array<std::string_view, 5> with_option{"horovod", "horovod.torch", "horovod.keras", "horovod.tensorflow",
+                                                          "horovod.tensorflow.keras"};
+    auto const at = last_lines.rfind(missing);
+    if (at == std::string_view::npos) return {};
+    auto const rest = last_lines.substr(at + missing.size());
+    auto const name = rest.substr(0, rest.find('\''));
+    if (std::find(with_option.begin(), with_option.end(), name) != with_option.end())
         return "muster has Horovod's names for it: muster run --as-horovod";
+    if (name.starts_with("horovod."))
+        return fmt::format("muster has no {}; docs/from-horovod.md lists what it has of Horovod", name);
     return {};
 }
 

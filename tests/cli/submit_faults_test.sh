@@ -93,7 +93,15 @@ mkdir beside && cd beside || exit 1
 expect_exit 0 pbs submit "${options[@]}" --chain 2 -- true
 cd ..
 rm "$fakes/queued"
-expect_exit 0 pbs submit "${options[@]}" --chain 2 -- true
+# The commands in the JSON are of all jobs: an end of the first alone would let the others start.
+expect_exit 0 pbs submit "${options[@]}" --chain 2 --json -- true
+expect_true python3 - "$OUT" <<'PY'
+import json, sys
+job = json.load(open(sys.argv[1]))
+assert len(job["ids"]) == 2, job
+assert job["watch"] == ["muster", "watch", *job["ids"]], job
+assert job["cancel"] == ["muster", "cancel", *job["ids"]], job
+PY
 
 # A question that fails once ends nothing, and is told once.
 write_fake qstat <<'SH'

@@ -158,7 +158,7 @@ def test_horovodrun_refuses_in_clear_words():
         ((), ("number of ranks is missing",)),
         (("-np", "2"), ("program is missing",)),
         (("-np", "two", "x"), ("-np two", "whole number")),
-        (("-np", "2", "--hots", "a:1", "x"), ("no option --hots", "did you mean --hosts?")),
+        (("-np", "2", "--hots", "a:1", "x"), ("no option --hots", "did you mean --hosts?", "muster run --as-horovod has more")),
         (("-np",), ("-np needs a value",)),
         (("-np", "2", "--gloo=1", "x"), ("--gloo takes no values",)),
         (("-np", "2", "--config-file", "a.yaml", "x"), ("--config-file", "options")),
@@ -195,6 +195,8 @@ def test_options_become_those_of_muster_run():
         "-n", "2", "--slots-per-node", "4", *script, "--min-np", "2", "--max-np", "4", "--reset-limit", "3", "--elastic-timeout", "60s", "--blacklist-cooldown-range", "1,60", "--", "x"]  # fmt: skip
     assert words("-np", "4", "-H", "a:2,b:2", "--min-np", "2", "--reset-limit", "3", "x")[0] == [
         "-n", "4", "--hosts", "a:2,b:2", "--min-np", "2", "--", "x"]  # fmt: skip
+    own = ("--ranks-per-gpu", "2", "--scheduler", "hostfile", "--keep-state", "node")
+    assert words("-np", "4", "-H", "a:2", "--slots-per-node", "4", *own, "x")[0] == ["-n", "4", "--hosts", "a:2", "--slots-per-node", "4", *own, "--", "x"]
     assert words("-np", "2", "--reset-limit", "3", "x")[0] == ["-n", "2", "--slots-per-node", "2", "--", "x"]
 
 

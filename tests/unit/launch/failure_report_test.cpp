@@ -23,6 +23,15 @@ TEST(failure_report, a_program_for_horovod_gets_its_option) {
         "rank 0 on a exited with code 1, 2 s after the start\n  muster has Horovod's names for it: muster run --as-horovod");
 }
 
+TEST(failure_report, what_muster_does_not_have_of_horovod_is_said) {
+    for (auto const* name : {"horovod.spark", "horovod.ray", "horovod.mxnet", "horovod.torch.nothing"}) {
+        auto const text = describe(failure_report{"rank 0 on a", "exited with code 1", duration(2), 0, "", "",
+                                                  "ModuleNotFoundError: No module named '" + std::string(name) + "'\n"});
+        EXPECT_NE(text.find("muster has no " + std::string(name) + "; docs/from-horovod.md"), std::string::npos) << text;
+        EXPECT_EQ(text.find("--as-horovod"), std::string::npos) << text;
+    }
+}
+
 TEST(failure_report, only_bad_ends_are_faults) {
     EXPECT_EQ(find_end_fault(0), std::nullopt);
     EXPECT_EQ(find_end_fault(3 << 8), (end_fault{"exited with code 3", 3, ""}));

@@ -47,6 +47,10 @@ TEST(mapping, more_ranks_than_gpus_names_numbers_and_ways_out) {
     r.ranks = 9;
     EXPECT_EQ(failure(job_with_gpus({4, 4}), r),
               "cannot map 9 ranks: job 4242 (slurm) has 8 GPUs on 2 nodes (4 each); use -n 8, or --ranks-per-gpu 2");
+    auto part = job_with_gpus({4});
+    part.narrowed_by = "-H";
+    EXPECT_EQ(failure(part, r),
+              "cannot map 9 ranks: what -H takes of job 4242 (slurm), n0, has 4 GPUs; use -n 4, or leave -H out");
     EXPECT_EQ(failure(local_allocation("box", 64, 1), r),
               "cannot map 9 ranks: node box has 1 GPU; use -n 1, or --ranks-per-gpu 9");
     r.ranks_per_gpu = 2;

@@ -194,6 +194,10 @@ TEST(hosts_named, inside_a_job_choose_among_its_nodes) {
     EXPECT_EQ(given.scheduler, scheduler_kind::slurm);
     EXPECT_TRUE(given.fixed);
     EXPECT_EQ(given.nodes, (std::vector<node>{{"node2", "node2", 8, 2, 8}, {"node1", "node1", 2, 2, 8, true}}));
+    EXPECT_EQ(given.narrowed_by, "-H") << "node1 has 4 GPUs";
+    EXPECT_EQ(small_slurm_job().read({.hosts = "node1"}).narrowed_by, "-H");
+    EXPECT_EQ(small_slurm_job().read({.hosts = "node2,node1"}).narrowed_by, "");
+    EXPECT_EQ(small_slurm_job().read({}).narrowed_by, "");
     EXPECT_EQ(small_slurm_job().failure({.hosts = "node1,node7"}),
               "node7 is not in job 42 (slurm), whose nodes are node[1-2]; name some of these, or give --scheduler hostfile to "
               "use hosts "

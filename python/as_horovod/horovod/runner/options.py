@@ -231,10 +231,14 @@ OPTIONS: Tuple[Option, ...] = (
     Option(("--num-nccl-streams", "--thread-affinity", "--gloo-timeout-seconds"), ("N",), _ignored(_own), ""),
     Option(("--min-np", "--min-num-proc"), ("N",), _least_ranks, "ranks that are enough to go on with where others are lost; the number of ranks where -np is not given"),
     Option(("--max-np", "--max-num-proc"), ("N",), _elastic("--max-np"), "go on with up to N ranks where hosts come"),
-    Option(("--slots-per-host",), ("N",), _word("--slots-per-node"), "ranks that each host may have"),
+    Option(("--slots-per-host", "--slots-per-node"), ("N",), _word("--slots-per-node"), "ranks that each host may have"),
     Option(("--elastic-timeout",), ("SECONDS",), _elastic("--elastic-timeout", "s"), "end the run if there are too few hosts for so long"),
     Option(("--reset-limit",), ("N",), _elastic("--reset-limit"), "start all ranks again up to N times"),
     Option(("--blacklist-cooldown-range",), ("LEAST", "MOST"), _elastic("--blacklist-cooldown-range"), "seconds that a slot stays idle after failures there"),
+    # muster's own, which its errors and documents tell to use.
+    Option(("--ranks-per-gpu",), ("N",), _word("--ranks-per-gpu"), "let N ranks share each GPU"),
+    Option(("--scheduler",), ("NAME",), _word("--scheduler"), "hostfile: use hosts outside the job"),
+    Option(("--keep-state",), ("WHERE",), _word("--keep-state"), "node: hold in the node's memory what the program commits, for ranks that are started again"),
 )
 
 
@@ -252,7 +256,7 @@ def translate(words: List[str]) -> Tuple[Translation, List[str]]:
             break
         name, equals, value = word.partition("=")
         if name not in _by_name:
-            raise Refused(f"there is no option {name}{_nearest(name)}; horovodrun --help lists those there are")
+            raise Refused(f"there is no option {name}{_nearest(name)}; horovodrun --help lists those there are, and muster run --as-horovod has more")
         option = _by_name[name]
         at += 1
         if equals:
