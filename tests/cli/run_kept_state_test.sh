@@ -1,4 +1,4 @@
-# timeout: 240
+# timeout: 400
 # --keep-state node: ranks that are started again go on from what each had committed, in memory; without it they begin anew.
 . "$(dirname "$0")/lib.sh"
 . "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"
