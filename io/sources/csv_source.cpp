@@ -314,12 +314,16 @@ void csv_source::note_label(std::string_view text, std::string_view row, std::si
 
 void csv_source::settle_labels(label_index const& labels) {
     seen const& odd = labels.number.count < labels.name.count ? labels.number : labels.name;
-    if (labels.number.count > 0 && labels.name.count > 0)
-        fail_cell(
-            odd, fmt::format(
-                     "the label '{}' is {}, {} others of the file are {}; correct it, or give --label-type name if all are names",
-                     without_controls(odd.text.substr(0, 40)), &odd == &labels.name ? "no number" : "a number",
-                     &odd == &labels.name ? labels.number.count : labels.name.count, &odd == &labels.name ? "numbers" : "names"));
+    if (labels.number.count > 0 && labels.name.count > 0) {
+        bool const name = &odd == &labels.name;
+        auto const others = name ? labels.number.count : labels.name.count;
+        fail_cell(odd,
+                  fmt::format("the label '{}' is {}, {} of the file {}; correct {}, or give --label-type name if all are names",
+                              without_controls(odd.text.substr(0, 40)), name ? "no number" : "a number",
+                              others == 1 ? "another" : fmt::format("{} others", others),
+                              others == 1 ? (name ? "is one" : "is a name") : (name ? "are numbers" : "are names"),
+                              others == 1 ? "the wrong one" : "it"));
+    }
     if (labels.name.count == 0) {
         kind_ = labels.asked.value_or(label_kind::number);
         if (!labels.asked && labels.outside.count > 0 && labels.fraction.count == 0)

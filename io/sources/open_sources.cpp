@@ -47,7 +47,7 @@ std::string split_of(split_source const& asked) {
 
 std::string head_of(std::string const& path) {
     byte_source source(path);
-    std::string head(8, '\0');
+    std::string head(512, '\0');
     head.resize(source.read({reinterpret_cast<std::uint8_t*>(head.data()), head.size()}));
     return head;
 }
@@ -64,8 +64,32 @@ source_format format_of_folder(std::string const& folder) {
     return source_format::images;
 }
 
+bool is_array(file_region const& entry) {
+    std::array<std::uint8_t, 6> magic{};
+    return byte_source(entry).read(magic) == magic.size() && magic[0] == 0x93 && magic[1] == 'N';
+}
+
+/// Of other files than arrays: those are to be unpacked, and then converted.
+bool is_archive(std::string const& path, std::string_view head) {
+    fs::path const name(path);
+    if (name.extension() == ".tar" || name.stem().extension() == ".tar" || (head.size() > 262 && head.substr(257, 5) == "ustar"))
+        return true;
+    if (!head.starts_with("PK\x03\x04") || name.extension() == ".npz") return false;
+    try {
+        return std::ranges::none_of(npz_entries(path), is_array);
+    } catch (error const&) {  // more entries than arrays come in, or damaged, which who unpacks it tells
+        return true;
+    }
+}
+
 source_format format_of_file(std::string const& path) {
     std::string const head = head_of(path);
+    if (is_archive(path, head))
+        throw error(
+            errc::usage,
+            fmt::format("{}: is an archive; unpack it first, with `{} {}` or on every node with `muster stage copy --unpack`, "
+                        "and give the folder or the files that were in it",
+                        path, head.starts_with("PK") ? "unzip" : "tar -xf", shell_quote(path)));
     std::string ending = fs::path(path).extension().string();
     bool const packed = ending == ".gz";
     if (packed) ending = fs::path(path).stem().extension().string();

@@ -207,11 +207,12 @@ nlohmann::ordered_json json_of(source_notes::some const& of) {
 void print_text(convert_request const& request, convert_report const& report, int ranks, double seconds) {
     for (auto const& split : report.splits) {
         std::string const type = split.type == element_type::u8 ? "" : fmt::format(" of {}", to_string(split.type));
-        std::string const labels = report.targets        ? "float targets"
-                                   : report.classes == 0 ? "no labels"
-                                                         : fmt::format("{} classes", report.classes);
-        fmt::print("{}: /{}: {} {} of {}{}, {}\n", request.output, split.name, split.samples,
-                   split.shape.is_row ? "rows" : "images", to_string(split.shape), type, labels);
+        std::string const labels = report.targets ? "float targets"
+                                   : report.classes == 0
+                                       ? "no labels"
+                                       : fmt::format("{} class{}", report.classes, report.classes == 1 ? "" : "es");
+        fmt::print("{}: /{}: {} {}{} of {}{}, {}\n", request.output, split.name, split.samples,
+                   split.shape.is_row ? "row" : "image", split.samples == 1 ? "" : "s", to_string(split.shape), type, labels);
         for (std::string const& note : lines_of(split.notes, split.type)) fmt::print("  {}\n", without_controls(note));
     }
     if (request.dry_run) {

@@ -73,7 +73,7 @@ done
 printf 'x,price\n1,2.5\n2,4\n' >train.csv
 printf 'x,price\n3,7\n' >test.csv
 expect_exit 0 convert train.csv test.csv --label-column price
-expect_contains stdout "/train: 2 rows of 1 of float32, float targets" "/test: 1 rows of 1 of float32, float targets"
+expect_contains stdout "/train: 2 rows of 1 of float32, float targets" "/test: 1 row of 1 of float32, float targets"
 expect_exit 0 "$STAGE" info out.h5
 expect_contains stdout "muster.dataset version 3" "float32, 2.5 to 4" "float32, 7 to 7"
 expect_exit 0 "$STAGE" info out.h5 --json
@@ -187,12 +187,23 @@ png d/cover.png
 expect_exit 125 convert d
 expect_contains stderr "d: holds pictures (cover.png) and folders of pictures (a, b)"
 
+# An archive of pictures is to be unpacked first; one of arrays is not.
+tar -cf d.tar d
+tar -czf d.tgz d
+tar -czf e.tar.gz d
+python3 -c 'import zipfile; zipfile.ZipFile("d.zip", "w").write("d/a/1.png")'
+for archive in d.tar d.tgz e.tar.gz d.zip; do
+    expect_exit 2 convert $archive
+    expect_contains stderr "$archive: is an archive; unpack it first, with \`" " $archive\` or on every node with \`muster stage copy --unpack\`"
+done
+expect_contains stderr 'unzip d.zip'
+
 # Splits never vanish, and their classes are one dataset's.
 png s/train/b/1.png
 mkdir s/train/a
 png s/val/b/1.png
 expect_exit 0 convert s
-expect_contains stdout "/train: 1 images" "/val: 1 images" "2 classes" "no picture in a, which counts as a class all the same"
+expect_contains stdout "/train: 1 image of" "/val: 1 image of" "2 classes" "no picture in a, which counts as a class all the same"
 mkdir -p s/test/b
 expect_exit 2 convert s
 expect_contains stderr "s/test: a split's folder, and holds no picture"

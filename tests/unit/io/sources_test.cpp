@@ -163,10 +163,10 @@ TEST_F(sources, npz_stored_and_deflated) {
 }
 
 TEST_F(sources, an_archive_without_usual_labels_says_so) {
-    std::string const path = dir.write(
-        "d.npz", zip({{"data.npy", npy("|u1", "(1, 5, 6)", counted(30))}, {"foo.npy", npy("|u1", "(1,)", {0})}}, false));
-    EXPECT_THAT(open(path)->notes().words,
-                testing::ElementsAre(HasSubstr("without labels, as no array has a usual name of labels (y, labels, …)")));
+    bytes const archive = zip({{"data.npy", npy("|u1", "(1, 5, 6)", counted(30))}, {"foo.npy", npy("|u1", "(1,)", {0})}}, false);
+    for (char const* const name : {"d.npz", "d.zip"})
+        EXPECT_THAT(open(dir.write(name, archive))->notes().words,
+                    testing::ElementsAre(HasSubstr("without labels, as no array has a usual name of labels (y, labels, …)")));
 }
 
 TEST_F(sources, npz_that_lies_or_is_damaged) {

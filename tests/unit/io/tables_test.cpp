@@ -88,6 +88,9 @@ TEST_F(tables, a_label_of_another_kind_is_shown) {
         AllOf(HasSubstr("q.csv:4:3: the label '?' is no number, 3 others of the file are numbers"), HasSubstr("\n  1,?\n    ^")));
     EXPECT_THAT(refused(text("p.csv", "a,label\n1,cat\n1,dog\n1,3\n")),
                 HasSubstr("p.csv:4:3: the label '3' is a number, 2 others"));
+    EXPECT_THAT(refused(text("two.csv", "a,label\n1,0\n1,cat\n")),
+                HasSubstr("two.csv:3:3: the label 'cat' is no number, another of the file is one; correct the wrong one, or give "
+                          "--label-type name if all are names"));
     EXPECT_EQ(open(text("e.csv", "a,label\n1,A\n1,3\n"), {.labels_are = label_kind::name})->facts().class_names,
               (std::vector<std::string>{"3", "A"}));
     EXPECT_THAT(refused(text("k.csv", "a;label\n1;1,5\n")), HasSubstr("k.csv:2:3: '1,5' has a decimal comma"));
