@@ -145,6 +145,7 @@ constexpr auto first_wait =
 constexpr auto longest_wait = std::chrono::seconds(60);
 constexpr std::time_t begin_within_s = 3;  ///< it begins its file
 constexpr std::time_t clock_slack_s = 10;  ///< between the clocks of a node, the file system and the scheduler
+constexpr std::time_t former_by_s = 600;   ///< a scheduler whose numbers begin anew takes longer
 
 /// What a run's record says of its job; empty: nothing, or there is no record yet.
 std::string job_fact(std::string const& folder, char const* pointer) {
@@ -171,8 +172,23 @@ bool is_other_job(std::string const& folder, std::string const& recorded, std::s
     return !recorded.starts_with(asked + ".") && !asked.starts_with(recorded + ".");
 }
 
-/// A job that starts muster run several times, or that is started again, has several: ID, ID.2, ID.3.
-void list_runs(std::string const& first_folder, std::string const& job, job_files& files) {
+/// Of a time as records have it; nothing where it is none.
+std::optional<std::time_t> read_time(std::string const& text) {
+    std::tm parts{};
+    char const* const end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S%z", &parts);
+    if (end == nullptr || *end != '\0') return std::nullopt;
+    auto const offset_s = parts.tm_gmtoff;
+    return ::timegm(&parts) - offset_s;
+}
+
+/// Whether the run in `folder` is of a former job, of before the scheduler's numbers began anew.
+bool is_former_job(std::string const& folder, std::string const& submitted_at) {
+    auto const submitted = read_time(submitted_at), started = read_time(job_fact(folder, "/started_at"));
+    return submitted && started && *started + former_by_s < *submitted;
+}
+
+/// A job that starts muster run several times, or that is started again, has several: ID, ID.2, ID.3. `submitted_at` may be empty.
+void list_runs(std::string const& first_folder, std::string const& job, std::string const& submitted_at, job_files& files) {
     std::error_code fault;
     files.run_folders.clear();
     for (int n = 1;; ++n) {
@@ -184,6 +200,12 @@ void list_runs(std::string const& first_folder, std::string const& job, job_file
                  without_controls(fmt::format("{} holds a run of job {}, not of job {}; give each job a folder of its own, with "
                                               "%j in the name: --output-dir '{}-%j'",
                                               folder, other, job, fs::path(folder).filename().string()))});
+        else if (is_former_job(folder, submitted_at))
+            files.shared.push_back(
+                {folder, true,
+                 without_controls(fmt::format("{} holds a run of an earlier job {}, from before this one was submitted, so it is "
+                                              "not shown",
+                                              folder, job))});
         else
             files.run_folders.push_back(folder);
     }
@@ -265,7 +287,7 @@ job_files find_job_files(std::string const& asked, std::optional<job_record> con
         files.output = (known.parent_path() / (id + known.extension().string())).string();
     }
     if (!files.output.empty() && !fs::exists(files.output, fault)) files.output.clear();
-    list_runs(files.first_folder, id, files);
+    list_runs(files.first_folder, id, record ? record->submitted_at : std::string(), files);
     return files;
 }
 
@@ -419,6 +441,8 @@ job_files job_file_finder::find(job_number const& job, std::optional<job_record>
     if (files.run_folders.empty()) {  // of a submitted job too, whose script may start runs with folders of their own
         find_run_folders(job, files);
         drop_other_clusters(job, record, files);
+        if (record)
+            std::erase_if(files.run_folders, [&](auto const& folder) { return is_former_job(folder, record->submitted_at); });
     }
     files.run_names = name_runs(files.run_folders);
     return files;

@@ -126,8 +126,14 @@ void remote_starter::call_some() {
 
 /// Agents have folders to remove, also those that a remote shell has become by exec. Whoever ends this run kills what is left below it, and Slurm ends a step whose srun is gone.
 void remote_starter::wait_for_agents() {
-    for (auto& one : hosts_)
-        if (one.link) one.link->close();
+    for (auto& one : hosts_) {
+        if (!one.link) continue;
+        if (asked_to_end_ && one.now == host::state::there) {  // else its own end would count as a failure of a step
+            one.link->send(wire::encode(wire::bye{0}));
+            one.link->flush(duration(0.1));
+        }
+        one.link->close();
+    }
     bool const by_flux = is_fluxrsh(order_.shell);  // killed, flux exec leaves a line of its broker's behind
     duration const patience = !order_.in_steps ? duration(0.5) : asked_to_end_ || giving_up_ ? duration(2) : patience_with_step;
     auto const in_step = [&](host const& one) {
@@ -318,11 +324,11 @@ void remote_starter::on_message(std::size_t which, wire::failed const& failed) {
     leave_out(which, "could not start a probe: " + failed.what);
 }
 
-/// The launcher hears of it from the shims, and decides what it means.
+/// Once all were there the launcher hears of it from the shims too, decides what it means and says so.
 void remote_starter::on_lost(std::size_t which, std::string const& reason) {
     if (hosts_[which].now != host::state::there) return;
     if (giving_up_) return void(hosts_[which].now = host::state::lost);
-    if (reason != frame_channel::closed_by_peer) {
+    if (reason != frame_channel::closed_by_peer && !all_there_) {
         if (lost_.empty()) loop_.after(between_losses, [this] { say_lost(); });
         if (lost_.empty()) lost_why_ = reason;
         lost_.push_back(hosts_[which].name);

@@ -273,9 +273,9 @@ void leave_hosts(run_context const& run, generation_follow_up& next, duration de
     ++next.life.now.number;
     note_failures(run, last, draw_chance(), next.life.hosts);
     if (!run.options.quiet)
-        print_note(last.kind == end_kind::hosts
-                       ? fmt::format("generation {} begins, as hosts come or go", next.life.now.number)
-                       : fmt::format("generation {} begins in {}", next.life.now.number, format_duration(delay)));
+        print_note(last.kind == end_kind::hosts ? fmt::format("generation {} begins, as hosts come or go", next.life.now.number)
+                                                : fmt::format("generation {} begins in {}, if enough slots are left",
+                                                              next.life.now.number, format_duration(delay)));
 }
 
 }  // namespace

@@ -59,6 +59,10 @@ void apply(host_entry const& entry, allocation const& job, node& n) {
     n.gpus = entry.gpus;
 }
 
+bool is_this_machine(std::string_view name) {
+    return name == "localhost" || name == "127.0.0.1";
+}
+
 }  // namespace
 
 bool same_host(std::string_view a, std::string_view b) noexcept {
@@ -95,7 +99,7 @@ allocation choose_hosts(allocation const& job, std::span<host_entry const> chose
         std::string const name(without_user(entry.name));
         auto found = place_of(name);
         // As lines written for one machine say; it may be one of the job's nodes.
-        if (!found && (name == "localhost" || name == "127.0.0.1")) found = place_of(short_host_name());
+        if (!found && is_this_machine(name)) found = place_of(short_host_name());
         if (!found)
             throw error(errc::usage, fmt::format("{} is not in job {} ({}), whose nodes are {}; name some of these, or give "
                                                  "--scheduler hostfile to use hosts outside the job",
@@ -127,6 +131,8 @@ allocation read_hostfile(scheduler_sources const& sources, allocation_choice con
         int const slots = entry.slots.value_or(std::max(entry.gpus.value_or(1), 1));
         given.nodes.push_back({std::move(entry.name), address, slots, entry.gpus, std::nullopt, entry.slots.has_value()});
     }
+    // As its ranks are named.
+    if (auto& only = given.nodes.front(); given.nodes.size() == 1 && is_this_machine(only.name)) only.name = short_host_name();
     return given;
 }
 

@@ -262,10 +262,15 @@ bool member_world::can_go_on(std::string& why_not) const {
     if (living() == 0) return false;
     if (is_last_generation()) why_not = fmt::format("the others cannot go on in place: {}", no_further_reset());
     if (is_last_generation()) return false;
-    if (left < least() && (run_.options.least_ranks || run_.options.warm_spares > 0))  // else going on in place was not asked for
+    if (left >= least()) return true;
+    auto const& options = run_.options;
+    if (options.least_ranks || options.discovery.given() || options.warm_spares > 0)  // else going on in place was not asked for
         why_not = fmt::format("the others cannot go on in place: {} left, and {}{} are needed", count_of_ranks(living()),
-                              run_.options.least_ranks ? "--min-np " : "", least());
-    return left >= least();
+                              options.least_ranks || options.discovery.given() ? "--min-np " : "", least());
+    if (options.restarts.most > 0 && !options.keep_state)
+        why_not += fmt::format("{}what the ranks have committed is lost (--keep-state node holds it)",
+                               why_not.empty() ? "" : "; ");
+    return false;
 }
 
 void member_world::go_on() {

@@ -83,6 +83,23 @@ TEST_F(job_files_test, a_folder_of_another_task_is_not_that_of_one_asked_for_by_
     EXPECT_THAT(other.shared[0].why, HasSubstr("results holds a run of job 15, not of job 12_4"));
 }
 
+TEST_F(job_files_test, a_run_of_before_the_job_was_submitted_is_that_of_a_former_one_of_its_number) {
+    write_run("muster-runs/15", "15", "2026-11-26T10:00:00+0100");
+    write_run("muster-runs/15.2", "15", "2026-11-26T20:00:05+0100");
+    job_record record{.id = "15", .scheduler = "slurm", .submitted_at = "2026-11-26T19:00:10+0000"};
+    record.run_folder = path("muster-runs/%j");
+    environment const none;
+    auto found = job_file_finder(std::nullopt, none).find({"15", "15"}, record);
+    EXPECT_THAT(found.run_folders, ElementsAre(path("muster-runs/15.2")))
+        << "a clock that is a little behind is none that begins anew";
+    ASSERT_EQ(found.shared.size(), 1);
+    EXPECT_THAT(found.shared[0].why, HasSubstr("15 holds a run of an earlier job 15"));
+    fs::remove_all(path("muster-runs/15.2"));
+    EXPECT_THAT(job_file_finder(std::nullopt, none).find({"15", "15"}, record).run_folders, IsEmpty()) << "as it begins";
+    record.submitted_at.clear();
+    EXPECT_EQ(job_file_finder(std::nullopt, none).find({"15", "15"}, record).run_folders.size(), 1);
+}
+
 TEST_F(job_files_test, a_run_on_another_cluster_is_its_jobs_own_where_that_has_it_or_all_clusters_do) {
     auto const variables = slurm("alpha");
     auto const runs_of = [&](std::string const& id, std::optional<job_record> const& record) {

@@ -14,6 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 /// Three members without processes; the test hears what they are sent.
 struct member_world_test : testing::Test {
@@ -153,7 +154,14 @@ TEST_F(member_world_test, programs_that_have_not_said_that_they_can_do_not_go_on
     options.least_ranks.reset();
     options.restarts.most = 1;
     EXPECT_FALSE(world->can_go_on(why_not));
-    EXPECT_EQ(why_not, "") << "without --min-np nobody wanted that";
+    EXPECT_EQ(why_not, "what the ranks have committed is lost (--keep-state node holds it)")
+        << "without --min-np nobody wanted to go on in place";
+    options.discovery.command = "./hosts.sh";
+    EXPECT_FALSE(world->can_go_on(why_not));
+    EXPECT_THAT(why_not, HasSubstr("1 rank left, and --min-np 3 are needed; what the ranks have committed is lost"));
+    options.keep_state = true;
+    EXPECT_FALSE(world->can_go_on(why_not));
+    EXPECT_THAT(why_not, Not(HasSubstr("lost")));
 }
 
 TEST_F(member_world_test, ranks_that_depart_are_left_out_and_too_few_give_up) {

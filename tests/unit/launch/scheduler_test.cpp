@@ -10,6 +10,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/scheduler/pbs.hpp"
 #include "launch/scheduler/slurm/slurm_job.hpp"
+#include "launch/system/network.hpp"
 
 namespace muster {
 namespace {
@@ -174,6 +175,9 @@ TEST(hosts_named, outside_of_a_job) {
     EXPECT_EQ(given.scheduler, scheduler_kind::hostfile);
     EXPECT_FALSE(given.fixed);
     EXPECT_EQ(given.nodes, (std::vector<node>{{"u@a", "a", 4, {}, {}, true}, {"b", "b", 1, {}, {}}}));
+    EXPECT_EQ(cluster{}.read({.hosts = "localhost:2"}).nodes,
+              (std::vector<node>{{short_host_name(), "localhost", 2, {}, {}, true}}))
+        << "named as its ranks are";
     EXPECT_EQ(cluster{}.read({.hostfile = "hosts"}).nodes[0].slots, 2);
     EXPECT_EQ(cluster{}.failure({.hostfile = "none"}), "no host file none; check --hostfile");
     EXPECT_THAT(cluster{}.failure({.hostfile = "hosts", .hosts = "a"}), HasSubstr("give one of them"));
