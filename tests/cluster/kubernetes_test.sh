@@ -99,6 +99,8 @@ in_place() {
     pods "node1 $address1 Running Terminating" "node2 $address2 Running" "node3 $address3 Running"
     goes_on 1 0 2 2
     end_pod node1
+    ended() { ! reaches node1; }
+    wait_until 30 ended || exit 1
     start_pod node1
     pods "node1 $address1 Running" "node2 $address2 Running" "node3 $address3 Running"
     goes_on 3 2 3 3

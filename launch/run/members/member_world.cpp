@@ -397,6 +397,7 @@ void member_world::replace_lost() {
 void member_world::welcome(seat& newcomer) {
     newcomer.ready = true;
     calls_.waits(seat_of(newcomer));
+    calls_.look_at_hosts();  // its slot may be gone by now
     offer_change();
     if (awaits_newcomers()) loop_.after(together_within, [this] { offer_change(true); });
 }

@@ -403,7 +403,9 @@ void remote_group::end_engine() {
 verdict remote_group::finish(bool failed) {
     process_.wait_for_cancel();
     for (auto& rank : ranks_) rank.link.flush(duration(0.2));
-    return failed || process_.was_ended() ? verdict{} : judge_late_engine(known_);
+    // Of a host that ranks have left, or were lost with, the engine may know less good.
+    bool const left = known_.count([](auto const& rank) { return rank.left_out; }) > 0;
+    return failed || left || process_.was_ended() ? verdict{} : judge_late_engine(known_);
 }
 
 void remote_group::on_child() {
