@@ -26,20 +26,36 @@ expect_exit 0 run --nodes 3
 expect_equal "$(begins 1)" 0 'step without --keep-state'
 
 # The next node's copy: node2 is lost with both of its ranks, which begin again on node4, that was idle.
-lose() { # NODE COMMAND... -- OPTIONS OF RUN...: at step 6, when a commit of all ranks is there twice
+hold() { # COMMAND...: until step 6, when a commit of all ranks is there twice
     rm -f "$gate" "$gate.held"
     vars=("HOLD=6:$gate")
-    local node=$1
-    shift
-    start run "$@" --keep-state node,neighbour
+    start "$@" --keep-state node,neighbour
     wait_until 60 test -e "$gate.held" || exit 1
     wait_until 30 grep -q 'commit 6 is on two nodes' "$ERR" || exit 1
-    "$cluster" crash "$node"
-    expect_end 0
 }
-lose node2 --nodes 3 --spares 1
-expect_matches stdout '^rank 2 of 6 in generation 1 begins at step 6$'
-expect_equal "$(begins 1 | wc -w)" 1 'steps at which ranks begin again'
-expect_equal "$(ends)" "$undisturbed" 'shards after a lost node'
+expect_restored() { # GENERATION
+    expect_contains stderr 'commit 6 is whole for all ranks'
+    expect_equal "$(begins "$1")" 6 'step at which ranks begin again'
+    expect_equal "$(ends)" "$undisturbed" 'shards after a lost node'
+}
+hold run --nodes 3 --spares 1
+# Nobody else on the node reads what is kept, or writes to it.
+file=$(sed 's/^[0-9]*://' "$gate.held")
+as_nobody() { CLUSTER_AS=65534 "$cluster" on node1 "$@" 2>&1; }
+expect_true "$cluster" on node1 test -w "$file"
+expect_equal "$(as_nobody head -c 1 "$file")" "head: cannot open '$file' for reading: Permission denied" "what another user reads"
+expect_equal "$(as_nobody dd if=/dev/zero "of=$file" count=1 conv=notrunc)" "dd: failed to open '$file': Permission denied" "what another user writes"
+"$cluster" crash node2
+expect_end 0
+expect_restored 1
 expect_nothing_left 20
+"$cluster" boot node2
 release
+
+# Over hosts, by a remote shell: the node of rank 0.
+serve_remote_shell node1 node2 node3 node4
+run_hosts() { as_user env "${vars[@]}" prefix/bin/muster run --verbose -H node1:2,node2:2,node3:2,node4:2 --spares 1 --heartbeat 2s --timeout 100s --max-restarts 2 "$@" -- /usr/bin/python3 shards.py; }
+hold run_hosts
+"$cluster" crash node1
+expect_end 0
+expect_restored 1

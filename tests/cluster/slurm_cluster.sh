@@ -247,12 +247,12 @@ sweep() {
     for ns in $(our_namespaces); do ip netns del "$ns"; done
 }
 
-# Becomes CMD in a node, as the cluster's user, with the caller's environment; ends with its exit code, and ends CMD when killed itself.
+# Becomes CMD in a node, as the cluster's user (or as that of the number $CLUSTER_AS), with the caller's environment; ends with its exit code, and ends CMD when killed itself.
 into() { # NODE CMD...
-    local pid
+    local pid as=${CLUSTER_AS:-$uid}
     pid=$(init_of "$1") || die "$1 is not up"
     shift
-    exec nsenter -t "$pid" -m -u -i -n -p -- setpriv --pdeathsig=TERM --reuid=$uid --regid=$uid --clear-groups \
+    exec nsenter -t "$pid" -m -u -i -n -p -- setpriv --pdeathsig=TERM --reuid="$as" --regid="$as" --clear-groups \
         env -u TMPDIR SLURM_CONF="$dir/etc/slurm.conf" HOME="$dir/home" USER=$user LOGNAME=$user \
         bash -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "$@"
 }

@@ -14,13 +14,13 @@ RANKS = os.environ["MUSTER_WORLD_SIZE"]
 OUTSIDE = {name: value for name, value in os.environ.items() if not name.startswith(("MUSTER_", "OMPI_", "PMI", "MPI", "HOROVOD_", "PYTHONPATH"))}
 
 
-def run(program, *options):
+def run(program, *options, by=(), **variables):
     """Its output; "" where it said that it lacks something."""
     path = os.path.join(os.environ["MUSTER_SOURCE_DIR"], "examples", program)
     if os.environ["MUSTER_RANK"] != "0":
         return ""
-    words = [os.environ["MUSTER"], "run", "-q", "-n", RANKS, "--slots-per-node", RANKS, "--timeout", "150s", "--", sys.executable, path, *options]
-    done = subprocess.run(words, env=OUTSIDE, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    words = [os.environ["MUSTER"], "run", "-q", "-n", RANKS, "--slots-per-node", RANKS, "--timeout", "150s", *by, "--", sys.executable, path, *options]
+    done = subprocess.run(words, env={**OUTSIDE, **variables}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode == 77:
         print("left out:", done.stdout.strip().splitlines()[0])
         return ""
@@ -58,6 +58,14 @@ def test_distributed_data_parallel():
 def test_fully_sharded():
     if has("torch"):
         check_that_it_learns("mnist_fsdp.py")
+
+
+def test_fully_sharded_from_memory():
+    if has("torch"):
+        undisturbed = run("fsdp_kept.py")
+        output = run("fsdp_kept.py", by=("--max-restarts", "1", "--keep-state", "node"), KILL=f"{int(RANKS) - 1}:7")
+        assert sorted(re.findall(r"rank \d+ ends with .*", undisturbed)) == sorted(re.findall(r"rank \d+ ends with .*", output)), output
+        assert not output or len(re.findall(r" begins at step [67]$", output, re.MULTILINE)) == int(RANKS), output
 
 
 def test_elastic():

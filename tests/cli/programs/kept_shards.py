@@ -1,5 +1,5 @@
 """Trains 12 steps with one flat list of parameters that is split over the ranks: each has its shard, and Adam's moments of it, and commits them after each step, as FSDP's ranks
-would. KILL=RANK:STEP: this rank is killed there, in the first generation. HOLD=STEP:FILE: there, in the first generation, rank 0 writes FILE.held and waits for FILE.
+would. KILL=RANK:STEP: this rank is killed there, in the first generation. HOLD=STEP:FILE: there, in the first generation, rank 0 writes to FILE.held where its memory is, and waits for FILE.
 SHARD_BYTES: of a shard's parameters."""
 
 import hashlib
@@ -33,7 +33,9 @@ while step < 12:
     if first and (str(rank), str(step)) == (victim, fatal):
         os.kill(os.getpid(), signal.SIGKILL)
     if first and rank == 0 and str(step) == pause:
-        open(f"{gate}.held", "w").close()
+        with open(f"{gate}.held~", "w") as file:
+            file.write(os.environ.get("MUSTER_KEPT_STATE", ""))
+        os.rename(f"{gate}.held~", f"{gate}.held")
         while not os.path.exists(gate):
             time.sleep(0.01)
     norm = arrays.allreduce(np.array([float(np.square(parameters).sum())]), "norm", arrays.Sum)[0]  # what all ranks' shards have a part in
