@@ -148,13 +148,17 @@ report_json point_of(double bytes, double factor, std::vector<double> const& us)
 report_json context_of(checked_json const& from, machine_load const* load, std::string const& file) {
     auto const told = [](checked_json const& at, char const* name) { return at.has(name) ? at.at(name).text() : std::string(); };
     auto const context = from.at("context");
-    auto machine = context.at("host").text() + ": " + told(context, "processor");
-    if (context.has("cores")) machine += fmt::format(", {} cores", context.at("cores").integer(0, 1'000'000));
+    auto machine = context.at("host").text();
+    if (auto const processor = told(context, "processor"); !processor.empty()) machine += ": " + processor;
+    if (context.has("cores")) {
+        auto const cores = context.at("cores").integer(0, 1'000'000);
+        machine += fmt::format(", {} core{}", cores, cores == 1 ? "" : "s");
+    }
     std::vector<std::string> versions;
     if (auto const own = told(from, "version"); !own.empty()) versions.push_back("muster " + own);
     if (from.has("jobs"))
         for (auto const& job : from.at("jobs").items()) versions.push_back(job.at("name").text() + ": " + told(job, "version"));
-    versions.push_back("built by " + told(context, "compiler"));
+    if (auto const compiler = told(context, "compiler"); !compiler.empty()) versions.push_back("built by " + compiler);
     auto out = report_json::array();
     for (auto& [what, value] : {std::pair<char const*, std::string>{"Machine", machine},
                                 {"System", told(context, "kernel")},
@@ -163,7 +167,7 @@ report_json context_of(checked_json const& from, machine_load const* load, std::
                                 {"Measured", from.at("created").text()},
                                 {"Command", from.at("command").text()},
                                 {"File", file}})
-        out.push_back({{"what", what}, {"value", value}});
+        if (!value.empty()) out.push_back({{"what", what}, {"value", value}});
     return out;
 }
 

@@ -13,6 +13,7 @@
 namespace muster {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -272,7 +273,7 @@ TEST(figure_text, finds_the_figures_of_a_sentence) {
 
 TEST(busbw_curves, are_bytes_over_time_times_the_factor) {
     auto const document = parse_json(R"({"schema": "muster.collectives/1", "created": "now", "command": "x",
-        "context": {"host": "a", "load": 0.5}, "collective": "allreduce", "type": "f32", "redop": "sum", "ranks": 4,
+        "context": {"host": "a", "cores": 1, "load": 0.5}, "collective": "allreduce", "type": "f32", "redop": "sum", "ranks": 4,
         "simulated": false, "bus_factor": 1.5, "jobs": [{"name": "shm", "simulated": false}],
         "cells": [{"by": "shm", "bytes": 3000, "out_of_place_us": [2, 4, 3], "in_place_us": []}]})",
                                      "here");
@@ -283,7 +284,7 @@ TEST(busbw_curves, are_bytes_over_time_times_the_factor) {
     EXPECT_DOUBLE_EQ(curves[0]["curves"][0]["points"][0]["busbw_gbs"].get<double>(), 1.5) << "3000 B in 3 us, by 1.5";
     auto const text = without_tags(report_html(report_document({{}, curves})));
     EXPECT_THAT(text, HasSubstr("allreduce f32 on 4 ranks"));
-    EXPECT_THAT(text, Not(HasSubstr("A busy machine")));
+    EXPECT_THAT(text, AllOf(HasSubstr("Machinea, 1 core\n"), Not(HasSubstr("A busy machine"))));
 }
 
 TEST(busbw_curves, come_with_their_machine_and_say_that_it_was_busy) {
