@@ -134,7 +134,7 @@ class member_world {
     generation now_;
     int first_ = now_.number;  ///< its number as the ranks were started
     bool closed_ = false;
-    bool stay_ = false;  ///< members on slots that are gone, and it was said
+    bool stay_ = false;        ///< members on slots that are gone, and it was said
     int wanted_ = 0;           ///< members
     int departed_ = 0;         ///< of these, nobody takes their places
     int spares_ = 0;           ///< ranks that may still be started in place of lost ones
