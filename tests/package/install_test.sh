@@ -62,3 +62,12 @@ install_only libraries
 found=$(find libraries -type f ! -name 'libmuster_comm*')
 [ -z "$found" ] || fail "in the component libraries: $found"
 find libraries -name 'libmuster_comm.so.*' | grep -q . || fail "no libmuster_comm.so in the component libraries"
+
+# The commands by which docs/install.md takes muster out of a shared folder leave nothing of it, also where Python has run, and nothing else is gone.
+expect_exit 0 cmake --install "$MUSTER_BIN/.." --prefix "$PWD/shared"
+[ ! -e shared/lib/muster/python ] || python3 -m compileall -q shared/lib/muster
+mkdir shared/apart && : >shared/apart/file
+sed -n '/^cd \/apps\/muster/,/^```/p' "$MUSTER_SOURCE_DIR/docs/install.md" | grep -v '^```' | sed "s|/apps/muster|$PWD/shared|" >remove.sh
+expect_true test -s remove.sh
+expect_exit 0 env HOME="$PWD" bash remove.sh
+expect_equal "$(find shared)" "$(printf '%s\n' shared shared/apart shared/apart/file)" 'what is left'
