@@ -68,6 +68,14 @@ int fluxrsh_command(std::vector<std::string> const& words, environment const& va
     replace_program(find_program("flux", variables, ""), flux, variables);
 }
 
+bool is_fluxrsh(std::vector<std::string> const& shell) {
+    return shell.size() > 1 && shell[1] == "fluxrsh";
+}
+
+std::string remote_shell_name(std::vector<std::string> const& shell) {
+    return is_fluxrsh(shell) ? "flux exec" : shell.front();
+}
+
 std::vector<std::string> fluxrsh_words(std::string const& muster) {
     return {muster, "fluxrsh"};
 }

@@ -30,6 +30,10 @@ int fluxrsh_command(std::vector<std::string> const& words, environment const& va
 std::vector<std::string> fluxrsh_words(std::string const& muster);
 std::string fluxrsh_script(std::string const& muster);
 
+/// Whether a remote shell's words are those of `muster fluxrsh`, whose last word is of flux exec; and what messages call the shell. Pure.
+bool is_fluxrsh(std::vector<std::string> const& shell);
+std::string remote_shell_name(std::vector<std::string> const& shell);
+
 /// Why flux exec cannot start anything on this job's hosts; nothing if it can.
 std::optional<std::string> flux_exec_unavailable(scheduler_sources const& sources);
 

@@ -20,6 +20,7 @@
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
 #include "launch/ranks/rank_name.hpp"
+#include "launch/remote/flux_remote.hpp"
 #include "launch/remote/host_agent.hpp"
 #include "launch/remote/unreached_host.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
@@ -34,15 +35,6 @@
 namespace muster {
 
 namespace {
-
-/// muster's own way to another host of a Flux job (flux_remote.hpp), whose last word is of flux exec.
-bool is_fluxrsh(std::vector<std::string> const& shell) {
-    return shell.size() > 1 && shell[1] == "fluxrsh";
-}
-
-std::string name_of(std::vector<std::string> const& shell) {
-    return is_fluxrsh(shell) ? "flux exec" : shell.front();
-}
 
 constexpr std::size_t calls_at_once = 32;  ///< remote shells whose agents have not come yet
 constexpr std::size_t largest_part_bytes = 64u << 20;
@@ -158,7 +150,7 @@ void remote_starter::note_absent() {
         absent.push_back(order_.hosts[i].name);
     }
     if (!absent.empty())
-        say(fmt::format("note: called by {} {} ago or more, and no agent has come yet from {}", name_of(order_.shell),
+        say(fmt::format("note: called by {} {} ago or more, and no agent has come yet from {}", remote_shell_name(order_.shell),
                         format_duration(patience_with_hosts), list_some(absent, "hosts")));
     loop_.after(patience_with_hosts / 4, [this] { note_absent(); });
 }
@@ -379,7 +371,7 @@ void remote_starter::on_child() {
             auto const& place = order_.hosts[i];
             auto const shell = place.here            ? std::string("muster agent")
                                : order_.by_scheduler ? "pbs_tmrsh"
-                                                     : name_of(order_.shell);
+                                                     : remote_shell_name(order_.shell);
             auto const end = describe_call_end(status, order_.shim.front());
             if (order_.probe) {
                 leave_out(i, fmt::format("could not be reached: {} {}", shell, end));
@@ -403,12 +395,13 @@ void remote_starter::on_shell_of_all_ended(int status) {
         if (hosts_[i].now != host::state::called) continue;
         absent.push_back(order_.hosts[i].name);
         if (order_.probe)
-            leave_out(i, fmt::format("could not be reached: {} {}", name_of(order_.shell), end));
+            leave_out(i, fmt::format("could not be reached: {} {}", remote_shell_name(order_.shell), end));
         else
             hosts_[i].now = host::state::lost;
     }
     if (!absent.empty() && !order_.probe && !giving_up_)
-        give_up(fmt::format("no agent of muster came from {}: {} {}", list_some(absent, "hosts"), name_of(order_.shell), end),
+        give_up(fmt::format("no agent of muster came from {}: {} {}", list_some(absent, "hosts"), remote_shell_name(order_.shell),
+                            end),
                 exit_code(errc::unavailable));
     else if (giving_up_)
         stop_once_quiet();

@@ -268,8 +268,8 @@ bool member_world::can_go_on(std::string& why_not) const {
         why_not = fmt::format("the others cannot go on in place: {} left, and {}{} are needed", count_of_ranks(living()),
                               options.least_ranks || options.discovery.given() ? "--min-np " : "", least());
     if (options.restarts.most > 0 && !options.keep_state)
-        why_not += fmt::format("{}what the ranks have committed is lost (--keep-state node holds it)",
-                               why_not.empty() ? "" : "; ");
+        why_not +=
+            fmt::format("{}what the ranks have committed is lost (--keep-state node holds it)", why_not.empty() ? "" : "; ");
     return false;
 }
 
