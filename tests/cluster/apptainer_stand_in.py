@@ -8,6 +8,7 @@ An image is a folder. Each command has a user and a mount namespace of its own; 
 goes in, but for PATH and LD_LIBRARY_PATH; APPTAINERENV_NAME becomes NAME. Signals that come while the container is made are lost; with a file `hold` beside the stand-in it
 is made when that is gone, and `making.HOST.PID` tells that it is being made. The runtime stays as the parent: it passes signals on, and dies of the signal that its
 command died of (with --pid it ends with 128 + that number)."""
+import contextlib
 import ctypes
 import os
 import pwd
@@ -137,10 +138,15 @@ def run(given, root):
         fatal(f'"{given["command"][0]}": executable file not found in $PATH')
 
 
+def pass_on(child, number):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, number)
+
+
 def wait_for(child, is_init=False):
     """As the command ended so does this process."""
     for number in CAUGHT:
-        signal.signal(number, lambda got, frame: os.kill(child, got))
+        signal.signal(number, lambda got, frame: pass_on(child, got))
     status = os.waitpid(child, 0)[1]
     if os.WIFEXITED(status):
         os._exit(os.WEXITSTATUS(status))

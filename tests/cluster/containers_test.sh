@@ -65,7 +65,7 @@ expect_exit 255 m watch "$job"
 expect_contains stdout 'FATAL:   "no-such-program": executable file not found'
 
 # Cancelled: the programs are asked to end, and nothing is left of them.
-submit 4 -- bash -c 'trap "echo told; exit 0" TERM; echo up; while :; do sleep 0.1; done'
+submit 4 -- bash -c 'trap "trap : TERM; echo told; exit 0" TERM; echo up; while :; do sleep 0.1; done'
 start m watch "$job"
 wait_until 60 eval '[ "$(grep -c "up$" "$OUT")" = 4 ]'
 m cancel "$job" >/dev/null
@@ -75,7 +75,7 @@ expect_nothing_left
 
 # A request to end that comes while the containers are made, when Apptainer loses it: their programs get it when they run. On one node by muster itself, on two by shims.
 write_program told <<'TOLD'
-trap 'echo told; exit 0' TERM
+trap 'trap : TERM; echo told; exit 0' TERM
 while :; do sleep 0.1; done
 TOLD
 held() { [ "$(ls "$work/bin" | grep -c '^making\.')" = 2 ]; }
