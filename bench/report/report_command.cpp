@@ -24,7 +24,7 @@ namespace {
 
 constexpr option_row report_options[]{
     {"results", 0, "FILE", "results.json of muster-bench scale, or its folder, as the words without an option", ""},
-    {"output", 'o', "PATH", "folder of report.html and summary.json [that of the results]; with --format: a file", ""},
+    {"output", 'o', "PATH", "folder of report.html and summary.json [that of the results; of several: the current one]; with --format: a file", ""},
     {"format", 0, "NAME", "html, md, csv or json: only this, to -o or, except for html, to standard output", ""},
     {"figures", 0, "DIR", "each plot as SVG and, where rsvg-convert is installed, as PDF", ""},
     {"no-html", 0, "", "no report.html", ""},

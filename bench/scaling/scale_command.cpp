@@ -297,9 +297,21 @@ command_row const scale_row{
     .takes_program = true,
 };
 
+/// A study that goes on is as good as itself.
+void refuse_itself_as_baseline(scale_request const& request) {
+    fs::path file = request.demands.baseline;
+    std::error_code fault;
+    if (fs::is_directory(file, fault)) file /= "results.json";
+    if (!request.fresh && fs::equivalent(file, request.folder / "results.json", fault))
+        throw error(errc::usage, fmt::format("--baseline {}: it is this study, which goes on; give another folder with -o, or "
+                                             "--fresh to make all runs anew",
+                                             request.demands.baseline));
+}
+
 int scale_command(given_options const& given, environment const& variables, std::string const& line) {
     auto const request = read_scale_request(collect_as_begun(given, line), variables);
     std::optional<study> baseline;
+    if (!request.demands.baseline.empty()) refuse_itself_as_baseline(request);
     if (!request.demands.baseline.empty()) baseline = read_study_file(request.demands.baseline);
     if (baseline) refuse_other_baseline(request.plan, *baseline);
     if (request.submit.wanted) return scale_in_jobs(request, baseline ? &*baseline : nullptr, variables, line);

@@ -64,7 +64,10 @@ expect_exit 2 limit --expect 'speedup[4]>1'
 expect_contains stderr 'no runs of 4 ranks are made'
 expect_exit 2 limit --expect 'speedup=1'
 expect_contains stderr '^' 'expected >=, <=, > or <'
-expect_exit 0 limit --baseline two
+expect_exit 2 limit --baseline two
+expect_contains stderr '--baseline two: it is this study, which goes on; give another folder with -o, or --fresh'
+cp two/results.json before.json
+expect_exit 0 limit --baseline before.json
 python3 - <<'PY'
 import json
 study = json.load(open("two/results.json"))

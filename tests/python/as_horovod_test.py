@@ -223,7 +223,14 @@ if __name__ == "__main__":
         horovod.run(fail, np=2)
     except RuntimeError as error:
         assert "code 1" in str(error), error
-        print("well")
+    try:
+        import cloudpickle
+    except ImportError:
+        try:
+            horovod.run(lambda: 0)
+        except ValueError as error:
+            assert "ranks cannot find the function <lambda> of __main__: without cloudpickle it must stand in a file" in str(error), error
+    print("well")
 """
 
 

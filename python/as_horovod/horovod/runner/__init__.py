@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import types
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 __all__ = ["run"]
@@ -39,6 +40,20 @@ def _main_file() -> Optional[str]:
     main = sys.modules.get("__main__")
     path = getattr(main, "__file__", None)
     return os.path.abspath(path) if path and os.path.isfile(path) else None
+
+
+NOT_FOUND = "without cloudpickle it must stand in a file that ranks can load, and not in a function or behind `if __name__`; move it there, or install cloudpickle"
+
+
+def _check_found(func: Callable[..., Any]) -> None:
+    """Pickle hands on the name of a function alone."""
+    if not isinstance(func, types.FunctionType):
+        return
+    found: Any = sys.modules.get(func.__module__)
+    for part in func.__qualname__.split("."):
+        found = getattr(found, part, None)
+    if found is not func or (func.__module__ == "__main__" and _main_file() is None):
+        raise ValueError(f"horovod.run: ranks cannot find the function {func.__qualname__} of {func.__module__}: {NOT_FOUND}")
 
 
 def _results(folder: str) -> List[Any]:
@@ -123,6 +138,8 @@ def run(
     folder = tempfile.mkdtemp(prefix=".horovod-run.", dir=os.getcwd() if elsewhere else None)
     try:
         pickler = _pickler()
+        if pickler is pickle:
+            _check_found(func)
         with open(os.path.join(folder, "paths"), "wb") as file:
             pickle.dump((sys.path, _main_file() if pickler is pickle else None), file)
         with open(os.path.join(folder, "call"), "wb") as file:

@@ -8,6 +8,8 @@ import runpy
 import sys
 import types
 
+from horovod.runner import NOT_FOUND
+
 
 def _load_main(path: str) -> None:
     """Loads the calling program under another name than "__main__", so that it does not run, and lets it stand for "__main__" in the pickle."""
@@ -23,7 +25,10 @@ def main(folder: str) -> None:
     if program:
         _load_main(program)
     with open(os.path.join(folder, "call"), "rb") as file:
-        func, args, kwargs = pickle.load(file)
+        try:
+            func, args, kwargs = pickle.load(file)
+        except AttributeError as fault:
+            raise SystemExit(f"horovod.run: {fault}: {NOT_FOUND}")
     result = func(*args, **kwargs)
     name = os.path.join(folder, f"result.{os.environ['MUSTER_RANK']}")
     with open(name + ".part", "wb") as file:
