@@ -58,15 +58,23 @@ state_holder::~state_holder() {
     ::munmap(leader_, sizeof *leader_);
 }
 
+/// The leader becomes a child of the guardian: this launcher ends all that is below it with its ranks.
 void state_holder::start_keepers(run_context const& run) {
     std::fflush(nullptr);
-    pid_t const child = ::fork();
-    if (child < 0) throw_system("fork", "the process that leads the keepers");
-    if (child == 0) {
+    auto const failed = [](int code) { throw_system("fork", "the process that leads the keepers", code); };
+    pid_t const between = ::fork();
+    if (between < 0) failed(errno);
+    if (between == 0) {
         near_.reset();
-        lead(run, std::move(far_));
+        pid_t const child = ::fork();
+        if (child == 0) lead(run, std::move(far_));
+        if (child > 0) leader_->store(child);
+        ::_exit(child > 0 ? 0 : errno);
     }
-    leader_->store(child);
+    int status = 0;
+    while (::waitpid(between, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (leader() == 0) failed(WIFEXITED(status) ? WEXITSTATUS(status) : EAGAIN);
 }
 
 wire::states_placed state_holder::place(wire::place_states const& where) {
