@@ -122,8 +122,15 @@ void keeper::look_for_held() {
 
 void keeper::send_held(wire::keep_order const& order) {
     std::vector<copy_sender::item> items;
-    for (int const part : own_.parts())
-        if (auto const one = own_.find(part, order.step); one && one->held) items.push_back({&own_, *one, true});
+    for (int const part : own_.parts()) {
+        auto const one = own_.find(part, order.step);
+        if (one && one->held)
+            items.push_back({&own_, *one, true});
+        else if (own_.has_owner(part))
+            return say({.what = wire::keep_word::kind::sent,
+                        .round = order.round,
+                        .fault = fmt::format("rank {} has no commit {} that is held", part, order.step)});
+    }
     sender_ = std::make_unique<copy_sender>(loop_, keeper_address{order.address, order.port, order.key}, std::move(items),
                                             [this, round = order.round](std::string const& fault) {
                                                 say({.what = wire::keep_word::kind::sent, .round = round, .fault = fault});
@@ -136,13 +143,11 @@ void keeper::release(std::uint64_t step) {
     holding_.reset();
     told_newest_ = 0;
     for (int const part : own_.parts()) {
-        if (own_.has_owner(part)) own_.want(part, 0);
+        own_.want(part, 0);  // also of one that is gone: its successor would hold a commit that nobody needs
         for (auto const& one : own_.copies(part))
             if (one.held && one.step != step) own_.release(one);
     }
-    for (int const part : of_others_.parts())
-        for (auto const& one : of_others_.copies(part))
-            if (one.step < step) of_others_.drop(one);
+    of_others_.keep_from(step);
 }
 
 void keeper::list(wire::keep_order const& order) {
@@ -168,6 +173,8 @@ void keeper::move(wire::keep_order const& order) {
 void keeper::settle(wire::keep_order const& order) {
     moves_.clear();
     release(order.step);
+    // Ranks make the later numbers again: what has them now is of another history.
+    if (order.step != 0) own_.drop_later(order.step), of_others_.drop_later(order.step);
     for (int const part : own_.parts()) {
         bool const is_here = std::find(order.parts.begin(), order.parts.end(), part) != order.parts.end();
         if (!is_here && !own_.has_owner(part)) own_.drop_part(part);
