@@ -136,6 +136,24 @@ TEST(copy_rounds, a_loss_or_a_pause_ends_a_round_and_the_last_whole_commit_stays
     EXPECT_THAT(orders(rounds), ElementsAre("hold 0 4:8", "hold 1 4:8"));
 }
 
+TEST(copy_rounds, nothing_that_was_told_before_the_ranks_began_again_counts) {
+    auto rounds = of_three();
+    rounds.pause();
+    rounds.on_newest(1, 7);
+    rounds.go_on(5, {true, false, false});
+    rounds.on_newest(0, 8);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 1:8"));
+}
+
+TEST(copy_rounds, a_program_that_begins_again_with_smaller_numbers_is_copied_too) {
+    auto rounds = of_three();
+    finish_round(rounds, 50);
+    rounds.on_newest(0, 2);
+    rounds.on_newest(1, 1);
+    EXPECT_EQ(rounds.last(), 0u);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 2:2", "hold 1 2:2"));
+}
+
 // ------------------------------------------------------------------------------------------------ arrangement
 
 /// "part:step", a "n" before it: of a neighbour's.
