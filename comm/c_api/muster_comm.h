@@ -146,7 +146,7 @@ typedef struct muster_kept {
 
 /* Copies the pieces over the older copy; the newer one stays whole meanwhile. `step` is the caller's word for what is in it. */
 int muster_state_keep(uint64_t step, const muster_piece* pieces, size_t count);
-/* The newest whole copy (which: 0) or the one before (1); reads and checks it. MUSTER_E_UNAVAILABLE where there is none. */
+/* The newest whole copy (which: 0), the one before (1) and so on; there are four at most. Reads and checks all. MUSTER_E_UNAVAILABLE where there is none. */
 int muster_state_kept(int which, muster_kept* copy);
 
 /* -1 for a null. */

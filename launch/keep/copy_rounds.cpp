@@ -27,7 +27,15 @@ void copy_rounds::on_newest(std::size_t node, std::uint64_t step) {
     auto& one = nodes_.at(node);
     if (one.newest != 0 || step != 0) one.expected = false;
     one.newest = step;
+    if (step != 0 && step < last_) begin_again();
     try_begin();
+}
+
+/// The program has, with smaller numbers: what other nodes have told is of before.
+void copy_rounds::begin_again() {
+    for (auto& one : nodes_)
+        if (one.newest >= last_) one.newest = 0, one.expected = true;
+    last_ = 0;
 }
 
 void copy_rounds::try_begin() {
@@ -108,7 +116,7 @@ void copy_rounds::on_late(std::uint64_t round) {
     try_begin();
 }
 
-/// Another begins with the next commit that is told of.
+/// Another begins with what keepers tell next: after an order to release they say again what is committed.
 void copy_rounds::fail() {
     phase_ = phase::idle;
     release(last_);
@@ -129,7 +137,10 @@ void copy_rounds::pause() {
 
 void copy_rounds::go_on(std::uint64_t step, std::vector<bool> const& have_ranks) {
     last_ = step;
-    for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i].expected = have_ranks.at(i);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        nodes_[i].expected = have_ranks.at(i);
+        nodes_[i].newest = 0;  // what came in the meantime was of ranks that have gone
+    }
     phase_ = phase::idle;
 }
 

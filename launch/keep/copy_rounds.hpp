@@ -46,6 +46,7 @@ class copy_rounds {
         bool there = false, expected = false, part = false, done = false;
         std::uint64_t newest = 0, held = 0;
     };
+    void begin_again();
     void try_begin();
     void fail();
     void release(std::uint64_t step);

@@ -32,7 +32,12 @@ class peer {
         wire::hello hello;
         hello.pid = ::getpid();
         hello.host = short_host_name();
-        say(wire::encode(hello));
+        try {
+            say(wire::encode(hello));
+        } catch (...) {
+            socket.store(-1);  // before it is closed, and its number another's
+            throw;
+        }
     }
 
     void say(std::string const& frame) {

@@ -20,6 +20,8 @@ namespace muster {
 namespace {
 
 constexpr duration patience_with_keepers{20}, patience_with_round{2}, patience_at_end{2}, between_tellings{1};
+constexpr duration after_failed_copies{10}, before_note_of_loss{2};
+constexpr int most_tries_to_move = 3;
 constexpr std::size_t largest_word_bytes = 64u << 20;
 
 }  // namespace
@@ -27,6 +29,7 @@ constexpr std::size_t largest_word_bytes = 64u << 20;
 keeper_group::keeper_group(run_context const& run, unique_fd launcher)
     : to_neighbours_(run.options.keep_at_neighbour),
       verbose_(run.options.verbose),
+      quiet_(run.options.quiet),
       files_(run.given.nodes.size()),
       nodes_(run.given.nodes.size()),
       rounds_(nodes_.size()),
@@ -106,9 +109,15 @@ void keeper_group::on_word(std::size_t which, std::string_view frame) {
         case kind::newest: rounds_.on_newest(which, word->step); break;
         case kind::held: rounds_.on_held(which, word->round, word->step); break;
         case kind::sent:
-            if (verbose_ && !word->fault.empty() && word->fault != last_fault_)
-                fmt::print(stderr, "muster: --keep-state: from {} to the next node: {}\n", one.name, last_fault_ = word->fault);
-            rounds_.on_sent(which, word->round, word->fault.empty());
+            if (!word->fault.empty()) {
+                on_fault(which, word->fault);
+                loop_.after(after_failed_copies, [this, which, round = word->round] {  // it may well last
+                    rounds_.on_sent(which, round, false);
+                    carry_out_rounds();
+                });
+                break;
+            }
+            rounds_.on_sent(which, word->round, true);
             tell_of_rounds();
             break;
         case kind::listed:
@@ -117,16 +126,26 @@ void keeper_group::on_word(std::size_t which, std::string_view frame) {
             break;
         case kind::moved:
             if (!word->fault.empty())
-                notes_.push_back(fmt::format("a state that {} has could not be moved: {}", one.name, word->fault));
+                not_moved_ = fmt::format("a state that {} has could not be moved: {}", one.name, word->fault);
             answered(which, word->round);
             break;
     }
     carry_out_rounds();
 }
 
+/// The first one is told of: copies may fail to the end of the run, and that must not be found out at the loss of a node.
+void keeper_group::on_fault(std::size_t which, std::string const& fault) {
+    bool const first = last_fault_.empty();
+    if (fault == std::exchange(last_fault_, fault) || quiet_ || !(first || verbose_)) return;
+    fmt::print(stderr, "muster: note: --keep-state: what ranks on {} commit could not be copied to the next node: {}\n",
+               nodes_[which].name, fault);
+}
+
 void keeper_group::on_lost(std::size_t which, std::string const& why) {
     auto& one = nodes_[which];
     if (one.now == node::state::lost) return;
+    if (one.now == node::state::there && now_ == step::none) note_loss(one.name, why);
+    if (now_ == step::moving) not_moved_ = fmt::format("the keeper on {} was lost: {}", one.name, why);
     one.now = node::state::lost;
     one.why = why;
     one.copies.clear();
@@ -135,6 +154,14 @@ void keeper_group::on_lost(std::size_t which, std::string const& why) {
     carry_out_rounds();
     std::erase_if(open_, [which](auto const& each) { return each.first == which; });
     proceed();
+}
+
+/// Unless all end.
+void keeper_group::note_loss(std::string const& name, std::string const& why) {
+    loop_.after(before_note_of_loss, [this, name, why] {
+        if (!quiet_ && !ending_)
+            fmt::print(stderr, "muster: note: --keep-state: what ranks on {} commit is no longer held: {}\n", name, why);
+    });
 }
 
 void keeper_group::send(std::size_t which, wire::keep_order const& order) {
@@ -171,7 +198,7 @@ void keeper_group::tell_of_rounds() {
     loop_.after(between_tellings, [this] {
         telling_ = false;
         told_ = rounds_.last();
-        fmt::print(stderr, "muster: --keep-state: commit {} is on two nodes\n", told_);
+        if (told_ != 0) fmt::print(stderr, "muster: --keep-state: commit {} is on two nodes\n", told_);
     });
 }
 
@@ -182,6 +209,7 @@ void keeper_group::on_launcher(std::string_view frame) {
     wanted_ = std::move(*wanted);
     notes_.clear();
     open_.clear();
+    tries_ = 0;
     now_ = step::awaiting;
     rounds_.pause();
     carry_out_rounds();
@@ -197,7 +225,12 @@ void keeper_group::proceed() {
     auto const is_awaited = [](node const& one) { return one.now == node::state::awaited; };
     if (now_ == step::awaiting && std::none_of(nodes_.begin(), nodes_.end(), is_awaited)) list_all();
     if (now_ == step::listing && open_.empty()) arrange();
-    if (now_ == step::moving && open_.empty()) conclude();
+    if (now_ != step::moving || !open_.empty()) return;
+    if (!not_moved_.empty() && ++tries_ < most_tries_to_move) {
+        list_all();
+        return proceed();
+    }
+    conclude();
 }
 
 void keeper_group::answered(std::size_t which, std::uint64_t round) {
@@ -216,6 +249,7 @@ void keeper_group::list_all() {
 
 void keeper_group::arrange() {
     now_ = step::moving;
+    not_moved_.clear();
     auto const ranks = unpack_ranks(wanted_.ranks, wanted_.hosts.size(), wanted_.world_size);
     node_of_.assign(static_cast<std::size_t>(wanted_.world_size), nodes_.size());
     for (std::size_t host = 0; host < ranks.size(); ++host)
@@ -226,7 +260,10 @@ void keeper_group::arrange() {
     for (auto const& one : nodes_) there.push_back(one.copies);
     made_ = arrange_states(there, node_of_);
     for (auto const& one : made_.moves) {
-        if (one.to >= nodes_.size() || nodes_[one.to].now != node::state::there) continue;
+        if (one.to >= nodes_.size() || nodes_[one.to].now != node::state::there) {
+            made_.step = 0;  // the note is that nothing is held there
+            continue;
+        }
         auto const& to = nodes_[one.to].about;
         open_.emplace(one.from, ++question_);
         send(one.from, {.what = wire::keep_order::kind::move,
@@ -242,6 +279,10 @@ void keeper_group::arrange() {
 
 void keeper_group::conclude() {
     now_ = step::none;
+    if (!not_moved_.empty()) {
+        notes_.push_back(not_moved_ + "; so no commit is common to all ranks");
+        made_.step = 0;
+    }
     wire::states_placed placed{.step = made_.step, .notes = notes_};
     for (auto const& host : wanted_.hosts) {
         auto const found = std::find_if(nodes_.begin(), nodes_.end(), [&](node const& one) { return one.name == host; });

@@ -45,6 +45,8 @@ class keeper_group {
     void on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
     void on_word(std::size_t which, std::string_view frame);
     void on_lost(std::size_t which, std::string const& why);
+    void on_fault(std::size_t which, std::string const& fault);
+    void note_loss(std::string const& name, std::string const& why);
     void on_launcher(std::string_view frame);
     void proceed();
     void list_all();
@@ -56,7 +58,7 @@ class keeper_group {
     void send(std::size_t which, wire::keep_order const& order);
     void end();
 
-    bool to_neighbours_, verbose_;
+    bool to_neighbours_, verbose_, quiet_;
     event_loop loop_;
     more_open_files files_;
     std::vector<node> nodes_;
@@ -76,6 +78,8 @@ class keeper_group {
     state_arrangement made_;
     std::set<std::pair<std::size_t, std::uint64_t>> open_;  ///< answers that are to come: of which node, to which question
     std::uint64_t question_ = 0;
+    std::string not_moved_;  ///< why one of the moves that are under way has failed
+    int tries_ = 0;
     std::vector<std::string> notes_;
 };
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/units.hpp"
@@ -92,9 +93,10 @@ std::vector<kept_store::copy> kept_store::copies(int part) {
 }
 
 std::optional<kept_store::copy> kept_store::find(int part, std::uint64_t step) {
+    std::optional<copy> latest;
     for (auto const& one : copies(part))
-        if (one.step == step) return one;
-    return std::nullopt;
+        if (one.step == step && (!latest || one.number > latest->number)) latest = one;
+    return latest;
 }
 
 bool kept_store::is_sound(copy const& one) const {
@@ -114,7 +116,7 @@ void kept_store::want(int part, std::uint64_t step) {
     if (step == 0) return;
     std::optional<copy> first;
     for (auto const& one : copies(part))
-        if (one.step >= step && (!first || one.step < first->step)) first = one;
+        if (one.step >= step && (!first || std::pair(one.step, first->number) < std::pair(first->step, one.number))) first = one;
     if (first && wanted.compare_exchange_strong(step, 0)) hold(*first);  // else its owner holds one meanwhile
 }
 
@@ -180,6 +182,27 @@ bool kept_store::finish(copy const& one) {
     if (!is_sound(one)) return false;
     head_of(one.part, one.slot)->ready.store(kept::whole);
     return true;
+}
+
+void kept_store::keep_from(std::uint64_t step) {
+    for (int const part : parts()) {
+        auto const kept = find(part, step);
+        for (auto const& one : copies(part)) {
+            if (kept ? one.number < kept->number : one.step < step)
+                drop(one);
+            else if (one == kept)
+                hold(one);
+            else
+                release(one);
+        }
+    }
+}
+
+void kept_store::drop_later(std::uint64_t step) {
+    for (int const part : parts())
+        if (!has_owner(part))
+            for (auto const& one : copies(part))
+                if (one.step > step) drop(one);
 }
 
 void kept_store::drop(copy const& one) {

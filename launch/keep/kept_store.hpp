@@ -34,11 +34,11 @@ class kept_store {
     int fd() const noexcept { return file_.get(); }
     std::string path() const;  ///< by which processes of this node open it
 
-    std::vector<int> parts() const;      ///< that have anything
-    bool has_owner(int part) const;      ///< a living process keeps its state there
-    std::vector<copy> copies(int part);  ///< the whole ones, as their heads say
-    std::optional<copy> find(int part, std::uint64_t step);
-    bool is_sound(copy const& one) const;  ///< reads all of it
+    std::vector<int> parts() const;                          ///< that have anything
+    bool has_owner(int part) const;                          ///< a living process keeps its state there
+    std::vector<copy> copies(int part);                      ///< the whole ones, as their heads say
+    std::optional<copy> find(int part, std::uint64_t step);  ///< the latest that was made of it
+    bool is_sound(copy const& one) const;                    ///< reads all of it
 
     /// Has the first commit of `step` or a later one held, be it there or not. What is held now is in `copies`.
     void want(int part, std::uint64_t step);
@@ -54,6 +54,10 @@ class kept_store {
     /// Whether it is whole; it is none of the copies before.
     bool finish(copy const& one);
 
+    /// Of what other nodes' ranks have committed: holds `step`, so that no copy that is under way takes its place, and drops what came before it.
+    void keep_from(std::uint64_t step);
+    /// Drops what is newer, where no owner lives.
+    void drop_later(std::uint64_t step);
     void drop(copy const& one);
     void drop_part(int part);
 

@@ -26,10 +26,10 @@ namespace muster {
 
 namespace {
 
-constexpr duration patience_with_leader{120}, longest_end{3};
+constexpr duration longest_end{3};
 
 [[noreturn]] void lead(run_context const& run, unique_fd launcher) {
-    for (int const s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE})
+    for (int const s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGPIPE})
         ::signal(s, SIG_IGN);  // the guardian ends it
     ::setsid();
     ::prctl(PR_SET_NAME, "muster-keepers");
@@ -58,15 +58,23 @@ state_holder::~state_holder() {
     ::munmap(leader_, sizeof *leader_);
 }
 
+/// The leader becomes a child of the guardian: this launcher ends all that is below it with its ranks.
 void state_holder::start_keepers(run_context const& run) {
     std::fflush(nullptr);
-    pid_t const child = ::fork();
-    if (child < 0) throw_system("fork", "the process that leads the keepers");
-    if (child == 0) {
+    auto const failed = [](int code) { throw_system("fork", "the process that leads the keepers", code); };
+    pid_t const between = ::fork();
+    if (between < 0) failed(errno);
+    if (between == 0) {
         near_.reset();
-        lead(run, std::move(far_));
+        pid_t const child = ::fork();
+        if (child == 0) lead(run, std::move(far_));
+        if (child > 0) leader_->store(child);
+        ::_exit(child > 0 ? 0 : errno);
     }
-    leader_->store(child);
+    int status = 0;
+    while (::waitpid(between, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (leader() == 0) failed(WIFEXITED(status) ? WEXITSTATUS(status) : EAGAIN);
 }
 
 wire::states_placed state_holder::place(wire::place_states const& where) {
@@ -79,14 +87,13 @@ wire::states_placed state_holder::place(wire::place_states const& where) {
         if (n <= 0 && errno != EINTR) throw fail("is gone");
         if (n > 0) done += static_cast<std::size_t>(n);
     }
-    auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(patience_with_leader);
+    // As long as that process lives: large states take long, and it does without keepers that do not answer.
     auto const read = [&](std::size_t bytes) {
         std::string text(bytes, '\0');
         for (std::size_t done = 0; done < bytes;) {
             pollfd one{near_.get(), POLLIN, 0};
             if (::poll(&one, 1, 100) <= 0) {
                 if (!is_alive(leader())) throw fail("has ended");
-                if (event_loop::clock::now() > end) throw fail("does not answer");
                 continue;
             }
             auto const n = ::recv(near_.get(), text.data() + done, bytes - done, 0);

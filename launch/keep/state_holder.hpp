@@ -26,7 +26,7 @@ class state_holder {
     pid_t leader() const noexcept { return leader_->load(); }
     /// Forks it, for the nodes of `run`. Call before any thread is started. Throws errc::system.
     void start_keepers(run_context const& run);
-    /// Has it bring the states to where ranks will run. Throws errc::unavailable where it does not answer.
+    /// Has it bring the states to where ranks will run. Throws errc::unavailable where it has ended.
     wire::states_placed place(wire::place_states const& where);
     /// For the guardian, at the end: waits for a moment until keepers and leader have ended.
     void end() noexcept;

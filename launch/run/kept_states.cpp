@@ -37,12 +37,21 @@ void place_kept_states(run_context& run, allocation const& everywhere, state_hol
     where.ranks = pack_ranks(ranks);
     where.world_size = rank;
     for (auto const& one : run.given.nodes) where.hosts.push_back(one.name);
-    auto placed = holder.place(where);
+    wire::states_placed placed;
+    try {
+        placed = holder.place(where);
+    } catch (error const& e) {
+        if (first || e.code() != errc::unavailable) throw;
+        if (!run.options.quiet)
+            print_note(fmt::format("{}; what ranks had committed is lost, and they begin from what they find on disk", e.what()));
+        return;
+    }
     run.kept_files = std::move(placed.files);
     if (run.options.quiet) return;
     for (auto const& note : placed.notes) print_note("--keep-state: " + note);
     if (run.options.verbose && placed.step != 0)
-        fmt::print(stderr, "muster: --keep-state: commit {} is whole for all ranks, and where they will run\n", placed.step);
+        fmt::print(stderr, "muster: --keep-state: commit {} is whole for all ranks, on the nodes where they will run\n",
+                   placed.step);
 }
 
 }  // namespace muster

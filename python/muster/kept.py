@@ -11,7 +11,7 @@ import io
 import os
 import pickle
 import struct
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Tuple
 
 import _muster_native as native
 from muster import world
@@ -64,29 +64,27 @@ def keep(step: int, value: Any, reduce: Callable[[Any], Any] = lambda value: Not
     native.keep_state(step, [_place_of(view) for view in pieces])
 
 
-def _read(which: int) -> Optional[Tuple[int, Sequence[memoryview]]]:
-    found = native.kept_state(which)
-    if found is None:
-        return None
-    step, address, size = found
+def _pieces_of(address: int, size: int) -> List[memoryview]:
     everything = memoryview((ctypes.c_char * size).from_address(address)).cast("B")
     (count,) = struct.unpack_from("<Q", everything)
     sizes = struct.unpack_from(f"<{count}Q", everything, 8)
-    pieces, at = [], -(-8 * (count + 1) // _LINE) * _LINE
+    pieces: List[memoryview] = []
+    at = -(-8 * (count + 1) // _LINE) * _LINE
     for size in sizes:
         pieces.append(everything[at : at + size])
         at += -(-size // _LINE) * _LINE
-    return step, pieces
+    return pieces
 
 
 def steps() -> List[int]:
     """The numbers of the whole copies, the newest first."""
     numbers: List[int] = []
-    while True:
-        found = native.kept_state(len(numbers))
+    for which in range(MOST):
+        found = native.kept_state(which)
         if found is None:
-            return numbers
+            break
         numbers.append(found[0])
+    return numbers
 
 
 def newest_common() -> int:
@@ -97,8 +95,11 @@ def newest_common() -> int:
 
 def load(step: int) -> Any:
     """What was kept with that number. Its memory is a copy. Raises KeyError where there is no whole one."""
-    for which, number in enumerate(steps()):
-        found = _read(which) if number == step else None
-        if found is not None:
-            return pickle.loads(found[1][0], buffers=[bytearray(piece) for piece in found[1][1:]])
+    for which in range(MOST):  # each look at one reads all copies
+        found = native.kept_state(which)
+        if found is None:
+            break
+        if found[0] == step:
+            pieces = _pieces_of(*found[1:])
+            return pickle.loads(pieces[0], buffers=[bytearray(piece) for piece in pieces[1:]])
     raise KeyError(f"no whole copy of commit {step} is kept")

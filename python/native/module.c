@@ -53,7 +53,8 @@ static PyMethodDef functions[] = {
     {"hosts_changed", hosts_changed, METH_NOARGS, "hosts_changed() -> 1 removed, 2 added, 3 both, since the last call"},
     {"keep_state", keep_state, METH_VARARGS,
      "keep_state(step, [(address, bytes), …]): copies them into memory that may outlive the process"},
-    {"kept_state", kept_state, METH_O, "kept_state(0 for the newest, or 1) -> (step, address, bytes) of a whole copy, or None"},
+    {"kept_state", kept_state, METH_O,
+     "kept_state(0 for the newest, 1 for the one before, and so on) -> (step, address, bytes) of a whole copy, or None"},
     {"address", address, METH_NOARGS, "where this process listens for other ranks (backend tcp), for MUSTER_ADDRESSES"},
     {"abi", abi, METH_NOARGS, "the number of the interface of libmuster_comm.so"},
     {NULL, NULL, 0, NULL}};

@@ -1,5 +1,5 @@
 """Trains 12 steps with one flat list of parameters that is split over the ranks: each has its shard, and Adam's moments of it, and commits them after each step, as FSDP's ranks
-would. KILL=RANK:STEP: this rank is killed there, in the first generation. HOLD=STEP:FILE: there, in the first generation, rank 0 writes to FILE.held where its memory is, and waits for FILE.
+would. KILL=RANK:STEP,RANK:STEP…: this rank is killed there, one in each generation. HOLD=STEP:FILE: there, in the first generation, rank 0 writes to FILE.held where its memory is, and waits for FILE.
 SHARD_BYTES: of a shard's parameters."""
 
 import hashlib
@@ -18,21 +18,21 @@ import muster
 from muster import arrays, kept, world
 
 muster.init()
-rank, size, first = world.rank(), world.size(), os.environ["MUSTER_GENERATION"] == "0"
+rank, size, generation = world.rank(), world.size(), int(os.environ["MUSTER_GENERATION"])
 count = int(os.environ.get("SHARD_BYTES", "800000")) // 8
 parameters = np.random.default_rng(rank).standard_normal(count)
 moments = [np.zeros(count), np.zeros(count)]
-victim, _, fatal = os.environ.get("KILL", ":").partition(":")
+kills = os.environ.get("KILL", "").split(",")[generation:]
 pause, _, gate = os.environ.get("HOLD", ":").partition(":")
 
 step = kept.newest_common()
 if step:
     parameters, *moments = kept.load(step)
-print(f"rank {rank} of {size} in generation {os.environ['MUSTER_GENERATION']} begins at step {step}", flush=True)
+print(f"rank {rank} of {size} in generation {generation} begins at step {step}", flush=True)
 while step < 12:
-    if first and (str(rank), str(step)) == (victim, fatal):
+    if kills and f"{rank}:{step}" == kills[0]:
         os.kill(os.getpid(), signal.SIGKILL)
-    if first and rank == 0 and str(step) == pause:
+    if generation == 0 and rank == 0 and str(step) == pause:
         with open(f"{gate}.held~", "w") as file:
             file.write(os.environ.get("MUSTER_KEPT_STATE", ""))
         os.rename(f"{gate}.held~", f"{gate}.held")

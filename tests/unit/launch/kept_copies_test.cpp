@@ -1,4 +1,5 @@
 // Copies of ranks' states on other nodes: which commit is copied, where copies go before a generation, and that only whole ones count.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -135,6 +136,24 @@ TEST(copy_rounds, a_loss_or_a_pause_ends_a_round_and_the_last_whole_commit_stays
     EXPECT_THAT(orders(rounds), ElementsAre("hold 0 4:8", "hold 1 4:8"));
 }
 
+TEST(copy_rounds, nothing_that_was_told_before_the_ranks_began_again_counts) {
+    auto rounds = of_three();
+    rounds.pause();
+    rounds.on_newest(1, 7);
+    rounds.go_on(5, {true, false, false});
+    rounds.on_newest(0, 8);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 1:8"));
+}
+
+TEST(copy_rounds, a_program_that_begins_again_with_smaller_numbers_is_copied_too) {
+    auto rounds = of_three();
+    finish_round(rounds, 50);
+    rounds.on_newest(0, 2);
+    rounds.on_newest(1, 1);
+    EXPECT_EQ(rounds.last(), 0u);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 2:2", "hold 1 2:2"));
+}
+
 // ------------------------------------------------------------------------------------------------ arrangement
 
 /// "part:step", a "n" before it: of a neighbour's.
@@ -255,6 +274,52 @@ TEST_F(stores, a_copy_that_is_cut_off_or_changed_is_none_and_the_one_before_it_s
     EXPECT_EQ(get(of_others, 3, 17).substr(0, 1), "b");
     EXPECT_EQ(answer(intake.take("nothing of ours")), kind::refused);
     EXPECT_EQ(answer(intake.take(wire::encode(wire::copy_frame{kind::head, true, 1u << 30, 1, 1, 64, 1}))), kind::refused);
+}
+
+std::string short_text(char what) {
+    return what + std::string(63, '\0');
+}
+
+TEST_F(stores, of_two_commits_of_the_same_step_the_one_that_was_made_later_counts) {
+    put(own, 3, 1, 17, short_text('a'));
+    put(own, 3, 2, 17, short_text('b'));
+    EXPECT_EQ(get(own, 3, 17), short_text('b'));
+    own.want(3, 16);
+    EXPECT_TRUE(own.find(3, 17)->held);
+    EXPECT_FALSE(own.copies(3)[0].held);
+    put(own, 3, 3, 17, short_text('c'));  // in the place of the older one
+    EXPECT_EQ(get(own, 3, 17), short_text('c'));
+}
+
+TEST_F(stores, what_is_newer_than_the_commit_that_all_go_back_to_is_dropped_unless_its_rank_lives) {
+    put(own, 3, 1, 6, short_text('a'));
+    put(own, 3, 2, 7, short_text('b'));
+    put(own, 9, 2, 7, short_text('b'));
+    unique_fd const rank(::open(own.path().c_str(), O_RDWR | O_CLOEXEC));
+    auto lock = kept::owner_lock(9);
+    ASSERT_EQ(::fcntl(rank.get(), F_OFD_SETLK, &lock), 0);
+    own.drop_later(6);
+    EXPECT_EQ(get(own, 3, 6), short_text('a'));
+    EXPECT_EQ(get(own, 3, 7), "none");
+    EXPECT_EQ(get(own, 9, 7), short_text('b'));
+}
+
+TEST_F(stores, the_last_whole_commit_stays_until_another_is_whole_for_all) {
+    put(of_others, 3, 1, 5, short_text('a'));
+    of_others.keep_from(5);
+    for (std::uint64_t step : {6, 7, 8}) {  // rounds that fail elsewhere
+        put(of_others, 3, step, step, short_text('b'));
+        of_others.keep_from(5);
+    }
+    EXPECT_EQ(get(of_others, 3, 5), short_text('a'));
+    of_others.keep_from(8);
+    EXPECT_THAT(of_others.copies(3), SizeIs(1));
+    EXPECT_EQ(get(of_others, 3, 8), short_text('b'));
+    // A program that begins again with smaller numbers: what was before is no history of these.
+    put(of_others, 3, 9, 2, short_text('c'));
+    of_others.keep_from(2);
+    EXPECT_THAT(of_others.copies(3), SizeIs(1));
+    EXPECT_EQ(get(of_others, 3, 2), short_text('c'));
 }
 
 TEST_F(stores, what_is_dropped_takes_no_memory) {
