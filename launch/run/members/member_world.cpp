@@ -370,7 +370,7 @@ void member_world::begin(generation then, std::string const& why) {
     seat_on_hosts(ranks);
     tell_generation(all);
     calls_.begin(now_, seats, why);
-    offer_change();
+    offer_soon();
     replace_lost();
     calls_.look_at_hosts();
 }
@@ -397,14 +397,19 @@ void member_world::welcome(seat& newcomer) {
     newcomer.ready = true;
     calls_.waits(seat_of(newcomer));
     calls_.look_at_hosts();  // its slot may be gone by now
-    offer_change();
-    if (awaits_newcomers()) loop_.after(together_within, [this] { offer_change(true); });
+    offer_soon();
 }
 
 /// Others have been started with those that wait.
 bool member_world::awaits_newcomers() const {
     auto const comes = [](seat const& one) { return one.joins && !one.ready && !one.ended; };
     return run_.options.discovery.given() && std::any_of(seats_.begin(), seats_.end(), comes);
+}
+
+/// Those that come with others wait for these, but not for ever.
+void member_world::offer_soon() {
+    offer_change();
+    if (awaits_newcomers()) loop_.after(together_within, [this] { offer_change(true); });
 }
 
 /// Members forget at each generation what they heard of before.

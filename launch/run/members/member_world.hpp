@@ -104,6 +104,7 @@ class member_world {
     std::size_t room() const;
     void replace_lost();
     void welcome(seat& newcomer);
+    void offer_soon();
     void offer_change(bool at_once = false);
     bool awaits_newcomers() const;
     bool can_leave() const;
