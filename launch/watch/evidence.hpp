@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -80,7 +81,7 @@ struct evidence {
         std::string said;  ///< its own reason; empty: none
     };
 
-    std::vector<rank_evidence> ranks;  ///< in order of rank, spares behind them
+    std::deque<rank_evidence> ranks;  ///< in order of rank, spares behind them; one that is added leaves the others where they are
     std::vector<int> stuck;            ///< ranks that did not end when the run ended, and were given up
     std::vector<int> members;          ///< their numbers in a run that may start again; else empty
     std::vector<std::string> hosts;    ///< names of nodes; the plan's until a rank there has told its own
