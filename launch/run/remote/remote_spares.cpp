@@ -82,6 +82,17 @@ void remote_spares::end_starters(int signal_number) {
     if (!starters_.empty() && signal_number != SIGKILL) loop_.after(starter_grace, [this] { end_starters(SIGKILL); });
 }
 
+void remote_spares::end_starter(int seat) {
+    for (auto const& [pid, rank] : starters_) {
+        if (rank != seat) continue;
+        ::kill(-pid, SIGTERM);
+        ::kill(-pid, SIGCONT);
+        loop_.after(starter_grace, [this, pid = pid] {
+            if (starters_.contains(pid)) ::kill(-pid, SIGKILL);
+        });
+    }
+}
+
 /// Of one that came later, where the next one is started. What becomes of its place, in words.
 std::string remote_spares::cool(rank_evidence const& one) {
     auto const at = slots_.find(one.rank);

@@ -37,6 +37,8 @@ class remote_spares {
     bool take_child(std::optional<member_world>& world, pid_t pid);
     bool any_starter() const noexcept { return !starters_.empty(); }
     void end_starters(int signal_number);
+    /// That of a newcomer that cannot be reached otherwise: its shim has not come.
+    void end_starter(int seat);
 
     /// All are there: those that wait for a place in `world`.
     void join(member_world& world);
