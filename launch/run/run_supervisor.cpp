@@ -133,7 +133,8 @@ void run_supervisor::act_on(verdict const& judged) {
     failed_ = true;
     if (judged.of_rank) {
         culprit_ = judged.culprits.front().rank;
-        if (run_.outcome != nullptr) run_.outcome->rank = culprit_, run_.outcome->host = judged.culprits.front().host;
+        if (run_.outcome != nullptr)
+            run_.outcome->rank = ranks_->known()[culprit_].shown(), run_.outcome->host = judged.culprits.front().host;
     }
     if (run_.outcome != nullptr && options_.is_elastic()) note_failure(judged);
     if (run_.outcome != nullptr && is_from_outside(judged.cause)) run_.outcome->from_outside = true;
