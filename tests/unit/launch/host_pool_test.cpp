@@ -96,6 +96,16 @@ TEST(host_pool, what_cools_down_goes_on_while_its_host_is_gone) {
     EXPECT_EQ(text_of(pool.usable(10)), "b0 a0");
 }
 
+TEST(host_pool, a_slot_stays_idle_as_long_as_it_or_its_host_cools_down) {
+    host_pool pool{.hosts = {{"a", 2}}};
+    pool.note_failure({"a", 0}, range, 0, 0);
+    EXPECT_EQ(pool.time_left({"a", 1}, 4), 0);
+    pool.note_lost("a", range, 1, 0);
+    EXPECT_EQ(pool.time_left({"a", 0}, 4), 7);
+    EXPECT_EQ(pool.time_left({"a", 1}, 4), 7);
+    EXPECT_EQ(pool.time_left({"a", 1}, 12), 0);
+}
+
 TEST(host_pool, is_described) {
     host_pool pool{.hosts = {{"a", 2}, {"b", 1}}};
     EXPECT_EQ(host_pool{}.describe(0), "no host");
