@@ -49,7 +49,7 @@ std::size_t evidence::size() const {
 }
 
 std::size_t evidence::running() const {
-    return count([](auto const& r) { return r.running() && r.is_rank() && !r.left_out; });
+    return count([](auto const& r) { return r.running() && r.in_generation(); });
 }
 
 std::string evidence::count_running() const {

@@ -56,6 +56,7 @@ struct rank_evidence {
     /// Its watcher is there, and its program has not ended.
     bool running() const noexcept { return now == state::running || now == state::ready || now == state::placing; }
     bool is_rank() const noexcept { return spare < 0; }
+    bool in_generation() const noexcept { return is_rank() && !left_out; }
     bool in_world() const noexcept { return connected && !finalized; }
     /// With code 0, or with the one that says that it has saved.
     bool ended_well() const noexcept { return wait_status && (*wait_status == 0 || saved); }

@@ -142,6 +142,14 @@ void remote_spares::give_up(std::optional<member_world>& world, remote_rank& ran
 
 std::vector<int> remote_spares::give_up_silent(std::optional<member_world>& world, std::vector<int> silent) {
     std::erase_if(silent, [&](int rank) {
+        if (known_[rank].left_out) {  // as if it had ended
+            ranks_.give_up(rank);
+            output_.finish(rank);
+            if (world) world->note_end(rank, true, {});
+            events_.on_rank_gone();
+            events_.look_at_hosts();
+            return true;
+        }
         bool const is_spare = !known_[rank].is_rank();
         if (is_spare) give_up(world, ranks_[rank], true);
         return is_spare;

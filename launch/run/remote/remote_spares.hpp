@@ -46,7 +46,7 @@ class remote_spares {
     void note_end(std::optional<member_world>& world, rank_evidence const& one, bool runs);
     /// Nothing is heard of one any more. `node`: nor of the node it is on.
     void give_up(std::optional<member_world>& world, remote_rank& rank, bool node);
-    /// Those of these ranks that are spares; returns the others.
+    /// Those of these ranks that are spares, or that the others have gone on without; returns the others.
     std::vector<int> give_up_silent(std::optional<member_world>& world, std::vector<int> silent);
     /// Those that still wait, or have not begun to.
     void signal(int number);
