@@ -54,6 +54,23 @@ void host_pool::note_lost(std::string const& host, cool_down_range const& range,
     cool(cooling, {host, whole_host}, range, now_s, chance);
 }
 
+void host_pool::make_room_for(std::vector<member> const& members, double now_s) {
+    auto const has_member = [&](slot const& at) {
+        return std::any_of(members.begin(), members.end(), [&](member const& one) { return one.at == at; });
+    };
+    for (auto& row : cooling) {
+        auto const host = find_host(hosts, row.at.host);
+        if (row.until_s <= now_s || host == hosts.end() || !has_member(row.at)) continue;
+        for (slot at{row.at.host, host->slots - 1}; at.index >= 0; --at.index) {
+            auto const other = std::find_if(cooling.begin(), cooling.end(), [&](auto const& one) { return one.at == at; });
+            if (has_member(at) || (other != cooling.end() && other->until_s > now_s)) continue;
+            if (other != cooling.end()) other->at = row.at;
+            row.at = at;
+            break;
+        }
+    }
+}
+
 double host_pool::time_left(slot const& at, double now_s) const {
     double left = 0;
     for (auto const& one : cooling)

@@ -48,6 +48,9 @@ struct host_pool {
     /// The host was lost, or its agent failed.
     void note_lost(std::string const& host, cool_down_range const& range, double now_s, double chance);
 
+    /// Members have these slots now, whichever failed, and so the failed ones are others of their hosts: the last free ones.
+    void make_room_for(std::vector<member> const& members, double now_s);
+
     /// How long, in seconds, it or its host cools down yet; 0: it does not.
     double time_left(slot const& at, double now_s) const;
     bool is_cooling(slot const& at, double now_s) const;
