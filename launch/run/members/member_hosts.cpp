@@ -29,7 +29,7 @@ void member_world::take_hosts(host_pool const& hosts) {
     };
     for (auto& one : seats_) {
         one.leaves = one.is_member() && holds(change.leave, one.of.at);
-        if (one.joins && !one.ended && holds(change.end, one.of.at)) calls_.kill(seat_of(one));
+        if (one.joins && !one.ended && holds(change.end, one.of.at)) one.unwanted = true, calls_.kill(seat_of(one));
     }
     for (auto const& at : change.start) try {
             calls_.start_at(at);

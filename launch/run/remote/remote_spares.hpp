@@ -52,7 +52,7 @@ class remote_spares {
     void signal(int number);
 
   private:
-    std::string cool(rank_evidence const& one, bool node);
+    std::string cool(std::optional<member_world> const& world, rank_evidence const& one, bool node);
 
     event_loop& loop_;
     run_context const& run_;
