@@ -53,9 +53,10 @@ std::size_t evidence::running() const {
 }
 
 std::string evidence::count_running() const {
-    auto const spares = count([](auto const& r) { return r.running(); }) - running();
+    auto const spares = count([](auto const& r) { return r.running() && !r.is_rank(); });
+    auto const others = count([](auto const& r) { return r.running() && r.is_rank(); });  // those that leave, too
     std::vector<std::string> parts;
-    if (running() > 0) parts.push_back(count_of_ranks(running()));
+    if (others > 0) parts.push_back(count_of_ranks(others));
     if (spares > 0) parts.push_back(count_of_spares(spares));
     return fmt::format("{}", fmt::join(parts, " and "));
 }

@@ -82,10 +82,10 @@ struct evidence {
         std::string said;  ///< its own reason; empty: none
     };
 
-    std::deque<rank_evidence> ranks;  ///< in order of rank, spares behind them; one that is added leaves the others where they are
-    std::vector<int> stuck;            ///< ranks that did not end when the run ended, and were given up
-    std::vector<int> members;          ///< their numbers in a run that may start again; else empty
-    std::vector<std::string> hosts;    ///< names of nodes; the plan's until a rank there has told its own
+    std::deque<rank_evidence> ranks;  ///< in order of rank, spares behind them; none moves when one is added
+    std::vector<int> stuck;           ///< ranks that did not end when the run ended, and were given up
+    std::vector<int> members;         ///< their numbers in a run that may start again; else empty
+    std::vector<std::string> hosts;   ///< names of nodes; the plan's until a rank there has told its own
     std::string job_id;
     bool in_job = false;       ///< a scheduler owns the nodes, and may end all ranks at any time
     bool keeps_nodes = false;  ///< a job of Slurm, in which the run would go on, or start again, without a lost node

@@ -441,6 +441,11 @@ TEST(evidence, finds_one_that_left_its_world_while_most_are_still_in_it) {
     EXPECT_EQ(known.find_leaver(3), nullptr) << "where others leave too, they are behind MPI_Finalize";
 }
 
+TEST(evidence, those_that_leave_are_no_spares) {
+    auto known = with(by_remote(), newcomer);
+    known[2].left_out = true, known[4].now = state::running;
+    EXPECT_EQ(known.count_running(), "4 ranks and 1 spare");
+}
 TEST(evidence, a_row_tells_what_has_become_of_its_rank) {
     auto known = by_mpirun();
     end(known, 0, exited(3));
