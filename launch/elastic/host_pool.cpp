@@ -12,8 +12,6 @@ namespace muster {
 
 namespace {
 
-constexpr int whole_host = -1;
-
 auto find_host(auto& hosts, std::string_view name) {
     return std::find_if(hosts.begin(), hosts.end(), [&](pool_host const& one) { return one.name == name; });
 }
@@ -56,15 +54,33 @@ void host_pool::note_lost(std::string const& host, cool_down_range const& range,
     cool(cooling, {host, whole_host}, range, now_s, chance);
 }
 
+void host_pool::make_room_for(std::vector<member> const& members, double now_s) {
+    auto const has_member = [&](slot const& at) {
+        return std::any_of(members.begin(), members.end(), [&](member const& one) { return one.at == at; });
+    };
+    for (auto& row : cooling) {
+        auto const host = find_host(hosts, row.at.host);
+        if (row.until_s <= now_s || host == hosts.end() || !has_member(row.at)) continue;
+        for (slot at{row.at.host, host->slots - 1}; at.index >= 0; --at.index) {
+            auto const other = std::find_if(cooling.begin(), cooling.end(), [&](auto const& one) { return one.at == at; });
+            if (has_member(at) || (other != cooling.end() && other->until_s > now_s)) continue;
+            if (other != cooling.end()) other->at = row.at;
+            row.at = at;
+            break;
+        }
+    }
+}
+
 double host_pool::time_left(slot const& at, double now_s) const {
-    auto const row = std::find_if(cooling.begin(), cooling.end(), [&](auto const& one) { return one.at == at; });
-    return row == cooling.end() ? 0 : std::max(0.0, row->until_s - now_s);
+    double left = 0;
+    for (auto const& one : cooling)
+        if (one.at.host == at.host && (one.at.index == at.index || one.at.index == whole_host))
+            left = std::max(left, one.until_s - now_s);
+    return left;
 }
 
 bool host_pool::is_cooling(slot const& at, double now_s) const {
-    return std::any_of(cooling.begin(), cooling.end(), [&](cool_down const& one) {
-        return one.at.host == at.host && (one.at.index == at.index || one.at.index == whole_host) && one.until_s > now_s;
-    });
+    return time_left(at, now_s) > 0;
 }
 
 std::vector<slot> host_pool::all() const {

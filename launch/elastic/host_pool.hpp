@@ -15,6 +15,8 @@ struct pool_host {
     bool operator==(pool_host const&) const = default;
 };
 
+inline constexpr int whole_host = -1;  ///< in place of a slot's index
+
 /// How long a slot that failed stays idle: `least_s` * 2^n after its failure n (from 0), and up to `least_s` more by chance, but never more than `most_s`.
 struct cool_down_range {
     double least_s = 5;
@@ -24,7 +26,7 @@ struct cool_down_range {
 
 /// Plain values, pure functions. Times are in seconds on one clock that only goes forward.
 struct host_pool {
-    /// A slot, or (index -1) all of a host.
+    /// A slot, or (whole_host) all of a host.
     struct cool_down {
         slot at;
         int failures = 0;
@@ -46,7 +48,10 @@ struct host_pool {
     /// The host was lost, or its agent failed.
     void note_lost(std::string const& host, cool_down_range const& range, double now_s, double chance);
 
-    /// How long, in seconds, it cools down yet; 0: it does not.
+    /// Members have these slots now, whichever failed, and so the failed ones are others of their hosts: the last free ones.
+    void make_room_for(std::vector<member> const& members, double now_s);
+
+    /// How long, in seconds, it or its host cools down yet; 0: it does not.
     double time_left(slot const& at, double now_s) const;
     bool is_cooling(slot const& at, double now_s) const;
     /// Host by host.

@@ -26,12 +26,13 @@ void host_watch::look() {
     if (run_.asks_hosts == nullptr || run_.outcome == nullptr || !calls_.active()) return;
     auto const& options = run_.options;
     auto const& hosts = run_.outcome->hosts;
-    double const now = seconds_now();
+    bool const followed = calls_.take_in_place(hosts);
+    double const now = seconds_now();  // after it, since what could not be started cools down
     if (cools_) loop_.cancel(*cools_);
     cools_.reset();
     if (auto const next = hosts.next_free_s(now))
         cools_ = loop_.after(duration(*next - now + 0.01), [this] { cools_.reset(), look(); });
-    if (calls_.take_in_place(hosts)) return news_.clear();
+    if (followed) return news_.clear();
     auto const news = find_host_news(hosts, run_.present().members, most_members(options, run_.life), now);
     if (std::exchange(news_, news) == news || news.empty()) return;
     int const number = options.signal_before_end ? options.signal_before_end->number : SIGUSR1;

@@ -285,15 +285,17 @@ void local_group::on_spare_end(child_rank& spare) {
     if (!spare.group_gone) ::kill(-spare.pid, SIGKILL);
     if (events_.now() == run_phase::running) {
         bool const by_hosts = run_.options.discovery.given();
-        bool const again = by_hosts || (run_.options.waiting_spares() > 0 && !known.ended_well());
+        bool const wanted = !world_ || world_->is_wanted(known.rank);
+        bool const again = wanted && (by_hosts || (run_.options.waiting_spares() > 0 && !known.ended_well()));
         double const now = seconds_now();
         auto const at = slot_of(spare.planned);
         auto& slots = by_hosts ? run_.outcome->hosts : spare_slots_;
-        if (again) slots.note_failure(at, run_.options.cool_down, now, 0);
+        if (again) slots.note_failure(at, run_.options.cool_down, now, by_hosts ? draw_chance() : 0);
         duration const wait(again ? slots.time_left(at, now) : 0);
-        spare_log_.note_end(
-            known.rank, what,
-            again ? fmt::format("another takes its place in {}", format_duration(wait)) : "no other takes its place");
+        spare_log_.note_end(known.rank, what,
+                            !wanted ? std::string(spare_log::not_needed)
+                            : again ? fmt::format("another takes its place in {}", format_duration(wait))
+                                    : "no other takes its place");
         if (again && !by_hosts) loop_.after(wait, [this, planned = spare.planned] { replace_spare(planned); });
     }
     events_.on_rank_gone();

@@ -253,6 +253,7 @@ mapping map_generation(run_context& run, placement_request& place) {
         if (place.ranks_per_node && size % *place.ranks_per_node != 0) place.ranks_per_node = std::nullopt;
         map = map_what_fits(run.options, run.given, place);
         name_members(life, run.given, map);
+        life.hosts.make_room_for(life.now.members, seconds_now());
     }
     add_waiting(run, std::move(idle), map);
     return map;

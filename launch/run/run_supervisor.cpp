@@ -133,7 +133,8 @@ void run_supervisor::act_on(verdict const& judged) {
     failed_ = true;
     if (judged.of_rank) {
         culprit_ = judged.culprits.front().rank;
-        if (run_.outcome != nullptr) run_.outcome->rank = culprit_, run_.outcome->host = judged.culprits.front().host;
+        if (run_.outcome != nullptr)
+            run_.outcome->rank = ranks_->known()[culprit_].shown(), run_.outcome->host = judged.culprits.front().host;
     }
     if (run_.outcome != nullptr && options_.is_elastic()) note_failure(judged);
     if (run_.outcome != nullptr && is_from_outside(judged.cause)) run_.outcome->from_outside = true;
@@ -183,8 +184,9 @@ void run_supervisor::on_generation(generation const& now, std::string const& why
     auto& outcome = *run_.outcome;
     double const begun = seconds_now();
     auto const& before = run_.present();
-    auto const kind =
-        options_.discovery.given() && now.members.size() != before.members.size() ? end_kind::hosts : end_kind::rank;
+    bool const leave = ranks_->known().count([](auto const& one) { return one.left_out && one.running(); }) > 0;
+    bool const by_hosts = options_.discovery.given() && (leave || now.born != before.born);
+    auto const kind = by_hosts ? end_kind::hosts : end_kind::rank;
     auto end = lost_.value_or(generation_end{.kind = kind, .cause = why, .at_s = begun});
     end.number = before.number;
     for (auto const& one : before.members) end.members.push_back(one.number);

@@ -49,13 +49,14 @@ std::size_t evidence::size() const {
 }
 
 std::size_t evidence::running() const {
-    return count([](auto const& r) { return r.running() && r.is_rank() && !r.left_out; });
+    return count([](auto const& r) { return r.running() && r.in_generation(); });
 }
 
 std::string evidence::count_running() const {
-    auto const spares = count([](auto const& r) { return r.running(); }) - running();
+    auto const spares = count([](auto const& r) { return r.running() && !r.is_rank(); });
+    auto const others = count([](auto const& r) { return r.running() && r.is_rank(); });  // those that leave, too
     std::vector<std::string> parts;
-    if (running() > 0) parts.push_back(count_of_ranks(running()));
+    if (others > 0) parts.push_back(count_of_ranks(others));
     if (spares > 0) parts.push_back(count_of_spares(spares));
     return fmt::format("{}", fmt::join(parts, " and "));
 }

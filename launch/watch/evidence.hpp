@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -55,6 +56,7 @@ struct rank_evidence {
     /// Its watcher is there, and its program has not ended.
     bool running() const noexcept { return now == state::running || now == state::ready || now == state::placing; }
     bool is_rank() const noexcept { return spare < 0; }
+    bool in_generation() const noexcept { return is_rank() && !left_out; }
     bool in_world() const noexcept { return connected && !finalized; }
     /// With code 0, or with the one that says that it has saved.
     bool ended_well() const noexcept { return wait_status && (*wait_status == 0 || saved); }
@@ -80,10 +82,10 @@ struct evidence {
         std::string said;  ///< its own reason; empty: none
     };
 
-    std::vector<rank_evidence> ranks;  ///< in order of rank, spares behind them
-    std::vector<int> stuck;            ///< ranks that did not end when the run ended, and were given up
-    std::vector<int> members;          ///< their numbers in a run that may start again; else empty
-    std::vector<std::string> hosts;    ///< names of nodes; the plan's until a rank there has told its own
+    std::deque<rank_evidence> ranks;  ///< in order of rank, spares behind them; none moves when one is added
+    std::vector<int> stuck;           ///< ranks that did not end when the run ended, and were given up
+    std::vector<int> members;         ///< their numbers in a run that may start again; else empty
+    std::vector<std::string> hosts;   ///< names of nodes; the plan's until a rank there has told its own
     std::string job_id;
     bool in_job = false;       ///< a scheduler owns the nodes, and may end all ranks at any time
     bool keeps_nodes = false;  ///< a job of Slurm, in which the run would go on, or start again, without a lost node

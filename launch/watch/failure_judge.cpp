@@ -245,6 +245,7 @@ verdict by_early_end(evidence const& known) {
 }
 
 verdict by_absence(evidence const& known) {
+    if (known.started) return {};  // those that are to come in are on their way
     auto const absent = known.list(state::absent);
     if (absent.empty()) return {};
     return blame_all(
@@ -401,7 +402,7 @@ verdict judge_world(evidence const& known) {
 verdict judge_engine_end(evidence const& known) {
     int const status = *known.engine_status;
     if (known.first_lost >= 0 || known.deciding || WIFSIGNALED(status)) return {.next = verdict::step::ask_scheduler};
-    auto const absent = known.list(state::absent);
+    auto const absent = known.started ? std::string() : known.list(state::absent);  // later ones are newcomers
     auto const is_absent = [](auto const& r) { return r.now == state::absent; };
     int const code = shell_code(status);
     // It has named the host that is to blame; the others are those that were on their way.

@@ -52,6 +52,8 @@ class member_world {
     void add_spare(place what, slot at);
     /// … on a slot that has come. One that does not come to init() in time is ended.
     void add_newcomer(place what, slot at);
+    /// Else it was killed, since its slot or its place is gone, and its end says nothing of its slot.
+    bool is_wanted(int seat) const { return !seats_.at(static_cast<std::size_t>(seat)).unwanted; }
     /// Where it is, once it is known there by its own name.
     void place_newcomer(int seat, place const& what);
 
@@ -94,6 +96,7 @@ class member_world {
         bool stopped = false;    ///< when last looked at
         bool joins = false;      ///< it is no member yet
         bool ready = false;      ///< … and waits to become one
+        bool unwanted = false;   ///< … and was killed, as no other is needed
         bool leaves = false;     ///< its slot is to be given back
         bool out = false;        ///< it was a member, has left, and has not ended yet
         bool is_member() const noexcept { return !ended && !joins && !out; }
@@ -104,6 +107,7 @@ class member_world {
     std::size_t room() const;
     void replace_lost();
     void welcome(seat& newcomer);
+    void offer_soon();
     void offer_change(bool at_once = false);
     bool awaits_newcomers() const;
     bool can_leave() const;

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launch/elastic/generation.hpp"
@@ -15,6 +16,9 @@ namespace muster {
 /// loop's thread.
 class spare_log {
   public:
+    /// Of a place: nobody is to have it.
+    static constexpr std::string_view not_needed = "it is not needed any more";
+
     /// All must outlive it.
     spare_log(run_context const& run, evidence& known, group_events& events) : run_(run), known_(known), events_(events) {}
 

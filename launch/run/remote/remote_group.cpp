@@ -174,7 +174,7 @@ void remote_group::on_link_lost(remote_rank& rank, std::string const& reason) {
     if (!lost.is_rank() && events_.now() == run_phase::running)
         return spares_.give_up(world_, rank, reason != frame_channel::closed_by_peer);
     if (lost.left_out && events_.now() == run_phase::running)
-        return lost.now = state::gone, note_left(lost), events_.on_rank_gone();
+        return lost.now = state::gone, note_left(lost), events_.on_rank_gone(), events_.look_at_hosts();
     lost.now = state::lost;
     lost.cut = reason == frame_channel::closed_by_peer;
     if (known_.first_lost < 0) known_.first_lost = lost.rank;
@@ -200,7 +200,7 @@ void remote_group::on_host_lost(int number, std::string const& reason) {
     if (reason != frame_channel::closed_by_peer) return each([&](remote_rank& rank) { on_link_lost(rank, reason); });
     each([this](remote_rank& rank) {
         note_orphan(known(rank), agent_process);
-        if (known(rank).is_rank()) events_.decide_after(cause_patience);
+        if (known(rank).in_generation()) events_.decide_after(cause_patience);
     });
     loop_.after(return_patience, [this, each] {
         each([this](remote_rank& rank) { on_link_lost(rank, std::string(frame_channel::closed_by_peer)); });
@@ -210,7 +210,7 @@ void remote_group::on_host_lost(int number, std::string const& reason) {
 /// An engine that has lost a rank ends its daemons on all nodes. A daemon that dies by itself takes no watcher with it.
 void remote_group::note_orphan(rank_evidence& rank, std::string const& daemon) {
     rank.daemon_lost = daemon;
-    if (!rank.is_rank()) return;
+    if (!rank.in_generation()) return;
     if (known_.first_orphan < 0 && known_.first_lost < 0 && known_.first_killed < 0) known_.first_orphan = rank.rank;
 }
 
@@ -286,12 +286,12 @@ void remote_group::on_message(remote_rank& rank, wire::used_mpi const& used) {
 
 void remote_group::on_message(remote_rank& rank, wire::orphaned const& orphaned) {
     note_orphan(known(rank), orphaned.parent.empty() ? "the engine's daemon" : orphaned.parent);
-    if (known(rank).is_rank()) events_.decide_after(cause_patience);  // its engine may have died before it
+    if (known(rank).in_generation()) events_.decide_after(cause_patience);  // its engine may have died before it
 }
 
 void remote_group::on_message(remote_rank& rank, wire::asked_to_end const& asked) {
     auto& one = known(rank);
-    if (!one.is_rank()) return;
+    if (!one.in_generation()) return;
     if (asked.number == SIGKILL && !one.asked) {
         one.watcher_killed = true;
         if (known_.first_killed < 0) known_.first_killed = one.rank;
@@ -322,7 +322,7 @@ void remote_group::on_message(remote_rank& rank, wire::settled const&) {
 
 void remote_group::on_message(remote_rank& rank, wire::pong const& pong) {
     if (questions_.take(rank.job.who.rank, pong) || events_.now() != run_phase::running) return;
-    if (!known(rank).is_rank()) return spares_.give_up(world_, rank, true);
+    if (spares_.give_up_silent(world_, {rank.job.who.rank}).empty()) return;
     events_.judge([&](evidence const& now) { return judge_silent_agent(now, rank.job.who.rank, options_.lost_after() / 1.5); });
 }
 

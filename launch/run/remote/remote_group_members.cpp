@@ -33,6 +33,7 @@ member_world::group remote_group::calls_of_members() {
         .is_stopped = [this](int seat) { return questions_.is_stopped(seat); },
         .kill =
             [this](int seat) {
+                if (!ranks_[seat].link.open()) return spares_.end_starter(seat);
                 ranks_[seat].link.send(wire::encode(wire::signal{SIGKILL, true}));
             },
         .say = [this](std::string const& line) { events_.say(line); },

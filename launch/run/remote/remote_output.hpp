@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <string>
 #include <vector>
@@ -53,7 +54,7 @@ class remote_output {
 
     event_loop& loop_;
     output_writer& writer_;
-    std::vector<one_rank> ranks_;
+    std::deque<one_rank> ranks_;  ///< none moves when one is added: the writer knows streams by their addresses
     std::function<void(int, std::size_t)> make_room_;
     std::size_t window_;
     std::vector<int> held_;  ///< ranks to notify once there is room

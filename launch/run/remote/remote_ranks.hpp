@@ -116,7 +116,7 @@ class remote_ranks {
 
     evidence& known_;
     std::deque<remote_rank> ranks_;  ///< one that is added leaves the others where they are
-    std::vector<remote_host> hosts_;
+    std::deque<remote_host> hosts_;
     std::vector<std::string> planned_hosts_;   ///< by node
     int first_late_ = 0;                       ///< the number of the first one
     std::map<int, std::string> host_of_node_;  ///< of the shims that have connected

@@ -12,6 +12,7 @@
 #include "launch/ranks/rank_name.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/remote/host_ranks.hpp"
+#include "launch/run/gather_hosts.hpp"
 #include "launch/system/signals.hpp"
 #include "launch/watch/failure_report.hpp"
 
@@ -82,14 +83,30 @@ void remote_spares::end_starters(int signal_number) {
     if (!starters_.empty() && signal_number != SIGKILL) loop_.after(starter_grace, [this] { end_starters(SIGKILL); });
 }
 
+void remote_spares::end_starter(int seat) {
+    for (auto const& [pid, rank] : starters_) {
+        if (rank != seat) continue;
+        ::kill(-pid, SIGTERM);
+        ::kill(-pid, SIGCONT);
+        loop_.after(starter_grace, [this, pid = pid] {
+            if (starters_.contains(pid)) ::kill(-pid, SIGKILL);
+        });
+    }
+}
+
 /// Of one that came later, where the next one is started. What becomes of its place, in words.
-std::string remote_spares::cool(rank_evidence const& one) {
+std::string remote_spares::cool(std::optional<member_world> const& world, rank_evidence const& one, bool node) {
     auto const at = slots_.find(one.rank);
     if (at == slots_.end()) return std::string(no_other);
+    loop_.after(duration(0), [this] { events_.look_at_hosts(); });
+    if (!node && world && !world->is_wanted(one.rank)) return std::string(spare_log::not_needed);
     auto& hosts = run_.outcome->hosts;
     double const now = seconds_now();
-    hosts.note_failure(at->second, run_.options.cool_down, now, 0);
-    loop_.after(duration(0), [this] { events_.look_at_hosts(); });
+    auto const& host = at->second.host;
+    if (!node)
+        hosts.note_failure(at->second, run_.options.cool_down, now, draw_chance());
+    else if (!hosts.is_cooling({host, whole_host}, now))  // others may be lost with it
+        hosts.note_lost(host, cool_down_of_hosts(run_.options), now, draw_chance());
     return fmt::format("another takes its place in {}", format_duration(duration(hosts.time_left(at->second, now))));
 }
 
@@ -106,7 +123,7 @@ void remote_spares::join(member_world& world) {
 void remote_spares::note_end(std::optional<member_world>& world, rank_evidence const& one, bool runs) {
     if (world) world->note_end(one.rank, false, {});
     auto const fault = find_end_fault(*one.wait_status, one.memory);
-    if (runs) log_.note_end(one.rank, fault ? fault->what : describe_end(*one.wait_status), cool(one));
+    if (runs) log_.note_end(one.rank, fault ? fault->what : describe_end(*one.wait_status), cool(world, one, false));
 }
 
 /// Its slot may not be used again where what is there cannot be seen.
@@ -117,7 +134,7 @@ void remote_spares::give_up(std::optional<member_world>& world, remote_rank& ran
     bool const came = one.now != rank_evidence::state::absent;
     ranks_.give_up(one.rank);
     output_.finish(one.rank);
-    log_.note_end(one.rank, node ? "is lost with its node" : came ? "is lost" : "could not be started", cool(one));
+    log_.note_end(one.rank, node ? "is lost with its node" : came ? "is lost" : "could not be started", cool(world, one, node));
     auto& lost = run_.outcome->lost_hosts;
     auto const& name = ranks_.planned_host(rank);
     if (node && std::find(lost.begin(), lost.end(), name) == lost.end()) lost.push_back(name);
@@ -126,6 +143,14 @@ void remote_spares::give_up(std::optional<member_world>& world, remote_rank& ran
 
 std::vector<int> remote_spares::give_up_silent(std::optional<member_world>& world, std::vector<int> silent) {
     std::erase_if(silent, [&](int rank) {
+        if (known_[rank].left_out) {  // as if it had ended
+            ranks_.give_up(rank);
+            output_.finish(rank);
+            if (world) world->note_end(rank, true, {});
+            events_.on_rank_gone();
+            events_.look_at_hosts();
+            return true;
+        }
         bool const is_spare = !known_[rank].is_rank();
         if (is_spare) give_up(world, ranks_[rank], true);
         return is_spare;

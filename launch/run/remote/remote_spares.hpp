@@ -37,6 +37,8 @@ class remote_spares {
     bool take_child(std::optional<member_world>& world, pid_t pid);
     bool any_starter() const noexcept { return !starters_.empty(); }
     void end_starters(int signal_number);
+    /// That of a newcomer that cannot be reached otherwise: its shim has not come.
+    void end_starter(int seat);
 
     /// All are there: those that wait for a place in `world`.
     void join(member_world& world);
@@ -44,13 +46,13 @@ class remote_spares {
     void note_end(std::optional<member_world>& world, rank_evidence const& one, bool runs);
     /// Nothing is heard of one any more. `node`: nor of the node it is on.
     void give_up(std::optional<member_world>& world, remote_rank& rank, bool node);
-    /// Those of these ranks that are spares; returns the others.
+    /// Those of these ranks that are spares, or that the others have gone on without; returns the others.
     std::vector<int> give_up_silent(std::optional<member_world>& world, std::vector<int> silent);
     /// Those that still wait, or have not begun to.
     void signal(int number);
 
   private:
-    std::string cool(rank_evidence const& one);
+    std::string cool(std::optional<member_world> const& world, rank_evidence const& one, bool node);
 
     event_loop& loop_;
     run_context const& run_;

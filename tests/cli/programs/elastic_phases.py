@@ -62,15 +62,20 @@ def reform(reason, has_state):
 
 
 def die_waiting(thread):
-    """Ends this process once that thread of it has said that it comes, and sleeps: in one and the same futex(2) over a while."""
+    """Ends this process once that thread of it has said that it comes, and sleeps: in one and the same futex(2) over a while. Where that cannot be seen, after a second."""
     seen = None
-    while True:
-        with open(f"/proc/self/task/{thread}/syscall") as now, open(f"/proc/self/task/{thread}/status") as status:
-            number, switches = now.read().split()[0], [line for line in status if "ctxt_switches" in line]
-        if number == "202" and switches == seen:
-            os.kill(os.getpid(), signal.SIGKILL)
-        seen = switches
-        time.sleep(0.005)
+    try:
+        futex = {"x86_64": "202", "aarch64": "98"}[os.uname().machine]
+        while True:
+            with open(f"/proc/self/task/{thread}/syscall") as now, open(f"/proc/self/task/{thread}/status") as status:
+                number, switches = now.read().split()[0], [line for line in status if "ctxt_switches" in line]
+            if number == futex and switches == seen:
+                break
+            seen = switches
+            time.sleep(0.005)
+    except (KeyError, OSError):
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def wait_for_end(name):

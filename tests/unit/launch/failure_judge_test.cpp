@@ -123,6 +123,10 @@ auto const meets = [](int first, int last) {
         for (int r = first; r <= last; ++r) known[r].connected = true;
     };
 };
+auto const newcomer = [](evidence& known) {  // where the others run already
+    known.ranks.push_back({.rank = 4, .spare = 0, .node = 2});
+    known.hosts.push_back("node3");
+};
 auto const all_over = [](evidence& known) {
     for (auto& rank : known.ranks)
         if (rank.now != state::lost) rank.now = state::gone;
@@ -349,6 +353,10 @@ std::vector<scenario> several_nodes() {
         {"remote has named the host", engine_end, with(by_remote(), engine_ends(exited(125)), [](evidence& known) { known.started = false;
          known[2].now = state::absent; }), step::end, failure_cause::never_came, 125, {},
          "no rank was started, for the reason above; muster doctor --allocation examines every node"},
+        {"a newcomer is on its way", engine_end, with(by_remote(), newcomer, engine_ends(exited(1))), step::end, failure_cause::engine, 1, {},
+         "remote exited with code 1 while 4 of 5 ranks were running"},
+        {"a newcomer is on its way where a rank is lost", cause, with(by_remote(), newcomer, loses(1, 1), says(job_end::unknown), engine_ends(exited(1))),
+         step::end, failure_cause::engine, 1, {}, "remote ended its ranks and exited with code 1…"},
         {"it ends while ranks run", engine_end, with(by_srun(), engine_ends(0)), step::end, failure_cause::engine, 125, {},
          "srun exited with code 0 while 8 of 8 ranks were running"},
         {"something else was seen before", engine_end, with(by_srun(), loses(4, 7), engine_ends(exited(1))), step::ask_scheduler},
@@ -433,6 +441,11 @@ TEST(evidence, finds_one_that_left_its_world_while_most_are_still_in_it) {
     EXPECT_EQ(known.find_leaver(3), nullptr) << "where others leave too, they are behind MPI_Finalize";
 }
 
+TEST(evidence, those_that_leave_are_no_spares) {
+    auto known = with(by_remote(), newcomer);
+    known[2].left_out = true, known[4].now = state::running;
+    EXPECT_EQ(known.count_running(), "4 ranks and 1 spare");
+}
 TEST(evidence, a_row_tells_what_has_become_of_its_rank) {
     auto known = by_mpirun();
     end(known, 0, exited(3));

@@ -96,6 +96,29 @@ TEST(host_pool, what_cools_down_goes_on_while_its_host_is_gone) {
     EXPECT_EQ(text_of(pool.usable(10)), "b0 a0");
 }
 
+TEST(host_pool, a_slot_stays_idle_as_long_as_it_or_its_host_cools_down) {
+    host_pool pool{.hosts = {{"a", 2}}};
+    pool.note_failure({"a", 0}, range, 0, 0);
+    EXPECT_EQ(pool.time_left({"a", 1}, 4), 0);
+    pool.note_lost("a", range, 1, 0);
+    EXPECT_EQ(pool.time_left({"a", 0}, 4), 7);
+    EXPECT_EQ(pool.time_left({"a", 1}, 4), 7);
+    EXPECT_EQ(pool.time_left({"a", 1}, 12), 0);
+}
+
+TEST(host_pool, slots_that_failed_are_those_that_members_do_not_have_by_their_new_numbers) {
+    host_pool pool{.hosts = {{"a", 5}, {"b", 1}}};
+    pool.note_failure({"a", 3}, range, -100, 0);  // long ago
+    pool.note_failure({"a", 1}, range, 0, 0);
+    pool.note_failure({"a", 2}, range, 0, 0);
+    pool.note_failure({"b", 0}, range, 0, 0);
+    pool.make_room_for({{5, {"a", 0}}, {6, {"a", 1}}, {7, {"a", 2}}, {8, {"b", 0}}}, 1);
+    EXPECT_EQ(text_of(pool.usable(1)), "a0 a1 a2");
+    EXPECT_EQ(text_of(pool.usable(10)), "a0 a1 a2 a3 a4 b0");
+    pool.note_failure({"a", 4}, range, 10, 0);
+    EXPECT_EQ(pool.time_left({"a", 4}, 10), 20) << "its second one";
+}
+
 TEST(host_pool, is_described) {
     host_pool pool{.hosts = {{"a", 2}, {"b", 1}}};
     EXPECT_EQ(host_pool{}.describe(0), "no host");

@@ -338,6 +338,23 @@ TEST_F(hosts_test, one_that_ends_before_it_comes_keeps_nobody_waiting) {
     EXPECT_EQ(hear(0), elastic::message{elastic::hosts_changed{.added = true}});
 }
 
+TEST_F(hosts_test, one_that_has_ended_well_takes_no_newcomers_place_twice) {
+    take(5);
+    say(4, elastic::hello{});
+    world->note_end(0, true, "");
+    take(5);
+    EXPECT_THAT(done, ElementsAre("waits 4")) << "none is killed";
+    EXPECT_THAT(started, IsEmpty());
+}
+
+TEST_F(hosts_test, one_that_is_not_needed_any_more_is_killed_and_known_as_such) {
+    take(5);
+    take(4);
+    EXPECT_THAT(done, ElementsAre("kill 4"));
+    EXPECT_TRUE(world->is_wanted(3));
+    EXPECT_FALSE(world->is_wanted(4));
+}
+
 TEST_F(hosts_test, nobody_leaves_where_too_few_would_be_left) {
     take(1);
     EXPECT_EQ(hear(0), elastic::message{elastic::hosts_changed{.removed = true}}) << "one of two";
