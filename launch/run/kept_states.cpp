@@ -13,8 +13,13 @@
 
 namespace muster {
 
-void place_kept_states(run_context& run, allocation const& everywhere, state_holder& holder) {
+void place_kept_states(run_context& run, allocation const& everywhere, bool elsewhere, state_holder& holder) {
     bool const first = run.life.is_first(), several = everywhere.nodes.size() > 1;
+    if (holder.leader() == 0 && !several && elsewhere)
+        throw error(errc::unavailable,
+                    fmt::format("--keep-state: the ranks' only node, {}, is not that of muster run, whose memory "
+                                "holds what they commit; run muster there, or leave the option out",
+                                everywhere.nodes.front().name));
     if (holder.leader() == 0 && !several) {
         if (run.options.keep_at_neighbour && first && !run.options.quiet)
             print_note("--keep-state node,neighbour: this run has one node, so no other has a copy of what its ranks commit");

@@ -268,7 +268,8 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
         print_note(
             "standard input goes to rank 0 as a whole, so a loop that reads a list from it ends after this run; give --stdin "
             "none, or < /dev/null");
-    if (start.kept != nullptr && !options.dry_run && !options.print_env) place_kept_states(run, everywhere, *start.kept);
+    if (start.kept != nullptr && !options.dry_run && !options.print_env)
+        place_kept_states(run, everywhere, others > 0, *start.kept);
     begin_life(run);
     auto prepared = prepare_run(run);
     auto const folder = make_output_dir(run);

@@ -52,6 +52,8 @@ expect_nothing_left
 inner="exec $MUSTER run -n 1 -- sh -c '[ -z \"\$MUSTER_KEPT_STATE\" ]'"
 expect_exit 0 "$MUSTER" run -n 1 --max-restarts 1 --keep-state node -- sh -c "[ -n \"\$MUSTER_KEPT_STATE\" ] && $inner"
 
+expect_exit 125 "$MUSTER" run -H node7.invalid:1 --max-restarts 1 --keep-state node -- true
+expect_contains stderr "--keep-state: the ranks' only node, node7.invalid, is not that of muster run" 'run muster there, or leave the option out'
 expect_exit 2 "$MUSTER" run -n 1 --keep-state node -- true
 expect_contains stderr "--keep-state is for runs that go on after a failure: give --max-restarts N or --min-np N as well"
 expect_exit 2 "$MUSTER" run -n 1 --max-restarts 1 --keep-state disk -- true
