@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -79,6 +80,28 @@ kept::head& kept_state::map(std::size_t which, std::size_t bytes) {
     return *reinterpret_cast<kept::head*>(one.at);
 }
 
+/// Before the first commit of a process: where ranks have gone back to an earlier one, that one is what the others have, and must be whole until this is; later ones
+/// are of another history.
+void kept_state::forget_later(std::uint64_t step) {
+    auto const head_of = [this](std::size_t which) { return reinterpret_cast<kept::head*>(slots_[which].at); };
+    std::vector<std::size_t> later;
+    for (std::size_t which = 0; which < kept::slots; ++which)
+        if (auto const* const one = head_of(which); one != nullptr && one->number != 0 && one->step >= step)
+            later.push_back(which);
+    if (later.empty()) return;
+    std::size_t last = kept::slots;
+    for (std::size_t which = 0; which < kept::slots; ++which)
+        if (auto const* const one = find_whole(which);
+            one != nullptr && one->step < step && (last == kept::slots || one->number > head_of(last)->number))
+            last = which;
+    if (last == kept::slots) return;  // they begin anew
+    for (auto const which : later) {
+        auto expected = kept::whole;
+        head_of(which)->ready.compare_exchange_strong(expected, kept::half);
+    }
+    newest_ = last;
+}
+
 /// The oldest copy that the keeper does not need, or the first slot that was never used; not the newest copy.
 std::size_t kept_state::take_slot() {
     std::array<std::size_t, kept::slots> order{};
@@ -103,6 +126,7 @@ void kept_state::commit(std::uint64_t step, std::span<std::span<std::byte const>
     for (auto const& each : pieces) bytes += padded(each.size());
     if (bytes > kept::slot_bytes - page_bytes)
         throw error(errc::usage, fmt::format("a state of {} is too large", format_bytes(bytes)));
+    if (!std::exchange(has_committed_, true)) forget_later(step);
     auto const which = take_slot();
     auto& head = map(which, page_bytes + bytes);
     kept::line_sums sums;

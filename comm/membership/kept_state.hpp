@@ -47,6 +47,7 @@ class kept_state {
     };
     void* map_page() const;
     kept::head& map(std::size_t which, std::size_t bytes);
+    void forget_later(std::uint64_t step);
     std::size_t take_slot();
     kept::head const* find_whole(std::size_t which);
 
@@ -56,6 +57,7 @@ class kept_state {
     std::array<slot, kept::slots> slots_;
     std::uint64_t commits_ = 0;  ///< by all processes that have had this part
     std::size_t newest_ = kept::slots;
+    bool has_committed_ = false;
 };
 
 }  // namespace muster

@@ -26,9 +26,11 @@ expect_exit 0 run --nodes 3
 expect_equal "$(begins 1)" 0 'step without --keep-state'
 
 # The next node's copy: node2 is lost with both of its ranks, which begin again on node4, that was idle.
+kill=
+keeper_on() { "$cluster" on "$1" pgrep -x muster-keeper; }
 hold() { # COMMAND...: until step 6, when a commit of all ranks is there twice
     rm -f "$gate" "$gate.held"
-    vars=("HOLD=6:$gate")
+    vars=("HOLD=6:$gate" "KILL=$kill")
     start "$@" --keep-state node,neighbour
     wait_until 90 test -e "$gate.held" || exit 1
     wait_until 90 grep -q 'commit 6 is on two nodes' "$ERR" || exit 1
@@ -46,6 +48,8 @@ expect_true "$cluster" on node1 test -w "$file"
 expect_denied() { [[ $(as_nobody "$@") == *'Permission denied'* ]] || fail "another user may $*"; }
 expect_denied head -c 1 "$file"
 expect_denied dd if=/dev/zero "of=$file" count=1 conv=notrunc
+# What schedulers send to each step ends no keeper.
+for signal in INT USR1 USR2 ALRM; do expect_true "$cluster" on node3 kill -$signal "$(keeper_on node3)"; done
 "$cluster" crash node2
 expect_end 0
 expect_restored 1
@@ -65,6 +69,20 @@ expect_equal "$(ends | wc -l)" 2 'ranks that have ended well'
 # Over hosts, by a remote shell: the node of rank 0.
 serve_remote_shell node1 node2 node3 node4
 run_hosts() { as_user env "${vars[@]}" prefix/bin/muster run --verbose -H node1:2,node2:2,node3:2,node4:2 --spares 1 --heartbeat 2s --timeout 240s --max-restarts 2 "$@" -- /usr/bin/python3 shards.py; }
+# A keeper that is lost is told of. Without the process that leads them a restart goes on from disk: here from nothing.
+kill=2:7
+hold run_hosts
+expect_true "$cluster" on node3 kill -9 "$(keeper_on node3)"
+wait_until 60 grep -q 'what ranks on node3 commit is no longer held' "$ERR"
+expect_true "$cluster" on head kill -9 "$("$cluster" on head pgrep -x muster-keepers)"
+touch "$gate"
+expect_end 0
+expect_contains stderr 'what ranks had committed is lost, and they begin from what they find on disk'
+expect_equal "$(begins 1)" 0 'step at which ranks begin again'
+expect_equal "$(ends)" "$undisturbed" 'shards'
+expect_nothing_left 20
+
+kill=
 hold run_hosts
 "$cluster" crash node1
 expect_end 0

@@ -70,6 +70,20 @@ TEST_F(kept_parts, what_was_not_written_to_its_end_or_has_changed_is_no_copy) {
     EXPECT_THAT(found(again), ElementsAre("3:c", "1:" + std::string(50'000, 'a')));
 }
 
+TEST_F(kept_parts, the_copy_that_ranks_have_gone_back_to_stays_until_the_next_commit_is_whole) {
+    kept_state first(part(0));
+    commit(first, 6, "six");
+    commit(first, 7, "what others had not committed");
+    kept_state again(part(0));
+    commit(again, 7, "seven");
+    EXPECT_THAT(found(again), ElementsAre("7:seven", "6:six"));
+    commit(again, 8, "eight");
+    EXPECT_THAT(found(again), ElementsAre("8:eight", "7:seven"));
+    kept_state anew(part(0));  // it has gone back to nothing
+    commit(anew, 1, "one");
+    EXPECT_THAT(found(anew), ElementsAre("1:one", "8:eight"));
+}
+
 /// The head of the newest copy of a part, as a keeper maps it; here of one that is known to lie in this slot.
 kept::head& head_in(unique_fd const& file, std::uint64_t part, std::size_t slot) {
     void* const at = ::mmap(nullptr, kept::page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(),
