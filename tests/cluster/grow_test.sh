@@ -60,6 +60,22 @@ starter=$("$cluster" on head pgrep -of 'bin/muster remote')
 expect_end 137
 expect_nothing_left 20
 
+# A host to which the remote shell does not come has its slot free again after --start-timeout.
+cat >"$work/hanging_rsh" <<'END'
+#!/bin/bash
+[ "$1" = node8 ] && exec sleep 1000
+exec "${0%/*}/node_rsh.py" "$@"
+END
+chmod a+rx "$work/hanging_rsh"
+MUSTER_REMOTE_SHELL=$work/hanging_rsh begin node1:1 node2:1 -- -n 2 --min-np 1 --max-np 3 --start-timeout 15s --blacklist-cooldown-range 1,1
+goes_on 1 1 2 0
+tell node1:1 node2:1 node8:1
+wait_until 60 grep -q 'spare 0 on node8 could not be started; another takes its place in 1 s' "$ERR" || exit 1
+tell node1:1 node2:1 node3:1
+goes_on 2 2 3 1
+finish 3
+expect_contains stderr 'the rank that was started on node8 has not come to init() within 15 s (--start-timeout): killing it'
+
 # A host that does not answer keeps nobody waiting; one that came later is lost, cools down, and comes back.
 lossy=1
 begin node1:1 node2:1 -- -n 2 --min-np 1 --max-np 3 --blacklist-cooldown-range 1,1
