@@ -295,10 +295,11 @@ void folder_source::require_form(std::size_t sample, picture_header const& found
     image_shape const& wanted = facts_.shape;
     std::string const path = folder_ + "/" + pictures_[sample].name;
     if (!resize_ && (found.shape.height != wanted.height || found.shape.width != wanted.width))
-        throw error(errc::invalid_data,
-                    fmt::format("{}: is {} x {} pixels, and the first picture, {}, is {} x {}; give --resize {}x{}", path,
-                                found.shape.height, found.shape.width, pictures_.front().name, wanted.height, wanted.width,
-                                wanted.height, wanted.width));
+        throw error(
+            errc::invalid_data,
+            fmt::format("{}: is {} x {} pixels (height x width), and the first picture, {}, is {} x {}; give --resize {}x{}",
+                        path, found.shape.height, found.shape.width, pictures_.front().name, wanted.height, wanted.width,
+                        wanted.height, wanted.width));
     if (found.shape.channels > 1 && gray_by_first_)
         throw error(errc::invalid_data,
                     fmt::format("{}: is in colour, and the first picture, {}, is gray; give --channels 3 or --channels 1", path,

@@ -86,7 +86,8 @@ std::vector<pool_host> parse_discovered(std::string_view text, int slots) {
             throw parse_error("--host-discovery-script", text, static_cast<std::size_t>(part.data() - text.data()), why,
                               errc::invalid_data);
         };
-        if (auto const fault = check_host_name(name)) fail(word.substr(fault->offset), fault->message);
+        if (auto const fault = check_host_name(name))
+            fail(word.substr(fault->offset), fmt::format("{}; print HOST or HOST:SLOTS", fault->message));
         pool_host one{std::string(name), slots};
         if (colon < word.size()) {
             auto const count = parse_integer(word.substr(colon + 1));

@@ -245,7 +245,7 @@ def test_horovod_run_gives_the_results_of_all_ranks():
         with open(os.path.join(without, "cloudpickle.py"), "w") as module:
             module.write("raise ImportError('hidden')\n")
         package = os.path.join(os.environ["MUSTER_BUILD_DIR"], "python")
-        for path in (f"{SERVED}:{package}", f"{without}:{SERVED}:{package}"):
+        for path in (f"{SERVED}:{package}", f"{without}:{SERVED}:{package}", SERVED):
             done = subprocess.run([sys.executable, file], env={**OUTSIDE, "PYTHONPATH": path}, capture_output=True, text=True, timeout=100)
             assert done.returncode == 0 and done.stdout.endswith("well\n"), done.stderr
 
