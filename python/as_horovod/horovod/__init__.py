@@ -14,7 +14,7 @@ import sys
 from typing import Any, Optional
 
 if importlib.util.find_spec("muster") is None:  # of a program that muster run has not started: in an installed tree they lie side by side
-    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
+    sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "python"))
 
 _SERVED = {  # and the modules below each
     "horovod.torch": "muster.torch",
