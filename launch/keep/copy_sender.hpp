@@ -21,7 +21,7 @@ struct keeper_address {
     bool operator==(keeper_address const&) const = default;
 };
 
-/// A thread of its own, which waits for a piece to be taken before many more go: connecting may take long, and sealing takes time.
+/// It sends from its own thread, since connecting and encrypting take long, and has at most a few pieces on their way that have not been acknowledged.
 class copy_sender {
   public:
     struct item {

@@ -17,8 +17,8 @@
 
 namespace muster {
 
-/// `muster keeper`, started once a host as a probe is, by a start of its own that outlives those of the ranks. It ends when the process that leads the keepers
-/// does. Low in priority: a step of the ranks is to be none the longer.
+/// `muster keeper`: one on each host, started as a probe is, and kept while ranks end and are started again. It ends with the process that leads the keepers.
+/// It has a low priority, so that it does not slow down the ranks' steps.
 class keeper {
   public:
     /// Throws as connect_to_launcher.

@@ -23,7 +23,7 @@
 namespace muster {
 
 /// Forked by the first launcher, it lives as long as the run, over all launchers: `launcher` is its end of a socket pair of which the guardian and each launcher have
-/// the other one. Keepers come by a start of their own, in Slurm in a step a node, so that the loss of a node ends no other's.
+/// the other one. It starts the keepers apart from the ranks' agents; in Slurm each has its own step, so that a lost node ends only its own keeper.
 class keeper_group {
   public:
     /// One keeper on each node of `run.given`. Throws errc::system, errc::unavailable.

@@ -15,7 +15,7 @@
 
 namespace muster {
 
-/// Its file is open to this user's processes alone, as /proc/PID/fd/N. Used from one thread, but for `read`.
+/// Only this user's processes can open its file, /proc/PID/fd/N. Use it from one thread; `read` may be called from any.
 class kept_store {
   public:
     struct copy {

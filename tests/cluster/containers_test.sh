@@ -65,6 +65,7 @@ expect_exit 255 m watch "$job"
 expect_contains stdout 'FATAL:   "no-such-program": executable file not found'
 
 # Cancelled: the programs are asked to end, and nothing is left of them.
+# The loop is what is cancelled: it waits for nothing but the signal.
 submit 4 -- bash -c 'trap "trap : TERM; echo told; exit 0" TERM; echo up; while :; do sleep 0.1; done'
 start m watch "$job"
 wait_until 60 eval '[ "$(grep -c "up$" "$OUT")" = 4 ]'

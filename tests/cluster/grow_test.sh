@@ -60,7 +60,7 @@ starter=$("$cluster" on head pgrep -of 'bin/muster remote')
 expect_end 137
 expect_nothing_left 20
 
-# A host to which the remote shell does not come has its slot free again after --start-timeout.
+# A host to which the remote shell does not come (it hangs: the sleep is the fault) has its slot free again after --start-timeout.
 cat >"$work/hanging_rsh" <<'END'
 #!/bin/bash
 [ "$1" = node8 ] && exec sleep 1000

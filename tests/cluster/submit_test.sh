@@ -185,7 +185,7 @@ wait_until 60 has_ended "$waits"
 expect_exit 0 m show "$waits"
 expect_matches stdout '^state +CANCELLED' '^why +Dependency'
 
-# Who has saved learns which job goes on, and when none is left.
+# Who has saved learns which job goes on, and when none is left. Jobs on other nodes see the test's word as a file, and have to look for it.
 m submit --site generic-slurm --time 5min --gpus 1 --chain 3 --job-name used -- bash -c 'until [ -e "go.$MUSTER_CHAIN_LINK" ]; do sleep 0.05; done; exit 75' >"$OUT" 2>"$ERR"
 jobs=($(sed -n 's/^job //p' "$OUT"))
 m watch "${jobs[@]}" >"$OUT" 2>"$ERR" &

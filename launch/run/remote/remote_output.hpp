@@ -23,7 +23,7 @@ class remote_output {
     remote_output(event_loop& loop, output_writer& writer, std::size_t ranks, std::size_t window,
                   std::function<void(int rank, std::size_t bytes)> make_room);
 
-    /// A rank more, behind the others.
+    /// Adds a rank behind the others.
     void add();
     /// What goes before this rank's lines.
     void set_format(int rank, line_format const& how);

@@ -74,7 +74,7 @@ class remote_ranks {
     wire::job job_of(remote_rank const& rank) const;
     remote_host& host(int number) { return hosts_.at(static_cast<std::size_t>(number)); }
     std::size_t hosts() const noexcept { return hosts_.size(); }
-    /// A rank more, which comes later, on an agent of its own, as the host of that name in the plan. Returns it.
+    /// Adds a rank that is started later, by an agent that no other rank has, on the host of that name in the plan. Returns it.
     remote_rank& add(remote_rank rank);
     std::string const& planned_host(remote_rank const& rank) const {
         return planned_hosts_.at(static_cast<std::size_t>(rank.node));

@@ -18,7 +18,7 @@
 
 namespace muster {
 
-/// They are started with the ranks by the agents of their nodes, or, on slots that have come, later, each by a starter of its own. None takes the place of one
+/// They are started with the ranks by the agents of their nodes, or, on slots that have come, later, each by its own starter. None takes the place of one
 /// that has ended, unless the hosts are looked at again. Used from the loop's thread.
 class remote_spares {
   public:
