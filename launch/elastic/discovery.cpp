@@ -75,6 +75,10 @@ std::optional<discovery_answer> answer_of(std::string_view line) {
 
 }  // namespace
 
+std::string discovery_answer::fault_with(std::string_view advice) const {
+    return std::string(fault).insert(std::min(fault.find('\n'), fault.size()), advice);
+}
+
 std::vector<pool_host> parse_discovered(std::string_view text, int slots) {
     std::vector<pool_host> hosts;
     for (auto const line : split(text, '\n')) {
@@ -83,7 +87,7 @@ std::vector<pool_host> parse_discovered(std::string_view text, int slots) {
         auto const colon = std::min(word.find(':'), word.size());
         auto const name = word.substr(0, colon);
         auto const fail = [&](std::string_view part, std::string_view why) {
-            throw parse_error("--host-discovery-script", text, static_cast<std::size_t>(part.data() - text.data()), why,
+            throw parse_error("printed a wrong line", text, static_cast<std::size_t>(part.data() - text.data()), why,
                               errc::invalid_data);
         };
         if (auto const fault = check_host_name(name))

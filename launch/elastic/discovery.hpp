@@ -20,6 +20,9 @@ namespace muster {
 struct discovery_answer {
     std::vector<pool_host> hosts = {};
     std::string fault = {};  ///< what went wrong, in words; empty: nothing
+
+    /// The fault, and behind its first line `advice`: the line with a caret that may follow ends the message.
+    std::string fault_with(std::string_view advice) const;
     bool operator==(discovery_answer const&) const = default;
 };
 

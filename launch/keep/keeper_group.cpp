@@ -19,7 +19,7 @@ namespace muster {
 
 namespace {
 
-constexpr duration patience_with_keepers{20}, patience_with_round{2}, patience_at_end{2}, between_tellings{1};
+constexpr duration patience_with_keepers{60}, patience_with_round{2}, patience_at_end{2}, between_tellings{1};
 constexpr duration after_failed_copies{10}, before_note_of_loss{2};
 constexpr int most_tries_to_move = 3;
 constexpr std::size_t largest_word_bytes = 64u << 20;

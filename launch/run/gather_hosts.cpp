@@ -52,9 +52,9 @@ bool ask(run_context& run, bool& answered, bool& faulty) {
         return answered = true;
     }
     if (!answered)
-        throw error(errc::config,
-                    fmt::format("--host-discovery-script {} {}; try it by itself", run.options.discovery.command, answer.fault));
-    if (!std::exchange(faulty, true)) print_note(fmt::format("--host-discovery-script {}; it is asked again", answer.fault));
+        throw error(errc::config, fmt::format("--host-discovery-script {} {}", run.options.discovery.command,
+                                              answer.fault_with("; try it by itself")));
+    if (!std::exchange(faulty, true)) print_note("--host-discovery-script " + answer.fault_with("; it is asked again"));
     return false;
 }
 

@@ -17,7 +17,7 @@ void host_watch::start() {
 void host_watch::take(discovery_answer const& answer) {
     bool const faulty = !answer.fault.empty();
     if (faulty && !faulty_)
-        calls_.say(fmt::format("note: --host-discovery-script {}; the hosts stay as they were meanwhile", answer.fault));
+        calls_.say("note: --host-discovery-script " + answer.fault_with("; the hosts stay as they were meanwhile"));
     faulty_ = faulty;
     if (!faulty && run_.outcome->hosts.take(answer.hosts)) look();
 }

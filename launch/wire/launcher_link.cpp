@@ -132,7 +132,9 @@ launcher_link connect_to_launcher(environment const& variables, duration patienc
     auto const where = variables.get("MUSTER_LAUNCHER");
     auto const secret = variables.get("MUSTER_TOKEN");
     if (!where || !secret)
-        throw error(errc::usage, "muster shim is what muster run starts for each rank; start ranks with: muster run");
+        throw error(
+            errc::usage,
+            "muster shim and muster keeper are what muster run starts for ranks and on nodes; start ranks with: muster run");
     return find_launcher(*where, take_key(*secret), patience);
 }
 

@@ -117,6 +117,8 @@ tell "$host:1"
 expect_exit 11 "${run[@]}" -n 1 --reset-limit 1 --blacklist-cooldown-range=1,1 -- sh -c 'exit $((10 + MUSTER_GENERATION))'
 expect_contains stderr 'no restart after generation 1: this was restart 1 of 1 (--reset-limit)'
 expect_exit 10 "${run[@]}" -n 1 --max-restarts 0 -- sh -c 'exit 10'
+expect_exit 2 "$MUSTER" run --host-discovery-script 'echo localhost slots=2' -n 1 -- true
+expect_contains stderr 'echo localhost slots=2 printed a wrong line: this character cannot be part of a host name; print HOST or HOST:SLOTS; try it by itself'
 for wrong in '--max-np 3' '--elastic-timeout 9' '--blacklist-cooldown-range 1,2'; do
     expect_exit 2 "$MUSTER" run $wrong -- true
     expect_contains stderr 'give --host-discovery-script CMD as well'
