@@ -14,7 +14,11 @@ try:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import DTensor
-except ImportError:
+
+    on_cpus = hasattr(torch.cpu.Stream, "record_event")  # torch 2.6 calls it and does not have it, over gloo too
+except (ImportError, ValueError):  # ValueError: torch 1.13 on Python 3.11
+    on_cpus = False
+if not on_cpus:
     print(f"torch {torch.__version__} has no fully_shard for the CPU; this example needs 2.7 or later")
     sys.exit(77)
 
