@@ -132,8 +132,9 @@ duration parse_duration(std::string_view text, std::string_view origin) {
 std::string format_duration(duration value) {
     double const s = value.count();
     if (s < 0) return "-" + format_duration(-value);
-    if (s < 1e-3) return fmt::format("{:.3g} us", s * 1e6);
-    if (s < 1) return fmt::format("{:.3g} ms", s * 1e3);
+    // A value that three digits round to 1,000 is one of the next unit, and not "1e+03".
+    if (s < 999.5e-6) return fmt::format("{:.3g} us", s * 1e6);
+    if (s < 0.9995) return fmt::format("{:.3g} ms", s * 1e3);
     if (s < 120) return fmt::format("{:.3g} s", s);
     return format_walltime(value);
 }

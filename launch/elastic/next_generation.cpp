@@ -102,7 +102,7 @@ generation_choice next_generation(std::vector<slot> const& pool, generation cons
     bool const too_few = size < least;
     if ((wanted.restart || too_few) && size != now.members.size())  // of one in place the launcher tells how many go on
         why += fmt::format("; {} rank{} instead of {}", size, size == 1 ? "" : "s", now.members.size());
-    if (too_few) return {generation_choice::step::wait, {}, fmt::format("{}: {} are needed", why, wanted.least)};
+    if (too_few) return {generation_choice::step::wait, {}, fmt::format("{}: {} needed", why, wanted.least)};
     generation next{now.number + 1, std::move(stay), now.born};
     if (!wanted.restart) put_state_first(next.members);
     for (auto const& at : came) next.members.push_back({wanted.restart ? 0 : next.born++, at, false});

@@ -122,10 +122,7 @@ void print_run(std::string const& folder, ordered_json const& run) {
 std::string why_of(queued_job const& job, job_file_finder& finder) {
     if (job.phase == job_phase::waiting) return explain_wait(job);
     auto const why = finder.explain_failure(job);
-    // Of an ended job the others are what it waited for.
-    bool const never_started =
-        job.phase == job_phase::ended && (job.reason.starts_with("Dependency") || job.reason == "BadConstraints");
-    return why.empty() && never_started ? job.reason : why;
+    return why.empty() ? explain_no_start(job) : why;
 }
 
 void print_record(job_record const& record) {

@@ -81,6 +81,29 @@ std::string said_by(command_output const& answer) {
     return text.empty() ? fmt::format("code {}", answer.exit_status) : std::string(text);
 }
 
+/// Which job of --after is gone or has ended otherwise, after a refusal: schedulers do not say so. "": none.
+std::string unmet_dependency(script_request const& request, environment const& variables) try {
+    if (request.after.empty()) return {};
+    auto const known = list_jobs(find_queue(variables), request.after, variables);
+    auto const& kind = request.after_kind;
+    std::string text;
+    for (auto const& id : request.after) {
+        auto const job = std::ranges::find_if(known, [&](auto const& one) { return is_meant(one, id); });
+        bool const ended = job != known.end() && job->phase == job_phase::ended;
+        if (job == known.end())
+            text += fmt::format("; the scheduler does not know job {} (any more)", id);
+        else if (ended && ((kind == "ok" && job->status != 0) || (kind == "notok" && job->status == 0)))
+            text += fmt::format("; job {} has ended: {}{}", id, job->state,
+                                job->status ? fmt::format(", exit code {}", *job->status) : "");
+    }
+    if (!text.empty())
+        text +=
+            fmt::format("; so --after {}:{} cannot come true: leave it out, or name another job", kind, join(request.after, ","));
+    return text;
+} catch (error const&) {
+    return {};
+}
+
 /// sbatch's own word on whether and when the job could run.
 void test_only(job_plan const& plan, std::string const& path, environment const& variables, bool quiet) {
     if (plan.request.kind != script_kind::slurm) return;
@@ -88,11 +111,11 @@ void test_only(job_plan const& plan, std::string const& path, environment const&
     if (answer.exit_status != 0) {
         std::error_code fault;
         fs::remove(path, fault);
+        auto const unmet = unmet_dependency(plan.request, variables);
         throw error(
             errc::usage,
-            fmt::format(
-                "sbatch --test-only refuses the job: {}; change what is asked for, or give --no-check to submit it all the same",
-                said_by(answer)));
+            fmt::format("sbatch --test-only refuses the job: {}{}", said_by(answer),
+                        unmet.empty() ? "; change what is asked for, or give --no-check to submit it all the same" : unmet));
     }
     // The number in that line is not the job's: it is of the question.
     auto const at = answer.err.find(" to start at ");
@@ -336,11 +359,13 @@ struct queued_number {
     std::string id, cluster;
 };
 
-queued_number submit_script(std::string const& program, std::vector<std::string> const& words, environment const& variables) {
+queued_number submit_script(job_plan const& plan, std::vector<std::string> const& words, environment const& variables) {
+    auto const& program = plan.submit.front();
     auto const& path = words.back();
     auto const answer = run_captured(words, variables, submit_limit);
     if (answer.exit_status != 0)
-        throw error(errc::usage, fmt::format("{} refuses the job: {}; its script is {}", program, said_by(answer), path));
+        throw error(errc::usage, fmt::format("{} refuses the job: {}{}; its script is {}", program, said_by(answer),
+                                             unmet_dependency(plan.request, variables), path));
     auto const id = parse_job_number(answer.out);
     if (!id)
         throw error(errc::parse,
@@ -384,7 +409,7 @@ submitted_jobs submit_links(job_plan const& plan, std::string const& path, std::
     for (int link = 1; link <= links; ++link) {
         auto const words = link_words(plan, done.script, link, done.ids.empty() ? std::string() : done.ids.back());
         try {
-            auto [id, cluster] = submit_script(plan.submit.front(), words, variables);
+            auto [id, cluster] = submit_script(plan, words, variables);
             done.ids.push_back(std::move(id));
             if (plan.request.kind == script_kind::slurm && !cluster.empty()) done.cluster = std::move(cluster);
         } catch (error const& e) {

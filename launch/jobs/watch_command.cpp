@@ -55,8 +55,8 @@ std::string state_line(queued_job const& job) {
     }
     // What it waited for, and code 0, say nothing of such a job.
     bool const never_started = job.used.empty() || job.used == "0:00" || job.used == "00:00:00";
-    if (never_started && job.state.starts_with("CANCELLED"))
-        return fmt::format("job {}: {} before it started", job.id, job.state);
+    if (auto const no_start = explain_no_start(job); never_started && job.state.starts_with("CANCELLED"))
+        return fmt::format("job {}: {} before it started{}{}", job.id, job.state, no_start.empty() ? "" : ": ", no_start);
     return fmt::format("job {}: {}{}{}{}", job.id, job.state, job.used.empty() ? "" : " after " + job.used,
                        job.status ? fmt::format(", exit code {}", *job.status) : "",
                        job.reason.empty() ? "" : fmt::format(" ({})", without_controls(job.reason)));

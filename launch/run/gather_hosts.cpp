@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "launch/run/prepare_run.hpp"
 
 namespace muster {
@@ -92,9 +93,8 @@ allocation gather_hosts(run_context& run, placement_request& place) {
                 run.life.now = *chosen;
             return hosts_of(chosen->members);
         }
-        auto const lack =
-            fmt::format("{} slots are needed, and there are {} that can be used; {}", least_members(options, run.life),
-                        run.life.hosts.usable(now).size(), run.life.hosts.describe(now));
+        auto const lack = fmt::format("{} needed, {} usable; {}", counted(least_members(options, run.life), "slot"),
+                                      run.life.hosts.usable(now).size(), run.life.hosts.describe(now));
         if (now - began_s >= options.elastic_timeout.count())
             throw error(errc::timeout, fmt::format("waited for hosts for {} (--elastic-timeout): {}",
                                                    format_duration(options.elastic_timeout), lack));

@@ -35,5 +35,5 @@ for phase in sync begin; do
 done
 # Too few are left.
 expect_exit 137 env DIE='step:1:0 sync:2:1 sync:3:1' "$MUSTER" run -n 4 --min-np 2 --timeout 60s -- $python "$phases"
-expect_contains stderr 'the others cannot go on in place: 1 rank left, and --min-np 2 are needed'
+expect_contains stderr 'the others cannot go on in place: 1 rank left, 2 needed (--min-np)'
 expect_nothing_left

@@ -76,7 +76,7 @@ expect_survivors 3 20100 0 1 3
 # ------------------------------------------------------------------------------------------------ what ends it
 
 expect_exit 137 env FAULTS='kill:0:2 kill:1:4 kill:2:6' "${run[@]}" -- $python "$steps"
-expect_contains stderr "the others cannot go on in place: 1 rank left, and --min-np 2 are needed" "muster: error: generation 2: "
+expect_contains stderr "the others cannot go on in place: 1 rank left, 2 needed (--min-np)" "muster: error: generation 2: "
 expect_nothing_left
 # A restart follows where one is allowed; without --min-np nobody asked to go on in place.
 expect_exit 0 env FAULTS='kill:1:2' "$MUSTER" run -n 3 --slots-per-node 3 --timeout 100s --max-restarts 1 -- $python "$steps"

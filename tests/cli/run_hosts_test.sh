@@ -68,20 +68,20 @@ rm end
 # Too few slots are waited for, at the start and later.
 : >hosts
 start "${run[@]}" -n 2 -- sh -c 'echo "$RANK of $WORLD_SIZE"'
-wait_until 20 grep -q 'note: waiting for hosts, 00:10:00 at most (--elastic-timeout): 2 slots are needed, and there are 0 that can be used; no host' "$ERR"
+wait_until 20 grep -q 'note: waiting for hosts, 00:10:00 at most (--elastic-timeout): 2 slots needed, 0 usable; no host' "$ERR"
 tell "$host:5"
 expect_end 0
 expect_equal "$(sort "$OUT" | paste -sd,)" '0 of 2,1 of 2' 'no more than -n'
 : >hosts
 expect_exit 124 "${run[@]}" -n 2 --elastic-timeout 1s -- true
-expect_contains stderr 'error: waited for hosts for 1 s (--elastic-timeout): 2 slots are needed, and there are 0'
+expect_contains stderr 'error: waited for hosts for 1 s (--elastic-timeout): 2 slots needed, 0 usable'
 tell "$host:2"
 : >"$OUT"
 start "${run[@]}" -n 2 --elastic-timeout 1s -- bash rank.sh
 wait_until 20 said 'g0 life 0 rank 1 of 2'
 tell "$host:1"
 expect_end 124
-expect_contains stderr "2 slots are needed, and there are 1 that can be used; $host: 1 slot"
+expect_contains stderr "2 slots needed, 1 usable; $host: 1 slot"
 expect_nothing_left
 # Below --min-np, and up again; a host that comes and goes, and is another each time that the script is asked.
 tell "$host:2"

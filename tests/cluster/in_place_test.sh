@@ -38,7 +38,7 @@ more=()
 # Too few are left: a restart where one is allowed, else the end.
 faults='kill:0:2 kill:1:4 kill:2:6'
 expect_exit 137 run --nodes 2
-expect_contains stderr 'the others cannot go on in place: 1 rank left, and --min-np 2 are needed' 'muster: error: generation 2: '
+expect_contains stderr 'the others cannot go on in place: 1 rank left, 2 needed (--min-np)' 'muster: error: generation 2: '
 expect_nothing_left
 expect_exit 0 run --nodes 2 --max-restarts 1 -q
 expect_survivors 4 55 4 5 6 7

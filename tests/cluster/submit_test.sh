@@ -183,7 +183,12 @@ waits=$(as_user sbatch --parsable --dependency="afterok:$job" --kill-on-invalid-
 as_user scontrol release "$job"
 wait_until 60 has_ended "$waits"
 expect_exit 0 m show "$waits"
-expect_matches stdout '^state +CANCELLED' '^why +Dependency'
+expect_matches stdout '^state +CANCELLED' '^why +the job that it depends on did not end as it must \(DependencyNeverSatisfied\)'
+expect_exit 143 m watch "$waits"
+expect_contains stderr "job $waits: CANCELLED before it started: the job that it depends on did not end as it must"
+# Nor is one taken that is to wait for the success of a job that has failed; sbatch does not say why.
+expect_exit 2 m submit --site generic-slurm --time 5min --gpus 1 --after "ok:$job" -- true
+expect_contains stderr "job $job has ended: FAILED, exit code 3" "so --after ok:$job cannot come true"
 
 # Who has saved learns which job goes on, and when none is left. Jobs on other nodes see the test's word as a file, and have to look for it.
 m submit --site generic-slurm --time 5min --gpus 1 --chain 3 --job-name used -- bash -c 'until [ -e "go.$MUSTER_CHAIN_LINK" ]; do sleep 0.05; done; exit 75' >"$OUT" 2>"$ERR"

@@ -237,6 +237,15 @@ std::string explain_wait(queued_job const& job) {
     return without_controls(reason);
 }
 
+std::string explain_no_start(queued_job const& job) {
+    bool const never_started = job.used.empty() || job.used == "0:00" || job.used == "00:00:00";
+    if (job.phase != job_phase::ended || !never_started) return {};
+    if (job.reason == "DependencyNeverSatisfied")
+        return fmt::format("the job that it depends on did not end as it must ({})", job.reason);
+    if (job.reason == "BadConstraints") return fmt::format("no node has what it asks for ({})", job.reason);
+    return {};
+}
+
 namespace {
 
 bool is_part_of_number(char c) noexcept {

@@ -59,6 +59,10 @@ int watch_code(queued_job const& job) noexcept;
 /// Why a job waits, in words: of "Resources", "QOSMaxJobsPerUserLimit", "AssocGrpGRES", of PBS its comment. Pure.
 std::string explain_wait(queued_job const& job);
 
+/// Why a job has ended that never started: "the job that it depends on did not end as it must (DependencyNeverSatisfied)"; "": the job
+/// is none of those, or was cancelled by a user. Pure.
+std::string explain_no_start(queued_job const& job);
+
 // The number of a job as schedulers print and users write it.
 
 /// What sbatch --parsable ("12", "12;cluster"), qsub ("12.server") or flux batch ("ƒ6tw1Mjm") printed: the job's number, with PBS its

@@ -264,8 +264,8 @@ bool member_world::can_go_on(std::string& why_not) const {
     if (left >= least()) return true;
     auto const& options = run_.options;
     if (options.least_ranks || options.discovery.given() || options.warm_spares > 0)  // else going on in place was not asked for
-        why_not = fmt::format("the others cannot go on in place: {} left, and {}{} are needed", count_of_ranks(living()),
-                              options.least_ranks || options.discovery.given() ? "--min-np " : "", least());
+        why_not = fmt::format("the others cannot go on in place: {} left, {} needed{}", count_of_ranks(living()), least(),
+                              options.least_ranks || options.discovery.given() ? " (--min-np)" : "");
     if (options.restarts.most > 0 && !options.keep_state)
         why_not +=
             fmt::format("{}what the ranks have committed is lost (--keep-state node holds it)", why_not.empty() ? "" : "; ");

@@ -63,6 +63,8 @@ TEST(durations, refuses_what_is_none) {
 TEST(durations, prints_short) {
     EXPECT_EQ(format_duration(duration(12e-6)), "12 us");
     EXPECT_EQ(format_duration(duration(0.0015)), "1.5 ms");
+    EXPECT_EQ(format_duration(duration(999.6e-6)), "1 ms");
+    EXPECT_EQ(format_duration(duration(0.99951)), "1 s");
     EXPECT_EQ(format_duration(duration(2.314)), "2.31 s");
     EXPECT_EQ(format_duration(duration(5400)), "01:30:00");
     EXPECT_EQ(format_walltime(duration(216000.2)), "60:00:01");

@@ -226,7 +226,7 @@ TEST(next_generation, says_who_left_and_who_came) {
     EXPECT_EQ(why("a0 a1 b0 b1", {.lost_hosts = {"b"}}), "2 ranks on b are gone") << "how many go on is told with it";
     EXPECT_EQ(next_generation(slots("a0 a1 b0 b1"), four, {1, 4, true}, {.lost_hosts = {"b"}}).why,
               "2 ranks on b are gone; 2 ranks instead of 4");
-    EXPECT_EQ(why("a0 a1 b0 b1", {.lost_hosts = {"b"}}, 3), "2 ranks on b are gone; 2 ranks instead of 4: 3 are needed");
+    EXPECT_EQ(why("a0 a1 b0 b1", {.lost_hosts = {"b"}}, 3), "2 ranks on b are gone; 2 ranks instead of 4: 3 needed");
 }
 
 TEST(next_generation, member_numbers_are_never_used_again) {

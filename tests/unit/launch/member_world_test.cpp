@@ -150,7 +150,7 @@ TEST_F(member_world_test, programs_that_have_not_said_that_they_can_do_not_go_on
     EXPECT_TRUE(world->can_go_on(why_not));
     lose(1);
     EXPECT_FALSE(world->can_go_on(why_not));
-    EXPECT_EQ(why_not, "the others cannot go on in place: 1 rank left, and --min-np 2 are needed");
+    EXPECT_EQ(why_not, "the others cannot go on in place: 1 rank left, 2 needed (--min-np)");
     options.least_ranks.reset();
     options.restarts.most = 1;
     EXPECT_FALSE(world->can_go_on(why_not));
@@ -158,7 +158,7 @@ TEST_F(member_world_test, programs_that_have_not_said_that_they_can_do_not_go_on
         << "without --min-np nobody wanted to go on in place";
     options.discovery.command = "./hosts.sh";
     EXPECT_FALSE(world->can_go_on(why_not));
-    EXPECT_THAT(why_not, HasSubstr("1 rank left, and --min-np 3 are needed; what the ranks have committed is lost"));
+    EXPECT_THAT(why_not, HasSubstr("1 rank left, 3 needed (--min-np); what the ranks have committed is lost"));
     options.keep_state = true;
     EXPECT_FALSE(world->can_go_on(why_not));
     EXPECT_THAT(why_not, Not(HasSubstr("lost")));

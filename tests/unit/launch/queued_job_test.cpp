@@ -134,6 +134,17 @@ TEST(queued_job, tells_why_it_waits) {
     EXPECT_EQ(wait("None"), "the scheduler gives no reason yet");
 }
 
+TEST(queued_job, tells_why_one_never_started) {
+    auto const why = [](std::string const& state, std::string const& used, std::string const& reason) {
+        return explain_no_start(parse_squeue("1|1|" + state + "|0|" + reason + "|1|" + used + "|5:00|N/A|x\n").at(0));
+    };
+    EXPECT_EQ(why("CANCELLED", "0:00", "DependencyNeverSatisfied"),
+              "the job that it depends on did not end as it must (DependencyNeverSatisfied)");
+    EXPECT_EQ(why("CANCELLED", "0:00", "Dependency"), "") << "a user cancelled it while it waited";
+    EXPECT_EQ(why("CANCELLED", "0:07", "DependencyNeverSatisfied"), "");
+    EXPECT_EQ(why("PENDING", "0:00", "DependencyNeverSatisfied"), "") << "it may still be mended";
+}
+
 std::string read(std::string const& path) {
     std::ifstream file(std::string(MUSTER_SOURCE_DIR) + "/tests/fixtures/" + path);
     std::stringstream text;
