@@ -1,6 +1,7 @@
 #include "comm/shm/shm_operation.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cstring>
@@ -217,6 +218,11 @@ bool shm_operation::announce(world& all) {
         }
     }
     say.sequence.store(sequence_, std::memory_order_release);
+    if (all.crowded) {
+        int const processor = ::sched_getcpu();
+        auto& told = all.own().here().processor;  // in a line that others read
+        if (told.load(std::memory_order_relaxed) != processor) told.store(processor, std::memory_order_relaxed);
+    }
     return true;
 }
 

@@ -36,7 +36,8 @@ constexpr std::size_t chunks_of_a_share = 4;
 
 /// Where ranks share processors nobody waits for one that has none.
 bool shm_operation::gathers(world const& all) const noexcept {
-    return all.crowded && what_.in.bytes() <= all.sizes.largest_gathered();
+    bool const few = all.sizes.largest_in_a_crowd() == all.sizes.crowd_most;  // the kernel copies faster what does not travel
+    return all.crowded && what_.in.bytes() <= all.sizes.largest_gathered() && !(few && all.direct);
 }
 
 bool shm_operation::everything_is_shared(world const& all) const noexcept {

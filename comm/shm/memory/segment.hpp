@@ -75,11 +75,12 @@ struct alignas(apart) station {
     std::uint64_t token_address = 0;  ///< of as_held(token) in the rank's own memory: to probe whether others may read it
     shared_place token_place;         ///< of a shared buffer, for the same
     std::atomic<standing> state = standing::member;
-    std::atomic<std::int32_t> culprit = -1;   ///< of a failed rank: whose fault it was; -1 if nobody's, its own rank if its own
-    std::atomic<std::uint32_t> asleep = 0;    ///< it waits for its bell to change, where ranks share processors
-    std::atomic<std::uint32_t> bell = 0;      ///< a futex that all ranks may ring
-    std::atomic<std::uint32_t> measured = 0;  ///< steps of the measurement of distances that it has done
-    std::atomic<bool> streams = true;         ///< of rank 0: what it has chosen for all, see store_choice
+    std::atomic<std::int32_t> culprit = -1;    ///< of a failed rank: whose fault it was; -1 if nobody's, its own rank if its own
+    std::atomic<std::uint32_t> asleep = 0;     ///< it waits for its bell to change, where ranks share processors
+    std::atomic<std::uint32_t> bell = 0;       ///< a futex that all ranks may ring
+    std::atomic<std::int32_t> processor = -1;  ///< that it ran on at its last announcement, where ranks share processors
+    std::atomic<std::uint32_t> measured = 0;   ///< steps of the measurement of distances that it has done
+    std::atomic<bool> streams = true;          ///< of rank 0: what it has chosen for all, see store_choice
     world_record record;
 };
 
