@@ -129,8 +129,9 @@ def is_joined(rank: int, size: int) -> bool:
 
 
 def hears_of_losses() -> bool:
-    """Whether the default group's ranks are those of an elastic run's world."""
-    return world.is_initialized() and native.generation() is not None and is_joined(dist.get_rank(), dist.get_world_size())
+    """Whether the default group's ranks are all of an elastic run's, with their numbers."""
+    now = native.generation() if is_joined(dist.get_rank(), dist.get_world_size()) else None
+    return now is not None and now[1:3] == (world.rank(), world.size())
 
 
 def _number(name: str) -> int:
