@@ -68,17 +68,35 @@ def test_fully_sharded_from_memory():
         assert not output or len(re.findall(r" begins at step [67]$", output, re.MULTILINE)) == int(RANKS), output
 
 
-# Runs a program whose os.kill waits for a file.
+# Runs a program whose os.kill waits until two wait: it, and another or what the test waits for.
 BEHIND_A_GATE = """
 import os, runpy, sys, time
 kill = os.kill
 def kill_behind_the_gate(*arguments):
-    while not os.path.exists(os.environ["GATE"]):
+    open(os.path.join(os.environ["GATE"], str(os.getpid())), "w").close()
+    while len(os.listdir(os.environ["GATE"])) < 2:
         time.sleep(0.01)
     kill(*arguments)
 os.kill = kill_behind_the_gate
 runpy.run_path(sys.argv[1], run_name="__main__")
 """
+
+
+def run_behind_a_gate(program, victims, *options):
+    """Its output on four ranks. The first line of stderr that says that a spare waits opens the gate, too."""
+    path = os.path.join(os.environ["MUSTER_SOURCE_DIR"], "examples", program)
+    words = [os.environ["MUSTER"], *"run --verbose -n 4 --slots-per-node 5 --min-np 2 --timeout 150s".split(), *options, "--", sys.executable, "-c", BEHIND_A_GATE, path]
+    with tempfile.TemporaryDirectory(prefix="muster-gate.") as gate:
+        variables = {**OUTSIDE, "KILL": victims, "GATE": gate}
+        with subprocess.Popen(words, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+            faults = ""
+            for line in job.stderr:
+                faults += line
+                if "waits for the place of a lost rank" in line:
+                    open(os.path.join(gate, "spare"), "w").close()
+            output = job.stdout.read()
+    assert job.returncode == 0, (job.returncode, output, faults)
+    return output
 
 
 def test_replicas_of_shards_in_place():
@@ -93,25 +111,13 @@ def test_replicas_of_shards_in_place():
     def pids(generation, output):
         return set(re.findall(rf"generation {generation}: pid (\d+) goes on", output))
 
-    path = os.path.join(os.environ["MUSTER_SOURCE_DIR"], "examples", "hsdp_elastic.py")
     undisturbed = run("hsdp_elastic.py", ranks="4")
     if not undisturbed:
         return
-    assert len(shards(undisturbed)) == 4, undisturbed
-    with tempfile.TemporaryDirectory(prefix="muster-gate.") as folder:
-        gate = os.path.join(folder, "open")
-        words = [os.environ["MUSTER"], *"run --verbose -n 4 --slots-per-node 5 --min-np 2 --spares 1 --warm-spares --timeout 150s --".split()]
-        variables = {**OUTSIDE, "KILL": "0:7", "GATE": gate}
-        with subprocess.Popen([*words, sys.executable, "-c", BEHIND_A_GATE, path], env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
-            faults = ""
-            for line in job.stderr:
-                faults += line
-                if "waits for the place of a lost rank" in line:
-                    open(gate, "w").close()
-            output = job.stdout.read()
-        assert job.returncode == 0 and shards(output) == shards(undisturbed), (job.returncode, output, faults)
+    output = run_behind_a_gate("hsdp_elastic.py", "0:7", "--spares", "1", "--warm-spares")
+    assert len(shards(undisturbed)) == 4 and shards(output) == shards(undisturbed), (undisturbed, output)
     assert len(pids(1, output)) == 4 and len(pids(0, output) & pids(1, output)) == 3, output
-    output = run("hsdp_elastic.py", by=("--min-np", "2"), ranks="4", KILL="0:7,3:7")
+    output = run_behind_a_gate("hsdp_elastic.py", "0:7,3:7")
     assert len(shards(output)) == 2 and len(pids(1, output)) == 2 and pids(1, output) < pids(0, output), output
 
 
