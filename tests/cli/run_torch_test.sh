@@ -15,6 +15,9 @@ if [ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ]; then
     expect_exit 0 "${reforms[@]}" -- $python "$MUSTER_SOURCE_DIR/tests/cli/programs/ddp_steps.py" reform 0
     expect_survivors 2 6 1 2
     expect_equal "$(grep -c '^refused: .*an earlier generation.* make it anew: model = DistributedDataParallel(model.module)' "$OUT")" 2 refusals
+    # A rank is lost while another makes a group with it.
+    expect_exit 0 "${reforms[@]}" -- $python "$MUSTER_SOURCE_DIR/tests/cli/programs/lost_in_new_group.py"
+    expect_survivors 2 2 0 1
     # Under elastic.run, and with a rank that is started in place of the lost one, then or before.
     for warm in "" --warm-spares; do
         expect_exit 0 env UNTIL=3 "${reforms[@]}" --spares 1 $warm -- $python "$MUSTER_SOURCE_DIR/tests/cli/programs/ddp_steps.py" run 0

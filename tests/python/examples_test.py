@@ -14,12 +14,12 @@ RANKS = os.environ["MUSTER_WORLD_SIZE"]
 OUTSIDE = {name: value for name, value in os.environ.items() if not name.startswith(("MUSTER_", "OMPI_", "PMI", "MPI", "HOROVOD_", "PYTHONPATH"))}
 
 
-def run(program, *options, by=(), **variables):
+def run(program, *options, by=(), ranks=RANKS, **variables):
     """Its output; "" where it said that it lacks something."""
     path = os.path.join(os.environ["MUSTER_SOURCE_DIR"], "examples", program)
     if os.environ["MUSTER_RANK"] != "0":
         return ""
-    words = [os.environ["MUSTER"], "run", "-q", "-n", RANKS, "--slots-per-node", RANKS, "--timeout", "150s", *by, "--", sys.executable, path, *options]
+    words = [os.environ["MUSTER"], "run", "-q", "-n", ranks, "--slots-per-node", ranks, "--timeout", "150s", *by, "--", sys.executable, path, *options]
     done = subprocess.run(words, env={**OUTSIDE, **variables}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode == 77:
         print("left out:", done.stdout.strip().splitlines()[0])
@@ -66,6 +66,59 @@ def test_fully_sharded_from_memory():
         output = run("fsdp_kept.py", by=("--max-restarts", "1", "--keep-state", "node"), KILL=f"{int(RANKS) - 1}:7")
         assert sorted(re.findall(r"rank \d+ ends with .*", undisturbed)) == sorted(re.findall(r"rank \d+ ends with .*", output)), output
         assert not output or len(re.findall(r" begins at step [67]$", output, re.MULTILINE)) == int(RANKS), output
+
+
+# Runs a program whose os.kill waits until two wait: it, and another or what the test waits for.
+BEHIND_A_GATE = """
+import os, runpy, sys, time
+kill = os.kill
+def kill_behind_the_gate(*arguments):
+    open(os.path.join(os.environ["GATE"], str(os.getpid())), "w").close()
+    while len(os.listdir(os.environ["GATE"])) < 2:
+        time.sleep(0.01)
+    kill(*arguments)
+os.kill = kill_behind_the_gate
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
+
+def run_behind_a_gate(program, victims, *options):
+    """Its output on four ranks. The first line of stderr that says that a spare waits opens the gate, too."""
+    path = os.path.join(os.environ["MUSTER_SOURCE_DIR"], "examples", program)
+    words = [os.environ["MUSTER"], *"run --verbose -n 4 --slots-per-node 5 --min-np 2 --timeout 150s".split(), *options, "--", sys.executable, "-c", BEHIND_A_GATE, path]
+    with tempfile.TemporaryDirectory(prefix="muster-gate.") as gate:
+        variables = {**OUTSIDE, "KILL": victims, "GATE": gate}
+        with subprocess.Popen(words, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+            faults = ""
+            for line in job.stderr:
+                faults += line
+                if "waits for the place of a lost rank" in line:
+                    open(os.path.join(gate, "spare"), "w").close()
+            output = job.stdout.read()
+    assert job.returncode == 0, (job.returncode, output, faults)
+    return output
+
+
+def test_replicas_of_shards_in_place():
+    """A warm spare takes the place of rank 0: the others go on in their processes, and the shards are those of a run without a loss, bit for bit. Where each of two
+    replicas has lost another shard, their remains become one."""
+    if RANKS != "2" or os.environ["MUSTER_RANK"] != "0" or not has("torch"):
+        return
+
+    def shards(output):
+        return sorted(re.findall(r"ends with (replica \d, shard \d: \w+)", output))
+
+    def pids(generation, output):
+        return set(re.findall(rf"generation {generation}: pid (\d+) goes on", output))
+
+    undisturbed = run("hsdp_elastic.py", ranks="4")
+    if not undisturbed:
+        return
+    output = run_behind_a_gate("hsdp_elastic.py", "0:7", "--spares", "1", "--warm-spares")
+    assert len(shards(undisturbed)) == 4 and shards(output) == shards(undisturbed), (undisturbed, output)
+    assert len(pids(1, output)) == 4 and len(pids(0, output) & pids(1, output)) == 3, output
+    output = run_behind_a_gate("hsdp_elastic.py", "0:7,3:7")
+    assert len(shards(output)) == 2 and len(pids(1, output)) == 2 and pids(1, output) < pids(0, output), output
 
 
 def test_elastic():

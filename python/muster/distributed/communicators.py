@@ -1,8 +1,8 @@
 """Makes and ends the communicators of process groups.
 
 The group of all ranks that `muster run` has started uses the communicator of `muster.world`, as muster.torch does; over several nodes a group of some of them is a process set
-of it. Any other group has a communicator of its own: its members, and no others, tell each other through torch.distributed's store where they are. So it is with a program that
-was not started by muster (torchrun, torch.multiprocessing).
+of it. Any other group has a communicator of its own. In an elastic run on one node the launcher tells its members of lost ranks, also while they make it. Elsewhere its members,
+and no others, tell each other through torch.distributed's store where they are. So it is with a program that was not started by muster (torchrun, torch.multiprocessing).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import socket
 import threading
 from typing import Iterable, List, NamedTuple, Sequence, Tuple
 
+import torch.distributed as dist
 import _muster_native as native
 from muster import membership, world
 from muster.distributed import work
@@ -127,6 +128,12 @@ def is_joined(rank: int, size: int) -> bool:
     return world.is_initialized() and (world.rank(), world.size()) == (rank, size)
 
 
+def hears_of_losses() -> bool:
+    """Whether the default group's ranks are all of an elastic run's, with their numbers."""
+    now = native.generation() if is_joined(dist.get_rank(), dist.get_world_size()) else None
+    return now is not None and now[1:3] == (world.rank(), world.size())
+
+
 def _number(name: str) -> int:
     value = os.environ.get(name, "")
     return int(value) if value.isdigit() else -1
@@ -215,6 +222,13 @@ def of_all(store, rank: int, size: int, timeout: float) -> Communicator:
 def of_world(ranks: List[int], label: str) -> Communicator:
     """For a group of some ranks on several nodes, where the world is made already: a process set of it. Collective over those."""
     return Communicator(world.comm(), True, world.cross_size(), [], world.comm().make_process_set(ranks, f"c10d {label}"))
+
+
+def of_generation(ranks: List[int], label: str, timeout: float) -> Communicator:
+    """For a group of some ranks of an elastic run's world on one node. Collective over those."""
+    made = native.create(_settings(timeout), ranks, f"c10d {label}")
+    _register_exit()
+    return Communicator(made, False, 1, [socket.gethostname()] * len(ranks))
 
 
 def of_members(store, rank: int, size: int, timeout: float) -> Communicator:

@@ -253,6 +253,8 @@ def _make(store, rank: int, size: int, timeout: float, ranks: List[int], name: s
     made = MusterProcessGroup(store, rank, size, timeout, name[:12], ranks)
     if ranks and world.is_initialized() and world.cross_size() > 1:
         made._enter(communicators.of_world(ranks, name[:12]))
+    elif ranks and communicators.hears_of_losses():
+        made._enter(communicators.of_generation(ranks, name, timeout))
     elif ranks:
         made._enter(communicators.of_members(store, rank, size, timeout))
     else:
