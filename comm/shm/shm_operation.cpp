@@ -342,7 +342,7 @@ void shm_operation::copy_for_others(void* to, void const* from, std::size_t byte
     if (streams_)
         copy_streaming(to, from, bytes);
     else
-        std::memcpy(to, from, bytes);
+        copy_cached(to, from, bytes);
 }
 
 void shm_operation::note_time(world& all) const noexcept {

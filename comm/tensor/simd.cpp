@@ -12,6 +12,10 @@ namespace muster {
 
 namespace {
 
+/// Between these the C library's memcpy is a string instruction, which is slower there by a tenth, and as fast or faster above (measured at 16 and 32 KiB on an AMD
+/// EPYC of family 25, lines in second-level caches).
+constexpr std::size_t least_by_lines = 2048, most_by_lines = std::size_t{32} << 10;
+
 struct levels {
     std::array<simd, 3> known{simd::baseline, simd::avx2, simd::avx512};
     std::size_t count = 1;
@@ -76,6 +80,19 @@ __attribute__((target("avx512f"))) void stream_lines_avx512(std::byte* to, std::
         _mm512_stream_si512(reinterpret_cast<__m512i*>(to + at), _mm512_loadu_si512(from + at));
 }
 
+void copy_lines(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+    std::memcpy(to, from, bytes);
+}
+
+__attribute__((target("avx2"))) void copy_lines_avx2(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+    for (std::size_t at = 0; at < bytes; at += sizeof(__m256i))
+        _mm256_store_si256(reinterpret_cast<__m256i*>(to + at), _mm256_loadu_si256(reinterpret_cast<__m256i const*>(from + at)));
+}
+
+__attribute__((target("avx512f"))) void copy_lines_avx512(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+    for (std::size_t at = 0; at < bytes; at += sizeof(__m512i)) _mm512_store_si512(to + at, _mm512_loadu_si512(from + at));
+}
+
 }  // namespace
 
 void copy_streaming(void* to, void const* from, std::size_t bytes, simd level) noexcept {
@@ -87,14 +104,36 @@ void copy_streaming(void* to, void const* from, std::size_t bytes, simd level) n
     if (lines < bytes) std::memcpy(target + lines, source + lines, bytes - lines);
     _mm_sfence();
 }
+
+void copy_cached(void* to, void const* from, std::size_t bytes, simd level) noexcept {
+    if (bytes < least_by_lines || bytes > most_by_lines) {
+        if (bytes != 0) std::memcpy(to, from, bytes);
+        return;
+    }
+    auto* const target = static_cast<std::byte*>(to);
+    auto const* const source = static_cast<std::byte const*>(from);
+    std::size_t const before = (line - reinterpret_cast<std::uintptr_t>(to) % line) % line,
+                      lines = (bytes - before) / line * line;
+    if (before != 0) std::memcpy(target, source, before);
+    auto* const copy = level == simd::avx512 ? copy_lines_avx512 : level == simd::avx2 ? copy_lines_avx2 : copy_lines;
+    copy(target + before, source + before, lines);
+    std::size_t const done = before + lines;
+    if (done < bytes) std::memcpy(target + done, source + done, bytes - done);
+}
 #else
 void copy_streaming(void* to, void const* from, std::size_t bytes, simd) noexcept {
+    if (bytes != 0) std::memcpy(to, from, bytes);
+}
+void copy_cached(void* to, void const* from, std::size_t bytes, simd) noexcept {
     if (bytes != 0) std::memcpy(to, from, bytes);
 }
 #endif
 
 void copy_streaming(void* to, void const* from, std::size_t bytes) noexcept {
     copy_streaming(to, from, bytes, best_simd());
+}
+void copy_cached(void* to, void const* from, std::size_t bytes) noexcept {
+    copy_cached(to, from, bytes, best_simd());
 }
 
 }  // namespace muster

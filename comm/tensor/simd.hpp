@@ -21,4 +21,8 @@ simd best_simd() noexcept;
 void copy_streaming(void* to, void const* from, std::size_t bytes, simd level) noexcept;
 void copy_streaming(void* to, void const* from, std::size_t bytes) noexcept;
 
+/// memcpy for what this processor reads again or another one reads out of its caches, by vector stores where these are faster than the C library's.
+void copy_cached(void* to, void const* from, std::size_t bytes, simd level) noexcept;
+void copy_cached(void* to, void const* from, std::size_t bytes) noexcept;
+
 }  // namespace muster
