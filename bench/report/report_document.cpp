@@ -52,50 +52,6 @@ std::vector<std::string> labels_of(report_input const& input) {
     return out;
 }
 
-/// "plan/launch" as a reader calls it.
-std::string setting_words(std::string const& setting) {
-    constexpr std::pair<std::string_view, std::string_view> known[]{{"plan/launch", "options of muster run"},
-                                                                    {"plan/judged/name", "judged by"},
-                                                                    {"plan/judged/rate", "judged by a rate"},
-                                                                    {"plan/warmup", "warm-up runs"},
-                                                                    {"plan/timeout_s", "time limit of a run, s"},
-                                                                    {"plan/metric_file", "metric file"},
-                                                                    {"folder", "working directory"},
-                                                                    {"version", "version of muster"}};
-    for (auto const& [name, words] : known)
-        if (setting == name) return std::string(words);
-    constexpr std::pair<std::string_view, std::string_view> beginnings[]{
-        {"plan/", ""}, {"variables/", "variable "}, {"software/", "version of "}, {"context/", "machine: "}};
-    for (auto const& [begin, words] : beginnings)
-        if (setting.starts_with(begin)) return std::string(words) + setting.substr(begin.size());
-    return setting;
-}
-
-report_json differences_of(report_input const& input) {
-    auto out = report_json::array();
-    if (input.studies.size() < 2) return out;
-    std::vector<std::map<std::string, std::string>> all;
-    std::vector<std::string> order;
-    for (auto const& each : input.studies) {
-        all.emplace_back();
-        for (auto const& [name, value] : study_settings(each.results)) {
-            all.back()[name] = value;
-            if (std::ranges::find(order, name) == order.end()) order.push_back(name);
-        }
-    }
-    for (auto const& name : order) {
-        auto values = report_json::array();
-        bool same = true;
-        for (auto const& settings : all) {
-            auto const found = settings.find(name);
-            values.push_back(found == settings.end() ? "" : found->second);
-            same &= values.back() == values.front();
-        }
-        if (!same) out.push_back({{"setting", name}, {"what", setting_words(name)}, {"values", values}});
-    }
-    return out;
-}
-
 }  // namespace
 
 report_input read_report_input(std::vector<std::string> const& paths) {
@@ -117,7 +73,7 @@ report_json report_document(report_input const& input) {
     report_json out{{"schema", "muster.report/1"},
                     {"version", version()},
                     {"studies", report_json::array()},
-                    {"differences", differences_of(input)},
+                    {"differences", study_differences(input.studies)},
                     {"busbw", input.busbw}};
     auto const labels = labels_of(input);
     for (std::size_t i = 0; i < labels.size(); ++i) {

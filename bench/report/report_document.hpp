@@ -27,9 +27,13 @@ struct report_input {
 /// errc::not_found, errc::invalid_data.
 report_input read_report_input(std::vector<std::string> const& paths);
 
-/// Schema "muster.report/1": "studies", each as study_summary has it with its "label"; "differences", settings that are not the
-/// same in all; "busbw". Pure.
+/// Schema "muster.report/1": "studies", each as study_summary has it with its "label"; "differences", as
+/// study_differences has them; "busbw". Pure.
 report_json report_document(report_input const& input);
+
+/// An array of {"setting", "what", "values"}: a row for each setting that is not the same in all studies. A file goes by its last name and
+/// its hash. Where only options of the commands differ, each of these has its row. Pure.
+report_json study_differences(std::vector<reported_study> const& studies);
 
 // Curves of bus bandwidth: reads them from the results of muster-bench collectives and collectives-here.
 

@@ -76,11 +76,15 @@ versions digests_of(std::vector<std::string> const& program) {
     return out;
 }
 
+bool is_digest(std::string_view version) noexcept {
+    return version.starts_with(digest_mark);
+}
+
 std::string changed_files(versions const& begun, versions const& now) {
     std::string out;
     for (auto const& [name, then] : begun) {
         auto const found = std::ranges::find(now, name, &versions::value_type::first);
-        if (then.starts_with(digest_mark) && found != now.end() && found->second != then)
+        if (is_digest(then) && found != now.end() && found->second != then)
             out += fmt::format("\n  {}: changed since the study began ({} then, {} now)", name, then, found->second);
     }
     return out;

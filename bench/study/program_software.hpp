@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,9 @@ std::vector<std::pair<std::string, std::string>> software_of(std::vector<std::st
 
 /// Name and "sha256 …" of the programs and scripts that a command line names by their path: by these a study knows that its program was edited.
 std::vector<std::pair<std::string, std::string>> digests_of(std::vector<std::string> const& program);
+
+/// Whether a version is that of a file, as digests_of has it. Pure.
+bool is_digest(std::string_view version) noexcept;
 
 /// The files whose digests differ, a line each, which begins with a line break; "" where none does. Pure.
 std::string changed_files(std::vector<std::pair<std::string, std::string>> const& begun,
