@@ -98,6 +98,6 @@ void expect(bool condition, std::string_view what, std::source_location where = 
 // Words of a collective's error by which the launcher knows, from a rank's standard error, that another rank is to blame.
 
 inline constexpr std::string_view ended_exchange_words = "ended the exchange and will not take part";
-inline constexpr std::string_view lost_rank_words = "it cannot finish";
+inline constexpr std::string_view lost_rank_words = "cannot finish";
 
 }  // namespace muster

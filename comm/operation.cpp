@@ -81,7 +81,7 @@ bool fail_if_a_rank_is_dead(waiting const& on) {
         if (poll(on.state, on.which)) return true;
         ::sched_yield();
     }
-    give_up(on, errc::peer_failed, lost_rank_words, late);
+    give_up(on, errc::peer_failed, fmt::format("it {}", lost_rank_words), late);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ void run_now(collective_backend& backend, collective const& what, comm_options c
         if (!is_over && lost_checks < 2) continue;
         backend.abandon(which);
         std::string const fault = is_over ? fmt::format("timed out, {} did not finish within {}", why, format_duration(deadline))
-                                          : fmt::format("{} cannot finish", why);
+                                          : fmt::format("{} {}", why, lost_rank_words);
         throw comm_error(is_over ? errc::timeout : errc::peer_failed,
                          fmt::format("communicator: {}{}{}", fault, late.empty() ? "" : "; waiting for ",
                                      describe_late(late, backend.hosts())),

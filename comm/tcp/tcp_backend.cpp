@@ -317,7 +317,7 @@ class tcp_backend final : public collective_backend, private co_progress {
             blame_the_gone(culprits);
         else if (auto now = all_.culprits(which); !now.empty())
             culprits = std::move(now);  // a process may have ended since the words about it were found
-        fail(culprits, fmt::format("{}: waiting for {}. Look at {}", lost_rank_words, describe_late(culprits, hosts()),
+        fail(culprits, fmt::format("it {}: waiting for {}. Look at {}", lost_rank_words, describe_late(culprits, hosts()),
                                    culprits.size() == 1 ? "that rank" : "those ranks"));
     }
 

@@ -131,6 +131,31 @@ for step in range(50):
 PY
     expect_exit 3 "$MUSTER" run -n 3 --slots-per-node 3 --timeout 60s -- /usr/bin/python3 leave.py
     expect_contains stderr 'rank 1 (' 'has ended the exchange and will not take part' "error: rank 1 on $(hostname) exited with code 3"
+    # One that raises, and whose exit takes longer than that of the others, which fail because it has left.
+    cat >raise.py <<'PY'
+import atexit
+import os
+import time
+import numpy as np
+import muster
+from muster import arrays
+
+
+def wait_for_the_other():  # runs after muster has left
+    pid = open("pid").read()
+    while os.path.exists(f"/proc/{pid}"):
+        time.sleep(0.01)
+
+
+if os.environ["RANK"] == "1": atexit.register(wait_for_the_other)
+else: open("pid", "w").write(str(os.getpid()))
+muster.init()
+arrays.allreduce(np.ones(4), name="both are there")
+if muster.rank() == 1: raise RuntimeError("bad batch")
+arrays.allreduce(np.ones(4), name="one only")
+PY
+    expect_exit 1 "$MUSTER" run -n 2 --slots-per-node 2 --timeout 60s -- /usr/bin/python3 raise.py
+    expect_contains stderr 'it has destroyed its communicator' "error: rank 1 on $(hostname) exited with code 1" '  | RuntimeError: bad batch'
 fi
 
 # Programs that are none.

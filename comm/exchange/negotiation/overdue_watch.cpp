@@ -51,8 +51,8 @@ comm_error overdue_watch::death_error(std::string const& unfinished, std::vector
     std::vector<std::string> names;
     for (auto const& each : dead) names.push_back(name_of(each.rank) + ": " + each.why);
     return comm_error(errc::peer_failed,
-                      fmt::format("{} (rank {} of {} on {}) cannot finish: {}; look at what that rank wrote last", unfinished,
-                                  ranks_.rank(), ranks_.size(), ranks_.who().host, join(names, "; ")),
+                      fmt::format("{} (rank {} of {} on {}) {}: {}; look at what that rank wrote last", unfinished, ranks_.rank(),
+                                  ranks_.size(), ranks_.who().host, lost_rank_words, join(names, "; ")),
                       ranks_of(dead));
 }
 

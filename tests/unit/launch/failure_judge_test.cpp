@@ -150,6 +150,9 @@ std::vector<scenario> one_node() {
         {"the one that has left is blamed", end_of_1, with(here(), ends(0, exited(1)), left_behind(0), suspects(0), ends(1, exited(3))),
          step::end, failure_cause::rank_end, 3, {1}, "rank 1 on node1 exited with code 3, 2 s after the start; ending the other 2"},
         {"a rank that has lost another is held", end_of_1, with(by_remote(), ends(1, exited(1)), lost_another(1)), step::hold, failure_cause::none, 0, {1}},
+        {"nor one whose world another has left", end_of_1, with(here(), ends(1, exited(1)), [](evidence& known) {
+             known[1].last_lines = "allreduce of \"x\" (rank 1 of 4 on node1) cannot finish: rank 2 (node1): it has destroyed its communicator";
+         }), step::hold, failure_cause::none, 0, {1}},
         {"another that was left is not", end_of_1,
          with(here(), ends(0, exited(1)), left_behind(0), suspects(0), ends(1, exited(1)), left_behind(1)), step::go_on},
         {"where none comes, the first", cause, with(here(), ends(1, exited(1)), left_behind(1), suspects(1), says(job_end::unknown)),
