@@ -190,7 +190,7 @@ constexpr setting rows[]{
      "N jobs that follow one another, each going on from the last checkpoint, until the program ends with 0", 2},
     {"requeue", 0, "", "", kind::flag, "", scripting, group::job, use::everywhere, "", "let the scheduler start the job again after a preemption; with Slurm also when the program has saved (--saved-code) or a node is lost"},
     {"stage-in", 0, "", "SRC:DST", kind::list, "", scripting, group::job, use::everywhere, "",
-     "copy SRC to the folder DST of each node before the run; may be repeated"},
+     "copy SRC into the folder DST of each node before the run: data:/tmp gives /tmp/data; may be repeated"},
     {"artifacts", 0, "", "DIR", kind::text, "", scripting, group::job, use::everywhere, "",
      "copy what the program writes to $MUSTER_SYNC_DIR to DIR: every so often, before the time limit and at the end; %j in DIR: the job's number"},
     {"artifacts-every", 0, "", "T", kind::time, "", scripting, group::job, use::everywhere, "10min", "how often"},
