@@ -300,8 +300,11 @@ void csv_source::note_label(std::string_view text, std::string_view row, std::si
         return;
     }
     if (!std::isfinite(*value) || std::abs(*value) > std::numeric_limits<float>::max())
-        fail_cell(row, column,
-                  fmt::format("'{}' is no label; correct it, or give --label-type name if it is the name of a class", text));
+        fail_cell(
+            row, column,
+            labels.asked == label_kind::target
+                ? fmt::format("'{}' is no target; correct it, or leave the line out", text)
+                : fmt::format("'{}' is no label; correct it, or give --label-type name if it is the name of a class", text));
     note(labels.number);
     labels.largest = std::max(labels.largest, *value);
     if (is_class_number(*value)) labels.classes.add(static_cast<std::uint32_t>(*value));

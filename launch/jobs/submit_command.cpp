@@ -26,6 +26,7 @@
 #include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/jobs/queue/output_sharers.hpp"
 #include "launch/jobs/queue/queued_job.hpp"
+#include "launch/jobs/queue/unmet_dependency.hpp"
 #include "launch/jobs/submission_variables.hpp"
 #include "launch/record/run_record.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
@@ -79,29 +80,6 @@ void mark_cluster(job_plan const& plan) try {
 std::string said_by(command_output const& answer) {
     auto const text = trim(answer.err.empty() ? answer.out : answer.err);
     return text.empty() ? fmt::format("code {}", answer.exit_status) : std::string(text);
-}
-
-/// Which job of --after is gone or has ended otherwise, after a refusal: schedulers do not say so. "": none.
-std::string unmet_dependency(script_request const& request, environment const& variables) try {
-    if (request.after.empty()) return {};
-    auto const known = list_jobs(find_queue(variables), request.after, variables);
-    auto const& kind = request.after_kind;
-    std::string text;
-    for (auto const& id : request.after) {
-        auto const job = std::ranges::find_if(known, [&](auto const& one) { return is_meant(one, id); });
-        bool const ended = job != known.end() && job->phase == job_phase::ended;
-        if (job == known.end())
-            text += fmt::format("; the scheduler does not know job {} (any more)", id);
-        else if (ended && ((kind == "ok" && job->status != 0) || (kind == "notok" && job->status == 0)))
-            text += fmt::format("; job {} has ended: {}{}", id, job->state,
-                                job->status ? fmt::format(", exit code {}", *job->status) : "");
-    }
-    if (!text.empty())
-        text +=
-            fmt::format("; so --after {}:{} cannot come true: leave it out, or name another job", kind, join(request.after, ","));
-    return text;
-} catch (error const&) {
-    return {};
 }
 
 /// sbatch's own word on whether and when the job could run.
@@ -476,6 +454,7 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
         return 0;
     }
     refuse_same_chain(plan, variables);
+    if (checks) check_forgotten_jobs(plan.request, variables);
     auto const path = first_script_path(plan);
     write_script(plan, path);
     auto const of_job = submission_variables(variables);

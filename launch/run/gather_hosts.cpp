@@ -95,13 +95,14 @@ allocation gather_hosts(run_context& run, placement_request& place) {
         }
         auto const lack = fmt::format("{} needed, {} usable; {}", counted(least_members(options, run.life), "slot"),
                                       run.life.hosts.usable(now).size(), run.life.hosts.describe(now));
-        if (now - began_s >= options.elastic_timeout.count())
-            throw error(errc::timeout, fmt::format("waited for hosts for {} (--elastic-timeout): {}",
-                                                   format_duration(options.elastic_timeout), lack));
+        auto const& limit = options.elastic_timeout;
+        if (limit && now - began_s >= limit->count())
+            throw error(errc::timeout,
+                        fmt::format("waited for hosts for {} (--elastic-timeout): {}", format_duration(*limit), lack));
         if (!std::exchange(said, true) && !options.quiet)
-            print_note(fmt::format("waiting for hosts, {} at most (--elastic-timeout): {}",
-                                   format_duration(options.elastic_timeout), lack));
-        std::this_thread::sleep_for(std::min(ask_again, options.elastic_timeout));
+            print_note(limit ? fmt::format("waiting for hosts, {} at most (--elastic-timeout): {}", format_duration(*limit), lack)
+                             : fmt::format("waiting for hosts: {}", lack));
+        std::this_thread::sleep_for(std::min(ask_again, limit.value_or(ask_again)));
     }
 }
 

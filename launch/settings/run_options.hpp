@@ -51,8 +51,9 @@ struct run_options {
     bool quiet = false;
     std::optional<duration> timeout;
     std::optional<duration> start_timeout;
-    std::optional<duration> idle_timeout;  ///< no rank has written anything for so long: 124
-    std::string on_hang;                   ///< command to run about each rank when a time limit ends the run
+    std::optional<duration> idle_timeout;          ///< no rank has written anything for so long: 124
+    std::optional<duration> elastic_timeout{600};  ///< for how long too few slots are waited for
+    std::string on_hang;                           ///< command to run about each rank when a time limit ends the run
     std::optional<early_signal> signal_before_end;
     restart_policy restarts;         ///< --max-restarts, --restart-on
     int spares = 0;                  ///< nodes that are kept idle; on one node: slots
@@ -62,7 +63,6 @@ struct run_options {
     std::optional<int> least_ranks;  ///< --min-np
     std::optional<int> most_ranks;   ///< --max-np
     discovery_script discovery;      ///< --host-discovery-script
-    duration elastic_timeout{600};   ///< for how long too few slots are waited for
     cool_down_range cool_down;       ///< --blacklist-cooldown-range
     std::string must_grow;           ///< a file; empty: none
     std::string success_file;        ///< made when the run ends with 0; empty: none

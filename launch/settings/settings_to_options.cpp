@@ -143,6 +143,13 @@ allocation_choice make_allocation_choice(settings_result const& given) {
 
 namespace {
 
+/// 0 means no limit, so that one of a file can be undone. `usual` holds where nobody gives one.
+std::optional<duration> time_limit(settings_result const& given, std::string_view name, std::optional<duration> usual) {
+    auto const limit = given.time(name);
+    if (!limit) return usual;
+    return limit->count() > 0 ? limit : std::nullopt;
+}
+
 /// Options that mean nothing where no generation follows another.
 void check_restarts(settings_result const& given, run_options const& options) {
     for (std::string_view const name : {"restart-on", "must-grow"})
@@ -183,7 +190,7 @@ void read_discovery(settings_result const& given, run_options& options) {
     constexpr int no_limit = 1'000'000;
     options.restarts.resets = given.integer("reset-limit");
     options.most_ranks = given.integer("max-np");
-    options.elastic_timeout = given.time("elastic-timeout").value_or(options.elastic_timeout);
+    options.elastic_timeout = time_limit(given, "elastic-timeout", options.elastic_timeout);
     auto const range = given.list("blacklist-cooldown-range");
     if (!range.empty() && range.size() != 2)
         throw error(errc::usage, "--blacklist-cooldown-range takes two numbers of seconds; write LO,HI, such as 5,300");
@@ -228,10 +235,10 @@ run_options make_run_options(settings_result const& given) {
     options.as_horovod = given.flag("as-horovod");
     options.allow_singletons = given.flag("allow-singletons");
     options.quiet = given.flag("quiet");
-    options.timeout = given.time("timeout");
-    options.start_timeout = given.time("start-timeout");
+    options.timeout = time_limit(given, "timeout", options.timeout);
+    options.start_timeout = time_limit(given, "start-timeout", options.start_timeout);
     options.on_hang = given.text("on-hang");
-    options.idle_timeout = given.time("idle-timeout");
+    options.idle_timeout = time_limit(given, "idle-timeout", options.idle_timeout);
     options.restarts = make_restart_policy(given.integer("max-restarts").value_or(0), given.list("restart-on"));
     options.spares = given.integer("spares").value_or(0);
     options.warm_spares = given.flag("warm-spares");

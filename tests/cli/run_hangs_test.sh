@@ -20,6 +20,11 @@ expect_matches stderr "^muster: rank 0 on $host, pid [0-9]+: asleep in sleep" # 
 expect_exit 124 "$MUSTER" run -n 1 --timeout 500ms -- sh -c 'echo "Traceback (most recent call last):
 ValueError: x" >&2; exec sleep 100'
 expect_contains stderr 'asleep in sleep, has printed a traceback' 'ago: ValueError: x'
+# 0 means no limit: it undoes that of a file.
+mkdir limits
+printf 'timeout = "1ms"\nidle-timeout = "1ms"\nstart-timeout = 0\n' >limits/muster.toml
+expect_exit 124 env -C limits "$MUSTER" run -n 1 -- sleep 100
+expect_exit 0 env -C limits MUSTER_IDLE_TIMEOUT=0s "$MUSTER" run -n 1 --timeout 0 -- python3 -c ''
 
 # Once is enough: where the ranks still do the same, a line refers to the table that SIGUSR2 has shown.
 start "$MUSTER" run -n 2 --timeout 12s -- sh -c 'echo ready; exec sleep 100'

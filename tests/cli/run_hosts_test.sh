@@ -75,7 +75,10 @@ expect_equal "$(sort "$OUT" | paste -sd,)" '0 of 2,1 of 2' 'no more than -n'
 : >hosts
 expect_exit 124 "${run[@]}" -n 2 --elastic-timeout 1s -- true
 expect_contains stderr 'error: waited for hosts for 1 s (--elastic-timeout): 2 slots needed, 0 usable'
+start "${run[@]}" -n 2 --elastic-timeout 0 -- true
+wait_until 20 grep -q 'note: waiting for hosts: 2 slots needed, 0 usable' "$ERR"
 tell "$host:2"
+expect_end 0
 : >"$OUT"
 start "${run[@]}" -n 2 --elastic-timeout 1s -- bash rank.sh
 wait_until 20 said 'g0 life 0 rank 1 of 2'

@@ -9,6 +9,7 @@ namespace {
 using namespace test;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class tables : public sources {
   protected:
@@ -80,6 +81,9 @@ TEST_F(tables, numbers_that_are_no_classes_are_targets) {
     EXPECT_THAT(refused(text("c.csv", "x,y\n1,1\n2,1.5\n"), {.labels_are = label_kind::number}),
                 HasSubstr("c.csv:3:3: the label 1.5 is no class"));
     EXPECT_THAT(refused(text("n.csv", "x,y\n1,1\n2,nan\n")), HasSubstr("n.csv:3:3: 'nan' is no label"));
+    EXPECT_THAT(
+        refused(text("f.csv", "x,y\n1,1.5\n2,nan\n"), {.labels_are = label_kind::target}),
+        AllOf(HasSubstr("f.csv:3:3: 'nan' is no target; correct it, or leave the line out"), Not(HasSubstr("--label-type"))));
 }
 
 TEST_F(tables, a_label_of_another_kind_is_shown) {

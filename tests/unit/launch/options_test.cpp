@@ -77,6 +77,21 @@ TEST(run_options, all_have_their_place) {
     EXPECT_EQ(o, wanted);
 }
 
+TEST(run_options, a_limit_of_0_is_none) {
+    auto const unlimited = [](char const* zero) {
+        return options_of({"--timeout", zero, "--start-timeout", zero, "--idle-timeout", zero, "--host-discovery-script", "d",
+                           "--elastic-timeout", zero, "a"});
+    };
+    for (auto const* zero : {"0", "0s", "0:00:00"}) {
+        auto const o = unlimited(zero);
+        EXPECT_EQ(o.timeout, std::nullopt) << zero;
+        EXPECT_EQ(o.start_timeout, std::nullopt) << zero;
+        EXPECT_EQ(o.idle_timeout, std::nullopt) << zero;
+        EXPECT_EQ(o.elastic_timeout, std::nullopt) << zero;
+    }
+    EXPECT_EQ(options_of({"a"}).elastic_timeout, duration(600));
+}
+
 TEST(run_options, mistakes_are_named) {
     EXPECT_EQ(failure({"--tag-ouput", "a"}), "unknown option '--tag-ouput', did you mean --tag-output?; --help lists all");
     EXPECT_NE(failure({"-n", "x", "a"}), "");
