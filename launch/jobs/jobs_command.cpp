@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "base/command/command_set.hpp"
 #include "base/error.hpp"
@@ -75,8 +77,13 @@ std::vector<std::string> job_numbers(std::vector<std::string> const& words, std:
     if (words.empty())
         throw error(errc::usage,
                     fmt::format("the number of a job is missing; write: muster {} ID (muster jobs lists yours)", command));
+    std::error_code ignored;
     for (auto const& word : words)
-        if (!is_job_number(word))
+        if (!is_job_number(word) && std::filesystem::exists(word + "/run.json", ignored))
+            throw error(errc::usage, fmt::format("'{0}' is the folder of a run, and {1} takes the numbers of jobs; read "
+                                                 "{0}/run.json, and what the ranks wrote in {0}",
+                                                 without_controls(word), command));
+        else if (!is_job_number(word))
             throw error(errc::usage, fmt::format("'{}' is no number of a job; muster jobs lists yours", without_controls(word)));
     std::vector<std::string> numbers;
     for (auto const& word : words) numbers.push_back(plain_flux_id(word));

@@ -186,6 +186,12 @@ expect_exit 0 pbs jobs
 expect_matches stdout '^12.fakeserver +first +Q +2 +- +01:00:00 +Insufficient amount of resource: ngpus$'
 expect_exit 0 pbs show 12.fakeserver
 expect_matches stdout '^asked for +2 nodes, 4 ranks on each' '^site +generic-pbs$'
+mkdir -p one-run && echo '{}' >one-run/run.json
+expect_exit 2 pbs show one-run
+expect_contains stderr "'one-run' is the folder of a run, and show takes the numbers of jobs; read one-run/run.json"
+rm -r one-run
+expect_exit 0 pbs submit --dry-run --site generic-pbs --ranks 2 --time 5min --no-check -- true
+expect_contains stderr '1 node, 2 ranks on each, 00:05:00, no GPUs'
 expect_exit 0 pbs cancel 12.fakeserver
 expect_contains stdout 'job 12.fakeserver cancelled; it was Q'
 # A server that keeps no history, as is PBS's default.
