@@ -196,18 +196,19 @@ expect_exit 2 m submit --site generic-slurm --time 5min --gpus 1 --after "$job" 
 expect_contains stderr "job ${job}_1 has ended: FAILED, exit code 4" "so --after ok:$job cannot come true"
 expect_not_contains stderr --no-check "${job}_0"
 
-# Slurm takes a job that it has forgotten as one that ended as wanted; muster's record of it knows better. 40000 is the job `ended` under a number that Slurm does
+# Slurm 22.05 takes a job that it does not know as one that ended as wanted, 24.11 refuses it; muster's record of it knows better. 40000 is the job `ended` under a number that Slurm does
 # not know.
 records=$(as_user bash -c 'echo "${XDG_STATE_HOME:-$HOME/.local/state}/muster/jobs"')
 as_user bash -c 'sed "s/\"id\": *\"$1\"/\"id\": \"40000\"/" "$2/slurm-$1.json" >"$2/slurm-40000.json" && cp -r "muster-runs/$1" muster-runs/40000 &&
     sed -i "s/\"job_id\": *\"$1\"/\"job_id\": \"40000\"/" muster-runs/40000/run.json' - "$ended" "$records"
 expect_exit 2 m submit --site generic-slurm --time 5min --gpus 1 --after 40000 -- true
 expect_contains stderr "job 40000 has ended with exit code 3, as $work/muster-runs/40000/run.json says; so --after ok:40000 cannot come true: leave it out, or name another job"
-expect_exit 0 m submit --site generic-slurm --time 5min --gpus 1 --check-only --after notok:40000 -- true
-expect_not_contains stderr 'does not know'
+as_user sbatch --test-only --dependency=afterok:40001 --wrap true >"$OUT" 2>"$ERR" && slurm=0 || slurm=2
+expect_exit $slurm m submit --site generic-slurm --time 5min --gpus 1 --check-only --after notok:40000 -- true
+expect_not_contains stderr 'note: the scheduler does not know'
 expect_exit 0 m submit --site generic-slurm --time 5min --gpus 1 --check-only --no-check --after 40000 -- true
-expect_exit 0 m submit --site generic-slurm --time 5min --gpus 1 --check-only --after 40001 -- true
-expect_contains stderr 'note: the scheduler does not know job 40001 (any more); Slurm takes it as one that has ended as --after ok wants'
+expect_exit $slurm m submit --site generic-slurm --time 5min --gpus 1 --check-only --after 40001 -- true
+expect_contains stderr 'note: the scheduler does not know job 40001 (any more); Slurm 22.05 takes it as one that has ended as --after ok wants'
 
 # Who has saved learns which job goes on, and when none is left. Jobs on other nodes see the test's word as a file, and have to look for it.
 m submit --site generic-slurm --time 5min --gpus 1 --chain 3 --job-name used -- bash -c 'until [ -e "go.$MUSTER_CHAIN_LINK" ]; do sleep 0.05; done; exit 75' >"$OUT" 2>"$ERR"

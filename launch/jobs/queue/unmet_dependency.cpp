@@ -84,10 +84,11 @@ void check_forgotten_jobs(script_request const& request, environment const& vari
             throw error(errc::usage, part->text + cannot_come_true(request));
         bool const all_tell = std::ranges::all_of(parts, [](auto const& part) { return part.code.has_value(); });
         if ((parts.empty() || !all_tell) && request.kind == script_kind::slurm)
-            fmt::print(stderr,
-                       "muster: note: the scheduler does not know job {} (any more){}; Slurm takes it as one that has ended as "
-                       "--after {} wants\n",
-                       id, record ? ", and no run of it has left an exit code" : "", request.after_kind);
+            fmt::print(
+                stderr,
+                "muster: note: the scheduler does not know job {} (any more){}; Slurm 22.05 takes it as one that has ended as "
+                "--after {} wants\n",
+                id, record ? ", and no run of it has left an exit code" : "", request.after_kind);
     }
 }
 

@@ -1,4 +1,4 @@
-// Jobs of --after that have ended in another way than it waits for. Schedulers do not say which one that is, and Slurm takes one that it has forgotten as
+// Jobs of --after that have ended in another way than it waits for. Schedulers do not say which one that is, and Slurm 22.05 takes one that it has forgotten as
 // one that ended as wanted.
 #pragma once
 
