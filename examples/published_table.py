@@ -303,6 +303,5 @@ if device.type == "cpu":
 if ranks.rank == 0:
     print(f"{args.net} with {sum(p.numel() for p in model.parameters())} parameters on {ranks.size} ranks by {args.api} over {ranks.backend}, {device.type}, torch {torch.__version__}", flush=True)
 ranks.end()
-del model, optimizer  # and the group: its threads (gloo, torch 1.13) may call into Python while the interpreter ends, and so abort the process
 if args.target_accuracy and epochs[-1].accuracy < args.target_accuracy:
     sys.exit(f"the accuracy {args.target_accuracy:.2%} was not reached in {args.epochs} epochs: {epochs[-1].accuracy:.2%}")
