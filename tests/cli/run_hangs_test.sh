@@ -20,7 +20,7 @@ expect_matches stderr "^muster: rank 0 on $host, pid [0-9]+: asleep in sleep" # 
 expect_exit 124 "$MUSTER" run -n 1 --timeout 500ms -- sh -c 'echo "Traceback (most recent call last):
 ValueError: x" >&2; exec sleep 100'
 expect_contains stderr 'asleep in sleep, has printed a traceback' 'ago: ValueError: x'
-# 0 means no limit: it undoes that of a file.
+# 0 means no limit: it undoes that of a file. The sleep is the program that hangs: the limit ends it at once.
 mkdir limits
 printf 'timeout = "1ms"\nidle-timeout = "1ms"\nstart-timeout = 0\n' >limits/muster.toml
 expect_exit 124 env -C limits "$MUSTER" run -n 1 -- sleep 100

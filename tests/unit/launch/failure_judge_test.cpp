@@ -101,14 +101,10 @@ auto const ends = [](int rank, int status, memory_verdict memory = memory_verdic
     return [=](evidence& known) { end(known, rank, status, memory); };
 };
 auto const suspects = [](int rank) { return [=](evidence& known) { known.suspect = rank; }; };
-auto const left_behind = [](int rank) {
-    return [=](evidence& known) { known[rank].last_lines = "rank 2 (node1) has ended the exchange and will not take part"; };
-};
+auto const writes = [](int rank, std::string words) { return [=](evidence& known) { known[rank].last_lines = words; }; };
+auto const left_behind = [](int rank) { return writes(rank, "rank 2 (node1) has ended the exchange and will not take part"); };
 auto const lost_another = [](int rank) {
-    return [=](evidence& known) {
-        known[rank].last_lines =
-            "allreduce on rank 1 on node1 of 3: it cannot finish: waiting for rank 2 on node1. Look at that rank";
-    };
+    return writes(rank, "allreduce on rank 1 on node1 of 3: it cannot finish: waiting for rank 2 on node1. Look at that rank");
 };
 auto const loses = [](int first, int last, bool cut = false) { return [=](evidence& known) { lose(known, first, last, cut); }; };
 auto const says = [](job_end word, std::vector<int> down = {}) { return [=](evidence& known) { say(known, word, down); }; };
@@ -150,9 +146,9 @@ std::vector<scenario> one_node() {
         {"the one that has left is blamed", end_of_1, with(here(), ends(0, exited(1)), left_behind(0), suspects(0), ends(1, exited(3))),
          step::end, failure_cause::rank_end, 3, {1}, "rank 1 on node1 exited with code 3, 2 s after the start; ending the other 2"},
         {"a rank that has lost another is held", end_of_1, with(by_remote(), ends(1, exited(1)), lost_another(1)), step::hold, failure_cause::none, 0, {1}},
-        {"nor one whose world another has left", end_of_1, with(here(), ends(1, exited(1)), [](evidence& known) {
-             known[1].last_lines = "allreduce of \"x\" (rank 1 of 4 on node1) cannot finish: rank 2 (node1): it has destroyed its communicator";
-         }), step::hold, failure_cause::none, 0, {1}},
+        {"nor is one judged whose world another has left", end_of_1, with(here(), ends(1, exited(1)),
+         writes(1, "allreduce of \"x\" (rank 1 of 4 on node1) cannot finish: rank 2 (node1): it has destroyed its communicator")),
+         step::hold, failure_cause::none, 0, {1}},
         {"another that was left is not", end_of_1,
          with(here(), ends(0, exited(1)), left_behind(0), suspects(0), ends(1, exited(1)), left_behind(1)), step::go_on},
         {"where none comes, the first", cause, with(here(), ends(1, exited(1)), left_behind(1), suspects(1), says(job_end::unknown)),
