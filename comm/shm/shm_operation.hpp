@@ -152,6 +152,7 @@ class shm_operation {
     void fill(world& all, std::uint64_t round) noexcept;
     void work(world& all, std::uint64_t round) noexcept;
     void drain(world& all, std::uint64_t round) noexcept;
+    std::byte* result_of(world const& all, int rank, std::uint64_t round) const noexcept;
     element_range piece_of(world const& all, int rank, std::uint64_t round) const noexcept;
 
     void announce_pair(world& all);

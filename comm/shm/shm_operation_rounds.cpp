@@ -12,6 +12,8 @@ namespace muster::shm {
 // - its window, in round r: when all others have worked r-2, which it waits for.
 // - its result, in round r: when all others have drained r-2. A rank fills r only after it has drained r-2, and this one works on
 //   r only when all have filled r. Across collectives it holds because one ends with its last drain.
+// Of two ranks each leaves its result in the other's window, in place of the input that it has just read there: these lines are in its cache, and the
+// other reads them before it fills its window again.
 
 namespace {
 
@@ -31,6 +33,12 @@ bool all_at(world const& all, std::uint64_t number, Of of) noexcept {
 }
 
 }  // namespace
+
+/// Where the result of that rank's share is left for the others.
+std::byte* shm_operation::result_of(world const& all, int rank, std::uint64_t round) const noexcept {
+    if (all.size != 2) return all.of(rank).result(round);
+    return all.of(1 - rank).window(round) + static_cast<std::size_t>(rank) * all.sizes.share_bytes();
+}
 
 /// Whether a reduction goes in rounds although the kernel could copy: of each input the shares of the others alone are written and read once more.
 bool shm_operation::goes_in_rounds(world const& all) const noexcept {
@@ -173,9 +181,9 @@ void shm_operation::work(world& all, std::uint64_t round) noexcept {
     bool const scatters = what_.what == collective::kind::reducescatter;
     std::size_t const first = piece.first - (scatters ? share(all, all.rank).first : 0);
     all.targets.assign(1, out() + first * element_bytes());
-    if (!scatters && !streams_) all.targets.push_back(all.own().result(round));
+    if (!scatters && !streams_) all.targets.push_back(result_of(all, all.rank, round));
     combine(what_.in.type, what_.how, all.sources, all.targets, piece.count, what_.scale);
-    if (!scatters && streams_) copy_for_others(all.own().result(round), all.targets.front(), piece.count * element_bytes());
+    if (!scatters && streams_) copy_for_others(result_of(all, all.rank, round), all.targets.front(), piece.count * element_bytes());
 }
 
 void shm_operation::drain(world& all, std::uint64_t round) noexcept {
@@ -185,7 +193,7 @@ void shm_operation::drain(world& all, std::uint64_t round) noexcept {
         if (rank == all.rank) continue;
         element_range const piece = piece_of(all, rank, round);
         if (piece.count != 0)
-            std::memcpy(out() + piece.first * element_bytes(), all.of(rank).result(round), piece.count * element_bytes());
+            std::memcpy(out() + piece.first * element_bytes(), result_of(all, rank, round), piece.count * element_bytes());
     }
 }
 
