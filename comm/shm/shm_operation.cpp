@@ -332,9 +332,9 @@ void shm_operation::finish_whole(world& all) {
 
 void shm_operation::choose_stores(world const& all) noexcept {
     std::size_t const bytes = what_.in.bytes();
-    streams_ = !all.crowded && bytes >= least_streamed &&
+    streams_ = bytes >= least_streamed &&
                store_choice::streams(all.of(0).here().streams.load(std::memory_order_relaxed), all.sequence + 1);
-    is_timed_ = all.rank == 0 && !all.crowded && reduces() && bytes >= least_streamed && bytes <= all.sizes.largest_gathered();
+    is_timed_ = all.rank == 0 && reduces() && bytes >= least_streamed && bytes <= all.sizes.largest_gathered();
     ticks_ = 0;
 }
 

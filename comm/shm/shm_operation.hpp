@@ -91,7 +91,7 @@ class shm_operation {
     bool all_announced(world const& all) noexcept;
 
     bool announce(world& all);
-    bool fill_own_window(world& all) const noexcept;
+    bool fill_own_window(world& all) noexcept;
     bool match(world& all);
     void check_announcements(world const& all) const;
     void check_counts(world const& all) const;

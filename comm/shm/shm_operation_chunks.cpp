@@ -59,11 +59,11 @@ shm_operation::way shm_operation::way_of(world const& all) const noexcept {
 }
 
 /// False if another rank still reads what is there.
-bool shm_operation::fill_own_window(world& all) const noexcept {
+bool shm_operation::fill_own_window(world& all) noexcept {
     if (all.mappable && place_of(what_.in.data, what_.in.bytes()).buffer != 0) return true;
     for (int rank = 0; rank < all.size; ++rank)
         if (rank != all.rank && all.of(rank).progress().worked.load(std::memory_order_acquire) + 1 < all.round) return false;
-    std::memcpy(all.own().window(all.round), in(), what_.in.bytes());
+    copy_for_others(all.own().window(all.round), in(), what_.in.bytes());
     return true;
 }
 

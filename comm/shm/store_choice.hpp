@@ -34,15 +34,19 @@ class store_choice {
     /// A collective took so long a byte. Returns what is chosen from now on.
     bool note(bool streamed, double cost) noexcept {
         double& known = streamed ? streamed_ : cached_;
-        known = std::min(cost, known * forgets);  // an interruption does not count, and what has changed is noticed
+        known = notes_ < first_trials ? std::min(cost, known) : std::clamp(cost, known / falls, known * rises);
+        notes_ = std::min(notes_ + 1, first_trials);
         if (std::max(streamed_, cached_) < unknown) chosen_ = cached_ > pays * streamed_;
         return chosen_;
     }
 
   private:
     static constexpr std::uint64_t first_trials = 32, between_trials = 61;  // a prime: not always the same tensor of a step
-    static constexpr double unknown = std::numeric_limits<double>::max(), forgets = 1.1, pays = 1.3;
+    static constexpr double unknown = std::numeric_limits<double>::max(), pays = 1.3;
+    /// What is known follows the lower quartile: an interruption counts little, and so does a rank that finds in its cache what one before it has read.
+    static constexpr double falls = 1.3, rises = 1.1;
 
+    std::uint64_t notes_ = 0;  // at the start the shortest time counts: memory is touched for the first time
     double streamed_ = unknown, cached_ = unknown;
     bool chosen_ = true;
 };
