@@ -183,7 +183,8 @@ void shm_operation::work(world& all, std::uint64_t round) noexcept {
     all.targets.assign(1, out() + first * element_bytes());
     if (!scatters && !streams_) all.targets.push_back(result_of(all, all.rank, round));
     combine(what_.in.type, what_.how, all.sources, all.targets, piece.count, what_.scale);
-    if (!scatters && streams_) copy_for_others(result_of(all, all.rank, round), all.targets.front(), piece.count * element_bytes());
+    if (!scatters && streams_)
+        copy_for_others(result_of(all, all.rank, round), all.targets.front(), piece.count * element_bytes());
 }
 
 void shm_operation::drain(world& all, std::uint64_t round) noexcept {
