@@ -122,4 +122,15 @@ void check_image(std::string const& image, program_place const& where) {
                             image, folder.string()));
 }
 
+void check_venv(std::string const& venv, program_place const& where) {
+    auto const file = venv + "/bin/activate";
+    if (venv.empty() || where.changes_files || is_below(venv, where.staged_folders)) return;
+    std::error_code fault;
+    auto const folder = folder_of(where, fault);
+    if (fault || fs::exists(folder / file, fault) || fault) return;
+    throw error(errc::usage,
+                fmt::format("--venv {}: there is no {} in {}, where the job would start; check the name, or give --no-check",
+                            venv, file, folder.string()));
+}
+
 }  // namespace muster

@@ -26,4 +26,7 @@ void check_program(std::vector<std::string> const& command, environment const& v
 /// The same for the image of a container, where its name is a file's: not docker://NAME, nor a registry's NAME:TAG.
 void check_image(std::string const& image, program_place const& where);
 
+/// The same for a Python environment that the job's script activates.
+void check_venv(std::string const& venv, program_place const& where);
+
 }  // namespace muster

@@ -206,6 +206,8 @@ void check_files(script_request const& request, settings_result const& given, en
         check_program(request.command, variables, where);
     else
         check_image(given.text("container"), where);
+    where.working_dir = folder_by_directive(request);  // where the script itself is
+    check_venv(request.venv, where);
     std::error_code fault;
     for (auto const& [from, to] : request.stage_in)
         if (!fs::exists(from, fault))

@@ -31,6 +31,12 @@ for image in none.sif ./none /tmp/none.sqsh; do
     expect_exit 2 "$MUSTER" submit "${options[@]}" --dry-run --container "$image" -- python3 none.py
     expect_contains stderr "--container $image: there is no such image in $PWD, where the job would start"
 done
+expect_exit 2 "$MUSTER" submit "${options[@]}" --dry-run --venv none -- true
+expect_contains stderr "--venv none: there is no none/bin/activate in $PWD, where the job would start; check the name, or give --no-check"
+valid --venv none --no-check -- true
+valid --venv none --setup 'python3 -m venv none' -- true
+mkdir -p env/bin && touch env/bin/activate
+valid --venv env -- true
 for command in 'python3 none.py' 'python3 -u -W ignore none.py' 'bash -e none.sh' 'sh ./on-path.sh'; do
     # shellcheck disable=SC2086
     expect_exit 2 env PATH="$fakes:$PATH" "$MUSTER" submit "${options[@]}" --dry-run -- $command

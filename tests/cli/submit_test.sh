@@ -227,6 +227,7 @@ expect_contains stdout 'second'
 : >"$fakes/calls"
 expect_exit 143 pbs watch 12.fakeserver 12.fakeserver
 expect_equal "$(grep -c '^qstat' "$fakes/calls")" 1 'questions about two jobs'
+mkdir -p venv/bin && touch venv/bin/activate
 expect_exit 0 "$MUSTER" submit --file job.toml --dry-run --chain 2 --venv venv
 expect_contains stdout "qsub -j oe -o $PWD/muster-runs/ -W depend=afterany:ID1 -v MUSTER_CHAIN_START=2 $PWD/muster-runs/ID1.sh" '. venv/bin/activate'
 # To sbatch a chain's number goes as a variable: --export with NAME=VALUE asks for a login environment.
