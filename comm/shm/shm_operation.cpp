@@ -28,6 +28,8 @@ constexpr unsigned polls_at_once = 32;
 
 /// From so many bytes on it pays to write past the caches where the processors are far apart, and the time is taken.
 constexpr std::size_t least_streamed = std::size_t{4} << 10;
+/// Up to so many where ranks share processors: larger tensors take longer than a rank has its processor at a time, and what is measured says little.
+constexpr std::size_t most_streamed_in_a_crowd = std::size_t{128} << 10;
 
 /// From so many bytes on a reduction's input in a shared buffer does not travel, for one more wait.
 constexpr std::size_t lent_bytes = std::size_t{8} << 10, lent_in_a_crowd = std::size_t{32} << 10;
@@ -332,9 +334,10 @@ void shm_operation::finish_whole(world& all) {
 
 void shm_operation::choose_stores(world const& all) noexcept {
     std::size_t const bytes = what_.in.bytes();
-    streams_ = bytes >= least_streamed &&
+    std::size_t const most = all.crowded ? most_streamed_in_a_crowd : all.sizes.largest_gathered();
+    streams_ = bytes >= least_streamed && (!all.crowded || bytes <= most) &&
                store_choice::streams(all.of(0).here().streams.load(std::memory_order_relaxed), all.sequence + 1);
-    is_timed_ = all.rank == 0 && reduces() && bytes >= least_streamed && bytes <= all.sizes.largest_gathered();
+    is_timed_ = all.rank == 0 && reduces() && bytes >= least_streamed && bytes <= most;
     ticks_ = 0;
 }
 
