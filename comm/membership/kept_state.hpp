@@ -24,8 +24,8 @@ class kept_state {
     };
 
     /// `place`: the value of elastic::kept_state_variable, "PART:FILE", its part of the file that the node's keeper, or the parent of its launcher, holds to
-    /// the end of the run, over all restarts. The user's other processes can open it, other users cannot. Without a file, as where the node's keeper is lost: memory of this process alone. Throws
-    /// errc::usage, errc::system.
+    /// the end of the run, over all restarts. The user's other processes can open it, other users cannot. Without a file, as where the node's
+    /// keeper is lost: memory of this process alone. Throws errc::usage, errc::system.
     explicit kept_state(std::string_view place = {});
     ~kept_state();
     kept_state(kept_state const&) = delete;

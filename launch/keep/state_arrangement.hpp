@@ -27,9 +27,10 @@ struct state_arrangement {
     bool operator==(state_arrangement const&) const = default;
 };
 
-/// `there`: what each node has. `node_of`: where each rank will run; the number of nodes where nothing holds what it commits, so that no commit is whole for all. The ranks get what the same ranks of the latest generation had of which all have committed the same
-/// step, and the last step of it; where that one was smaller, further ranks get nothing. Where no commit is whole, the latest generation's newest goes to its ranks, but not to all ranks of another number
-/// of them, as it would seem common to all; they settle it among themselves. Pure.
+/// `there`: what each node has. `node_of`: where each rank will run; the number of nodes where nothing holds what it commits, so that no commit is whole for all.
+/// The ranks get what the ranks of the same numbers had in the latest generation of which a commit is whole, the newest one; where that was smaller, further ranks get
+/// nothing. Where no commit is whole, the newest of the latest generation stays with its ranks, but not with all of another number of ranks, as it would seem common
+/// to them; they settle it among themselves. Pure.
 state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const& there, std::vector<std::size_t> const& node_of);
 
 /// What a keeper tells of its memory.
