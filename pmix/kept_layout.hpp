@@ -16,7 +16,7 @@
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 
-/// Each rank has a part of the file: a page for what it and the keeper tell each other, then some slots for copies of its state. Only what is written takes memory.
+/// Each rank has a part of the file, whose number need not be its own: a page for what it and the keeper tell each other, then some slots for copies of its state. Only what is written takes memory.
 namespace muster::kept {
 
 constexpr std::uint64_t part_bytes = std::uint64_t{1} << 42, most_parts = std::uint64_t{1} << 20;
@@ -24,7 +24,7 @@ constexpr std::size_t page_bytes = 4096, line_bytes = 64, slots = 4;
 constexpr std::uint64_t slot_bytes = part_bytes / slots - page_bytes;
 
 constexpr std::uint64_t half = 0;                              ///< being written, or never written
-constexpr std::uint64_t whole = 0x31'74'73'6b'72'74'73'6dULL;  // "mstrkst1"
+constexpr std::uint64_t whole = 0x32'74'73'6b'72'74'73'6dULL;  // "mstrkst2"
 constexpr std::uint64_t held = whole + 1;                      ///< whole, and the keeper still needs it
 
 /// The first page of a part. Its owner has locked the first byte (F_OFD_SETLK).
@@ -32,11 +32,18 @@ struct control {
     std::atomic<std::uint64_t> wanted;  ///< the first commit of this step or a later one is to be held; 0: none
 };
 
+/// Who committed it: a rank of one generation of the run. A number alone may be used again by another world.
+struct origin {
+    std::uint64_t generation = 0, rank = 0, world_size = 1;
+    bool operator==(origin const&) const = default;
+};
+
 /// The first page of a slot; the copy is behind it.
 struct head {
     std::atomic<std::uint64_t> ready;  ///< half, whole or held
     std::uint64_t number;              ///< of commits by all processes that have had this part; 0: never written
     std::uint64_t step, bytes, sum;
+    origin by;
 };
 
 constexpr std::uint64_t place_of(std::uint64_t part) noexcept {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -22,15 +23,33 @@ namespace muster::c_api {
 
 namespace {
 
-/// One a process. Over several nodes the launcher tells the ranks' addresses.
+std::mutex link_guard;
+member_link* own_link = nullptr;  ///< one a process
+
+/// Over several nodes the launcher tells the ranks' addresses.
 member_link* find_link(environment const& variables) {
-    static std::mutex guard;
-    static member_link* found = nullptr;
-    std::scoped_lock const lock(guard);
-    if (found != nullptr || !variables.has(elastic::events_variable)) return found;
+    std::scoped_lock const lock(link_guard);
+    if (own_link != nullptr || !variables.has(elastic::events_variable)) return own_link;
     // A spare that waits has no place in its world yet, which identify() would look for.
     bool const over_nodes = variables.has(elastic::over_nodes_variable);
-    return found = member_link::open(variables, over_nodes ? own_address(variables.get_or("MUSTER_HOST", ""), variables) : "");
+    return own_link = member_link::open(variables, over_nodes ? own_address(variables.get_or("MUSTER_HOST", ""), variables) : "");
+}
+
+/// Who commits. A process that never asked the launcher is who its variables say.
+kept::origin find_origin() {
+    auto const number = [](auto value) { return static_cast<std::uint64_t>(std::max<long>(value, 0)); };
+    {
+        std::scoped_lock const lock(link_guard);
+        if (own_link != nullptr) {
+            auto const now = own_link->now();
+            return {number(now.number), number(now.who.rank), number(now.who.world_size)};
+        }
+    }
+    auto const variables = environment::capture();
+    auto const value = [&](char const* name, long otherwise) {
+        return number(parse_integer(variables.get_or(name, "")).value_or(otherwise));
+    };
+    return {value("MUSTER_GENERATION", 0), value("MUSTER_RANK", 0), value("MUSTER_WORLD_SIZE", 1)};
 }
 
 member_link& need_link() {
@@ -211,7 +230,7 @@ int muster_state_keep(uint64_t step, muster_piece const* pieces, size_t count) {
             all.emplace_back(static_cast<std::byte const*>(pieces[i].data), pieces[i].bytes);
         }
         std::scoped_lock const lock(state_guard);
-        state_of_process().commit(step, all);
+        state_of_process().commit(step, all, find_origin());
     });
 }
 

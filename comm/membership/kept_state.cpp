@@ -24,11 +24,11 @@ using kept::line_bytes;
 using kept::page_bytes;
 
 kept_state::kept_state(std::string_view place) {
-    if (place.empty()) {
+    auto const colon = place.find(':');
+    if (place.empty() || colon == place.size() - 1) {
         file_ = kept::make_memory();
         return;
     }
-    auto const colon = place.find(':');
     auto const part = parse_integer(place.substr(0, colon));
     if (!part || *part < 0 || static_cast<std::uint64_t>(*part) >= kept::most_parts || colon == std::string_view::npos)
         throw error(errc::usage, fmt::format("{}={} is not PART:FILE; leave it to muster run --keep-state",
@@ -121,7 +121,7 @@ std::size_t kept_state::take_slot() {
     throw error(errc::internal, "each copy of the kept state is held for its way to the next node");
 }
 
-void kept_state::commit(std::uint64_t step, std::span<std::span<std::byte const> const> pieces) {
+void kept_state::commit(std::uint64_t step, std::span<std::span<std::byte const> const> pieces, kept::origin const& by) {
     std::size_t bytes = 0;
     for (auto const& each : pieces) bytes += padded(each.size());
     if (bytes > kept::slot_bytes - page_bytes)
@@ -145,6 +145,7 @@ void kept_state::commit(std::uint64_t step, std::span<std::span<std::byte const>
     head.step = step;
     head.bytes = bytes;
     head.sum = sums.value();
+    head.by = by;
     auto wanted = control_ == nullptr ? 0 : control_->wanted.load();
     bool const is_wanted = wanted != 0 && step >= wanted && control_->wanted.compare_exchange_strong(wanted, 0);
     head.ready.store(is_wanted ? kept::held : kept::whole);

@@ -23,9 +23,9 @@ class kept_state {
         std::span<std::byte const> bytes;  ///< until the next commit
     };
 
-    /// `place`: the value of elastic::kept_state_variable, "PART:FILE", a rank's part of the file that the node's keeper, or the parent of its launcher, holds to
-    /// the end of the run, over all restarts. The user's other processes can open it, other users cannot. Empty: memory of this process alone. Throws
-    /// errc::usage, errc::system.
+    /// `place`: the value of elastic::kept_state_variable, "PART:FILE", its part of the file that the node's keeper, or the parent of its launcher, holds to
+    /// the end of the run, over all restarts. The user's other processes can open it, other users cannot. Without a file, as where the node's
+    /// keeper is lost: memory of this process alone. Throws errc::usage, errc::system.
     explicit kept_state(std::string_view place = {});
     ~kept_state();
     kept_state(kept_state const&) = delete;
@@ -33,7 +33,7 @@ class kept_state {
 
     /// Copies `pieces`, each to a multiple of 64 bytes, with a checksum. Costs little more than memcpy from the third call on, once the memory is
     /// there. Throws errc::system where memory is short; the newest copy is then still whole.
-    void commit(std::uint64_t step, std::span<std::span<std::byte const> const> pieces);
+    void commit(std::uint64_t step, std::span<std::span<std::byte const> const> pieces, kept::origin const& by = {});
 
     /// The whole copies, the newest first. Reads all of them.
     std::vector<copy> find();

@@ -4,7 +4,7 @@ namespace muster::wire {
 
 namespace {
 
-constexpr std::size_t head_bytes = 2 + 4 + 4 * 8;
+constexpr std::size_t head_bytes = 2 + 4 + 7 * 8;
 
 void put(std::string& to, std::uint64_t value, int bytes) {
     for (int i = 0; i < bytes; ++i) to += static_cast<char>(value >> (8 * i));
@@ -24,7 +24,8 @@ std::string encode(copy_frame const& one) {
     if (one.what == copy_frame::kind::head) {
         frame += one.for_neighbour ? '\1' : '\0';
         put(frame, one.part, 4);
-        for (auto const value : {one.number, one.step, one.size, one.sum}) put(frame, value, 8);
+        for (auto const value : {one.number, one.step, one.size, one.sum, one.by.generation, one.by.rank, one.by.world_size})
+            put(frame, value, 8);
     } else {
         frame += one.bytes;
     }
@@ -46,6 +47,9 @@ std::optional<copy_frame> read_copy_frame(std::string_view frame) noexcept {
             one.step = take(frame, 8);
             one.size = take(frame, 8);
             one.sum = take(frame, 8);
+            one.by.generation = take(frame, 8);
+            one.by.rank = take(frame, 8);
+            one.by.world_size = take(frame, 8);
             return one;
         case kind::piece:
         case kind::refused: one.bytes = frame.substr(1); return one;

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "pmix/kept_layout.hpp"
+
 namespace muster::wire {
 
 /// No message: a state is not worth CBOR, which is read byte by byte. Numbers are little-endian.
@@ -23,6 +25,7 @@ struct copy_frame {
     std::uint32_t part = 0;
     std::uint64_t number = 0, step = 0, size = 0, sum = 0;
     std::string_view bytes = {};  ///< of a piece; of a refusal, why
+    kept::origin by = {};
     bool operator==(copy_frame const&) const = default;
 };
 

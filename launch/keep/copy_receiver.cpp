@@ -24,7 +24,7 @@ std::string copy_intake::take(std::string_view frame) try {
         store_ = one->for_neighbour ? &of_others_ : &own_;
         auto const part = static_cast<int>(std::min<std::uint64_t>(one->part, kept::most_parts));
         if (!one->for_neighbour && store_->has_owner(part)) throw error(errc::invalid_data, "the rank of a copy runs there");
-        now_ = store_->begin({part, 0, one->number, one->step, one->size, one->sum});
+        now_ = store_->begin({part, 0, one->number, one->step, one->size, one->sum, false, one->by});
         return wire::encode(wire::copy_frame{.what = kind::taken});
     }
     if (!now_) throw error(errc::invalid_data, "a piece of no copy");

@@ -95,8 +95,15 @@ class peer {
 void send_copy(peer& to, copy_sender::item const& one, std::atomic<bool> const& stop) {
     using kind = wire::copy_frame::kind;
     auto const& what = one.what;
-    to.say(wire::encode(wire::copy_frame{kind::head, one.for_neighbour, static_cast<std::uint32_t>(what.part), what.number,
-                                         what.step, what.bytes, what.sum}));
+    to.say(wire::encode(wire::copy_frame{kind::head,
+                                         one.for_neighbour,
+                                         static_cast<std::uint32_t>(what.part),
+                                         what.number,
+                                         what.step,
+                                         what.bytes,
+                                         what.sum,
+                                         {},
+                                         what.by}));
     std::vector<std::byte> block(wire::largest_piece_bytes);
     int on_the_way = 1;
     for (std::uint64_t at = 0; at < what.bytes; at += block.size()) {

@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <ctime>
 
 #include "base/error.hpp"
 #include "base/version.hpp"
+#include "launch/keep/state_arrangement.hpp"
 #include "launch/system/network.hpp"
 #include "launch/wire/launcher_link.hpp"
 
@@ -27,7 +30,10 @@ constexpr duration between_looks{0.02};  ///< at what ranks have committed: a fe
 void give_way() {
     ::setpriority(PRIO_PROCESS, 0, 15);
     unique_fd const group(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC));
-    if (!group || ::write(group.get(), "15", 2) != 2) return;  // such a kernel does without
+    timespec const pause{0, 50'000'000};
+    // Such a kernel takes ten of these a second, from all of its processes. Others do without.
+    for (int tries = 0; group && tries < 20 && ::write(group.get(), "15", 2) != 2 && errno == EAGAIN; ++tries)
+        ::nanosleep(&pause, nullptr);
 }
 
 }  // namespace
@@ -130,7 +136,7 @@ void keeper::send_held(wire::keep_order const& order) {
         else if (own_.has_owner(part))
             return say({.what = wire::keep_word::kind::sent,
                         .round = order.round,
-                        .fault = fmt::format("rank {} has no commit {} that is held", part, order.step)});
+                        .fault = fmt::format("a rank there has no commit {} that is held", order.step)});
     }
     sender_ = std::make_unique<copy_sender>(loop_, keeper_address{order.address, order.port, order.key}, std::move(items),
                                             [this, round = order.round](std::string const& fault) {
@@ -153,16 +159,15 @@ void keeper::release(std::uint64_t step) {
 
 void keeper::list(wire::keep_order const& order) {
     wire::keep_word word{.what = wire::keep_word::kind::listed, .round = order.round};
-    for (auto* const store : {&own_, &of_others_})
-        for (int const part : store->parts())
-            for (auto const& one : store->copies(part))
-                if (store->is_sound(one)) word.copies.push_back({part, store == &of_others_, one.step});
+    word.copies = list_copies(own_, false);
+    auto const more = list_copies(of_others_, true);
+    word.copies.insert(word.copies.end(), more.begin(), more.end());
     say(word);
 }
 
 void keeper::move(wire::keep_order const& order) {
     auto& from = order.of_neighbour ? of_others_ : own_;
-    auto const one = from.find(order.part, order.step);
+    auto const one = from.find(order.part, order.step, order.generation);
     auto const answer = [this, round = order.round](std::string const& fault) {
         say({.what = wire::keep_word::kind::moved, .round = round, .fault = fault});
     };
@@ -174,13 +179,11 @@ void keeper::move(wire::keep_order const& order) {
 void keeper::settle(wire::keep_order const& order) {
     moves_.clear();
     release(order.step);
-    // Ranks make the later numbers again: what has them now is of another history.
-    if (order.step != 0) own_.drop_later(order.step), of_others_.drop_later(order.step);
-    for (int const part : own_.parts()) {
-        bool const is_here = std::find(order.parts.begin(), order.parts.end(), part) != order.parts.end();
-        if (!is_here && !own_.has_owner(part)) own_.drop_part(part);
-        if (auto const one = own_.find(part, order.step); is_here && one && reports_) own_.hold(*one);
-    }
+    // Ranks make the numbers again: what has them now is of another history.
+    for (auto* const store : {&own_, &of_others_}) store->keep_only(order.generation, order.step);
+    own_.drop_others(order.parts);
+    for (int const part : order.parts)
+        if (auto const one = own_.find(part, order.step); one && reports_) own_.hold(*one);
 }
 
 int keeper_command(std::vector<std::string> const&, environment const& variables) try {

@@ -255,20 +255,18 @@ void keeper_group::arrange() {
     for (std::size_t host = 0; host < ranks.size(); ++host)
         for (int const rank : ranks[host])
             for (std::size_t i = 0; i < nodes_.size(); ++i)
-                if (nodes_[i].name == wanted_.hosts[host]) node_of_[static_cast<std::size_t>(rank)] = i;
+                if (nodes_[i].name == wanted_.hosts[host] && nodes_[i].now == node::state::there)
+                    node_of_[static_cast<std::size_t>(rank)] = i;
     std::vector<std::vector<wire::kept_copy>> there;
     for (auto const& one : nodes_) there.push_back(one.copies);
     made_ = arrange_states(there, node_of_);
     for (auto const& one : made_.moves) {
-        if (one.to >= nodes_.size() || nodes_[one.to].now != node::state::there) {
-            made_.step = 0;  // the note is that nothing is held there
-            continue;
-        }
         auto const& to = nodes_[one.to].about;
         open_.emplace(one.from, ++question_);
         send(one.from, {.what = wire::keep_order::kind::move,
                         .round = question_,
                         .step = one.what.step,
+                        .generation = one.what.generation,
                         .address = to.address,
                         .port = to.port,
                         .key = to.key,
@@ -283,7 +281,8 @@ void keeper_group::conclude() {
         notes_.push_back(not_moved_ + "; so no commit is common to all ranks");
         made_.step = 0;
     }
-    wire::states_placed placed{.step = made_.step, .notes = notes_};
+    wire::states_placed placed{
+        .parts = made_.parts, .free_part = made_.free_part, .step = made_.step, .world_size = made_.world_size, .notes = notes_};
     for (auto const& host : wanted_.hosts) {
         auto const found = std::find_if(nodes_.begin(), nodes_.end(), [&](node const& one) { return one.name == host; });
         bool const there = found != nodes_.end() && found->now == node::state::there;
@@ -297,9 +296,9 @@ void keeper_group::conclude() {
                                            cpuset{made_.without}.to_list()));
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-        wire::keep_order order{.what = wire::keep_order::kind::settle, .step = made_.step};
+        wire::keep_order order{.what = wire::keep_order::kind::settle, .step = made_.step, .generation = made_.generation};
         for (std::size_t rank = 0; rank < node_of_.size(); ++rank)
-            if (node_of_[rank] == i) order.parts.push_back(static_cast<int>(rank));
+            if (node_of_[rank] == i) order.parts.push_back(made_.parts[rank]);
         send(i, order);
     }
     std::vector<bool> have_ranks(nodes_.size());

@@ -26,8 +26,6 @@ std::uint64_t data_of(kept_store::copy const& one) {
 
 }  // namespace
 
-kept_store::kept_store() : file_(kept::make_memory()) {}
-
 kept_store::~kept_store() {
     for (auto const& [place, at] : pages_) ::munmap(at, kept::page_bytes);
 }
@@ -84,7 +82,7 @@ std::vector<kept_store::copy> kept_store::copies(int part) {
         if (head == nullptr) continue;
         auto const ready = head->ready.load();
         if (ready != kept::whole && ready != kept::held) continue;
-        copy const one{part, slot, head->number, head->step, head->bytes, head->sum, ready == kept::held};
+        copy const one{part, slot, head->number, head->step, head->bytes, head->sum, ready == kept::held, head->by};
         auto const place = data_of(one);
         bool const fits = one.bytes <= kept::slot_bytes - kept::page_bytes && place + one.bytes <= end && one.bytes % 64 == 0;
         if (fits) found.push_back(one);
@@ -92,11 +90,20 @@ std::vector<kept_store::copy> kept_store::copies(int part) {
     return found;
 }
 
-std::optional<kept_store::copy> kept_store::find(int part, std::uint64_t step) {
+std::optional<kept_store::copy> kept_store::find(int part, std::uint64_t step, std::optional<std::uint64_t> generation) {
     std::optional<copy> latest;
     for (auto const& one : copies(part))
-        if (one.step == step && (!latest || one.number > latest->number)) latest = one;
+        if (one.step == step && (!generation || one.by.generation == *generation) && (!latest || one.number > latest->number))
+            latest = one;
     return latest;
+}
+
+std::vector<kept_store::copy> kept_store::sound_copies() {
+    std::vector<copy> found;
+    for (int const part : parts())
+        for (auto const& one : copies(part))
+            if (is_sound(one)) found.push_back(one);
+    return found;
 }
 
 bool kept_store::is_sound(copy const& one) const {
@@ -165,6 +172,7 @@ kept_store::copy kept_store::begin(copy const& like) {
     head->step = made.step;
     head->bytes = made.bytes;
     head->sum = made.sum;
+    head->by = made.by;
     return made;
 }
 
@@ -198,11 +206,16 @@ void kept_store::keep_from(std::uint64_t step) {
     }
 }
 
-void kept_store::drop_later(std::uint64_t step) {
+void kept_store::keep_only(std::uint64_t generation, std::uint64_t step) {
     for (int const part : parts())
         if (!has_owner(part))
             for (auto const& one : copies(part))
-                if (one.step > step) drop(one);
+                if (one.by.generation != generation || (step != 0 && one.step != step)) drop(one);
+}
+
+void kept_store::drop_others(std::vector<int> const& these) {
+    for (int const part : parts())
+        if (std::find(these.begin(), these.end(), part) == these.end() && !has_owner(part)) drop_part(part);
 }
 
 void kept_store::drop(copy const& one) {

@@ -23,10 +23,12 @@ class kept_store {
         std::size_t slot = 0;
         std::uint64_t number = 0, step = 0, bytes = 0, sum = 0;
         bool held = false;
+        kept::origin by = {};
         bool operator==(copy const&) const = default;
     };
 
-    kept_store();
+    kept_store() : kept_store(kept::make_memory()) {}
+    explicit kept_store(unique_fd file) : file_(std::move(file)) {}
     ~kept_store();
     kept_store(kept_store const&) = delete;
     kept_store& operator=(kept_store const&) = delete;
@@ -34,11 +36,13 @@ class kept_store {
     int fd() const noexcept { return file_.get(); }
     std::string path() const;  ///< by which processes of this node open it
 
-    std::vector<int> parts() const;                          ///< that have anything
-    bool has_owner(int part) const;                          ///< a living process keeps its state there
-    std::vector<copy> copies(int part);                      ///< the whole ones, as their heads say
-    std::optional<copy> find(int part, std::uint64_t step);  ///< the latest that was made of it
-    bool is_sound(copy const& one) const;                    ///< reads all of it
+    std::vector<int> parts() const;      ///< that have anything
+    bool has_owner(int part) const;      ///< a living process keeps its state there
+    std::vector<copy> copies(int part);  ///< the whole ones, as their heads say
+    /// The latest that was made of it, or that this generation has made.
+    std::optional<copy> find(int part, std::uint64_t step, std::optional<std::uint64_t> generation = {});
+    std::vector<copy> sound_copies();      ///< of all parts; reads all of them
+    bool is_sound(copy const& one) const;  ///< reads all of it
 
     /// Has the first commit of `step` or a later one held, be it there or not. What is held now is in `copies`.
     void want(int part, std::uint64_t step);
@@ -56,8 +60,10 @@ class kept_store {
 
     /// Of what other nodes' ranks have committed: holds `step`, so that no copy that is under way takes its place, and drops what came before it.
     void keep_from(std::uint64_t step);
-    /// Drops what is newer, where no owner lives.
-    void drop_later(std::uint64_t step);
+    /// Where no owner lives: drops all but what that generation has committed, and of that all but `step`, if it is not 0.
+    void keep_only(std::uint64_t generation, std::uint64_t step);
+    /// The same of all other parts than these.
+    void drop_others(std::vector<int> const& parts);
     void drop(copy const& one);
     void drop_part(int part);
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "launch/keep/kept_store.hpp"
 #include "launch/wire/messages.hpp"
 
 namespace muster {
@@ -16,14 +17,23 @@ struct state_move {
 };
 
 struct state_arrangement {
-    std::uint64_t step = 0;  ///< the newest that is whole for all ranks; 0: none
+    std::uint64_t step = 0;        ///< the newest that is whole for all ranks of a generation; 0: none
+    std::uint64_t generation = 0;  ///< which, or the one of which states are used otherwise
+    int world_size = 0;            ///< of it; 0: there is nothing
+    std::vector<int> parts;        ///< where each rank finds its state, and keeps on
+    int free_part = 0;             ///< from here on they are nobody's
     std::vector<state_move> moves;
-    std::vector<int> without;  ///< ranks of which nothing is left, while there is something of others
+    std::vector<int> without;  ///< its ranks of which nothing is left
     bool operator==(state_arrangement const&) const = default;
 };
 
-/// `there`: what each node has. `node_of`: where each rank will run. All ranks get the newest step that is whole for all; where there is none, as after ranks went on
-/// in place without one, each its own newest, and they settle it among themselves. Pure.
+/// `there`: what each node has. `node_of`: where each rank will run; the number of nodes where nothing holds what it commits, so that no commit is whole for all.
+/// The ranks get what the ranks of the same numbers had in the latest generation of which a commit is whole, the newest one; where that was smaller, further ranks get
+/// nothing. Where no commit is whole, the newest of the latest generation stays with its ranks, but not with all of another number of ranks, as it would seem common
+/// to them; they settle it among themselves. Pure.
 state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const& there, std::vector<std::size_t> const& node_of);
+
+/// What a keeper tells of its memory.
+std::vector<wire::kept_copy> list_copies(kept_store& store, bool of_neighbour);
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #include "launch/run/kept_states.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -8,10 +9,27 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "launch/keep/kept_store.hpp"
+#include "launch/keep/state_arrangement.hpp"
 #include "launch/remote/host_ranks.hpp"
 #include "launch/run/prepare_run.hpp"
 
 namespace muster {
+
+namespace {
+
+/// The states are in memory here.
+void settle_here(run_context& run) {
+    kept_store store(unique_fd(::fcntl(run.kept_fd, F_DUPFD_CLOEXEC, 0)));
+    std::vector<std::size_t> const here(static_cast<std::size_t>(run.map.world_size()), 0);
+    auto made = arrange_states({list_copies(store, false)}, here);
+    store.keep_only(made.generation, made.step);
+    store.drop_others(made.parts);
+    run.kept_parts = std::move(made.parts);
+    run.free_kept_part = made.free_part;
+}
+
+}  // namespace
 
 void place_kept_states(run_context& run, allocation const& everywhere, bool elsewhere, state_holder& holder) {
     bool const first = run.life.is_first(), several = everywhere.nodes.size() > 1;
@@ -24,6 +42,7 @@ void place_kept_states(run_context& run, allocation const& everywhere, bool else
         if (run.options.keep_at_neighbour && first && !run.options.quiet)
             print_note("--keep-state node,neighbour: this run has one node, so no other has a copy of what its ranks commit");
         run.kept_fd = holder.memory();
+        if (!first) settle_here(run);
         return;
     }
     if (holder.leader() == 0 && run.options.discovery.given())
@@ -52,11 +71,13 @@ void place_kept_states(run_context& run, allocation const& everywhere, bool else
         return;
     }
     run.kept_files = std::move(placed.files);
+    run.kept_parts = std::move(placed.parts);
+    run.free_kept_part = placed.free_part;
     if (run.options.quiet) return;
     for (auto const& note : placed.notes) print_note("--keep-state: " + note);
     if (run.options.verbose && placed.step != 0)
-        fmt::print(stderr, "muster: --keep-state: commit {} is whole for all ranks, on the nodes where they will run\n",
-                   placed.step);
+        fmt::print(stderr, "muster: --keep-state: commit {} is whole for {}, on the nodes where they will run\n", placed.step,
+                   placed.world_size == rank ? "all ranks" : fmt::format("the {} ranks that made it", placed.world_size));
 }
 
 }  // namespace muster

@@ -33,7 +33,9 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     wire::job common;
     common.place = options.place;
     common.working_dir = prepared.working_dir.empty() ? absolute_path(".") : prepared.working_dir;
-    auto const large = std::make_shared<common_job>(common_job{prepared.sent_variables, options.command, options.exports});
+    auto const large = std::make_shared<common_job>(common_job{prepared.sent_variables, options.command, options.exports, {}});
+    for (std::size_t r = 0; !run.kept_parts.empty() && r < places.size(); ++r)
+        large->kept_parts.push_back(run.kept_part(static_cast<int>(r)));
     common.python_package = prepared.python.package;
     common.python_horovod = prepared.python.horovod;
     common.output_dir = options.output_dir.empty() ? "" : absolute_path(options.output_dir);
@@ -47,6 +49,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.lost_after = options.lost_after();
     common.hold_worker_port = prepared.lists_workers;
     common.file_mask = read_umask();
+    common.keeps_state = !run.kept_files.empty();
     // Idle nodes come in at a restart, before the world shrinks; of warm ones there may be none left after one.
     bool const goes_on = !prepared.spares.empty() || options.discovery.given() ||
                          (options.least_ranks && (options.spares == 0 || options.warm_spares));

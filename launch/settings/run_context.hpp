@@ -65,10 +65,16 @@ struct run_context {
     run_life life{};                  ///< of a run that may start again; without members in any other
     int kept_fd = -1;                 ///< memory for the state that its ranks keep, of this process; -1: none
     std::vector<std::string> kept_files{};  ///< the same of other processes, by node of `given`; empty: none
+    std::vector<int> kept_parts{};          ///< of these, by rank; empty: their numbers
+    int free_kept_part = 0;                 ///< of the first spare
 
     /// The present generation of such a run.
     auto const& present() const noexcept { return outcome != nullptr && outcome->in_place ? *outcome->in_place : life.now; }
     /// Its number in such a run; -1 in any other.
+    int kept_part(int rank) const {
+        auto const ranks = static_cast<int>(kept_parts.size());
+        return ranks == 0 ? rank : rank < ranks ? kept_parts[static_cast<std::size_t>(rank)] : free_kept_part + rank - ranks;
+    }
     int generation() const noexcept { return options.is_elastic() ? present().number : -1; }
 };
 

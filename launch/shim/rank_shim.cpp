@@ -70,7 +70,9 @@ environment program_variables(wire::job const& job, wire::go const& go, binding 
     rendezvous const point{go.address, go.master_port, go.jax_port, go.workers};
     auto const python = keep_present({job.python_package, job.python_horovod}, job.who.host);
     complete_variables(own, {job.who, where, point, job.exports, job.command, python});
-    if (!job.kept_file.empty()) own.set(elastic::kept_state_variable, fmt::format("{}:{}", job.who.rank, job.kept_file));
+    auto const& parts = job.kept_parts;
+    int const part = parts.empty() ? job.who.rank : parts.at(static_cast<std::size_t>(job.who.rank));
+    if (job.keeps_state) own.set(elastic::kept_state_variable, fmt::format("{}:{}", part, job.kept_file));
     return own;
 }
 

@@ -119,7 +119,7 @@ void fields(auto& v, is<job> auto& m) {
         p.share.gpu_ids);
     all(v, m.command, m.working_dir, m.variables, m.exports, m.output_dir, m.output_window, m.own_step, m.python_package,
         m.python_horovod, m.network_interface, m.address, m.own_address, m.grace, m.lost_after, m.hold_worker_port, m.file_mask,
-        m.kept_file, m.in_place);
+        m.keeps_state, m.kept_file, m.kept_parts, m.in_place);
     v.list(m.limits);
 }
 void fields(auto& v, is<ready> auto& m) {
@@ -207,10 +207,10 @@ void fields(auto& v, is<member_packet> auto& m) {
     all(v, m.bytes);
 }
 void fields(auto& v, is<kept_copy> auto& m) {
-    all(v, m.part, m.of_neighbour, m.step);
+    all(v, m.part, m.of_neighbour, m.step, m.generation, m.rank, m.world_size);
 }
 void fields(auto& v, is<keep_order> auto& m) {
-    all(v, m.what, m.round, m.step, m.address, m.port, m.key, m.part, m.of_neighbour, m.parts);
+    all(v, m.what, m.round, m.step, m.generation, m.address, m.port, m.key, m.part, m.of_neighbour, m.parts);
 }
 void fields(auto& v, is<keep_word> auto& m) {
     all(v, m.what, m.round, m.step, m.file, m.address, m.port, m.key, m.fault);
@@ -220,7 +220,7 @@ void fields(auto& v, is<place_states> auto& m) {
     all(v, m.hosts, m.ranks, m.world_size);
 }
 void fields(auto& v, is<states_placed> auto& m) {
-    all(v, m.files, m.step, m.notes);
+    all(v, m.files, m.parts, m.free_part, m.step, m.world_size, m.notes);
 }
 
 void fields(auto& v, is<examine> auto& m) {

@@ -109,7 +109,9 @@ struct job {
     bool hold_worker_port = false;   ///< the world is small enough for TF_CONFIG
     std::vector<soft_limit> limits;  ///< of the launcher, where it runs on one of the nodes; else the node's own hold
     int file_mask = -1;              ///< umask of the launcher; below 0: the node's own
+    bool keeps_state = false;        ///< --keep-state, on other nodes at least
     std::string kept_file;           ///< of the node's keeper, for what its ranks commit; empty: none
+    std::vector<int> kept_parts;     ///< of such a file, by rank, also of spares; empty: their numbers
     bool in_place = false;           ///< the others may go on without a lost rank: each gets a socket (MUSTER_EVENTS)
     bool operator==(job const&) const = default;
 };
@@ -346,6 +348,8 @@ struct kept_copy {
     int part = 0;
     bool of_neighbour = false;  ///< of a rank that ran on another node
     std::uint64_t step = 0;
+    std::uint64_t generation = 0;  ///< in which it was committed, by this rank of so many
+    int rank = 0, world_size = 1;
     bool operator==(kept_copy const&) const = default;
 };
 
@@ -358,11 +362,12 @@ struct keep_order {
         release,  ///< all but `step`; end what is under way
         list,     ///< all that is here
         move,     ///< the copy of `part` and `step` to the keeper at `address`, as that of a rank there
-        settle,   ///< the ranks of this node are `parts`; hold `step` of them, and forget others' here
+        settle,  ///< the ranks of this node have `parts`; hold `step` of `generation`, or keep all of that if 0, and forget the rest
     };
     kind what = kind::report;
     std::uint64_t round = 0;  ///< comes back with the answer
     std::uint64_t step = 0;
+    std::uint64_t generation = 0;
     std::string address;
     int port = 0;
     std::string key;
@@ -403,7 +408,10 @@ struct place_states {
 };
 struct states_placed {
     std::vector<std::string> files;  ///< of each host; empty: there is no keeper
-    std::uint64_t step = 0;          ///< the newest that is whole for all ranks; 0: none
+    std::vector<int> parts;          ///< of each rank, in its node's file
+    int free_part = 0;               ///< from here on they are nobody's
+    std::uint64_t step = 0;          ///< the newest that is whole for all ranks of a generation; 0: none
+    int world_size = 0;              ///< of that generation
     std::vector<std::string> notes;
     bool operator==(states_placed const&) const = default;
 };

@@ -21,7 +21,7 @@ _LINE = 64  # each piece is filled up to a multiple of it
 
 
 def is_held() -> bool:
-    """Whether this rank's commits outlive it."""
+    """Whether the run keeps what ranks commit: the same on all of them, also where a node's keeper is lost."""
     return bool(os.environ.get("MUSTER_KEPT_STATE"))
 
 

@@ -33,9 +33,9 @@ expect_matches stdout '^rank 0 begins at step [34] ' "^rank 1 ends with [0-9]+, 
 expect_exit 0 env FAULT='1:1 0:4:1' "${run[@]}" --min-np 2 --max-restarts 1 --keep-state node -- $python "$program"
 expect_equal "$(grep -c ' begins at step 0 ' "$OUT")" 3 'ranks that have begun anew'
 for rank in 0 1 2; do expect_matches stdout "^rank $rank begins at step [34] " "^rank $rank ends with [0-9]+, weights $weights\$"; done
-# What a lost rank had kept of a step that the others have not is none of theirs: a restart goes on from the one before, which all have.
+# What a lost rank had kept of a step that the others have not is none of theirs: a restart goes on from the one before, as they had it in place, where all got rank 0's.
 expect_exit 0 env AHEAD=2:3 FAULT=0:2:1 "${run[@]}" --min-np 2 --max-restarts 1 --keep-state node -- $python "$program"
-for rank in 0 1 2; do expect_contains stdout "rank $rank begins at step 2 with $((2 * rank))" "rank $rank ends with $((6 * rank)), weights $weights"; done
+for rank in 0 1 2; do expect_contains stdout "rank $rank begins at step 2 with 0" "rank $rank ends with $((4 * rank)), weights $weights"; done
 # A spare that has taken the lost rank's place has what was committed, and keeps what is committed from then on.
 rm -f gate
 start env GATE="$PWD/gate" FAULT='1:2 0:4:1' "$MUSTER" run --verbose -n 3 --slots-per-node 4 --timeout 100s --min-np 3 --max-restarts 1 --spares 1 --warm-spares --keep-state node -- $python "$program"
@@ -46,6 +46,14 @@ expect_equal "$(grep -c ' begins at step 0 ' "$OUT")" 3 'ranks that have begun a
 for rank in 0 1 2; do
     expect_matches stdout "^rank $rank begins at step [12] " "^rank $rank begins at step [34] " "^rank $rank ends with [0-9]+, weights $weights\$"
 done
+expect_nothing_left
+# All that began are gone in the end: a restart goes on from what the spares have.
+rm -f gate
+start env GATE="$PWD/gate" FAULT='1:1 0:2:1 1:4:2' "$MUSTER" run --verbose -n 2 --slots-per-node 4 --timeout 100s --min-np 2 --max-restarts 1 --spares 2 --warm-spares --keep-state node -- $python "$program"
+for spare in 0 1; do wait_until 60 grep -q "spare $spare on .* waits for the place of a lost rank" "$ERR"; done
+touch gate
+expect_end 0
+for rank in 0 1; do expect_matches stdout "^rank $rank begins at step [34] " "^rank $rank ends with [0-9]+, weights "; done
 expect_nothing_left
 
 # A run within the run has no part of its memory.

@@ -48,6 +48,9 @@ expect_true "$cluster" on node1 test -w "$file"
 expect_denied() { [[ $(as_nobody "$@") == *'Permission denied'* ]] || fail "another user may $*"; }
 expect_denied head -c 1 "$file"
 expect_denied dd if=/dev/zero "of=$file" count=1 conv=notrunc
+# Each gives way to the ranks, also where several ask the kernel at once.
+gives_way() { "$cluster" on "$1" grep -q ' nice 15$' "/proc/$(keeper_on "$1")/autogroup"; }
+if [ -e /proc/self/autogroup ]; then for node in node1 node2 node3 node4; do expect_true gives_way $node; done; fi
 # What schedulers send to each step ends no keeper.
 for signal in INT USR1 USR2 ALRM; do expect_true "$cluster" on node3 kill -$signal "$(keeper_on node3)"; done
 "$cluster" crash node2

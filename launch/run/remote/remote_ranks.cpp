@@ -53,6 +53,7 @@ wire::job remote_ranks::job_of(remote_rank const& rank) const {
     job.variables = rank.common->variables;
     job.command = rank.common->command;
     job.exports = rank.common->exports;
+    job.kept_parts = rank.common->kept_parts;
     return job;
 }
 

@@ -24,6 +24,7 @@ struct common_job {
     environment variables;
     std::vector<std::string> command;
     std::vector<std::string> exports;
+    std::vector<int> kept_parts;
 };
 
 /// What the launcher tells one rank's shim, and hears of it; evidence::ranks has what that says of the rank.

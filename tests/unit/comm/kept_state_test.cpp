@@ -118,6 +118,9 @@ TEST_F(kept_parts, places_that_are_none_are_refused) {
     kept_state alone;
     commit(alone, 1, "x");
     EXPECT_THAT(found(alone), ElementsAre("1:x"));
+    kept_state without_a_keeper("7:");
+    commit(without_a_keeper, 1, "x");
+    EXPECT_THAT(found(without_a_keeper), ElementsAre("1:x"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Copies of ranks' states on other nodes: which commit is copied, where copies go before a generation, and that only whole ones count.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -156,33 +157,102 @@ TEST(copy_rounds, a_program_that_begins_again_with_smaller_numbers_is_copied_too
 
 // ------------------------------------------------------------------------------------------------ arrangement
 
-/// "part:step", a "n" before it: of a neighbour's.
-std::vector<wire::kept_copy> copies(std::initializer_list<char const*> texts) {
+/// "part:step", a "n" before it: of a neighbour's. By the rank of that number in this generation of so many, or by "part/rank:step".
+std::vector<wire::kept_copy> copies(std::initializer_list<char const*> texts, int world_size, std::uint64_t generation = 0) {
     std::vector<wire::kept_copy> all;
     for (std::string text : texts) {
         bool const of_neighbour = text[0] == 'n';
         if (of_neighbour) text.erase(0, 1);
-        auto const colon = text.find(':');
-        all.push_back({std::stoi(text), of_neighbour, std::stoull(text.substr(colon + 1))});
+        auto const slash = text.find('/');
+        int const part = std::stoi(text), rank = slash == std::string::npos ? part : std::stoi(text.substr(slash + 1));
+        all.push_back({part, of_neighbour, std::stoull(text.substr(text.find(':') + 1)), generation, rank, world_size});
     }
+    return all;
+}
+
+std::vector<wire::kept_copy> operator+(std::vector<wire::kept_copy> a, std::vector<wire::kept_copy> const& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+}
+
+/// "from->to part:step".
+std::vector<std::string> moves(state_arrangement const& made) {
+    std::vector<std::string> all;
+    for (auto const& one : made.moves)
+        all.push_back(
+            fmt::format("{}->{} {}{}:{}", one.from, one.to, one.what.of_neighbour ? "n" : "", one.what.part, one.what.step));
     return all;
 }
 
 TEST(arrange_states, all_ranks_get_the_newest_that_is_whole_for_all_from_the_nearest_place) {
     // Node 1 is lost; its rank 1 is on node 2 now, which has a copy, and rank 2 on node 0.
-    auto const made =
-        arrange_states({copies({"0:7", "0:8", "0:5", "n2:5", "n2:4"}), {}, copies({"2:8", "2:5", "n1:5", "n1:4"})}, {0, 2, 0});
+    auto const made = arrange_states(
+        {copies({"0:7", "0:8", "0:5", "n2:5", "n2:4"}, 3), {}, copies({"2:8", "2:5", "n1:5", "n1:4"}, 3)}, {0, 2, 0});
     EXPECT_EQ(made.step, 5u);
     EXPECT_THAT(made.without, IsEmpty());
-    EXPECT_THAT(made.moves, ElementsAre(state_move{2, 2, {1, true, 5}}, state_move{0, 0, {2, true, 5}}));
+    EXPECT_THAT(made.parts, ElementsAre(0, 1, 2));
+    EXPECT_EQ(made.free_part, 3);
+    EXPECT_THAT(moves(made), ElementsAre("2->2 n1:5", "0->0 n2:5"));
+}
+
+TEST(arrange_states, what_the_latest_generation_has_committed_goes_before_what_an_earlier_one_has_whole) {
+    // Rank 2 of 4 was lost in place. Its neighbour has what it had, and so have the others.
+    auto const before = copies({"0:8", "1:8"}, 4), other = copies({"2:8", "3:8"}, 4);
+    auto made = arrange_states({before + copies({"0:11", "1:11"}, 3, 1), other + copies({"3/2:11"}, 3, 1)}, {0, 0, 1, 1});
+    EXPECT_EQ(made.step, 11u);
+    EXPECT_EQ(made.world_size, 3);
+    EXPECT_THAT(made.parts, ElementsAre(0, 1, 3, 4));  // the last one finds nothing, so no commit is common
+    EXPECT_EQ(made.free_part, 5);
+    EXPECT_THAT(moves(made), IsEmpty());
+    // They had not all committed yet, with the same number as before.
+    made = arrange_states({before + copies({"0:9"}, 3, 1), other}, {0, 0, 1, 1});
+    EXPECT_EQ(made.step, 8u);
+    EXPECT_EQ(made.generation, 0u);
+    EXPECT_THAT(made.parts, ElementsAre(0, 1, 2, 3));
+    made = arrange_states({before + copies({"0:8", "1:9"}, 3, 1), copies({"2:8"}, 4) + copies({"3/2:8"}, 3, 1)}, {0, 0, 1, 1});
+    EXPECT_EQ(made.step, 0u);
+    EXPECT_EQ(made.generation, 1u);
+}
+
+TEST(arrange_states, ranks_of_any_number_follow_those_that_made_the_commit) {
+    // The first nodes are gone, in place, and spares have come in.
+    auto const made = arrange_states({{}, copies({"4/0:9", "5/1:9"}, 2, 3)}, {1, 1});
+    EXPECT_EQ(made.step, 9u);
+    EXPECT_THAT(made.parts, ElementsAre(4, 5));
+    EXPECT_THAT(moves(arrange_states({{}, copies({"4/0:9", "5/1:9"}, 2, 3)}, {0, 0, 0})), ElementsAre("1->0 4:9", "1->0 5:9"));
+    EXPECT_THAT(arrange_states({copies({"0:9", "1:9", "2:9"}, 3)}, {0, 0}).parts, ElementsAre(0, 1));
 }
 
 TEST(arrange_states, where_no_commit_is_whole_for_all_each_gets_its_newest_and_what_is_gone_is_named) {
-    auto const made = arrange_states({copies({"0:7", "0:8"}), copies({"1:3", "2:9", "7:9"})}, {1, 1, 0, 0});
+    auto const made = arrange_states({copies({"0:7", "0:8"}, 4), copies({"1:3", "2:9"}, 4)}, {1, 1, 0, 0});
     EXPECT_EQ(made.step, 0u);
     EXPECT_THAT(made.without, ElementsAre(3));
-    EXPECT_THAT(made.moves, ElementsAre(state_move{0, 1, {0, false, 8}}, state_move{1, 0, {2, false, 9}}));
-    EXPECT_EQ(arrange_states({{}, {}}, {0, 1}), state_arrangement{});
+    EXPECT_THAT(made.parts, ElementsAre(0, 1, 2, 4));
+    EXPECT_THAT(moves(made), ElementsAre("0->1 0:8", "1->0 2:9"));
+    auto const nothing = arrange_states({{}, {}}, {0, 1});
+    EXPECT_THAT(nothing.parts, ElementsAre(0, 1));
+    EXPECT_EQ(nothing.free_part, 2);
+}
+
+TEST(arrange_states, what_is_not_whole_is_never_common_to_another_number_of_ranks_and_the_newest_of_it_is_there) {
+    // Node 0 is lost with the first ranks.
+    auto made = arrange_states({{}, copies({"2:9", "3:9"}, 6), copies({"4:9", "5:10"}, 6)}, {1, 1, 2, 2});
+    EXPECT_EQ(made.step, 0u);
+    EXPECT_THAT(made.without, ElementsAre(0, 1));
+    EXPECT_THAT(made.parts, ElementsAre(6, 3, 4, 5));
+    EXPECT_THAT(made.moves, IsEmpty());
+    made = arrange_states({{}, copies({"2:9", "3:9"}, 6), copies({"4:9", "5:10"}, 6)}, {1, 1});
+    EXPECT_THAT(made.parts, ElementsAre(5, 6));
+    EXPECT_THAT(moves(made), ElementsAre("2->1 5:10"));
+    EXPECT_THAT(arrange_states({{}, copies({"1:9"}, 2)}, {0}).parts, ElementsAre(1));
+    // Nothing holds what is committed where the first ranks run. The older commit, which is whole, would not come to them.
+    made = arrange_states({{}, copies({"n0:2", "n1:2", "2:2", "3:2"}, 4) + copies({"3/2:9"}, 3, 1)}, {2, 2, 1, 1});
+    EXPECT_EQ(made.step, 0u);
+    EXPECT_EQ(made.generation, 1u);
+    EXPECT_THAT(made.parts, ElementsAre(4, 5, 3, 6));
+    EXPECT_THAT(made.moves, IsEmpty());
+    made = arrange_states({{}, copies({"n0:3", "2:2", "3:2"}, 4)}, {2, 2, 1, 1});
+    EXPECT_THAT(moves(made), ElementsAre("1->1 n0:3"));
 }
 
 // ------------------------------------------------------------------------------------------------ copies
@@ -194,10 +264,11 @@ std::string made_up(std::size_t bytes) {
     return text;
 }
 
-kept_store::copy put(kept_store& store, int part, std::uint64_t number, std::uint64_t step, std::string const& bytes) {
+kept_store::copy put(kept_store& store, int part, std::uint64_t number, std::uint64_t step, std::string const& bytes,
+                     std::uint64_t generation = 0) {
     kept::line_sums sums;
     sums.add(reinterpret_cast<std::byte const*>(bytes.data()), bytes.size());
-    auto const made = store.begin({part, 0, number, step, bytes.size(), sums.value()});
+    auto const made = store.begin({part, 0, number, step, bytes.size(), sums.value(), false, {generation, 1, 4}});
     store.write(made, 0, std::as_bytes(std::span(bytes)));
     EXPECT_TRUE(store.finish(made));
     return made;
@@ -217,7 +288,7 @@ struct stores : testing::Test {
 };
 
 TEST_F(stores, a_copy_comes_whole_by_the_link_of_two_keepers_and_to_nobody_without_the_key) {
-    put(from, 3, 8, 17, state);
+    put(from, 3, 8, 17, state, 2);
     event_loop loop;
     copy_receiver receiver(loop, 4, own, of_others);
     auto const send = [&](std::string const& key, bool for_neighbour) {
@@ -236,6 +307,7 @@ TEST_F(stores, a_copy_comes_whole_by_the_link_of_two_keepers_and_to_nobody_witho
     EXPECT_EQ(send(receiver.key(), false), "");
     EXPECT_EQ(get(own, 3, 17), state);
     EXPECT_EQ(own.find(3, 17)->number, 8u);
+    EXPECT_EQ(own.find(3, 17)->by, (kept::origin{2, 1, 4}));
     of_others.drop(*of_others.find(3, 17));
     EXPECT_THAT(send(std::string(64, '0'), true), testing::Not(""));
     EXPECT_EQ(get(of_others, 3, 17), "none");
@@ -291,17 +363,21 @@ TEST_F(stores, of_two_commits_of_the_same_step_the_one_that_was_made_later_count
     EXPECT_EQ(get(own, 3, 17), short_text('c'));
 }
 
-TEST_F(stores, what_is_newer_than_the_commit_that_all_go_back_to_is_dropped_unless_its_rank_lives) {
+TEST_F(stores, what_is_not_the_commit_that_all_go_back_to_is_dropped_unless_its_rank_lives) {
     put(own, 3, 1, 6, short_text('a'));
     put(own, 3, 2, 7, short_text('b'));
     put(own, 9, 2, 7, short_text('b'));
     unique_fd const rank(::open(own.path().c_str(), O_RDWR | O_CLOEXEC));
     auto lock = kept::owner_lock(9);
     ASSERT_EQ(::fcntl(rank.get(), F_OFD_SETLK, &lock), 0);
-    own.drop_later(6);
+    put(own, 4, 1, 6, short_text('c'), 1);  // the same number in another world
+    own.keep_only(0, 6);
     EXPECT_EQ(get(own, 3, 6), short_text('a'));
     EXPECT_EQ(get(own, 3, 7), "none");
     EXPECT_EQ(get(own, 9, 7), short_text('b'));
+    EXPECT_EQ(get(own, 4, 6), "none");
+    own.drop_others({7});
+    EXPECT_THAT(own.parts(), ElementsAre(9));
 }
 
 TEST_F(stores, the_last_whole_commit_stays_until_another_is_whole_for_all) {

@@ -126,7 +126,7 @@ TEST(remote_ranks, of_many_nodes_a_few_are_listed) {
 
 TEST(remote_ranks, share_what_is_large) {
     std::vector<remote_rank> two(2);
-    auto const common = std::make_shared<common_job>(common_job{environment({{"A", "b"}}), {"program", "-x"}, {"C=d"}});
+    auto const common = std::make_shared<common_job>(common_job{environment({{"A", "b"}}), {"program", "-x"}, {"C=d"}, {4, 5}});
     for (int r = 0; r < 2; ++r)
         two[static_cast<std::size_t>(r)].job.who.rank = r, two[static_cast<std::size_t>(r)].common = common;
     evidence known;
@@ -136,6 +136,7 @@ TEST(remote_ranks, share_what_is_large) {
     EXPECT_EQ(job.variables, common->variables);
     EXPECT_EQ(job.command, common->command);
     EXPECT_EQ(job.exports, common->exports);
+    EXPECT_EQ(job.kept_parts, common->kept_parts);
 }
 
 TEST(remote_ranks, agents_come_once_a_host) {
