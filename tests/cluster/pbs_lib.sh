@@ -7,18 +7,13 @@ start_pbs() {
     chmod 755 "$work/pbs_stand_in.py"
     mkdir "$work/pbs" && chmod 777 "$work/pbs"
     sed 's/^\([^ ]*\) \(node[12]\)$/\1 \2.lab.example \2/' "$CLUSTER_DIR/etc/hosts" >"$lib_dir/hosts" && cat "$lib_dir/hosts" >"$CLUSTER_DIR/etc/hosts"
-    serve_pbs node1 node2 node3
-}
-
-# serve_pbs NODE...: starts its pbs_mom.
-serve_pbs() {
     local node
-    for node; do
-        rm -f "$work/pbs/$node"
+    for node in node1 node2 node3; do
         (cd "$work" && exec setsid "$cluster" on "$node" ./pbs_stand_in.py serve "$work/pbs" </dev/null >>"$CLUSTER_DIR/log/pbs.$node.log" 2>&1) &
         disown
     done
-    for node; do wait_until 30 test -S "$work/pbs/$node" || exit 1; done
+    all_serve() { [ -S "$work/pbs/node1" ] && [ -S "$work/pbs/node2" ] && [ -S "$work/pbs/node3" ]; }
+    wait_until 30 all_serve || exit 1
 }
 
 # job CHUNKS SCRIPT: a job of PBS; what it printed, on both ways, becomes $OUT, its exit code $code.
