@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "launch/elastic/generation.hpp"
+#include "launch/system/network.hpp"
 
 namespace muster {
 
@@ -54,18 +55,25 @@ void begin_anew(generation& next) {
     for (auto& one : next.members) one = {next.born++, one.at, false};
 }
 
+/// As other messages call it, which have the name from the host itself: "n1" for "n1.lab.example"; an address stays whole.
+std::string_view called(std::string_view host) {
+    return host.find_first_not_of("0123456789.") == std::string_view::npos ? host : short_name(host);
+}
+
 /// "rank 3 on node2 is gone, 2 come in on node4": ranks are those of `now`.
 std::string describe_change(generation const& now, std::vector<member> const& left, std::vector<slot> const& came) {
-    std::vector<std::string> parts, hosts;
-    for (auto const& one : left)
-        if (!holds(hosts, one.at.host)) hosts.push_back(one.at.host);
+    std::vector<std::string> parts;
+    std::vector<std::string_view> hosts;
+    auto const add = [&](slot const& at) {
+        if (auto const host = called(at.host); !holds(hosts, host)) hosts.push_back(host);
+    };
+    for (auto const& one : left) add(one.at);
     if (left.size() == 1)
-        parts.push_back(fmt::format("rank {} on {} is gone", rank_of(left.front(), now), left.front().at.host));
+        parts.push_back(fmt::format("rank {} on {} is gone", rank_of(left.front(), now), hosts.front()));
     else if (!left.empty())
         parts.push_back(fmt::format("{} ranks on {} are gone", left.size(), fmt::join(hosts, ", ")));
     hosts.clear();
-    for (auto const& one : came)
-        if (!holds(hosts, one.host)) hosts.push_back(one.host);
+    for (auto const& one : came) add(one);
     if (!came.empty())
         parts.push_back(fmt::format("{} {} in on {}", came.size(), came.size() == 1 ? "comes" : "come", fmt::join(hosts, ", ")));
     return fmt::format("{}", fmt::join(parts, ", "));

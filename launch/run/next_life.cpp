@@ -181,14 +181,14 @@ std::uintmax_t size_of(std::string const& path) {
     return fault ? 0 : size;
 }
 
-/// By what it is seen that a generation came no further.
+/// By what it is seen that the ranks came no further since they were started, in place or not.
 std::string standstill_of(run_context const& run, generation_end const& end) {
     auto const& life = run.life;
     auto const measures = [](generation_end const& one) { return one.metric_s >= 0; };
     return find_standstill({.code = end.code,
                             .must_grow = run.options.must_grow,
                             .grew = size_of(run.options.must_grow) > life.file_size,
-                            .measured = measures(end),
+                            .measured = run.outcome->metric_s >= 0,
                             .measured_before = std::any_of(life.ends.begin(), life.ends.end(), measures)},
                            false);
 }
@@ -210,7 +210,7 @@ generation_end end_of(run_context const& run, int code, double began_s) {
                        .host = outcome.host,
                        .lost_hosts = outcome.lost_hosts,
                        .folder = run.options.output_dir,
-                       .start_s = outcome.started_s < 0 ? -1 : outcome.started_s - began_s,
+                       .start_s = outcome.started_s < 0 || outcome.in_place ? -1 : outcome.started_s - began_s,
                        .output_s = since_start(outcome.output_s),
                        .metric_s = since_start(outcome.metric_s),
                        .lived_s = failed - started,
@@ -285,7 +285,9 @@ generation_follow_up follow_up(run_context const& run, int code, double began_s)
     auto const& options = run.options;
     generation_follow_up next;
     next.ends = run.life.ends;
-    next.ends.insert(next.ends.end(), run.outcome->survived.begin(), run.outcome->survived.end());
+    auto survived = run.outcome->survived;
+    if (!survived.empty() && run.outcome->first_started_s >= 0) survived.front().start_s = run.outcome->first_started_s - began_s;
+    next.ends.insert(next.ends.end(), survived.begin(), survived.end());
     next.ends.push_back(end_of(run, code, began_s));
     auto const decision = decide_restart(options.restarts, next.ends, draw_chance());
     next.why_not = decision.why;

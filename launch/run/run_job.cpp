@@ -213,6 +213,16 @@ local_placement place_on_this_node(run_context const& run, topology machine) {
     return set_apart(std::move(where), run.map);
 }
 
+/// Slurm ends such a job at once, and the judge says why; PBS does it minutes later, when nothing here can say anything.
+void note_lost_nodes(run_context const& run) {
+    auto const& options = run.options;
+    bool const goes_on = options.is_elastic() && (options.spares > 0 || options.least_ranks);
+    if (!run.given.ends_with_node || !goes_on || !run.life.is_first() || options.quiet) return;
+    print_note(
+        "PBS kills this job some minutes after it has lost a host, though the run could go on without it; ask for the job with "
+        "qsub -W tolerate_node_failures=all, as muster submit does");
+}
+
 /// Over several nodes each node finds its own GPUs and cores, and cannot know of other runs.
 void note_other_runs(run_context const& run) {
     auto const name = leases_name(run);
@@ -286,6 +296,7 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
     auto const begin = [&] {
         if (others > 0 || (!options.engine.empty() && options.engine != "embedded")) {
             note_other_runs(run);
+            note_lost_nodes(run);
             record.begin();
             return run_on_engine(run, prepared);
         }

@@ -198,6 +198,7 @@ void run_supervisor::on_generation(generation const& now, std::string const& why
     end.in_place = true;
     outcome.survived.push_back(std::move(end));
     outcome.in_place = now;
+    if (outcome.first_started_s < 0) outcome.first_started_s = outcome.started_s;
     outcome.started_s = begun;
     lost_.reset();
     if (!options_.quiet)

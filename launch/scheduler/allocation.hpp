@@ -30,9 +30,10 @@ struct allocation {
     std::string job_id;
     std::vector<node> nodes;
     std::optional<std::chrono::system_clock::time_point> ends_at;
-    bool fixed = false;         ///< a scheduler owns it: never use more than it gave
-    bool shares_nodes = false;  ///< other jobs may be on its nodes
-    int restarts = 0;           ///< how often the job was put back into the queue
+    bool fixed = false;           ///< a scheduler owns it: never use more than it gave
+    bool shares_nodes = false;    ///< other jobs may be on its nodes
+    bool ends_with_node = false;  ///< the scheduler kills the job some time after it has lost a node, without a word
+    int restarts = 0;             ///< how often the job was put back into the queue
     /// Variables of this process that another job has left, which this one was submitted from: their right values; nothing: none.
     std::vector<std::pair<std::string, std::optional<std::string>>> corrections = {};
     std::string narrowed_by = {};  ///< the option that has taken only some of a job: "-H"; empty: all of it is here

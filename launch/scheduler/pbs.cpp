@@ -118,6 +118,7 @@ allocation read_pbs(scheduler_sources const& sources, allocation_choice const&) 
     if (job) {
         given.ends_at = job->ends_at;
         given.shares_nodes = !job->exclusive;
+        given.ends_with_node = !job->outlives_hosts;
         given.restarts = std::max(job->runs - 1, 0);
     }
     if (path) {
@@ -299,7 +300,8 @@ std::optional<pbs_job> parse_qstat_job(std::string_view text, std::string_view i
                    .exclusive = place.find("excl") != std::string::npos,
                    .comment = text_of(*found, "comment"),
                    .runs = number("run_count"),
-                   .substate = number("substate")};
+                   .substate = number("substate"),
+                   .outlives_hosts = text_of(*found, "tolerate_node_failures") == "all"};
 }
 
 namespace {

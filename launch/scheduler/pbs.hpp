@@ -27,6 +27,7 @@ struct pbs_job {
     std::string comment = {};                                      ///< "Job run at … and terminated by …"
     int runs = 0;                                                  ///< how often it was started, this time included; 0: not said
     int substate = 0;                                              ///< 60 to 63: it is being put back into the queue
+    bool outlives_hosts = false;                                   ///< tolerate_node_failures=all
     bool operator==(pbs_job const&) const = default;
 };
 

@@ -44,6 +44,7 @@ struct run_outcome {
     /// On seconds_now(): when ranks were started, wrote something first, wrote a line with muster-metric: first, and when it was known that the run fails;
     /// below 0: that did not come.
     double started_s = -1, output_s = -1, metric_s = -1, failed_s = -1;
+    double first_started_s = -1;                ///< the same of what was started first, where the run has gone on in place since
     std::optional<generation> in_place = {};    ///< the generation as which the run goes on in place, once it does
     std::vector<generation_end> survived = {};  ///< of generations that were followed in place
     std::vector<spare_record> spares = {};

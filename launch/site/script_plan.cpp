@@ -181,12 +181,17 @@ void plan_spares(site const& where, site_node const& node, script_request& reque
                                       request.ranks_per_node + options.spares));
 }
 
-/// Slurm ends a job that loses a node, unless it was asked not to.
+/// Slurm and PBS end a job that loses a node, PBS minutes later, unless they were asked not to.
 void plan_lost_nodes(script_request& request, script_options const& options) {
-    if (request.kind != script_kind::slurm || !options.outlives_nodes || request.nodes + request.spare_nodes == 1) return;
-    if (std::ranges::none_of(request.directives,
-                             [](auto const& line) { return line.starts_with("--no-kill") || line.starts_with("-k"); }))
-        request.directives.emplace_back("--no-kill");
+    if (!options.outlives_nodes || request.nodes + request.spare_nodes == 1) return;
+    auto const add = [&](std::string const& directive, auto const& says_it) {
+        if (std::ranges::none_of(request.directives, says_it)) request.directives.push_back(directive);
+    };
+    if (request.kind == script_kind::slurm)
+        add("--no-kill", [](auto const& line) { return line.starts_with("--no-kill") || line.starts_with("-k"); });
+    else if (request.kind == script_kind::pbs)
+        add("-W tolerate_node_failures=all",
+            [](auto const& line) { return line.find("tolerate_node_failures") != std::string::npos; });
 }
 
 /// The nodes may have GPUs that the job has not asked for: its ranks are counted by cores, and see none.

@@ -22,10 +22,10 @@ import json
 run = json.load(open("out/run.json"))
 print(run["generation"], run["exit"]["code"])
 for g in run["generations"]:
-    print(g["number"], g["kind"], g["code"], g["rank"], g["member"], g["members"], g["in_place"], g["seconds"]["lived"] > 0, g["seconds"]["waited"] >= 0)
+    print(g["number"], g["kind"], g["code"], g["rank"], g["member"], g["members"], g["in_place"], g["seconds"]["lived"] > 0, g["seconds"]["waited"] >= 0, g["seconds"]["start"] >= 0)
 ')" '1 0
-0 rank 137 2 2 [0, 1, 2, 3] True True True
-1 last 0 -1 -1 [0, 1, 3] False True False'
+0 rank 137 2 2 [0, 1, 2, 3] True True True True
+1 last 0 -1 -1 [0, 1, 3] False True False False'
 
 expect_exit 0 env FAULTS=kill:0:5 "${run[@]}" -q -- $python "$steps" # rank 0
 expect_survivors 3 55 1 2 3
@@ -85,6 +85,10 @@ expect_not_contains stderr '--min-np' 'the launcher ends the run'
 expect_exit 0 env FAULTS='kill:0:2 kill:1:4 kill:2:6' "${run[@]}" --max-restarts 1 -- $python "$steps"
 expect_contains stderr "generation 3 begins in " "(restart 1 of 1)"
 expect_survivors 4 55 4 5 6 7
+# What was measured before a rank was lost counts as progress of its start: no two of these came no further.
+expect_exit 0 env FAULTS='kill:0:2 exit:1:4:3 kill:4:2 exit:5:4:4 kill:8:2 exit:9:4:5' "$MUSTER" run -n 4 --slots-per-node 4 --timeout 100s --min-np 3 --max-restarts 3 -- \
+    sh -c 'echo "muster-metric: begun 1 s"; exec "$@"' - $python "$steps"
+expect_survivors 4 55 12 13 14 15
 # Programs that do not say that they can: the first failure ends them, or starts all again.
 expect_exit 3 "${run[@]}" -- sh -c '[ $RANK = 1 ] && exit 3; exec sleep 100'
 expect_contains stderr "muster: error: generation 0: rank 1 on $host (member 1) exited with code 3" \

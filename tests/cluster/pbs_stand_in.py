@@ -5,14 +5,14 @@
   pbs_stand_in.py job FOLDER CHUNKS CMD  runs CMD as a job of the chunks "node1.lab.example:ncpus=2:ngpus=2:mpiprocs=2+node2:…";
                                          ends with its exit code. SIGUSR1 to the process whose
                                          number is in FOLDER/running is qdel. $WALLTIME (01:00:00) is the job's, which nothing enforces;
-                                         $RUN_COUNT is how often it was started;
+                                         $RUN_COUNT is how often it was started; $TOLERATE is what it was given as tolerate_node_failures;
                          with $GPU_HOOK a hook tells the script and each task GPUs of their host
   pbs_tmrsh, qstat                       links to this program in FOLDER/exec/bin, for the job
 
 A task is a session of its own; when its first process ends, what is left in that session is killed, and what has left it is not. It has PBS's
 variables and umask, none of the script's, and its output goes to the job's file. pbs_tmrsh takes a host as $PBS_NODEFILE spells it, counts its line,
-and takes that line of PBS's own file. SIGHUP to it stands for a restart of its host's pbs_mom: it loses its task, and ends; the task runs on. Where the first chunk has mpiprocs=0, it never returns from the first of the other hosts. qdel notes who
-it was in the job's comment, sends SIGTERM to the session of the script only, and SIGKILL to all of the job's sessions after 10 s.
+and takes that line of PBS's own file. SIGHUP to it stands for a restart of its host's pbs_mom: it loses its task, and ends; the task runs on. It never returns from a host that is lost; nor, where the first chunk has mpiprocs=0, from the first of
+the other hosts. qdel notes who it was in the job's comment, sends SIGTERM to the session of the script only, and SIGKILL to all of the job's sessions after 10 s.
 """
 import json
 import os
@@ -153,6 +153,8 @@ def write_job(folder, job):
     answer = {"Jobs": {job["id"]: {
         "exec_host": "+".join(f"{short(c['host'])}/0*{c['ncpus']}" for c in chunks),
         "exec_vnode": "+".join(f"({short(c['host'])}:{r})" for c, r in zip(chunks, resources))}}}
+    if "TOLERATE" in os.environ:
+        answer["Jobs"][job["id"]]["tolerate_node_failures"] = os.environ["TOLERATE"]
     if "RUN_COUNT" in os.environ:
         answer["Jobs"][job["id"]]["run_count"] = int(os.environ["RUN_COUNT"])
     if "WALLTIME" in os.environ:
@@ -201,9 +203,9 @@ def tmrsh(words):
     started = time.monotonic()
     answer = connection.recv(1)
     first_is_absent = job["chunks"][0].get("mpiprocs", 1) == 0
-    if first_is_absent and short(host) == short(hosts[0]) and time.monotonic() - started > 0.1:
+    if not answer or (first_is_absent and short(host) == short(hosts[0]) and time.monotonic() - started > 0.1):
         signal.pause()
-    return answer[0] if answer else 255
+    return answer[0]
 
 
 def qstat(job_id):

@@ -1,25 +1,10 @@
 # muster run in jobs of several hosts of PBS, where pbs_stand_in.py stands in for PBS. Some hosts have full names in the node file, as at most sites.
 # timeout: 300
-. "$(dirname "$0")/cluster_lib.sh"
+. "$(dirname "$0")/pbs_lib.sh"
 start_cluster 3 4
 install_muster
-cp "$MUSTER_SOURCE_DIR/tests/cluster/pbs_stand_in.py" "$work/pbs_stand_in.py"
-chmod 755 "$work/pbs_stand_in.py"
-mkdir "$work/pbs" && chmod 777 "$work/pbs"
-sed 's/^\([^ ]*\) \(node[12]\)$/\1 \2.lab.example \2/' "$CLUSTER_DIR/etc/hosts" >"$lib_dir/hosts" && cat "$lib_dir/hosts" >"$CLUSTER_DIR/etc/hosts"
-for node in node1 node2 node3; do
-    (cd "$work" && exec setsid "$cluster" on "$node" ./pbs_stand_in.py serve "$work/pbs" </dev/null >>"$CLUSTER_DIR/log/pbs.$node.log" 2>&1) &
-    disown
-done
-all_serve() { [ -S "$work/pbs/node1" ] && [ -S "$work/pbs/node2" ] && [ -S "$work/pbs/node3" ]; }
-wait_until 30 all_serve || exit 1
+start_pbs
 
-# job CHUNKS SCRIPT: a job of PBS; what it printed, on both ways, becomes $OUT, its exit code $code.
-job() {
-    COMMAND="job of $1: $2"
-    as_user ./pbs_stand_in.py job "$work/pbs" "$1" /bin/bash -c "export PATH=$PATH; $2" >"$OUT" 2>"$ERR"
-    code=$?
-}
 two=node1.lab.example:ncpus=2:ngpus=2:mpiprocs=2+node3:ncpus=4:ngpus=2:mpiprocs=2
 run="prefix/bin/muster run --start-timeout 20s"
 say='echo "rank $RANK, $LOCAL_RANK of $LOCAL_WORLD_SIZE on $(hostname), $OMP_NUM_THREADS threads, umask $(umask), $(ulimit -n) files"'

@@ -227,6 +227,11 @@ TEST(next_generation, says_who_left_and_who_came) {
     EXPECT_EQ(next_generation(slots("a0 a1 b0 b1"), four, {1, 4, true}, {.lost_hosts = {"b"}}).why,
               "2 ranks on b are gone; 2 ranks instead of 4");
     EXPECT_EQ(why("a0 a1 b0 b1", {.lost_hosts = {"b"}}, 3), "2 ranks on b are gone; 2 ranks instead of 4: 3 needed");
+    generation const full{0, {{0, {"n1.lab.example", 0}, true}, {1, {"n2.lab.example", 0}, true}}, 2};
+    std::vector<slot> const pool{{"n1.lab.example", 0}, {"10.0.0.3", 0}};
+    EXPECT_EQ(next_generation(pool, full, {1, 2}, {.lost_hosts = {"n2.lab.example"}}).why,
+              "rank 1 on n2 is gone, 1 comes in on 10.0.0.3")
+        << "as other messages call them";
 }
 
 TEST(next_generation, member_numbers_are_never_used_again) {

@@ -241,6 +241,21 @@ TEST(hosts_named, a_site_that_gives_whole_nodes_shares_none) {
     EXPECT_FALSE(c.read({.gpus_of_each = 4}).shares_nodes);
 }
 
+TEST(read_allocation, a_pbs_job_ends_with_a_node_unless_it_tolerates_that) {
+    cluster c;
+    c.variables = {{"PBS_JOBID", "7"}, {"PBS_NODEFILE", "nodes"}};
+    c.files["nodes"] = "n1\nn2\n";
+    auto const ends = [&](std::string const& attribute) {
+        c.answer = R"json({"Jobs": {"7": {"exec_host": "n1/0+n2/0")json" + attribute + "}}}";
+        return c.read({}).ends_with_node;
+    };
+    EXPECT_TRUE(ends(""));
+    EXPECT_TRUE(ends(R"json(, "tolerate_node_failures": "job_start")json"));
+    EXPECT_FALSE(ends(R"json(, "tolerate_node_failures": "all")json"));
+    c.answer = "";
+    EXPECT_FALSE(c.read({}).ends_with_node) << "qstat does not answer: nothing is known";
+}
+
 TEST(read_allocation, a_slurm_job_that_shrank_has_the_nodes_that_are_left) {
     auto const names = [](std::string const& list) {
         auto c = small_slurm_job();

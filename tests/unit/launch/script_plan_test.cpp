@@ -77,9 +77,19 @@ TEST(plan_script, spares_are_asked_for) {
     EXPECT_THAT(render_script(on_one.request, {}),
                 AllOf(HasSubstr("--nodes=1\n"), HasSubstr("--gres=gpu:3\n"), HasSubstr("run -n 2 "), Not(HasSubstr("no-kill"))));
     EXPECT_THAT(on_one.notes, Contains("--spares 1: the job asks for room for 3 ranks on its node"));
-    EXPECT_THAT(render_script(planned("polaris", 4, 4, 1).request, {}), HasSubstr("select=2:")) << "its node is full";
+    EXPECT_THAT(render_script(planned("polaris", 4, 4, 1).request, {}),
+                AllOf(HasSubstr("select=2:"), HasSubstr("#PBS -W tolerate_node_failures=all\n")))
+        << "its node is full";
     EXPECT_THAT(render_script(planned("polaris", 8, 4, 2).request, {}), AllOf(HasSubstr("select=4:"), HasSubstr("run -n 8 ")));
     EXPECT_THAT(planned("generic-slurm", 4, 2, 0).request.directives, Contains("--no-kill")) << "--min-np alone";
+    EXPECT_THAT(planned("generic-pbs", 4, 2, 0).request.directives, Contains("-W tolerate_node_failures=all"));
+    EXPECT_THAT(planned("generic-pbs", 2, 4, 1).request.directives, Not(Contains("-W tolerate_node_failures=all"))) << "one node";
+    auto says_so = options(4, 1);
+    says_so.gpus_per_node = 2;
+    says_so.outlives_nodes = true;
+    says_so.qsub = {"-W block=true,tolerate_node_failures=job_start"};
+    EXPECT_THAT(plan_script(shipped_site("generic-pbs"), says_so).request.directives,
+                ElementsAre("-W block=true,tolerate_node_failures=job_start"));
 }
 
 site site_with(std::string const& scheduler, std::string const& tables) {
