@@ -195,6 +195,7 @@ bool shm_operation::announce(world& all) {
     if (in_chunks && reduces() && gathers(all) && !fill_own_window(all)) return false;
     if (!lends && goes_in_rounds(all) && !fill_ahead(all)) return false;
     sequence_ = ++all.sequence;
+    if (reduces()) all.stores.count(what_.in.bytes());
     announcement& say = all.own().announced(sequence_);
     say.signature = signature_of(what_);
     say.count = what_.in.count;
@@ -335,8 +336,9 @@ void shm_operation::finish_whole(world& all) {
 void shm_operation::choose_stores(world const& all) noexcept {
     std::size_t const bytes = what_.in.bytes();
     std::size_t const most = all.crowded ? most_streamed_in_a_crowd : all.sizes.largest_gathered();
+    auto const chosen = all.of(0).here().streams.load(std::memory_order_relaxed);
     streams_ = bytes >= least_streamed && (!all.crowded || bytes <= most) &&
-               store_choice::streams(all.of(0).here().streams.load(std::memory_order_relaxed), all.sequence + 1);
+               (reduces() ? all.stores.next_streams(chosen, bytes) : store_choice::streams(chosen, bytes));
     is_timed_ = all.rank == 0 && reduces() && bytes >= least_streamed && bytes <= most;
     ticks_ = 0;
 }
@@ -350,7 +352,7 @@ void shm_operation::copy_for_others(void* to, void const* from, std::size_t byte
 
 void shm_operation::note_time(world& all) const noexcept {
     if (!is_timed_ || ticks_ == 0) return;
-    bool const now = all.stores.note(streams_, static_cast<double>(ticks_) / static_cast<double>(what_.in.bytes()));
+    auto const now = all.stores.note(streams_, what_.in.bytes(), static_cast<double>(ticks_));
     auto& chosen = all.own().here().streams;
     if (chosen.load(std::memory_order_relaxed) != now) chosen.store(now, std::memory_order_relaxed);
 }

@@ -85,7 +85,7 @@ struct world {
     std::vector<std::string> hosts;       ///< by rank
     bool crowded = false;                 ///< more ranks than processors
     std::string distance;                 ///< of another rank's caches, as measured, for people; empty: it was not
-    store_choice stores;                  ///< rank 0's
+    store_choice stores;                  ///< counts on all ranks, chooses on rank 0
     std::vector<int> beside;              ///< other ranks that may run on a processor that this one may run on
     bool direct = false;                  ///< the kernel lets every rank read and write every other's memory
     bool mappable = false;                ///< … map every other's shared buffers

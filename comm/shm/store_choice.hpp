@@ -2,7 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #if defined(__x86_64__)
@@ -22,33 +25,57 @@ inline std::uint64_t ticks() noexcept {
 
 /// Where two processors share a cache, ordinary stores are the faster ones, by a tenth to a quarter; where they do not, a line that the other's cache
 /// holds takes so long that streaming stores are, by 2 to 2.5 times (measured: 4 KiB to 1 MiB, 2 ranks). No virtual machine tells which, and there it
-/// changes from second to second. So rank 0 decides for all, by the time that its own work on collectives takes, and now and then one goes the other way.
+/// changes from second to second. So rank 0 decides for all, by the time that its own work on reductions takes, and now and then one goes the other way.
+/// It decides for each power of two of their sizes: small and large ones take different times a byte, and mix.
 class store_choice {
   public:
-    /// Whether the collective of that number streams, where rank 0 has chosen so. Pure, the same on all ranks.
-    static bool streams(bool chosen, std::uint64_t sequence) noexcept {
-        bool const tries = sequence < first_trials ? sequence % 4 == 0 : sequence % between_trials == 0;
-        return chosen != tries;
+    using choices = std::uint32_t;  ///< a bit for each power of two: streams
+    static constexpr choices all_stream = ~choices{0};
+
+    static bool streams(choices chosen, std::size_t bytes) noexcept { return (chosen >> size_class(bytes) & 1) != 0; }
+
+    /// Whether the next reduction of that size streams, where rank 0 has chosen so. The same on all ranks, which have counted the same ones.
+    bool next_streams(choices chosen, std::size_t bytes) const noexcept {
+        std::uint64_t const number = sizes_[size_class(bytes)].reductions + 1;
+        bool const tries = number < first_trials ? number % 4 == 0 : number % between_trials == 0;
+        return streams(chosen, bytes) != tries;
     }
 
-    /// A collective took so long a byte. Returns what is chosen from now on.
-    bool note(bool streamed, double cost) noexcept {
-        double& known = streamed ? streamed_ : cached_;
-        known = notes_ < first_trials ? std::min(cost, known) : std::clamp(cost, known / falls, known * rises);
-        notes_ = std::min(notes_ + 1, first_trials);
-        if (std::max(streamed_, cached_) < unknown) chosen_ = cached_ > pays * streamed_;
+    /// A reduction of that size begins.
+    void count(std::size_t bytes) noexcept { ++sizes_[size_class(bytes)].reductions; }
+
+    /// It took so long, on rank 0. Returns what is chosen from now on.
+    choices note(bool streamed, std::size_t bytes, double took) noexcept {
+        one_size& here = sizes_[size_class(bytes)];
+        double const cost = took / static_cast<double>(bytes);
+        double& known = streamed ? here.streamed : here.cached;
+        known = here.reductions < first_trials ? std::min(cost, known) : std::clamp(cost, known / falls, known * rises);
+        if (std::max(here.streamed, here.cached) < unknown) {
+            choices const bit = choices{1} << size_class(bytes);
+            chosen_ = here.cached > pays * here.streamed ? chosen_ | bit : chosen_ & ~bit;
+        }
         return chosen_;
     }
 
   private:
     static constexpr std::uint64_t first_trials = 32, between_trials = 61;  // a prime: not always the same tensor of a step
     static constexpr double unknown = std::numeric_limits<double>::max(), pays = 1.3;
-    /// What is known follows the lower quartile: an interruption counts little, and so does a rank that finds in its cache what one before it has read.
+    /// What is known follows the lower quartile: an interruption counts little, and so does a rank that finds in its cache what one before it has read. At
+    /// the start the shortest time counts: memory is touched for the first time.
     static constexpr double falls = 1.3, rises = 1.1;
 
-    std::uint64_t notes_ = 0;  // at the start the shortest time counts: memory is touched for the first time
-    double streamed_ = unknown, cached_ = unknown;
-    bool chosen_ = true;
+    struct one_size {
+        std::uint64_t reductions = 0;
+        double streamed = unknown, cached = unknown;
+    };
+    static constexpr std::size_t size_classes = 32;
+
+    static std::size_t size_class(std::size_t bytes) noexcept {
+        return std::min(static_cast<std::size_t>(std::bit_width(bytes)), size_classes - 1);
+    }
+
+    std::array<one_size, size_classes> sizes_;
+    choices chosen_ = all_stream;
 };
 
 }  // namespace muster::shm

@@ -80,7 +80,7 @@ struct alignas(apart) station {
     std::atomic<std::uint32_t> bell = 0;       ///< a futex that all ranks may ring
     std::atomic<std::int32_t> processor = -1;  ///< that it ran on at its last announcement, where ranks share processors
     std::atomic<std::uint32_t> measured = 0;   ///< steps of the measurement of distances that it has done
-    std::atomic<bool> streams = true;          ///< of rank 0: what it has chosen for all, see store_choice
+    std::atomic<std::uint32_t> streams = ~0u;  ///< of rank 0: what it has chosen for all, see store_choice
     world_record record;
 };
 

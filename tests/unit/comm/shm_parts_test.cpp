@@ -198,29 +198,37 @@ TEST(shm_shared_buffers, a_forked_child_that_frees_them_leaves_its_parents_alone
     EXPECT_EQ(one.data()[0], std::byte{5});
 }
 
-TEST(shm_store_choice, follows_the_faster_way_and_notices_when_that_changes) {
+TEST(shm_store_choice, follows_the_faster_way_of_each_size_and_notices_when_that_changes) {
     store_choice choice;
-    bool chosen = true;
-    unsigned streamed = 0;
-    std::uint64_t sequence = 0;
-    auto const run = [&](unsigned collectives, double cost_streamed, double cost_cached) {
-        streamed = 0;
-        for (unsigned i = 0; i < collectives; ++i) {
-            bool const streams = store_choice::streams(chosen, ++sequence);
-            streamed += streams ? 1 : 0;
-            chosen = choice.note(streams, i % 7 == 3 ? 100.0 : streams ? cost_streamed : cost_cached);  // an interruption now and then
-        }
+    store_choice::choices chosen = store_choice::all_stream;
+    std::array<unsigned, 2> streamed{};
+    std::size_t const small = 8 << 10, large = 64 << 10;
+    // A byte of the small ones takes three times as long; an interruption now and then.
+    auto const run = [&](unsigned reductions, double cost_streamed, double cost_cached, double large_streamed,
+                         double large_cached) {
+        streamed = {};
+        for (unsigned i = 0; i < reductions; ++i)
+            for (std::size_t const bytes : {small, large}) {
+                bool const is_large = bytes == large, streams = choice.next_streams(chosen, bytes);
+                choice.count(bytes);
+                streamed[is_large] += streams ? 1 : 0;
+                double const cost =
+                    is_large ? (streams ? large_streamed : large_cached) : 3 * (streams ? cost_streamed : cost_cached);
+                chosen = choice.note(streams, bytes, (i % 7 == 3 ? 100.0 : cost) * static_cast<double>(bytes));
+            }
     };
-    run(200, 1.2, 1.0);
-    EXPECT_FALSE(chosen);
-    EXPECT_LT(streamed, 20u) << "processors near each other";
-    run(200, 1.2, 3.0);
-    EXPECT_TRUE(chosen) << "they have been moved apart";
-    EXPECT_GT(streamed, 150u);
-    run(200, 1.2, 1.0);
-    EXPECT_FALSE(chosen);
-    run(200, 1.0, 1.2);
-    EXPECT_FALSE(chosen) << "within what sizes and moments differ by";
+    run(200, 1.2, 1.0, 1.2, 1.0);
+    EXPECT_FALSE(store_choice::streams(chosen, small));
+    EXPECT_LT(streamed[0], 20u) << "processors near each other";
+    EXPECT_LT(streamed[1], 20u);
+    run(200, 1.2, 3.0, 1.2, 1.0);
+    EXPECT_TRUE(store_choice::streams(chosen, small)) << "they have been moved apart";
+    EXPECT_GT(streamed[0], 150u);
+    EXPECT_LT(streamed[1], 20u) << "what lies in memory all the same";
+    run(200, 1.2, 1.0, 1.2, 1.0);
+    EXPECT_FALSE(store_choice::streams(chosen, small));
+    run(200, 1.0, 1.2, 1.0, 1.2);
+    EXPECT_FALSE(store_choice::streams(chosen, small)) << "within what moments differ by";
 }
 
 TEST(shm_signature, differs_in_all_that_must_be_equal) {
