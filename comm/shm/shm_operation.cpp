@@ -20,8 +20,8 @@ namespace {
 
 /// A reduction's input travels with the announcement up to so many bytes of all ranks together; where ranks share processors waits cost more, see geometry.
 constexpr std::size_t whole_reduction_bytes = std::size_t{64} << 10;
-/// … of each rank where there are two: in halves as many bytes move, for two more waits.
-constexpr std::size_t whole_of_two = std::size_t{64} << 10;
+/// … of each rank where there are two: in halves fewer bytes move, for two more waits.
+constexpr std::size_t whole_of_two = std::size_t{16} << 10;
 
 /// Where each rank has a processor the others' announcements mostly come within the 0.4 us that so many polls take: then start() ends the collective.
 constexpr unsigned polls_at_once = 32;
