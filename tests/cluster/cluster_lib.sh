@@ -145,25 +145,34 @@ batch() {
     submit_script batch.sh "$@"
 }
 
-# start_elastic_cluster NODES CPUS: with muster, its Python package, steps.py (elastic_steps.py) and a remote shell's stand-in in $work; skips where a part is missing.
+# start_elastic_cluster NODES CPUS: with muster, its Python package and steps.py (elastic_steps.py) in $work; skips where a part is missing.
 start_elastic_cluster() {
     /usr/bin/python3 -c 'import numpy' 2>/dev/null || skip 'no NumPy for /usr/bin/python3'
     [ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ] || skip 'the Python package is not built'
     start_cluster "$@"
     for part in launcher libraries python; do cmake --install "$MUSTER_BIN/.." --prefix "$work/prefix" --component $part >/dev/null || exit 1; done
     cp "$MUSTER_SOURCE_DIR/tests/cli/programs/elastic_steps.py" "$work/steps.py"
-    cp "$MUSTER_SOURCE_DIR/tests/cluster/node_rsh.py" "$work/" && mkdir "$work/node_rsh" && chmod 777 "$work/node_rsh"
     chmod -R a+rX "$work/prefix" "$work"/*.py
 }
 
-# serve_remote_shell NODE...: from now on muster reaches these nodes, up to nine, by that stand-in.
-serve_remote_shell() {
-    local node served=$#
-    for node in "$@"; do
-        (cd "$work" && exec setsid "$cluster" on "$node" ./node_rsh.py serve "$work/node_rsh" </dev/null >/dev/null 2>&1) & disown
+# serve_stand_in PROGRAM FOLDER NODE...: starts this program of tests/cluster on these nodes, each with its socket in the folder, and waits for them.
+serve_stand_in() {
+    local program=$1 folder=$2 node
+    shift 2
+    local -a nodes=("$@")
+    cp "$MUSTER_SOURCE_DIR/tests/cluster/$program" "$work/" && chmod 755 "$work/$program"
+    mkdir -p "$folder" && chmod 777 "$folder"
+    for node in "${nodes[@]}"; do
+        (cd "$work" && exec setsid "$cluster" on "$node" "./$program" serve "$folder" </dev/null >>"$CLUSTER_DIR/log/$program.$node.log" 2>&1) &
+        disown
     done
-    all_serve() { [ "$(find "$work/node_rsh" -type s -name 'node?' | wc -l)" = "$served" ]; }
+    all_serve() { for node in "${nodes[@]}"; do [ -S "$folder/$node" ] || return 1; done; }
     wait_until 30 all_serve || exit 1
+}
+
+# serve_remote_shell NODE...: from now on muster reaches these nodes by that stand-in.
+serve_remote_shell() {
+    serve_stand_in node_rsh.py "$work/node_rsh" "$@"
     spared='process [0-9]+: .*node_rsh.py serve'
     export NODE_RSH_FOLDER=$work/node_rsh MUSTER_REMOTE_SHELL=$work/node_rsh.py
 }

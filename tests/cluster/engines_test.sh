@@ -3,15 +3,7 @@
 . "$(dirname "$0")/cluster_lib.sh"
 start_cluster 3 4
 install_muster
-cp "$MUSTER_SOURCE_DIR/tests/cluster/node_rsh.py" "$work/node_rsh.py"
-chmod 755 "$work/node_rsh.py"
-mkdir "$work/rsh" && chmod 777 "$work/rsh"
-for node in node1 node2 node3; do
-    (cd "$work" && exec setsid "$cluster" on "$node" ./node_rsh.py serve "$work/rsh" </dev/null >>"$CLUSTER_DIR/log/rsh.$node.log" 2>&1) &
-    disown
-done
-all_serve() { [ -S "$work/rsh/node1" ] && [ -S "$work/rsh/node2" ] && [ -S "$work/rsh/node3" ]; }
-wait_until 30 all_serve || exit 1
+serve_stand_in node_rsh.py "$work/rsh" node1 node2 node3
 # Hydra does not get all variables: its agent sets what it needs by itself.
 printf '#!/bin/sh\nNODE_RSH_FOLDER=%s exec %s "$@"\n' "$work/rsh" "$work/node_rsh.py" >"$work/agent"
 chmod 755 "$work/agent"

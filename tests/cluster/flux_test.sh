@@ -3,15 +3,8 @@
 . "$(dirname "$0")/cluster_lib.sh"
 start_cluster 3 0
 install_muster
-cp "$MUSTER_SOURCE_DIR/tests/cluster/flux_stand_in.py" "$work/flux_stand_in.py"
-chmod 755 "$work/flux_stand_in.py"
-mkdir -p "$work/flux/bin" && chmod 777 "$work/flux" && ln -s "$work/flux_stand_in.py" "$work/flux/bin/flux"
-for node in node1 node2 node3; do
-    (cd "$work" && exec setsid "$cluster" on "$node" ./flux_stand_in.py serve "$work/flux" </dev/null >>"$CLUSTER_DIR/log/flux.$node.log" 2>&1) &
-    disown
-done
-all_serve() { [ -S "$work/flux/node1" ] && [ -S "$work/flux/node2" ] && [ -S "$work/flux/node3" ]; }
-wait_until 30 all_serve || exit 1
+serve_stand_in flux_stand_in.py "$work/flux" node1 node2 node3
+mkdir "$work/flux/bin" && ln -s "$work/flux_stand_in.py" "$work/flux/bin/flux"
 
 # job NODES SCRIPT: a job of Flux; what it printed becomes $OUT and $ERR, its exit code $code.
 job() {

@@ -38,6 +38,7 @@ lose() {
     "$cluster" crash "$1"
     expect_end 0
 }
+# The first generation's ranks are ended by muster: they would never end by themselves.
 write_program sit <<'SIT'
 echo "rank $RANK of $WORLD_SIZE in $MUSTER_GENERATION on $(hostname -s)"
 [ "$MUSTER_GENERATION" = 1 ] || exec sleep 1000

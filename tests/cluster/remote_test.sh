@@ -4,16 +4,7 @@
 . "$(dirname "$0")/cluster_lib.sh"
 start_cluster 6 4
 install_muster
-for stand_in in node_rsh pbs_stand_in; do
-    cp "$MUSTER_SOURCE_DIR/tests/cluster/$stand_in.py" "$work/$stand_in.py" && chmod 755 "$work/$stand_in.py"
-    mkdir "$work/$stand_in" && chmod 777 "$work/$stand_in"
-    for node in node{1..6}; do
-        (cd "$work" && exec setsid "$cluster" on "$node" ./$stand_in.py serve "$work/$stand_in" </dev/null >>"$CLUSTER_DIR/log/$stand_in.$node.log" 2>&1) &
-        disown
-    done
-done
-all_serve() { [ "$(find "$work/node_rsh" "$work/pbs_stand_in" -type s -name 'node?' | wc -l)" = 12 ]; }
-wait_until 30 all_serve || exit 1
+for stand_in in node_rsh pbs_stand_in; do serve_stand_in $stand_in.py "$work/$stand_in" node{1..6}; done
 export NODE_RSH_FOLDER=$work/node_rsh MUSTER_REMOTE_SHELL=$work/node_rsh.py
 
 run() {
