@@ -19,6 +19,7 @@
 #include "launch/record/run_record.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/session_dir.hpp"
+#include "launch/system/signals.hpp"
 #include "launch/watch/failure_report.hpp"
 
 namespace muster {

@@ -16,6 +16,7 @@
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/ranks/gpu_sampler.hpp"
+#include "launch/ranks/rank_name.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/ranks/start_limits.hpp"
 #include "launch/record/gpu_use_record.hpp"

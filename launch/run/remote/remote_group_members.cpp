@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process/this_process.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/run/remote/remote_group.hpp"
 #include "launch/watch/failure_report.hpp"
