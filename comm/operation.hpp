@@ -80,7 +80,8 @@ class [[nodiscard]] operation {
     std::vector<late_rank> late_ranks() const noexcept;
 
     /// Device memory: what is put on `stream` (a CUstream or cudaStream_t) from now on waits, on the device, for this operation.
-    /// Blocks only until the device knows of it. The operation is still to be waited for before its result is trusted: where it
+    /// Blocks only until the device knows of it; the first collective of a communicator on NCCL connects the ranks, so that this
+    /// waits for the others. The operation is still to be waited for before its result is trusted: where it
     /// fails, the stream goes on all the same. Throws as wait() does, and errc::usage where the backend has no streams.
     void order(void* stream);
 

@@ -93,8 +93,9 @@ class nccl_backend final : public collective_backend {
             std::erase(queue_, which);
             std::erase(running_, which);
             put_back(which);
-            fail_all(std::current_exception());
-            throw;
+            auto const failure = with_ranks(std::current_exception());
+            fail_all(failure);
+            std::rethrow_exception(failure);
         }
         return which;
     }
@@ -298,7 +299,26 @@ class nccl_backend final : public collective_backend {
             cuda::device::scope const current(*device_);
             advance();
         } catch (...) {
-            fail_all(std::current_exception());
+            fail_all(with_ranks(std::current_exception()));
+        }
+    }
+
+    /// An error of NCCL's network means that a rank has left or cannot be reached: comm_error (errc::peer_failed) in its place, with the ranks that are known to
+    /// be gone. Other failures stay as they are.
+    std::exception_ptr with_ranks(std::exception_ptr const& failure) const {
+        try {
+            std::rethrow_exception(failure);
+        } catch (nccl_error const& problem) {
+            if (problem.native_code() != remote_error && problem.native_code() != system_error) return failure;
+            auto const lost = lost_ranks(world_.processes, world_.rank);
+            return std::make_exception_ptr(
+                comm_error(errc::peer_failed,
+                           fmt::format("{}: NCCL lost a rank, so that this {}{}. Look at the other ranks ({})", world_.speaker,
+                                       lost_rank_words, lost.empty() ? "" : "; waiting for " + describe_late(lost, world_.hosts),
+                                       problem.what()),
+                           ranks_of(lost)));
+        } catch (...) {
+            return failure;
         }
     }
 

@@ -119,7 +119,7 @@ static_assert(offsetof(muster::nccl::config, magic) == offsetof(ncclConfig_t, ma
 static_assert(offsetof(muster::nccl::config, version) == offsetof(ncclConfig_t, version));
 static_assert(offsetof(muster::nccl::config, blocking) == offsetof(ncclConfig_t, blocking));
 static_assert(muster::nccl::in_progress == ncclInProgress && muster::nccl::invalid_argument == ncclInvalidArgument);
-static_assert(muster::nccl::invalid_usage == ncclInvalidUsage && muster::nccl::remote_error == ncclRemoteError);
+static_assert(muster::nccl::system_error == ncclSystemError && muster::nccl::invalid_usage == ncclInvalidUsage && muster::nccl::remote_error == ncclRemoteError);
 static_assert(muster::nccl::no_color == NCCL_SPLIT_NOCOLOR);
 static_assert(static_cast<int>(muster::nccl::scalar_on_host) == static_cast<int>(ncclScalarHostImmediate));
 constexpr bool same(muster::nccl::type ours, ncclDataType_t theirs) {

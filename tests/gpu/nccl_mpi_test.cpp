@@ -222,6 +222,8 @@ TEST_F(nccl_mpi_use, streams_of_the_program_wait_and_are_waited_for) {
     options.backend = "nccl";
     auto holder = ranks().for_device(options);
     bool const is_last = ranks().rank() == ranks().size() - 1;
+    gpu_vector<float> const first(std::vector<float>{1});
+    holder.allreduce("first", first.view(), reduction::sum).wait();  // connects the ranks, for which order() would wait
     auto const stream = cuda::make_stream(*gpu());
     auto* const handle = stream.get().handle;
     cuda::driver const& with = gpu()->with();

@@ -1,4 +1,5 @@
 // The nccl backend on the real NCCL, through the communicator, with as many ranks as were started (`muster run`).
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -7,6 +8,7 @@
 #include <numeric>
 
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/pmix_rendezvous.hpp"
 #include "nccl_test.hpp"
 
 namespace muster {
@@ -14,6 +16,7 @@ namespace {
 
 using test::gpu_vector;
 using test::ranks;
+using testing::AnyOf;
 
 std::vector<float> ramp(std::size_t count, float first) {
     std::vector<float> values(count);
@@ -144,6 +147,19 @@ TEST(nccl, process_sets) {
 
 /// Last, since every communicator of the process is aborted by it: a rank that does not come, a deadline, and a new communicator
 /// afterwards.
+/// All ranks have come here. NCCL has no part in it.
+void meet(std::string const& where) {
+    (void)gather_by_pmix(test::who(), "muster.test." + where, {}, duration{60});
+}
+
+/// A new communicator in the failed one's place works.
+void go_on_anew() {
+    test::make_anew();
+    gpu_vector<float> const again(std::vector<float>{1});
+    ranks().allreduce("again", again.view(), reduction::sum).wait();
+    EXPECT_EQ(again.values()[0], static_cast<float>(ranks().size()));
+}
+
 TEST(nccl_zz, a_rank_that_does_not_come_fails_the_others_in_time_and_a_new_communicator_works) {
     if (ranks().size() < 2) GTEST_SKIP() << "one rank waits for nobody";
     gpu_vector<float> const tensor{std::vector<float>(1 << 20, 1.0f)};
@@ -158,10 +174,22 @@ TEST(nccl_zz, a_rank_that_does_not_come_fails_the_others_in_time_and_a_new_commu
         EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
         EXPECT_THROW((void)ranks().barrier(), comm_error);
     }
-    test::make_anew();
-    gpu_vector<float> const again(std::vector<float>{1});
-    ranks().allreduce("again", again.view(), reduction::sum).wait();
-    EXPECT_EQ(again.values()[0], static_cast<float>(ranks().size()));
+    meet("in_time");  // a rank that drops its communicator before has NCCL report that to rank 0
+    go_on_anew();
+}
+
+TEST(nccl_zz, a_rank_that_drops_its_communicator_fails_the_others_and_a_new_communicator_works) {
+    if (ranks().size() < 2) GTEST_SKIP() << "one rank waits for nobody";
+    gpu_vector<float> const tensor{std::vector<float>(1 << 20, 1.0f)};
+    if (ranks().rank() == 0) {
+        try {
+            ranks().allreduce("nobody stays", tensor.view(), reduction::sum).wait(duration{20});
+            ADD_FAILURE() << "nothing was thrown";
+        } catch (comm_error const& problem) {  // the fake NCCL lets a rank leave in silence
+            EXPECT_THAT(problem.code(), AnyOf(errc::peer_failed, errc::timeout)) << problem.what();
+        }
+    }
+    go_on_anew();
 }
 
 }  // namespace

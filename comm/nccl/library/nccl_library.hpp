@@ -29,6 +29,7 @@ struct config {
 };
 
 inline constexpr int success = 0;
+inline constexpr int system_error = 2;
 inline constexpr int invalid_argument = 4;
 inline constexpr int invalid_usage = 5;
 inline constexpr int remote_error = 6;
