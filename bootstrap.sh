@@ -81,7 +81,7 @@ build() {
     command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     local tests=${MUSTER_TESTS:-ON}  # unless this is a Debian without GoogleTest
     command -v dpkg-query >/dev/null && ! is_installed libgtest-dev && tests=OFF
-    cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests -DMUSTER_TEST_KINDS="${MUSTER_TEST_KINDS:-}" -DMUSTER_UNITY=ON ${MUSTER_WERROR:+-DMUSTER_WERROR=$MUSTER_WERROR} "-DCMAKE_CXX_FLAGS_RELEASE=${MUSTER_OPTIMISE:--O3} -DNDEBUG" >&2
+    cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests -DMUSTER_TEST_KINDS="${MUSTER_TEST_KINDS:-}" ${MUSTER_WERROR:+-DMUSTER_WERROR=$MUSTER_WERROR} "-DCMAKE_CXX_FLAGS_RELEASE=${MUSTER_OPTIMISE:--O3} -DNDEBUG" >&2
     cmake --build "build/$preset" ${1:+--target "$@"} >&2
 }
 
@@ -161,7 +161,7 @@ case ${1:-} in
     test)
         case ${2:-} in
             '') run_tests --label-regex '^quick$' ;;
-            --all) run_tests --label-exclude '^quick$'; build release public_headers; run_sanitizers ;;
+            --all) run_tests --label-exclude '^quick$'; run_sanitizers ;;
             --only) [ -n "${3:-}" ] || { say "test: write --only REGEX"; exit 2; }; run_tests --tests-regex "$3" ;;
             --system) run_tests_on "${3:-}" "${@:4}" ;;
             --sanitize) run_sanitizers ;;
