@@ -190,9 +190,11 @@ def test_a_sharded_tensor_is_gathered_where_there_is_no_gpu():
     """torch gathers it on the backend's first device that is not the CPU, and its usual build knows of CUDA on every machine."""
     if torch.cuda.is_available():
         return
-    from torch.distributed._shard import sharded_tensor
-    from torch.distributed._shard.sharding_spec import ChunkShardingSpec
-
+    try:
+        from torch.distributed._shard import sharded_tensor
+        from torch.distributed._shard.sharding_spec import ChunkShardingSpec
+    except ValueError:  # torch 1.13 with Python 3.11
+        return
     sharded = sharded_tensor.ones(ChunkShardingSpec(dim=0, placements=[f"rank:{of}/cpu" for of in everyone]), 2 * size, 3)
     out = torch.empty(2 * size, 3) if rank == 0 else None
     sharded.gather(0, out)
