@@ -180,6 +180,7 @@ int muster_process_set_size(const muster_comm* comm, int set, int* size);
 /* Submit and return. *handle is to be given to muster_handle_free once. */
 int muster_allreduce_async(muster_comm* comm, const muster_tensor* tensor, int reduction, const muster_call* call,
                            muster_handle** handle);
+/* All of them or none, agreed on together under the group's name. Tensors that share memory, of which one is written there, are MUSTER_E_USAGE. */
 int muster_allreduce_group_async(muster_comm* comm, const char* name, const muster_tensor* tensors, size_t count, int reduction,
                                  const muster_call* call, muster_handle** handle);
 int muster_allgather_async(muster_comm* comm, const muster_tensor* tensor, const muster_call* call, muster_handle** handle);
