@@ -125,6 +125,12 @@ def test_what_is_no_form_is_refused():
     check.raises(TypeError, lambda: pg.allreduce(mine(), Op.MAX, MINUTE, 1), "arguments")
     check.raises(TypeError, lambda: pg.allreduce(mine(), root=1), "root")
     check.raises(TypeError, lambda: pg.allgather(mine()), "input_tensor")
+    check.raises(ValueError, lambda: pg.allreduce([mine(), mine()]), "allreduce_coalesced")
+    outs = [mine() for _ in everyone]
+    for root in (-1, size):
+        for call in (lambda: pg.reduce(mine(), root), lambda: pg.broadcast(mine(), root), lambda: pg.gather(outs, mine(), root), lambda: pg.scatter(mine(), outs, root)):  # noqa: B023
+            check.raises(ValueError, call, f"rank {root}", f"group of {size}")
+    assert pg.options._timeout == MINUTE  # of which torch makes groups for pipelines
 
 
 def test_futures_in_inference_mode():
@@ -173,7 +179,8 @@ def test_calls_are_compared_on_request():
     call = (lambda: pg.barrier()) if rank == 0 else (lambda: pg.broadcast(mine(), 0))
     check.raises(RuntimeError, call, "BARRIER vs BROADCAST")
     check.raises(RuntimeError, lambda: pg.allreduce(torch.ones(3, dtype=torch.float64 if rank == 0 else torch.int64)), "Double vs Long")
-    check.raises(RuntimeError, lambda: pg.allreduce([torch.ones(2)] * (400 + (rank == 0))), "CollectiveFingerPrint", "...")
+    many = [torch.ones(2) for _ in range(400 + (rank == 0))]
+    check.raises(RuntimeError, lambda: pg.allreduce_coalesced(many), "CollectiveFingerPrint", "...")
     uneven = [torch.empty(of + 1) for of in everyone]
     dist.all_gather(uneven, mine(rank + 1), group=pg)
     dist.all_to_all_single(torch.empty(rank * size), torch.ones(sum(everyone)), [rank] * size, list(everyone), group=pg)

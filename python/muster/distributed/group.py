@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 import torch
@@ -170,6 +172,11 @@ class Group(dist.ProcessGroup):
     def _set_sequence_number_for_group(self) -> None:
         pass
 
+    @property
+    def options(self) -> SimpleNamespace:
+        """What torch asks of a backend: its timeout, for groups made of this one."""
+        return SimpleNamespace(backend="muster", _timeout=timedelta(seconds=self._timeout))
+
     def set_timeout(self, timeout) -> None:
         self._timeout = timeout.total_seconds()
 
@@ -204,6 +211,13 @@ class Group(dist.ProcessGroup):
         return self._other_for(tensor.device.type) if self._others else None
 
     # ------------------------------------------------------------------------------------------------ requests
+
+    def _root(self, what: str, opts) -> int:
+        """The root that the options name; rank 0 without."""
+        root = 0 if opts is None else opts.rootRank
+        if not 0 <= root < self._size:
+            raise ValueError(f"{what}: there is no rank {root} in a group of {self._size}; the root is counted within the group")
+        return root
 
     def _place(self, tensor: torch.Tensor) -> Tuple[int, int]:
         if tensor.is_sparse:

@@ -45,6 +45,7 @@ class MovingGroup(Group):
         other = self._other(tensor)
         if other is not None:
             return other.broadcast(tensors, opts)
+        root = self._root("broadcast", opts)
         if tensor.numel() == 0:
             return self._begun("broadcast", (), [tensor])
         whole = plain(tensor)
@@ -52,7 +53,7 @@ class MovingGroup(Group):
         finish = None
         if raw.data_ptr() != tensor.data_ptr():
             finish = lambda: tensor.copy_(whole)  # noqa: E731
-        request = self._submit(native.BROADCAST, "broadcast", 0 if opts is None else opts.rootRank, raw, raw, keep=whole)
+        request = self._submit(native.BROADCAST, "broadcast", root, raw, raw, keep=whole)
         return self._begun("broadcast", (request,), [tensor], finish, opts)
 
     @collective("_ALLGATHER_BASE", "output input", "AllgatherOptions", alike=lambda output, input: [input])
@@ -122,7 +123,7 @@ class MovingGroup(Group):
         other = self._other(given)
         if other is not None:
             return other.gather(outputs, inputs, opts)
-        root = 0 if opts is None else opts.rootRank
+        root = self._root("gather", opts)
         into = list(outputs[0]) if root == self._rank else []
         if root == self._rank and len(into) != self._size:
             raise ValueError(f"gather: {len(into)} output tensors for {self._size} ranks; give one for each")
@@ -134,7 +135,7 @@ class MovingGroup(Group):
 
     @collective("GATHER", "output input", "GatherOptions", alike=lambda output, input: [input])
     def gather_single(self, output, input, opts=None) -> Work:
-        root = 0 if opts is None else opts.rootRank
+        root = self._root("gather", opts)
         return self.gather([list(output.view(self._size, *input.shape).unbind(0))] if root == self._rank else [], [input], opts)
 
     gather_into_tensor = gather_single
@@ -145,7 +146,7 @@ class MovingGroup(Group):
         other = self._other(output)
         if other is not None:
             return other.scatter(outputs, inputs, opts)
-        root = 0 if opts is None else opts.rootRank
+        root = self._root("scatter", opts)
         given = list(inputs[0]) if root == self._rank else []
         if root == self._rank and len(given) != self._size:
             raise ValueError(f"scatter: {len(given)} input tensors for {self._size} ranks; give one for each")

@@ -28,8 +28,8 @@ class ReducingGroup(MovingGroup):
 
     @collective("ALLREDUCE", "tensors|tensor", "AllreduceOptions", "op timeout", one=0, alike=lambda tensors: tensors)
     def allreduce(self, tensors, opts=None) -> Work:
-        if len(tensors) != 1:
-            return self.allreduce_coalesced(tensors, opts)
+        if len(tensors) != 1:  # gloo would add these up too
+            raise ValueError(f"{len(tensors)} tensors were given to an allreduce of one tensor a rank; use allreduce_coalesced to reduce each")
         tensor = tensors[0]
         if self._others != {}:
             other = self._other(tensor)
@@ -140,7 +140,7 @@ class ReducingGroup(MovingGroup):
         other = self._other(tensor)
         if other is not None:
             return other.reduce(tensors, opts)
-        root = 0 if opts is None else opts.rootRank
+        root = self._root("reduce", opts)
         if tensor.numel() == 0:
             return self._begun("reduce", (), [tensor])
         plan = plan_of(opts.reduceOp if opts is not None else _RedOp.SUM, tensor.dtype, self._size)
