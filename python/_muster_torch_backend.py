@@ -22,13 +22,22 @@ def register() -> None:
         _do_without_libuv(dist, torch.__version__.partition("+")[2])
         _adapt_functions(dist, dist.distributed_c10d)
         try:
-            dist.Backend.register_backend("muster", _create, extended_api=True, devices=["cpu", "cuda"])
+            dist.Backend.register_backend("muster", _create, extended_api=True, devices=["cpu", "cuda"] if _has_gpu(torch) else ["cpu"])
         except TypeError:  # torch 1.13: a backend has all devices
             dist.Backend.register_backend("muster", _create, extended_api=True)
     except Exception as error:  # noqa: BLE001  see above
         import warnings
 
         warnings.warn(f'the torch.distributed backend "muster" could not be registered: {error!r}', RuntimeWarning, stacklevel=2)
+
+
+def _has_gpu(torch) -> bool:
+    """Whether tensors may lie on a GPU here: torch moves what it gathers (ShardedTensor.gather) to the first device that is not the CPU. Asks no driver, whose
+    state would not survive a fork."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if not torch.backends.cuda.is_built() or visible is not None and visible.strip() in ("", "-1"):
+        return False
+    return any(os.path.exists(file) for file in ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/dxg"))  # a machine's, a Jetson's, WSL's
 
 
 def _do_without_libuv(dist, build: str) -> None:

@@ -41,6 +41,8 @@ enum {
 
 /* The last three, since ABI 5, are gathered, broadcast, exchanged and sent, but not reduced. Any other type is moved as bytes: MUSTER_U8 with one extent more. */
 enum { MUSTER_F32 = 0, MUSTER_F64, MUSTER_F16, MUSTER_BF16, MUSTER_I32, MUSTER_I64, MUSTER_U8, MUSTER_I8, MUSTER_BOOL, MUSTER_I16, MUSTER_U16 };
+/* f16 and bf16 are combined in f32 and rounded once on one node over shm, and over tcp and mpi between up to 16 ranks. Between nodes whose ranks share memory the
+ * result of each node is rounded too; beyond 16 ranks, or nodes, each step of tcp's and MPI's algorithms rounds. */
 enum { MUSTER_SUM = 0, MUSTER_AVERAGE, MUSTER_MIN, MUSTER_MAX, MUSTER_PRODUCT, MUSTER_ADASUM };
 enum { MUSTER_HOST = 0, MUSTER_DEVICE = 1 };
 
@@ -74,7 +76,8 @@ typedef struct muster_call {
                               when they are submitted is waited for, on the device. Since ABI 3 */
 } muster_call;
 
-/* Collective. Who this rank is, and options (MUSTER_COMM_BACKEND, MUSTER_FUSION_BYTES, …), come from the environment. */
+/* Collective. Who this rank is, and options (MUSTER_COMM_BACKEND, MUSTER_FUSION_BYTES, …), come from the environment. A result has 30 minutes unless
+ * MUSTER_COMM_DEADLINE says otherwise ("90s"; 0: no limit); muster_wait can bring a request's deadline forward. */
 int muster_comm_create(muster_comm** made);
 /* The same with variables of its own ("MUSTER_CYCLE_TIME=500us"), which go before those of the environment; ends with a null. Since ABI 4
  * MUSTER_STATIC_GRAPH=1 and MUSTER_AUTOTUNE=1 are MUSTER_E_UNAVAILABLE, from the environment too: there is no static graph and no autotuner any more; use
@@ -180,6 +183,7 @@ int muster_process_set_size(const muster_comm* comm, int set, int* size);
 /* Submit and return. *handle is to be given to muster_handle_free once. */
 int muster_allreduce_async(muster_comm* comm, const muster_tensor* tensor, int reduction, const muster_call* call,
                            muster_handle** handle);
+/* All of them or none, agreed on together under the group's name. Tensors that share memory, of which one is written there, are MUSTER_E_USAGE. */
 int muster_allreduce_group_async(muster_comm* comm, const char* name, const muster_tensor* tensors, size_t count, int reduction,
                                  const muster_call* call, muster_handle** handle);
 int muster_allgather_async(muster_comm* comm, const muster_tensor* tensor, const muster_call* call, muster_handle** handle);
@@ -278,7 +282,7 @@ int muster_counters(const muster_comm* comm, int format, char* buffer, size_t* s
 
 /* Of this thread's last call that failed; "" if none has. Valid until its next call that fails. */
 const char* muster_last_error(void);
-/* The ranks at fault, as far as they are known; valid as long. */
+/* How many ranks are at fault, as far as they are known, and in *ranks their numbers; valid as long. 0, and *ranks is null, where none is known. */
 int muster_last_error_ranks(const int** ranks);
 
 #ifdef __cplusplus

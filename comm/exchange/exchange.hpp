@@ -111,7 +111,8 @@ class exchange {
     exchange_handle allreduce(std::string_view name, tensor_view in, tensor_view out, reduction how,
                               exchange_call const& call = {});
 
-    /// All of them or none: they are agreed on together, under the name of the group.
+    /// All of them or none: they are agreed on together, under the name of the group. Tensors of a group that share memory, of
+    /// which one is written there, are refused (errc::usage).
     exchange_handle allreduce_group(std::string_view name, std::span<named_tensor const> tensors, reduction how,
                                     exchange_call const& call = {});
 

@@ -82,8 +82,8 @@ std::vector<late_rank> blame(world const& all, std::vector<int> const& missing, 
             least = where;
             slow.push_back({rank, false,
                             where.sequence < sequence
-                                ? fmt::format("process {} has started {} collectives, this one is number {}", who.pid,
-                                              where.sequence, sequence)
+                                ? fmt::format("process {} is behind this one by {} collectives, muster's own included", who.pid,
+                                              sequence - where.sequence)
                                 : fmt::format("process {} has started it but does not go on", who.pid)});
         }
     }

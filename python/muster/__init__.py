@@ -5,6 +5,7 @@ Importing this package imports neither torch nor NumPy, starts no thread and mak
 
 from muster.errors import CollectiveError
 from muster.membership import init, shutdown
+from muster.metrics import counters
 from muster.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from muster.world import (
     backend,
@@ -25,6 +26,7 @@ __all__ = [
     "ProcessSet",
     "add_process_set",
     "backend",
+    "counters",
     "cross_rank",
     "cross_size",
     "global_process_set",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Callable, Sequence, Set, Tuple
+
 import torch
 import _muster_native as native
 
@@ -26,3 +28,35 @@ def has_plain_memory(tensor: torch.Tensor) -> bool:
 def plain(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor itself, or a copy, whose memory holds the elements as they are. The one way in for tensors."""
     return tensor.resolve_conj().resolve_neg().contiguous()
+
+
+def _memory_of(tensor: torch.Tensor) -> Tuple[int, int]:
+    """Where its memory begins and ends, with the gaps between its elements. A sparse tensor, or one without elements, has none."""
+    if tensor.layout is not torch.strided or tensor.numel() == 0:
+        return 0, 0
+    begin = tensor.data_ptr()
+    last = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride()))
+    return begin, begin + (last + 1) * tensor.element_size()
+
+
+def sharing(tensors: Sequence[torch.Tensor]) -> Set[int]:
+    """Which of the tensors, by their places in the list, may share memory with another of them: the same one twice, views that overlap."""
+    found: Set[int] = set()
+    reach = owner = 0
+    for begin, end, place in sorted((*_memory_of(tensor), place) for place, tensor in enumerate(tensors)):
+        if begin < reach:
+            found.update((owner, place))
+        if end > reach:
+            reach, owner = end, place
+    return found
+
+
+def apart(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy, in memory of its own."""
+    return tensor.detach().clone(memory_format=torch.contiguous_format)
+
+
+def write(tensors: Sequence[torch.Tensor], step: Callable[[], None]) -> None:
+    """Runs step(), which writes to the tensors, as the thread that gave them could: without gradients, and in inference mode where they were made in it."""
+    with torch.inference_mode() if any(tensor.is_inference() for tensor in tensors) else torch.no_grad():
+        step()

@@ -47,6 +47,19 @@ def test_init_is_idempotent_and_may_be_repeated():
         assert not muster.is_initialized()
 
 
+def test_counters_count_what_was_done():
+    muster.init()
+    before = muster.counters()
+    submit("counted", (ctypes.c_float * 4)()).wait()
+    after = muster.counters()
+    assert after["rank"] == muster.rank() and after["operations"]["allreduce"] == before["operations"]["allreduce"] + 1
+    assert after["bytes"]["allreduce"] == before["bytes"]["allreduce"] + 16
+    text = muster.counters("prometheus")
+    assert f'muster_comm_operations_total{{rank="{muster.rank()}",kind="allreduce"}} {after["operations"]["allreduce"]}\n' in text, text
+    assert "# TYPE muster_comm_errors_total counter" in text
+    check.raises(ValueError, lambda: muster.counters("xml"), "prometheus")
+
+
 def test_a_wrong_call_is_refused():
     muster.init()
     comm = world.comm()

@@ -89,6 +89,46 @@ std::string prefix_of(exchange_request const& what, tensor_spec const& tensor) {
     return what.tensors.size() == 1 ? std::string{} : fmt::format("tensor \"{}\": ", tensor.name);
 }
 
+/// Some memory of a group's tensor.
+struct used_memory {
+    std::uintptr_t begin = 0, end = 0;
+    std::size_t tensor = 0;
+    bool is_written = false;
+};
+
+/// The memory of all of them, by its beginning. What is reduced in place counts once.
+std::vector<used_memory> memory_of(std::span<tensor_io const> tensors) {
+    std::vector<used_memory> all;
+    all.reserve(2 * tensors.size());
+    auto const add = [&](tensor_view const& view, std::size_t tensor, bool is_written) {
+        auto const begin = reinterpret_cast<std::uintptr_t>(view.data);
+        if (begin != 0 && view.count != 0) all.push_back({begin, begin + view.bytes(), tensor, is_written});
+    };
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        if (tensors[i].in.data != tensors[i].out.data) add(tensors[i].in, i, false);
+        add(tensors[i].out, i, true);
+    }
+    std::sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.begin < b.begin; });
+    return all;
+}
+
+/// Of a group whose tensors each are right. One after the other or all together, they would give different results.
+std::string fault_of_sharing(exchange_request const& what, std::span<tensor_io const> tensors) {
+    if (tensors.size() < 2) return {};
+    used_memory any, written;  // that reach farthest
+    for (used_memory const& each : memory_of(tensors)) {
+        used_memory const& before = each.is_written ? any : written;
+        if (each.begin < before.end)
+            return fmt::format(
+                "the tensors \"{}\" and \"{}\" share memory at {:#x}, and at least one is written there; give them apart",
+                what.tensors[std::min(each.tensor, before.tensor)].name, what.tensors[std::max(each.tensor, before.tensor)].name,
+                each.begin);
+        if (each.end > any.end) any = each;
+        if (each.is_written && each.end > written.end) written = each;
+    }
+    return {};
+}
+
 std::string fault_of_splits(exchange_request const& what, int ranks) {
     if (what.numbers.size() != static_cast<std::size_t>(ranks))
         return fmt::format("{} splits for {} ranks; give one for each", what.numbers.size(), ranks);
@@ -116,6 +156,7 @@ std::string fault_of(pending_request const& what, int ranks, int rank) {
         auto fault = fault_of_tensor({asked.kind, asked.how, asked.scale}, asked.tensors[i].shape, tensors[i]);
         if (!fault.empty()) return prefix_of(asked, asked.tensors[i]) + fault;
     }
+    if (auto fault = fault_of_sharing(asked, tensors); !fault.empty()) return fault;
     if (auto fault = fault_of_scale(asked.scale); !fault.empty()) return fault;
     bool const has_rows = asked.kind == exchange_kind::allgather || asked.kind == exchange_kind::alltoall ||
                           asked.kind == exchange_kind::reducescatter;

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 import torch
 import torch.distributed as dist
 import _muster_native as native
 from muster.distributed import communicators
+from muster.distributed.fingerprints import comparison
 from muster.distributed.lost_works import loses_works
 from muster.distributed.reductions import TYPES
 from muster.distributed.work import Ended, Work
+from muster._torch_types import apart, sharing
 from muster.errors import CollectiveError, MessageError, unmet_calls
 
 _SHORT = {native.F32: "f32", native.F64: "f64", native.F16: "f16", native.BF16: "bf16", native.I32: "i32", native.I64: "i64", native.U8: "u8", native.I8: "i8"}
@@ -100,6 +104,7 @@ class Group(dist.ProcessGroup):
         self._keeps_works = loses_works()
         self._kept: Deque[Work] = deque()
         self._others: Optional[Dict[str, Any]] = None
+        self._compared = comparison()
 
     def _enter(self, communicator: communicators.Communicator) -> None:
         """Has its collectives run over this one from now on."""
@@ -167,6 +172,11 @@ class Group(dist.ProcessGroup):
     def _set_sequence_number_for_group(self) -> None:
         pass
 
+    @property
+    def options(self) -> SimpleNamespace:
+        """What torch asks of a backend: its timeout, for groups made of this one."""
+        return SimpleNamespace(backend="muster", _timeout=timedelta(seconds=self._timeout))
+
     def set_timeout(self, timeout) -> None:
         self._timeout = timeout.total_seconds()
 
@@ -201,6 +211,13 @@ class Group(dist.ProcessGroup):
         return self._other_for(tensor.device.type) if self._others else None
 
     # ------------------------------------------------------------------------------------------------ requests
+
+    def _root(self, what: str, opts) -> int:
+        """The root that the options name; rank 0 without."""
+        root = 0 if opts is None else opts.rootRank
+        if not 0 <= root < self._size:
+            raise ValueError(f"{what}: there is no rank {root} in a group of {self._size}; the root is counted within the group")
+        return root
 
     def _place(self, tensor: torch.Tensor) -> Tuple[int, int]:
         if tensor.is_sparse:
@@ -279,10 +296,23 @@ class Group(dist.ProcessGroup):
         number = int(found.group(2))
         return f"{found.group(1)} {self._ranks[number]}" if number < len(self._ranks) else found.group(0)
 
-    def _together(self, works: List[Work], result: List[torch.Tensor], opts) -> Work:
+    def _together(self, works: List[Work], result: List[torch.Tensor], opts, into: Optional[List[torch.Tensor]] = None) -> Work:
+        """One Work for all of them. `into`: where their results are to be copied to, one after the other, in the end."""
+
         def finish() -> None:
             for work in works:
                 work.wait()
+            for tensor, made in zip(into or (), result):
+                if made is not tensor:
+                    tensor.copy_(made)
 
         requests = [request for work in works for request in work._requests]
-        return self._begun("coalesced", requests, result, finish, opts)
+        return self._begun("coalesced", requests, result if into is None else into, finish, opts)
+
+    def _each(self, begin: Callable[..., Work], outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts) -> Work:
+        """begin(output, input, opts) of each pair, as one Work. The inputs count as they are now, and outputs that overlap are written one after the other."""
+        inputs, into = list(inputs), list(outputs)
+        meet, among = sharing([*into, *inputs]), sharing(into)
+        inputs = [apart(tensor) if len(into) + i in meet else tensor for i, tensor in enumerate(inputs)]
+        made = [torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device) if i in among else tensor for i, tensor in enumerate(into)]
+        return self._together([begin(output, input, opts) for output, input in zip(made, inputs)], made, opts, into)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import List
+from typing import List, Sequence
 
 import torch
 import _muster_native as native
 from muster._torch_types import has_plain_memory, plain
 from muster.distributed.group import Group, deal_out, flat_of, one, overlap
+from muster.distributed.overloads import collective
 from muster.distributed.reductions import as_bytes
 from muster.distributed.work import Work
 
@@ -30,14 +31,21 @@ class _Received:
             raise ValueError(f"{told} {sent}; give what each rank expects the sizes of what the others send it")
 
 
+def _gathered(outputs: Sequence[Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+    """What is alike on all ranks in an all_gather: the input, or the outputs where they say that ranks give different sizes."""
+    return inputs if len({tensor.shape for tensor in outputs[0]}) == 1 else outputs[0]
+
+
 class MovingGroup(Group):
     """A process group whose collectives add nothing."""
 
+    @collective("BROADCAST", "tensors|tensor", "BroadcastOptions", "root timeout", one=0, alike=lambda tensors: tensors)
     def broadcast(self, tensors, opts=None) -> Work:
         tensor = one(tensors)
         other = self._other(tensor)
         if other is not None:
             return other.broadcast(tensors, opts)
+        root = self._root("broadcast", opts)
         if tensor.numel() == 0:
             return self._begun("broadcast", (), [tensor])
         whole = plain(tensor)
@@ -45,9 +53,10 @@ class MovingGroup(Group):
         finish = None
         if raw.data_ptr() != tensor.data_ptr():
             finish = lambda: tensor.copy_(whole)  # noqa: E731
-        request = self._submit(native.BROADCAST, "broadcast", 0 if opts is None else opts.rootRank, raw, raw, keep=whole)
+        request = self._submit(native.BROADCAST, "broadcast", root, raw, raw, keep=whole)
         return self._begun("broadcast", (request,), [tensor], finish, opts)
 
+    @collective("_ALLGATHER_BASE", "output input", "AllgatherOptions", alike=lambda output, input: [input])
     def all_gather_single(self, output, input, opts=None) -> Work:
         other = self._other(output)
         if other is not None:
@@ -67,11 +76,13 @@ class MovingGroup(Group):
 
     _allgather_base = all_gather_single
 
+    @collective("_ALLGATHER_BASE", "outputs|output_lists inputs|input_list", "AllgatherOptions", alike=lambda outputs, inputs: inputs)
     def all_gather_single_coalesced(self, outputs, inputs, opts=None) -> Work:
-        return self._together([self.all_gather_single(output, input, opts) for output, input in zip(outputs, inputs)], list(outputs), opts)
+        return self._each(self.all_gather_single, outputs, inputs, opts)
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
+    @collective("ALLGATHER", "output_tensors input_tensors|input_tensor", "AllgatherOptions", one=1, alike=_gathered)
     def allgather(self, outputs, inputs, opts=None) -> Work:
         given, into = one(inputs), outputs[0]
         other = self._other(given)
@@ -89,6 +100,7 @@ class MovingGroup(Group):
         request = self._submit(native.ALLGATHER, "allgather", 0, raw, out, count=out.numel(), keep=(given, flat))
         return self._begun("all_gather", (request,), list(into), lambda: deal_out(flat, into), opts)
 
+    @collective("ALLGATHER_COALESCED", "output_lists input_list", "AllgatherOptions", alike=lambda output_lists, inputs: inputs)
     def allgather_coalesced(self, output_lists, inputs, opts=None) -> Work:
         # output_lists[r][i] receives rank r's i-th tensor
         if len(output_lists) != self._size or any(len(of_rank) != len(inputs) for of_rank in output_lists):
@@ -105,12 +117,13 @@ class MovingGroup(Group):
         request = self._submit(native.ALLTOALL, word, 0, raw.reshape(-1), out.reshape(-1), splits=splits, count=0, shape=(raw.numel(),), keep=(given, flat))
         return _Received(request, what, self._ranks[self._rank] if self._ranks else self._rank, expected, wider)
 
+    @collective("GATHER", "output_tensors input_tensors|input_tensor", "GatherOptions", "root timeout", one=1, alike=lambda outputs, inputs: inputs)
     def gather(self, outputs, inputs, opts=None) -> Work:
         given = one(inputs)
         other = self._other(given)
         if other is not None:
             return other.gather(outputs, inputs, opts)
-        root = 0 if opts is None else opts.rootRank
+        root = self._root("gather", opts)
         into = list(outputs[0]) if root == self._rank else []
         if root == self._rank and len(into) != self._size:
             raise ValueError(f"gather: {len(into)} output tensors for {self._size} ranks; give one for each")
@@ -120,18 +133,20 @@ class MovingGroup(Group):
         request = self._exchange("gather", f"gather{root}", given.reshape(-1), flat, splits, expected)
         return self._begun("gather", (request,), into, (lambda: deal_out(flat, into)) if into else None, opts)
 
+    @collective("GATHER", "output input", "GatherOptions", alike=lambda output, input: [input])
     def gather_single(self, output, input, opts=None) -> Work:
-        root = 0 if opts is None else opts.rootRank
+        root = self._root("gather", opts)
         return self.gather([list(output.view(self._size, *input.shape).unbind(0))] if root == self._rank else [], [input], opts)
 
     gather_into_tensor = gather_single
 
+    @collective("SCATTER", "output_tensors|output_tensor input_tensors", "ScatterOptions", "root timeout", one=0, alike=lambda outputs, inputs: outputs)
     def scatter(self, outputs, inputs, opts=None) -> Work:
         output = one(outputs)
         other = self._other(output)
         if other is not None:
             return other.scatter(outputs, inputs, opts)
-        root = 0 if opts is None else opts.rootRank
+        root = self._root("scatter", opts)
         given = list(inputs[0]) if root == self._rank else []
         if root == self._rank and len(given) != self._size:
             raise ValueError(f"scatter: {len(given)} input tensors for {self._size} ranks; give one for each")
@@ -142,6 +157,7 @@ class MovingGroup(Group):
         request = self._exchange("scatter", f"scatter{root}", flat, mine, splits, expected)
         return self._begun("scatter", (request,), [output], lambda: output.copy_(mine.view(output.shape)), opts)
 
+    @collective("ALLTOALL_BASE", "output_tensor|output input_tensor|input ?output_split_sizes ?input_split_sizes", "AllToAllOptions")
     def all_to_all_single(self, output, input, output_splits=None, input_splits=None, opts=None) -> Work:
         other = self._other(output)
         if other is not None:
@@ -173,6 +189,7 @@ class MovingGroup(Group):
         request = self._exchange("all_to_all", "alltoall", plain(input).view(-1), whole.view(-1), splits, expected)
         return self._begun("all_to_all", (request,), [output], None if whole is output else lambda: output.copy_(whole), opts)
 
+    @collective("ALLTOALL", "output_tensors|output_tensor|output input_tensors|input_tensor|input", "AllToAllOptions")
     def alltoall(self, outputs, inputs, opts=None) -> Work:
         outputs, inputs = list(outputs), list(inputs)
         other = self._other(outputs[0])

@@ -13,7 +13,9 @@ import _muster_native as native
 from muster import world
 from muster._torch_types import has_plain_memory
 from muster.distributed import communicators
+from muster.distributed.fingerprints import comparison
 from muster.distributed.group import DESTROYED, UNCONFIGURED, Left, one
+from muster.distributed.overloads import collective
 from muster.distributed.reducing import ReducingGroup
 from muster.distributed.reforming import retire_models
 from muster.distributed.work import Ended, Work
@@ -42,6 +44,7 @@ class MusterProcessGroup(ReducingGroup):
         nothing = torch.zeros(1, dtype=torch.uint8)
         return self._submit(native.ALLREDUCE, "barrier", native.MAX, nothing, nothing)
 
+    @collective("BARRIER", "", "BarrierOptions")
     def barrier(self, opts=None) -> Work:
         return self._begun("barrier", (self._submit_barrier(),), [], None, opts)
 
@@ -131,6 +134,7 @@ class MusterProcessGroup(ReducingGroup):
         self._enter(communicators.of_handles(rank, members, name, seconds, self._timeout))
         self._rank, self._size, self._tokens, self._ranks = rank, len(tokens), tokens, []
         self._members_store = dist.PrefixStore(f"reconfigure/{name}/", self._store)
+        self._compared = comparison()
         known = getattr(getattr(dist.distributed_c10d, "_world", None), "pg_group_ranks", {})  # torch 2
         if self is dist.distributed_c10d.GroupMember.WORLD and self in known:
             known[self] = {other: other for other in range(self._size)}
@@ -175,19 +179,19 @@ class MusterProcessGroup(ReducingGroup):
 
         return name_of
 
-    def send(self, tensors, dst: int, tag: int = 0) -> Work:
+    def send(self, tensors, dstRank: int, tag: int = 0) -> Work:
         tensor = one(tensors)
         other = self._other(tensor)
         if other is not None:
-            return other.send(tensors, dst, tag)
-        return self._begun("send", (self._messages().send(tensor, dst, tag),), [tensor])
+            return other.send(tensors, dstRank, tag)
+        return self._begun("send", (self._messages().send(tensor, dstRank, tag),), [tensor])
 
-    def recv(self, tensors, src: int, tag: int = 0) -> Work:
+    def recv(self, tensors, srcRank: int, tag: int = 0) -> Work:
         tensor = one(tensors)
         other = self._other(tensor)
         if other is not None:
-            return other.recv(tensors, src, tag)
-        return self._receive(tensor, src, tag)
+            return other.recv(tensors, srcRank, tag)
+        return self._receive(tensor, srcRank, tag)
 
     def recv_anysource(self, tensors, tag: int = 0) -> Work:
         return self._receive(one(tensors), -1, tag)

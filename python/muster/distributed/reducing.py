@@ -9,7 +9,8 @@ import torch.distributed as dist
 import _muster_native as native
 from muster.distributed.group import flat_of, one, overlap
 from muster.distributed.moving import MovingGroup
-from muster._torch_types import has_plain_memory, plain
+from muster._torch_types import apart, has_plain_memory, plain, sharing, write
+from muster.distributed.overloads import collective
 from muster.distributed.reductions import TYPES, Plan, as_bytes, plan_of
 from muster.distributed.work import Work
 
@@ -25,9 +26,10 @@ _FAST = {
 class ReducingGroup(MovingGroup):
     """A process group whose collectives move and reduce."""
 
+    @collective("ALLREDUCE", "tensors|tensor", "AllreduceOptions", "op timeout", one=0, alike=lambda tensors: tensors)
     def allreduce(self, tensors, opts=None) -> Work:
-        if len(tensors) != 1:
-            return self.allreduce_coalesced(tensors, opts)
+        if len(tensors) != 1:  # gloo would add these up too
+            raise ValueError(f"{len(tensors)} tensors were given to an allreduce of one tensor a rank; use allreduce_coalesced to reduce each")
         tensor = tensors[0]
         if self._others != {}:
             other = self._other(tensor)
@@ -44,23 +46,27 @@ class ReducingGroup(MovingGroup):
     def _allreduce_by_plan(self, tensors, opts) -> Work:
         op = opts.reduceOp if opts is not None else _RedOp.SUM
         requests, after = [], []
-        for tensor in tensors:
+        shared = sharing(tensors) if len(tensors) > 1 else ()
+        given = [apart(tensor) if i in shared else tensor for i, tensor in enumerate(tensors)]
+        for tensor, mine in zip(tensors, given):
             if tensor.is_sparse:
                 after.append(self._allreduce_sparse(tensor, op))
                 continue
             if tensor.numel() == 0:
                 continue
-            request, take = self._reduce_begin(tensor, plan_of(op, tensor.dtype, self._size))
+            request, take = self._reduce_begin(mine, plan_of(op, tensor.dtype, self._size))
             requests.append(request)
             if take is not None:
                 after.append(lambda tensor=tensor, take=take: tensor.copy_(take().view(tensor.shape)))
+            elif mine is not tensor:
+                after.append(lambda tensor=tensor, mine=mine: tensor.copy_(mine))
 
         def finish() -> None:
             for step in after:
                 step()
 
         if after and not requests:
-            finish()
+            write(tensors, finish)
         return self._begun("allreduce", requests, list(tensors), finish if after else None, opts)
 
     def _reduce_begin(self, tensor: torch.Tensor, plan: Plan, in_place: bool = True):
@@ -121,18 +127,20 @@ class ReducingGroup(MovingGroup):
         summed = torch.sparse_coo_tensor(all_indices.t(), all_values, tensor.shape).coalesce()
         return lambda: tensor.copy_(summed)
 
+    @collective("ALLREDUCE_COALESCED", "tensors", "AllreduceCoalescedOptions", "op", alike=lambda tensors: tensors)
     def allreduce_coalesced(self, tensors, opts=None) -> Work:
         other = self._other(tensors[0]) if tensors else None
         if other is not None:
             return other.allreduce_coalesced(tensors, opts)
         return self._allreduce_by_plan(list(tensors), opts)
 
+    @collective("REDUCE", "tensors|tensor", "ReduceOptions", "root op timeout", one=0, alike=lambda tensors: tensors)
     def reduce(self, tensors, opts=None) -> Work:
         tensor = one(tensors)
         other = self._other(tensor)
         if other is not None:
             return other.reduce(tensors, opts)
-        root = 0 if opts is None else opts.rootRank
+        root = self._root("reduce", opts)
         if tensor.numel() == 0:
             return self._begun("reduce", (), [tensor])
         plan = plan_of(opts.reduceOp if opts is not None else _RedOp.SUM, tensor.dtype, self._size)
@@ -158,6 +166,7 @@ class ReducingGroup(MovingGroup):
             return request, None
         return request, lambda: out.copy_((mine if plan.unpack is None else plan.unpack(mine, out)).view(out.shape))
 
+    @collective("_REDUCE_SCATTER_BASE", "outputTensor|output inputTensor|input", "ReduceScatterOptions", "op timeout", alike=lambda output, input: [input])
     def reduce_scatter_single(self, output, input, opts=None) -> Work:
         other = self._other(output)
         if other is not None:
@@ -173,11 +182,13 @@ class ReducingGroup(MovingGroup):
 
     _reduce_scatter_base = reduce_scatter_single
 
+    @collective("_REDUCE_SCATTER_BASE", "outputs|outputTensors inputs|inputTensors", "ReduceScatterOptions", "op timeout", alike=lambda outputs, inputs: inputs)
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None) -> Work:
-        return self._together([self.reduce_scatter_single(output, input, opts) for output, input in zip(outputs, inputs)], list(outputs), opts)
+        return self._each(self.reduce_scatter_single, outputs, inputs, opts)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
+    @collective("REDUCE_SCATTER", "output_tensors|output|outputs input_tensors|input_tensor|input|inputs", "ReduceScatterOptions", "op timeout", one=0, alike=lambda outputs, inputs: inputs[0])
     def reduce_scatter(self, outputs, inputs, opts=None) -> Work:
         output, given = one(outputs), inputs[0]
         other = self._other(output)

@@ -11,6 +11,7 @@ from typing import Any, Callable, List, Optional, Sequence
 
 import torch
 import torch.distributed as dist
+from muster._torch_types import write
 
 _NO_TIMEOUT = timedelta(0)
 
@@ -60,7 +61,7 @@ class Work(dist._Work):
                         request.wait(0.001)  # its deadline is now: says which ranks are missing
                     request.wait()
                 if self._finish is not None:
-                    self._finish()
+                    write(self._result, self._finish)
             except Exception as error:  # Ctrl-C leaves it as it is
                 self._error = group._explain(error, self._communicator)
             self._done = True

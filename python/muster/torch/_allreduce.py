@@ -10,6 +10,7 @@ from typing import Any, List, Optional, Sequence
 import torch
 import _muster_native as native
 from muster import world
+from muster._torch_types import apart, sharing, write
 from muster.process_sets import ProcessSet, global_process_set
 from muster.torch import _requests
 from muster.torch._reductions import Plan, check_adasum, number_of, op_of, plan, result_of, sent_of
@@ -27,8 +28,8 @@ class _Part:
 
     __slots__ = ("sent", "received", "output")
 
-    def __init__(self, tensor: torch.Tensor, in_place: bool, how: Plan) -> None:
-        self.sent = sent = sent_of(tensor, how)
+    def __init__(self, tensor: torch.Tensor, in_place: bool, how: Plan, is_shared: bool = False) -> None:
+        self.sent = sent = sent_of(apart(tensor) if is_shared else tensor, how)
         if in_place:
             self.output = tensor
             self.received = sent  # its own memory, or the copy's
@@ -40,8 +41,7 @@ class _Part:
         """The output, with the result in it."""
         result = result_of(self.received, how, self.output.dtype)
         if result.data_ptr() != self.output.data_ptr():
-            with torch.no_grad():
-                self.output.copy_(result)
+            write([self.output], lambda: self.output.copy_(result))
         return self.output
 
 
@@ -99,7 +99,8 @@ def _submit_group(
     memory, stream = place_of_all(tensors)
     how = plan(op, prescale, postscale, process_set, *tensors)
     name = world.nameless("grouped_allreduce", number) if name is None else "grouped_allreduce." + name
-    parts = [_Part(tensor, in_place, how) for tensor in tensors]
+    shared = sharing(tensors) if in_place else ()  # each counts as it is now, and they are written one after the other
+    parts = [_Part(tensor, in_place, how, i in shared) for i, tensor in enumerate(tensors)]
     listed = [
         (f"{name}_{i}of{len(parts)}", part.sent.data_ptr(), part.received.data_ptr(), shape_of(tensor), _type_of(part.sent))
         for i, (part, tensor) in enumerate(zip(parts, tensors), 1)

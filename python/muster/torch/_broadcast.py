@@ -7,6 +7,7 @@ from typing import Optional
 import torch
 import _muster_native as native
 from muster import world
+from muster._torch_types import write
 from muster.process_sets import ProcessSet, global_process_set
 from muster.torch import _requests
 from muster.torch._allreduce import allreduce
@@ -17,8 +18,7 @@ from muster.torch._tensors import as_bytes, place_of, plain
 
 def _copied_back(_, tensors):
     received, output = tensors
-    with torch.no_grad():
-        output.copy_(received)
+    write([output], lambda: output.copy_(received))
     return output
 
 

@@ -112,6 +112,46 @@ TEST(batch_layout, tensors_without_elements_are_no_gap) {
     EXPECT_EQ(a.layout.whole_in, at(&in[0]));
 }
 
+std::string fault_of_group(std::vector<tensor_io> const& tensors) {
+    pending_ptr const made = one_of("group", {});
+    auto what = std::make_shared<exchange_request>();
+    what->name = "group";
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+        what->tensors.push_back(
+            {std::string(1, static_cast<char>('a' + i)), tensors[i].in.type, memory_kind::host, flat_shape(tensors[i].in.count)});
+    made->what = std::move(what);
+    made->many = std::make_shared<std::vector<tensor_io> const>(tensors);
+    return fault_of(*made, 2, 0);
+}
+
+TEST(call_checks, a_group_whose_tensors_are_apart_or_only_read_together_is_right) {
+    std::array<float, 8> in{}, out{};
+    auto const mine = std::span(in), made = std::span(out);
+    EXPECT_EQ(fault_of_group({{view_of(mine.first(4)), view_of(mine.first(4))}, {view_of(mine.last(4)), view_of(mine.last(4))}}),
+              "");
+    EXPECT_EQ(fault_of_group({{view_of(mine.first(4)), view_of(made.first(4))}, {view_of(mine.first(4)), view_of(made.last(4))}}),
+              "");
+    EXPECT_EQ(fault_of_group({{view_of(mine.first(0)), view_of(mine.first(0))}, {view_of(mine), view_of(mine)}}), "");
+}
+
+TEST(call_checks, a_group_names_tensors_that_share_memory_of_which_one_is_written) {
+    std::array<float, 8> in{}, out{};
+    auto const mine = std::span(in), made = std::span(out);
+    auto const both = testing::AllOf(testing::HasSubstr("\"a\" and \"c\" share memory"), testing::HasSubstr("give them apart"));
+    tensor_io const other{view_of(made.first(2)), view_of(made.first(2))};
+    EXPECT_THAT(fault_of_group({{view_of(mine), view_of(mine)}, other, {view_of(mine), view_of(mine)}}), both);
+    EXPECT_THAT(
+        fault_of_group({{view_of(mine.last(5)), view_of(mine.last(5))}, other, {view_of(mine.first(4)), view_of(mine.first(4))}}),
+        both);
+    EXPECT_THAT(fault_of_group(
+                    {{view_of(mine.first(2)), view_of(made.last(2))}, other, {view_of(mine.first(1)), view_of(mine.first(1))}}),
+                both);
+    EXPECT_THAT(
+        fault_of_group(
+            {{view_of(mine.first(2)), view_of(made.subspan(3, 2))}, other, {view_of(mine.last(2)), view_of(made.subspan(4, 2))}}),
+        both);
+}
+
 TEST(name_table, a_name_is_in_flight_until_its_request_has_ended) {
     name_table names;
     std::array<float, 1> in{};
