@@ -1,6 +1,7 @@
 // Functions on text: splitting, numbers, nearest names, shell quoting.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -17,9 +18,17 @@ constexpr bool is_digit(char c) noexcept {
 }
 
 std::string_view trim(std::string_view text) noexcept;
+/// Of a string that ends with the expression: not a view of it.
+template <std::same_as<std::string> Temporary>
+std::string trim(Temporary&& text) {
+    return std::string(trim(std::string_view(text)));
+}
 
 /// The pieces between `separator`s, empty ones included; views into `text`. Splitting "" gives one empty piece.
 std::vector<std::string_view> split(std::string_view text, char separator);
+/// They would be views into a string that is gone, in a range-based for too: give it a name.
+template <std::same_as<std::string> Temporary>
+std::vector<std::string_view> split(Temporary&& text, char separator) = delete;
 
 std::string join(std::span<std::string const> pieces, std::string_view separator);
 

@@ -7,6 +7,7 @@
 #include <climits>
 
 #include "base/error.hpp"
+#include "base/field_count.hpp"
 #include "base/text.hpp"
 
 namespace muster::elastic {
@@ -88,6 +89,10 @@ class reader {
     std::vector<std::string_view> lines_;
     std::size_t at_ = 0;
 };
+
+/// As many members as the encoder writes and the readers read.
+static_assert(field_count<hello> == 1 && field_count<announce> == 0 && field_count<reform> == 4 && field_count<lost> == 3 &&
+              field_count<generation> == 7 && field_count<identity> == 9 && field_count<hosts_changed> == 2);
 
 struct encoder {
     std::string operator()(hello const& m) const { return (writer("hello") << m.address).text(); }

@@ -135,9 +135,10 @@ nlohmann::ordered_json document_head(gpu_check const& by, environment const& var
     auto context = machine_json(describe_machine());
     context.erase("host");
     auto const origin = run_captured({by.muster, "--version"}, variables, std::chrono::seconds(10));
+    auto const build = without_controls(trim(origin.out));
     return {{"schema", "muster.gpu-check/1"},
             {"muster", version()},
-            {"build", split(without_controls(trim(origin.out)), '\n')},
+            {"build", split(build, '\n')},
             {"when", utc_now()},
             {"ranks", by.ranks},
             {"context", context},

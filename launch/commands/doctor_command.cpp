@@ -124,10 +124,9 @@ finding examine_own(char const* name, environment const& variables) {
                 "build with MPI and parallel HDF5: apt-get install libopenmpi-dev libhdf5-openmpi-dev"};
     auto const said = run_captured({path.string(), "--version"}, variables);
     if (said.exit_status == 0) return {state::ok, name, path.string(), ""};
-    auto const why = trim(said.err.substr(0, said.err.find('\n')));
+    auto const why = without_controls(trim(said.err.substr(0, said.err.find('\n'))));
     return {state::missing, name,
-            fmt::format("does not start (code {}){}{}", said.exit_status, why.empty() ? "" : ": ",
-                        why.empty() ? std::string_view(path.native()) : why),
+            fmt::format("{} does not start (code {}){}{}", path.string(), said.exit_status, why.empty() ? "" : ": ", why),
             "install what its message names, or build muster on this system"};
 }
 
@@ -166,10 +165,10 @@ void examine_python(std::vector<finding>& all, environment const& variables) {
     auto const said = run_captured({name, "-c", look_at_python}, ranks, python_limit);
     auto const lines = split(said.out, '\n');
     if (said.exit_status != 0 || lines.size() < 3) {
-        all.push_back(
-            {state::note, name,
-             fmt::format("does not work (code {}): {}", said.exit_status, trim(said.err.substr(0, said.err.find('\n')))),
-             "check which Python is first on PATH"});
+        all.push_back({state::note, name,
+                       fmt::format("does not work (code {}): {}", said.exit_status,
+                                   without_controls(trim(said.err.substr(0, said.err.find('\n'))))),
+                       "check which Python is first on PATH"});
         return;
     }
     all.push_back({state::ok, name, std::string(lines[0]), ""});

@@ -98,7 +98,8 @@ void tell_differences(recorded_run const& run, std::string const& folder, enviro
 /// The number of the array that a run was a task of, by its variables; "" if of none.
 std::string array_of_run(std::string const& folder) {
     constexpr std::string_view name = "SLURM_ARRAY_JOB_ID=";
-    for (auto const line : split(read_text_file(folder + "/environment"), '\n'))
+    auto const variables = read_text_file(folder + "/environment");
+    for (auto const line : split(variables, '\n'))
         if (line.starts_with(name)) return std::string(line.substr(name.size()));
     return {};
 }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "alltoall_patterns.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
 #include "comm/tcp/tcp_backend.hpp"
@@ -103,6 +104,13 @@ TEST(hierarchical_use, sums_that_the_node_or_the_world_cannot_hold_in_f16_are_av
     std::vector<half> values(100, half(60000.0f));
     all.allreduce("x", view_of(std::span(values)), reduction::average).wait();
     EXPECT_EQ(static_cast<float>(values[50]), 60000.0f);
+}
+
+TEST(hierarchical_use, alltoall_of_every_pattern) {
+    if (ranks().size() > 5) GTEST_SKIP() << "patterns have 32 bits";
+    auto by_mpi = over_nodes(2), by_tcp = over_nodes(2, false, 0, addresses_of_ranks());
+    expect_alltoall_of_every_pattern(by_mpi);
+    expect_alltoall_of_every_pattern(by_tcp);
 }
 
 /// Many at once, small and large, in steps and flat, waited for in another order on each rank: the stages must not mix.

@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "alltoall_patterns.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
 #include "mpi_test.hpp"
@@ -157,6 +158,10 @@ TYPED_TEST(kinds, alltoall) {
         all.alltoall("x", view_of(std::span(in)), send_counts, view_of(std::span(out)), receive_counts).wait();
         EXPECT_EQ(out, expected);
     }
+}
+
+TEST(kinds_with_zeros, alltoall_of_every_pattern) {
+    expect_alltoall_of_every_pattern(ranks());
 }
 
 TYPED_TEST(kinds, exchange) {

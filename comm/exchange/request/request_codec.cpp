@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/field_count.hpp"
 
 namespace muster {
 
@@ -77,6 +78,7 @@ class reader {
 };
 
 void write(writer& to, tensor_spec const& spec) {
+    static_assert(field_count<tensor_spec> == 4, "write and read every member");
     to.text(spec.name);
     to.number(static_cast<std::uint8_t>(spec.type));
     to.number(static_cast<std::uint8_t>(spec.where));
@@ -102,6 +104,7 @@ tensor_spec read_tensor(reader& from) {
 }
 
 void write(writer& to, exchange_request const& what) {
+    static_assert(field_count<exchange_request> == 11 && field_count<scaling> == 2, "write and read every member");
     to.text(what.name);
     to.number(static_cast<std::uint8_t>(what.kind));
     to.number(static_cast<std::uint8_t>(what.how));
