@@ -46,6 +46,7 @@ endfunction()
 function(muster_install_pkg_config name library description)
   set(folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
   file(RELATIVE_PATH up /prefix/${folder} /prefix) # so that an installed tree can be moved
+  string(REGEX REPLACE "/$" "" up "${up}")
   configure_file(${PROJECT_SOURCE_DIR}/cmake/muster.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${folder} COMPONENT development)
 endfunction()
