@@ -60,7 +60,7 @@ endfunction()
 # find_package(muster), pkg-config, documents.
 function(muster_install_package)
   set(doc ${PROJECT_SOURCE_DIR})
-  install(FILES ${doc}/README.md ${doc}/LICENSE ${doc}/CHANGELOG.md ${doc}/CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT launcher)
+  install(FILES ${doc}/README.md ${doc}/LICENSE ${doc}/CHANGELOG.md ${doc}/CONTRIBUTING.md ${doc}/SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT launcher)
   install(DIRECTORY ${doc}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT launcher PATTERN __pycache__ EXCLUDE) # these two: what documents point to
   install(DIRECTORY ${doc}/bench/results DESTINATION ${CMAKE_INSTALL_DOCDIR}/bench COMPONENT launcher)
   install(DIRECTORY ${doc}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT launcher OPTIONAL FILES_MATCHING PATTERN "*.md")
