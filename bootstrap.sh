@@ -68,20 +68,23 @@ deps() {
         echo "apt-get install --no-install-recommends ${missing[*]}"
         exit 1
     fi
-    say "installing ${#missing[@]} Debian packages"
+    say "installing ${#missing[@]} Debian packages and what they need"
     export DEBIAN_FRONTEND=noninteractive
     apt-get update -qq >/dev/null || say "apt-get update failed; trying with the lists that are here"
-    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null || die "apt-get install failed; its message is above"
+    apt-get install -y -q --no-install-recommends "${missing[@]}" |
+        sed -un 's/^Need to get \(.*\) of archives.*/bootstrap:   downloading \1/p; s/^Fetched \(.*\)/bootstrap:   downloaded \1/p; s/^Setting up \([^ :]*\).*/bootstrap:   set up: \1/p' >&2 ||
+        die "apt-get install failed; its message is above"
 }
 
 # build PRESET [TARGET...]
 build() {
-    local preset=$1 launcher=()
+    local preset=$1 launcher=() kinds=()
     shift
     command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     local tests=${MUSTER_TESTS:-ON}  # unless this is a Debian without GoogleTest
     command -v dpkg-query >/dev/null && ! is_installed libgtest-dev && tests=OFF
-    cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests -DMUSTER_TEST_KINDS="${MUSTER_TEST_KINDS:-}" ${MUSTER_WERROR:+-DMUSTER_WERROR=$MUSTER_WERROR} "-DCMAKE_CXX_FLAGS_RELEASE=${MUSTER_OPTIMISE:--O3} -DNDEBUG" >&2
+    [ "$tests" = OFF ] || kinds=("-DMUSTER_TEST_KINDS=${MUSTER_TEST_KINDS:-}")  # CMake warns of a variable that nothing reads
+    cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests "${kinds[@]}" ${MUSTER_WERROR:+-DMUSTER_WERROR=$MUSTER_WERROR} "-DCMAKE_CXX_FLAGS_RELEASE=${MUSTER_OPTIMISE:--O3} -DNDEBUG" >&2
     cmake --build "build/$preset" ${1:+--target "$@"} >&2
 }
 

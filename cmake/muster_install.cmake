@@ -46,6 +46,7 @@ endfunction()
 function(muster_install_pkg_config name library description)
   set(folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
   file(RELATIVE_PATH up /prefix/${folder} /prefix) # so that an installed tree can be moved
+  string(REGEX REPLACE "/$" "" up "${up}")
   configure_file(${PROJECT_SOURCE_DIR}/cmake/muster.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${folder} COMPONENT development)
 endfunction()
@@ -59,7 +60,7 @@ endfunction()
 # find_package(muster), pkg-config, documents.
 function(muster_install_package)
   set(doc ${PROJECT_SOURCE_DIR})
-  install(FILES ${doc}/README.md ${doc}/LICENSE ${doc}/CHANGELOG.md ${doc}/CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT launcher)
+  install(FILES ${doc}/README.md ${doc}/LICENSE ${doc}/CHANGELOG.md ${doc}/CONTRIBUTING.md ${doc}/SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT launcher)
   install(DIRECTORY ${doc}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT launcher PATTERN __pycache__ EXCLUDE) # these two: what documents point to
   install(DIRECTORY ${doc}/bench/results DESTINATION ${CMAKE_INSTALL_DOCDIR}/bench COMPONENT launcher)
   install(DIRECTORY ${doc}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT launcher OPTIONAL FILES_MATCHING PATTERN "*.md")

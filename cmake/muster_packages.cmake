@@ -12,7 +12,9 @@ set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_STRIP_FILES OFF) # they are
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/packaging/portable/debian_files.cmake)
+set(CPACK_POST_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/packaging/portable/without_ldconfig.cmake)
 file(WRITE ${PROJECT_BINARY_DIR}/deb/triggers "activate-noawait ldconfig\n")
+configure_file(${PROJECT_SOURCE_DIR}/packaging/portable/python3-muster.prerm ${PROJECT_BINARY_DIR}/deb/prerm COPYONLY)
 
 # muster_deb(<package> <section> <depends> <what it holds> <components>...): a package of these components.
 macro(muster_deb package section depends what)
@@ -37,4 +39,5 @@ muster_deb(libmuster-comm${abi} libs "libc6 (>= 2.28)" "collectives of named ten
 muster_deb(python3-muster python "libc6 (>= 2.28), libmuster-comm${abi} ${same}, python3 (>= 3.9)" "collectives for Python programs, with Horovod's calls" python)
 muster_deb(muster-dev libdevel "libmuster-comm${abi} ${same}" "header of the collectives of muster" development)
 set(CPACK_DEBIAN_LIBMUSTER-COMM${abi}-DEB_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/deb/triggers)
+set(CPACK_DEBIAN_PYTHON3-MUSTER-DEB_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/deb/prerm)
 include(CPack)

@@ -18,6 +18,7 @@ string(APPEND CMAKE_CXX_FLAGS_INIT " -D_LIBCPP_ENABLE_CXX17_REMOVED_UNARY_BINARY
 foreach(kind IN ITEMS EXE SHARED MODULE)
   set(CMAKE_${kind}_LINKER_FLAGS_INIT "-Wl,--gc-sections -s")
 endforeach()
+string(APPEND CMAKE_EXE_LINKER_FLAGS_INIT " -pie") # CMake compiles for it, as CMAKE_POSITION_INDEPENDENT_CODE says, but leaves it to the compiler how to link
 set(CMAKE_FIND_ROOT_PATH ${deps}/root)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 foreach(kind IN ITEMS LIBRARY INCLUDE PACKAGE)

@@ -20,7 +20,7 @@ except ImportError:
     print("no mkdocs here; install it by ./bootstrap.sh docs")
     sys.exit(77)
 
-BESIDES = ["LICENSE", "examples", "bench/results", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs"]
+BESIDES = ["LICENSE", "examples", "bench/results", "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs"]
 STYLE = """
 table { display: block; overflow-x: auto }
 th, td { min-width: 5em }

@@ -174,11 +174,15 @@ void examine_python(std::vector<finding>& all, environment const& variables) {
     all.push_back({state::ok, name, std::string(lines[0]), ""});
     struct package_row {
         char const* name;
-        char const* advice;
+        std::string advice;
     };
-    constexpr package_row packages[]{
+    auto const wheel = wheel_folder(self_program());
+    package_row const packages[]{
         {"torch", "install it in this Python if your programs need it: pip install torch"},
-        {"muster", "use the muster of an installation that has its Python package: docs/python.md"},
+        {"muster", wheel.empty() ? "use the muster of an installation that has its Python package: docs/python.md"
+                                 : fmt::format("install the wheel in this Python too if your programs import muster: this "
+                                               "muster's package is in {}, for the Python there",
+                                               wheel)},
     };
     for (std::size_t i = 0; i < std::size(packages); ++i) {
         auto const line = trim(lines[i + 1]);

@@ -77,6 +77,12 @@ python_folders find_python_folders(fs::path const& program, bool wants_package, 
     return found;
 }
 
+std::string wheel_folder(fs::path const& program) {
+    auto const package = program.parent_path().parent_path().parent_path();  // site-packages/muster/_installed/bin/muster
+    if (program.parent_path().parent_path().filename() != "_installed" || !holds_muster(package.parent_path())) return {};
+    return package.parent_path().string();
+}
+
 python_folders keep_present(python_folders const& folders, std::string const& host) {
     python_folders present = folders;
     if (!present.package.empty() && !holds_muster(present.package)) present.package.clear();

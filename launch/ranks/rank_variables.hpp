@@ -26,6 +26,10 @@ struct python_folders {
 /// it), `horovod` where `as_horovod` is false. Throws errc::not_found for a `horovod` that is wanted and not there.
 python_folders find_python_folders(std::filesystem::path const& program, bool wants_package, bool as_horovod);
 
+/// The folder of Python's packages (site-packages) that a `program` of a wheel lies in; "" for any other program. It is not added to
+/// PYTHONPATH: the packages of one Python in it may hide those of another.
+std::string wheel_folder(std::filesystem::path const& program);
+
 /// Those of them that are here too: another node need not share the installation. Throws errc::not_found for a `horovod` that
 /// is not here, naming `host`.
 python_folders keep_present(python_folders const& folders, std::string const& host);

@@ -46,7 +46,7 @@ TEXT
 use_memory_functions_of_libc() {
     echo 'int main(void) { return 0; }' >"$dir/empty.c"
     local kind
-    for kind in '' -shared; do "$dir/bin/clang" -fPIC -s $kind -o "$dir/empty" "$dir/empty.c"; done
+    for kind in '' -pie -shared; do "$dir/bin/clang" -fPIC -s $kind -o "$dir/empty" "$dir/empty.c"; done
     rm "$dir"/empty*
     find "$dir/cache" -name libcompiler_rt.a -exec perl -0777 -pi -e 's/(?<=[\0.])(bcmp|mem(?:cmp|cpy|move|set)|strlen)(?=\0)/"z" . substr($1, 1)/ge' {} +
 }

@@ -15,7 +15,7 @@ NAME = "muster-hpc"  # `muster` belongs to somebody else on PyPI
 TAG = "cp39-abi3-manylinux_2_28_x86_64"
 INSIDE = "muster/_installed/"
 TORCH = "[torch.backends]\nmuster = _muster_torch_backend:register\n"
-SCRIPTS = "[console_scripts]\nmuster = muster._program:main\n"
+PROGRAMS = {"muster": "main", "muster-bench": "bench", "muster-stage": "stage", "muster-trace": "trace"}  # functions of muster._program
 NOT_NEEDED = ("share/doc/muster/bench", "share/doc/muster/examples")  # half of the tree
 
 
@@ -25,6 +25,18 @@ def place_of(path: str) -> str | None:
     if path.startswith(NOT_NEEDED) or ".dist-info/" in path:
         return None
     return path.removeprefix(python) if path.startswith(python) else INSIDE + path
+
+
+def scripts(tree: pathlib.Path) -> str:
+    """The programs that pip puts on PATH: those of the tree."""
+    lines = [f"{name} = muster._program:{function}\n" for name, function in PROGRAMS.items() if (tree / "bin" / name).is_file()]
+    return "[console_scripts]\n" + "".join(lines)
+
+
+def metadata(version: str) -> str:
+    about = (pathlib.Path(__file__).parent.parent / "about-the-wheel.md").read_text()
+    return (f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version}\nSummary: One rank per GPU, out of any scheduler's allocation; collectives for Python\n"
+            f"License: Apache-2.0\nRequires-Python: >=3.9\nDescription-Content-Type: text/markdown\n\n{about}")
 
 
 def is_other_name(path: pathlib.Path) -> bool:
@@ -62,10 +74,9 @@ def main() -> None:
         place = place_of(str(path.relative_to(tree)))
         if place and path.is_file() and not is_other_name(path):
             wheel.add(place, path.read_bytes(), 0o755 if os.access(path, os.X_OK) else 0o644)
-    wheel.add(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version}\nSummary: One rank per GPU, out of any scheduler's allocation; collectives for Python\n"
-              "Requires-Python: >=3.9\n".encode())
+    wheel.add(f"{info}/METADATA", metadata(version).encode())
     wheel.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: muster\nRoot-Is-Purelib: false\nTag: {TAG}\n".encode())
-    wheel.add(f"{info}/entry_points.txt", (SCRIPTS + TORCH).encode())
+    wheel.add(f"{info}/entry_points.txt", (scripts(tree) + TORCH).encode())
     wheel.close(info)
     print(file)
 

@@ -28,9 +28,25 @@ static int read_shape(PyObject* given, int64_t* shape, int* dimensions) {
     return 1;
 }
 
-int read_tensor(PyObject* given, int memory, muster_tensor* tensor, int64_t* shape) {
+int read_text(PyObject* given, struct text* text) {
+    text->chars = NULL;
+    if (PyUnicode_Check(given))
+        text->bytes = PyUnicode_AsUTF8String(given);
+    else
+        text->bytes = PyErr_Format(PyExc_TypeError, "a text was expected, not %R", given);
+    if (text->bytes != NULL) text->chars = PyBytes_AsString(text->bytes);
+    return text->bytes != NULL;
+}
+
+void free_text(struct text* text) {
+    Py_XDECREF(text->bytes);
+    text->bytes = NULL;
+}
+
+int read_tensor(PyObject* given, int memory, muster_tensor* tensor, int64_t* shape, struct text* name) {
     enum { PARTS = 5 };
     PyObject* parts[PARTS];
+    name->bytes = NULL;
     if (!PyTuple_Check(given) || PyTuple_Size(given) != PARTS) {
         PyErr_SetString(PyExc_TypeError, "a tensor is (name, in, out, shape, type)");
         return 0;
@@ -38,14 +54,16 @@ int read_tensor(PyObject* given, int memory, muster_tensor* tensor, int64_t* sha
     for (int part = 0; part < PARTS; ++part) parts[part] = PyTuple_GetItem(given, part);
     memset(tensor, 0, sizeof *tensor);
     tensor->struct_size = sizeof *tensor;
-    tensor->name = PyUnicode_AsUTF8AndSize(parts[0], NULL);
-    if (tensor->name == NULL) return 0;
+    if (!read_text(parts[0], name)) return 0;
+    tensor->name = name->chars;
     tensor->in = PyLong_AsVoidPtr(parts[1]);
     tensor->out = PyLong_AsVoidPtr(parts[2]);
     tensor->type = (int)PyLong_AsLong(parts[4]);
     tensor->shape = shape;
     tensor->memory = memory;
-    return !PyErr_Occurred() && read_shape(parts[3], shape, &tensor->dimensions);
+    if (!PyErr_Occurred() && read_shape(parts[3], shape, &tensor->dimensions)) return 1;
+    free_text(name);
+    return 0;
 }
 
 /* The names of options, in the order in which callers give them: then each is found at the first look. */
@@ -103,7 +121,11 @@ char const** read_texts(PyObject* given, PyObject** list) {
     char const** texts = calloc((size_t)count + 1, sizeof *texts);
     if (texts == NULL) PyErr_NoMemory();
     for (Py_ssize_t i = 0; texts != NULL && i < count; ++i) {
-        if ((texts[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(*list, i), NULL)) != NULL) continue;
+        struct text text;
+        if (read_text(PyList_GetItem(*list, i), &text) && PyList_SetItem(*list, i, text.bytes) == 0) {
+            texts[i] = text.chars;
+            continue;
+        }
         free(texts);
         return NULL;
     }
@@ -149,7 +171,9 @@ int read_tensors(PyObject* given, int memory, struct tensors* these) {
         return 0;
     }
     for (Py_ssize_t i = 0; i < these->count; ++i) {
-        if (!read_tensor(PyList_GetItem(these->list, i), memory, &these->all[i], these->shapes[i])) return 0;
+        struct text name; /* takes the tensor's place in the list, which is a copy */
+        if (!read_tensor(PyList_GetItem(these->list, i), memory, &these->all[i], these->shapes[i], &name)) return 0;
+        if (PyList_SetItem(these->list, i, name.bytes) != 0) return 0;
     }
     return 1;
 }

@@ -17,12 +17,13 @@ static PyObject* abi(PyObject* module, PyObject* none) {
 /* built(what) -> int: loads the library that is asked for, without the GIL. */
 static PyObject* built(PyObject* module, PyObject* what) {
     (void)module;
-    char const* name = PyUnicode_AsUTF8AndSize(what, NULL);
-    if (name == NULL) return NULL;
+    struct text name;
+    if (!read_text(what, &name)) return NULL;
     int number;
     Py_BEGIN_ALLOW_THREADS
-    number = muster_built(name);
+    number = muster_built(name.chars);
     Py_END_ALLOW_THREADS
+    free_text(&name);
     return PyLong_FromLong(number);
 }
 

@@ -14,10 +14,9 @@
 
 #include "comm/c_api/muster_comm.h"
 
-/* In the limited API from 3.10 on only, but CPython 3.9 has the same: this flag with this way to call since 3.7, this function since 3.3. So the modules are right for 3.9 too,
- * and these two are declared here, since the headers still hide most of what else is newer than 3.9. The test package.python knows every name that they may take. */
+/* In the limited API from 3.10 on only, but CPython has had this flag and this way to call since 3.7: so the modules are right for 3.9 too. It is defined here, since the headers
+ * still hide most of what else is newer than 3.9. The test package.python knows every name that the modules may take. */
 #define METH_FASTCALL 0x0080
-PyAPI_FUNC(char const*) PyUnicode_AsUTF8AndSize(PyObject* text, Py_ssize_t* size);
 
 /* Methods that get their arguments as an array. */
 #define FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL
@@ -74,8 +73,15 @@ PyObject* wait_many(PyObject* module, PyObject* given);
 /* arguments.c. Functions that read give 0 or null with an exception. */
 enum { MAX_DIMENSIONS = 8 };
 int is_wrong_count(char const* what, Py_ssize_t count, Py_ssize_t wanted);
-/* A tensor is the tuple (name, in, out, shape, type). */
-int read_tensor(PyObject* given, int memory, muster_tensor* tensor, int64_t* shape);
+/* A text in UTF-8. Its object holds it: the stable ABI of 3.9 cannot lend what is in a str. */
+struct text {
+    PyObject* bytes;
+    char const* chars;
+};
+int read_text(PyObject* given, struct text* text);
+void free_text(struct text* text);
+/* A tensor is the tuple (name, in, out, shape, type). `name` is to be freed after the tensor's last use; after a failure it is empty. */
+int read_tensor(PyObject* given, int memory, muster_tensor* tensor, int64_t* shape, struct text* name);
 
 /* What a collective takes by name: splits=None, prescale=1.0, postscale=1.0, set=0, compression=0, error_feedback=0, memory=HOST, stream=0, keep=None, out_elements=0.
  * `keep` is held until the request has ended. The objects are the caller's. */
@@ -88,14 +94,14 @@ struct options {
 int make_words(void); /* before the first read_options */
 int read_options(PyObject* const* values, PyObject* names, struct options* options);
 int* read_ranks(PyObject* given, int* count); /* to be freed */
-/* The texts of a sequence and a null, to be freed; they are the new `list`'s. */
+/* The texts of a sequence and a null, to be freed; the new `list` holds them. */
 char const** read_texts(PyObject* given, PyObject** list);
 
 /* The tensors of a group. */
 struct tensors {
     muster_tensor* all;
     int64_t (*shapes)[MAX_DIMENSIONS];
-    PyObject* list; /* keeps the names */
+    PyObject* list; /* holds the names */
     Py_ssize_t count;
 };
 int read_tensors(PyObject* given, int memory, struct tensors* these);

@@ -24,6 +24,34 @@ static int64_t* read_splits(muster_comm* comm, char const* name, struct options 
     return NULL;
 }
 
+/* The handle of one tensor's collective. */
+static PyObject* submit_tensor(muster_comm* comm, int kind, int how, muster_tensor* tensor, struct options* options) {
+    int64_t* splits = NULL;
+    if (options->splits != Py_None) {
+        splits = read_splits(comm, tensor->name, options);
+        if (splits == NULL) return NULL;
+        options->call.splits = splits;
+    }
+    muster_call* call = &options->call;
+    muster_handle* handle = NULL;
+    int code = MUSTER_OK;
+    switch (kind) {
+        case ALLREDUCE: code = muster_allreduce_async(comm, tensor, how, call, &handle); break;
+        case ALLGATHER: code = muster_allgather_async(comm, tensor, call, &handle); break;
+        case BROADCAST:
+            call->root = how;
+            code = muster_broadcast_async(comm, tensor, call, &handle);
+            break;
+        case REDUCESCATTER: code = muster_reducescatter_async(comm, tensor, how, call, &handle); break;
+        case ALLTOALL: code = muster_alltoall_async(comm, tensor, call, &handle); break;
+        case BARRIER: code = muster_barrier_async(comm, call, &handle); break;
+        case JOIN: code = muster_join_async(comm, call, &handle); break;
+        default: free(splits); return PyErr_Format(PyExc_ValueError, "%d is no kind of collective", kind);
+    }
+    free(splits);
+    return code == MUSTER_OK ? new_handle(handle, options->keep) : raise_last(code);
+}
+
 /* submit(kind, how, tensor, *, …) -> Handle. `how` is the reduction, or the root within the set. Of allgather, reducescatter and alltoall `out` holds out_elements;
  * with out 0 the result is in the handle. */
 PyObject* comm_submit(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* names) {
@@ -35,36 +63,16 @@ PyObject* comm_submit(PyObject* self, PyObject* const* given, Py_ssize_t count, 
     muster_tensor tensor = {0};
     int64_t shape[MAX_DIMENSIONS];
     if (!read_options(given + count, names, &options)) return NULL;
-    if (given[2] != Py_None ? !read_tensor(given[2], options.memory, &tensor, shape) : kind != BARRIER && kind != JOIN) {
+    struct text name = {0};
+    if (given[2] != Py_None ? !read_tensor(given[2], options.memory, &tensor, shape, &name) : kind != BARRIER && kind != JOIN) {
         if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "a collective of kind %d needs a tensor", kind);
         return NULL;
     }
     tensor.out_elements = options.out_elements;
     release_dropped();
-    int64_t* splits = NULL;
-    if (options.splits != Py_None) {
-        splits = read_splits(comm, tensor.name, &options);
-        if (splits == NULL) return NULL;
-        options.call.splits = splits;
-    }
-    muster_call* call = &options.call;
-    muster_handle* handle = NULL;
-    int code = MUSTER_OK;
-    switch (kind) {
-        case ALLREDUCE: code = muster_allreduce_async(comm, &tensor, how, call, &handle); break;
-        case ALLGATHER: code = muster_allgather_async(comm, &tensor, call, &handle); break;
-        case BROADCAST:
-            call->root = how;
-            code = muster_broadcast_async(comm, &tensor, call, &handle);
-            break;
-        case REDUCESCATTER: code = muster_reducescatter_async(comm, &tensor, how, call, &handle); break;
-        case ALLTOALL: code = muster_alltoall_async(comm, &tensor, call, &handle); break;
-        case BARRIER: code = muster_barrier_async(comm, call, &handle); break;
-        case JOIN: code = muster_join_async(comm, call, &handle); break;
-        default: free(splits); return PyErr_Format(PyExc_ValueError, "%d is no kind of collective", kind);
-    }
-    free(splits);
-    return code == MUSTER_OK ? new_handle(handle, options.keep) : raise_last(code);
+    PyObject* made = submit_tensor(comm, kind, how, &tensor, &options);
+    free_text(&name);
+    return made;
 }
 
 /* submit_group(kind, how, name, tensors, *, …) -> Handle */
@@ -73,9 +81,9 @@ PyObject* comm_submit_group(PyObject* self, PyObject* const* given, Py_ssize_t c
     if (comm == NULL || is_wrong_count("submit_group", count, 4)) return NULL;
     int const kind = (int)PyLong_AsLong(given[0]);
     int const how = (int)PyLong_AsLong(given[1]);
-    char const* name = PyUnicode_AsUTF8AndSize(given[2], NULL);
     struct options options;
-    if (name == NULL || !read_options(given + count, names, &options)) return NULL;
+    struct text name;
+    if (!read_options(given + count, names, &options) || !read_text(given[2], &name)) return NULL;
     PyObject* made = NULL;
     struct tensors these;
     release_dropped();
@@ -85,10 +93,10 @@ PyObject* comm_submit_group(PyObject* self, PyObject* const* given, Py_ssize_t c
         muster_handle* handle = NULL;
         int code = MUSTER_OK;
         switch (kind) {
-            case ALLREDUCE: code = muster_allreduce_group_async(comm, name, these.all, tensors, how, call, &handle); break;
-            case ALLGATHER: code = muster_allgather_group_async(comm, name, these.all, tensors, call, &handle); break;
+            case ALLREDUCE: code = muster_allreduce_group_async(comm, name.chars, these.all, tensors, how, call, &handle); break;
+            case ALLGATHER: code = muster_allgather_group_async(comm, name.chars, these.all, tensors, call, &handle); break;
             case REDUCESCATTER:
-                code = muster_reducescatter_group_async(comm, name, these.all, tensors, how, call, &handle);
+                code = muster_reducescatter_group_async(comm, name.chars, these.all, tensors, how, call, &handle);
                 break;
             default: PyErr_Format(PyExc_ValueError, "%d is no kind of a group", kind);
         }
@@ -98,6 +106,7 @@ PyObject* comm_submit_group(PyObject* self, PyObject* const* given, Py_ssize_t c
             made = new_handle(handle, options.keep);
     }
     free_tensors(&these);
+    free_text(&name);
     return made;
 }
 
@@ -106,9 +115,9 @@ PyObject* comm_prepare(PyObject* self, PyObject* const* given, Py_ssize_t count,
     muster_comm* comm = comm_of(self);
     if (comm == NULL || is_wrong_count("prepare", count, 3)) return NULL;
     int const how = (int)PyLong_AsLong(given[0]);
-    char const* name = PyUnicode_AsUTF8AndSize(given[1], NULL);
     struct options options;
-    if (name == NULL || !read_options(given + count, names, &options)) return NULL;
+    struct text name;
+    if (!read_options(given + count, names, &options) || !read_text(given[1], &name)) return NULL;
     group_object* made = NULL;
     struct tensors these;
     if (read_tensors(given[2], options.memory, &these) && (made = (group_object*)new_object(group_type)) != NULL) {
@@ -117,7 +126,7 @@ PyObject* comm_prepare(PyObject* self, PyObject* const* given, Py_ssize_t count,
         Py_INCREF(made->keep);
         int code;
         Py_BEGIN_ALLOW_THREADS
-        code = muster_allreduce_prepare(comm, name, these.all, (size_t)these.count, how, &options.call, &made->group);
+        code = muster_allreduce_prepare(comm, name.chars, these.all, (size_t)these.count, how, &options.call, &made->group);
         Py_END_ALLOW_THREADS
         if (code != MUSTER_OK) {
             raise_last(code);
@@ -126,5 +135,6 @@ PyObject* comm_prepare(PyObject* self, PyObject* const* given, Py_ssize_t count,
         }
     }
     free_tensors(&these);
+    free_text(&name);
     return (PyObject*)made;
 }

@@ -102,9 +102,12 @@ PyObject* comm_reduce(PyObject* self, PyObject* const* given, Py_ssize_t count) 
     if (comm == NULL || is_wrong_count("reduce", count, 5)) return NULL;
     int const how = how_of(given[2]);
     double const prescale = PyFloat_AsDouble(given[3]), postscale = PyFloat_AsDouble(given[4]);
-    Py_ssize_t length = 0;
-    char const* name = PyUnicode_AsUTF8AndSize(given[1], &length);
-    if (name == NULL || PyErr_Occurred()) return NULL;
+    char full[sizeof prefix + MOST_NAME];
+    struct text name;
+    if (PyErr_Occurred() || !read_text(given[1], &name)) return NULL;
+    Py_ssize_t const length = PyBytes_Size(name.bytes);
+    if (length <= MOST_NAME) memcpy(full + sizeof prefix - 1, name.chars, (size_t)length + 1);
+    free_text(&name);
     if (type_count == 0 || how < 0 || prescale == 0 || postscale == 0 || length > MOST_NAME) Py_RETURN_NONE;
     int const type = type_of(given[0]);
     if (type < -1) return NULL;
@@ -115,9 +118,7 @@ PyObject* comm_reduce(PyObject* self, PyObject* const* given, Py_ssize_t count) 
     int const usual = read_torch(given[0], &tensor, shape);
     if (usual < 0) return NULL;
     if (usual == 0) Py_RETURN_NONE;
-    char full[sizeof prefix + MOST_NAME];
     memcpy(full, prefix, sizeof prefix - 1);
-    memcpy(full + sizeof prefix - 1, name, (size_t)length + 1);
     tensor.struct_size = sizeof tensor;
     tensor.name = full;
     tensor.type = types[type].type;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Finds turns of phrase that are not idiomatic English in README.md, CONTRIBUTING.md, CHANGELOG.md and docs/, in the first comment line of each header, and in
-help texts. Code blocks and code spans of documents are left out. Argument: SOURCE."""
+help texts. Code blocks and code spans of documents are left out. Argument: SOURCE, or --rules to list what it looks for."""
 import pathlib
 import re
 import sys
@@ -9,7 +9,7 @@ import documents
 
 SOURCE = pathlib.Path(sys.argv[1]).resolve()
 BETTER = {
-    r"\b(is|are|was|were|be|been) (told|said)\b": "say who does it: “muster reports …”, “a note says …”",
+    r"\b(is|are|was|were|be|been) (told|said)\b(?! apart\b)": "say who does it: “muster reports …”, “a note says …”",
     r"\b(is|are) none\b(?! of\b)": "“that is not one”, “invalid”, “there is no …”",
     r"\bbut for\b": "“except for”, “except”",
     r"\bas many\b(?!( [\w'-]+){0,5} as\b)": "“the same number of”",
@@ -47,7 +47,10 @@ def faults_of(paths, reader):
             for pattern, better in BETTER.items() for found in re.finditer(pattern, line)]
 
 
-pages = [SOURCE / name for name in documents.all_documents(SOURCE) + ["CONTRIBUTING.md", "CHANGELOG.md"]]
+if sys.argv[2:] == ["--rules"] or sys.argv[1:] == ["--rules"]:
+    print("\n".join(f"{pattern}: {better}" for pattern, better in BETTER.items()))
+    sys.exit(0)
+pages = [SOURCE / name for name in documents.all_documents(SOURCE) + ["CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]]
 headers = [path for folder in HEADER_FOLDERS for path in sorted((SOURCE / folder).rglob("*.h*")) if path.suffix in (".h", ".hpp")]
 sources = [path for pattern in HELP_TEXTS for path in sorted(SOURCE.glob(pattern))]
 faults = faults_of(pages, prose) + faults_of(headers, first_comment) + faults_of(sources, string_literals)

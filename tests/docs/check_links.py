@@ -17,7 +17,7 @@ def anchors(path):
     return {re.sub(r"[^\w\- ]", "", line.lstrip("#").strip().lower()).replace(" ", "-") for line in lines if line.startswith("#")}
 
 
-for name in documents.all_documents(SOURCE) + ["CONTRIBUTING.md", "CHANGELOG.md"]:
+for name in documents.all_documents(SOURCE) + ["CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]:
     path = SOURCE / name
     for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
         if target.startswith("http"):

@@ -26,7 +26,7 @@ def pages():
         if page.exists():
             yield page.stem, page.read_text()
         elif name not in ("stage", "bench", "trace") or (BIN / page.stem).exists():
-            faults.append(f"there is no page {page.name}")
+            faults.append(f"there is no page {page.name}; build the target {'muster-' + name if name in ('stage', 'bench', 'trace') else 'muster'}_manual")
 
 
 def check(name, page):
@@ -43,6 +43,8 @@ def check(name, page):
             faults.extend(f"{name}: {line}" for line in said)
 
 
+if not (BIN / "muster").exists():
+    sys.exit(f"{BIN}/muster is not there; build it first: cmake --build BUILD --target muster muster_manual")
 if not PAGES.exists():
     print("not checked: there is no lowdown, and so no man pages")
     sys.exit(77)

@@ -25,6 +25,8 @@ def variables_of_rank_1(given):
     return dict(entry.split("=", 1) for entry in done.stdout.split("\0") if entry)
 
 
+if not pathlib.Path(MUSTER).exists():
+    sys.exit(f"{MUSTER} is not there; build it first: cmake --build BUILD --target muster")
 base = {"PATH": "/usr/bin:/bin", "HOME": "/"}
 documented = {name: yours for names, yours in table_rows((SOURCE / "docs/environment.md").read_text()) for name in names}
 got = {name for name in variables_of_rank_1(base) if name not in base and name not in ("PWD", "SHLVL", "_", "OLDPWD")}

@@ -11,6 +11,7 @@ find "$root" -type f \( -perm -u+x -o -name '*.so*' \) | while read -r file; do 
 expect_true test "$(wc -l <files)" -ge 6
 while read -r file; do
     name=$(basename "$file")
+    readelf -h "$file" | grep -q 'Type: *DYN' || fail "$name is loaded at a fixed address: link it with -pie"
     highest=$(objdump -T "$file" | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n 1)
     [ "$(printf '%s\nGLIBC_2.28\n' "$highest" | sort -V | tail -n 1)" = GLIBC_2.28 ] || fail "$name needs $highest"
     ! objdump -T "$file" | grep 'GLIBCXX\|CXXABI' || fail "$name needs libstdc++"

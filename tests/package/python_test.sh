@@ -10,16 +10,16 @@ readelf -d "$extension" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | sort >needed
 printf 'libc.so.6\n%s\n' "$(basename "$(find "$MUSTER_PREFIX" -name 'libmuster_comm.so.?')")" | sort | diff - needed || fail "the extension needs more"
 ldd "$extension" | awk '{print $1, $3 == "not" ? "not found" : ""}' >libraries
 ! grep -i 'torch\|mpi\|cuda\|python\|not found' libraries || fail "the extension reaches a framework, MPI, CUDA or one Python's library"
-# What the modules take of Python: each of these names is exported by CPython 3.9, the oldest that they are for, and by every later one. Look there before you add one:
-# Python's headers hide not all that is newer.
+# What the modules take of Python: each of these names is in the stable ABI of 3.9, the oldest Python that they are for (Doc/data/stable_abi.dat of CPython). Look there before you
+# add one: Python's headers hide not all that is newer.
 names="
     _PyArg_ParseTuple_SizeT _PyArg_ParseTupleAndKeywords_SizeT PyArg_ParseTuple PyArg_ParseTupleAndKeywords PyBool_FromLong PyByteArray_AsString
-    PyByteArray_Size PyBytes_AsString PyBytes_FromStringAndSize PyDict_GetItemWithError PyDict_New PyErr_CheckSignals PyErr_Format PyErr_NoMemory
+    PyByteArray_Size PyBytes_AsString PyBytes_FromStringAndSize PyBytes_Size PyDict_GetItemWithError PyDict_New PyErr_CheckSignals PyErr_Format PyErr_NoMemory
     PyErr_Occurred PyErr_SetObject PyErr_SetString PyEval_RestoreThread PyEval_SaveThread PyExc_RuntimeError PyExc_TypeError PyExc_ValueError
-    PyFloat_AsDouble PyList_GetItem PyList_Size PyLong_AsLong PyLong_AsLongLong PyLong_AsSize_t PyLong_AsUnsignedLongLong PyLong_AsVoidPtr PyLong_FromLong
+    PyFloat_AsDouble PyList_GetItem PyList_SetItem PyList_Size PyLong_AsLong PyLong_AsLongLong PyLong_AsSize_t PyLong_AsUnsignedLongLong PyLong_AsVoidPtr PyLong_FromLong
     PyLong_FromLongLong PyLong_FromSize_t PyLong_FromUnsignedLongLong PyLong_FromVoidPtr PyModule_AddIntConstant PyModule_AddObject PyModule_Create2
     PyObject_CallFunction PyObject_CallMethodObjArgs PyObject_ClearWeakRefs PyObject_GetAttr PySequence_GetItem PySequence_List PySequence_Size
-    PyTuple_GetItem PyTuple_New PyTuple_SetItem PyTuple_Size PyType_FromSpec PyType_GetFlags PyType_GetSlot PyUnicode_AsUTF8AndSize
+    PyTuple_GetItem PyTuple_New PyTuple_SetItem PyTuple_Size PyType_FromSpec PyType_GetFlags PyType_GetSlot PyUnicode_AsUTF8String
     PyUnicode_CompareWithASCIIString PyUnicode_DecodeUTF8 PyUnicode_FromString PyUnicode_InternFromString _Py_BuildValue_SizeT _Py_Dealloc _Py_FalseStruct
     _Py_NoneStruct _Py_TrueStruct Py_BuildValue
 "

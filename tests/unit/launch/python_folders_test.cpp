@@ -65,6 +65,18 @@ TEST(python_folders, are_none_where_the_package_or_its_extension_is_missing) {
     EXPECT_EQ(find_python_folders(here.program, true, true), (python_folders{"", here.horovod()})) << "a wheel";
 }
 
+TEST(python_folders, of_a_wheel_are_those_that_pip_has_put_its_program_into) {
+    installation const here("python_folders.wheel");
+    auto const site = here.prefix / "site-packages";
+    auto const program = site / "muster" / "_installed" / "bin" / "muster";
+    EXPECT_EQ(wheel_folder(program), "");
+    write(site / "muster" / "__init__.py");
+    write(site / "_muster_native.abi3.so");
+    EXPECT_EQ(wheel_folder(program), site.string());
+    EXPECT_EQ(find_python_folders(program, true, false), python_folders{}) << "others' packages are there, too";
+    EXPECT_EQ(wheel_folder(here.program), "");
+}
+
 TEST(python_folders, of_this_build_are_found_from_its_own_program_only) {
     installation const stranger("python_folders.stranger");
     write(stranger.prefix / "python" / "muster" / "__init__.py");

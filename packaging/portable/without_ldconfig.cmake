@@ -1,0 +1,16 @@
+# Script of CPack, after it has made the Debian packages (cmake/muster_packages.cmake): takes out the scripts that call ldconfig, which CPack adds to a package with a
+# library. Such a package has a trigger in their place, as Debian wants it.
+find_program(dpkg_deb dpkg-deb)
+if(NOT dpkg_deb)
+  return()
+endif()
+foreach(package IN LISTS CPACK_PACKAGE_FILES)
+  set(tree ${CPACK_TEMPORARY_DIRECTORY}/opened)
+  file(REMOVE_RECURSE ${tree})
+  execute_process(COMMAND ${dpkg_deb} -R ${package} ${tree} COMMAND_ERROR_IS_FATAL ANY)
+  if(EXISTS ${tree}/DEBIAN/triggers)
+    file(REMOVE ${tree}/DEBIAN/postinst ${tree}/DEBIAN/postrm)
+    execute_process(COMMAND ${dpkg_deb} --root-owner-group -b ${tree} ${package} COMMAND_ERROR_IS_FATAL ANY OUTPUT_QUIET)
+  endif()
+  file(REMOVE_RECURSE ${tree})
+endforeach()
