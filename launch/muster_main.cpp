@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/command/command_set.hpp"
@@ -75,6 +78,12 @@ void exec_sibling(std::string_view name, std::vector<std::string> const& args) {
                                                name));
 }
 
+/// What other programs call the list of what runs.
+bool is_jobs_elsewhere(std::string_view word) {
+    constexpr std::string_view names[]{"status", "ps", "queue", "list", "ls", "history", "job"};
+    return std::find(std::begin(names), std::end(names), word) != std::end(names);
+}
+
 void add_commands(command_set& set, environment const& variables) {
     for (auto const& row : commands()) {
         command_function run = nullptr;
@@ -106,6 +115,11 @@ int main(int argc, char** argv) {
         // Other programs called muster-NAME are commands too.
         if (!words.empty() && !set.has(words.front()) && words.front().find_first_of("/-") == std::string::npos)
             exec_sibling(words.front(), {words.begin() + 1, words.end()});
+        if (!words.empty() && !set.has(words.front()) && is_jobs_elsewhere(words.front()))
+            throw error(errc::usage, fmt::format("no command '{}'; muster jobs lists your jobs, with --all also those that have "
+                                                 "ended, and muster show ID tells "
+                                                 "of one",
+                                                 words.front()));
         return set.run(words);
     });
 }

@@ -47,6 +47,7 @@ struct process_request {
     int death_signal = SIGKILL;           ///< what the child gets when this process dies
     std::vector<soft_limit> limits = {};  ///< each as far as the hard limit allows; others are inherited
     int file_mask = -1;                   ///< umask; below 0: inherited
+    std::vector<int> ignored = {};        ///< signals that the child begins with as ignored: it keeps that through exec
 };
 
 /// Starts it with default signal dispositions; returns its process id once it runs the program: 0.4 ms however

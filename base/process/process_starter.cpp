@@ -23,12 +23,16 @@ namespace muster {
 
 namespace {
 
-/// Sets every signal to its default, and lets all through. Not by sigaction(): from glibc 2.41 on it takes a lock for SIGABRT, by the number of the calling
+/// Sets every signal to its default or, some, to be ignored, and lets all through. Not by sigaction(): from glibc 2.41 on it takes a lock for SIGABRT, by the number of the calling
 /// thread, which several children that share our memory have in common, so that they and this process would wait for each other for ever.
-void reset_signals() noexcept {
+void reset_signals(std::vector<int> const& ignored) noexcept {
     static constexpr std::byte all_default[64]{};  // a zeroed sigaction of the kernel, whatever its layout, is SIG_DFL
+    alignas(void*) std::byte ignore[sizeof all_default]{};
+    auto const handler = SIG_IGN;
+    std::memcpy(ignore, &handler, sizeof handler);  // comes first in it
     for (int s = 1; s < NSIG; ++s)
         if (s != SIGKILL && s != SIGSTOP) ::syscall(SYS_rt_sigaction, s, all_default, nullptr, (NSIG - 1) / 8);
+    for (int const s : ignored) ::syscall(SYS_rt_sigaction, s, ignore, nullptr, (NSIG - 1) / 8);
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -119,7 +123,7 @@ char const* child_image::prepare() const noexcept {
     set_limits();
     if (!mask_.empty() && ::sched_setaffinity(0, mask_.size() * sizeof(cpu_set_t), mask_.data()) != 0) return "sched_setaffinity";
     if (!request_.working_dir.empty() && ::chdir(request_.working_dir.c_str()) != 0) return "chdir";
-    reset_signals();
+    reset_signals(request_.ignored);
     return nullptr;
 }
 
@@ -174,7 +178,7 @@ void child_image::throw_failure() const {
     if (step == "chdir") throw_system("chdir", request.working_dir, failure.error, "give another working directory");
     if (step == "sched_setaffinity")
         throw_system("sched_setaffinity", "to CPUs " + request.cores.to_list(), failure.error,
-                     "bind it to CPUs that this process may use, or to none");
+                     "bind it to CPUs that this process may use, or to none (muster run --bind-to none)");
     throw_system(step, "in the new process of " + request.path, failure.error);
 }
 

@@ -117,8 +117,9 @@ int check(std::vector<std::string> const& args, settings_sources const& sources)
     if (!text) throw error(errc::usage, fmt::format("no settings file {}; check the name", file));
     if (looks_like_site(*text))
         throw error(errc::usage, fmt::format("{} is a site file; muster site check {} reads it", file, file));
-    auto const job = parse_job_file(*text, file, false);
-    auto const own = parse_settings(*text, file);
+    auto const owner = fs::path(file).lexically_normal() == sources.project_file ? file_owner::folder : file_owner::user;
+    auto const job = parse_job_file(*text, file, false, owner);
+    auto const own = parse_settings(*text, file, owner);
     for (auto const& rows : {own, job ? job->settings : std::vector<file_setting>{}})
         for (auto const& row : rows)
             if (row.name == "site") check_site(row, file, sources);

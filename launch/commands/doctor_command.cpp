@@ -31,6 +31,7 @@
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/site/site_placement.hpp"
 #include "launch/system/network.hpp"
+#include "launch/system/session_dir.hpp"
 #include "pmix/library/open_library.hpp"
 
 namespace muster {
@@ -299,7 +300,7 @@ int doctor_command(std::vector<std::string> const& args, environment const& vari
         return all;
     };
     if (!allocation) return print_all(examine_all(), nullptr, given, variables);
-    return run_guarded(run_options{}.grace, [&](launcher_start const& start) {
+    return run_guarded(run_options{}.grace, session_places(variables), [&](launcher_start const& start) {
         try {
             auto const survey = survey_allocation(options, variables, start.session_dir);
             return print_all(examine_all(), &survey, given, variables);

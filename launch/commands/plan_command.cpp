@@ -12,8 +12,10 @@
 #include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/engine/engine_job.hpp"
 #include "launch/hardware/discover_topology.hpp"
 #include "launch/help/help.hpp"
+#include "launch/placement/job_layout.hpp"
 #include "launch/placement/placement_request.hpp"
 #include "launch/placement/plan.hpp"
 #include "launch/placement/this_node.hpp"
@@ -118,12 +120,21 @@ planned_nodes find_planned_nodes(settings_result const& given, placement_request
         }
         if (known.every_node) return node_of(*known.every_node, wanted);
         if (!known.this_node) known.this_node = discover_here(variables);
-        return node_of(*known.this_node, wanted);
+        auto one = node_of(*known.this_node, wanted);
+        if (gpus_of_site(given) && choice.scheduler != scheduler_kind::local)
+            if (auto const each = load_site(site_name, site_search_path(variables)).node.gpus.value_or(0); each > 0) {
+                // As many ranks on each node as the site's have GPUs, whatever this machine has.
+                known.every_node = known.this_node;
+                one.gpus = 0;
+                one.slots = each * wanted.ranks_per_gpu;
+                like_site = true;
+            }
+        return one;
     };
     auto const sources =
         telling_sources(real_sources(variables, this_node), [&found](std::string const& what) { found.notes.push_back(what); });
     found.given = read_allocation(sources, choice);
-    if (given.given("gpus") && !known.every_node)
+    if (given.given("gpus") && !known.every_node && !gpus_of_site(given))
         throw error(errc::usage,
                     "--gpus describes the machine of --topology FILE.xml, or of a --site that has one outside of a job, and "
                     "there is none; give "
@@ -145,6 +156,11 @@ plan make(settings_result const& given, environment const& variables) {
     for (auto const& n : nodes.nodes) here = here || known.is_this_node(n);
     if (here && !known.every_node && !known.this_node) known.this_node = discover_here(variables);
     auto p = make_plan(std::move(nodes), wanted, known);
+    for (auto const& note : notes_on_layout(p.given, wanted, p.map, variables)) p.notes.push_back(note);
+    engine_job job;
+    job.given = p.given;
+    job.map = p.map;
+    if (auto const why = beyond_first_component(job, variables)) p.notes.push_back("muster run refuses this: " + *why);
     p.notes.insert(p.notes.begin(), notes.begin(), notes.end());
     return p;
 }

@@ -1,5 +1,9 @@
 #include "launch/commands/commands.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -13,6 +17,18 @@ namespace muster {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// Where the user's own file would lie in a folder that this user cannot enter, as with the HOME of another one, which sudo -E and images leave.
+std::string note_on_closed_home(std::string const& user_file, environment const& variables) {
+    if (user_file.empty() || ::access(user_file.c_str(), F_OK) == 0 || errno != EACCES) return {};
+    bool const by_config = !variables.get_or("XDG_CONFIG_HOME", "").empty();
+    return fmt::format("no settings of your own are read: user {} may not enter {}; set {} to a folder of your own", ::geteuid(),
+                       fs::path(user_file).parent_path().string(), by_config ? "XDG_CONFIG_HOME" : "HOME");
+}
+
+}  // namespace
+
 settings_sources real_settings(environment const& variables) {
     settings_sources sources;
     sources.variables = variables;
@@ -21,6 +37,10 @@ settings_sources real_settings(environment const& variables) {
         sources.user_file = (fs::path(folder) / "muster" / "muster.toml").string();
     else if (auto const home = variables.get_or("HOME", ""); !home.empty())
         sources.user_file = (fs::path(home) / ".config" / "muster" / "muster.toml").string();
+    if (auto const note = note_on_closed_home(sources.user_file, variables); !note.empty()) {
+        sources.notes.push_back(note);
+        sources.user_file.clear();
+    }
     // Whoever can write beside the program can replace the program, so these are trusted as it is.
     sources.system_files = {"/etc/muster/muster.toml", (installed_root() / "etc" / "muster.toml").string()};
     // What was judged is what is read, however often: somebody may move another file to that name meanwhile.

@@ -1,5 +1,8 @@
 #include "launch/commands/commands.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <optional>
 
 #include "base/command/command_set.hpp"
@@ -10,9 +13,12 @@
 #include "launch/engine/outer_task.hpp"
 #include "launch/help/help.hpp"
 #include "launch/run/guardian.hpp"
+#include "launch/run/prepare_run.hpp"
 #include "launch/run/run_job.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/site/site_placement.hpp"
+#include "launch/system/home_folder.hpp"
+#include "launch/system/session_dir.hpp"
 
 namespace muster {
 
@@ -27,9 +33,15 @@ std::optional<run_options> parse_run_options(std::vector<std::string> const& arg
     return options;
 }
 
-int run_command(std::vector<std::string> const& args, environment const& variables) {
+int run_command(std::vector<std::string> const& args, environment const& inherited) {
+    auto variables = inherited;
+    bool const had_no_home = provide_home(variables);
     auto const options = parse_run_options(args, variables);
     if (!options) return 0;
+    if (had_no_home && !options->quiet)
+        print_note(
+            fmt::format("HOME is not set, and user {} has no entry in passwd: it is / for this run, since MPI and PMIx need one",
+                        ::geteuid()));
     end_phase("settings read");
     if (!options->nested && !options->dry_run && !options->print_env) refuse_outer_task(variables);
     std::optional<state_holder> kept;
@@ -48,7 +60,7 @@ int run_command(std::vector<std::string> const& args, environment const& variabl
             return exit_code(errc::internal);
         }
     };
-    return run_guarded(options->grace, launch, kept ? &*kept : nullptr);
+    return run_guarded(options->grace, session_places(variables), launch, kept ? &*kept : nullptr);
 }
 
 }  // namespace muster

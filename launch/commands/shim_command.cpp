@@ -10,11 +10,14 @@
 #include "launch/preflight/node_probe.hpp"
 #include "launch/shim/rank_shim.hpp"
 #include "launch/shim/shim_guard.hpp"
+#include "launch/system/home_folder.hpp"
 #include "launch/system/network.hpp"
 
 namespace muster {
 
-int shim_command(std::vector<std::string> const& args, environment const& variables) try {
+int shim_command(std::vector<std::string> const& args, environment const& inherited) try {
+    auto variables = inherited;
+    provide_home(variables);
     static constexpr option_row rows[]{{.name = "probe", .argument = "RANK"}, {.name = "guarded"}};
     given_options const given("muster shim, which muster run starts beside each rank", rows, 0, args);
     // Not by return: what hangs in a thread must not keep the process.

@@ -20,6 +20,7 @@
 #include "base/text.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
+#include "launch/system/signal_table.hpp"
 
 namespace muster {
 
@@ -132,6 +133,7 @@ discovery::discovery(discovery_script const& script, environment const& variable
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != parent) ::_exit(1);
         for (int const s : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(s, SIG_DFL);
+        ignore_signals(process_kind::discovery);
         sigset_t none;
         sigemptyset(&none);
         ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -91,7 +91,9 @@ std::optional<std::string> beyond_first_component(engine_job const& job, environ
         if (auto const& host = job.given.nodes.at(static_cast<std::size_t>(node)).name; !first.contains(host))
             return fmt::format(
                 "this is a heterogeneous Slurm job of {} components, and {} is not in the first one, the only one in which "
-                "muster starts ranks: GPUs of the others cannot be used; give -H {}",
+                "muster starts ranks, by any engine; give -H {} for that one, ask for the nodes without a colon, or start the "
+                "program by "
+                "srun --het-group",
                 size, host, variables.get_or(name, ""));
     return std::nullopt;
 }

@@ -80,6 +80,7 @@ engine_row const& forced_engine(engine_job const& job, scheduler_sources const& 
     for (auto const& row : table) {
         names.emplace_back(row.name);
         if (row.name != name) continue;
+        if (auto const why = beyond_first_component(job, sources.variables)) throw error(errc::unavailable, *why);
         if (auto const why = row.unavailable(job, sources))
             throw error(errc::unavailable,
                         fmt::format("--engine {} cannot run here: {}; without --engine muster takes one that can", name, *why));

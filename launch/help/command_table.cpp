@@ -83,11 +83,12 @@ constexpr command_row rows[]{
     {
         .name = "jobs",
         .summary = "list your waiting and running jobs",
-        .synopsis = "[--json]",
-        .examples = "  muster jobs\n",
+        .synopsis = "[--all] [--json]",
+        .examples = "  muster jobs\n"
+                    "  muster jobs --all                         what ran this week, and how it ended\n",
         .manual =
             "Asks squeue or qstat once, and lists your jobs: number, name, state, nodes, time used and its limit, and why a job "
-            "waits.",
+            "waits. With --all also the jobs that muster has submitted in the last 7 days and that have ended, with their exit codes.",
     },
     {
         .name = "watch",
@@ -108,8 +109,9 @@ constexpr command_row rows[]{
     {
         .name = "logs",
         .summary = "print the output of a job's script and its ranks",
-        .synopsis = "ID [--rank R] [--grep RE] [--follow]",
-        .examples = "  muster logs 12 --rank 3\n",
+        .synopsis = "ID|FOLDER [--rank R] [--grep RE] [--follow]",
+        .examples = "  muster logs 12 --rank 3\n"
+                    "  muster logs results                       a run with --output-dir results\n",
         .manual =
             "Prints the files rank.NN/stdout and stderr of the job's run folders, each line with its rank; without a rank, what "
             "the job's script, muster and the scheduler wrote before, between and behind its runs.",
@@ -117,8 +119,9 @@ constexpr command_row rows[]{
     {
         .name = "show",
         .summary = "show one job: its request, placement, runs and files",
-        .synopsis = "ID [--all] [--json]",
-        .examples = "  muster show 12\n",
+        .synopsis = "ID|FOLDER [--all] [--json]",
+        .examples = "  muster show 12\n"
+                    "  muster show results                       a run with --output-dir results\n",
         .manual = "Shows what the job requested and where it ran, from the scheduler, the record that muster submit keeps, and "
                   "run.json in the folders of its runs.",
     },

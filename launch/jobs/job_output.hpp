@@ -23,6 +23,9 @@ std::vector<std::string> job_numbers(std::vector<std::string> const& words, std:
 
 nlohmann::ordered_json json_of(queued_job const& job);
 
+/// What these jobs, an array's tasks or one job, were when they were asked about: "RUNNING"; "2 RUNNING (114_0, 114_2), 1 CANCELLED (114_1)". Pure.
+std::string list_states(std::vector<queued_job> const& jobs);
+
 /// A file or run folder that a job named and another job writes to.
 struct shared_file {
     std::string path;
@@ -40,6 +43,10 @@ struct job_files {
     std::map<std::string, std::string>
         run_names;  ///< by folder, where runs of the job have folders of different names: by them their lines are told apart
 };
+
+/// Whether `word` names the folder of a run (with run.json in it) and no job. Its runs, of several generations too, are files of a job without a number.
+bool is_run_folder(std::string const& word);
+job_files files_of_run(std::string const& folder);
 
 /// A run whose record says when it began.
 struct started_run {

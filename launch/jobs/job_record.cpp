@@ -1,10 +1,14 @@
 #include "launch/jobs/job_record.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/process/files.hpp"
@@ -156,6 +160,22 @@ std::optional<job_record> read_slurm_record(std::string const& folder, std::stri
 
 std::optional<job_record> find_job_record(std::string const& id, environment const& variables) {
     return find_job_record(id, variables, [&] { return find_cluster(variables); });
+}
+
+std::vector<job_record> recent_job_records(environment const& variables, std::time_t since) {
+    std::vector<std::pair<std::time_t, job_record>> found;
+    for (auto const& path : records_beginning_with(job_records_folder(variables), "")) {
+        struct stat file {};
+        if (::stat(path.c_str(), &file) != 0 || file.st_mtime < since)
+            continue;  // written as the job was submitted, and never again
+        if (auto record = read_record(path)) found.emplace_back(file.st_mtime, std::move(*record));
+    }
+    std::ranges::stable_sort(found, [](auto const& a, auto const& b) {
+        return std::tuple(a.first, a.second.id.size(), a.second.id) > std::tuple(b.first, b.second.id.size(), b.second.id);
+    });
+    std::vector<job_record> records;
+    for (auto& [at, record] : found) records.push_back(std::move(record));
+    return records;
 }
 
 std::string where_recorded(std::string const& id, environment const& variables) {

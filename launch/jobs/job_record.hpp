@@ -1,6 +1,7 @@
 // The record of a submitted job: tells later commands where its script, its output and its run folder are.
 #pragma once
 
+#include <ctime>
 #include <functional>
 #include <optional>
 #include <string>
@@ -49,6 +50,9 @@ std::optional<job_record> find_job_record(std::string const& id, environment con
                                           std::function<std::string()> const& cluster);
 /// The same; the scheduler is asked for the cluster.
 std::optional<job_record> find_job_record(std::string const& id, environment const& variables);
+
+/// Those of jobs that were submitted at `since` or later, the latest first. Records that cannot be read are passed over.
+std::vector<job_record> recent_job_records(environment const& variables, std::time_t since);
 
 /// Where find_job_record() has found nothing and another cluster has such a job: "; muster's record of a job 12 is of the cluster alpha: ask there"; else "".
 std::string where_recorded(std::string const& id, environment const& variables);

@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
+#include <span>
 #include <system_error>
 
 #include "base/command/command_set.hpp"
@@ -16,6 +19,7 @@
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/jobs/queue/queued_job.hpp"
+#include "launch/record/run_record.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/flux.hpp"
 
@@ -31,7 +35,9 @@ std::string or_dash(std::string const& text) {
 
 std::string reason_shown(queued_job const& job) {
     if (job.phase == job_phase::waiting) return explain_wait(job);
-    return job.phase == job_phase::ended ? or_dash(job.reason) : "-";
+    if (job.phase != job_phase::ended) return "-";
+    auto const code = job.status ? fmt::format("exit code {}", *job.status) : std::string();
+    return or_dash(code.empty() || job.reason.empty() ? code + job.reason : fmt::format("{} ({})", code, job.reason));
 }
 
 std::string table_of(std::vector<queued_job> const& jobs, std::size_t width) {
@@ -40,6 +46,46 @@ std::string table_of(std::vector<queued_job> const& jobs, std::size_t width) {
         table.add({or_dash(job.id), or_dash(job.name), or_dash(job.state), or_dash(job.nodes), or_dash(job.used),
                    or_dash(job.limit), reason_shown(job)});
     return table.text(width);
+}
+
+constexpr std::time_t shown_for_s = 7 * 24 * 3600;
+
+/// Of a job that the scheduler has forgotten: by what its runs have recorded.
+queued_job as_recorded(job_record const& record) {
+    auto const files = find_job_files(record.id, record);
+    queued_job job;
+    job.id = job.raw_id = record.id;
+    job.name = record.name;
+    job.phase = job_phase::ended;
+    job.start = record.submitted_at;
+    job.status = last_run_exit(files);
+    job.state = job.status ? "ended" : had_nothing_to_do(files) ? "ended" : "unknown";
+    if (!job.status) job.reason = had_nothing_to_do(files) ? "it had nothing left to do" : "no run of it has left an exit code";
+    return job;
+}
+
+/// Those that muster has submitted to this scheduler within a week, and that have ended: as the scheduler knows them, or their runs' records. The latest first.
+void add_ended(std::vector<queued_job>& jobs, queue_kind kind, environment const& variables) {
+    auto records = recent_job_records(variables, std::time(nullptr) - shown_for_s);
+    auto const cluster = find_cluster(variables);
+    std::erase_if(records, [&](job_record const& one) {
+        return one.scheduler != to_string(kind) || (!one.cluster.empty() && !cluster.empty() && one.cluster != cluster);
+    });
+    std::vector<std::string> ids;
+    for (auto const& one : records) ids.push_back(one.id);
+    auto const known = ids.empty() ? std::vector<queued_job>() : list_jobs(kind, ids, variables);
+    for (auto const& record : records) {
+        std::vector<queued_job> ended;
+        bool goes_on =
+            std::ranges::any_of(jobs, [&](auto const& job) { return job.phase != job_phase::ended && is_meant(job, record.id); });
+        for (auto const& job : known) {
+            if (!is_meant(job, record.id)) continue;
+            goes_on = goes_on || job.phase != job_phase::ended;
+            if (job.phase == job_phase::ended) ended.push_back(job);
+        }
+        if (ended.empty() && !goes_on) ended.push_back(as_recorded(record));
+        jobs.insert(jobs.end(), ended.begin(), ended.end());
+    }
 }
 
 }  // namespace
@@ -60,7 +106,8 @@ int jobs_command(std::vector<std::string> const& args, environment const& variab
         throw error(errc::usage, fmt::format("muster jobs takes no argument '{}'; muster show {} tells of one job",
                                              given.command.front(), given.command.front()));
     auto const kind = find_queue(variables);
-    auto const jobs = list_jobs(kind, {}, variables);
+    auto jobs = list_jobs(kind, {}, variables);
+    if (given.flag("all")) add_ended(jobs, kind, variables);
     if (given.flag("json")) {
         auto rows = ordered_json::array();
         for (auto const& job : jobs) rows.push_back(json_of(job));
@@ -69,25 +116,67 @@ int jobs_command(std::vector<std::string> const& args, environment const& variab
         return 0;
     }
     fmt::print("{}", table_of(jobs, terminal_width(variables)));
-    if (jobs.empty()) fmt::print(stderr, "muster: note: no job of yours waits or runs\n");
+    if (jobs.empty() && given.flag("all"))
+        fmt::print(stderr, "muster: note: no job of yours waits or runs, and muster has submitted none in the last 7 days\n");
+    else if (jobs.empty())
+        fmt::print(stderr, "muster: note: no job of yours waits or runs; --all lists those of the last 7 days too\n");
     return 0;
+}
+
+bool is_run_folder(std::string const& word) {
+    std::error_code ignored;
+    return !is_job_number(word) && std::filesystem::exists(word + "/run.json", ignored);
+}
+
+job_files files_of_run(std::string const& folder) {
+    std::error_code fault;
+    job_files files;
+    files.first_folder = std::filesystem::absolute(folder, fault).lexically_normal().string();
+    if (files.first_folder.size() > 1 && files.first_folder.ends_with('/')) files.first_folder.pop_back();
+    files.run_folders.push_back(files.first_folder);
+    for (int n = 1;; ++n) {
+        auto const generation = generation_folder(files.first_folder, n);
+        if (!std::filesystem::is_directory(generation, fault)) break;
+        files.run_names[generation] = fmt::format("g{}", n);
+        files.run_folders.push_back(generation);
+    }
+    return files;
 }
 
 std::vector<std::string> job_numbers(std::vector<std::string> const& words, std::string_view command) {
     if (words.empty())
         throw error(errc::usage,
                     fmt::format("the number of a job is missing; write: muster {} ID (muster jobs lists yours)", command));
-    std::error_code ignored;
     for (auto const& word : words)
-        if (!is_job_number(word) && std::filesystem::exists(word + "/run.json", ignored))
-            throw error(errc::usage, fmt::format("'{0}' is the folder of a run, and {1} takes the numbers of jobs; read "
-                                                 "{0}/run.json, and what the ranks wrote in {0}",
-                                                 without_controls(word), command));
+        if (is_run_folder(word))
+            throw error(errc::usage,
+                        fmt::format("'{0}' is the folder of a run, and {1} takes the numbers of jobs; muster show {0} and "
+                                    "muster logs {0} tell of that run",
+                                    without_controls(word), command));
         else if (!is_job_number(word))
             throw error(errc::usage, fmt::format("'{}' is no number of a job; muster jobs lists yours", without_controls(word)));
     std::vector<std::string> numbers;
     for (auto const& word : words) numbers.push_back(plain_flux_id(word));
     return numbers;
+}
+
+/// "RUNNING"; of an array "2 RUNNING (114_0, 114_2), 1 CANCELLED (114_1)", of many tasks the first few. Pure.
+std::string list_states(std::vector<queued_job> const& jobs) {
+    constexpr std::size_t most_named = 4;
+    if (jobs.size() == 1) return jobs.front().state;
+    std::vector<std::pair<std::string, std::vector<std::string>>> states;
+    for (auto const& job : jobs) {
+        auto found = std::ranges::find(states, job.state, [](auto const& one) { return one.first; });
+        if (found == states.end()) found = states.insert(states.end(), {job.state, {}});
+        found->second.push_back(job.id);
+    }
+    std::string text;
+    for (auto const& [state, ids] : states) {
+        auto const named = std::min(ids.size(), most_named);
+        text += fmt::format("{}{} {} ({}{})", text.empty() ? "" : ", ", ids.size(), state,
+                            join(std::span(ids).first(named), ", "), named < ids.size() ? ", …" : "");
+    }
+    return text;
 }
 
 int cancel_command(std::vector<std::string> const& args, environment const& variables) {
@@ -98,14 +187,16 @@ int cancel_command(std::vector<std::string> const& args, environment const& vari
     auto const jobs = list_jobs(kind, ids, variables);
     int code = 0;
     for (auto const& id : ids) {
-        std::string was, number = id;
+        std::string number = id;
         bool goes_on = false;
+        std::vector<queued_job> meant;
         for (auto const& job : jobs) {
             if (!is_meant(job, id)) continue;
-            was += fmt::format("{}{}", was.empty() ? "" : ", ", job.state);
+            meant.push_back(job);
             goes_on = goes_on || job.phase != job_phase::ended;
             if (kind == queue_kind::pbs && job.id.find('[') != std::string::npos) number = as_pbs_array(id);
         }
+        auto const was = list_states(meant);
         if (!goes_on) {
             print_error("muster", fmt::format("job {}: {}", id,
                                               was.empty() ? "the scheduler does not know it (any more); muster jobs lists yours"

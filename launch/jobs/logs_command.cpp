@@ -126,9 +126,37 @@ tail_choice make_tail_choice(settings_result const& given) {
     return {given.integer("rank"), line_filter(given.text("grep"))};
 }
 
+namespace {
+
+/// Of a run by its folder, of whatever job or of none. With --follow until it has recorded its end.
+int print_run_logs(settings_result const& given) {
+    auto const& word = given.command.front();
+    bool const terminal = ::isatty(STDOUT_FILENO) == 1;
+    auto const folder = files_of_run(word).first_folder;
+    log_tail tail(make_tail_choice(given), [&](std::string const&, std::string const& who, std::string const& text) {
+        fmt::print("[{}] {}\n", who, terminal ? without_controls(text) : text);
+    });
+    for (bool over = !given.flag("follow"); !over;) {
+        over = read_run_exit(folder).has_value();
+        tail.follow({}, files_of_run(word));
+        tail.look();
+        std::fflush(stdout);
+        pollfd changed{tail.event_fd(), POLLIN, 0};
+        if (!over && ::poll(&changed, 1, look_ms) > 0) tail.clear();
+    }
+    tail.follow({}, files_of_run(word));
+    tail.finish();
+    if (auto const why = tail.why_no_rank(); !why.empty())
+        throw error(errc::not_found, fmt::format("{}: {}", without_controls(word), why));
+    return 0;
+}
+
+}  // namespace
+
 int logs_command(std::vector<std::string> const& args, environment const& variables) {
     auto const given = resolve_settings("logs", options_first("logs", args), real_settings(variables));
     if (print_help_if_asked("logs", given)) return 0;
+    if (given.command.size() == 1 && is_run_folder(given.command.front())) return print_run_logs(given);
     auto const ids = job_numbers(given.command, "logs");
     if (ids.size() != 1) throw error(errc::usage, "muster logs takes one job; muster watch follows several");
     auto const& id = ids.front();

@@ -97,8 +97,8 @@ void print_spares(ordered_json const& run) {
     }
 }
 
-void print_run(std::string const& folder, ordered_json const& run) {
-    fmt::print("\n");
+void print_run(std::string const& folder, ordered_json const& run, bool is_part = true) {
+    if (is_part) fmt::print("\n");
     print_row("run", folder);
     if (run.is_null()) return;
     print_row("command", words_of_run(run, "command"));
@@ -135,6 +135,27 @@ void print_record(job_record const& record) {
     print_row("script", record.script);
 }
 
+/// A run outside of a scheduler, or any other, by its folder.
+int show_run(std::string const& word, bool as_json) {
+    auto const folder = files_of_run(word).first_folder;
+    auto const run = read_object(folder, "run.json");
+    if (run.is_null())
+        throw error(errc::config, fmt::format("{}/run.json is no record of a run; give another folder", without_controls(word)));
+    if (as_json) {
+        ordered_json const all{
+            {"schema", "muster.show/1"},
+            {"id", nullptr},
+            {"scheduler", nullptr},
+            {"jobs", ordered_json::array()},
+            {"record", nullptr},
+            {"runs", {{{"job", nullptr}, {"folder", folder}, {"run", run}, {"gpu_use", read_object(folder, gpu_use_file)}}}}};
+        fmt::print("{}\n", all.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+    } else {
+        print_run(folder, run, false);
+    }
+    return 0;
+}
+
 ordered_json json_of(job_record const& record) {
     return parse_json_as<ordered_json>(to_json(record), "a job's record");
 }
@@ -144,6 +165,8 @@ ordered_json json_of(job_record const& record) {
 int show_command(std::vector<std::string> const& args, environment const& variables) {
     auto const given = resolve_settings("show", options_first("show", args), real_settings(variables));
     if (print_help_if_asked("show", given)) return 0;
+    if (given.command.size() == 1 && is_run_folder(given.command.front()))
+        return show_run(given.command.front(), given.flag("json"));
     auto const ids = job_numbers(given.command, "show");
     if (ids.size() != 1) throw error(errc::usage, "muster show takes one job; muster jobs lists all of yours");
     auto const& id = ids.front();

@@ -227,8 +227,10 @@ class job_watcher {
     void read_logs() {
         for (auto const& job : jobs_)
             for (auto const& [id, known] : job.known) {
-                // What lies there is another job's of that name or number; the row of an array's waiting tasks has the number of the last.
-                if (known.phase != job_phase::waiting) tail_.follow(id, finder_.find({id, known.raw_id}, job.record));
+                // What lies there is another job's of that name or number; the row of an array's waiting tasks has the number of the last. One that has
+                // run already and waits again may have begun before the scheduler is asked again, and what its ranks write is in a new folder.
+                if (known.phase != job_phase::waiting) begun_.insert(id);
+                if (begun_.contains(id)) tail_.follow(id, finder_.find({id, known.raw_id}, job.record));
             }
         tail_.look();
         screen_.flush();
@@ -277,6 +279,7 @@ class job_watcher {
     int saved_code_;
     bool several_;
     std::vector<watched_job> jobs_;
+    std::set<std::string> begun_;  ///< by the number as shown: those that have run
     job_file_finder finder_;
     watch_screen screen_;
     log_tail tail_;

@@ -15,6 +15,7 @@
 #include "base/version.hpp"
 #include "launch/keep/state_arrangement.hpp"
 #include "launch/system/network.hpp"
+#include "launch/system/signal_table.hpp"
 #include "launch/wire/launcher_link.hpp"
 
 namespace muster {
@@ -39,8 +40,7 @@ void give_way() {
 }  // namespace
 
 keeper::keeper(environment const& variables) {
-    for (int const s : {SIGPIPE, SIGHUP, SIGINT, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP})
-        ::signal(s, SIG_IGN);  // schedulers send them to each step
+    ignore_signals(process_kind::keeper);  // schedulers send them to each step
     ::prctl(PR_SET_NAME, "muster-keeper");
     give_way();
     auto link = connect_to_launcher(variables);

@@ -19,6 +19,7 @@
 #include "base/process/this_process.hpp"
 #include "launch/keep/keeper_group.hpp"
 #include "launch/system/end_processes.hpp"
+#include "launch/system/signal_table.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "pmix/kept_layout.hpp"
 
@@ -29,8 +30,7 @@ namespace {
 constexpr duration longest_end{3};
 
 [[noreturn]] void lead(run_context const& run, unique_fd launcher) {
-    for (int const s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGPIPE})
-        ::signal(s, SIG_IGN);  // the guardian ends it
+    ignore_signals(process_kind::keepers);  // the guardian ends it
     ::setsid();
     ::prctl(PR_SET_NAME, "muster-keepers");
     try {

@@ -29,6 +29,7 @@
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/network.hpp"
+#include "launch/system/signal_table.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/launcher_link.hpp"
 #include "launch/wire/messages.hpp"
@@ -313,7 +314,7 @@ class probe {
 }  // namespace
 
 int run_probe(environment const& variables, int first) {
-    ::signal(SIGPIPE, SIG_IGN);
+    ignore_signals(process_kind::probe);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // of the engine's daemon
     probe(variables, first).run();
     return 0;

@@ -116,10 +116,7 @@ void output_writer::write(int fd, std::string block, void const* stream) {
 }
 
 void output_writer::write_unfinished(int fd, std::string block, void const* stream) {
-    if (block.empty()) return;
-    bool const ended = block.back() == '\n';  // it has a tag
     write(fd, std::move(block), stream);
-    unfinished_[fd] = ended ? nullptr : stream;
 }
 
 void output_writer::note(std::string line) {
@@ -127,7 +124,8 @@ void output_writer::note(std::string line) {
 }
 
 void output_writer::put(int fd, std::string block, void const* stream) {
-    auto const* const before = std::exchange(unfinished_[fd], nullptr);
+    if (block.empty()) return;
+    auto const* const before = std::exchange(unfinished_[fd], block.back() == '\n' ? nullptr : stream);
     if (before != nullptr && before != stream && !block.empty() && block.front() != '\r') block.insert(0, 1, '\n');
     std::scoped_lock const lock(state_->mutex);
     auto& queue = state_->queue;

@@ -118,6 +118,7 @@ void line_splitter::remember(std::string_view bytes) {
 
 std::string line_splitter::push(std::string_view bytes) {
     if (keeps_tail_) remember(bytes);
+    if (format_.hidden) return partial_.clear(), std::string();
     if (format_.raw && !format_.tagged()) return std::string(bytes);
     auto const last = bytes.rfind('\n');
     if (last == std::string_view::npos) {

@@ -22,6 +22,7 @@ struct line_format {
     std::string tag;         ///< as in "[node1:3] "
     bool timestamp = false;  ///< and before that the time, as in "2026-03-01T12:00:00.123 "
     bool raw = false;        ///< pass everything on at once: one rank cannot tear its own lines
+    bool hidden = false;     ///< pass nothing on; the lines are kept for the report of a failure, and in files
     bool tagged() const noexcept { return timestamp || !tag.empty(); }
 };
 
@@ -40,14 +41,14 @@ class line_splitter {
     /// passed on in pieces.
     std::string push(std::string_view bytes);
 
-    /// Of the lines to come.
-    void set_tag(std::string tag) { format_.tag = std::move(tag); }
+    /// Of the lines to come: their tag, and whether they show.
+    void set_tag(line_format const& how) { format_.tag = how.tag, format_.hidden = how.hidden; }
 
     /// The unfinished last line, ended by a newline if it is tagged.
     std::string finish();
     bool has_partial() const noexcept { return !partial_.empty(); }
     /// Whether the unfinished line may be one that shows before it ends: on a terminal any, elsewhere a progress bar.
-    bool awaits_flush(bool terminal) const noexcept { return has_partial() && (terminal || has_return_); }
+    bool awaits_flush(bool terminal) const noexcept { return has_partial() && !format_.hidden && (terminal || has_return_); }
     /// The unfinished line if it is to show now, to be called every moment. A progress bar is text with carriage returns: one that begins with it
     /// shows at once. Another bar, and on a terminal any line (a prompt, a row of dots), shows if it was unfinished at the last call already.
     std::string flush(bool terminal);
@@ -105,8 +106,8 @@ class rank_stream {
     /// Whether `flush_some` has anything to wait for.
     bool awaits_flush() const noexcept { return lines_.awaits_flush(terminal_); }
     int target() const noexcept { return target_; }
-    /// What goes before its lines from now on.
-    void set_tag(std::string tag) { lines_.set_tag(std::move(tag)); }
+    /// What goes before its lines from now on, and whether they show.
+    void set_tag(line_format const& how) { lines_.set_tag(how); }
     /// What is wrong with the file that keeps it, once it could not be written (a full disk); the rest is passed on only.
     std::string const& file_fault() const noexcept { return file_fault_; }
     /// The last lines that were read, for the report of a failure.

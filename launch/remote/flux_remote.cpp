@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/system/network.hpp"
+#include "launch/system/signal_table.hpp"
 
 namespace muster {
 
@@ -65,6 +66,7 @@ int fluxrsh_command(std::vector<std::string> const& words, environment const& va
                     fmt::format("muster fluxrsh: this Flux instance has no broker on {}, only on {}; name one of those",
                                 words.front(), without_controls(trim(hosts))));
     auto const flux = flux_exec_words(*broker, join(std::span(words).subspan(1), " "), variables);
+    ignore_signals(process_kind::remote_shell);
     replace_program(find_program("flux", variables, ""), flux, variables);
 }
 

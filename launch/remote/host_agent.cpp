@@ -27,6 +27,7 @@
 #include "launch/system/network.hpp"
 #include "launch/system/open_files.hpp"
 #include "launch/system/session_dir.hpp"
+#include "launch/system/signal_table.hpp"
 #include "launch/system/signals.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/launcher_link.hpp"
@@ -40,15 +41,14 @@ constexpr std::size_t usual_open_files = 1024;
 constexpr duration starter_lost_after{15};  ///< until it says how long
 constexpr std::size_t largest_order_bytes = 64u << 20;
 constexpr std::size_t largest_frame_bytes = 64u << 20;
-constexpr duration last_words{0.5};  ///< for what shims have said when this process ends
-constexpr std::array agent_signals{SIGCHLD};
+constexpr duration last_words{0.5};                 ///< for what shims have said when this process ends
 constexpr int most_waits_for_strays = 500;          ///< of 20 ms
 constexpr std::string_view pmi1_exchange = "pmi1";  ///< its barrier; fences have other names
 
 }  // namespace
 
 host_agent::host_agent(environment variables, agent_place place)
-    : signals_(take_signals(agent_signals, "the agent")),
+    : signals_(take_signals(taken_signals(process_kind::agent), "the agent")),
       variables_(std::move(variables)),
       place_(std::move(place)),
       started_(std::time(nullptr)) {
@@ -56,8 +56,8 @@ host_agent::host_agent(environment variables, agent_place place)
     ::prctl(PR_SET_NAME, agent_process);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what a killed shim leaves becomes ours
     ::prctl(PR_SET_PDEATHSIG, 0);        // a remote shell that has become this process was to die with its starter
-    ::signal(SIGPIPE, SIG_IGN);
-    ::signal(SIGHUP, SIG_IGN);  // the remote shell may end before us: our connection tells what matters
+    ignore_signals(
+        process_kind::agent);  // also SIGHUP: the remote shell may end before us, and our connection tells what matters
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
 }
 
@@ -174,14 +174,14 @@ void host_agent::on_message(wire::start_shims const& order) try {
     if (order.serve_mpi && !waits(ranks)) serve_mpi(order, ranks_of_hosts);
     for (std::size_t i = 0; i < ranks.size(); ++i) start(order, ranks, static_cast<int>(i));
     any_started_ = true;
-    sweep_session_dirs();  // of agents that were killed
+    sweep_session_dirs(session_places(variables_));  // of agents that were killed
 } catch (error const& e) {
     tell(wire::failed{e.what(), exit_code(e.code())});
 }
 
 /// The servers that MPI meets its world by, as the launcher has them on one node; those of all hosts give each other what ranks tell.
 void host_agent::serve_mpi(wire::start_shims const& order, std::vector<std::vector<int>> const& ranks_of_hosts) {
-    session_dir_ = make_session_dir(session_lock_);
+    session_dir_ = make_session_dir(session_lock_, session_places(variables_));
     pmix::job job;
     job.nspace = order.nspace;
     job.world_size = order.world_size - order.spares;
@@ -322,8 +322,8 @@ void host_agent::write_input() {
 
 void host_agent::on_signal() {
     signalfd_siginfo info{};
-    while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    }
+    while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+        if (info.ssi_signo == SIGTERM) on_request_to_end();
     int status = 0;
     for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;)
         for (auto& one : shims_)
@@ -333,6 +333,13 @@ void host_agent::on_signal() {
             }
     end_strays();
     tell_end();
+}
+
+/// The scheduler has sent it to the ranks and their shims as well, which know what to do.
+void host_agent::on_request_to_end() {
+    if (any_started_) return;
+    exit_code_ = 128 + SIGTERM;
+    loop_.stop();
 }
 
 /// Children of ours that are no shims: what a shim that was killed has left, whose children then become ours in turn.

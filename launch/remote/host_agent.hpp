@@ -73,6 +73,7 @@ class host_agent {
     void start(wire::start_shims const& order, std::vector<int> const& ranks, int local_rank);
     void write_input();
     void on_signal();
+    void on_request_to_end();
     void end_strays() const;
     void tell_end();
     void tell(wire::message const& message);

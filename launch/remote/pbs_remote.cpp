@@ -20,6 +20,7 @@
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 #include "launch/system/network.hpp"
+#include "launch/system/signal_table.hpp"
 #include "launch/system/signals.hpp"
 
 namespace muster {
@@ -118,8 +119,7 @@ int tmrsh_command(std::vector<std::string> const& words, environment const& vari
     std::string const program = folder + "/bin/pbs_tmrsh";
     std::string const host = spelled_as_in(hosts.empty() ? read_text_file(*named) : hosts, args.front());
     std::string const command = umask_and_limits() + join(std::span(args).subspan(1), " ");
-    ::signal(SIGTERM, SIG_IGN);  // stays so through exec
-    ::signal(SIGINT, SIG_IGN);
+    ignore_signals(process_kind::pbs_shell);  // stays so through exec
     pid_t const parent = ::getppid();
     auto [said, says] = make_pipe();
     pid_t const child = ::fork();

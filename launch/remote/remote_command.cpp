@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "launch/remote/host_agent.hpp"
 #include "launch/remote/remote_starter.hpp"
+#include "launch/system/home_folder.hpp"
 #include "launch/system/network.hpp"
 
 namespace muster {
@@ -62,7 +63,9 @@ int agent_command(std::vector<std::string> const& args, environment const& varia
     auto const count = args.size() == 4 ? parse_integer(args[1]) : std::nullopt;
     if (!number || !count)
         throw error(errc::usage, "muster agent is what muster run starts on each host; start ranks with: muster run");
-    return host_agent(variables, {static_cast<int>(*number), static_cast<int>(*count), args[2], args[3]}).run();
+    auto own = variables;
+    provide_home(own);
+    return host_agent(std::move(own), {static_cast<int>(*number), static_cast<int>(*count), args[2], args[3]}).run();
 } catch (error const& e) {
     throw error(e.code(), fmt::format("on {}: {}", short_host_name(), e.what()));
 }

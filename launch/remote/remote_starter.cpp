@@ -27,6 +27,7 @@
 #include "launch/system/end_processes.hpp"
 #include "launch/system/network.hpp"
 #include "launch/system/open_files.hpp"
+#include "launch/system/signal_table.hpp"
 #include "launch/system/signals.hpp"
 #include "launch/wire/run_key.hpp"
 #include "pmix/library/random_bits.hpp"
@@ -38,7 +39,6 @@ namespace {
 
 constexpr std::size_t calls_at_once = 32;  ///< remote shells whose agents have not come yet
 constexpr std::size_t largest_part_bytes = 64u << 20;
-constexpr std::array starter_signals{SIGCHLD, SIGTERM};
 constexpr duration patience_with_hosts{10};     ///< from its call until the user is told of one
 constexpr duration patience_with_step{10};      ///< with an srun whose agents have all been told to end
 constexpr duration between_losses{0.2};         ///< those of a moment are told in one line
@@ -61,7 +61,7 @@ environment variables_of_shims(environment const& own) {
 }  // namespace
 
 remote_starter::remote_starter(environment variables, remote_order order)
-    : signals_(take_signals(starter_signals, "the starter")),
+    : signals_(take_signals(taken_signals(process_kind::starter), "the starter")),
       variables_(std::move(variables)),
       order_(std::move(order)),
       listener_(loop_, order_.hosts.size(), order_.lost_after,
@@ -70,7 +70,7 @@ remote_starter::remote_starter(environment variables, remote_order order)
       hosts_(order_.hosts.size()),
       in_world_(static_cast<std::size_t>(
           std::count_if(order_.hosts.begin(), order_.hosts.end(), [](host_ranks const& one) { return !one.spare; }))) {
-    ::signal(SIGPIPE, SIG_IGN);
+    ignore_signals(process_kind::starter);
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
     for (std::size_t i = 0; i < hosts_.size(); ++i)
         if (auto const& ranks = order_.hosts[i].ranks; !ranks.empty() && ranks.front() == 0) input_host_ = i;
@@ -205,6 +205,7 @@ pid_t remote_starter::start_shell(std::vector<std::string> const& argv, bool get
         throw_system("write", "to a pipe of the remote shell");
     environment own = variables_;
     for (auto const name : {"MUSTER_LAUNCHER", "MUSTER_TOKEN"}) own.unset(name);
+    bool const by_srun = order_.at_once || order_.in_steps;  // which passes them on to its step
     return start_process({.path = find_program(argv.front(), variables_, ""),
                           .arguments = &argv,
                           .variables = &own,
@@ -216,7 +217,8 @@ pid_t remote_starter::start_shell(std::vector<std::string> const& argv, bool get
                           .own_group = false,
                           .own_session = own_session,
                           .open_files = inherited_files_,
-                          .death_signal = death_signal});
+                          .death_signal = death_signal,
+                          .ignored = by_srun ? std::vector<int>() : ignored_signals(process_kind::remote_shell)});
 }
 
 /// Of an agent that says only what Slurm calls its node, by that name.

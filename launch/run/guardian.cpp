@@ -26,6 +26,7 @@
 #include "launch/system/end_processes.hpp"
 #include "launch/system/open_files.hpp"
 #include "launch/system/session_dir.hpp"
+#include "launch/system/signal_table.hpp"
 #include "launch/system/signals.hpp"
 
 namespace muster {
@@ -38,14 +39,18 @@ constexpr duration time_to_answer{5};
 /// Two pipes a rank and what connects to the launcher, for some 1,000 ranks: 32 KiB in the kernel.
 constexpr std::size_t usual_open_files = 4096;
 
-constexpr std::array passed_on{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT};
-
 sigset_t guarded_signals() {
     sigset_t set;
     sigemptyset(&set);
-    for (int const s : passed_on)
+    for (int const s : taken_signals(process_kind::guardian))
         if (!is_ignored(s)) sigaddset(&set, s);
-    sigaddset(&set, SIGCHLD);
+    return set;
+}
+
+/// What launchers begin with: the guardian's own, and what would end one that cannot take it yet. A later launcher may take seconds to come to that.
+sigset_t signals_of_launchers(sigset_t const& own) {
+    sigset_t set = own;
+    for (int const s : signals_to_hold()) sigaddset(&set, s);
     return set;
 }
 
@@ -79,8 +84,8 @@ bool still_waits(pid_t launcher) {
     for (std::string line; std::getline(status, line);)
         if (line.starts_with("SigPnd:") || line.starts_with("ShdPnd:"))
             waiting |= std::strtoull(line.c_str() + sizeof "SigPnd:" - 1, nullptr, 16);
-    return std::any_of(passed_on.begin(), passed_on.end(),
-                       [waiting](int s) { return ends_the_run(s) && (waiting >> (s - 1) & 1U) != 0; });
+    auto const all = taken_signals(process_kind::guardian);
+    return std::any_of(all.begin(), all.end(), [waiting](int s) { return ends_the_run(s) && (waiting >> (s - 1) & 1U) != 0; });
 }
 
 /// The request to end that the launcher has not answered yet.
@@ -182,11 +187,11 @@ std::optional<next_launcher> read_next(int next_fd) {
 }
 
 /// One launcher, from its start until nothing is left of it.
-launcher_end run_launcher(launcher_start start, duration grace, sigset_t const& unguarded,
+launcher_end run_launcher(launcher_start start, duration grace, std::vector<std::string> const& places, sigset_t const& unguarded,
                           std::function<int(launcher_start const&)> const& launcher) {
     std::time_t const started = std::time(nullptr);
     unique_fd session_lock;  // the launcher inherits it: the folder is in use as long as one of the two lives
-    std::string const session_dir = start.session_dir = make_session_dir(session_lock);
+    std::string const session_dir = start.session_dir = make_session_dir(session_lock, places);
     // The launcher sees its guardian die as the end of this pipe.
     auto [death_read, death_write] = make_pipe();
     std::fflush(nullptr);
@@ -203,7 +208,7 @@ launcher_end run_launcher(launcher_start start, duration grace, sigset_t const& 
         ::prctl(PR_SET_PDEATHSIG, SIGCONT);  // one that is stopped must see that end, too
         make_room_for_open_files(usual_open_files);
         end_phase("session folder made, launcher forked");
-        ::sigprocmask(SIG_SETMASK, &unguarded, nullptr);
+        ::sigprocmask(SIG_SETMASK, &unguarded, nullptr);  // a request to end may end it from now on
         int const code = finish_output("muster", launcher(start));
         end_phase("servers ended");
         std::fflush(nullptr);
@@ -211,7 +216,7 @@ launcher_end run_launcher(launcher_start start, duration grace, sigset_t const& 
         ::_exit(code);                                                 // no static destructors: libraries' threads may still run
     }
     death_read.reset();
-    sweep_session_dirs();  // while the launcher starts
+    sweep_session_dirs(places);  // while the launcher starts
     auto const end = wait_for_launcher(child, grace + time_to_answer);
     kill_all_descendants(start.kept != nullptr ? start.kept->leader() : 0);
     remove_session_dir(session_dir);
@@ -228,12 +233,14 @@ void leave_next(int next_fd, duration delay, std::string const& life) {
     write_all(next_fd, fmt::format("{}\n{}", delay.count(), life), "the order for the next generation");
 }
 
-int run_guarded(duration grace, std::function<int(launcher_start const&)> const& launcher, state_holder* kept) {
+int run_guarded(duration grace, std::vector<std::string> const& session_places,
+                std::function<int(launcher_start const&)> const& launcher, state_holder* kept) {
     // Inherited as ignored, as some daemons leave it, the kernel would never tell of a child that ended.
     ::signal(SIGCHLD, SIG_DFL);
     sigset_t const set = guarded_signals();
     sigset_t before;
     ::sigprocmask(SIG_BLOCK, &set, &before);
+    sigset_t const unguarded = signals_of_launchers(before);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     struct at_end {
         state_holder* kept;
@@ -248,7 +255,7 @@ int run_guarded(duration grace, std::function<int(launcher_start const&)> const&
         if (!next_fd) throw_system("memfd_create", "for the next generation");
         start.next_fd = next_fd.get();
         start.kept = kept;
-        auto const end = run_launcher(start, grace, before, launcher);
+        auto const end = run_launcher(start, grace, session_places, unguarded, launcher);
         if (!WIFEXITED(end.status)) return 128 + (end.killed_for != 0 ? end.killed_for : WTERMSIG(end.status));
         auto const next = read_next(next_fd.get());
         if (!next) return WEXITSTATUS(end.status);

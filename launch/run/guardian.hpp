@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/units.hpp"
 #include "launch/keep/state_holder.hpp"
@@ -25,8 +26,9 @@ void leave_next(int next_fd, duration delay, std::string const& life);
 /// child is gone ends every process that is left and removes the session folder. It then begins the launcher that the child has ordered, if
 /// nobody has asked the run to end, or returns the child's exit code (128+n if signal n killed it). A child that has not taken a request to end
 /// (SIGTERM, SIGINT …) within `grace` and five seconds stands still: it is killed, everything with it, and the code is 128 and that signal. If
-/// the parent itself is killed the child notices (`guardian_fd`). Each launcher gets `kept`, whose leader outlives it. Call from main before any thread is started. Throws errc::system if
+/// the parent itself is killed the child notices (`guardian_fd`). Each launcher gets a session folder in one of `session_places`, and `kept`, whose leader outlives it. Call from main before any thread is started. Throws errc::system if
 /// it cannot fork.
-int run_guarded(duration grace, std::function<int(launcher_start const&)> const& launcher, state_holder* kept = nullptr);
+int run_guarded(duration grace, std::vector<std::string> const& session_places,
+                std::function<int(launcher_start const&)> const& launcher, state_holder* kept = nullptr);
 
 }  // namespace muster

@@ -53,7 +53,7 @@ class group_events {
 class rank_group {
   public:
     rank_group(run_context const& run, group_events& events) : events_(events) {
-        known_.job_id = run.given.job_id;
+        known_.job_id = shown_job(run);
         known_.in_job = run.given.fixed;
         known_.keeps_nodes = run.given.scheduler == scheduler_kind::slurm && run.options.is_elastic();
         for (auto const& one : run.life.now.members) known_.members.push_back(one.number);
@@ -88,6 +88,9 @@ class rank_group {
     /// All is closed: writes what is left of the output. What is wrong only now, if anything is.
     virtual verdict finish(bool failed) = 0;
 
+    /// Notes what the engine has said until now and is still to be read.
+    virtual void hear_engine() {}
+
     /// A child of this process has ended.
     virtual void on_child() = 0;
     /// The writer of the output may have room again, or its reader has gone.
@@ -102,6 +105,13 @@ class rank_group {
     virtual void ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) = 0;
 
   protected:
+    /// As users know it: of a task of an array Slurm's own number says nothing to them.
+    static std::string shown_job(run_context const& run) {
+        auto const array = run.inherited.get_or("SLURM_ARRAY_JOB_ID", ""), task = run.inherited.get_or("SLURM_ARRAY_TASK_ID", "");
+        bool const is_task = run.given.scheduler == scheduler_kind::slurm && !array.empty() && !task.empty();
+        return is_task ? array + "_" + task : run.given.job_id;
+    }
+
     // Of runs that go on in place.
 
     /// Whether the ranks that are left can; else it may say why not.

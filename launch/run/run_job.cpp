@@ -1,7 +1,6 @@
 #include "launch/run/run_job.hpp"
 
 #include <fmt/format.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "base/text.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/placement/bind_ranks.hpp"
+#include "launch/placement/job_layout.hpp"
 #include "launch/placement/job_lease.hpp"
 #include "launch/placement/placement_request.hpp"
 #include "launch/placement/this_node.hpp"
@@ -236,6 +236,15 @@ void note_other_runs(run_context const& run) {
     leases.take_wide(run.session_dir, nodes);
 }
 
+/// Else nothing would show.
+void check_shown_ranks(run_options const& options, mapping const& map) {
+    if (options.is_elastic()) return;
+    for (int const rank : options.shown_ranks)
+        if (rank >= map.world_size())
+            throw error(errc::usage,
+                        fmt::format("--show-ranks {}: there is no such rank: they are 0 to {}", rank, map.world_size() - 1));
+}
+
 }  // namespace
 
 int run_job(run_options const& asked, environment const& all_variables, launcher_start const& start) {
@@ -256,15 +265,15 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
     run.life = parse_life(start.life);
     run.given = options.discovery.given() ? gather_hosts(run, options.place) : find_allocation(run);
     correct(inherited, run.given);
-    if (!options.quiet && inherited.get_or("HOME", "").empty() && ::getpwuid(::geteuid()) == nullptr)
-        print_note(fmt::format(
-            "HOME is not set, and user {} has no entry in passwd: Open MPI programs fail without either; set HOME", ::geteuid()));
     end_phase("allocation read, node looked at");
     check_warm_spares(run);
     if (!options.dry_run && !options.print_env) run.given = check_nodes(run);
     auto const everywhere = run.given;
     run.map = options.is_elastic() ? map_generation(run, options.place) : map_ranks(run.given, options.place);
     check_number_of_spares(run);
+    check_shown_ranks(options, run.map);
+    if (!options.quiet && run.life.is_first())
+        for (auto const& note : notes_on_layout(run.given, options.place, run.map, inherited)) print_note(note);
     int const others = count_other_nodes(run);
     if (options.engine == "embedded" && others > 0)
         throw error(

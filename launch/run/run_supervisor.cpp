@@ -278,9 +278,11 @@ void run_supervisor::decide() {
     if (failed_ || phase_ == run_phase::closing || phase_ == run_phase::done) return close_if_over();
     known.scheduler.reset();
     judge([&](evidence const& facts) {
+        ranks_->hear_engine();
         auto judged = judge_cause(facts);
         if (judged.next != verdict::step::ask_scheduler) return judged;
         ask_scheduler(known.engine.empty() ? brief_question : patient_question, !known.engine.empty());
+        ranks_->hear_engine();  // what tells of it may have been on its way
         return judge_cause(facts);
     });
     if (!known.deciding && !failed_) known.asked = known.engine_awaited = false;

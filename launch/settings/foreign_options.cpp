@@ -198,7 +198,7 @@ constexpr foreign foreigners[]{
     {"module", "torchrun", fate::refused, "write: muster run -- python3 -m MODULE"},
     {"run-path", "torchrun", fate::refused, "write: muster run -- python3 FILE"},
     {"log-dir logs-specs", "torchrun", fate::refused, "write --output-dir DIR", 1},
-    {"redirects tee local-ranks-filter duplicate-stdout-filters duplicate-stderr-filters", "torchrun", fate::refused,
+    {"redirects tee duplicate-stdout-filters duplicate-stderr-filters", "torchrun", fate::refused,
      keeps_output, 1},
     {"virtual-local-rank", "torchrun", fate::refused, keeps_output},
 };

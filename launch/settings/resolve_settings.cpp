@@ -157,7 +157,8 @@ void add_file(settings_result& result, settings_sources const& sources, std::str
     if (path.empty() || !sources.read_file) return;
     auto const text = sources.read_file(path);
     if (!text) return;
-    for (auto& read : parse_settings(*text, path))
+    auto const owner = layer == setting_layer::project_file ? file_owner::folder : file_owner::user;
+    for (auto& read : parse_settings(*text, path, owner))
         put(result, read.name, {std::move(read.entries), layer, std::move(read.where)});
 }
 
@@ -165,13 +166,13 @@ void add_file(settings_result& result, settings_sources const& sources, std::str
 bool is_trusted(settings_result& result, settings_sources const& sources, std::string const& path) {
     auto const why = path.empty() || !sources.distrust ? std::string() : sources.distrust(path);
     if (why.empty()) return true;
-    result.notes.push_back(fmt::format("./{} is not read: {}; copy it to a file of your own", path, why));
+    result.file_notes.push_back(fmt::format("./{} is not read: {}; copy it to a file of your own", path, why));
     return false;
 }
 
-/// The settings by which a file can run programs of its writer's choice.
-constexpr std::array telling{"env",  "engine-args", "remote-shell", "site",           "template", "setup",     "module",
-                             "venv", "conda",       "container",    "container-args", "stage-in", "artifacts", "muster"};
+/// Those of ./muster.toml by which it can run programs of its writer's choice. What muster itself would start is not for that file at all (file_owner).
+constexpr std::array telling{"env",   "engine-args", "site",           "template", "setup",     "module", "venv",
+                             "conda", "container",   "container-args", "stage-in", "artifacts", "muster"};
 /// Those that name a file; one beside ./muster.toml can have been put there by another user.
 constexpr std::array naming_files{"site", "template", "hostfile"};
 
@@ -190,7 +191,7 @@ void check_project_file(settings_result& result, settings_sources const& sources
     std::vector<std::string> told;
     std::copy_if(telling.begin(), telling.end(), std::back_inserter(told),
                  [&](std::string const& name) { return is_from(result, name, setting_layer::project_file); });
-    if (!told.empty()) result.notes.push_back(fmt::format("settings from ./{}: {}", sources.project_file, join(told, ", ")));
+    if (!told.empty()) result.file_notes.push_back(fmt::format("settings from ./{}: {}", sources.project_file, join(told, ", ")));
     for (std::string const name : naming_files) {
         if (!sources.distrust_named || !is_relative_file(name, result.text(name))) continue;
         if (!is_from(result, name, setting_layer::project_file) && !is_from(result, name, setting_layer::job_file)) continue;
@@ -212,7 +213,7 @@ std::optional<job_file> read_job_file(settings_result& result, settings_sources 
     auto const text = sources.read_file(path);
     if (!text && !named.empty()) throw error(errc::usage, fmt::format("--file {}: there is no such file; check the name", named));
     if (!text) return std::nullopt;
-    auto job = parse_job_file(*text, path, !named.empty());
+    auto job = parse_job_file(*text, path, !named.empty(), named.empty() ? file_owner::folder : file_owner::user);
     if (job) result.job_file = path;
     return job;
 }
@@ -237,7 +238,7 @@ std::vector<std::string> add_job(settings_result& result, settings_sources const
 void note_job(settings_result& result, std::vector<std::string> keys, std::string_view command) {
     std::erase_if(keys, [&](auto const& key) { return !is_from(result, key, setting_layer::job_file); });
     if (result.command_from_file && command != "alloc") keys.emplace_back("command");  // which runs its own program alone
-    if (!keys.empty()) result.notes.push_back(fmt::format("job from {}: {}", result.job_file, join(keys, ", ")));
+    if (!keys.empty()) result.file_notes.push_back(fmt::format("job from {}: {}", result.job_file, join(keys, ", ")));
 }
 
 /// Whoever has described one cluster means that one.
@@ -271,10 +272,23 @@ void choose_gpus_or_ranks(settings_result& result) {
             result.values.erase(found);
 }
 
+/// Whether ./muster.toml, or the job in it, names a site file by a relative path, which may have come with it.
+bool names_site_of_folder(settings_result const& result) {
+    bool const of_folder = is_from(result, "site", setting_layer::project_file) ||
+                           (is_from(result, "site", setting_layer::job_file) && !result.given("file"));
+    return of_folder && is_relative_file("site", result.text("site"));
+}
+
 void add_site(settings_result& result, settings_sources const& sources) try {
     if (!sources.load_site || !result.given("site")) return;
-    for (auto& read : sources.load_site(result.text("site")).settings)
+    bool const of_folder = names_site_of_folder(result);
+    for (auto& read : sources.load_site(result.text("site")).settings) {
+        if (of_folder && !find_configurable(read.name)->is_for(file_owner::folder))
+            throw error(errc::config, fmt::format("{}: a site file that {} names cannot set '{}', which says which program "
+                                                  "muster starts; name the site with --site",
+                                                  read.where, result.get("site").where, read.name));
         put(result, read.name, {std::move(read.entries), setting_layer::site, std::move(read.where)});
+    }
 } catch (error const& e) {
     auto const site = result.get("site");
     // A fault in a site file has its place already; a file or a variable that names no site is what the user must find.
@@ -376,6 +390,7 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     result.notes = std::move(line.notes);
     for (auto& [name, words] : line.given) put(result, name, {std::move(words.entries), setting_layer::option, words.spelled});
     if (result.flag("help") || result.flag("help-all")) return result;  // help is printed whatever the files say
+    result.file_notes.insert(result.file_notes.end(), sources.notes.begin(), sources.notes.end());
     add_variables(result, sources.variables);
     bool const trusts_project = is_trusted(result, sources, sources.project_file);
     auto const of_job =
@@ -393,8 +408,11 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
 }
 
 void print_notes(settings_result const& given) {
-    if (given.flag("quiet")) return;
-    for (auto const& note : given.notes) fmt::print(stderr, "muster: note: {}\n", note);
+    bool const quiet = given.flag("quiet"), asked = quiet && given.get("quiet").from >= setting_layer::variable;
+    if (!quiet)
+        for (auto const& note : given.notes) fmt::print(stderr, "muster: note: {}\n", note);
+    if (!asked)
+        for (auto const& note : given.file_notes) fmt::print(stderr, "muster: note: {}\n", note);
 }
 
 }  // namespace muster

@@ -18,11 +18,19 @@ enum class setting_group { placement, nodes, engine, ranks, output, time, restar
 std::string_view to_string(setting_group group) noexcept;
 std::span<setting_group const> setting_groups() noexcept;
 
+/// Who may set it. The first is that of a row without a word about it: no file can then do harm.
 enum class setting_use {
-    everywhere,    ///< option, variable and key of a file
-    common,        ///< as well, and among the few that --help shows
-    command_line,  ///< an option only
-    common_option  ///< an option only, that --help shows
+    command_line,   ///< an option only
+    common_option,  ///< as well, and among the few that --help shows
+    own_files,  ///< option, variable and key of a file of the user, the site or an administrator, but not of the folder that muster is called in
+    everywhere,  ///< option, variable and key of any file
+    common       ///< as well, and among the few that --help shows
+};
+
+/// Whose a settings file is.
+enum class file_owner {
+    user,    ///< the user's own, an administrator's, or one that the user has named
+    folder,  ///< ./muster.toml, or what it names: it may have come with a project, and is read without being asked for
 };
 
 /// A fault of a value. Where it is at the beginning the message quotes the value.
@@ -41,7 +49,7 @@ struct setting {
     std::string_view choices;   ///< "slot node": the only values; empty: any
     std::string_view commands;  ///< "run plan": which take it
     setting_group group = setting_group::general;
-    setting_use use = setting_use::everywhere;
+    setting_use use = setting_use::command_line;
     std::string_view fallback;  ///< the built-in value; empty: none, or false
     std::string_view help;      ///< one line
     int least = 1;              ///< of an integer
@@ -49,7 +57,12 @@ struct setting {
     std::optional<value_fault> (*check)(std::string const& entry) = nullptr;
 
     bool is_common() const noexcept { return use == setting_use::common || use == setting_use::common_option; }
-    bool is_configurable() const noexcept { return use == setting_use::everywhere || use == setting_use::common; }
+    /// By a variable, too, and by some file.
+    bool is_configurable() const noexcept { return is_for(file_owner::user); }
+    bool is_for(file_owner owner) const noexcept {
+        bool const any = use == setting_use::everywhere || use == setting_use::common;
+        return any || (use == setting_use::own_files && owner == file_owner::user);
+    }
     /// A flag that is on unless --no-NAME says otherwise.
     bool is_on_by_default() const noexcept { return kind == setting_kind::flag && fallback == "true"; }
 };

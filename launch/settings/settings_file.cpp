@@ -55,7 +55,7 @@ file_setting read_env(toml_document const& document, toml::table const& table) {
 
 }  // namespace
 
-std::optional<job_file> parse_job_file(std::string_view text, std::string_view origin, bool required) {
+std::optional<job_file> parse_job_file(std::string_view text, std::string_view origin, bool required, file_owner owner) {
     auto document = toml_document::parse(text, origin);
     auto* const node = document.root.get(section);
     if (node == nullptr && !required) return std::nullopt;
@@ -73,11 +73,11 @@ std::optional<job_file> parse_job_file(std::string_view text, std::string_view o
     std::optional<file_setting> env;
     if (auto const* table = job->get_as<toml::table>("env")) env = read_env(document, *table);
     if (env) job->erase("env");
-    read.settings = read_settings(document, *job, std::string(section));
+    read.settings = read_settings(document, *job, std::string(section), {}, owner);
     if (env && !env->entries.empty()) read.settings.push_back(*std::move(env));
     if (!required) return read;
     document.root.erase(section);
-    for (auto& above : read_settings(document, document.root, ""))
+    for (auto& above : read_settings(document, document.root, "", {}, owner))
         if (std::none_of(read.settings.begin(), read.settings.end(), [&](auto const& own) { return own.name == above.name; }))
             read.settings.push_back(std::move(above));
     return read;
@@ -202,7 +202,7 @@ class settings_reader {
 }  // namespace
 
 std::vector<file_setting> read_settings(toml_document const& document, toml::table const& table, std::string const& path,
-                                        std::string_view meaningless) {
+                                        std::string_view meaningless, file_owner owner) {
     // Any key is known to this first reader, so that the better answers come before "unknown".
     toml_reader const any(document, table, path);
     refuse_other_names(any, table, path);
@@ -211,14 +211,23 @@ std::vector<file_setting> read_settings(toml_document const& document, toml::tab
     toml_reader const in(document, table, path, known_keys(path), "muster run --help-all and muster script --help-all list");
     settings_reader const reader(document, in);
     std::vector<file_setting> found;
-    for (auto const& [key, value] : table) found.push_back(reader.read(*find_configurable(key.str()), value));
+    for (auto const& [key, value] : table) {
+        auto const& row = *find_configurable(key.str());
+        if (!row.is_for(owner))
+            in.refuse_key(
+                key.str(),
+                fmt::format("'{}' says which program muster starts, so a file of the folder cannot set it; give --{}, {}, or "
+                            "write it into ~/.config/muster/muster.toml",
+                            row.name, row.name, variable_of(row)));
+        found.push_back(reader.read(row, value));
+    }
     return found;
 }
 
-std::vector<file_setting> parse_settings(std::string_view text, std::string_view origin) {
+std::vector<file_setting> parse_settings(std::string_view text, std::string_view origin, file_owner owner) {
     auto document = toml_document::parse(text, origin);
     document.root.erase("job");  // for parse_job_file
-    return read_settings(document, document.root, "");
+    return read_settings(document, document.root, "", {}, owner);
 }
 
 }  // namespace muster

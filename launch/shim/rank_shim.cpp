@@ -24,6 +24,7 @@
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/remote/host_agent.hpp"
 #include "launch/system/session_dir.hpp"
+#include "launch/system/signal_table.hpp"
 #include "launch/system/signals.hpp"
 #include "pmix/member_message.hpp"
 
@@ -78,7 +79,6 @@ environment program_variables(wire::job const& job, wire::go const& go, binding 
 
 namespace {
 
-constexpr std::array handled{SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT};
 constexpr std::array mpi_checks{duration(0.1), duration(0.5), duration(2), duration(5), duration(15)};
 constexpr duration suspension_check{1};
 constexpr duration same_signal_window{0.5};
@@ -88,7 +88,7 @@ constexpr duration brief_drain{output_writer::brief_drain_s};
 }  // namespace
 
 rank_shim::rank_shim(environment variables, shim_parents parents)
-    : signals_(take_signals(handled, "the rank shim")),
+    : signals_(take_signals(taken_signals(process_kind::shim), "the rank shim")),
       variables_(std::move(variables)),
       parents_(std::move(parents)),
       parent_(parents_.guard != 0 ? parents_.guard : parents_.daemon),
@@ -98,7 +98,7 @@ rank_shim::rank_shim(environment variables, shim_parents parents)
             {[this](wire::message const& message) { std::visit([this](auto const& content) { on_message(content); }, message); },
              [this](mpi_event const& event) { on_event(event); }, [this] { repeat_end(); },
              [this](std::string const& reason) { on_launcher_gone(reason); }}) {
-    ::signal(SIGPIPE, SIG_IGN);
+    ignore_signals(process_kind::shim);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the program become ours, so that none is missed
     // SIGCONT tells: this process may be stopped, and nobody else ends the rank then.
     ::prctl(PR_SET_PDEATHSIG, SIGCONT);

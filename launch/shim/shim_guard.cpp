@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
@@ -13,19 +12,17 @@
 #include "base/error.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/session_dir.hpp"
+#include "launch/system/signal_table.hpp"
 #include "launch/system/signals.hpp"
 
 namespace muster {
 
 namespace {
 
-constexpr std::array passed_on{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT};
-
 sigset_t guarded_signals() {
     sigset_t set;
     sigemptyset(&set);
-    for (int const s : passed_on) sigaddset(&set, s);
-    sigaddset(&set, SIGCHLD);
+    for (int const s : taken_signals(process_kind::shim_guard)) sigaddset(&set, s);
     return set;
 }
 

@@ -143,9 +143,17 @@ bool is_old_session(int folder, pid_t maker, std::time_t youngest_s) {
 
 }  // namespace
 
-std::string make_session_dir(unique_fd& lock) {
+std::vector<std::string> session_places(environment const& variables) {
+    constexpr std::size_t longest = 50;  // below it come the folder's name and those of MPI's own folders and sockets
+    std::vector<std::string> places{"/dev/shm", "/tmp"};
+    auto const own = variables.get_or("TMPDIR", "");
+    if (own.starts_with('/') && own.size() <= longest && own != "/tmp" && own != "/dev/shm") places.push_back(own);
+    return places;
+}
+
+std::string make_session_dir(unique_fd& lock, std::vector<std::string> const& places) {
     int first_errno = 0;
-    for (auto const* base : {"/dev/shm", "/tmp"}) {
+    for (auto const& base : places) {
         std::string path = fmt::format("{}/muster-{}-{}-XXXXXX", base, ::getuid(), ::getpid());
         if (::mkdtemp(path.data()) != nullptr) {
             lock.reset(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -154,7 +162,8 @@ std::string make_session_dir(unique_fd& lock) {
         }
         if (first_errno == 0) first_errno = errno;
     }
-    throw_system("mkdtemp", "in /dev/shm and in /tmp", first_errno, "make one of them writable");
+    throw_system("mkdtemp", "in " + join(places, " and in "), first_errno,
+                 "make one of them writable, or set TMPDIR to a folder that is, of a short path");
 }
 
 void remove_session_dir(std::string const& path) noexcept {

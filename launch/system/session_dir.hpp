@@ -5,14 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "base/environment.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {
 
-/// Makes /dev/shm/muster-UID-PID-XXXXXX (mode 0700), or the same in /tmp where /dev/shm cannot be written. Short on purpose: unix
+/// Where it may lie, the best place first: /dev/shm, /tmp and TMPDIR, unless that is too long a path, or none from the root. Pure.
+std::vector<std::string> session_places(environment const& variables);
+
+/// Makes muster-UID-PID-XXXXXX (mode 0700) in the first of `places` that can be written, usually /dev/shm. Short on purpose: unix
 /// sockets below it have at most 108 bytes. Memory-backed, since ranks map shared memory there. `lock` then holds a lock on it,
 /// which ends with the last process that has it open. Throws errc::system.
-std::string make_session_dir(unique_fd& lock);
+std::string make_session_dir(unique_fd& lock, std::vector<std::string> const& places = {"/dev/shm", "/tmp"});
 
 /// Removes this user's session folders in `folders` that no process holds any more, in whatever space of process numbers: of runs of which both guardian
 /// and launcher were killed. Only what make_session_dir made and locked, with its very mode and marker, `youngest_s` seconds ago or more.

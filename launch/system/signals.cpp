@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "launch/system/signal_table.hpp"
 
 namespace muster {
 
@@ -43,7 +44,7 @@ bool is_ignored(int signal_number) noexcept {
 }
 
 std::vector<int> launcher_signals() {
-    std::vector<int> numbers{SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT};
+    auto numbers = taken_signals(process_kind::launcher);
     std::erase_if(numbers, is_ignored);
     return numbers;
 }

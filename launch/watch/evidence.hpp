@@ -96,6 +96,7 @@ struct evidence {
 
     std::string engine;  ///< that started the watchers; empty: the ranks are this process' own children
     std::optional<int> engine_status;
+    std::string cancelled_step;              ///< a step of Slurm's with ranks in it, of which Slurm says that somebody has cancelled it
     std::vector<std::string> unknown_hosts;  ///< of ranks that have not come up: names without an address here
 
     bool asked = false;           ///< the engine or the scheduler has asked watchers to end

@@ -130,6 +130,15 @@ verdict by_job(evidence const& known) {
                   exit_code(errc::peer_failed)));
 }
 
+/// Somebody has cancelled a step of the job (scancel JOB.STEP), which kills its ranks, their watchers and agents alike. Slurm's own PMIx says the same of a step
+/// that it kills for one of its ranks.
+verdict by_cancelled_step(evidence const& known) {
+    bool const by_pmix = known.engine == "srun" && known.count([](auto const& r) { return r.uses_mpi; }) > 0;
+    if (known.cancelled_step.empty() || by_pmix) return {};
+    return blame_run(failure_cause::job_end, fmt::format("step {} was cancelled{}", known.cancelled_step, known.ending()),
+                     128 + SIGTERM);
+}
+
 /// The engine was killed, and its ranks after it.
 verdict by_killed_engine(evidence const& known) {
     if (!known.engine_status || !WIFSIGNALED(*known.engine_status)) return {};
@@ -359,11 +368,10 @@ verdict judge_end(evidence const& known, int number) {
 }
 
 verdict judge_cause(evidence const& known) {
-    static constexpr std::array rules{by_abort,     by_job,      by_killed_engine,
-                                      by_daemon,    by_leaver,   by_aborted_step,
-                                      by_suspect,   by_watchers, by_exit_code_of_engine,
-                                      by_early_end, by_absence,  by_killed_watcher,
-                                      by_engine,    by_loss,     by_request};
+    static constexpr std::array rules{by_abort,     by_job,          by_cancelled_step, by_killed_engine, by_daemon,
+                                      by_leaver,    by_aborted_step, by_suspect,        by_watchers,      by_exit_code_of_engine,
+                                      by_early_end, by_absence,      by_killed_watcher, by_engine,        by_loss,
+                                      by_request};
     for (auto* const rule : rules)
         if (auto judged = rule(known); judged.next != verdict::step::go_on) return judged;
     return {};  // a signal for ranks that live on after it, such as Slurm's --signal=TERM@120

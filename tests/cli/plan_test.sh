@@ -63,6 +63,11 @@ expect_contains stderr 'frontier.xml'
 printf 'name = "here"\ndescription = "x"\nscheduler = "slurm"\n[source]\nfacts = "none"\ndate = 2026-01-31\n[node]\ncores = 3\n' >here.toml
 expect_exit 0 "$MUSTER" plan --site ./here.toml -n 1
 expect_contains stderr 'this machine is shown, and no node of here'
+# … with as many ranks a node as the site has GPUs.
+echo 'gpus = 4' >>here.toml
+expect_exit 0 "$MUSTER" plan --site ./here.toml --gpus 8
+expect_contains stderr 'this machine is shown, and no node of here'
+expect_equal "$(awk 'NR > 1 { print $2 }' "$OUT" | uniq -c | awk '{ printf "%s ", $1 }')" '4 4 ' 'ranks of each node'
 # In a job its own nodes are.
 expect_exit 0 env SLURM_JOB_ID=7 SLURM_JOB_NODELIST=far1 SLURM_TASKS_PER_NODE=2 "$MUSTER" plan --site polaris
 expect_not_contains stderr 'nodes like those of'

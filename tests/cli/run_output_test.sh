@@ -124,9 +124,29 @@ fi
 nobody=(setpriv --reuid=54321 --regid=54321 --clear-groups)
 if (cd / && "${nobody[@]}" test -x "$MUSTER") 2>/dev/null && ! getent passwd 54321 >/dev/null; then
     expect_exit 0 env -C / -u HOME "${nobody[@]}" "$MUSTER" run -n 1 -- true
-    expect_contains stderr 'HOME is not set, and user 54321 has no entry in passwd'
+    expect_contains stderr 'HOME is not set, and user 54321 has no entry in passwd: it is / for this run'
+    expect_exit 0 env -C / -u HOME "${nobody[@]}" "$MUSTER" run -q -n 2 -- sh -c 'echo "HOME is $HOME"'
+    expect_equal "$(sort -u "$OUT")" 'HOME is /' 'the ranks'"'"' HOME'
+    if [ -x "$MUSTER_BIN/hello_openmpi" ] && (cd / && "${nobody[@]}" test -x "$MUSTER_BIN/hello_openmpi"); then
+        expect_exit 0 env -C / -u HOME "${nobody[@]}" "$MUSTER" run -q -n 2 -- "$MUSTER_BIN/hello_openmpi"
+    fi
     expect_exit 0 env -C / HOME=/tmp "${nobody[@]}" "$MUSTER" run -n 1 -- true
     expect_not_contains stderr passwd
+    # The HOME of somebody else, as sudo -E leaves it: its settings are not to be had, and are not needed.
+    mkdir -m 700 closed
+    expect_exit 0 env -C / -u XDG_CONFIG_HOME HOME="$PWD/closed" "${nobody[@]}" "$MUSTER" run -n 1 -- echo ran
+    expect_contains stdout ran
+    expect_contains stderr "no settings of your own are read: user 54321 may not enter $PWD/closed/.config/muster; set HOME to a folder of your own"
+fi
+
+# Neither /dev/shm nor /tmp can be written, as below a read-only root: TMPDIR.
+if unshare -m mount -t tmpfs none /mnt 2>/dev/null; then
+    expect_exit 0 unshare -m sh -c 'mount -t tmpfs none /mnt && mount -t tmpfs -o ro none /dev/shm && mount -t tmpfs -o ro none /tmp && exec "$@"' sh \
+        env TMPDIR=/mnt "$MUSTER" run -q -n 2 -- sh -c 'ls -d /mnt/muster-*'
+    expect_equal "$(grep -c '^/mnt/muster-' "$OUT")" 2 'ranks that found the run'"'"'s folder below TMPDIR'
+    expect_exit 125 unshare -m sh -c 'mount -t tmpfs -o ro none /dev/shm && mount -t tmpfs -o ro none /tmp && exec "$@"' sh \
+        env -u TMPDIR "$MUSTER" run -q -n 2 -- true
+    expect_contains stderr 'in /dev/shm and in /tmp' 'set TMPDIR'
 fi
 
 # A hang command that prints without end is ended, and what it printed first is shown.
@@ -143,3 +163,20 @@ expect_contains stdout "muster run -- python3 train.py"
 expect_exit 0 env MUSTER_LOG=trace "$MUSTER" run -q -n 2 -- true
 expect_equal "$(sed -n 's/.*phase.* ms  \([a-zA-Z].*\)/\1/p' "$ERR" | grep -c -x -e 'libraries loaded' -e 'ports held, PMIx waits for a caller' -e 'PMIx library started, ports held' -e 'ranks started' -e 'ranks ended')" 4 'phases'
 expect_equal "$(sed -n 's/.*phase *\([0-9.]*\) ms .*/\1/p' "$ERR" | sort -n -c 2>&1)" '' 'the order of the phases'
+
+# The output of some ranks alone, by their numbers or by those on their nodes, as torchrun has it; the files keep all.
+expect_exit 0 "$MUSTER" run -q -n 3 --show-ranks 1 --output-dir shown -- sh -c 'echo "rank $RANK"; echo "err $RANK" >&2'
+expect_equal "$(cat "$OUT" "$ERR")" $'rank 1\nerr 1' 'what rank 1 alone writes'
+expect_equal "$(cat shown/rank.*/stdout | sort | paste -sd';')" 'rank 0;rank 1;rank 2' 'what the files keep'
+expect_exit 0 "$MUSTER" run -q -n 3 --local-ranks-filter 0,2 -- sh -c 'echo "rank $RANK"'
+expect_equal "$(sort "$OUT" | paste -sd';')" 'rank 0;rank 2' 'what the local ranks 0 and 2 write'
+expect_exit 3 "$MUSTER" run -q -n 3 --show-ranks 0 -- sh -c '[ $RANK != 2 ] || { echo "why it failed" >&2; exit 3; }'
+expect_contains stderr 'rank 2' '| why it failed'
+expect_exit 2 "$MUSTER" run -q -n 2 --show-ranks 2 -- true
+expect_contains stderr '--show-ranks 2: there is no such rank: they are 0 to 1'
+
+# What ends within a line is not joined with what comes from elsewhere.
+expect_exit 3 "$MUSTER" run -n 2 -- sh -c 'printf "partial of $RANK" >&2; printf "end of $RANK"; exit 3'
+expect_true grep -q '^muster: error: rank' "$ERR"
+expect_exit 0 "$MUSTER" run -q -n 2 -- sh -c 'printf "end of $RANK"'
+expect_equal "$(sort "$OUT" | paste -sd';')" 'end of 0;end of 1' 'unfinished last lines'

@@ -247,3 +247,20 @@ mv "$OUT" before_file && expect_exit 0 "$MUSTER" config check "$odd/muster.toml"
 expect_true cmp "$OUT" before_file
 expect_exit 2 "$MUSTER" completion tcsh
 exit 0
+
+# What comes with a project cannot say which program muster starts, nor hide what it sets.
+mkdir -p cloned && (
+    cd cloned || exit 1
+    printf 'min-np = 1\nhost-discovery-script = "id > PWNED; echo localhost:1"\n' >muster.toml
+    for words in 'run -- true' 'run --dry-run -- true' 'run --print-env 0 -- true' 'plan' 'config show' 'config check muster.toml'; do
+        # shellcheck disable=SC2086
+        expect_exit 2 "$MUSTER" $words
+        expect_contains stderr "muster.toml:2:1: 'host-discovery-script' says which program muster starts" '--host-discovery-script' '  ^'
+    done
+    expect_true test ! -e PWNED
+    printf 'quiet = true\nenv = ["LD_PRELOAD="]\n' >muster.toml
+    expect_exit 0 "$MUSTER" run -n 1 -- true
+    expect_contains stderr 'settings from ./muster.toml: env'
+    expect_exit 0 "$MUSTER" run -q -n 1 -- true
+    expect_equal "$(cat "$ERR")" '' 'what is said with --quiet'
+)

@@ -1,12 +1,17 @@
 #include "launch/run/remote/engine_process.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <ctime>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/environment.hpp"
@@ -22,10 +27,40 @@ constexpr std::chrono::seconds cancel_patience{10};
 
 }  // namespace
 
-void engine_process::start(engine_command const& command, std::size_t connections) {
+void engine_process::start(engine_command const& command, std::size_t connections, bool by_srun) {
     files_.emplace(connections);
-    pid_ = start_engine(command, *files_, {input_.child_fd(), STDOUT_FILENO, STDERR_FILENO});
+    unique_fd said;
+    if (by_srun) {
+        std::tie(words_, said) = make_pipe();
+        ::fcntl(words_.get(), F_SETFL, O_NONBLOCK);
+        loop_.watch_readable(words_.get(), [this] { hear(); });
+    }
+    pid_ = start_engine(command, *files_, {input_.child_fd(), STDOUT_FILENO, said ? said.get() : STDERR_FILENO});
     input_.child_started();
+}
+
+/// At the end of it a line without an end is passed on, too.
+void engine_process::hear() {
+    std::array<char, 4096> block;
+    while (words_) {
+        auto const n = ::read(words_.get(), block.data(), block.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) return;
+        if (n <= 0) {
+            loop_.unwatch(words_.get());
+            words_.reset();
+            if (!unended_.empty()) pass_on_(std::exchange(unended_, {}) + "\n");
+            return;
+        }
+        std::string_view const bytes(block.data(), static_cast<std::size_t>(n));
+        heard_.take(bytes);
+        unended_ += bytes;
+        auto const end = unended_.rfind('\n');
+        if (end == std::string::npos) continue;
+        auto rest = unended_.substr(end + 1);
+        unended_.resize(end + 1);
+        pass_on_(std::exchange(unended_, std::move(rest)));
+    }
 }
 
 bool engine_process::take(pid_t pid, int status) {

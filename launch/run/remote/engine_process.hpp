@@ -8,8 +8,10 @@
 #include <string>
 #include <utility>
 
+#include "base/unique_fd.hpp"
 #include "launch/engine/engine_table.hpp"
 #include "launch/run/stdin_forwarder.hpp"
+#include "launch/scheduler/slurm/step_end.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/open_files.hpp"
 
@@ -18,12 +20,17 @@ namespace muster {
 /// Started, watched, and ended together with what it started elsewhere. Used from the loop's thread.
 class engine_process {
   public:
-    /// `say` is for the user. All must outlive it.
-    engine_process(event_loop& loop, engine_row const& engine, std::function<void(std::string const&)> say)
-        : loop_(loop), engine_(engine), say_(std::move(say)), input_(loop) {}
+    /// `say` is for the user, and so is `pass_on`, which gets whole lines as they are. All must outlive it.
+    engine_process(event_loop& loop, engine_row const& engine, std::function<void(std::string const&)> say,
+                   std::function<void(std::string)> pass_on)
+        : loop_(loop), engine_(engine), say_(std::move(say)), pass_on_(std::move(pass_on)), input_(loop) {}
 
-    /// Throws errc::system, program_error if there is no such program.
-    void start(engine_command const& command, std::size_t connections);
+    /// `by_srun`: what it prints is read on its way, since Slurm tells there of a step that is cancelled. Throws errc::system, program_error if there is no such program.
+    void start(engine_command const& command, std::size_t connections, bool by_srun);
+    /// Reads and passes on what it has printed until now.
+    void hear();
+    /// The step that was cancelled, by what it has printed; empty: none.
+    std::string const& cancelled_step() const noexcept { return heard_.cancelled(); }
     /// A child has ended: true if it was the engine.
     bool take(pid_t pid, int status);
 
@@ -43,6 +50,10 @@ class engine_process {
     event_loop& loop_;
     engine_row const& engine_;
     std::function<void(std::string const&)> say_;
+    std::function<void(std::string)> pass_on_;
+    unique_fd words_;  ///< the end of the pipe that is its standard error
+    step_words heard_;
+    std::string unended_;  ///< of a line
     stdin_forwarder input_;
     std::optional<more_open_files> files_;
     pid_t pid_ = -1;

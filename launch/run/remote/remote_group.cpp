@@ -59,7 +59,9 @@ remote_group::remote_group(run_context const& run, event_loop& loop, output_writ
                    events_.judge([&](evidence const& now) { return judge_silence(now, those, options_.lost_after() / 1.5); });
                return events_.now() == run_phase::running;
            }}),
-      process_(loop, engine, [this](std::string const& line) { events_.say(line); }),
+      process_(
+          loop, engine, [this](std::string const& line) { events_.say(line); },
+          [&writer](std::string lines) { writer.note(std::move(lines)); }),
       spares_(loop, run, ranks_, known_, events, output_) {
     known_.engine = engine.name;
 }
@@ -75,7 +77,8 @@ void remote_group::direct_shims(engine_command command, engine_job const& job) {
 
 void remote_group::start() {
     write_files(command_);
-    process_.start(command_, engine_.name == "remote" ? ranks_.hosts() : ranks_.size());
+    bool const by_srun = engine_.name == "srun" || (engine_.name == "remote" && run_.given.scheduler == scheduler_kind::slurm);
+    process_.start(command_, engine_.name == "remote" ? ranks_.hosts() : ranks_.size(), by_srun);
     end_phase("engine started");
     loop_.watch_reader_gone(STDOUT_FILENO, [this] {
         loop_.unwatch(STDOUT_FILENO);
@@ -110,6 +113,7 @@ remote_rank& remote_group::admit(wire::hello const& hello) {
     auto& rank = ranks_.admit(hello);
     auto how = output_format(options_.tag_output, options_.timestamp_output, rank.job.who, run_.generation(), rank.spare);
     how.raw = how.raw && !options_.discovery.given();  // others may come
+    how.hidden = !options_.shows(rank.job.who.rank, rank.job.who.local_rank);
     output_.set_format(hello.rank, how);
     return rank;
 }
@@ -402,10 +406,16 @@ void remote_group::end_engine() {
 
 verdict remote_group::finish(bool failed) {
     process_.wait_for_cancel();
+    process_.hear();
     for (auto& rank : ranks_) rank.link.flush(duration(0.2));
     // Of a host that ranks have left, or were lost with, the engine may know less good.
     bool const left = known_.count([](auto const& rank) { return rank.left_out; }) > 0;
     return failed || left || process_.was_ended() ? verdict{} : judge_late_engine(known_);
+}
+
+void remote_group::hear_engine() {
+    process_.hear();
+    known_.cancelled_step = process_.cancelled_step();
 }
 
 void remote_group::on_child() {

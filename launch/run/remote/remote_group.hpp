@@ -47,6 +47,7 @@ class remote_group final : public rank_group {
     void end_spares() override;
     void close(bool failed, int exit_code, int culprit) override;
     verdict finish(bool failed) override;
+    void hear_engine() override;
     void on_child() override;
     void resume_output() override { output_.resume(); }
     void inspect(rows_taker then) override { questions_.inspect(std::move(then)); }

@@ -108,7 +108,9 @@ void remote_group::begin(generation const& now, std::vector<int> const& seats, s
     for (int const seat : seats) {
         auto who = ranks_[seat].job.who;
         who.rank = known_[seat].number;
-        output_.set_tag(seat, output_format(options_.tag_output, options_.timestamp_output, who, now.number).tag);
+        auto how = output_format(options_.tag_output, options_.timestamp_output, who, now.number);
+        how.hidden = !options_.shows(who.rank, who.local_rank);
+        output_.set_tag(seat, how);
     }
     events_.on_generation(now, whole_why);
 }

@@ -45,9 +45,9 @@ void remote_output::set_format(int rank, line_format const& how) {
     one.err.lines = line_splitter::without_tail(how);
 }
 
-void remote_output::set_tag(int rank, std::string const& tag) {
+void remote_output::set_tag(int rank, line_format const& how) {
     auto& one = ranks_.at(static_cast<std::size_t>(rank));
-    for (auto* stream : {&one.out, &one.err}) stream->lines.set_tag(tag);
+    for (auto* stream : {&one.out, &one.err}) stream->lines.set_tag(how);
 }
 
 void remote_output::take(int rank, wire::output_piece const& piece) {

@@ -27,8 +27,8 @@ class remote_output {
     void add();
     /// What goes before this rank's lines.
     void set_format(int rank, line_format const& how);
-    /// Of its lines to come.
-    void set_tag(int rank, std::string const& tag);
+    /// Of its lines to come: their tag, and whether they show.
+    void set_tag(int rank, line_format const& how);
     void take(int rank, wire::output_piece const& piece);
     /// Nothing more comes of this rank: its unfinished lines are written.
     void finish(int rank);

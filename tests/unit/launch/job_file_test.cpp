@@ -197,8 +197,8 @@ TEST(job_file, is_below_the_command_line_and_above_other_files) {
     EXPECT_EQ(given.text("gpus"), "2");
     EXPECT_EQ(given.get("gpus").where, "muster.toml:3");
     EXPECT_THAT(given.command, ElementsAre("a"));
-    EXPECT_THAT(given.notes, testing::Contains("job from muster.toml: gpus, time, command"));
-    EXPECT_THAT(resolve_settings("alloc", {}, sources).notes, testing::Contains("job from muster.toml: gpus, time"));
+    EXPECT_THAT(given.file_notes, testing::Contains("job from muster.toml: gpus, time, command"));
+    EXPECT_THAT(resolve_settings("alloc", {}, sources).file_notes, testing::Contains("job from muster.toml: gpus, time"));
     given = resolve_settings("submit", {"--gpus", "4", "--", "b"}, sources);
     EXPECT_EQ(given.text("gpus"), "4");
     EXPECT_THAT(given.command, ElementsAre("b"));
@@ -214,7 +214,7 @@ TEST(job_file, gpus_and_ranks_are_one_choice_and_the_stronger_source_makes_it) {
     auto const sources = sources_of({{"gpus.toml", "[job]\ngpus = 8\ngpus-per-node = 4\ntime = \"1h\"\n"},
                                      {"ranks.toml", "[job]\nranks = 8\ntime = \"1h\"\n"}});
     auto given = resolve_settings("submit", {"--site", "x", "--file", "gpus.toml", "--ranks", "3"}, sources);
-    EXPECT_THAT(given.notes, testing::Contains("job from gpus.toml: time")) << "and no key that does not hold";
+    EXPECT_THAT(given.file_notes, testing::Contains("job from gpus.toml: time")) << "and no key that does not hold";
     auto options = make_script_options(given);
     EXPECT_EQ(options.ranks, 3);
     EXPECT_EQ(options.gpus, 0);

@@ -71,6 +71,15 @@ TEST(lines, of_no_text_stay_whole) {
     }
 }
 
+TEST(lines, of_a_hidden_rank_are_kept_for_the_report_alone) {
+    line_splitter lines(line_format{.raw = true, .hidden = true});
+    EXPECT_EQ(lines.push("a\nb"), "");
+    EXPECT_EQ(lines.finish(), "");
+    EXPECT_EQ(lines.tail(2), "a\nb");
+    lines.set_tag({});
+    EXPECT_EQ(lines.push("c\n"), "c\n") << "it has become a rank that shows";
+}
+
 TEST(lines, carry_the_time) {
     line_splitter lines(line_format{.timestamp = true});
     auto const line = lines.push("x\n");

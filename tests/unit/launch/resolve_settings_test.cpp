@@ -105,14 +105,65 @@ TEST(project_file, of_another_user_is_not_obeyed) {
     auto const given = resolve_settings("run", {"true"}, sources);
     EXPECT_FALSE(given.given("ranks"));
     EXPECT_FALSE(given.given("env"));
-    EXPECT_THAT(given.notes,
+    EXPECT_THAT(given.file_notes,
                 ElementsAre("./muster.toml is not read: it belongs to the user mallory; copy it to a file of your own"));
 }
 
 TEST(project_file, is_named_where_it_can_run_programs) {
     auto const sources = sources_of({}, {{"muster.toml", "ranks = 3\nenv = [\"A=1\"]\nengine-args = \"-v\"\n"}});
-    EXPECT_THAT(resolve_settings("run", {"true"}, sources).notes, ElementsAre("settings from ./muster.toml: env, engine-args"));
-    EXPECT_THAT(resolve_settings("run", {"-x", "B=1", "--engine-args=-q", "true"}, sources).notes, IsEmpty()) << "overruled";
+    EXPECT_THAT(resolve_settings("run", {"true"}, sources).file_notes,
+                ElementsAre("settings from ./muster.toml: env, engine-args"));
+    EXPECT_THAT(resolve_settings("run", {"-x", "B=1", "--engine-args=-q", "true"}, sources).file_notes, IsEmpty()) << "overruled";
+}
+
+/// A value that such a row takes.
+std::string any_value(setting const& row) {
+    switch (row.kind) {
+        case setting_kind::flag: return "true";
+        case setting_kind::integer: return "2";
+        case setting_kind::time: return "\"9s\"";
+        case setting_kind::text:
+        case setting_kind::list: break;
+    }
+    for (std::string const value : {"1", "A=1", "USR1@60", "0-1", "1,2", "1:2"})
+        if (!row.choices.empty() ? false : !fault_of(row, value)) return '"' + value + '"';
+    return fmt::format("\"{}\"", words_of(row.choices).front());
+}
+
+// Whoever writes a new row must say who may set it: without a word that is the command line alone.
+TEST(setting_rows, say_who_may_set_them) {
+    static_assert(setting{}.use == setting_use::command_line);
+    std::vector<std::string_view> starting;
+    for (auto const& row : settings()) {
+        if (find_configurable(row.name) != nullptr && !row.is_configurable()) continue;  // another command's option of this name
+        auto const line = fmt::format("{} = {}\n", row.name, any_value(row));
+        auto const fault = [&](file_owner owner) -> std::string {
+            try {
+                parse_settings(line, "muster.toml", owner);
+                return "read";
+            } catch (error const& e) {
+                return e.what();
+            }
+        };
+        EXPECT_EQ(fault(file_owner::user) == "read", row.is_configurable()) << line << fault(file_owner::user);
+        EXPECT_EQ(fault(file_owner::folder) == "read", row.use == setting_use::everywhere || row.use == setting_use::common)
+            << line << fault(file_owner::folder);
+        if (row.use == setting_use::own_files) starting.push_back(row.name);
+        if (row.use == setting_use::own_files)
+            EXPECT_THAT(fault(file_owner::folder), AllOf(HasSubstr("muster.toml:1:1"), HasSubstr("^"), HasSubstr(row.name)));
+    }
+    EXPECT_THAT(starting, ElementsAre("remote-shell", "host-discovery-script"));
+}
+
+TEST(project_file, cannot_say_which_program_muster_starts) {
+    auto const of = [](std::map<std::string, std::string> files) { return failure("run", {"true"}, sources_of({}, files)); };
+    EXPECT_THAT(of({{"muster.toml", "ranks = 2\nhost-discovery-script = \"id\"\n"}}),
+                AllOf(HasSubstr("muster.toml:2"), HasSubstr("--host-discovery-script")));
+    EXPECT_THAT(of({{"muster.toml", "site = \"./evil.toml\"\n"}, {"./evil.toml", "host-discovery-script = \"id\"\n"}}),
+                HasSubstr("a site file that muster.toml:1 names cannot set 'host-discovery-script'"));
+    EXPECT_EQ(failure("run", {"--site", "./mine.toml", "true"},
+                      sources_of({}, {{"./mine.toml", "host-discovery-script = \"hosts\"\n"}})),
+              "no error");
 }
 
 TEST(project_file, names_no_file_of_another_user) {

@@ -341,10 +341,11 @@ TEST(srun_engine, the_first_component_of_a_heterogeneous_job) {
     auto a = slurm_22_05();
     a.variables = {{"SLURM_JOB_ID", "42"}, {"SLURM_HET_SIZE", "2"}, {"SLURM_JOB_NODELIST_HET_GROUP_0", "n[0-1]"}};
     EXPECT_EQ(srun_unavailable(job_on({4, 4}, {4, 4}), a.sources()), std::nullopt);
-    EXPECT_EQ(srun_unavailable(job_on({4, 4, 2}, {4, 4, 4}), a.sources()),
-              "this is a heterogeneous Slurm job of 2 components, and n2 is not in the first one, the only one in which muster "
-              "starts ranks: "
-              "GPUs of the others cannot be used; give -H n[0-1]");
+    EXPECT_EQ(
+        srun_unavailable(job_on({4, 4, 2}, {4, 4, 4}), a.sources()),
+        "this is a heterogeneous Slurm job of 2 components, and n2 is not in the first one, the only one in which muster "
+        "starts ranks, by any engine; give -H n[0-1] for that one, ask for the nodes without a colon, or start the program by "
+        "srun --het-group");
     a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4.txt"), ""};
     EXPECT_THAT(mpirun_unavailable(job_on({4, 4, 2}, {4, 4, 4}), a.sources()).value_or(""),
                 testing::HasSubstr("n2 is not in the first one"));

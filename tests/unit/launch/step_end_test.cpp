@@ -1,0 +1,45 @@
+#include "launch/scheduler/slurm/step_end.hpp"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+TEST(step_end, a_step_that_was_cancelled_is_told_by_slurmstepd) {
+    EXPECT_EQ(cancelled_step("slurmstepd: error: *** STEP 2.0 ON node1 CANCELLED AT 2026-11-28T03:00:00 ***"), "2.0");
+    EXPECT_EQ(
+        cancelled_step(
+            "[2026-11-28T03:00:00.100] error: *** STEP 65.0 ON node1 CANCELLED AT 2026-11-28T03:00:00 DUE to SIGNAL Killed ***"),
+        "65.0");
+    EXPECT_EQ(cancelled_step(
+                  "slurmstepd-n1: error: *** STEP 65+1.3 ON n1 CANCELLED AT 2026-11-28T03:00:00 DUE to SIGNAL Terminated ***"),
+              "65+1.3");
+}
+
+TEST(step_end, other_ends_are_no_cancellation) {
+    for (auto const* line : {"slurmstepd: error: *** STEP 2.0 ON node1 CANCELLED AT 2026-11-28T03:00:00 DUE TO TIME LIMIT ***",
+                             "slurmstepd: error: *** STEP 2.0 ON node1 CANCELLED AT 2026-11-28T03:00:00 DUE TO NODE FAILURE, SEE "
+                             "SLURMCTLD LOG FOR DETAILS ***",
+                             "slurmstepd: error: *** STEP 2.0 ON node1 CANCELLED AT 2026-11-28T03:00:00 DUE TO PREEMPTION ***",
+                             "slurmstepd: error: *** JOB 2 ON node1 CANCELLED AT 2026-11-28T03:00:00 ***",
+                             "*** STEP ON CANCELLED AT ***", "*** STEP x ON", ""})
+        EXPECT_EQ(cancelled_step(line), "") << line;
+}
+
+TEST(step_end, what_srun_kills_behind_a_task_was_not_cancelled) {
+    constexpr auto cancelled = "slurmstepd: error: *** STEP 2.0 ON node1 CANCELLED AT 2026-11-28T03:00:00 ***\n";
+    constexpr auto killed = "srun: error: node1: task 0: Killed\n";
+    step_words first, second;
+    first.take(cancelled);
+    first.take(killed);
+    EXPECT_EQ(first.cancelled(), "2.0");
+    second.take(killed);
+    second.take(cancelled);
+    EXPECT_EQ(second.cancelled(), "");
+    step_words pieces;
+    for (char const c : std::string_view(cancelled)) pieces.take({&c, 1});
+    EXPECT_EQ(pieces.cancelled(), "2.0");
+}
+
+}  // namespace
+}  // namespace muster
