@@ -30,7 +30,7 @@ start_pod() {
 # end_pod NODE: all of it, as when a pod is deleted, and with it its memory.
 end_pod() { as_pod "$1" bash -c 'kill -9 -1; rm -rf /dev/shm/muster-*'; }
 pods() { printf '%s\n' "$@" >"$work/pods.new" && mv "$work/pods.new" "$work/pods"; }
-address() { sed -n "s/[[:space:]].*$1\$//p" "$CLUSTER_DIR/etc/hosts" | head -n 1; }
+address() { sed -n "s/[[:space:]].*$1\$//p" "$CLUSTER_DIR/nodes.etc/hosts" | head -n 1; }
 for pod in node1 node2 node3; do start_pod $pod; done
 
 # The API server, and the script of the document.

@@ -3,7 +3,7 @@
 
 # start_pbs: after start_cluster, once muster is in $work.
 start_pbs() {
-    sed 's/^\([^ ]*\) \(node[12]\)$/\1 \2.lab.example \2/' "$CLUSTER_DIR/etc/hosts" >"$lib_dir/hosts" && cat "$lib_dir/hosts" >"$CLUSTER_DIR/etc/hosts"
+    sed 's/^\([^ ]*\) \(node[12]\)$/\1 \2.lab.example \2/' "$CLUSTER_DIR/nodes.etc/hosts" >"$lib_dir/hosts" && cat "$lib_dir/hosts" >"$CLUSTER_DIR/nodes.etc/hosts"
     serve_stand_in pbs_stand_in.py "$work/pbs" node1 node2 node3
 }
 

@@ -73,12 +73,12 @@ expect_contains stdout '3 of 4 nodes are fit for ranks'
 as_root node2 mount -o remount,size=512m /dev/shm
 
 # A name that nobody knows.
-cp "$CLUSTER_DIR/etc/hosts" "$lib_dir/hosts"
-grep -v 'node4$' "$lib_dir/hosts" >"$CLUSTER_DIR/etc/hosts" # the same file on every node
+cp "$CLUSTER_DIR/nodes.etc/hosts" "$lib_dir/hosts"
+grep -v 'node4$' "$lib_dir/hosts" >"$CLUSTER_DIR/nodes.etc/hosts" # the same file on every node
 in_job run --preflight -- bash -c "$say"
 expect_equal "$code" 125 'exit code'
 expect_contains stderr 'node4: its name does not resolve on node1, node2, node3'
-cat "$lib_dir/hosts" >"$CLUSTER_DIR/etc/hosts"
+cat "$lib_dir/hosts" >"$CLUSTER_DIR/nodes.etc/hosts"
 
 # A node that is gone: the others go on.
 cat >"$work/lost.sh" <<SH

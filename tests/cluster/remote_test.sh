@@ -261,7 +261,7 @@ for mpi in mpich openmpi; do
 done
 
 # In a job of PBS, over TM: no input, no output and no variables go through it. umask and limits are the script's; the key is sealed.
-sed 's/^\([^ ]*\) \(node[12]\)$/\1 \2.lab.example \2/' "$CLUSTER_DIR/etc/hosts" >"$lib_dir/hosts" && cat "$lib_dir/hosts" >"$CLUSTER_DIR/etc/hosts"
+sed 's/^\([^ ]*\) \(node[12]\)$/\1 \2.lab.example \2/' "$CLUSTER_DIR/nodes.etc/hosts" >"$lib_dir/hosts" && cat "$lib_dir/hosts" >"$CLUSTER_DIR/nodes.etc/hosts"
 muster_run="prefix/bin/muster run --engine remote --start-timeout 20s"
 job "$two" "umask 027; ulimit -Sn 900; A=b; export A; echo hello | $muster_run -- bash -c '[ \$RANK != 0 ] || cat; echo \"rank \$RANK, \$LOCAL_RANK of \$LOCAL_WORLD_SIZE on \$(hostname), \$OMP_NUM_THREADS threads, umask \$(umask), \$(ulimit -n) files, \$A\"'"
 expect_equal "$code" 0 "exit code in a job: $(cat "$OUT")"

@@ -69,13 +69,15 @@ wait_for() { # SECONDS COMMAND...
 }
 
 # ---------------------------------------------------------------- files
+# The nodes' /etc is a copy: a file that were mounted over this machine's would be gone as soon as somebody here (useradd, apt-get) replaces that one.
 write_accounts() {
+    rm -rf "${dir:?}/nodes.etc" && cp -a /etc "$dir/nodes.etc" || return 1
     {
         echo '127.0.0.1 localhost'
         for name in head $(node_names); do echo "$(address_of "$name") $name"; done
-    } >"$dir/etc/hosts"
-    { grep -v "^$user:" /etc/passwd; echo "$user:x:$uid:$uid:cluster user:$dir/home:/bin/bash"; } >"$dir/etc/passwd"
-    { grep -v "^$user:" /etc/group; echo "$user:x:$uid:"; } >"$dir/etc/group"
+    } >"$dir/nodes.etc/hosts"
+    { grep -v "^$user:" /etc/passwd; echo "$user:x:$uid:$uid:cluster user:$dir/home:/bin/bash"; } >"$dir/nodes.etc/passwd"
+    { grep -v "^$user:" /etc/group; echo "$user:x:$uid:"; } >"$dir/nodes.etc/group"
 }
 
 write_gpus() {
@@ -143,7 +145,7 @@ write_files() {
     for name in $(node_names); do mkdir -p "$dir/spool/$name"; done
     head -c 128 /dev/urandom >"$dir/munge/key"
     chmod 600 "$dir/munge/key"
-    write_accounts
+    write_accounts || return 1
     write_gpus >"$dir/etc/gres.conf"
     write_slurm_conf >"$dir/etc/slurm.conf"
     : >"$dir/etc/plugstack.conf"
@@ -203,7 +205,7 @@ be_node() {
     done
     mount --move "$dir/tmp" /tmp
     mount -t sysfs sysfs /sys 2>/dev/null
-    for file in hosts passwd group; do mount --bind "$dir/etc/$file" "/etc/$file"; done
+    mount --bind "$dir/nodes.etc" /etc
     export SLURM_CONF=$dir/etc/slurm.conf HOME=/root PATH=${CLUSTER_SLURM:+$CLUSTER_SLURM/bin:$CLUSTER_SLURM/sbin:}/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     unset "${!CLUSTER_@}" "${!MUSTER_@}" MUSTER OLDPWD TMPDIR
     cd /
@@ -327,7 +329,7 @@ up() {
 down() {
     lock
     sweep || die "some processes would not end"
-    rm -rf "${dir:?}"/{etc,run,spool,state,munge,dev,tmp,home,work} "${dir:?}"/munge.*
+    rm -rf "${dir:?}"/{etc,nodes.etc,run,spool,state,munge,dev,tmp,home,work} "${dir:?}"/munge.*
 }
 
 case ${1:-} in

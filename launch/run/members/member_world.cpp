@@ -279,19 +279,22 @@ void member_world::go_on() {
     });
 }
 
-/// All others wait for a member that does not come. It may use what it shares with them when it goes on later, so it has to end first.
+/// All others wait for a member that does not come, or that has asked for the next generation and is stopped since. It may use what it shares with them when it
+/// goes on later, so it has to end first.
 void member_world::look_after_late() {
     look_ = loop_.after(look_every, [this] { look_after_late(); });
     bool const late = event_loop::clock::now() - *asked_ > std::chrono::duration_cast<event_loop::clock::duration>(late_after);
     for (auto& one : seats_) {
-        if (!one.is_member() || one.wants) continue;
+        if (!one.is_member()) continue;
         bool const was_stopped = std::exchange(one.stopped, calls_.is_stopped(seat_of(one)));
-        if (!late && !(one.stopped && was_stopped)) continue;
+        if (!(late && !one.wants) && !(one.stopped && was_stopped)) continue;
         calls_.say(fmt::format("note: rank {} on {} (member {}) {}, and the others go on without it: killing it", one.who.rank,
                                one.who.host, one.of.number,
                                one.stopped ? "is stopped" : fmt::format("has not come for {}", format_duration(late_after))));
+        one.wants = false;  // nobody begins with it while it ends
         calls_.kill(seat_of(one));
     }
+    decide();  // one that was stopped may run again
 }
 
 // ------------------------------------------------------------------------------------------------ the next generation
@@ -311,7 +314,9 @@ member_world::seat const* member_world::find(member const& one) const {
 /// When all that are left want it.
 void member_world::decide() {
     if (!asked_ || living() == 0) return;
-    if (std::any_of(seats_.begin(), seats_.end(), [](seat const& one) { return one.is_member() && !one.wants; })) return;
+    if (std::any_of(seats_.begin(), seats_.end(),
+                    [this](seat const& one) { return one.is_member() && (!one.wants || calls_.is_stopped(seat_of(one))); }))
+        return;
     generation_events events;
     events.at_commit = !anyone_lost_ && !left_;
     std::vector<slot> pool;
