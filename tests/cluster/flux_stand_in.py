@@ -99,6 +99,7 @@ def note(folder, name, context=None):
 def run_job(folder, nodes, argv):
     hosts = [dict(zip(("host", "cores", "gpus"), node.split(":"))) for node in nodes.split()]
     limit = float(os.environ.get("TIME_LIMIT", 0))
+    kill_after = float(os.environ.get("KILL_TIMEOUT", 5))  # Flux's setting of that name, and its default
     now = time.time()
     lite = [{"rank": str(i), "children": {"core": h["cores"]} | ({"gpu": h["gpus"]} if h["gpus"] else {})} for i, h in enumerate(hosts)]
     with open(f"{folder}/R", "w") as file:
@@ -107,7 +108,7 @@ def run_job(folder, nodes, argv):
     open(f"{folder}/events", "w").close()
     note(folder, "start")
     gpus = ",".join(map(str, read_ids(hosts[0]["gpus"])))
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "TIME_LIMIT"))} | {
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "TIME_LIMIT", "KILL_TIMEOUT"))} | {
         "FLUX_URI": f"local://{folder}/local", "FLUX_ENCLOSING_ID": JOB, "CUDA_VISIBLE_DEVICES": gpus or "-1",
         "PATH": f"{folder}/bin:{os.environ['PATH']}"}
     script = call(folder, hosts[0]["host"], {"argv": argv, "env": env, "cwd": os.getcwd()}, (0, 1, 2))
@@ -122,10 +123,10 @@ def run_job(folder, nodes, argv):
         if cancelled:
             cancelled.clear()
             note(folder, "exception", {"type": "cancel", "severity": 0, "note": "", "userid": os.getuid()})
-            signals, end = [(time.monotonic(), (signal.SIGTERM, signal.SIGHUP)), (time.monotonic() + 5, (signal.SIGKILL,))], None
+            signals, end = [(time.monotonic(), (signal.SIGTERM, signal.SIGHUP)), (time.monotonic() + kill_after, (signal.SIGKILL,))], None
         if end is not None and time.monotonic() >= end:
             note(folder, "exception", {"type": "timeout", "severity": 0, "note": "resource allocation expired", "userid": os.getuid()})
-            signals = [(end, (signal.SIGALRM, signal.SIGHUP)), (end + 5, (signal.SIGTERM, signal.SIGHUP)), (end + 10, (signal.SIGKILL,))]
+            signals = [(end, (signal.SIGALRM, signal.SIGHUP)), (end + 5, (signal.SIGTERM, signal.SIGHUP)), (end + 5 + kill_after, (signal.SIGKILL,))]
             end = None
         while signals and time.monotonic() >= signals[0][0]:
             script.sendall(bytes(signals.pop(0)[1]))

@@ -61,6 +61,7 @@ expect_contains stderr 'rank 2 on node3 exited with code 7'
 FLUX_STAND_IN_OWNER=4294967290 job 'node1:0-1: node3:0-1:' "$run --engine remote -- true"
 expect_contains stderr 'flux exec is for the owner of the instance, user 4294967290'
 
+export KILL_TIMEOUT=60 # what is asked to end has time to, however busy this machine is
 # At the time limit ranks that have no handler of SIGALRM are asked to end by SIGTERM; nobody is blamed but the limit. One node and several.
 saves='trap "echo rank \$RANK saves; exit 0" TERM; echo "rank $RANK runs"; while :; do sleep 0.1; done'
 for nodes in 'node1:0-1: node3:0-1:' 'node2:0-1:'; do

@@ -121,6 +121,36 @@ TEST_F(member_world_test, the_first_with_the_state_becomes_rank_0) {
     EXPECT_THAT(seats, ElementsAre(2, 1));
 }
 
+TEST_F(member_world_test, one_that_is_stopped_after_it_has_asked_is_killed_and_not_taken_in) {
+    options.least_ranks = 1;
+    announce_all();
+    lose(0);
+    say(1, elastic::reform{0, true, false});
+    stopped = 1;
+    say(2, elastic::reform{0, true, false});
+    EXPECT_THAT(done, IsEmpty()) << "rank 1 would keep rank 2 waiting";
+    loop.after(duration(1.2), [this] { loop.stop(); });  // two looks
+    loop.run();
+    EXPECT_THAT(done, ElementsAre(HasSubstr("rank 1 on here (member 1) is stopped"), "kill 1"));
+    stopped = -1;
+    lose(1);
+    EXPECT_THAT(done.back(), "begin 1");
+    EXPECT_THAT(seats, ElementsAre(2));
+}
+
+TEST_F(member_world_test, one_that_goes_on_after_it_was_stopped_for_a_moment_is_taken_in) {
+    announce_all();
+    lose(0);
+    say(1, elastic::reform{0, true, false});
+    stopped = 1;
+    say(2, elastic::reform{0, true, false});
+    stopped = -1;
+    loop.after(duration(0.7), [this] { loop.stop(); });  // one look
+    loop.run();
+    EXPECT_THAT(done, ElementsAre("begin 1"));
+    EXPECT_THAT(seats, ElementsAre(1, 2));
+}
+
 TEST_F(member_world_test, a_loss_while_they_wait_makes_the_world_smaller) {
     options.least_ranks = 1;
     announce_all();
