@@ -182,14 +182,14 @@ gpu_check read_gpu_check(given_options const& given, int gpus) {
 
 constexpr command_row gpu_check_row{
     .name = "gpu-check",
-    .summary = "try on this node's GPUs all that no GPU has run yet",
+    .summary = "try on this node's GPUs what muster does with them",
     .synopsis = "[options]",
     .examples = "  muster-bench gpu-check\n  srun --gpus=2 muster-bench gpu-check --python ~/venv/bin/python\n",
     .options = gpu_check_options,
     .description =
         "Tries what wants a GPU: driver, NVML, binding, kernels, NCCL, training steps. It takes up to ten minutes and writes one "
         "file that\n"
-        "says what passed, with versions. Please send the file in: muster has been developed without GPUs.",
+        "says what passed, with versions. Please send the file in: one GPU has run parts of muster so far.",
     .closing = R"(
 The file names the machine's hardware and software, not the host; it holds the end of the output of each step that did not pass, which
 may name hosts and paths: read it before you send it. Exit code: 0; 1 where a step failed; 125 where there is no GPU. A step that

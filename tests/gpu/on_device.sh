@@ -44,12 +44,10 @@ try() {
 on() { echo "$muster/muster" run -q -n "$1" --slots-per-node "$1" --ranks-per-gpu "$1" --timeout 100s -- "${@:2}"; }
 
 try kernels 60 "$programs/gpu_kernels"
-try nccl.n1 60 $(on 1 "$programs/gpu_nccl")
-try nccl.n2 100 $(on 2 "$programs/gpu_nccl")
-try nccl.n4 100 $(on 4 "$programs/gpu_nccl")
-[ ! -x "$programs/gpu_loader" ] || try loader 60 "$programs/gpu_loader"
-[ ! -x "$programs/gpu_nccl_mpi" ] || try nccl_mpi.n4 100 $(on 4 "$programs/gpu_nccl_mpi" --backend=mpi)
 [ ! -x "$muster/muster-bench" ] || try gpu-check 280 "$muster/muster-bench" gpu-check --python "$python" -o "$out/gpu-check.json"
+for ranks in 1 2 4; do try nccl.n$ranks 100 $(on $ranks "$programs/gpu_nccl"); done
+[ ! -x "$programs/gpu_loader" ] || try loader 60 "$programs/gpu_loader"
 [ ! -x "$programs/gpu_speed" ] || try kernels_speed 60 "$programs/gpu_speed" kernels --repetitions 7
+[ ! -x "$programs/gpu_nccl_mpi" ] || try nccl_mpi.n4 100 $(on 4 "$programs/gpu_nccl_mpi" --backend=mpi)
 ! command -v compute-sanitizer >/dev/null || try memcheck 150 compute-sanitizer --tool memcheck --leak-check full --error-exitcode 1 "$programs/gpu_kernels"
 exit $failed
