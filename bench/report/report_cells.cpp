@@ -97,8 +97,7 @@ report_tile tile_of(report_json const& document, json_place const& at, markup ho
     figure_text value(document, how), what(document, how);
     if (kind == "best") {
         bool const compared = tile.contains("speedup") && !tile.at("base").get<bool>();
-        bool const hidden = compared && tile.at("speedup").at("within_spread").get<bool>();
-        if (compared && !hidden)
+        if (compared)
             value.figure(at / "speedup" / "value", {2, 1}).words("x");
         else
             value.figure(at / "value" / "median").name(with_blank(tile.at("value").at("unit").get<std::string>()));
@@ -108,13 +107,13 @@ report_tile tile_of(report_json const& document, json_place const& at, markup ho
         what.words(": ").name(tile.at("metric").get<std::string>()).words(" ").figure(at / "value" / "median");
         what.name(with_blank(tile.at("value").at("unit").get<std::string>())).words(", ");
         add_spread(what, document, at / "value");
-        if (hidden) what.words("; no speed-up beyond the spread");
-        if (compared && !hidden && tile.at("speedup").at("has_spread").get<bool>())
+        if (!compared && tile.at("others").get<int>() > 0) what.words("; more ranks are not measurably faster");
+        if (compared && tile.at("speedup").at("has_spread").get<bool>())
             what.words("; speed-up ")
                 .figure(at / "speedup" / "low", {2, 1})
                 .words(" to ")
                 .figure(at / "speedup" / "high", {2, 1});
-        if (compared && !hidden) what.words(", efficiency ").percent(at / "speedup" / "efficiency");
+        if (compared) what.words(", efficiency ").percent(at / "speedup" / "efficiency");
     } else {
         bad_tile(document, at, value, what);
     }

@@ -132,18 +132,26 @@ void add_bad_news(study const& s, std::vector<scaling_row> const& rows, std::vec
     tiles.push_back(tile);
 }
 
+/// The fastest beyond the spreads, else the base: no more ranks than help.
+scaling_row const* row_of_tile(std::vector<scaling_row> const& rows, study_plan const& plan) {
+    auto const *best = best_row(rows, plan), *base = base_row(rows, plan);
+    if (best == nullptr || best == base || !best->speedup) return best;
+    return best->speedup->within_spread || best->speedup->value <= 1 ? base : best;
+}
+
 /// The best point, then what went wrong, the worst first.
 report_json tiles_json(study const& s, std::vector<scaling_row> const& rows, std::vector<scaling_finding> const& causes,
                        std::vector<judgement> const& judged) {
     auto tiles = report_json::array();
-    if (auto const* best = best_row(rows, s.plan)) {
+    if (auto const* best = row_of_tile(rows, s.plan)) {
         auto const* metric = best->find(s.plan.judged.name);
         tiles.push_back({{"kind", "best"},
                          {"ranks", best->ranks},
                          {"nodes", best->nodes},
                          {"metric", metric->name},
                          {"value", to_json(metric->value, metric->unit)},
-                         {"base", best == base_row(rows, s.plan)}});
+                         {"base", best == base_row(rows, s.plan)},
+                         {"others", std::ranges::count_if(rows, [&](auto const& row) { return &row != best && row.speedup; })}});
         if (best->speedup) tiles.back()["speedup"] = to_json(*best->speedup, best->efficiency);
     }
     add_bad_news(s, rows, causes, judged, tiles);

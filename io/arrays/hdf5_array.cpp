@@ -34,7 +34,20 @@ hdf5_array::hdf5_array(std::string const& path, std::string const& object)
     // Memory is asked for by what the shape promises only if the file really holds it (deflate makes at most 1032 bytes of one).
     if (form.stored_bytes < bytes / (form.filtered ? 1032 : 1))
         refuse(fmt::format("stores {} bytes of the {} that its shape promises", form.stored_bytes, bytes));
+    auto meaning = hdf5::meaning_of(where_, handle_);
+    if (!meaning.changed_by.empty())
+        throw error(
+            errc::invalid_data,
+            fmt::format("{}: its values are not the numbers that it stores, as its attributes say ({}), and these are not "
+                        "applied; write the values into a new file, as xarray or netCDF4 reads them, without these attributes",
+                        name(), meaning.changed_by));
+    told_ = std::move(meaning.told);
     set_form({form.extent, *type, false});
+}
+
+std::string hdf5_array::note() const {
+    if (told_.empty()) return {};
+    return fmt::format("{}: its attributes are not applied, and every number is taken as it is: {}", where_.object, told_);
 }
 
 void hdf5_array::read(hyperslab rows, std::span<std::uint8_t> out) {
@@ -45,6 +58,12 @@ void hdf5_array::read(hyperslab rows, std::span<std::uint8_t> out) {
 bool has_hdf5_array(std::string const& path, std::string const& object) {
     hdf5::file const file = open_serial(path);
     return hdf5::has_dataset({path, object}, file);
+}
+
+std::string hdf5_arrays(std::string const& path) {
+    constexpr std::size_t most = 12;
+    hdf5::file const file = open_serial(path);
+    return hdf5::arrays_in({path, "/"}, file, most);
 }
 
 }  // namespace muster

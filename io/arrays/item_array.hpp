@@ -44,6 +44,8 @@ class item_array {
     virtual bool compressed() const noexcept { return false; }
     /// What its elements' values are called, in order of value; empty where they have no names.
     virtual std::vector<std::pair<std::int64_t, std::string>> names() const { return {}; }
+    /// What people should know of it, or empty.
+    virtual std::string note() const { return {}; }
     [[noreturn]] void fail(source_error::fault fault) const;
 
   protected:
@@ -141,7 +143,7 @@ class idx_reader : public stream_array {
 // An array inside any HDF5 file: reads it as a source's items.
 
 /// Opened by this process alone. Throws hdf5_error; errc::not_found where there is no such array; errc::invalid_data where its
-/// elements are no numbers of ours, lie in another file, or are fewer than its shape promises.
+/// elements are no numbers of ours, lie in another file, are fewer than its shape promises, or stand for other values by its attributes.
 class hdf5_array : public item_array {
   public:
     hdf5_array(std::string const& path, std::string const& object);
@@ -149,14 +151,19 @@ class hdf5_array : public item_array {
     std::vector<std::string> files() const override { return {where_.file}; }
     void read(hyperslab rows, std::span<std::uint8_t> out) override;
     std::vector<std::pair<std::int64_t, std::string>> names() const override { return hdf5::enumeration_of(where_, handle_); }
+    std::string note() const override;
 
   private:
     hdf5::place where_;
     hdf5::file file_;
     hdf5::dataset handle_;
+    std::string told_;  ///< by attributes
 };
 
 /// Whether an HDF5 file has this array.
 bool has_hdf5_array(std::string const& path, std::string const& object);
+
+/// The arrays that an HDF5 file has, with shapes and types, for messages.
+std::string hdf5_arrays(std::string const& path);
 
 }  // namespace muster

@@ -131,6 +131,17 @@ std::optional<element_type> element_of(place const& where, dataset const& handle
 /// Values and names of the elements' enumeration, in order of value; empty if it is none.
 std::vector<std::pair<std::int64_t, std::string>> enumeration_of(place const& where, dataset const& handle);
 
+/// What attributes say of a dataset's numbers, by the conventions of NetCDF and HDF5's specification of images.
+struct number_meaning {
+    std::string
+        changed_by;    ///< those by which the values are others than the stored numbers: "scale_factor 0.01, add_offset 273.15"
+    std::string told;  ///< those that say more of the values: "_FillValue -32767, units \"K\""
+};
+number_meaning meaning_of(place const& where, dataset const& handle);
+
+/// The arrays of a file, the first `most` of them: "/a [200, 28, 28] of uint8; /b/c [200] of int64; and 3 more". No link out of it is followed.
+std::string arrays_in(place const& where, file const& parent, std::size_t most);
+
 /// A chunk as it lies in the file.
 struct stored_chunk {
     std::uint64_t offset = 0;

@@ -64,8 +64,10 @@ array_source::array_source(array_opener const& open_images, array_opener open_la
     facts_.type = images_->form().type;
     facts_.images = std::filesystem::path(images_->name()).filename().string();
     facts_.labelled = open_labels_ != nullptr;
+    if (auto note = images_->note(); !note.empty()) add_note(std::move(note));
     if (!open_labels_) return;
     labels_ = open_labels_();
+    if (auto note = labels_->note(); !note.empty()) add_note(std::move(note));
     facts_.labels = std::filesystem::path(labels_->name()).filename().string();
     auto const& dimensions = labels_->form().dimensions;
     if (dimensions.empty() || std::any_of(dimensions.begin() + 1, dimensions.end(), [](std::uint64_t size) { return size != 1; }))

@@ -75,6 +75,25 @@ bool ends_as_tsv(std::string name) {
     return name.ends_with(".tsv") || name.ends_with(".tsv.gz");
 }
 
+/// "2024-01-31", "31.01.2024 12:00", "1/31/24T…": numbers joined as in a date. Pure.
+bool looks_like_date(std::string_view text) noexcept {
+    int numbers = 0, digits = 0;
+    char joint = 0;
+    for (std::size_t i = 0; i <= text.size(); ++i) {
+        char const c = i < text.size() ? text[i] : ' ';
+        if (is_digit(c)) {
+            if (++digits > 4) return false;
+            continue;
+        }
+        if (digits == 0) return false;
+        digits = 0;
+        if (++numbers == 3) return c == ' ' || c == 'T';
+        if ((c != '-' && c != '/' && c != '.') || (joint != 0 && c != joint)) return false;
+        joint = c;
+    }
+    return false;
+}
+
 }  // namespace
 
 csv_source::csv_source(std::string path, source_options const& options) : path_(std::move(path)), lines_(path_, 0) {
@@ -315,7 +334,17 @@ void csv_source::note_label(std::string_view text, std::string_view row, std::si
     note(*value == std::floor(*value) ? labels.outside : labels.fraction);
 }
 
+/// A column that is called y may hold dates: nobody wants each day to be a class.
+void csv_source::refuse_dates(label_index const& labels) const {
+    if (!label_guessed_ || labels.asked || labels.name.count == 0 || !std::ranges::all_of(labels.names, looks_like_date)) return;
+    fail_cell(labels.name,
+              fmt::format("the label '{}' looks like a date, as do all labels of this column, which was taken by its name; give "
+                          "--label-column with another or none, or --label-type name if each date is a class",
+                          without_controls(labels.name.text.substr(0, 40))));
+}
+
 void csv_source::settle_labels(label_index const& labels) {
+    refuse_dates(labels);
     seen const& odd = labels.number.count < labels.name.count ? labels.number : labels.name;
     if (labels.number.count > 0 && labels.name.count > 0) {
         bool const name = &odd == &labels.name;

@@ -53,6 +53,7 @@ class csv_source : public sample_source {
     std::size_t column_of(std::string const& wanted, std::string_view option) const;
     void index(std::optional<label_kind> asked);
     void note_label(std::string_view text, std::string_view row, std::size_t column, label_index& labels) const;
+    void refuse_dates(label_index const& labels) const;
     void settle_labels(label_index const& labels);
     std::uint32_t label_of(std::string_view field, std::string_view row) const;
     void parse_row(std::string_view row, std::uint8_t* elements, std::uint32_t* label);

@@ -165,7 +165,7 @@ struct array_file {
     std::string path;
     std::function<bool(std::string const&)> has;
     std::function<std::unique_ptr<item_array>(std::string const&)> open;
-    std::string contents;  ///< for messages: what there is
+    std::function<std::string()> contents;  ///< for messages: ": it has a, b"
 };
 
 std::string first_there(array_file const& file, std::vector<std::string> const& names) {
@@ -241,7 +241,7 @@ std::vector<named_source> open_by_names(array_file const& file, split_source con
         errc::usage,
         fmt::format("{}: none of its arrays has a usual name (x_train, images, …){}; give --images and --labels with the names "
                     "of arrays inside it",
-                    file.path, file.contents));
+                    file.path, file.contents()));
 }
 
 std::vector<named_source> open_npz(split_source const& asked, source_options const& options) {
@@ -260,7 +260,7 @@ std::vector<named_source> open_npz(split_source const& asked, source_options con
                                                                            asked.images, name, contents));
                               return open_npy(byte_source(*at));
                           },
-                          contents},
+                          [contents] { return contents; }},
                          asked, options);
 }
 
@@ -270,7 +270,7 @@ std::vector<named_source> open_hdf5(split_source const& asked, source_options co
                           [=](std::string const& name) -> std::unique_ptr<item_array> {
                               return std::make_unique<hdf5_array>(asked.images, rooted(name));
                           },
-                          fmt::format("; `h5dump -n {}` lists them", asked.images)},
+                          [=] { return ": it has " + hdf5_arrays(asked.images); }},
                          asked, options);
 }
 

@@ -88,9 +88,23 @@ std::optional<std::int64_t> pbs_index(std::string const& name, std::string const
     return index && *index >= 0 && same ? index : std::nullopt;
 }
 
+/// The array of a task that is asked for by its index, "12" of "12_3"; nothing if it is none of Slurm's.
+std::optional<std::string> array_of_task(std::string const& asked) {
+    auto const at = asked.find('_');
+    if (at == std::string::npos) return std::nullopt;
+    auto const array = std::string_view(asked).substr(0, at), index = std::string_view(asked).substr(at + 1);
+    if (!parse_integer(array) || !parse_integer(index)) return std::nullopt;
+    return std::string(array);
+}
+
 }  // namespace
 
 std::vector<job_number> list_tasks(std::string const& asked, std::optional<job_record> const& record) {
+    if (auto const array = array_of_task(asked)) {  // its folder has a number of its own
+        auto tasks = list_tasks(*array, record);
+        std::erase_if(tasks, [&](job_number const& task) { return task.shown != asked || !parse_integer(task.raw); });
+        return tasks;
+    }
     auto const id = full_job_number(asked, record);
     auto const open = id.find("[]");
     bool const slurm = parse_integer(id).has_value();

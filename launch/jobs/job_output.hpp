@@ -70,7 +70,8 @@ struct job_number {
     std::string shown, raw;
 };
 
-/// The tasks of an array ("12[].server", "12") that have run folders, or in this folder files of their output, by their index; none for any other job.
+/// The tasks of an array ("12[].server", "12") that have run folders, or in this folder files of their output, by their index; of a task that is asked for
+/// by its index ("12_3") itself; none for any other job.
 std::vector<job_number> list_tasks(std::string const& asked, std::optional<job_record> const& record);
 
 /// The job `asked`, or the tasks of that array that have begun, by their index: those among `jobs` (the scheduler's answer, in which other jobs do not

@@ -6,7 +6,6 @@
 
 #include "base/process/files.hpp"
 #include "base/text.hpp"
-#include "launch/system/cgroup.hpp"
 
 namespace muster {
 
@@ -24,6 +23,18 @@ std::string find_memory_events(std::string_view cgroup, std::string_view mountin
     return place ? place->folder + (place->first_version ? "/memory.oom_control" : "/memory.events") : std::string();
 }
 
+bool has_memory_limit(cgroup_place const& place, std::function<std::string(std::string const& path)> const& read) {
+    constexpr std::int64_t no_limit = std::int64_t{1} << 62;  // version 1 writes the largest number of whole pages
+    bool seen = false;
+    for (auto folder = place.folder;; folder.resize(folder.rfind('/'))) {
+        auto const said = read(folder + (place.first_version ? "/memory.limit_in_bytes" : "/memory.max"));
+        auto const text = trim(std::string_view(said));
+        seen = seen || !text.empty();
+        if (auto const bytes = parse_integer(text); bytes && *bytes < no_limit) return true;
+        if (folder.size() <= place.root.size() || folder.rfind('/') == std::string::npos) return !seen;
+    }
+}
+
 std::optional<long> find_count(std::string_view text, std::string_view key) {
     for (auto const line : split(text, '\n'))
         if (line.size() > key.size() + 1 && line.starts_with(key) && line[key.size()] == ' ')
@@ -34,14 +45,18 @@ std::optional<long> find_count(std::string_view text, std::string_view key) {
 memory_kills count_memory_kills() {
     memory_kills kills;
     kills.on_node = find_count(read_text_file("/proc/vmstat"), "oom_kill");
-    if (auto const file = find_memory_events(read_text_file("/proc/self/cgroup"), read_text_file("/proc/self/mountinfo"));
-        !file.empty())
+    auto const cgroup = read_text_file("/proc/self/cgroup"), mountinfo = read_text_file("/proc/self/mountinfo");
+    if (auto const file = find_memory_events(cgroup, mountinfo); !file.empty())
         kills.in_cgroup = find_count(read_text_file(file), "oom_kill");
+    if (auto const place = find_cgroup(cgroup, mountinfo, "memory"))
+        kills.unlimited = !has_memory_limit(*place, [](std::string const& path) { return read_text_file(path); });
     return kills;
 }
 
 memory_verdict compare(memory_kills const& before, memory_kills const& after) noexcept {
-    if (before.in_cgroup && after.in_cgroup && *after.in_cgroup > *before.in_cgroup) return memory_verdict::in_cgroup;
+    // The kernel counts kills of the cgroup's processes there by whatever killer, also that of a machine whose memory is full.
+    if (before.in_cgroup && after.in_cgroup && *after.in_cgroup > *before.in_cgroup)
+        return after.unlimited ? memory_verdict::on_node : memory_verdict::in_cgroup;
     if (!before.on_node || !after.on_node) return memory_verdict::unknown;
     return *after.on_node > *before.on_node ? memory_verdict::on_node : memory_verdict::none;
 }

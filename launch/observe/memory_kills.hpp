@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "launch/system/cgroup.hpp"
 
 namespace muster {
 
@@ -12,6 +15,7 @@ namespace muster {
 struct memory_kills {
     std::optional<long> in_cgroup;  ///< of the memory cgroup that this process is in (`oom_kill`)
     std::optional<long> on_node;    ///< of the whole machine (/proc/vmstat)
+    bool unlimited = false;         ///< neither that cgroup nor one above it that can be seen has a limit: it is never full
     bool operator==(memory_kills const&) const = default;
 };
 
@@ -30,6 +34,10 @@ memory_verdict memory_verdict_of(int wait_status, memory_kills const& before);
 /// The file that counts for a process with this /proc/PID/cgroup and /proc/PID/mountinfo: memory.oom_control (version 1) or
 /// memory.events (version 2). Empty: memory is not accounted for, or not visible. Pure.
 std::string find_memory_events(std::string_view cgroup, std::string_view mountinfo);
+
+/// Whether a memory cgroup or one above it has a limit, by memory.max (version 2) or memory.limit_in_bytes (version 1); also true where no such file
+/// can be read. `read` gives a file's text, "" for none. Pure.
+bool has_memory_limit(cgroup_place const& place, std::function<std::string(std::string const& path)> const& read);
 
 /// The number behind `key` in lines of "key number".
 std::optional<long> find_count(std::string_view text, std::string_view key);

@@ -261,6 +261,14 @@ void plan_progress(script_request& request, script_options const& options) {
     if (!options.must_grow.empty()) words.insert(words.end(), {"--must-grow", options.must_grow});
 }
 
+/// "64G" of "64GB": to sbatch and qsub a GB has 2^30 bytes, and to parse_bytes 10^9.
+std::string_view as_schedulers_take_it(std::string_view memory) {
+    memory = trim(memory);
+    bool const has_letter =
+        memory.size() > 1 && std::string_view("kKmMgGtT").find(memory[memory.size() - 2]) != std::string_view::npos;
+    return has_letter && (memory.back() == 'B' || memory.back() == 'b') ? memory.substr(0, memory.size() - 1) : memory;
+}
+
 /// Schedulers read a bare number each in a unit of its own: so it is not taken.
 void plan_memory(site const& where, script_request& request, script_options const& options) {
     if (options.memory.empty()) return;
@@ -279,7 +287,7 @@ void plan_memory(site const& where, script_request& request, script_options cons
         throw error(errc::usage, fmt::format("--mem: '{0}' has no unit; write {0}M or {0}G", options.memory));
     std::uint64_t bytes = 0;
     try {
-        bytes = parse_bytes(options.memory, "--mem");
+        bytes = parse_bytes(as_schedulers_take_it(options.memory), "--mem");
     } catch (parse_error const& e) {
         throw error(errc::usage, e.what());
     }

@@ -239,4 +239,67 @@ END
     expect_exit 125 convert killed.h5
     expect_contains stderr "h5clear -s FILE"
     expect_not_contains stderr "remove"
+
+    # Attributes that say what the numbers mean, by NetCDF's conventions and HDF5's of images.
+    "$python" - <<'END'
+import h5py, numpy
+with h5py.File("era.h5", "w") as f:
+    def array(name, kind="i2", **attributes):
+        made = f.create_dataset(name, data=numpy.arange(36).reshape(4, 3, 3).astype(kind))
+        for key, value in attributes.items():
+            made.attrs[key] = value
+    array("packed", scale_factor=0.01, add_offset=273.15)
+    array("one", scale_factor=numpy.array([2.0], "f4"))
+    array("neutral", scale_factor=1.0, add_offset=0, _Unsigned="false")
+    array("unsigned", "i1", _Unsigned="true")
+    array("palette", "u1", CLASS=numpy.bytes_("IMAGE"), IMAGE_SUBCLASS=numpy.bytes_("IMAGE_INDEXED"))
+    array("gray", "u1", CLASS=numpy.bytes_("IMAGE"), IMAGE_SUBCLASS=numpy.bytes_("IMAGE_GRAYSCALE"), IMAGE_WHITE_IS_ZERO=1)
+    array("holes", _FillValue=numpy.int16(-32767), units="K", valid_range=[0, 400], long_name="2 metre temperature")
+    array("bare")
+    f["time"] = numpy.arange(4)
+    f["time"].attrs.update(units="hours since 1900-01-01", scale_factor=24.0)
+    f["axis"] = numpy.arange(4)
+    f["axis"].make_scale("time")
+    f["bare"].dims[0].attach_scale(f["axis"])
+END
+    for refused in "packed scale_factor 0.01, add_offset 273.15" "one scale_factor 2" 'unsigned _Unsigned "true"' 'palette IMAGE_SUBCLASS "IMAGE_INDEXED"'; do
+        expect_exit 125 convert era.h5 --images ${refused%% *} --labels none
+        expect_contains stderr "era.h5: /${refused%% *}: its values are not the numbers that it stores, as its attributes say (${refused#* })" 'write the values'
+    done
+    expect_exit 125 convert era.h5 --images bare --labels time
+    expect_contains stderr 'era.h5: /time: its values are not the numbers' 'scale_factor 24'
+    for plain in neutral bare; do
+        expect_exit 0 convert era.h5 --images $plain --labels none
+        expect_not_contains stdout 'attributes are not applied'
+    done
+    expect_exit 0 convert era.h5 --images gray --labels none
+    expect_contains stdout '/gray: its attributes are not applied, and every number is taken as it is: IMAGE_WHITE_IS_ZERO 1'
+    expect_exit 0 convert era.h5 --images holes --labels axis
+    expect_contains stdout '/holes: its attributes are not applied, and every number is taken as it is: _FillValue -32767, valid_range [0, 400], units "K"'
+
+    # Arrays without usual names are listed.
+    "$python" -c 'import h5py; f = h5py.File("other.h5", "w"); f["deep/t2m"] = [[1.5, 2], [3, 4]]; f["names"] = ["a", "b"]; f["more"] = h5py.ExternalLink("era.h5", "/bare")'
+    expect_exit 2 convert other.h5
+    expect_contains stderr 'other.h5: none of its arrays has a usual name (x_train, images, …): it has /deep/t2m [2, 2] of float64; /names [2] of a type that is not read; give --images'
 fi
+
+# Formats that are not read are known by their first bytes.
+printf 'PAR1\025\004\025' >t.parquet
+expect_exit 2 convert t.parquet
+expect_contains stderr 't.parquet: is Parquet, which is not read: write CSV, as pandas.read_parquet'
+printf 'CDF\001\000\000' >t.nc
+expect_exit 2 convert t.nc
+expect_contains stderr 't.nc: is NetCDF of the classic format, which is not read' 'nccopy -k nc4'
+printf '\003\000\000\000\000\000\000\000\260\231\111\016abc' >t.tfrecord # the length 3, and its masked CRC-32C
+expect_exit 2 convert t.tfrecord
+expect_contains stderr 't.tfrecord: is TFRecord, which is not read'
+
+# A column of dates is no column of classes unless somebody says so.
+printf 'a,y\n1,2024-01-31\n2,2024-02-01\n3,2024-02-02 12:00\n' >dates.csv
+expect_exit 125 convert dates.csv
+expect_contains stderr "the label '2024-01-31' looks like a date" '--label-column'
+expect_exit 0 convert dates.csv --label-column y
+expect_contains stdout '3 classes'
+expect_exit 0 convert dates.csv --label-type name
+printf 'a,y\n1,1.2.3\n2,1-2\n3,x-1-2\n' >versions.csv
+expect_exit 0 convert versions.csv

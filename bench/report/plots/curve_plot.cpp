@@ -102,6 +102,7 @@ std::vector<double> log_ticks(scale const& s, bool binary) {
 std::string tick_text(plot_axis const& axis, double value) {
     if (axis.bytes) return format_bytes(static_cast<std::uint64_t>(value));
     if (value == 0) return "0";
+    if (axis.binary && value > 0 && value < 1) return fmt::format("1/{:g}", std::round(1 / value));
     return std::abs(value) >= 1e6 || std::abs(value) < 1e-4 ? fmt::format("{:.0e}", value) : fmt::format("{:g}", value);
 }
 

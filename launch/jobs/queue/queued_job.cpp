@@ -270,10 +270,18 @@ bool is_job_number(std::string_view word) noexcept {
 
 namespace {
 
-std::string_view last_line(std::string_view printed) {
-    auto const text = trim(printed);
-    auto const line = text.rfind('\n');
-    return trim(line == std::string_view::npos ? text : text.substr(line + 1));
+/// The last line that is a number, with a cluster perhaps, or that says so in sbatch's words; else empty. A site's wrapper prints lines of its own
+/// around it, and may drop --parsable.
+std::string_view line_of_number(std::string_view printed) {
+    constexpr std::string_view in_words = "Submitted batch job ";
+    std::string_view found;
+    for (auto line : split(printed, '\n')) {
+        line = trim(line);
+        bool const says_so = line.starts_with(in_words);
+        if (says_so) line.remove_prefix(in_words.size());
+        if (is_job_number(line.substr(0, line.find_first_of(says_so ? "; " : ";")))) found = line;
+    }
+    return found;
 }
 
 }  // namespace
@@ -284,9 +292,12 @@ bool is_file_name(std::string_view name) {
 }
 
 std::string parse_job_cluster(std::string_view printed) {
-    auto const last = last_line(printed);
-    auto const at = last.find(';');
-    auto const name = at == std::string_view::npos ? std::string_view() : last.substr(at + 1);
+    constexpr std::string_view in_words = " on cluster ";
+    auto const line = line_of_number(printed);
+    auto const at = line.find(';'), words = line.find(in_words);
+    auto const name = at != std::string_view::npos      ? line.substr(at + 1)
+                      : words != std::string_view::npos ? line.substr(words + in_words.size())
+                                                        : std::string_view();
     return is_file_name(name) ? std::string(name) : std::string();
 }
 
@@ -296,9 +307,9 @@ bool is_federated(std::string_view id) noexcept {
 }
 
 std::optional<std::string> parse_job_number(std::string_view printed) {
-    auto last = last_line(printed);
-    last = last.substr(0, last.find(';'));
-    return is_job_number(last) ? std::optional(plain_flux_id(last)) : std::nullopt;
+    auto const line = line_of_number(printed);
+    auto const number = line.substr(0, line.find_first_of("; "));
+    return line.empty() ? std::nullopt : std::optional(plain_flux_id(number));
 }
 
 }  // namespace muster

@@ -66,8 +66,8 @@ std::string explain_no_start(queued_job const& job);
 // The number of a job as schedulers print and users write it.
 
 /// What sbatch --parsable ("12", "12;cluster"), qsub ("12.server") or flux batch ("ƒ6tw1Mjm") printed: the job's number, with PBS its
-/// server, Flux's with an ASCII f. Lines before the last one
-/// are a site's own words. Nothing where the last line is no number. Pure.
+/// server, Flux's with an ASCII f; also "Submitted batch job 12". Other lines
+/// are a site's own words. Nothing where no line is a number. Pure.
 std::optional<std::string> parse_job_number(std::string_view printed);
 
 /// The cluster in what sbatch --parsable printed, which names the one that has the job where it is not the one of this folder's commands; "": none. Pure.

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
 #include "base/error.hpp"
 
 namespace muster {
@@ -59,12 +64,15 @@ TEST(text, bytes_that_are_no_utf8) {
 }
 
 template <typename Text>
-concept can_be_split = requires(Text&& text) { split(std::forward<Text>(text), ','); };
+concept can_be_split = requires(Text&& text) {
+    split(std::forward<Text>(text), ',');
+};
 
 TEST(text, of_a_string_that_ends_no_view_is_kept) {
     static_assert(std::is_same_v<decltype(trim(std::string())), std::string>);
     static_assert(std::is_same_v<decltype(trim(std::declval<std::string const&>())), std::string_view>);
-    static_assert(!can_be_split<std::string> && can_be_split<std::string&> && can_be_split<std::string_view> && can_be_split<char const*>);
+    static_assert(!can_be_split<std::string> && can_be_split<std::string&> && can_be_split<std::string_view> &&
+                  can_be_split<char const*>);
     auto const kept = trim("  " + std::string(100, 'x') + " ");
     EXPECT_EQ(kept, std::string(100, 'x'));
 }

@@ -12,6 +12,10 @@ TEST(bytes, reads_what_people_write) {
     EXPECT_EQ(parse_bytes("4096"), 4096u);
     EXPECT_EQ(parse_bytes("64MiB"), 64u << 20);
     EXPECT_EQ(parse_bytes("64M"), 64u << 20);
+    EXPECT_EQ(parse_bytes("64m"), 64u << 20);
+    EXPECT_EQ(parse_bytes("64k"), 64u << 10);
+    EXPECT_EQ(parse_bytes("2g"), std::uint64_t{2} << 30);
+    EXPECT_EQ(parse_bytes("1t"), std::uint64_t{1} << 40);
     EXPECT_EQ(parse_bytes(" 1.5 GiB "), 3u << 29);
     EXPECT_EQ(parse_bytes("10kB"), 10000u);
     EXPECT_EQ(parse_bytes("2TB"), 2000000000000u);

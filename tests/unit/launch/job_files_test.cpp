@@ -83,6 +83,24 @@ TEST_F(job_files_test, a_folder_of_another_task_is_not_that_of_one_asked_for_by_
     EXPECT_THAT(other.shared[0].why, HasSubstr("results holds a run of job 15, not of job 12_4"));
 }
 
+TEST_F(job_files_test, a_task_that_the_scheduler_has_forgotten_is_found_by_its_index) {
+    for (auto const& [folder, index] : {std::pair("31", "1"), std::pair("32", "4"), std::pair("28", "9")}) {
+        write_run(fmt::format("muster-runs/{}", folder), folder, "2026-11-26T20:00:10");
+        write(fmt::format("muster-runs/{}/environment", folder),
+              fmt::format("SLURM_ARRAY_JOB_ID=28\nSLURM_ARRAY_TASK_ID={}\n", index));
+    }
+    auto const raw_of = [](std::string const& asked) {
+        std::vector<std::string> raw;
+        for (auto const& part : list_parts({}, asked, std::nullopt)) raw.push_back(part.shown + "=" + part.raw);
+        return raw;
+    };
+    EXPECT_THAT(raw_of("28"), ElementsAre("28_1=31", "28_4=32", "28_9=28"));
+    EXPECT_THAT(raw_of("28_4"), ElementsAre("28_4=32"));
+    EXPECT_THAT(raw_of("28_9"), ElementsAre("28_9=28"));
+    EXPECT_THAT(raw_of("28_5"), IsEmpty());
+    EXPECT_THAT(raw_of("32"), IsEmpty()) << "its folder has this very number";
+}
+
 TEST_F(job_files_test, a_run_of_before_the_job_was_submitted_is_that_of_a_former_one_of_its_number) {
     write_run("muster-runs/15", "15", "2026-11-26T10:00:00+0100");
     write_run("muster-runs/15.2", "15", "2026-11-26T20:00:05+0100");

@@ -63,9 +63,26 @@ TEST(memory_kills, a_count_is_the_number_behind_its_name) {
     EXPECT_EQ(find_count("low 0\noom 5\noom_group_kill 1\n", "oom_kill"), std::nullopt);
 }
 
+TEST(memory_kills, a_limit_is_that_of_the_cgroup_or_of_one_above) {
+    std::map<std::string, std::string> files{
+        {"/cg/memory.max", ""}, {"/cg/a/memory.max", "max\n"}, {"/cg/a/b/memory.max", "max\n"}};
+    auto const read = [&](std::string const& path) { return files[path]; };
+    EXPECT_FALSE(has_memory_limit({"/cg", "/cg/a/b", false}, read));
+    files["/cg/a/memory.max"] = "1073741824\n";
+    EXPECT_TRUE(has_memory_limit({"/cg", "/cg/a/b", false}, read));
+    EXPECT_TRUE(has_memory_limit({"/other", "/other/a", false}, read)) << "nothing is known";
+    std::map<std::string, std::string> first{{"/m/memory.limit_in_bytes", "9223372036854771712"},
+                                             {"/m/a/memory.limit_in_bytes", "9223372036854771712"}};
+    auto const read_first = [&](std::string const& path) { return first[path]; };
+    EXPECT_FALSE(has_memory_limit({"/m", "/m/a", true}, read_first));
+    first["/m/a/memory.limit_in_bytes"] = "4096";
+    EXPECT_TRUE(has_memory_limit({"/m", "/m/a", true}, read_first));
+}
+
 TEST(memory_kills, the_cgroup_tells_more_than_the_node) {
     EXPECT_EQ(compare({1, 4}, {2, 5}), memory_verdict::in_cgroup);
     EXPECT_EQ(compare({1, 4}, {1, 5}), memory_verdict::on_node);
+    EXPECT_EQ(compare({1, 4, true}, {2, 5, true}), memory_verdict::on_node) << "a cgroup without a limit is never full";
     EXPECT_EQ(compare({std::nullopt, 4}, {std::nullopt, 5}), memory_verdict::on_node);
     EXPECT_EQ(compare({1, 4}, {1, 4}), memory_verdict::none);
     EXPECT_EQ(compare({}, {}), memory_verdict::unknown);

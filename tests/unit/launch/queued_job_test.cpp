@@ -253,6 +253,13 @@ TEST(job_number, is_what_the_schedulers_print) {
     EXPECT_EQ(parse_job_number("12;cluster\n"), "12");
     EXPECT_EQ(parse_job_number("welcome to the site\n4711.pbs01\n"), "4711.pbs01");
     EXPECT_EQ(parse_job_number("5[].pbs\n"), "5[].pbs");
+    EXPECT_EQ(parse_job_number("22\nYour group has used 41% of its hours\n"), "22");
+    EXPECT_EQ(parse_job_number("Dear user,\n22;beta\nsee the site's news of 2026\n"), "22");
+    EXPECT_EQ(parse_job_number("Submitted batch job 24\n"), "24");
+    EXPECT_EQ(parse_job_number("Submitted batch job 24 on cluster beta\nthank you\n"), "24");
+    EXPECT_EQ(parse_job_cluster("Submitted batch job 24 on cluster beta\nthank you\n"), "beta");
+    EXPECT_EQ(parse_job_cluster("22;beta\nYour group has hours\n"), "beta");
+    EXPECT_EQ(parse_job_number("24 jobs of yours wait\nSubmitted batch job\n"), std::nullopt);
     EXPECT_EQ(parse_job_number("refused\n"), std::nullopt);
     EXPECT_EQ(parse_job_number(""), std::nullopt);
     EXPECT_EQ(parse_job_cluster("welcome\n12;beta\n"), "beta");

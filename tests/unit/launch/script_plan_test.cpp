@@ -357,6 +357,11 @@ TEST(plan_script, memory) {
     o.memory = "64G";
     EXPECT_THAT(plan_script(shipped_site("perlmutter"), o).request.directives, Contains("--mem=65536M"));
     EXPECT_THAT(plan_script(shipped_site("polaris"), o).request.chunk, HasSubstr(":mem=65536mb"));
+    for (auto const* const same : {"64GB", "64gb", "64g", "64GiB", "65536MB", "65536m"}) {
+        o.memory = same;
+        EXPECT_THAT(plan_script(shipped_site("perlmutter"), o).request.directives, Contains("--mem=65536M")) << same;
+        EXPECT_THAT(plan_script(shipped_site("polaris"), o).request.chunk, HasSubstr(":mem=65536mb")) << same;
+    }
     o.memory = "all";
     EXPECT_THAT(plan_script(shipped_site("perlmutter"), o).request.directives, Contains("--mem=0"));
     EXPECT_THAT(refusal("polaris", o), HasSubstr("--mem all is for Slurm"));
