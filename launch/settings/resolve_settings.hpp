@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/command/help_page.hpp"
 #include "base/environment.hpp"
 #include "base/units.hpp"
 #include "launch/settings/setting.hpp"
@@ -55,6 +56,7 @@ class settings_result {
     bool command_from_file = false;                            ///< whether `command` is the job file's
     std::string job_file;                                      ///< the job file that was read; empty: none
     std::vector<std::string> notes;                            ///< for standard error
+    std::size_t help_columns = usual_help_width;               ///< how wide help is printed
     std::map<std::string, setting_value, std::less<>> values;  ///< what anybody has set
 
     /// The value, the built-in one if nobody has set it.
