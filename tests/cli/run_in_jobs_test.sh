@@ -63,7 +63,6 @@ expect_matches stdout '^ok +python3 +3.9.1' '^ok +package torch +2.0' '^note +pa
 mkdir -p refusing
 printf '#!/bin/sh\necho no such job >&2\nexit 1\n' >refusing/scontrol
 chmod +x refusing/scontrol
-SLURM_JOB_ID=$'7\e[2J' PATH=$PWD/refusing:$PATH expect_exit 0 "$MUSTER" run --scheduler local -n 1 -- true
-SLURM_JOB_ID=$'7\e[2J' PATH=$PWD/refusing:$PATH expect_exit 0 "$MUSTER" run -n 1 -- true
+SLURM_JOB_ID=$'7\e[2J' PATH=$PWD/refusing:$PATH expect_exit 125 "$MUSTER" run -n 1 -- true
 expect_contains stderr '7\x1b[2J'
 ! grep -q "$(printf '\033')" "$ERR" || fail "a note holds an escape sequence"
