@@ -149,7 +149,7 @@ constexpr setting rows[]{
     {"exclude-bad-nodes", 0, "", "", kind::flag, "", running, group::checks, use::everywhere, "",
      "leave out nodes that fail preflight, if enough are left"},
 
-    {"gpus", 0, "", "N", kind::integer, "", scripting, group::job, use::common, "", "number of GPUs, and of ranks"},
+    {"gpus", 0, "", "N", kind::integer, "", scripting, group::job, use::common, "", "number of GPUs, and of ranks; --ranks: ranks without GPUs"},
     {"time", 't', "walltime", "T", kind::text, "", scripting, group::job, use::common, "", "walltime: 1:30:00, 90min or 2h"},
     {"account", 'A', "", "NAME", kind::text, "", scripting, group::job, use::common, "", "account or project to charge"},
     {"queue", 0, "partition qos", "NAME", kind::text, "", scripting, group::job, use::common, "",
