@@ -192,8 +192,9 @@ int check_nccl(identity const& who, environment const& variables) {
 
 /// One tensor on the GPU, in place.
 struct device_tensor {
-    device_tensor(cuda::device const& on, std::size_t count, float value) : memory(count * sizeof(float), &on), count(count) {
-        memory.write([&](std::byte* to) { std::fill_n(std::bit_cast<float*>(to), count, value); });
+    device_tensor(cuda::device const& on, std::size_t elements, float value)
+        : memory(elements * sizeof(float), &on), count(elements) {
+        memory.write([&](std::byte* to) { std::fill_n(std::bit_cast<float*>(to), elements, value); });
     }
     tensor_view view() { return memory.view(0, count, dtype::f32); }
     std::size_t differing(float expected) const {

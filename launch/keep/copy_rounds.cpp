@@ -11,20 +11,20 @@ constexpr std::uint64_t farthest_ahead = 1024;
 
 }  // namespace
 
-void copy_rounds::on_there(std::size_t node) {
-    nodes_.at(node) = {.there = true};
+void copy_rounds::on_there(std::size_t which) {
+    nodes_.at(which) = {.there = true};
 }
 
-void copy_rounds::on_lost(std::size_t node) {
-    auto& one = nodes_.at(node);
+void copy_rounds::on_lost(std::size_t which) {
+    auto& one = nodes_.at(which);
     bool const counts = one.there;  // it may be the next one of another
     one = {};
     if (counts && (phase_ == phase::holding || phase_ == phase::sending)) fail();
     try_begin();
 }
 
-void copy_rounds::on_newest(std::size_t node, std::uint64_t step) {
-    auto& one = nodes_.at(node);
+void copy_rounds::on_newest(std::size_t which, std::uint64_t step) {
+    auto& one = nodes_.at(which);
     if (one.newest != 0 || step != 0) one.expected = false;
     one.newest = step;
     if (step != 0 && step < last_) begin_again();
@@ -64,8 +64,8 @@ bool copy_rounds::all_done() const {
     return std::all_of(nodes_.begin(), nodes_.end(), [](node const& one) { return !one.part || one.done; });
 }
 
-void copy_rounds::on_held(std::size_t node, std::uint64_t round, std::uint64_t step) {
-    auto& one = nodes_.at(node);
+void copy_rounds::on_held(std::size_t which, std::uint64_t round, std::uint64_t step) {
+    auto& one = nodes_.at(which);
     if (phase_ != phase::holding || round != round_ || !one.part) return;
     if (step == 0) {
         ahead_ = std::clamp<std::uint64_t>(2 * ahead_, 1, farthest_ahead);
@@ -94,8 +94,8 @@ void copy_rounds::send_if_all_hold() {
     }
 }
 
-void copy_rounds::on_sent(std::size_t node, std::uint64_t round, bool whole) {
-    auto& one = nodes_.at(node);
+void copy_rounds::on_sent(std::size_t which, std::uint64_t round, bool whole) {
+    auto& one = nodes_.at(which);
     if (phase_ != phase::sending || round != round_ || !one.part) return;
     if (!whole) return fail();
     one.done = true;
@@ -145,10 +145,10 @@ void copy_rounds::go_on(std::uint64_t step, std::vector<bool> const& have_ranks)
 }
 
 /// The next one that is there, around the end.
-std::size_t copy_rounds::next_of(std::size_t node) const {
+std::size_t copy_rounds::next_of(std::size_t which) const {
     for (std::size_t i = 1; i < nodes_.size(); ++i)
-        if (auto const next = (node + i) % nodes_.size(); nodes_[next].there) return next;
-    return node;
+        if (auto const next = (which + i) % nodes_.size(); nodes_[next].there) return next;
+    return which;
 }
 
 std::vector<copy_rounds::order> copy_rounds::take_orders() {

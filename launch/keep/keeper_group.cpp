@@ -61,9 +61,9 @@ void keeper_group::start_keepers(run_context const& run) {
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
     engine_ = std::make_unique<probe_engine>(
         loop_, command, files_, std::move(all),
-        [this](probe_engine& engine) {
+        [this](probe_engine& probes) {
             for (std::size_t i = 0; i < nodes_.size(); ++i)
-                if (nodes_[i].now == node::state::awaited) on_lost(i, "no keeper came" + engine.quote(nodes_[i].name));
+                if (nodes_[i].now == node::state::awaited) on_lost(i, "no keeper came" + probes.quote(nodes_[i].name));
             if (ending_) loop_.stop();
         },
         [this](probe_engine const&, std::size_t slot, std::string const& why) { on_lost(slot, why); });
@@ -302,8 +302,8 @@ void keeper_group::conclude() {
         send(i, order);
     }
     std::vector<bool> have_ranks(nodes_.size());
-    for (auto const node : node_of_)
-        if (node < nodes_.size()) have_ranks[node] = true;
+    for (auto const which : node_of_)
+        if (which < nodes_.size()) have_ranks[which] = true;
     rounds_.go_on(made_.step, have_ranks);
     launcher_.send(wire::encode(placed));
 }

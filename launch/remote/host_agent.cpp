@@ -124,8 +124,8 @@ void host_agent::on_message(wire::meet_launcher const& meeting) try {
 /// The job is for all ranks here and is fitted to each; all else goes to whom it is for, as it is.
 void host_agent::on_launcher_frame(std::string_view frame) {
     if (auto const one = wire::read_rank_frame(frame)) {
-        for (auto& shim : shims_)
-            if (shim.link && (one->rank == wire::rank_frame::all || one->rank == shim.rank)) shim.link->send(one->bytes);
+        for (auto& each : shims_)
+            if (each.link && (one->rank == wire::rank_frame::all || one->rank == each.rank)) each.link->send(one->bytes);
         return;
     }
     auto message = wire::decode(frame);
@@ -147,8 +147,8 @@ void host_agent::give_job(wire::job job) {
 
 /// The shims see it, and try for themselves.
 void host_agent::on_launcher_lost() {
-    for (auto& shim : shims_)
-        if (shim.link) shim.link->close();
+    for (auto& each : shims_)
+        if (each.link) each.link->close();
 }
 
 void host_agent::on_frame(std::string_view frame) {

@@ -14,8 +14,8 @@ namespace muster {
 
 using kind = wire::output_piece::kind;
 
-void output_sender::write(int fd, std::string block, void const* /*stream*/) {
-    push(fd == 2 ? kind::err : kind::out, std::move(block));
+void output_sender::write(int fd, std::string lines, void const* /*stream*/) {
+    push(fd == 2 ? kind::err : kind::out, std::move(lines));
 }
 
 void output_sender::note(std::string line) {

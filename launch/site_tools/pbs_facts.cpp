@@ -125,8 +125,8 @@ cluster_facts read_pbs_facts(std::string_view pbsnodes, std::string_view qmgr) {
     server_facts server;
     for (auto const line : split(qmgr, '\n')) read_line(trim(line), facts, server);
     for (auto& queue : facts.queues) finish_queue(queue, server);
-    if (auto const server = document.find("pbs_server"); server != document.end() && server->is_string())
-        facts.name = server->get<std::string>();
+    if (auto const named = document.find("pbs_server"); named != document.end() && named->is_string())
+        facts.name = named->get<std::string>();
     facts.unknown.push_back("whether an account is needed");
     return facts;
 }

@@ -118,7 +118,7 @@ int check(std::vector<std::string> const& args, environment const& variables) {
                                2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
         return faults.empty() ? 0 : exit_of_faults;
     }
-    for (auto const& fault : faults) print_error("muster", fault);
+    for (auto const& each : faults) print_error("muster", each);
     if (faults.empty())
         fmt::print("{}: the site {}{}, no error\n", file, parse_site(*text, file).name,
                    own_template.empty() ? "" : fmt::format(" and its template {}", own_template));

@@ -24,10 +24,10 @@ std::string evidence::list(condition const& of) const {
     for (auto const& rank : ranks)
         if (of(rank)) by_node[{!rank.is_rank(), rank.node}].cpus.push_back(rank.is_rank() ? rank.shown() : rank.spare);
     std::vector<std::string> words;
-    for (auto const& [where, members] : by_node) {
+    for (auto const& [where, ranks] : by_node) {
         if (words.size() == most_named) break;
-        words.push_back(fmt::format("{}{} {} on {}", where.first ? "spare" : "rank", members.cpus.size() == 1 ? "" : "s",
-                                    members.to_list(), hosts[static_cast<std::size_t>(where.second)]));
+        words.push_back(fmt::format("{}{} {} on {}", where.first ? "spare" : "rank", ranks.cpus.size() == 1 ? "" : "s",
+                                    ranks.to_list(), hosts[static_cast<std::size_t>(where.second)]));
     }
     return list_some(words, by_node.size(), "nodes");
 }

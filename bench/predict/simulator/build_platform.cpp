@@ -114,7 +114,7 @@ class builder {
         s4u::Link *out, *in;
     };
     static cable lay(s4u::NetZone* zone, std::string const& name, double gbs, double latency_us) {
-        auto const one = [&](char const* way) { return add_link(zone, name + way, gbs * 1e9, latency_us * 1e-6); };
+        auto const one = [&](char const* direction) { return add_link(zone, name + direction, gbs * 1e9, latency_us * 1e-6); };
         return {one("-up"), one("-down")};
     }
 

@@ -53,7 +53,7 @@ class member_world {
     /// … on a slot that has come. One that does not come to init() in time is ended.
     void add_newcomer(place what, slot at);
     /// Else it was killed, since its slot or its place is gone, and its end says nothing of its slot.
-    bool is_wanted(int seat) const { return !seats_.at(static_cast<std::size_t>(seat)).unwanted; }
+    bool is_wanted(int which) const { return !seats_.at(static_cast<std::size_t>(which)).unwanted; }
     /// Where it is, once it is known there by its own name.
     void place_newcomer(int seat, place const& what);
 

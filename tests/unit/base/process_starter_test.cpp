@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.hpp"
+
 namespace muster {
 namespace {
 

@@ -47,7 +47,7 @@ TEST(summarise, keeps_what_the_values_were) {
 }
 
 TEST(ratio_of, is_not_told_where_the_spreads_swallow_it) {
-    auto const of = [](std::vector<double> const& values) { return summarise(values); };
+    auto const of = [](std::vector<double> const& measured) { return summarise(measured); };
     auto const twice = ratio_of(of({20, 22, 18}), of({10, 11, 9}));
     EXPECT_DOUBLE_EQ(twice.value, 2);
     EXPECT_DOUBLE_EQ(twice.low, 18.0 / 11);

@@ -19,7 +19,7 @@ using testing::UnorderedElementsAre;
 
 /// A group of two ranks without processes: a fake that does what a test tells it, and notes what the supervisor asks of it.
 struct scripted_group final : rank_group {
-    scripted_group(run_context const& run, event_loop& loop, group_events& events) : rank_group(run, events), loop(loop) {
+    scripted_group(run_context const& run, event_loop& runs, group_events& events) : rank_group(run, events), loop(runs) {
         known_.hosts = {"here"};
         for (int r = 0; r < 2; ++r) known_.ranks.push_back({.rank = r, .now = state::running});
         known_.started = true;
