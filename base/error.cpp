@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/text.hpp"
+
 namespace muster {
 
 std::string_view to_string(errc code) noexcept {
@@ -67,6 +69,31 @@ bool is_control(char c) noexcept {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
+/// Inside a character of several bytes in UTF-8.
+bool goes_on(char c) noexcept {
+    return (c & 0xC0) == 0x80;
+}
+
+/// A line as terminals may see it: what they would obey, and what is no UTF-8, is '?'.
+std::string printable(std::string_view line) {
+    std::string shown;
+    for (std::size_t at = 0; at < line.size();) {
+        std::size_t bytes = 1;
+        while (!goes_on(line[at]) && static_cast<unsigned char>(line[at]) >= 0x80 && at + bytes < line.size() &&
+               goes_on(line[at + bytes]))
+            ++bytes;
+        auto const one = line.substr(at, bytes);
+        at += bytes;
+        if (one == "\t")
+            shown += ' ';
+        else if (without_controls(one) == one)
+            shown += one;
+        else
+            shown.append(bytes, '?');
+    }
+    return shown;
+}
+
 }  // namespace
 
 text_position locate(std::string_view text, std::size_t offset) noexcept {
@@ -83,13 +110,15 @@ std::string render_caret(std::string_view origin, std::string_view text, std::si
     std::string_view line = text.substr(start, std::min(text.find('\n', start), text.size()) - start);
     std::size_t caret = where.column - 1;
     if (line.size() > widest_shown) {
-        std::size_t const cut = caret > widest_shown / 2 ? caret - widest_shown / 2 : 0;
-        line = line.substr(cut, widest_shown);
+        std::size_t cut = caret > widest_shown / 2 ? caret - widest_shown / 2 : 0;
+        for (int i = 0; i < 3 && cut > 0 && goes_on(line[cut]); ++i) --cut;  // the bytes of a character at most
+        std::size_t end = std::min(cut + widest_shown, line.size());
+        for (int i = 0; i < 3 && end < line.size() && goes_on(line[end]); ++i) --end;
+        line = line.substr(cut, end - cut);
         caret -= cut;
     }
-    std::string shown(line);
-    for (char& c : shown)
-        if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = c == '\t' ? ' ' : '?';
+    auto const shown = printable(line);
+    caret -= static_cast<std::size_t>(std::ranges::count_if(shown.substr(0, caret), goes_on));
     std::string said(message);  // it may quote the text
     for (char& c : said)
         if (is_control(c)) c = '?';

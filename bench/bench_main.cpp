@@ -22,7 +22,8 @@ int main(int argc, char** argv) {
                               .summary = "measure scaling, launching, loading, collectives",
                               .example = "muster-bench scale --ranks 1,2,4 --net mnist --data fashion-mnist.h5",
                               .closing = "",
-                              .version = {}});
+                              .version = {},
+                              .width = help_width(variables)});
         commands.add(scale_row, [&](auto const& given) { return scale_command(given, variables, line); });
         commands.add(report_row, [&](auto const& given) { return report_command(given, variables); });
         commands.add(predict_row, [&](auto const& given) { return predict_command(given, variables); });

@@ -109,7 +109,8 @@ int main(int argc, char** argv) {
                          .summary = "one rank per GPU",
                          .example = "muster run -- python3 train.py",
                          .closing = {},
-                         .version = version_text});
+                         .version = version_text,
+                         .width = help_width(variables)});
         add_commands(set, variables);
         std::vector<std::string> const words(argv + 1, argv + argc);
         // Other programs called muster-NAME are commands too.

@@ -25,6 +25,9 @@ STYLE = """
 table { display: block; overflow-x: auto }
 th, td { min-width: 5em }
 .navbar.bg-primary { background-color: #2b4a63 !important }
+.navbar .nav-link { padding-left: 0.4rem !important; padding-right: 0.4rem !important; font-size: 0.9rem } /* one row on a screen of 1280 */
+:not(pre) > code { white-space: nowrap } /* else options are divided at their hyphens */
+@media (max-width: 600px) { p > code, li > code { white-space: normal } }
 """
 
 
@@ -134,7 +137,7 @@ def main():
         "site_name": "muster",
         "docs_dir": str(staged),
         "site_dir": str(out),
-        "theme": {"name": "mkdocs", "highlightjs": False},
+        "theme": {"name": "mkdocs", "highlightjs": False, "navigation_depth": 3},
         "nav": navigation(staged),
         "extra_css": ["site.css"],
         "use_directory_urls": False,  # so that it can be read without a server

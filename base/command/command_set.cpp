@@ -37,7 +37,7 @@ void command_set::add(command_row const& row, with_options run) {
         if (!given.has("help")) return run(given);
         std::vector<option_row> shown(row.options.begin(), row.options.end());
         shown.push_back({"help", 'h', "", "this text", ""});
-        print(command_help(program_.name, row, options_help(shown)));
+        print(fold_help(command_help(program_.name, row, options_help(shown)), program_.width));
         return 0;
     });
 }
@@ -48,13 +48,13 @@ void command_set::add_unread(command_row const& row, with_words run) {
 
 int command_set::run(std::vector<std::string> const& words) const {
     if (words.empty()) {
-        if (prints_) fmt::print(stderr, "{}", overview());
+        if (prints_) fmt::print(stderr, "{}", fold_help(overview(), program_.width));
         return 2;
     }
     auto const& first = words.front();
     if (first == "help" && words.size() == 2) return run({words.back(), "--help"});
     if (is_one_of(first, {"--help", "-h", "help"})) {
-        print(overview());
+        print(fold_help(overview(), program_.width));
         return 0;
     }
     if (is_one_of(first, {"--version", "-v", "-V", "version"})) {
@@ -133,7 +133,7 @@ int run_main(std::string_view program, std::function<int()> const& body) noexcep
 namespace {
 
 constexpr command_row completion_row{
-    .name = "completion", .summary = "the words that a shell completes", .synopsis = "[COMMAND]", .hidden = true};
+    .name = "completion", .summary = "the words that a shell completes", .synopsis = "[COMMAND [OPTION]]", .hidden = true};
 
 }  // namespace
 
@@ -148,9 +148,29 @@ std::vector<std::string> completion_words(command_set const& commands, std::stri
     return out;
 }
 
+std::vector<std::string> completion_values(command_set const& commands, std::string const& command, std::string_view option) {
+    std::vector<std::string> values;
+    for (auto const* row : commands.rows()) {
+        if (row->name != command) continue;
+        for (auto const& each : row->options) {
+            bool const is_it =
+                option == fmt::format("--{}", each.name) || (each.letter != 0 && option == fmt::format("-{}", each.letter));
+            if (!is_it || each.choices.empty()) continue;
+            for (auto const value : split(each.choices, ' ')) values.emplace_back(value);
+        }
+    }
+    return values;
+}
+
 void add_completion_command(command_set& commands) {
     commands.add_unread(completion_row, [&commands](std::vector<std::string> const& args) {
-        if (args.size() > 1) throw error(errc::usage, fmt::format("{} completion takes one command", commands.program().name));
+        if (args.size() > 2)
+            throw error(errc::usage,
+                        fmt::format("{} completion takes one command and one option of it", commands.program().name));
+        if (args.size() == 2) {
+            for (auto const& value : completion_values(commands, args[0], args[1])) fmt::print("{}\n", value);
+            return 0;
+        }
         auto const words = completion_words(commands, args.empty() ? "" : args.front());
         if (words.empty())
             throw error(errc::usage,

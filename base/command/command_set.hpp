@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/command/given_options.hpp"
+#include "base/command/help_page.hpp"
 
 namespace muster {
 
@@ -26,18 +27,21 @@ struct command_row {
     std::size_t most_words = 0;           ///< words that may stand beside the options
     bool hidden = false;                  ///< not shown: the program itself starts it
     bool takes_program = false;           ///< the words behind "--" are a program's
+    bool takes_jobs = false;              ///< its words are numbers of jobs
+    bool is_program = false;              ///< a program of its own, PROGRAM-NAME: the row has a summary alone
 };
 
 /// A program, as its help shows it.
 struct program_text {
     std::string_view name;
-    std::string_view summary;  ///< "datasets for training"
-    std::string_view example;  ///< the commonest command line
-    std::string_view closing;  ///< lines below the commands; empty: none
-    std::string (*version)();  ///< gives what --version prints; none: the name and the version of the build
+    std::string_view summary;              ///< "datasets for training"
+    std::string_view example;              ///< the commonest command line
+    std::string_view closing;              ///< lines below the commands; empty: none
+    std::string (*version)();              ///< gives what --version prints; none: the name and the version of the build
+    std::size_t width = usual_help_width;  ///< of help
 };
 
-/// What `PROGRAM COMMAND --help` prints: usage, examples and `options`, a line for each.
+/// What `PROGRAM COMMAND --help` prints, in lines of any width: usage, examples and `options`, a line for each.
 std::string command_help(std::string_view program, command_row const& row, std::string_view options);
 
 /// A program's commands with the functions that run them. Not thread safe while commands are added.
@@ -65,7 +69,7 @@ class command_set {
     program_text const& program() const noexcept { return program_; }
     /// In the order in which they were added.
     std::vector<command_row const*> rows() const;
-    /// What `PROGRAM --help` prints.
+    /// What `PROGRAM --help` prints, in lines of any width.
     std::string overview() const;
     std::string version() const;
 
@@ -99,7 +103,10 @@ int run_main(std::string_view program, std::function<int()> const& body) noexcep
 /// not there. Pure.
 std::vector<std::string> completion_words(command_set const& commands, std::string const& command);
 
-/// Adds the hidden command "completion [COMMAND]", which prints completion_words(), one on a line.
+/// The values of a command's option, "--type" or "-d", that its row lists; empty: any, or there is no such option. Pure.
+std::vector<std::string> completion_values(command_set const& commands, std::string const& command, std::string_view option);
+
+/// Adds the hidden command "completion [COMMAND [OPTION]]", which prints completion_words() or completion_values(), one on a line.
 void add_completion_command(command_set& commands);
 
 }  // namespace muster

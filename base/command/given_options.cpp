@@ -18,7 +18,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::size_t widest_synopsis = 27;
+constexpr std::size_t widest_synopsis = 25;
 
 /// A word that stands for an option: "--name", "--name=value" or "-n…".
 bool looks_like_option(std::string const& word) noexcept {
@@ -209,10 +209,10 @@ std::string synopsis_of(option_row const& row) {
 
 std::string options_help(std::span<option_row const> rows) {
     std::size_t width = 0;
-    for (auto const& row : rows) width = std::min(widest_synopsis, std::max(width, synopsis_of(row).size() + 2));
+    for (auto const& row : rows) width = std::min(widest_synopsis, std::max(width, synopsis_of(row).size()));
     std::string lines;
     for (auto const& row : rows)
-        lines += fmt::format("  {:{}}{}{}\n", synopsis_of(row), width, row.help,
+        lines += fmt::format("  {:{}}  {}{}\n", synopsis_of(row), width, row.help,
                              row.fallback.empty() ? "" : fmt::format(" [{}]", row.fallback));
     return lines;
 }

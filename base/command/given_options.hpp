@@ -19,6 +19,7 @@ struct option_row {
     std::string_view help;      ///< one line
     std::string_view fallback;  ///< the value where none is given; help shows it in brackets; empty: none
     bool many = false;          ///< may be given several times: see given_options::all
+    std::string_view choices;   ///< "auto idx csv": values that a shell completes; empty: files
 };
 
 /// What reading a command line needs to know of an option.

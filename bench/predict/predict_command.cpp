@@ -28,11 +28,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr option_row predict_options[]{
-    {"platform", 0, "NAME", "dgx-a100, dgx-h100, polaris or perlmutter", ""},
+    {"platform", 0, "NAME", "dgx-a100, dgx-h100, polaris or perlmutter", "", false, "dgx-a100 dgx-h100 polaris perlmutter"},
     {"latency-us", 0, "US", "instead of a platform: one rank a node, links of this latency", ""},
     {"link-gbs", 0, "GB/s", "and of this rate", "10"},
     {"ranks", 'n', "LIST", "numbers of ranks to predict", "2,4,8,16,32"},
-    {"net", 0, "NAME", "whose gradients: mnist, cifar10, resnet50 or gpt2-small; default: the study's", ""},
+    {"net", 0, "NAME", "whose gradients: mnist, cifar10, resnet50 or gpt2-small; default: the study's", "", false,
+     "mnist cifar10 resnet50 gpt2-small"},
     {"gradient-bytes", 0, "SIZE", "instead: gradients of so many bytes in f32, taken to be 16 tensors", ""},
     {"steps", 0, "N", "of a program that does not print the metric 'steps': how many the measured time has", ""},
     {"compute-ms", 0, "MS",

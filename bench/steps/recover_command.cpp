@@ -35,7 +35,7 @@ constexpr option_row recover_options[]{
     {"ranks", 0, "N", "ranks, one of which is killed; at least 3", "4"},
     {"repeats", 0, "N", "runs of each, taking turns", "20"},
     {"ways", 0, "LIST", "of in-place, warm-spare, spare, restart, torchrun, torchft, torchft-defaults",
-     "in-place,warm-spare,spare,restart,torchrun"},
+     "in-place,warm-spare,spare,restart,torchrun", false, "in-place warm-spare spare restart torchrun torchft torchft-defaults"},
     {"python", 0, "PATH", "the interpreter of muster's runs, with PyTorch", "python3"},
     {"peer-python", 0, "PATH", "the interpreter of torchrun and torchft; default: that of --python", ""},
     {"muster", 0, "PATH", "the launcher; default: muster in this program's folder", ""},

@@ -24,13 +24,13 @@ namespace {
 using steady = std::chrono::steady_clock;
 
 constexpr option_row steps_options[]{
-    {"net", 0, "NAME", "resnet50 or gpt2-small", "resnet50"},
+    {"net", 0, "NAME", "resnet50 or gpt2-small", "resnet50", false, "resnet50 gpt2-small"},
     {"epochs", 0, "N", "how often --steps are made and told", "1"},
     {"steps", 0, "N", "steps of an epoch", "20"},
     {"batch", 0, "N", "samples a rank and step: for the rate only", "64"},
     {"compute-ms", 0, "X", "a step without communication, a third of it forward", "100"},
-    {"compute-by", 0, "HOW", "burn (processor time) or wait (as for an accelerator)", "burn"},
-    {"backend", 0, "NAME", "shm, mpi or hierarchical; default: chosen by where the ranks are", ""},
+    {"compute-by", 0, "HOW", "burn (processor time) or wait (as for an accelerator)", "burn", false, "burn wait"},
+    {"backend", 0, "NAME", "shm, mpi or hierarchical; default: chosen by where the ranks are", "", false, "shm mpi hierarchical"},
 };
 
 struct asked_steps {

@@ -121,9 +121,11 @@ std::vector<flight_dump> read_flight_dumps(std::string const& folder) {
         dumps.push_back(parse_flight_dump(read_text_file(entry.path()), entry.path()));
     }
     if (dumps.empty())
-        throw error(errc::not_found,
-                    fmt::format("{}: no files flight-RANK.json{}; give the folder that MUSTER_FLIGHT_RECORDER named", folder,
-                                problem ? " (" + problem.message() + ")" : ""));
+        throw error(
+            errc::not_found,
+            fmt::format("{}: no files flight-RANK.json{}; ranks write them only if an exchange failed: give the folder that "
+                        "MUSTER_FLIGHT_RECORDER named in such a run",
+                        folder, problem ? " (" + problem.message() + ")" : ""));
     std::sort(dumps.begin(), dumps.end(), [](auto const& a, auto const& b) { return a.rank < b.rank; });
     return dumps;
 }

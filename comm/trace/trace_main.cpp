@@ -67,12 +67,14 @@ int explain_folder(given_options const& given) {
 
 int main(int argc, char** argv) {
     return run_main("muster-trace", [&] {
-        init_log(environment::capture().get_or("MUSTER_LOG", "warning"));
+        auto const variables = environment::capture();
+        init_log(variables.get_or("MUSTER_LOG", "warning"));
         command_set commands({.name = "muster-trace",
                               .summary = "timelines and flight recorders of an exchange",
                               .example = "muster-trace merge FOLDER -o all.json",
                               .closing = "Exit codes: 0 done, 2 wrong usage, 125 failed.\n",
-                              .version = {}});
+                              .version = {},
+                              .width = help_width(variables)});
         commands.add(merge_row, merge);
         commands.add(explain_row, explain_folder);
         add_manual_command(commands);

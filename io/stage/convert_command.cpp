@@ -27,7 +27,8 @@ std::string const label_column_help =
 
 option_row const convert_options[]{
     {"output", 'o', "FILE", "the dataset file", ""},
-    {"from", 0, "FORMAT", "auto, idx, cifar10, cifar100, npy, npz, images, csv or hdf5", "auto"},
+    {"from", 0, "FORMAT", "auto, idx, cifar10, cifar100, npy, npz, images, csv or hdf5", "auto", false,
+     "auto idx cifar10 cifar100 npy npz images csv hdf5"},
     {"images", 0, "NAME", "of npz and hdf5: the array inside; without a source: the file of the split train", ""},
     {"labels", 0, "NAME", "likewise; none: the samples have no labels", ""},
     {"test-images", 0, "FILE", "images of the split test", ""},
@@ -35,17 +36,21 @@ option_row const convert_options[]{
     {"name", 0, "NAME", "name of the dataset, for people", ""},
     {"classes", 0, "N", "labels are below N; default: the number of class names, else the largest label plus one", ""},
     {"class-names", 0, "A,B,…", "names of the classes; default: those of the source", ""},
-    {"order", 0, "ORDER", "of samples of three dimensions: chw, hwc, or auto where one of them can be the channels", "auto"},
+    {"order", 0, "ORDER", "of samples of three dimensions: chw, hwc, or auto where one of them can be the channels", "auto",
+     false, "auto chw hwc"},
     {"resize", 0, "HxW", "of images: make each of this size", ""},
     {"channels", 0, "N", "of images: 1 gray, 3 colour; default: as the first one", ""},
     {"skip-damaged", 0, "", "of images: leave out those that cannot be read or decoded, and say which; each is read twice", ""},
-    {"type", 0, "TYPE", "of csv: uint8, int16, float32 …", "float32"},
+    {"type", 0, "TYPE", "of csv: uint8, int16, float32 …", "float32", false,
+     "uint8 int8 uint16 int16 int32 int64 float32 float64"},
     {"label-column", 0, "NAME", label_column_help, ""},
     {"label-type", 0, "TYPE",
-     "class (numbers from 0), name, or float (targets of a regression); default: as they look in all splits", ""},
+     "class (numbers from 0), name, or float (targets of a regression); default: as they look in all splits", "", false,
+     "class name float"},
     {"columns", 0, "A,B,…", "of csv: the columns to take, by name, else by number from 1; default: all", ""},
     {"drop", 0, "A,B,…", "of csv: columns to leave out", ""},
-    {"header", 0, "yes|no", "of csv: whether the first line names the columns; default: where it is no sample", ""},
+    {"header", 0, "yes|no", "of csv: whether the first line names the columns; default: where it is no sample", "", false,
+     "yes no"},
     {"coarse", 0, "", "of cifar100: the 20 coarse labels", ""},
     {"chunk", 0, "N", "store chunks of N samples; default: contiguous, which is fastest and can be mapped", ""},
     {"gzip", 0, "LEVEL", "compress the samples, 1 to 9; the file can then not be mapped", ""},
@@ -55,7 +60,7 @@ option_row const convert_options[]{
     {"no-digests", 0, "", "leave out the digests of the sources, for which these are read once more", ""},
     {"no-fsync", 0, "", "do not wait until the file is on disk", ""},
     {"dry-run", 'n', "", "open and check the sources, say what would be written, and write nothing", ""},
-    {"progress", 0, "HOW", "none, bar, lines or json; default: bar on a terminal, else lines", ""},
+    {"progress", 0, "HOW", "none, bar, lines or json; default: bar on a terminal, else lines", "", false, "none bar lines json"},
     {"json", 0, "", "report as JSON", ""},
 };
 
@@ -260,7 +265,7 @@ constexpr command_row convert_row{
     .synopsis = "[SPLIT=]SOURCE... -o OUT.h5 [options]",
     .examples =
         "  muster-stage convert flowers -o flowers.h5                      a folder with one folder of pictures a class\n"
-        "  muster-stage convert train=a.npy,b.npy test=c.npy,d.npy -o x.h5 samples and labels in two files\n"
+        "  muster-stage convert train=a.npy,b.npy test=c.npy,d.npy -o x.h5  samples and labels in two files\n"
         "  muster-stage convert --images train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz -o mnist.h5\n"
         "  muster run -n 4 -- muster-stage convert …       the same on 4 ranks, each with its part\n",
     .options = convert_options,

@@ -98,12 +98,12 @@ constexpr option_row copy_options[]{
     {"shard", 0, "", "each node gets its part of the files, about equal in bytes, not all", ""},
     {"unpack", 0, "", "unpack sources that are archives, such as packed environments, to DST/NAME", ""},
     {"unpack-limit", 0, "BYTES", "most that one archive may become; default: 1100 times its size, or 64MiB", ""},
-    {"check", 0, "fast|full", "files that are there: trust size and time, or read them", "fast"},
+    {"check", 0, "fast|full", "files that are there: trust size and time, or read them", "fast", false, "fast full"},
     {"fsync", 0, "", "end when everything is on the disks", ""},
     {"threads", 0, "N", "threads of each node; default: twice its processors, 8 to 32", ""},
     {"chunk", 0, "BYTES", "read, send and check in chunks; default: 4MiB, or what the stripes ask for", ""},
     {"dry-run", 0, "", "say what would be copied, and whether there is space; write nothing", ""},
-    {"progress", 0, "HOW", "none, bar, lines or json; default: bar on a terminal, else lines", ""},
+    {"progress", 0, "HOW", "none, bar, lines or json; default: bar on a terminal, else lines", "", false, "none bar lines json"},
     {"json", 0, "", "report as JSON", ""},
 };
 

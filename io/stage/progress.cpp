@@ -23,17 +23,11 @@ std::size_t terminal_width() {
     return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+constexpr std::size_t around_bar = 4;  ///< " [", "]", and the column of the cursor
+constexpr std::size_t shortest_bar = 12;
+
 void draw_bar(std::string const& what, std::uint64_t done, std::uint64_t total, double seconds) {
-    std::string const line = progress_line(what, done, total, seconds);
-    std::size_t const room = terminal_width();
-    std::string bar;
-    if (room > line.size() + 15) {
-        std::size_t const width = std::min<std::size_t>(room - line.size() - 4, 40);
-        std::size_t const full =
-            static_cast<std::size_t>(static_cast<double>(width) * static_cast<double>(done) / static_cast<double>(total));
-        bar = fmt::format(" [{}{}]", std::string(full, '#'), std::string(width - full, '.'));
-    }
-    fmt::print(stderr, "\r{}{}\033[K", line.substr(0, room - 1), bar);
+    fmt::print(stderr, "\r{}\033[K", progress_bar(what, done, total, seconds, terminal_width()));
 }
 
 void print_json(std::string const& what, std::uint64_t done, std::uint64_t total, double seconds) {
@@ -67,6 +61,19 @@ std::string progress_line(std::string const& what, std::uint64_t done, std::uint
                                  : "";
     return fmt::format("{}: {} %, {} of {}, {}{}", what, total == 0 ? 100 : done * 100 / total, format_bytes(done),
                        format_bytes(total), format_rate(rate), rest);
+}
+
+std::string progress_bar(std::string const& what, std::uint64_t done, std::uint64_t total, double seconds, std::size_t columns) {
+    auto const percent = fmt::format("{}: {} %", what, total == 0 ? 100 : done * 100 / total);
+    auto const bytes = fmt::format("{}, {} of {}", percent, format_bytes(done), format_bytes(total));
+    auto line = progress_line(what, done, total, seconds);
+    for (auto const& shorter : {bytes, percent})
+        if (columns < line.size() + around_bar + shortest_bar) line = shorter;
+    if (columns < line.size() + around_bar + shortest_bar) return line.substr(0, columns - std::min<std::size_t>(columns, 1));
+    auto const width = std::min<std::size_t>(columns - line.size() - around_bar, 40);
+    auto const part = total == 0 ? 1 : static_cast<double>(std::min(done, total)) / static_cast<double>(total);
+    auto const full = static_cast<std::size_t>(static_cast<double>(width) * part);
+    return fmt::format("{} [{}{}]", line, std::string(full, '#'), std::string(width - full, '.'));
 }
 
 std::function<void(std::uint64_t)> progress(std::string what, std::uint64_t total, progress_style style) {

@@ -28,4 +28,7 @@ std::string format_rate(double bytes_per_s);
 /// What it shows, for tests: "convert: 42 %, 1.2 GiB of 2.9 GiB, 812 MB/s, 2.1 s left".
 std::string progress_line(std::string const& what, std::uint64_t done, std::uint64_t total, double seconds);
 
+/// The same with a bar, in less than so many columns: where there is no room the rate and the bytes are left out.
+std::string progress_bar(std::string const& what, std::uint64_t done, std::uint64_t total, double seconds, std::size_t columns);
+
 }  // namespace muster::stage

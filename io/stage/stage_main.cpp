@@ -23,7 +23,8 @@ int main(int argc, char** argv) {
                               .summary = "datasets for training",
                               .example = "muster-stage convert --images I.gz --labels L.gz -o out.h5",
                               .closing = "Exit codes: 0 done, 2 wrong usage, 125 failed.\n",
-                              .version = {}},
+                              .version = {},
+                              .width = help_width(variables)},
                              who.rank == 0);
         commands.add(stage::convert_row, [&](auto const& given) { return stage::convert_command(given, who); });
         commands.add(stage::verify_row, [&](auto const& given) { return stage::verify_command(given, who, variables); });

@@ -23,7 +23,7 @@ namespace {
 
 constexpr option_row verify_options[]{
     {"split", 0, "NAME", "only this split", ""},
-    {"progress", 0, "HOW", "none, bar, lines or json; default: bar on a terminal, else lines", ""},
+    {"progress", 0, "HOW", "none, bar, lines or json; default: bar on a terminal, else lines", "", false, "none bar lines json"},
     {"json", 0, "", "report as JSON", ""},
 };
 

@@ -118,4 +118,7 @@ int shim_command(std::vector<std::string> const& args, environment const& variab
 /// errc::config.
 settings_sources real_settings(environment const& variables);
 
+/// Where muster keeps a record of each job that it has submitted; "" if neither XDG_STATE_HOME nor HOME is set.
+std::string job_records_folder(environment const& variables);
+
 }  // namespace muster

@@ -1,8 +1,13 @@
 #include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <functional>
 
 #include "base/error.hpp"
 #include "base/process/run_captured.hpp"
@@ -11,11 +16,15 @@
 #include "launch/help/help.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/site/site.hpp"
+#include "launch/site/site_placement.hpp"
 
 namespace muster {
 
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_recorded = 20;            ///< jobs that have ended
 constexpr std::chrono::milliseconds patience{1000};  ///< with each of two commands, of somebody who has pressed Tab
 
 /// The first words of the lines that begin with a digit.
@@ -28,13 +37,41 @@ std::vector<std::string> job_ids(std::string_view text) {
     return ids;
 }
 
+/// The user's jobs that have ended lately, of which muster has a record: "slurm-12.json", "slurm-12@cluster.json".
+std::vector<std::string> recorded_jobs(environment const& variables) {
+    std::vector<std::pair<fs::file_time_type, std::string>> found;
+    std::error_code fault;
+    for (fs::directory_iterator at(job_records_folder(variables), fault), end; !fault && at != end; at.increment(fault)) {
+        auto const name = at->path().stem().string();
+        auto const number = name.find('-') + 1;
+        std::error_code unread;
+        auto const written = at->last_write_time(unread);
+        if (!unread && at->path().extension() == ".json" && number > 0)
+            found.emplace_back(written, name.substr(number, name.find('@', number) - number));
+    }
+    std::ranges::sort(found, std::greater());
+    std::vector<std::string> ids;
+    for (auto const& [written, id] : found)
+        if (ids.size() < most_recorded && !id.empty() && is_digit(id.front())) ids.push_back(id);
+    return ids;
+}
+
 /// The user's jobs as the scheduler has them now.
 std::vector<std::string> jobs_of_user(environment const& variables) {
-    auto const user = std::string(variables.get_or("USER", ""));
+    auto const* const known = ::getpwuid(::geteuid());
+    auto const user = std::string(variables.get_or("USER", known != nullptr ? known->pw_name : ""));
     if (user.empty()) return {};
     auto const slurm = run_captured(slurm_words(slurm_ask::job_numbers, {user}), without_slurm_views(variables), patience);
     if (slurm.exit_status == 0) return job_ids(slurm.out);
     return job_ids(run_captured({"qstat", "-u", user}, variables, patience).out);
+}
+
+/// Each once.
+std::vector<std::string> jobs_that_may_be_meant(environment const& variables) {
+    auto ids = jobs_of_user(variables);
+    for (auto const& id : recorded_jobs(variables))
+        if (std::ranges::find(ids, id) == ids.end()) ids.push_back(id);
+    return ids;
 }
 
 /// The queues of a site; without a name those of the site that the user's settings name.
@@ -46,6 +83,17 @@ std::vector<std::string> queues_of(std::string name, environment const& variable
     return names;
 }
 
+std::vector<std::string> known_topologies() {
+    std::vector<std::string> names;
+    for (auto const& folder : topology_search_path()) {
+        std::error_code fault;
+        for (fs::directory_iterator at(folder, fault), end; !fault && at != end; at.increment(fault))
+            if (at->path().extension() == ".xml") names.push_back(at->path().stem().string());
+    }
+    std::ranges::sort(names);
+    return names;
+}
+
 void print_lines(std::vector<std::string> const& lines) {
     for (auto const& line : lines) fmt::print("{}\n", line);
 }
@@ -53,7 +101,8 @@ void print_lines(std::vector<std::string> const& lines) {
 }  // namespace
 
 int completion_command(std::vector<std::string> const& args, environment const& variables) {
-    auto const given = resolve_settings("completion", args, {});
+    auto given = resolve_settings("completion", args, {});
+    given.help_columns = help_width(variables);
     if (print_help_if_asked("completion", given)) return 0;
     auto const shell = given.command.empty() ? std::string() : given.command.front();
     if (given.command.size() > (shell == "queues" ? 2 : 1))
@@ -68,8 +117,10 @@ int completion_command(std::vector<std::string> const& args, environment const& 
         for (auto const& site : list_sites(site_search_path(variables))) fmt::print("{}\n", site.name);
     else if (shell == "queues")
         print_lines(queues_of(given.command.size() == 2 ? given.command[1] : "", variables));
+    else if (shell == "topologies")
+        print_lines(known_topologies());
     else if (shell == "jobs")
-        print_lines(jobs_of_user(variables));
+        print_lines(jobs_that_may_be_meant(variables));
     else
         throw error(errc::usage, shell.empty()
                                      ? std::string("muster completion: the shell is missing; give bash, zsh or fish")

@@ -72,8 +72,15 @@ std::string whether_read(std::string const& name, settings_sources const& source
     }
 }
 
+/// The command line alone: not what variables and files say.
+settings_result only_options(std::vector<std::string> const& args, settings_sources const& sources) {
+    auto given = resolve_settings("config", args, {});
+    given.help_columns = help_width(sources.variables);
+    return given;
+}
+
 int path(std::vector<std::string> const& args, settings_sources const& sources) {
-    auto const given = resolve_settings("config", args, {});
+    auto const given = only_options(args, sources);
     if (print_help_if_asked("config", given)) return 0;
     if (!given.command.empty())
         throw error(errc::usage, fmt::format("muster config path takes no argument '{}'; leave it out", given.command.front()));
@@ -109,7 +116,7 @@ void check_site(file_setting const& row, std::string const& file, settings_sourc
 }
 
 int check(std::vector<std::string> const& args, settings_sources const& sources) {
-    auto const given = resolve_settings("config", options_first("config", args), {});
+    auto const given = only_options(options_first("config", args), sources);
     if (print_help_if_asked("config", given)) return 0;
     if (given.command.size() != 1) throw error(errc::usage, "muster config check takes one settings file; give its name");
     auto const& file = given.command.front();
@@ -164,7 +171,7 @@ int config_command(std::vector<std::string> const& args, environment const& vari
     if (verb == "show") return show(rest, sources);
     if (verb == "path") return path(rest, sources);
     if (verb == "check") return check(rest, sources);
-    if (verb.starts_with('-') && print_help_if_asked("config", resolve_settings("config", args, {}))) return 0;
+    if (verb.starts_with('-') && print_help_if_asked("config", only_options(args, sources))) return 0;
     if (verb.empty()) throw error(errc::usage, "muster config: the command is missing; give show, path or check");
     throw error(errc::usage, fmt::format("muster config has no command '{}'; give show, path or check", without_controls(verb)));
 }

@@ -281,6 +281,7 @@ std::vector<finding> examine(run_options const& options, environment const& vari
 
 int doctor_command(std::vector<std::string> const& args, environment const& variables) {
     auto given = resolve_settings("doctor", args, {});
+    given.help_columns = help_width(variables);
     if (print_help_if_asked("doctor", given)) return 0;
     std::optional<finding> fault;
     try {

@@ -72,4 +72,10 @@ settings_sources real_settings(environment const& variables) {
     return sources;
 }
 
+std::string job_records_folder(environment const& variables) {
+    if (auto const folder = variables.get_or("XDG_STATE_HOME", ""); !folder.empty()) return folder + "/muster/jobs";
+    if (auto const home = variables.get_or("HOME", ""); !home.empty()) return home + "/.local/state/muster/jobs";
+    return {};
+}
+
 }  // namespace muster

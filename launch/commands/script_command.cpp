@@ -63,7 +63,7 @@ std::string render_script(script_request const& request, std::string const& temp
 int script_command(std::vector<std::string> const& args, environment const& env) {
     auto options = parse_script_options(args, real_settings(env));
     if (options.help) {
-        fmt::print("{}", help_text("script", options.help_all));
+        fmt::print("{}", fold_help(help_text("script", options.help_all), help_width(env)));
         return 0;
     }
     auto const plan = plan_job(options, env);

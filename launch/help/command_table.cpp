@@ -25,6 +25,7 @@ constexpr command_row rows[]{
             "names the rank that "
             "failed "
             "first and ends with its exit code.",
+        .takes_program = true,
     },
     {
         .name = "plan",
@@ -57,6 +58,7 @@ constexpr command_row rows[]{
             "  muster script --site generic-slurm --gpus 4 --time 30min -- ./train | sbatch\n",
         .manual = "Prints a job script, for sbatch or qsub, that runs the program with one rank per GPU. First checks queue and "
                   "walltime against the site file.",
+        .takes_program = true,
     },
     {
         .name = "submit",
@@ -69,6 +71,7 @@ constexpr command_row rows[]{
             "Creates the script that muster script would print, checks that its program and script file are on this machine and, "
             "with Slurm, that sbatch --test-only accepts it, and submits it with sbatch or qsub. Prints \"job ID\".\n\n"
             "The script is kept as muster-runs/ID.sh, and the run writes to muster-runs/ID unless --output-dir says otherwise.",
+        .takes_program = true,
     },
     {
         .name = "alloc",
@@ -79,6 +82,7 @@ constexpr command_row rows[]{
         .manual =
             "Starts salloc, or qsub -I, with the directives that muster script would write. In that shell muster run uses the "
             "allocated nodes.",
+        .takes_program = true,
     },
     {
         .name = "jobs",
@@ -100,11 +104,12 @@ constexpr command_row rows[]{
         .manual =
             "Shows the state of each job, why it waits, and when it is expected to start; then the output of its script and its "
             "ranks, "
-            "until the last of the jobs has ended. Asks the scheduler every 5 seconds, for all jobs at once. "
+            "until the last of the jobs has ended. Asks the scheduler every --poll-interval, for all jobs at once. "
             "Ctrl-C ends muster watch, not the jobs.\n\n"
             "On a terminal the status line keeps the last line with muster-metric:, and the lines below it show how busy the "
             "job's GPUs are, if NVML reports that; elsewhere muster prints this once a minute.\n\n"
             "With several jobs, or an array, the exit code is the first that is not 0.",
+        .takes_jobs = true,
     },
     {
         .name = "logs",
@@ -115,6 +120,7 @@ constexpr command_row rows[]{
         .manual =
             "Prints the files rank.NN/stdout and stderr of the job's run folders, each line with its rank; without a rank, what "
             "the job's script, muster and the scheduler wrote before, between and behind its runs.",
+        .takes_jobs = true,
     },
     {
         .name = "show",
@@ -124,6 +130,7 @@ constexpr command_row rows[]{
                     "  muster show results                       a run with --output-dir results\n",
         .manual = "Shows what the job requested and where it ran, from the scheduler, the record that muster submit keeps, and "
                   "run.json in the folders of its runs.",
+        .takes_jobs = true,
     },
     {
         .name = "cancel",
@@ -132,6 +139,7 @@ constexpr command_row rows[]{
         .examples = "  muster cancel 12 13\n",
         .manual =
             "Ends jobs with scancel or qdel and prints the states that they had. Exits with 1 if one of them could not be ended.",
+        .takes_jobs = true,
     },
     {
         .name = "rerun",
@@ -209,9 +217,9 @@ constexpr command_row rows[]{
         .arguments = "bash zsh fish",
         .manual = "Prints a script that lets a shell complete muster's commands, options, their values and the names of sites.",
     },
-    {.name = "stage", .summary = "convert, verify and inspect datasets (muster-stage)"},
-    {.name = "bench", .summary = "train, measure scaling, report (muster-bench)"},
-    {.name = "trace", .summary = "merge timelines, explain what failed ranks left (muster-trace)"},
+    {.name = "stage", .summary = "convert, verify and inspect datasets (muster-stage)", .is_program = true},
+    {.name = "bench", .summary = "train, measure scaling, report (muster-bench)", .is_program = true},
+    {.name = "trace", .summary = "merge timelines, explain what failed ranks left (muster-trace)", .is_program = true},
     {.name = "shim", .summary = "what muster starts for each rank on other nodes", .hidden = true},
     {.name = "remote", .summary = "what muster starts as the engine of that name", .hidden = true},
     {.name = "agent", .summary = "what the engine remote starts on each host", .hidden = true},

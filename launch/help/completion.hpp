@@ -16,7 +16,7 @@ std::string fish_completion();
 
 // The kinds of values that a shell can complete for an option.
 
-enum class value_source { nothing, choices, files, folders, sites, queues, jobs, variables, hosts, interfaces };
+enum class value_source { nothing, choices, files, folders, sites, queues, jobs, variables, hosts, interfaces, topologies };
 
 inline value_source source_of(setting const& row) noexcept {
     if (!row.choices.empty()) return value_source::choices;
@@ -26,24 +26,10 @@ inline value_source source_of(setting const& row) noexcept {
     if (row.name == "env") return value_source::variables;
     if (row.name == "hosts") return value_source::hosts;
     if (row.name == "network-interface") return value_source::interfaces;
+    if (row.name == "topology") return value_source::topologies;
     if (row.argument == "DIR") return value_source::folders;
     if (row.argument.starts_with("FILE") || row.argument == "PATH") return value_source::files;
     return value_source::nothing;
-}
-
-/// Whether a command's own arguments are jobs, or sites, which a shell completes too.
-inline bool takes_jobs(command_row const& row) noexcept {
-    return row.synopsis.find("ID") != std::string_view::npos;
-}
-
-/// Whether the command is a separate program, muster-NAME, which is asked for its words: its row has only a name and a summary.
-inline bool is_other_program(command_row const& row) noexcept {
-    return row.synopsis.empty() && !row.hidden;
-}
-
-/// Whether a program and its arguments follow the options.
-inline bool takes_program(command_row const& row) noexcept {
-    return row.synopsis.find("program") != std::string_view::npos;
 }
 
 }  // namespace muster

@@ -24,6 +24,15 @@ _muster_paths() {{
     compopt -o filenames 2>/dev/null
 }}
 
+# CURRENT PREFIX: machines that muster knows by name, and files.
+_muster_topologies() {{
+    local names
+    _muster_words "$("${{COMP_WORDS[0]}}" completion topologies 2>/dev/null)" "$1" "$2"
+    names=("${{COMPREPLY[@]}}")
+    _muster_paths -f "$1" "$2"
+    COMPREPLY+=("${{names[@]}}")
+}}
+
 # The queues of the site that --site names on this line.
 _muster_queues() {{
     local i site=
@@ -68,7 +77,13 @@ _muster_program() {{
         fi
         return
     done
-    if ((COMP_CWORD == at)); then
+    local option=${{COMP_WORDS[COMP_CWORD - 1]}} values='' # readline divides --net=mnist into three words
+    [[ $option != = ]] || option=${{COMP_WORDS[COMP_CWORD - 2]}}
+    [[ $cur != = ]] || cur=
+    ((COMP_CWORD < at + 2)) || [[ $option != -* ]] || values=$("$@" completion "${{COMP_WORDS[at]}}" "$option" 2>/dev/null)
+    if [[ -n $values ]]; then
+        _muster_words "$values" "$cur"
+    elif ((COMP_CWORD == at)); then
         _muster_words "$("$@" completion 2>/dev/null) --help --version" "$cur"
     elif [[ $cur == -* ]]; then
         _muster_words "$("$@" completion "${{COMP_WORDS[at]}}" 2>/dev/null)" "$cur"
@@ -159,7 +174,7 @@ std::string commands_text() {
 }
 
 std::string command_case(command_row const& command) {
-    if (is_other_program(command))
+    if (command.is_program)
         return fmt::format(
             "        {0})\n            _muster_program 2 \"${{COMP_WORDS[0]}}\" {0}\n            return\n            ;;\n",
             command.name);
@@ -172,9 +187,9 @@ std::string command_case(command_row const& command) {
     return fmt::format(
         "        {})\n            options='{}'\n            valued='{}'\n            arguments='{}'{}\n            ;;\n",
         command.name, options, valued, command.arguments,
-        takes_program(command) ? " program=yes"
-        : takes_jobs(command)  ? " jobs=yes"
-                               : "");
+        command.takes_program ? " program=yes"
+        : command.takes_jobs  ? " jobs=yes"
+                              : "");
 }
 
 std::string value_case(setting const& row) {
@@ -191,6 +206,7 @@ std::string value_case(setting const& row) {
             case value_source::variables: return "_muster_words \"$(compgen -e)\" \"$2\" \"$3\"";
             case value_source::hosts: return "_muster_words \"$(compgen -A hostname)\" \"$2\" \"$3\"";
             case value_source::interfaces: return "_muster_words \"$(ls /sys/class/net 2>/dev/null)\" \"$2\" \"$3\"";
+            case value_source::topologies: return R"WORDS(_muster_topologies "$2" "$3")WORDS";
             case value_source::nothing: break;
         }
         return {};
@@ -204,7 +220,7 @@ std::string bash_completion() {
     std::string of_commands, of_values, programs;
     for (auto const& row : commands()) {
         if (!row.hidden) of_commands += command_case(row);
-        if (is_other_program(row)) programs += fmt::format(" muster-{}", row.name);
+        if (row.is_program) programs += fmt::format(" muster-{}", row.name);
     }
     for (auto const& row : settings()) of_values += value_case(row);
     return fmt::format(fmt::runtime(script), commands_text(), of_commands, of_values, programs);

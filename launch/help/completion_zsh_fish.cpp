@@ -34,6 +34,7 @@ std::string zsh_action(setting const& row) {
         case value_source::variables: return "_parameters -g \"*export*\"";
         case value_source::hosts: return "_hosts";
         case value_source::interfaces: return "_net_interfaces";
+        case value_source::topologies: return " _muster_topologies";
         case value_source::nothing: break;
     }
     return " ";
@@ -52,14 +53,14 @@ std::string zsh_option(setting const& row) {
 }
 
 std::string zsh_case(command_row const& command) {
-    if (is_other_program(command))
+    if (command.is_program)
         return fmt::format("        {0})\n            _muster_program muster {0}\n            ;;\n", command.name);
     auto text = fmt::format("        {})\n            _arguments -s -S \\\n", command.name);
     for (auto const& row : settings())
         if (is_listed(command.name, row)) text += zsh_option(row) + " \\\n";
-    if (takes_program(command))
+    if (command.takes_program)
         text += "                '(-)1:program:_command_names -e' '*::arguments:_normal'\n";
-    else if (takes_jobs(command))
+    else if (command.takes_jobs)
         text += "                '*:job: _muster_asked jobs'\n";
     else if (!command.arguments.empty())
         text += fmt::format("                '1:what:({})' '*:file:_files'\n", command.arguments);
@@ -81,6 +82,7 @@ std::string fish_option(command_row const& command, setting const& row) {
         case value_source::variables: text += " -x -a '(set --names --export)'"; break;
         case value_source::hosts: text += " -x -a '(__fish_print_hostnames)'"; break;
         case value_source::interfaces: text += " -x -a '(__fish_print_interfaces)'"; break;
+        case value_source::topologies: text += " -r -F -a '(muster completion topologies 2>/dev/null)'"; break;
         case value_source::nothing: text += row.kind == setting_kind::flag ? "" : " -x"; break;
     }
     return fmt::format("{} -d {}\n", text, shell_quote(row.help));
@@ -94,7 +96,7 @@ std::string zsh_completion() {
         if (row.hidden) continue;
         names += fmt::format("        '{}:{}'\n", row.name, zsh_text(row.summary));
         cases += zsh_case(row);
-        if (is_other_program(row)) programs += fmt::format(" muster-{}", row.name);
+        if (row.is_program) programs += fmt::format(" muster-{}", row.name);
     }
     return fmt::format(R"ZSH(#compdef muster{2}
 # Completion of muster for zsh, printed by: muster completion zsh
@@ -105,9 +107,19 @@ _muster_asked() {{
     compadd -- ${{(f)"$(muster completion "$@" 2>/dev/null)"}}
 }}
 
+# Machines that muster knows by name, and files.
+_muster_topologies() {{
+    _muster_asked topologies
+    _files
+}}
+
 # WORDS...: the line of a program that tells its commands and options itself; WORDS ask it.
 _muster_program() {{
-    if (( CURRENT == 2 )); then
+    local -a values
+    (( CURRENT < 4 )) || [[ $words[CURRENT-1] != -* ]] || values=(${{(f)"$("$@" completion $words[2] $words[CURRENT-1] 2>/dev/null)"}})
+    if (( $#values )); then
+        compadd -- $values
+    elif (( CURRENT == 2 )); then
         compadd -- ${{(f)"$("$@" completion 2>/dev/null)"}} --help --version
     elif [[ $PREFIX == -* ]]; then
         compadd -- ${{(f)"$("$@" completion $words[2] 2>/dev/null)"}}
@@ -156,13 +168,14 @@ function __muster_program
     if test (count $words) -lt $at
         $argv completion 2>/dev/null
     else
+        string match -q -- '-*' $words[-1]; and $argv completion $words[$at] $words[-1] 2>/dev/null
         $argv completion $words[$at] 2>/dev/null
     end
 end
 )FISH";
     for (auto const& command : commands()) {
         if (command.hidden) continue;
-        if (is_other_program(command))
+        if (command.is_program)
             text += fmt::format(
                 "complete -c muster -n '__fish_seen_subcommand_from {0}' -F -a '(__muster_program muster {0})'\n"
                 "complete -c muster-{0} -a '(__muster_program muster-{0})'\n",
@@ -172,11 +185,11 @@ end
         if (!command.arguments.empty())
             text +=
                 fmt::format("complete -c muster -n '__fish_seen_subcommand_from {}' -a '{}'\n", command.name, command.arguments);
-        if (takes_jobs(command))
+        if (command.takes_jobs)
             text +=
                 fmt::format("complete -c muster -n '__fish_seen_subcommand_from {}' -a '(muster completion jobs 2>/dev/null)'\n",
                             command.name);
-        if (takes_program(command))
+        if (command.takes_program)
             text += fmt::format("complete -c muster -n '__fish_seen_subcommand_from {}' -F\n", command.name);
         for (auto const& row : settings())
             if (is_listed(command.name, row)) text += fish_option(command, row);

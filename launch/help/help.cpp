@@ -1,6 +1,7 @@
 #include "launch/help/help.hpp"
 
 #include <fmt/format.h>
+#include <muster_commit.h>
 
 #include <algorithm>
 
@@ -14,7 +15,7 @@ namespace {
 
 std::string line_of(setting const& row) {
     bool const shows_fallback = row.kind != setting_kind::flag && !row.fallback.empty();
-    return fmt::format("  {:27} {}{}\n", synopsis_of(row), row.help, shows_fallback ? fmt::format(" [{}]", row.fallback) : "");
+    return fmt::format("  {:26}  {}{}\n", synopsis_of(row), row.help, shows_fallback ? fmt::format(" [{}]", row.fallback) : "");
 }
 
 /// Every option under its group's name; without `all` the common ones in one block.
@@ -50,13 +51,13 @@ std::string help_text(std::string_view command, bool all) {
     auto options = options_text(command, all);
     if (!all && has_more(command))
         options +=
-            fmt::format("  {:27} all options; each is also a variable MUSTER_NAME and a key of muster.toml\n", "--help-all");
+            fmt::format("  {:26}  all options; each is also a variable MUSTER_NAME and a key of muster.toml\n", "--help-all");
     return command_help("muster", *row, options);
 }
 
 bool print_help_if_asked(std::string_view command, settings_result const& given) {
     if (!given.flag("help") && !given.flag("help-all")) return false;
-    fmt::print("{}", help_text(command, given.flag("help-all")));
+    fmt::print("{}", fold_help(help_text(command, given.flag("help-all")), given.help_columns));
     return true;
 }
 
@@ -73,8 +74,8 @@ constexpr char const* compiler = "unknown";
 }  // namespace
 
 std::string version_text() {
-    return fmt::format("muster {}\norigin    {}\ncompiler  {}\nPMIx      {}\nhwloc     {}\nMPI       {}\n", version(),
-                       MUSTER_ORIGIN_TEXT, compiler, pmix::library_version(), MUSTER_HWLOC_TEXT, MUSTER_MPI_TEXT);
+    return fmt::format("muster {}\norigin    {}{}\ncompiler  {}\nPMIx      {}\nhwloc     {}\nMPI       {}\n", version(),
+                       MUSTER_ORIGIN_TEXT, MUSTER_COMMIT_TEXT, compiler, pmix::library_version(), MUSTER_HWLOC_TEXT, MUSTER_MPI_TEXT);
 }
 
 }  // namespace muster

@@ -19,7 +19,8 @@ std::string version_text();
 /// "-n, --ranks N": how an option is written.
 std::string synopsis_of(setting const& row);
 
-/// What `muster COMMAND --help` prints: usage, the commonest uses, the common options; with `all` every option, by group.
+/// What `muster COMMAND --help` prints, in lines of any width: usage, the commonest uses, the common options; with `all` every option,
+/// by group.
 std::string help_text(std::string_view command, bool all);
 
 /// Prints help if --help or --help-all is among what was given; true if so.

@@ -16,6 +16,7 @@
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/trust/trusted_file.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/jobs/queue/queued_job.hpp"
 #include "launch/record/recorded_words.hpp"
@@ -108,12 +109,6 @@ job_record parse_job_record(std::string_view text, std::string_view origin) {
     } catch (nlohmann::json::exception const& e) {
         throw error(errc::config, fmt::format("{}: this is no record of a job: {}; remove it", origin, e.what()));
     }
-}
-
-std::string job_records_folder(environment const& variables) {
-    if (auto const folder = variables.get_or("XDG_STATE_HOME", ""); !folder.empty()) return folder + "/muster/jobs";
-    if (auto const home = variables.get_or("HOME", ""); !home.empty()) return home + "/.local/state/muster/jobs";
-    return {};
 }
 
 std::string write_job_record(job_record const& record, environment const& variables) {

@@ -37,9 +37,6 @@ std::string to_json(job_record const& record);
 /// Throws errc::config naming `origin` for what is no such record.
 job_record parse_job_record(std::string_view text, std::string_view origin);
 
-/// "" if neither variable is set.
-std::string job_records_folder(environment const& variables);
-
 /// Returns why it could not be written; "" if it was: the job is queued in any case.
 std::string write_job_record(job_record const& record, environment const& variables);
 

@@ -30,7 +30,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr auto ask_each = std::chrono::seconds(5);      ///< however many jobs
+constexpr duration least_poll{1};                       ///< between two questions to the scheduler, however many jobs
 constexpr auto look_each = std::chrono::seconds(2);     ///< at files of other machines, of which no event tells
 constexpr auto pause = std::chrono::milliseconds(100);  ///< from one look to the next, where much is written
 
@@ -81,6 +81,8 @@ class job_watcher {
           poll_([kind, &variables](auto const& asked) { return list_jobs(kind, asked, variables); },
                 [this](std::string const& note) { screen_.print_state(note); }),
           saved_code_(given.integer("saved-code").value_or(0)),
+          ask_each_(std::chrono::duration_cast<clock::duration>(
+              std::max(least_poll, given.time("poll-interval").value_or(least_poll)))),
           several_(ids.size() > 1),
           finder_(kind, variables),
           tail_(make_tail_choice(given), [this](auto const& job, auto const& who, auto const& line) {
@@ -92,7 +94,7 @@ class job_watcher {
     int run() {
         ask();
         for (;;) {
-            auto const ends_at = asked_at_ + ask_each;
+            auto const ends_at = asked_at_ + ask_each_;
             read_logs();
             show_gpus();
             if (std::all_of(jobs_.begin(), jobs_.end(), [](auto const& job) { return job.ended; })) break;
@@ -277,6 +279,7 @@ class job_watcher {
     environment const& variables_;
     job_poll poll_;
     int saved_code_;
+    clock::duration ask_each_;
     bool several_;
     std::vector<watched_job> jobs_;
     std::set<std::string> begun_;  ///< by the number as shown: those that have run

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/this_process.hpp"
+#include "base/text.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/system/network.hpp"
 #include "pmix/library/random_bits.hpp"
@@ -59,7 +60,9 @@ std::vector<identity> identify_spares(run_context const& run, std::vector<identi
 
 void print_note(std::string const& text) {
     auto const before = ::signal(SIGPIPE, SIG_IGN);
-    std::fputs(fmt::format("muster: note: {}\n", text).c_str(), stderr);
+    std::string lines;  // which may quote variables and files
+    for (auto const line : split(text, '\n')) lines += without_controls(line) + '\n';
+    std::fputs(fmt::format("muster: note: {}", lines).c_str(), stderr);
     ::signal(SIGPIPE, before);
 }
 

@@ -389,6 +389,7 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     result.command = std::move(line.command);
     result.notes = std::move(line.notes);
     for (auto& [name, words] : line.given) put(result, name, {std::move(words.entries), setting_layer::option, words.spelled});
+    result.help_columns = help_width(sources.variables);
     if (result.flag("help") || result.flag("help-all")) return result;  // help is printed whatever the files say
     result.file_notes.insert(result.file_notes.end(), sources.notes.begin(), sources.notes.end());
     add_variables(result, sources.variables);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/command/help_page.hpp"
 #include "base/environment.hpp"
 #include "base/units.hpp"
 #include "launch/settings/setting.hpp"
@@ -44,7 +45,7 @@ struct settings_sources {
     std::function<std::string(std::string const& path)>
         distrust_named;  ///< the same of a file that is read later; one that is not there is not trusted
     std::function<site_settings(std::string const& name)> load_site;  ///< none: sites are not looked at
-    std::vector<std::string> notes = {};  ///< on files that cannot be looked for
+    std::vector<std::string> notes = {};                              ///< on files that cannot be looked for
     std::function<std::vector<std::string>()>
         own_sites;  ///< sites with a scheduler that did not come with this program; none: not looked for
 };
@@ -52,11 +53,12 @@ struct settings_sources {
 /// A setting is asked for by the name it has in the table. Values are checked already.
 class settings_result {
   public:
-    std::vector<std::string> command;     ///< the program and its arguments, or the command's own arguments
-    bool command_from_file = false;       ///< whether `command` is the job file's
-    std::string job_file;                 ///< the job file that was read; empty: none
-    std::vector<std::string> notes;       ///< for standard error
-    std::vector<std::string> file_notes;  ///< as well, of the files that were read or were not: no file can hide them
+    std::vector<std::string> command;             ///< the program and its arguments, or the command's own arguments
+    bool command_from_file = false;               ///< whether `command` is the job file's
+    std::string job_file;                         ///< the job file that was read; empty: none
+    std::vector<std::string> notes;               ///< for standard error
+    std::vector<std::string> file_notes;          ///< as well, of the files that were read or were not: no file can hide them
+    std::size_t help_columns = usual_help_width;  ///< how wide help is printed
     std::map<std::string, setting_value, std::less<>> values;  ///< what anybody has set
 
     /// The value, the built-in one if nobody has set it.

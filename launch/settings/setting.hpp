@@ -23,8 +23,9 @@ enum class setting_use {
     command_line,   ///< an option only
     common_option,  ///< as well, and among the few that --help shows
     own_files,  ///< option, variable and key of a file of the user, the site or an administrator, but not of the folder that muster is called in
-    everywhere,  ///< option, variable and key of any file
-    common       ///< as well, and among the few that --help shows
+    common_own_files,  ///< as well, and among the few that --help shows
+    everywhere,        ///< option, variable and key of any file
+    common             ///< as well, and among the few that --help shows
 };
 
 /// Whose a settings file is.
@@ -56,12 +57,15 @@ struct setting {
     char separator = 0;         ///< of a list's entries in one text; ' ': words as a shell has them; 0: one option, one entry
     std::optional<value_fault> (*check)(std::string const& entry) = nullptr;
 
-    bool is_common() const noexcept { return use == setting_use::common || use == setting_use::common_option; }
+    bool is_common() const noexcept {
+        return use == setting_use::common || use == setting_use::common_option || use == setting_use::common_own_files;
+    }
     /// By a variable, too, and by some file.
     bool is_configurable() const noexcept { return is_for(file_owner::user); }
     bool is_for(file_owner owner) const noexcept {
         bool const any = use == setting_use::everywhere || use == setting_use::common;
-        return any || (use == setting_use::own_files && owner == file_owner::user);
+        bool const own = use == setting_use::own_files || use == setting_use::common_own_files;
+        return any || (own && owner == file_owner::user);
     }
     /// A flag that is on unless --no-NAME says otherwise.
     bool is_on_by_default() const noexcept { return kind == setting_kind::flag && fallback == "true"; }

@@ -31,9 +31,10 @@ namespace {
 constexpr int exit_of_faults = 2;
 
 /// Nothing if help was asked for, and printed.
-std::optional<settings_result> read_options(std::vector<std::string> const& args, std::size_t least, std::size_t most,
-                                            std::string_view wanted) {
+std::optional<settings_result> read_options(std::vector<std::string> const& args, environment const& variables,
+                                            std::size_t least, std::size_t most, std::string_view wanted) {
     auto given = resolve_settings("site", options_first("site", args), {});
+    given.help_columns = help_width(variables);
     if (print_help_if_asked("site", given)) return std::nullopt;
     if (given.command.size() < least || given.command.size() > most)
         throw error(errc::usage, fmt::format("muster site {}", wanted));
@@ -41,7 +42,7 @@ std::optional<settings_result> read_options(std::vector<std::string> const& args
 }
 
 int list(std::vector<std::string> const& args, environment const& variables) {
-    auto const given = read_options(args, 0, 0, "list takes no argument; leave it out");
+    auto const given = read_options(args, variables, 0, 0, "list takes no argument; leave it out");
     if (!given) return 0;
     auto const entries = list_sites(site_search_path(variables));
     fmt::print("{}", given->flag("json") ? site_list_json(entries) : site_table(entries, terminal_width(variables)));
@@ -49,7 +50,7 @@ int list(std::vector<std::string> const& args, environment const& variables) {
 }
 
 int show(std::vector<std::string> const& args, environment const& variables) {
-    auto const given = read_options(args, 1, 1, "show takes the name of one site; muster site list shows them");
+    auto const given = read_options(args, variables, 1, 1, "show takes the name of one site; muster site list shows them");
     if (!given) return 0;
     auto const where = load_site(given->command.front(), site_search_path(variables));
     auto const topology = topology_of_site(where, topology_search_path());
@@ -97,7 +98,7 @@ void check_template(site const& where, std::string const& path, std::vector<std:
 }
 
 int check(std::vector<std::string> const& args, environment const& variables) {
-    auto const given = read_options(args, 1, 1, "check takes one site: its name, or the path of its file");
+    auto const given = read_options(args, variables, 1, 1, "check takes one site: its name, or the path of its file");
     if (!given) return 0;
     std::error_code fault;
     auto const& named = given->command.front();
@@ -185,7 +186,7 @@ void print_next_step(cluster_facts const& facts, std::string const& site) {
 }
 
 int init(std::vector<std::string> const& args, environment const& variables) {
-    auto const given = read_options(args, 0, 1, "init takes one name at most, that of the site to be");
+    auto const given = read_options(args, variables, 0, 1, "init takes one name at most, that of the site to be");
     if (!given) return 0;
     auto facts = find_cluster_facts(variables);
     facts.modules = find_modules(variables);
@@ -227,7 +228,7 @@ int site_command(std::vector<std::string> const& args, environment const& variab
     if (verb == "show") return show(rest, variables);
     if (verb == "check") return check(rest, variables);
     if (verb == "init") return init(rest, variables);
-    if (verb.starts_with('-') && print_help_if_asked("site", resolve_settings("site", args, {}))) return 0;
+    if (verb.starts_with('-') && !read_options(args, variables, 0, 1, "takes a command first")) return 0;
     constexpr std::string_view known = "give list, show, check or init";
     if (verb.empty()) throw error(errc::usage, fmt::format("muster site: the command is missing; {}", known));
     auto const near = nearest(verb, std::vector<std::string>{"list", "show", "check", "init"});

@@ -154,6 +154,7 @@ expect_exit 0 "$MUSTER" run --scheduler local -q -n 1 -- true
 
 expect_exit 0 "$MUSTER" --version
 expect_matches stdout "^muster [0-9.]+$" "^compiler +[A-Z]" "^PMIx +[0-9]" "^hwloc +[0-9]" '^MPI +(none|[A-Z].* [0-9.]+)'
+git -C "$MUSTER_SOURCE_DIR" rev-parse HEAD >/dev/null 2>&1 && expect_matches stdout '^origin .*([0-9a-f]{7}|no git)'
 expect_exit 0 "$MUSTER" version
 expect_matches stdout "^muster [0-9]"
 expect_exit 2 "$MUSTER"

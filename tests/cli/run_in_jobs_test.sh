@@ -58,3 +58,11 @@ mkdir pythons
 printf '#!/bin/sh\necho "3.9.1 /opt/python"; echo "2.0 /opt/torch"; echo "- ModuleNotFoundError: No module named muster"\n' >pythons/python3 && chmod +x pythons/python3
 PATH="$PWD/pythons:$PATH" "$MUSTER" doctor >"$OUT" 2>"$ERR"
 expect_matches stdout '^ok +python3 +3.9.1' '^ok +package torch +2.0' '^note +package muster +ModuleNotFoundError'
+
+# What a note quotes of the environment commands no terminal.
+mkdir -p refusing
+printf '#!/bin/sh\necho no such job >&2\nexit 1\n' >refusing/scontrol
+chmod +x refusing/scontrol
+SLURM_JOB_ID=$'7\e[2J' PATH=$PWD/refusing:$PATH expect_exit 125 "$MUSTER" run -n 1 -- true
+expect_contains stderr '7\x1b[2J'
+! grep -q "$(printf '\033')" "$ERR" || fail "a note holds an escape sequence"

@@ -53,7 +53,7 @@ expect_exit 0 "$MUSTER" script --site mine --gpus 8 --time 1h -- x
 
 # The program's own path by default, and help of one screen.
 expect_contains stdout "exec $MUSTER run -n 8 --site mine -- x"
-expect_exit 0 "$MUSTER" script --help
+expect_exit 0 env COLUMNS=130 "$MUSTER" script --help
 expect_contains stdout 'muster script --site'
 expect_true test "$(wc -l <"$OUT")" -le 40
 expect_true test "$(wc -L <"$OUT")" -le 130

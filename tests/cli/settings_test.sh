@@ -122,7 +122,8 @@ sed -n '/^```toml$/,/^```$/p' "$MUSTER_SOURCE_DIR/docs/launching.md" | grep -v '
 expect_exit 0 "$MUSTER" config check readme.toml
 expect_contains stdout 'readme.toml: 4 settings, no error'
 
-# Help fits a screen.
+# Help fits a screen that is wide enough, and no line is wider than any other.
+export COLUMNS=200
 for command in "${commands[@]}"; do
     expect_exit 0 "$MUSTER" "$command" --help
     lines=$(wc -l <"$OUT")
@@ -136,6 +137,26 @@ expect_exit 0 "$MUSTER" run --help-all
 expect_contains stdout --heartbeat --gpu-map --no-smt
 expect_exit 0 "$MUSTER" --help
 expect_true test "$(wc -l <"$OUT")" -le 40
+unset COLUMNS
+widest() { LC_ALL=C.UTF-8 wc -L <"$1"; }
+for width in 60 80; do
+    for program in muster muster-trace muster-stage muster-bench; do
+        [ -x "$MUSTER_BIN/$program" ] || continue
+        expect_exit 0 env COLUMNS=$width "$MUSTER_BIN/$program" --help
+        expect_true test "$(widest "$OUT")" -le $width
+        for command in $("$MUSTER_BIN/$program" --help | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p'); do
+            case "$program $command" in 'muster stage' | 'muster bench' | 'muster trace') continue ;; esac
+            for flag in --help --help-all; do
+                env COLUMNS=$width "$MUSTER_BIN/$program" "$command" $flag >help 2>/dev/null || continue
+                expect_true test -s help
+                [ "$(widest help)" -le $width ] || fail "$program $command $flag: a line of $(widest help) columns, not $width: $(awk -v w=$width 'length > w' help | head -n 3)"
+            done
+        done
+    done
+done
+expect_exit 0 "$MUSTER" run --help
+expect_true test "$(widest "$OUT")" -le 80
+expect_contains stdout --min-np --spares --host-discovery-script
 
 # Completion in bash as readline drives it: the words, the last of which is at the cursor.
 expect_exit 0 "$MUSTER" completion bash
@@ -206,6 +227,26 @@ for program in trace stage bench; do
     [ "$(wc -w <<<"$words")" -gt 1 ] || fail "muster-$program --help names no commands"
     completes $words --help -- "$MUSTER" $program ''
     COMPLETE_BY=_muster_tool completes $words --version -- "$MUSTER_BIN/muster-$program" ''
+done
+# Values, not files: of their options, of machines, and jobs that have ended.
+if [ -x "$MUSTER_BIN/muster-bench" ]; then
+    for words in 'scale --net' 'scale --net =' 'predict --net'; do
+        # shellcheck disable=SC2086
+        completes mnist cifar10 -- "$MUSTER" bench $words ''
+        expect_not_contains completed hosts.list
+    done
+    COMPLETE_BY=_muster_tool completes published -- "$MUSTER_BIN/muster-bench" scale --net mnist --protocol p
+    completes hosts.list -- "$MUSTER" bench scale --data h
+fi
+if [ -x "$MUSTER_BIN/muster-stage" ]; then
+    completes csv cifar10 cifar100 -- "$MUSTER" stage convert --from c
+    COMPLETE_BY=_muster_tool completes float -- "$MUSTER_BIN/muster-stage" convert x.csv --label-type ''
+fi
+completes polaris hosts.list -- "$MUSTER" plan --topology ''
+mkdir -p state/muster/jobs
+for record in slurm-41 slurm-42@alpha pbs-43.server; do : >state/muster/jobs/$record.json; done
+for command in watch logs show cancel; do
+    XDG_STATE_HOME=$PWD/state completes 41 42 43.server -- "$MUSTER" $command 4
 done
 if [ -x "$MUSTER_BIN/muster-bench" ]; then
     completes --ranks --rate-metric --run-options -- "$MUSTER" bench scale --r

@@ -36,7 +36,7 @@ touch -d '2001-02-03 04:05:06.789' src/a src/empty
 
 # Usage.
 for command in copy out clean; do
-    expect_exit 0 "$STAGE" $command --help
+    expect_exit 0 env COLUMNS=200 "$STAGE" $command --help
     expect_contains stdout "muster-stage $command"
     [ "$(wc -l <"$OUT")" -le 26 ] || fail "help of $command is longer than a screen"
 done

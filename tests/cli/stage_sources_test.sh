@@ -7,7 +7,7 @@ convert() { "$STAGE" convert "$@" -o out.h5 --force --no-fsync; }
 
 # Help and error name the same columns of labels.
 names='label, labels, class, target, y, species, category, variety'
-expect_exit 0 "$STAGE" convert --help
+expect_exit 0 env COLUMNS=200 "$STAGE" convert --help
 expect_contains stdout "default: the first of $names"
 printf 'a,b\n1,2\n' >none.csv
 expect_exit 2 convert none.csv

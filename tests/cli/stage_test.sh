@@ -26,7 +26,7 @@ gzip -k images labels
 expect_exit 0 "$STAGE" --help
 expect_contains stdout "muster-stage convert --images" "verify" "info" "Exit codes: 0 done, 2 wrong usage, 125 failed."
 for command in convert verify info; do
-    expect_exit 0 "$STAGE" $command --help
+    expect_exit 0 env COLUMNS=200 "$STAGE" $command --help
     expect_contains stdout "muster-stage $command"
     longest=24
     [ $command = convert ] && longest=44  # a line an option, and formats have theirs

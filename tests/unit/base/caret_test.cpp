@@ -26,6 +26,23 @@ TEST(carets, survive_any_bytes) {
     }
 }
 
+TEST(carets, show_letters_of_any_language) {
+    EXPECT_EQ(render_caret("a.csv", "Zürich,x", 8, "no"), "a.csv: no\n  Zürich,x\n         ^") << "below the x";
+    EXPECT_EQ(render_caret("a.csv", "Z\xfcrich,x", 7, "no"), "a.csv: no\n  Z?rich,x\n         ^") << "Latin-1";
+    EXPECT_EQ(render_caret("a.csv",
+                           "a\xc2\x9b"
+                           "b",
+                           3, "no"),
+              "a.csv: no\n  a??b\n     ^")
+        << "a terminal's command";
+    for (std::size_t at = 0; at < 400; ++at) {
+        std::string line;
+        while (line.size() < 400) line += "ü";
+        auto const shown = render_caret("a.csv", line, at, "no");
+        EXPECT_EQ(shown.find('?'), std::string::npos) << at;
+    }
+}
+
 TEST(carets, name_no_line_of_an_option) {
     EXPECT_EQ(render_caret("--map", "a:x", 2, "no"), "--map: no\n  a:x\n    ^");
     EXPECT_EQ(render_caret("qstat", "a\n", 0, "no"), "qstat: no\n  a\n  ^");

@@ -24,6 +24,7 @@ constexpr option_row convert_options[]{
     {"chunk", 'c', "N", "images in a chunk", "64"},
     {"force", 'f', "", "replace the file", ""},
     {"quick", 'q', "", "do less", ""},
+    {"level", 'l', "WHICH", "how much", "low", false, "low high"},
 };
 constexpr command_row convert_row{.name = "convert",
                                   .summary = "make a file",
@@ -147,7 +148,7 @@ TEST_F(command_sets, print_help_and_version) {
         help,
         "tool convert FILE [options]      make a file\n\n  tool convert a -o b\n\n"
         "  -o, --output FILE  the file\n  -c, --chunk N      images in a chunk [64]\n  -f, --force        replace the file\n"
-        "  -q, --quick        do less\n  -h, --help         this text\n");
+        "  -q, --quick        do less\n  -l, --level WHICH  how much [low]\n  -h, --help         this text\n");
     EXPECT_EQ(printed({"help", "convert"}), help);
     CaptureStderr();
     EXPECT_EQ(set.run({}), 2);
@@ -156,7 +157,11 @@ TEST_F(command_sets, print_help_and_version) {
 
 TEST_F(command_sets, tell_shells_their_words) {
     EXPECT_THAT(completion_words(set, ""), ElementsAre("convert", "check-it")) << "without the hidden one";
-    EXPECT_THAT(completion_words(set, "convert"), ElementsAre("--output", "--chunk", "--force", "--quick", "--help"));
+    EXPECT_THAT(completion_words(set, "convert"), ElementsAre("--output", "--chunk", "--force", "--quick", "--level", "--help"));
+    EXPECT_THAT(completion_values(set, "convert", "--level"), ElementsAre("low", "high"));
+    EXPECT_THAT(completion_values(set, "convert", "-l"), ElementsAre("low", "high"));
+    for (auto const* option : {"--output", "--nothing", "level", "-x"})
+        EXPECT_TRUE(completion_values(set, "convert", option).empty());
     EXPECT_TRUE(completion_words(set, "nothing").empty());
     add_completion_command(set);
     EXPECT_EQ(printed({"completion"}), "convert\ncheck-it\n");

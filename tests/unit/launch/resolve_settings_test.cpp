@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "base/error.hpp"
 #include "launch/commands/commands.hpp"
@@ -148,8 +150,8 @@ TEST(setting_rows, say_who_may_set_them) {
         EXPECT_EQ(fault(file_owner::user) == "read", row.is_configurable()) << line << fault(file_owner::user);
         EXPECT_EQ(fault(file_owner::folder) == "read", row.use == setting_use::everywhere || row.use == setting_use::common)
             << line << fault(file_owner::folder);
-        if (row.use == setting_use::own_files) starting.push_back(row.name);
-        if (row.use == setting_use::own_files)
+        if (row.is_configurable() && !row.is_for(file_owner::folder)) starting.push_back(row.name);
+        if (row.is_configurable() && !row.is_for(file_owner::folder))
             EXPECT_THAT(fault(file_owner::folder), AllOf(HasSubstr("muster.toml:1:1"), HasSubstr("^"), HasSubstr(row.name)));
     }
     EXPECT_THAT(starting, ElementsAre("remote-shell", "host-discovery-script"));
@@ -431,7 +433,7 @@ TEST(help, fits_a_screen_with_the_commonest_use_first) {
         if (command.synopsis.empty()) continue;  // programs of their own, and hidden ones
         auto const text = help_text(command.name, false);
         auto const lines = std::count(text.begin(), text.end(), '\n');
-        EXPECT_LE(lines, command.name == "run"                                 ? 26
+        EXPECT_LE(lines, command.name == "run"                                 ? 29
                          : command.name == "submit" || command.name == "alloc" ? 60
                                                                                : 24)
             << command.name;
@@ -442,6 +444,21 @@ TEST(help, fits_a_screen_with_the_commonest_use_first) {
             EXPECT_THAT(help_text("run", true), HasSubstr(synopsis_of(row)));
         }
     EXPECT_THAT(help_text("run", false), Not(HasSubstr("--heartbeat")));
+    EXPECT_THAT(help_text("run", false),
+                AllOf(HasSubstr("--min-np"), HasSubstr("--spares"), HasSubstr("--host-discovery-script")));
+}
+
+TEST(help, is_as_wide_as_the_terminal) {
+    for (auto const& command : commands())
+        for (std::size_t const width : {60u, 80u, 100u})
+            for (bool const all : {false, true}) {
+                if (command.synopsis.empty()) continue;
+                std::istringstream lines(fold_help(help_text(command.name, all), width));
+                for (std::string line; std::getline(lines, line);)
+                    EXPECT_LE(std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; }), width)
+                        << command.name << ": " << line;
+            }
+    EXPECT_EQ(resolve_settings("run", {"--help"}, {.variables = {{"COLUMNS", "70"}}}).help_columns, 70u);
 }
 
 TEST(man_pages, hold_every_option) {

@@ -1,0 +1,12 @@
+# Script of each build: writes the header FILE with the commit that SOURCE stands at, for `muster --version`; "" where there is no git, or ORIGIN names it.
+set(commit "")
+if(ORIGIN STREQUAL "built from its source" AND EXISTS ${SOURCE}/.git)
+  execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 OUTPUT_VARIABLE commit ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
+  if(failed)
+    set(commit "")
+  endif()
+endif()
+if(commit)
+  set(commit ", commit ${commit}")
+endif()
+file(CONFIGURE OUTPUT ${FILE} CONTENT "// The commit of this build, by cmake/muster_commit.cmake.\n#define MUSTER_COMMIT_TEXT \"@commit@\"\n" @ONLY)
