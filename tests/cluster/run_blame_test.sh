@@ -64,19 +64,6 @@ sitting_batch batch 8 -N2 -w node1,node2 --gres=gpu:4
 expect_true as_user scancel "$job"
 expect_job_end "job $job was cancelled"
 
-# A step of a job is cancelled, over both engines: that is told, nobody is blamed, and nothing is started again.
-allocate -N2 -w node1,node2 --gres=gpu:4
-for options in '--engine srun' '--engine remote' '--max-restarts 2'; do
-    # shellcheck disable=SC2086
-    sitting "step$(tr -dc a-z <<<"$options")" 8 sit $options
-    step=$(as_user squeue -s -h -j "$job" -o %i | grep -E '\.[0-9]+$' | tail -n 1)
-    expect_true as_user scancel "$step"
-    expect_end 143
-    expect_matches stderr "step $job\.[0-9]+ was cancelled"
-    expect_not_contains stderr 'was killed by signal' 'died' 'restart 1' 'generation 1 begins' 'ended its ranks'
-done
-release
-
 # Another job takes its place.
 sitting_batch preempted 8 -N2 -w node1,node2 --gres=gpu:4
 expect_true as_user sbatch -Q -p high -N2 -w node1,node2 --exclusive --wrap true
@@ -182,6 +169,20 @@ if mkdir "/sys/fs/cgroup/memory/$CLUSTER_PREFIX" 2>/dev/null; then
     for pid in $(cat "$group/cgroup.procs"); do echo "$pid" >/sys/fs/cgroup/memory/cgroup.procs; done
     rmdir "$group"
 fi
+release
+
+# A step of a job is cancelled, over both engines: that is told, nobody is blamed, and nothing is started again. Folders of killed agents
+# stay until a later run.
+allocate -N2 -w node1,node2 --gres=gpu:4
+for options in '--engine srun' '--engine remote' '--max-restarts 2'; do
+    # shellcheck disable=SC2086
+    sitting "step$(tr -dc a-z <<<"$options")" 8 sit $options
+    step=$(as_user squeue -s -h -j "$job" -o %i | grep -E '\.[0-9]+$' | tail -n 1)
+    expect_true as_user scancel "$step"
+    expect_end 143
+    expect_matches stderr "step $job\.[0-9]+ was cancelled"
+    expect_not_contains stderr 'was killed by signal' 'died' 'restart 1' 'generation 1 begins' 'ended its ranks'
+done
 release
 
 # A node is dead before the ranks start, and Slurm does not know it yet.

@@ -124,7 +124,7 @@ auto const step_is_cancelled = [](evidence& known) {  // of node2, whose agent i
     known[3].daemon_lost = "muster-agent";
     known.first_orphan = 3;
 };
-auto const newcomer = [evidence& known) {  // where the others run already
+auto const newcomer = [](evidence& known) {  // where the others run already
     known.ranks.push_back({.rank = 4, .spare = 0, .node = 2});
     known.hosts.push_back("node3");
 };
