@@ -26,7 +26,7 @@ constexpr duration peer_lost_after{15};
 /// The connection, one thread, blocking.
 class peer {
   public:
-    peer(keeper_address const& to, std::atomic<int>& socket) : link_(connect_to_launcher(directions_to(to), duration(5))) {
+    peer(keeper_address const& to, std::atomic<int>& socket) : link_(connect(to)) {
         detect_lost_peer(link_.socket.get(), peer_lost_after);
         socket.store(link_.socket.get());
         wire::hello hello;
@@ -61,6 +61,17 @@ class peer {
     }
 
   private:
+    /// Not in the words of a shim that cannot reach muster run: the other end is a keeper's.
+    static launcher_link connect(keeper_address const& to) try {
+        return connect_to_launcher(directions_to(to), duration(5));
+    } catch (error const&) {
+        throw error(
+            errc::unavailable,
+            fmt::format(
+                "the keeper at {} does not answer: its node is gone or cannot be reached from {}, or the keeper has ended",
+                with_port(to.address, to.port), short_host_name()));
+    }
+
     static environment directions_to(keeper_address const& to) {
         environment directions;
         directions.set("MUSTER_LAUNCHER", with_port(to.address, to.port));

@@ -96,3 +96,20 @@ the script's" "both outputs of a job whose run is in $folder"
     esac
     expect_equal "$(cat "$OUT")" "[0] in $folder" "the log of a run in $folder"
 done
+
+# A run by its folder, of no job at all: what its ranks wrote, and what became of it, with its generations.
+expect_exit 3 "$MUSTER" run -q -n 2 --output-dir alone --max-restarts 1 -- sh -c 'echo "rank $RANK of $MUSTER_LIFE"; [ $RANK = 0 ] || exit 3; sleep 60'
+expect_exit 0 logs alone
+expect_equal "$(sort "$OUT" | paste -sd';')" '[0] rank 0 of 0;[1] rank 1 of 0;[g1:0] rank 0 of 1;[g1:1] rank 1 of 1' 'lines of a run outside of a scheduler'
+expect_exit 0 logs ./alone/ --rank 1 --grep 'of 1' --follow
+expect_equal "$(cat "$OUT")" '[g1:1] rank 1 of 1' 'lines of one rank of one generation'
+expect_exit 0 env PATH="$PWD/empty" "$MUSTER" show alone
+expect_matches stdout "^run +$PWD/alone$" '^exit code +3$' '^generation 0 +2 ranks: .*exited with code 3'
+expect_exit 0 env PATH="$PWD/empty" "$MUSTER" show --json alone
+expect_true python3 -c 'import json, sys; runs = json.load(open(sys.argv[1]))["runs"]; assert runs[0]["run"]["exit"]["code"] == 3, runs' "$OUT"
+expect_exit 2 env PATH="$PWD/empty" "$MUSTER" cancel alone
+expect_contains stderr "'alone' is the folder of a run" 'muster show alone and muster logs alone'
+for word in status ps; do
+    expect_exit 2 "$MUSTER" $word
+    expect_contains stderr "no command '$word'; muster jobs lists your jobs"
+done

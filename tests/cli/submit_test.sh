@@ -187,8 +187,8 @@ expect_matches stdout '^12.fakeserver +first +Q +2 +- +01:00:00 +Insufficient am
 expect_exit 0 pbs show 12.fakeserver
 expect_matches stdout '^asked for +2 nodes, 4 ranks on each' '^site +generic-pbs$'
 mkdir -p one-run && echo '{}' >one-run/run.json
-expect_exit 2 pbs show one-run
-expect_contains stderr "'one-run' is the folder of a run, and show takes the numbers of jobs; read one-run/run.json"
+expect_exit 2 pbs watch one-run
+expect_contains stderr "'one-run' is the folder of a run, and watch takes the numbers of jobs; muster show one-run"
 rm -r one-run
 expect_exit 0 pbs submit --dry-run --site generic-pbs --ranks 2 --time 5min --no-check -- true
 expect_contains stderr '1 node, 2 ranks on each, 00:05:00, no GPUs'
@@ -206,7 +206,14 @@ expect_contains stdout 'no such module'
 echo 'job 2 of 2: the program has ended with 0 already; .muster-chain/first.done says so' >muster-runs/12.fakeserver.OU
 expect_exit 0 pbs watch 12.fakeserver
 expect_contains stderr 'it had nothing left to do'
+# What ran this week, and how it ended: by what its run has left, or by the server.
+expect_exit 0 pbs jobs
+expect_not_contains stdout 12.fakeserver
+expect_exit 0 pbs jobs --all
+expect_matches stdout '^12.fakeserver +first +ended .* it had nothing left to do$'
 rm "$fakes/no-history"
+expect_exit 0 pbs jobs --all
+expect_matches stdout '^12.fakeserver +first +F .* exit code [0-9]+'
 expect_exit 143 pbs watch 12.fakeserver
 expect_exit 7 pbs watch '5[]'
 expect_matches stderr 'job 5\[2\].fakeserver: F, exit code 7'
@@ -215,7 +222,7 @@ for number in 5 5.fakeserver; do # PBS does not know an array without its bracke
     expect_exit 7 pbs watch "$number"
     expect_matches stderr 'job 5\[2\].fakeserver: F, exit code 7'
     expect_exit 1 pbs cancel "$number"
-    expect_contains stderr 'it has ended already'
+    expect_matches stderr 'it has ended already \([0-9] F \(5\[1\].fakeserver, 5\[2\].fakeserver'
     expect_exit 0 pbs show "$number"
     expect_matches stdout '^state +5\[1\].fakeserver F$'
 done

@@ -171,6 +171,20 @@ if mkdir "/sys/fs/cgroup/memory/$CLUSTER_PREFIX" 2>/dev/null; then
 fi
 release
 
+# A step of a job is cancelled, over both engines: that is told, nobody is blamed, and nothing is started again. Folders of killed agents
+# stay until a later run.
+allocate -N2 -w node1,node2 --gres=gpu:4
+for options in '--engine srun' '--engine remote' '--max-restarts 2'; do
+    # shellcheck disable=SC2086
+    sitting "step$(tr -dc a-z <<<"$options")" 8 sit $options
+    step=$(as_user squeue -s -h -j "$job" -o %i | grep -E '\.[0-9]+$' | tail -n 1)
+    expect_true as_user scancel "$step"
+    expect_end 143
+    expect_matches stderr "step $job\.[0-9]+ was cancelled"
+    expect_not_contains stderr 'was killed by signal' 'died' 'restart 1' 'generation 1 begins' 'ended its ranks'
+done
+release
+
 # A node is dead before the ranks start, and Slurm does not know it yet.
 allocate -N3 -w node1,node2,node3 --gres=gpu:4
 "$cluster" crash node3

@@ -119,6 +119,11 @@ auto const meets = [](int first, int last) {
         for (int r = first; r <= last; ++r) known[r].connected = true;
     };
 };
+auto const step_is_cancelled = [](evidence& known) {  // of node2, whose agent is gone with it
+    known.cancelled_step = "7.0";
+    known[3].daemon_lost = "muster-agent";
+    known.first_orphan = 3;
+};
 auto const newcomer = [](evidence& known) {  // where the others run already
     known.ranks.push_back({.rank = 4, .spare = 0, .node = 2});
     known.hosts.push_back("node3");
@@ -297,6 +302,14 @@ std::vector<scenario> several_nodes() {
         // run_blame, remote, engines: watchers, daemons, the engine
         {"the engine was killed", cause, with(by_srun(), loses(0, 7, true), engine_ends(sigkill), says(job_end::going_on)), step::end,
          failure_cause::engine, 125, {}, "srun was killed by signal 9 (SIGKILL), and with it the start of the ranks was lost"},
+        {"a step was cancelled over remote", cause, with(by_remote(), step_is_cancelled, says(job_end::going_on)), step::end, failure_cause::job_end, 143, {},
+         "step 7.0 was cancelled; ending 4 ranks"},
+        {"a step was cancelled over srun, and a rank's end is held", cause, with(by_srun(), step_is_cancelled, ends(0, sigkill), suspects(0),
+         engine_ends(exited(137)), says(job_end::going_on)), step::end, failure_cause::job_end, 143, {}, "step 7.0 was cancelled; ending 7 ranks"},
+        {"a step was killed by Slurm's PMIx for a rank", cause, with(by_srun(), step_is_cancelled, uses_mpi, ends(0, sigkill), suspects(0),
+         says(job_end::going_on), [](evidence& known) { known.first_orphan = -1; }), step::end, failure_cause::rank_end, 137, {0}, "rank 0 on node1 was killed…"},
+        {"the job was cancelled, and its step with it", cause, with(by_remote(), step_is_cancelled, says(job_end::cancelled)), step::end,
+         failure_cause::job_end, 143, {}, "the job was cancelled; ending 4 ranks"},
         {"the starter was killed", cause, with(by_remote(), engine_ends(sigkill), says(job_end::unknown)), step::end, failure_cause::engine, 125, {},
          "remote was killed by signal 9 (SIGKILL), and with it the start of the ranks was lost; ending 4 ranks"},
         {"a watcher was killed", cause, with(by_srun(), loses(5, 5, true), says(job_end::going_on)), step::end, failure_cause::watcher, 125, {5},

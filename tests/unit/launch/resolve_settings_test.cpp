@@ -151,8 +151,9 @@ TEST(setting_rows, say_who_may_set_them) {
         EXPECT_EQ(fault(file_owner::folder) == "read", row.use == setting_use::everywhere || row.use == setting_use::common)
             << line << fault(file_owner::folder);
         if (row.is_configurable() && !row.is_for(file_owner::folder)) starting.push_back(row.name);
-        if (row.is_configurable() && !row.is_for(file_owner::folder))
+        if (row.is_configurable() && !row.is_for(file_owner::folder)) {
             EXPECT_THAT(fault(file_owner::folder), AllOf(HasSubstr("muster.toml:1:1"), HasSubstr("^"), HasSubstr(row.name)));
+        }
     }
     EXPECT_THAT(starting, ElementsAre("remote-shell", "host-discovery-script"));
 }

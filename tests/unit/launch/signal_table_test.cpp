@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "launch/system/signals.hpp"
 
 namespace muster {
@@ -25,8 +27,10 @@ TEST(signal_table, what_holds_ranks_and_their_states_outlives_what_schedulers_se
 }
 
 TEST(signal_table, whoever_takes_signals_sees_its_children_end) {
-    for (auto const kind : process_kinds())
-        if (!taken_signals(kind).empty()) EXPECT_THAT(taken_signals(kind), Contains(SIGCHLD)) << name_of(kind);
+    for (auto const kind : process_kinds()) {
+        auto const taken = taken_signals(kind);
+        EXPECT_TRUE(taken.empty() || std::find(taken.begin(), taken.end(), SIGCHLD) != taken.end()) << name_of(kind);
+    }
 }
 
 TEST(signal_table, no_process_ignores_what_makes_it_go_on) {
