@@ -168,6 +168,13 @@ void set_torch(environment& v, identity const& who, rendezvous const& point) {
     if (who.node_count == 1) v.set_default("GLOO_SOCKET_IFNAME", "lo");
 }
 
+/// Where torch's @record writes the exception that ends the program, as JSON; programs that write their own file expect it to be named.
+void set_error_file(environment& v, identity const& who, std::string const& folder) {
+    if (folder.empty()) return v.unset("TORCHELASTIC_ERROR_FILE");
+    v.set("TORCHELASTIC_ERROR_FILE",
+          fmt::format("{}/torch-error-{}-{}.json", folder, v.get_or("MUSTER_GENERATION", "0"), who.rank));
+}
+
 void set_horovod(environment& v) {
     // Its Gloo controller needs a rendezvous server; with MPI it only needs MPI to come up.
     v.set_default("HOROVOD_CONTROLLER", "mpi");
@@ -283,6 +290,7 @@ void set_gpu_variables(environment& v, binding const& place) {
 
 void complete_variables(environment& variables, rank_setting const& rank) {
     set_rank_variables(variables, rank.who, rank.place, rank.point);
+    set_error_file(variables, rank.who, rank.error_folder);
     set_explicit(variables, rank.exports);
     add_python_folders(variables, rank.python);
     set_container_variables(variables, rank.command);

@@ -79,9 +79,11 @@ struct rank_setting {
     std::vector<std::string> const& exports;  ///< -x
     std::vector<std::string> const& command;
     python_folders python;
+    std::string error_folder = {};  ///< of the run, for what torch's @record writes; "" where there is none
 };
 
-/// Sets all that a rank's program gets from muster, in the order in which one overrides the other: set_rank_variables, set_explicit,
+/// Sets all that a rank's program gets from muster, in the order in which one overrides the other: set_rank_variables and
+/// TORCHELASTIC_ERROR_FILE (a file in error_folder for each rank and generation; removed without a folder), set_explicit,
 /// add_python_folders, set_container_variables.
 void complete_variables(environment& variables, rank_setting const& rank);
 

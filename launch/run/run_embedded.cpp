@@ -114,7 +114,8 @@ struct rank_starter {
     }
     environment variables_of(int rank, binding const& place, std::string const& host) const {
         environment own = prepared.variables;
-        complete_variables(own, {who_at(rank), place, point, run.options.exports, run.options.command, prepared.python});
+        complete_variables(
+            own, {who_at(rank), place, point, run.options.exports, run.options.command, prepared.python, run.session_dir});
         if (auto const file = kept_file(run); !file.empty())
             own.set(elastic::kept_state_variable, fmt::format("{}:{}", run.kept_part(rank), file));
         if (run.options.discovery.given() && !host.empty()) own.set("HOROVOD_HOSTNAME", host);  // as the script calls it

@@ -62,6 +62,12 @@ shim_placement place_rank(wire::job const& job, environment const& variables, in
     return found;
 }
 
+/// Of the engine's PMIx server, or of muster's own on this node, where this user may write; else "".
+std::string folder_of_server(environment const& variables) {
+    auto const folder = variables.get_or("PMIX_SERVER_TMPDIR", "");
+    return !folder.empty() && ::access(folder.c_str(), W_OK | X_OK) == 0 ? folder : "";
+}
+
 environment program_variables(wire::job const& job, wire::go const& go, binding const& where, environment const& shim_variables) {
     environment own = rank_environment(job.variables, shim_variables, job.own_step);
     auto const interface = job.network_interface.empty() ? interface_towards(go.address) : job.network_interface;
@@ -70,7 +76,7 @@ environment program_variables(wire::job const& job, wire::go const& go, binding 
         if (name != "OMPI_MCA_btl_tcp_if_include" || !own.has("OMPI_MCA_btl_tcp_if_exclude")) own.set_default(name, value);
     rendezvous const point{go.address, go.master_port, go.jax_port, go.workers};
     auto const python = keep_present({job.python_package, job.python_horovod}, job.who.host);
-    complete_variables(own, {job.who, where, point, job.exports, job.command, python});
+    complete_variables(own, {job.who, where, point, job.exports, job.command, python, folder_of_server(own)});
     auto const& parts = job.kept_parts;
     int const part = parts.empty() ? job.who.rank : parts.at(static_cast<std::size_t>(job.who.rank));
     if (job.keeps_state) own.set(elastic::kept_state_variable, fmt::format("{}:{}", part, job.kept_file));

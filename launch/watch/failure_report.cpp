@@ -37,6 +37,12 @@ std::string advice_on(std::string_view last_lines) {
     return {};
 }
 
+/// Whether torch has told there that a DataLoader's worker, or a tensor on its way to one, found no room in /dev/shm.
+bool tells_of_full_shm(std::string_view last_lines) {
+    auto const has = [&](std::string_view part) { return last_lines.find(part) != std::string_view::npos; };
+    return has("is killed by signal: Bus error") || (has("</torch_") && has("No space left on device"));
+}
+
 /// What leads to the signal, where that is not the program's own doing.
 std::string advice_on(int signal_number) {
     switch (signal_number) {
@@ -61,6 +67,11 @@ std::string describe(failure_report const& failure) {
     if (failure.others > 0) text += fmt::format("; ending the other {}", failure.others);
     if (!failure.earlier.empty()) text += "\n  " + failure.earlier;
     if (!failure.advice.empty()) text += "\n  " + failure.advice;
+    if (tells_of_full_shm(failure.last_lines) && failure.advice.find("/dev/shm") == std::string::npos)
+        text +=
+            "\n  a data loader's worker found no room in /dev/shm: see df /dev/shm there; use fewer workers, or give --shm-size "
+            "to the "
+            "container";
     if (auto const advice = advice_on(failure.last_lines); !advice.empty()) text += fmt::format("\n  {}", advice);
     if (failure.quotes && !failure.last_lines.empty())
         text += "\n  the last it wrote on stderr:" + quote_lines(failure.last_lines);

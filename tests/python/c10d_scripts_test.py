@@ -1,5 +1,6 @@
 # Scripts that know nothing of muster, started with --backend muster, and process groups of several backends.
 # ranks: 2
+import json
 import os
 import subprocess
 import sys
@@ -55,6 +56,28 @@ def test_a_script_that_never_imports_muster():
     assert ours.startswith("muster ["), ours
     theirs = outputs(SCRIPT, "--backend", "gloo")
     assert ours.replace("muster", "gloo") == theirs, (ours, theirs)
+
+
+RECORDED = """
+import os
+from torch.distributed.elastic.multiprocessing.errors import record
+
+@record
+def main():
+    raise RuntimeError(f"of rank {os.environ['RANK']}")
+
+main()
+"""
+
+
+def test_an_exception_is_recorded_for_each_rank():
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+        file.write(RECORDED)
+        file.flush()
+        done = subprocess.run([sys.executable, "-W", "ignore", file.name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 1 and "RuntimeError: of rank" in done.stdout, done.stdout
+    with open(os.environ["TORCHELASTIC_ERROR_FILE"]) as written:
+        assert json.load(written)["message"]["message"] == f"RuntimeError: of rank {rank}"
 
 
 def test_importing_torch_imports_nothing_of_muster():

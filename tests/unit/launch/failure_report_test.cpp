@@ -32,6 +32,20 @@ TEST(failure_report, what_muster_does_not_have_of_horovod_is_said) {
     }
 }
 
+TEST(failure_report, a_data_loaders_worker_without_room_points_to_dev_shm) {
+    for (auto const* line : {"RuntimeError: DataLoader worker (pid 5) is killed by signal: Bus error. It is possible that "
+                             "dataloader's workers are out of shared memory.",
+                             "RuntimeError: unable to write to file </torch_9_1_0>: No space left on device (28)"}) {
+        failure_report failure{"rank 0 on a", "exited with code 1", duration(2), 0, "", "", line};
+        EXPECT_NE(describe(failure).find("see df /dev/shm"), std::string::npos) << line;
+        failure.advice = "/dev/shm is full there";
+        EXPECT_EQ(describe(failure).find("see df /dev/shm"), std::string::npos) << line;
+    }
+    EXPECT_EQ(describe(failure_report{"rank 0 on a", "exited with code 1", duration(2), 0, "", "", "No space left on device"})
+                  .find("/dev/shm"),
+              std::string::npos);
+}
+
 TEST(failure_report, only_bad_ends_are_faults) {
     EXPECT_EQ(find_end_fault(0), std::nullopt);
     EXPECT_EQ(find_end_fault(3 << 8), (end_fault{"exited with code 3", 3, ""}));

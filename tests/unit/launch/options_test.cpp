@@ -157,6 +157,18 @@ TEST(rank_variables, of_the_user_come_last) {
     EXPECT_EQ(v.get("PYTHONPATH"), "/mine:/lib/python");
 }
 
+TEST(rank_variables, name_a_file_for_the_exception_that_ends_the_program) {
+    identity const who{"n", 3, 4, 1, 2, 1, 2, "node2", identity::source::muster};
+    environment v;
+    v.set("MUSTER_GENERATION", "2");
+    complete_variables(v, {who, {}, {}, {}, {"true"}, {}, "/run/of/this"});
+    EXPECT_EQ(v.get_or("TORCHELASTIC_ERROR_FILE", ""), "/run/of/this/torch-error-2-3.json");
+    complete_variables(v, {who, {}, {}, {}, {"true"}, {}});
+    EXPECT_FALSE(v.has("TORCHELASTIC_ERROR_FILE"));  // an outer torchrun's
+    complete_variables(v, {who, {}, {}, {"TORCHELASTIC_ERROR_FILE=/mine"}, {"true"}, {}, "/run/of/this"});
+    EXPECT_EQ(v.get_or("TORCHELASTIC_ERROR_FILE", ""), "/mine");
+}
+
 TEST(rank_variables, give_programs_a_run_id_without_the_secret_of_the_jobs_name) {
     auto const id_of = [](std::string const& nspace) {
         environment v;
