@@ -165,7 +165,7 @@ TEST_F(command_sets, tell_shells_their_words) {
     EXPECT_TRUE(completion_words(set, "nothing").empty());
     add_completion_command(set);
     EXPECT_EQ(printed({"completion"}), "convert\ncheck-it\n");
-    EXPECT_EQ(printed({"completion", "convert"}), "--output\n--chunk\n--force\n--quick\n--help\n");
+    EXPECT_EQ(printed({"completion", "convert"}), "--output\n--chunk\n--force\n--quick\n--level\n--help\n");
     EXPECT_THROW(set.run({"completion", "bash"}), error);
 }
 
