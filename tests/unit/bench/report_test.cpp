@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "base/error.hpp"
 #include "bench/report/plots/curve_plot.hpp"
 #include "bench/report/plots/label_layout.hpp"
