@@ -61,9 +61,8 @@ bool has_hdf5_array(std::string const& path, std::string const& object) {
 }
 
 std::string hdf5_arrays(std::string const& path) {
-    constexpr std::size_t most = 12;
     hdf5::file const file = open_serial(path);
-    return hdf5::arrays_in({path, "/"}, file, most);
+    return hdf5::arrays_in({path, "/"}, file);
 }
 
 }  // namespace muster

@@ -138,7 +138,9 @@ herr_t add_hard_link(hid_t, char const* name, H5L_info_t const* link, void* name
 /// A link out of the file, or by name, is not followed: whoever made the file chose where it leads.
 void require_inside(place const& at, id parent, std::string const& name) {
     if (checked(at, "H5Lexists", [&] { return H5Lexists(parent, name.c_str(), H5P_DEFAULT); }) <= 0)
-        throw error(errc::not_found, fmt::format("{}: has no {}; `h5dump -n {}` lists what it has", at.file, at.object, at.file));
+        throw error(errc::not_found,
+                    fmt::format("{}: has no {}; it has {}", at.file, at.object,
+                                arrays_in(at, file(checked(at, "H5Iget_file_id", [&] { return H5Iget_file_id(parent); })))));
     H5L_info_t link{};
     checked(at, "H5Lget_info", [&] { return H5Lget_info(parent, name.c_str(), &link, H5P_DEFAULT); });
     if (link.type == H5L_TYPE_HARD) return;

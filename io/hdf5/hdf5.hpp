@@ -139,8 +139,8 @@ struct number_meaning {
 };
 number_meaning meaning_of(place const& where, dataset const& handle);
 
-/// The arrays of a file, the first `most` of them: "/a [200, 28, 28] of uint8; /b/c [200] of int64; and 3 more". No link out of it is followed.
-std::string arrays_in(place const& where, file const& parent, std::size_t most);
+/// The arrays of a file, the first few of them: "/a [200, 28, 28] of uint8; /b/c [200] of int64; and 3 more". No link out of it is followed.
+std::string arrays_in(place const& where, file const& parent);
 
 /// A chunk as it lies in the file.
 struct stored_chunk {

@@ -98,7 +98,13 @@ std::string describe_array(array_list const& list, std::string const& name) try 
     return fmt::format("/{}, which cannot be opened", without_controls(name));
 }
 
-herr_t add_array(hid_t, char const* name, H5O_info_t const* info, void* to) noexcept try {
+#if H5_VERSION_GE(1, 12, 0)
+using object_info = H5O_info2_t;
+#else
+using object_info = H5O_info_t;
+#endif
+
+herr_t add_array(hid_t, char const* name, object_info const* info, void* to) noexcept try {
     auto& list = *static_cast<array_list*>(to);
     if (info->type != H5O_TYPE_DATASET) return 0;
     if (++list.count <= list.most) list.lines.push_back(describe_array(list, name));
@@ -109,9 +115,16 @@ herr_t add_array(hid_t, char const* name, H5O_info_t const* info, void* to) noex
 
 }  // namespace
 
-std::string arrays_in(place const& where, file const& parent, std::size_t most) {
+std::string arrays_in(place const& where, file const& parent) {
+    constexpr std::size_t most = 12;
     array_list list{where, parent.get(), most, {}, 0};
-    checked(where, "H5Ovisit", [&] { return H5Ovisit(parent.get(), H5_INDEX_NAME, H5_ITER_INC, add_array, &list); });
+    checked(where, "H5Ovisit", [&] {
+#if H5_VERSION_GE(1, 12, 0)
+        return H5Ovisit3(parent.get(), H5_INDEX_NAME, H5_ITER_INC, add_array, &list, H5O_INFO_BASIC);
+#else
+        return H5Ovisit(parent.get(), H5_INDEX_NAME, H5_ITER_INC, add_array, &list);
+#endif
+    });
     if (list.count == 0) return "no array";
     return fmt::format("{}{}", fmt::join(list.lines, "; "),
                        list.count > most ? fmt::format("; and {} more", list.count - most) : "");

@@ -21,7 +21,7 @@ sed s/muster-stage/python3/ bin/muster-stage >bin/python3
 chmod +x bin/*
 PATH=$PWD/bin:$PATH expect_sound 1 bin/muster doctor
 tr -s ' \n' ' ' <"$OUT" >joined  # its lines are as wide as a terminal
-expect_contains joined "$PWD/bin/muster-stage does not start (code 127): muster-stage: error while loading shared libraries: ?[1mlibhdf5.so" \
+expect_contains joined "$PWD/bin/muster-stage does not start (code 127): muster-stage: error while loading shared libraries: \x1b[1mlibhdf5.so" \
     'does not work (code 127): python3: error while loading shared libraries'
 expect_sound 0 "$MUSTER" doctor --help
 

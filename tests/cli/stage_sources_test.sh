@@ -281,6 +281,8 @@ END
     "$python" -c 'import h5py; f = h5py.File("other.h5", "w"); f["deep/t2m"] = [[1.5, 2], [3, 4]]; f["names"] = ["a", "b"]; f["more"] = h5py.ExternalLink("era.h5", "/bare")'
     expect_exit 2 convert other.h5
     expect_contains stderr 'other.h5: none of its arrays has a usual name (x_train, images, …): it has /deep/t2m [2, 2] of float64; /names [2] of a type that is not read; give --images'
+    expect_exit 125 convert other.h5 --images t2m --labels none
+    expect_contains stderr 'other.h5: has no /t2m; it has /deep/t2m [2, 2] of float64; /names'
 fi
 
 # Formats that are not read are known by their first bytes.

@@ -1,4 +1,4 @@
-// An alltoall of every pattern of pairs that exchange something and pairs that do not, checked by every test that has a communicator of its own.
+// An alltoall of every pattern of pairs: each exchanges something or nothing.
 #pragma once
 
 #include <gtest/gtest.h>

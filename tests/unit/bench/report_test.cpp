@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "base/error.hpp"
 #include "bench/report/plots/curve_plot.hpp"
 #include "bench/report/plots/label_layout.hpp"
@@ -91,14 +93,14 @@ TEST(report_html, has_a_tile_of_the_base_where_more_ranks_are_no_faster) {
     for (auto const& [one, two] : {std::pair(std::vector{4.0, 4.0, 4.0}, std::vector{8.0, 8.0, 8.0}),
                                    std::pair(std::vector{4.0, 1.0, 9.0}, std::vector{3.9, 1.0, 9.0})}) {
         auto const s = plain_study({1, 2}, {one, two});
-        auto const tile = report_document({{s, "results.json"}})["studies"][0]["tiles"][0];
+        auto const tile = report_document(report_input{{{s, "results.json"}}})["studies"][0]["tiles"][0];
         EXPECT_EQ(tile["kind"], "best");
         EXPECT_EQ(tile["ranks"], 1);
         auto const text = without_tags(page_of(s));
         EXPECT_THAT(text, HasSubstr("more ranks are not measurably faster"));
         EXPECT_THAT(text, testing::Not(HasSubstr("xon 2 ranks")));
     }
-    auto const faster = report_document({{plain_study({1, 2}, {{4, 4, 4}, {2, 2, 2}}), "results.json"}});
+    auto const faster = report_document(report_input{{{plain_study({1, 2}, {{4, 4, 4}, {2, 2, 2}}), "results.json"}}});
     EXPECT_EQ(faster["studies"][0]["tiles"][0]["ranks"], 2);
 }
 
