@@ -1,4 +1,4 @@
-// Where a job was asked for in another layout than its ranks get.
+// Notes on jobs that were asked for in another layout than their ranks get.
 #pragma once
 
 #include <string>

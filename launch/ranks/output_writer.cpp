@@ -116,16 +116,22 @@ void output_writer::write(int fd, std::string block, void const* stream) {
 }
 
 void output_writer::write_unfinished(int fd, std::string block, void const* stream) {
+    if (block.empty()) return;
+    bool const ended = block.back() == '\n';  // it has a tag
     write(fd, std::move(block), stream);
+    unfinished_[fd] = ended ? nullptr : stream;
 }
 
+/// Of ranks no byte is changed, but muster's own line is a line of its own.
 void output_writer::note(std::string line) {
+    if (within_line_[2] && unfinished_[2] == nullptr) line.insert(0, 1, '\n');
     put(2, std::move(line), nullptr);
 }
 
 void output_writer::put(int fd, std::string block, void const* stream) {
     if (block.empty()) return;
-    auto const* const before = std::exchange(unfinished_[fd], block.back() == '\n' ? nullptr : stream);
+    auto const* const before = std::exchange(unfinished_[fd], nullptr);
+    within_line_[fd] = block.back() != '\n';
     if (before != nullptr && before != stream && !block.empty() && block.front() != '\r') block.insert(0, 1, '\n');
     std::scoped_lock const lock(state_->mutex);
     auto& queue = state_->queue;

@@ -37,7 +37,7 @@ class output_writer final : public output_sink {
     /// What follows an unfinished line of another stream begins a new line, unless it begins with a carriage return itself.
     void write(int fd, std::string block, void const* stream = nullptr) override;
     void write_unfinished(int fd, std::string block, void const* stream) override;
-    void note(std::string line) override;
+    void note(std::string line) override;  ///< begins a new line where an unfinished one was written last
 
     /// Calls `seen` when ranks write something that holds `mark`, once. An empty mark is in everything.
     void watch_for(std::string mark, std::function<void()> seen) { watched_.emplace_back(std::move(mark), std::move(seen)); }
@@ -70,7 +70,8 @@ class output_writer final : public output_sink {
     struct state;  // shared with the thread, which may outlive this object inside a write that never returns
     std::shared_ptr<state> state_;
     void const* unfinished_[3] = {nullptr, nullptr,
-                                  nullptr};  ///< by descriptor: the stream whose unfinished line was written last
+                                  nullptr};        ///< by descriptor: the stream whose unfinished line was written last
+    bool within_line_[3] = {false, false, false};  ///< by descriptor: what was written last has not ended its line
     std::vector<std::pair<std::string, std::function<void()>>> watched_;
 };
 

@@ -175,8 +175,6 @@ expect_contains stderr 'rank 2' '| why it failed'
 expect_exit 2 "$MUSTER" run -q -n 2 --show-ranks 2 -- true
 expect_contains stderr '--show-ranks 2: there is no such rank: they are 0 to 1'
 
-# What ends within a line is not joined with what comes from elsewhere.
+# What ends within a line is not joined with muster's own line.
 expect_exit 3 "$MUSTER" run -n 2 -- sh -c 'printf "partial of $RANK" >&2; printf "end of $RANK"; exit 3'
 expect_true grep -q '^muster: error: rank' "$ERR"
-expect_exit 0 "$MUSTER" run -q -n 2 -- sh -c 'printf "end of $RANK"'
-expect_equal "$(sort "$OUT" | paste -sd';')" 'end of 0;end of 1' 'unfinished last lines'

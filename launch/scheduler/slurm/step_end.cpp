@@ -26,8 +26,8 @@ std::string cancelled_step(std::string_view line) {
     return std::string(number);
 }
 
-bool tells_of_ended_task(std::string_view line) {
-    return line.starts_with("srun: error: ") && line.find(": task") != std::string_view::npos;
+bool tells_of_own_end(std::string_view line) {
+    return line.starts_with("srun: error: ") || line.starts_with("srun: forcing job termination");
 }
 
 void step_words::take(std::string_view bytes) {
@@ -40,8 +40,8 @@ void step_words::take(std::string_view bytes) {
 }
 
 void step_words::take_line(std::string_view line) {
-    task_ended_ = task_ended_ || tells_of_ended_task(line);
-    if (auto number = cancelled_step(line); cancelled_.empty() && !task_ended_) cancelled_ = std::move(number);
+    by_srun_ = by_srun_ || tells_of_own_end(line);
+    if (auto number = cancelled_step(line); cancelled_.empty() && !by_srun_) cancelled_ = std::move(number);
 }
 
 }  // namespace muster

@@ -10,15 +10,15 @@ namespace muster {
 /// empty for any other line, also of a step that ends by a limit, a lost node or a preemption. Pure.
 std::string cancelled_step(std::string_view line);
 
-/// Whether srun says in this line that a task of its step has ended badly ("srun: error: node1: task 0: Killed"): it then kills the others, and the
-/// same words come for that. Pure.
-bool tells_of_ended_task(std::string_view line);
+/// Whether srun says in this line that it ends the step itself: because a task has ended badly ("srun: error: node1: task 0: Killed"), could not be started,
+/// or since srun was asked to end ("srun: forcing job termination"). The same words then come of the step. Pure.
+bool tells_of_own_end(std::string_view line);
 
 /// Reads what srun prints, in pieces.
 class step_words {
   public:
     void take(std::string_view bytes);
-    /// The step that was cancelled before any of its tasks had ended badly; empty: none was.
+    /// The step that was cancelled, and not ended by its srun; empty: none was.
     std::string const& cancelled() const noexcept { return cancelled_; }
 
   private:
@@ -26,7 +26,7 @@ class step_words {
 
     std::string part_;
     std::string cancelled_;
-    bool task_ended_ = false;
+    bool by_srun_ = false;
 };
 
 }  // namespace muster

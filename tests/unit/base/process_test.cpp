@@ -1,6 +1,7 @@
 #include "base/process/process.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -47,6 +48,18 @@ TEST(processes, get_their_own_variables_group_and_folder) {
     std::istringstream again(output_of(request));
     again >> only >> folder >> pid >> group;
     EXPECT_EQ(group, std::to_string(::getpgrp()));
+}
+
+TEST(processes, begin_with_the_signals_ignored_that_they_are_to_ignore) {
+    std::vector<std::string> const argv{"sh", "-c", "kill -USR1 $$; sed -n 's/^SigIgn:\\s*//p' /proc/$$/status"};
+    environment const variables{{"PATH", "/usr/bin:/bin"}};
+    process_request request;
+    request.path = "/bin/sh";
+    request.arguments = &argv;
+    request.variables = &variables;
+    EXPECT_EQ(output_of(request), "");
+    request.ignored = {SIGUSR1, SIGALRM};
+    EXPECT_EQ(std::strtoull(output_of(request).c_str(), nullptr, 16), 1ULL << (SIGUSR1 - 1) | 1ULL << (SIGALRM - 1));
 }
 
 TEST(processes, get_the_limits_and_the_umask_that_they_are_to_have) {

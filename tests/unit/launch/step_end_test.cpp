@@ -26,6 +26,16 @@ TEST(step_end, other_ends_are_no_cancellation) {
         EXPECT_EQ(cancelled_step(line), "") << line;
 }
 
+TEST(step_end, what_srun_ends_itself_was_not_cancelled) {
+    for (auto const* line : {"srun: error: Task launch for StepId=13.0 failed on node node3: Communication connection failure\n",
+                             "srun: forcing job termination\n"}) {
+        step_words words;
+        words.take(line);
+        words.take("slurmstepd-node1: error: *** STEP 13.0 ON node1 CANCELLED AT 2026-11-28T03:53:51 ***\n");
+        EXPECT_EQ(words.cancelled(), "") << line;
+    }
+}
+
 TEST(step_end, what_srun_kills_behind_a_task_was_not_cancelled) {
     constexpr auto cancelled = "slurmstepd: error: *** STEP 2.0 ON node1 CANCELLED AT 2026-11-28T03:00:00 ***\n";
     constexpr auto killed = "srun: error: node1: task 0: Killed\n";
