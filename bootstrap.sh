@@ -129,7 +129,7 @@ run_tests_on() {
 run_sanitizers() {
     deps build demo test
     build dev sanitized_tests
-    ctest --preset dev --tests-regex '^((unit|gpu|fuzz|one_program)($|\..*)|mpi\.(.*\.n2(\.(shm|tcp))?|.*\.n4|exchange_victims\..*))$' --parallel "$(at_once)"
+    ctest --preset dev --tests-regex '^((unit|gpu|fuzz)\..*|cli\.commands_in_memory|mpi\.(.*\.n2(\.(shm|tcp))?|.*\.n4|exchange_victims\..*))$' --parallel "$(at_once)"
 }
 
 # package: what runs anywhere. Its compiler and libraries come from packaging/portable/make_deps.sh.
