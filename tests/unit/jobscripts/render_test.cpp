@@ -200,7 +200,8 @@ TEST_F(in_bash, a_pbs_script_runs_where_it_was_submitted) {
 
 TEST(render, no_line_begins_inside_a_word) {
     auto request = example(script_kind::slurm);
-    auto const lines = split(render(request), '\n').size();
+    auto const plain = render(request);
+    auto const lines = split(plain, '\n').size();
     request.command = hostile;
     auto const script = render(request);
     EXPECT_EQ(split(script, '\n').size(), lines);
