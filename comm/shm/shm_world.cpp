@@ -82,8 +82,8 @@ std::vector<late_rank> blame(world const& all, std::vector<int> const& missing, 
             least = where;
             slow.push_back({rank, false,
                             where.sequence < sequence
-                                ? fmt::format("process {} is behind this one by {} collectives, muster's own included", who.pid,
-                                              sequence - where.sequence)
+                                ? fmt::format("process {} is {} behind this one, muster's own included", who.pid,
+                                              counted(static_cast<std::int64_t>(sequence - where.sequence), "collective"))
                                 : fmt::format("process {} has started it but does not go on", who.pid)});
         }
     }
