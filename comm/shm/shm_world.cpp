@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/text.hpp"
+
 namespace muster::shm {
 
 world make_world(std::shared_ptr<shared_memory> memory, geometry const& sizes, int rank) {
