@@ -123,8 +123,9 @@ mkdir "$lib_dir/beside"
 cp "$MUSTER" "$lib_dir/beside/muster"
 if [ -x "$MUSTER_BIN/muster-stage" ] && LC_ALL=C sed 's/libmpi\.so\./libnot.so./g' "$MUSTER_BIN/muster-stage" >"$lib_dir/beside/muster-stage"; then
     chmod +x "$lib_dir/beside/muster-stage"
-    expect_exit 1 env COLUMNS=400 "$lib_dir/beside/muster" doctor
-    expect_matches stdout '^MISSING +muster-stage +/.*/beside/muster-stage does not start \(code 127\): .*libnot\.so.*'
+    expect_exit 1 "$lib_dir/beside/muster" doctor
+    expect_matches stdout '^MISSING +muster-stage +/.*/beside/muster-stage'
+    expect_contains stdout 'libnot.so.' # what the loader says
     expect_exit 0 "$MUSTER" doctor
     expect_matches stdout '^ok +muster-stage '
 fi
