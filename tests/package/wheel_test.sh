@@ -13,6 +13,7 @@ expect_contains "$info/METADATA" 'License: Apache-2.0' 'Description-Content-Type
 expect_contains "$info/entry_points.txt" 'muster = muster._program:main' 'muster-trace = muster._program:trace' 'muster = _muster_torch_backend:register'
 
 export PYTHONPATH=$PWD/installed
+export LD_LIBRARY_PATH=$PWD/installed/muster/_installed/lib # the archive's module has this folder in its run path; that of another build has none for wheels
 chmod +x installed/muster/_installed/bin/* # as pip does it
 sed -n 's/^\(muster[a-z-]*\) = muster\._program:\(.*\)/\1 \2/p' "$info/entry_points.txt" >programs
 expect_true test "$(wc -l <programs)" -ge 2
