@@ -23,8 +23,16 @@ deaths = {tuple(one.split(":")) for one in os.environ["DIE"].split()}
 
 
 def reach(phase):
-    if (phase, str(member), os.environ["MUSTER_GENERATION"]) in deaths:
-        os.kill(os.getpid(), signal.SIGKILL)
+    """Those that die in one phase of a generation do so when all of them have come to it."""
+    generation = os.environ["MUSTER_GENERATION"]
+    if (phase, str(member), generation) not in deaths:
+        return
+    place = f"at.{os.getppid()}.{phase}.{generation}"  # of this run
+    open(f"{place}.{member}", "w").close()
+    for whose in [whose for where, whose, when in deaths if (where, when) == (phase, generation)]:
+        while not os.path.exists(f"{place}.{whose}"):
+            time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 class State(elastic.ObjectState):
