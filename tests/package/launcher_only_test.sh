@@ -5,4 +5,4 @@ expect_exit 0 cmake -G Ninja -S "$MUSTER_SOURCE_DIR" -B build -DMUSTER_LAUNCHER_
 ! grep -q '^MPI_\|^hdf5\|^xxhash\|NVCC' build/CMakeCache.txt || fail "looked for $(grep -m1 '^MPI_\|^hdf5\|^xxhash\|NVCC' build/CMakeCache.txt)"
 ninja -C build -t targets all >targets
 expect_contains targets "bin/muster: CXX_EXECUTABLE_LINKER"
-! grep -q 'muster_comm\|muster_io\|muster-stage\|muster-bench' targets || fail "a launcher alone builds $(grep -m1 'muster_comm\|muster_io\|muster-stage' targets)"
+! grep -q 'muster_comm\b\|muster_io\|muster-stage\|muster-bench' targets || fail "a launcher alone builds $(grep -m1 'muster_comm\b\|muster_io\|muster-stage' targets)"
