@@ -63,8 +63,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     request.stage_in = {{"a", "b"}};
     request.venv = "v";
     request.container.image = "i";
-    auto const script = muster::render(request);
-    auto const lines = muster::split(script, '\n').size();
+    auto const plain = muster::render(request);
+    auto const lines = muster::split(plain, '\n').size();
     if (pieces.size() > 4) {
         request.account = pieces[0];
         request.queue = pieces[1];
