@@ -4,14 +4,10 @@
 
 namespace muster {
 
-void shared_library_traits::close(type handle) noexcept {
-    ::dlclose(handle);
-}
-
 shared_library::shared_library(std::span<std::string const> names) {
     for (auto const& name : names) {
-        handle_.reset(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL));
-        if (handle_) {
+        handle_ = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+        if (handle_ != nullptr) {
             name_ = name;
             missing_.clear();
             return;
@@ -23,7 +19,7 @@ shared_library::shared_library(std::span<std::string const> names) {
 }
 
 void* shared_library::find(char const* symbol_name) const noexcept {
-    return handle_ ? ::dlsym(handle_.get(), symbol_name) : nullptr;
+    return handle_ != nullptr ? ::dlsym(handle_, symbol_name) : nullptr;
 }
 
 }  // namespace muster

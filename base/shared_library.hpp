@@ -4,24 +4,16 @@
 #include <span>
 #include <string>
 
-#include "base/unique_handle.hpp"
-
 namespace muster {
 
-struct shared_library_traits {
-    using type = void*;
-    static type null() noexcept { return nullptr; }
-    static void close(type handle) noexcept;
-};
-
-/// An opened library, or the reason why it could not be opened.
+/// An opened library, or the reason why it could not be opened. It stays loaded to the end of the process: threads that a driver's library has started run in it.
 class shared_library {
   public:
     /// Tries each name in order (as dlopen does) and keeps the first that opens. Never throws for a missing library: see
     /// `missing()`.
     explicit shared_library(std::span<std::string const> names);
 
-    explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
     std::string const& name() const noexcept { return name_; }        ///< the one that opened
     std::string const& missing() const noexcept { return missing_; }  ///< what was looked for, and what the loader said
 
@@ -33,7 +25,7 @@ class shared_library {
 
   private:
     void* find(char const* symbol_name) const noexcept;
-    unique_handle<shared_library_traits> handle_;
+    void* handle_ = nullptr;
     std::string name_;
     std::string missing_;
 };

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 
 #include "base/error.hpp"
 #include "launch/system/signal_table.hpp"
@@ -29,6 +32,28 @@ constexpr named_signal names[] = {
     {SIGXFSZ, "XFSZ"}, {SIGVTALRM, "VTALRM"}, {SIGPROF, "PROF"}, {SIGWINCH, "WINCH"},   {SIGPOLL, "POLL"}, {SIGPWR, "PWR"},
     {SIGSYS, "SYS"},
 };
+
+/// Who called take_signals.
+struct signal_reader {
+    std::atomic<pid_t> process{0}, thread{0};
+} reader;
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
+pid_t this_thread() noexcept {
+    return static_cast<pid_t>(::syscall(SYS_gettid));
+}
+
+/// Runs in a thread that has not blocked the signal: a library's own, NVML's for example, which was there before.
+void pass_to_reader(int signal_number) {
+    int const code = errno;
+    if (reader.process == ::getpid() && reader.thread != this_thread()) {
+        ::syscall(SYS_tgkill, reader.process.load(), reader.thread.load(), signal_number);
+    } else {  // in a child of fork() that takes signals as usual
+        ::signal(signal_number, SIG_DFL);
+        ::raise(signal_number);
+    }
+    errno = code;
+}
 
 }  // namespace
 
@@ -70,7 +95,13 @@ unique_fd take_signals(std::span<int const> numbers, std::string_view whom) {
     sigset_t set;
     sigemptyset(&set);
     for (int const s : numbers) sigaddset(&set, s);
-    ::sigprocmask(SIG_BLOCK, &set, nullptr);
+    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    reader.process = ::getpid();
+    reader.thread = this_thread();
+    struct sigaction pass {};
+    pass.sa_handler = pass_to_reader;
+    pass.sa_flags = SA_RESTART;
+    for (int const s : numbers) ::sigaction(s, &pass, nullptr);
     unique_fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!fd) throw_system("signalfd", fmt::format("for {}", whom));
     return fd;

@@ -45,7 +45,8 @@ class signal_requests {
 };
 
 /// Blocks them in this thread: from now on they come through the returned descriptor (a signalfd, close-on-exec, non-blocking)
-/// only. `whom` is named in the error. Throws errc::system.
+/// only, which this thread alone may read; a thread that has not blocked them, as those of drivers' libraries, passes them on to it. Programs that are
+/// executed have them as usual again. `whom` is named in the error. Throws errc::system.
 unique_fd take_signals(std::span<int const> numbers, std::string_view whom);
 
 /// The first signal waiting in such a descriptor that ends the run, if there is one; those before it are dropped.

@@ -24,3 +24,8 @@ expect_true test ! -e one/gpus.json
 # A driver that never answers holds nothing up: the run goes on and ends with its own code.
 FAKE_NVML_HANGS=$PWD/asked expect_exit 3 over_fake run -q -n 1 --output-dir two -- sh -c "${wait_for_file//one\/gpus.json/asked}; exit 3"
 expect_true test ! -e two/gpus.json
+
+# The library's own thread takes no signal from the launcher: it sees all of its ranks end, and a request to end too.
+for i in 1 2 3 4 5 6 7 8 9 10; do expect_exit 0 over_fake run -q -n 2 --timeout 60s -- true; done
+expect_exit 143 over_fake run -n 1 -- sh -c 'kill -TERM $PPID; exec sleep 1000'
+expect_contains stderr 'got SIGTERM: ending 1 rank'

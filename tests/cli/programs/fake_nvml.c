@@ -1,6 +1,8 @@
 /* A FAKE of NVIDIA's management library, under its name in a folder for LD_LIBRARY_PATH: two GPUs of 80 GiB a node, whose use tells the node and the GPU: in a node
  * called node2 GPU 1 is 21 % busy, has 2 GiB in use and takes 201 W. FAKE_NVML_HANGS=FILE: how busy a GPU is is never answered; FILE is
- * made when it was asked. */
+ * made when it was asked. As the real one of driver 580 it has a thread of its own, which has blocked no signal. */
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,17 @@ static void name_uuid(unsigned gpu, char* to, unsigned size) {
     snprintf(to, size, "GPU-fake-%u-%u", number_of_node(), gpu);
 }
 
-int nvmlInit_v2(void) { return success; }
+static void* wait_for_ever(void* unused) {
+    sigset_t none;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+    for (;;) pause();
+    return unused;
+}
+int nvmlInit_v2(void) {
+    pthread_t thread;
+    return pthread_create(&thread, NULL, wait_for_ever, NULL) == 0 ? success : invalid_argument;
+}
 int nvmlShutdown(void) { return success; }
 char const* nvmlErrorString(int code) { return code == success ? "success" : "a fake's error"; }
 int nvmlDeviceGetCount_v2(unsigned* count) { return *count = gpus, success; }
