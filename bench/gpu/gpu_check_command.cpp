@@ -145,8 +145,14 @@ nlohmann::ordered_json document_head(gpu_check const& by, environment const& var
             {"software", nlohmann::ordered_json::object()}};
 }
 
-/// Tries one after the other, adds each to `document` and prints a line.
-void try_steps(gpu_check const& by, nlohmann::ordered_json& document, environment const& variables, stop_signals& signals) {
+void write_document(nlohmann::ordered_json const& document, std::string const& file) {
+    write_output_file(file, document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+                      "give another file with -o");
+}
+
+/// Tries one after the other, adds each to `document`, which it writes each time, and prints a line.
+void try_steps(gpu_check const& by, nlohmann::ordered_json& document, std::string const& file, environment const& variables,
+               stop_signals& signals) {
     auto const begin = clock::now();
     int passed = 0, failed = 0;
     std::string no_torch;  // why the first step with torch did not run: the others would not either
@@ -162,10 +168,11 @@ void try_steps(gpu_check const& by, nlohmann::ordered_json& document, environmen
         fmt::print("{:8} {:11} {:50} {:5.1f} s{}{}\n", result.outcome, step.name, step.what, result.wall.count(),
                    result.why.empty() ? "" : "  ", result.why);
         std::fflush(stdout);
+        document["passed"] = passed;
+        document["failed"] = failed;
+        write_document(document, file);
         if (signals.came()) break;
     }
-    document["passed"] = passed;
-    document["failed"] = failed;
 }
 
 gpu_check read_gpu_check(given_options const& given, int gpus) {
@@ -189,7 +196,7 @@ constexpr command_row gpu_check_row{
     .description =
         "Tries what wants a GPU: driver, NVML, binding, kernels, NCCL, training steps. It takes up to ten minutes and writes one "
         "file that\n"
-        "says what passed, with versions. Please send the file in: one GPU has run parts of muster so far.",
+        "says what passed, with versions. Please send the file in: two GPUs have run parts of muster so far.",
     .closing = R"(
 The file names the machine's hardware and software, not the host; it holds the end of the output of each step that did not pass, which
 may name hosts and paths: read it before you send it. Exit code: 0; 1 where a step failed; 125 where there is no GPU. A step that
@@ -212,9 +219,7 @@ int gpu_check_command(given_options const& given, environment const& variables) 
     write_output_file(by.script, find_text(gpu_check_files(), "gpu_check_steps.py"));
     auto document = document_head(by, variables);
     stop_signals signals;
-    try_steps(by, document, variables, signals);
-    write_output_file(file, document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
-                      "give another file with -o");
+    try_steps(by, document, file, variables, signals);
     int const failed = document["failed"];
     fmt::print("{} of {} passed, {} failed: {}; please send this file to muster's developers\n", document["passed"].get<int>(),
                document["steps"].size(), failed, file);
