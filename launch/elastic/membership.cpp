@@ -16,6 +16,15 @@ std::string format_seconds(double seconds) {
     return format_duration(duration(seconds));
 }
 
+bool asks(seat const& one) {
+    return one.state == member_state::asking;
+}
+
+/// A timer runs.
+bool looks_after(world const& state) {
+    return state.at == phase::meeting || state.at == phase::broken || state.at == phase::forming;
+}
+
 std::vector<int> members_and_waiting(world const& state) {
     std::vector<int> whom;
     for (std::size_t i = 0; i < state.seats.size(); ++i)
@@ -57,6 +66,7 @@ void stepper::act_on(seat& one, member_action what) {
             bool const first = !anyone_announced(state);
             one.announced = true;
             if (first) effects.push_back(act::look_at_hosts{});
+            end_meeting();
             break;
         }
         case note_wish: this->note_wish(one); break;
@@ -70,7 +80,7 @@ void stepper::act_on(seat& one, member_action what) {
         case note_departure:
             ++state.departed;
             if (holds(guard::answer_after_end, true, false)) this->answer();
-            if (holds(guard::decide_after_end, true, false)) look_to_decide();
+            look_to_decide();
             break;
         case note_loss:
             state.free_places.push_back(seat_of(one));
@@ -91,12 +101,35 @@ void stepper::welcome(seat const& one) {
 /// Those that ask who they are. Over several nodes all have to tell where they listen first.
 void stepper::answer() {
     auto const keeps_waiting = [](seat const& one) { return is_member(one.state) && one.state != member_state::asking; };
-    if (holds(guard::all_asked, state.over_nodes && count(state, keeps_waiting) > 0, false)) return;
+    if (holds(guard::all_asked, state.over_nodes && count(state, keeps_waiting) > 0, false)) {
+        if (holds(guard::looks_in_init, count(state, asks) > 0, false)) set_going(phase::meeting);
+        return;
+    }
     std::vector<int> asking;
     for (auto& one : state.seats)
-        if (one.state == member_state::asking) asking.push_back(seat_of(one));
+        if (asks(one)) asking.push_back(seat_of(one));
+    if (asking.empty()) return;
     for (int const one : asking) change(state.seats[static_cast<std::size_t>(one)], member_event::is_answered);
+    end_meeting();
     tell_generation(asking);
+    if (holds(guard::tells_again, true, false)) tell_what_is_broken(asking);
+    if (holds(guard::offers_again_at_hello, true, false)) look_to_offer(look_for::offer_when_together);
+}
+
+void stepper::end_meeting() {
+    if (state.at != phase::meeting || count(state, asks) > 0) return;
+    effects.push_back(act::cancel_look{});
+    state.at = phase::running;
+}
+
+/// What came before a rank asked who it is, it has not heard.
+void stepper::tell_what_is_broken(std::vector<int> const& whom) {
+    if (!state.broken.by_loss && !state.broken.by_failure) return;
+    elastic::lost word{state.now.number, {}, "before this rank came to init(), others left its world"};
+    for (std::size_t rank = 0; rank < state.now.members.size(); ++rank)
+        if (is_loss(state.seats[static_cast<std::size_t>(find_seat(state, state.now.members[rank]))].state))
+            word.ranks.push_back(static_cast<int>(rank));
+    for (int const one : whom) effects.push_back(act::send{one, word});
 }
 
 void stepper::note_wish(seat& one) {
@@ -172,10 +205,10 @@ void stepper::take(happened::end const& what) {
 }
 
 void stepper::take(happened::losses_known const&) {
-    if (state.news.ranks.empty()) return;
+    if (state.news.ranks.empty() || !anyone_announced(state))
+        return;  // they end, and need not complain, unless it is judged otherwise
     auto news = std::exchange(state.news, {});
     elastic::lost const word{state.now.number, std::move(news.ranks), std::move(news.why)};
-    if (!anyone_announced(state)) return;  // they end, and need not complain
     for (auto const& one : state.seats)
         if (holds(guard::tells_losses, is_member(one.state), false)) effects.push_back(act::send{seat_of(one), word});
 }
@@ -184,9 +217,10 @@ void stepper::take(happened::loss_judged const&) {
     state.broken.unjudged = false;
     std::string why_not;
     if (state.at == phase::closed || state.at == phase::gave_up || !can_go_on(state, why_not)) return;
+    take(happened::losses_known{});  // one may have announced since
     if (holds(guard::answer_after_end, true, false)) answer();
     if (holds(guard::looks_from_loss_on, state.broken.by_loss, false)) set_going(phase::broken);
-    if (holds(guard::decide_after_judgement, true, false)) look_to_decide();
+    look_to_decide();
 }
 
 void stepper::take(happened::look const& what) {
@@ -207,7 +241,7 @@ void stepper::take(happened::look const& what) {
 void stepper::take(happened::timer_fired const& what) {
     if (state.at == phase::closed) return;
     if (what.which == timer::look) {
-        if (state.at != phase::broken && state.at != phase::forming) return;
+        if (!looks_after(state)) return;
         if (holds(guard::looks_go_on, true, false)) look_later();
         effects.push_back(act::look{look_for::late_members, members_and_waiting(state)});
         return;
@@ -240,7 +274,7 @@ void stepper::take(happened::placement const& what) {
 
 void stepper::take(happened::closing const&) {
     if (state.at == phase::closed) return;
-    if (state.at == phase::broken || state.at == phase::forming) effects.push_back(act::cancel_look{});
+    if (looks_after(state)) effects.push_back(act::cancel_look{});
     state.at = phase::closed;
     for (auto& one : state.seats)
         if (holds(guard::dismisses_at_close, waits(one), false)) change(one, member_event::is_dismissed);
@@ -250,14 +284,14 @@ void stepper::take(happened::closing const&) {
 
 /// From now on somebody is looked after; never back.
 void stepper::set_going(phase next) {
-    if (state.at == next || (state.at != phase::running && state.at != phase::broken)) return;
-    if (state.at == phase::broken) effects.push_back(act::cancel_look{});
+    if (next <= state.at) return;
+    if (state.at != phase::running) effects.push_back(act::cancel_look{});
     state.at = next;
     look_later();
 }
 
 void stepper::look_later() {
-    effects.push_back(act::set_timer{timer::look, state.at == phase::broken ? look_around_every_s : look_every_s});
+    effects.push_back(act::set_timer{timer::look, state.at == phase::forming ? look_every_s : look_around_every_s});
 }
 
 /// All others wait for a member that does not come, or that has asked for the next generation and is stopped since. It may use what it shares with them when it
@@ -315,15 +349,19 @@ void stepper::decide(std::string const& nspace) {
         if (free > 0 && waits(one) && holds(guard::spare_runs, !is_stopped(one))) pool.push_back(one.of.at), --free;
     generation_wishes const wishes{.least = state.by.least, .most = state.most};
     auto choice = next_generation(pool, state.now, wishes, events);
-    if (choice.next == generation_choice::step::wait && holds(guard::waits_for_judgement, state.broken.unjudged, false))
-        return;  // whoever judges the loss ends the run
-    if (choice.next == generation_choice::step::wait) return give_up(std::move(choice.why));
+    bool const is_wait = choice.next == generation_choice::step::wait;
+    if (is_wait || is_last_generation(state)) {
+        if (holds(guard::waits_for_judgement, state.broken.unjudged, false)) return;  // whoever judges the loss ends the run
+        return give_up(is_wait ? std::move(choice.why) : no_further_reset(state));
+    }
     if (choice.next == generation_choice::step::keep) {
         choice.then = state.now;
         ++choice.then.number;
+        auto& members = choice.then.members;  // as next_generation() does it where members change
+        auto const first = std::find_if(members.begin(), members.end(), [](member const& one) { return one.has_state; });
+        if (first != members.end()) std::rotate(members.begin(), first, first + 1);
         choice.why = state.broken.by_failure ? "a collective failed, and no rank is gone" : "no rank is gone";
     }
-    if (is_last_generation(state)) return give_up(no_further_reset(state));
     begin(std::move(choice.then), choice.why, nspace);
 }
 
@@ -361,10 +399,10 @@ void stepper::begin(generation then, std::string const& why, std::string const& 
         all_at_commit = all_at_commit && its.asked.at_commit;
         seats.push_back(number);
     }
-    state.sync = holds(guard::sync_for_newcomers, anyone_joins, false) ||
-                 holds(guard::sync_after_loss, state.broken.by_loss, false) ||
-                 holds(guard::sync_unless_at_commit, !anyone_joins && !all_at_commit, false);
+    state.sync = holds(guard::sync_for_newcomers, anyone_joins, false) || state.broken.by_loss ||
+                 holds(guard::sync_unless_at_commit, !all_at_commit, false);
     state.broken.by_loss = state.broken.by_failure = false;
+    state.news = {};
     state.now = std::move(then);
     for (auto& one : state.seats)
         if (is_member(one.state) && std::find(seats.begin(), seats.end(), seat_of(one)) == seats.end())

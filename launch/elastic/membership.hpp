@@ -133,9 +133,10 @@ inline bool is_loss(member_state state) {
     return state == member_state::lost || state == member_state::lost_with_host;
 }
 
-/// Where the world stands.
+/// Where the world stands. From the second on it looks after those that others wait for: who is stopped is killed.
 enum class phase {
     running,  ///< nobody is missed, and nobody waits
+    meeting,  ///< over nodes, members wait until all have told where they listen
     broken,   ///< the others go on without a lost one, and nobody has asked for the next generation yet
     forming,  ///< members wait for the next generation
     gave_up,  ///< too few are left

@@ -2,43 +2,44 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 namespace muster::membership {
 
 enum class guard {
-    word_is_of_present,  ///< a wish for a generation further on is nobody's
-    nobody_stopped,      ///< the next generation does not begin with a stopped member
-    all_want,            ///< … nor before all members want it
-    spare_runs,          ///< a stopped one does not come in
-    all_asked,           ///< over nodes, all tell where they listen before any is answered
-    answer_after_end,    ///< one that has ended is not waited for in that
-    decide_after_end,    ///< … nor in the next generation
-    decide_after_judgement,
+    word_is_of_present,     ///< a wish for a generation further on is nobody's
+    nobody_stopped,         ///< the next generation does not begin with a stopped member
+    all_want,               ///< … nor before all members want it
+    spare_runs,             ///< a stopped one does not come in
+    all_asked,              ///< over nodes, all tell where they listen before any is answered
+    answer_after_end,       ///< one that has ended is not waited for in that
     looks_from_loss_on,     ///< a stopped one is looked for before anybody asks
+    looks_in_init,          ///< … nor where others wait for it in init()
     stopped_for_two_looks,  ///< one that is stopped for a moment lives
     late_after_ask,         ///< one that computes for long lives as long as nobody waits for it
     tells_of_failure,       ///< the others hear of a collective that has failed
     tells_losses,
+    tells_again,  ///< … also where a rank came to init() later
     waits_for_judgement,
     within_resets,
-    sync_after_loss,
     sync_for_newcomers,
     sync_unless_at_commit,
     grows_at_commit_only,
     state_comes_first,
     wishes_end_at_begin,
     offers_again,  ///< at each generation, as members forget
+    offers_again_at_hello,
     offers_stopped_later,
     room_for_newcomers,
     newcomers_together,
-    leavers_stay_for_least,
-    leavers_are_killed,
     dismisses_at_close,
     silent_when_closed,
     looks_go_on,
     place_is_free_once,
     count_,
 };
+
+std::string_view name_of(guard which);
 
 #ifdef MUSTER_MUTANTS
 /// Which row of the table is left out, or which guard is turned; -1: none.

@@ -31,9 +31,11 @@ struct stepper {
     void act_on(seat& one, member_action what);
     void welcome(seat const& one);
     void answer();
+    void end_meeting();
     void note_wish(seat& one);
     void tell_of_failure(identity const& who);
     void tell_generation(std::vector<int> const& whom);
+    void tell_what_is_broken(std::vector<int> const& whom);
     void dismiss(seat const& one);
     void set_going(phase next);
     void look_to_decide();

@@ -32,13 +32,13 @@ std::vector<transition> const& transitions() {
         {overdue, is_lost_with_host, gone, act::stop_awaiting},
         // as a member
         {started, says_hello, asking, act::answer},
-        {asking, says_hello, asking, act::answer},
         {asking, is_answered, working, act::none},
         {started, announces, working, act::note_announcement},
         {working, announces, working, act::note_announcement},
-        {wanting, announces, wanting, act::note_announcement},
+        {asking, announces, working, act::note_announcement},  // it was answered before it asked again
         {started, wants_next, wanting, act::note_wish},
         {working, wants_next, wanting, act::note_wish},
+        {asking, wants_next, wanting, act::note_wish},
         {wanting, wants_next, wanting, act::note_wish},
         {started, wants_old, started, act::tell_generation},
         {working, wants_old, working, act::tell_generation},
@@ -112,6 +112,39 @@ std::string_view name_of(member_action action) {
         "",     "welcome", "answer", "tell generation", "note announcement", "note wish",
         "kill", "dismiss", "part",   "stop awaiting",   "note departure",    "note loss"};
     return names[static_cast<std::size_t>(action)];
+}
+
+std::string_view name_of(guard which) {
+    constexpr std::array<std::string_view, static_cast<std::size_t>(guard::count_)> names{"word is of present",
+                                                                                          "nobody stopped",
+                                                                                          "all want",
+                                                                                          "spare runs",
+                                                                                          "all asked",
+                                                                                          "answer after end",
+                                                                                          "looks from loss on",
+                                                                                          "looks in init",
+                                                                                          "stopped for two looks",
+                                                                                          "late after ask",
+                                                                                          "tells of failure",
+                                                                                          "tells losses",
+                                                                                          "tells again",
+                                                                                          "waits for judgement",
+                                                                                          "within resets",
+                                                                                          "sync for newcomers",
+                                                                                          "sync unless at commit",
+                                                                                          "grows at commit only",
+                                                                                          "state comes first",
+                                                                                          "wishes end at begin",
+                                                                                          "offers again",
+                                                                                          "offers again at hello",
+                                                                                          "offers stopped later",
+                                                                                          "room for newcomers",
+                                                                                          "newcomers together",
+                                                                                          "dismisses at close",
+                                                                                          "silent when closed",
+                                                                                          "looks go on",
+                                                                                          "place is free once"};
+    return names[static_cast<std::size_t>(which)];
 }
 
 }  // namespace muster::membership

@@ -41,7 +41,7 @@ int run_mutants(std::uint64_t count) {
     for (int i = 0; i < static_cast<int>(membership::guard::count_); ++i) {
         membership::guard_turned = i;
         ++all;
-        found += report(fmt::format("guard {}", i), count);
+        found += report(fmt::format("guard {}: {}", i, name_of(static_cast<membership::guard>(i))), count);
     }
     membership::guard_turned = -1;
     fmt::print("{} of {} mutants are found\n", found, all);

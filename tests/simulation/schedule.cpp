@@ -26,6 +26,7 @@ schedule draw_schedule(std::uint64_t seed) {
         default: break;
     }
     made.announces_late = by.one_in(3);
+    made.comm_deadline_s = by.one_in(4) ? 1800 : 30;
     int const faults = by.one_in(4) ? by.between(2, 4) : by.between(1, 2);
     bool const clustered = by.one_in(2);
     double const around_s = by.seconds(0.3, 2.5);
@@ -60,9 +61,16 @@ std::string describe(schedule const& of) {
 }
 
 std::string describe(fault const& one) {
-    constexpr std::array<char const*, static_cast<std::size_t>(fault::kind::count_)> names{
-        "is killed", "is stopped", "departs", "computes", "has a collective that fails", "is silent (host)",
-        "cannot be killed", "(discovery) finds slots", "has a message replayed", "starts another program"};
+    constexpr std::array<char const*, static_cast<std::size_t>(fault::kind::count_)> names{"is killed",
+                                                                                           "is stopped",
+                                                                                           "departs",
+                                                                                           "computes",
+                                                                                           "has a collective that fails",
+                                                                                           "is silent (host)",
+                                                                                           "cannot be killed",
+                                                                                           "(discovery) finds slots",
+                                                                                           "has a message replayed",
+                                                                                           "starts another program"};
     return fmt::format("at {:.3f} s {} {} ({:.2f} s, {})", one.at_s, one.whom, names[static_cast<std::size_t>(one.what)],
                        one.lasts_s, one.number);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <queue>
 #include <utility>
 
@@ -20,29 +21,38 @@ using membership::member_state;
 /// Of what a process does.
 enum class doing { importing, greeting, meeting, syncing, computing, in_collective, reforming, ended };
 
-constexpr std::array<char const*, 8> doing_names{"imports",     "waits in init()", "meets the others", "gets the state", "computes",
-                                                 "waits in a collective", "waits for the next generation", "has ended"};
+constexpr std::array<char const*, 8> doing_names{"imports",
+                                                 "waits in init()",
+                                                 "meets the others",
+                                                 "gets the state",
+                                                 "computes",
+                                                 "waits in a collective",
+                                                 "waits for the next generation",
+                                                 "has ended"};
 
 /// A process with a rank's program.
 struct process {
     int host = 0;
     member_view view = {};
     doing now = doing::importing;
-    int round = 0;         ///< of its generation: the next collective
-    int version = 0;       ///< of its state: steps that are committed
-    int vain = 0;          ///< generations that failed without a loss
-    int calls = 0;         ///< what it does now; events of earlier ones are stale
-    double stopped_s = -1;     ///< since then; below 0: it runs
-    double unkillable_s = -1;  ///< until then
-    double dies_s = -1;        ///< when it dies, by an order that is under way
+    int round = 0;                                  ///< of its generation: the next collective
+    int version = 0;                                ///< of its state: steps that are committed
+    int vain = 0;                                   ///< generations that failed without a loss
+    int calls = 0;                                  ///< what it does now; events of earlier ones are stale
+    double stopped_s = -1;                          ///< since then; below 0: it runs
+    double unkillable_s = -1;                       ///< until then
+    double dies_s = -1;                             ///< when it dies, by an order that is under way
     double to_launcher_s = 0, from_launcher_s = 0;  ///< when the last message arrives
     std::vector<std::pair<elastic::message, double>> inbox = {};
     std::size_t read = 0;
     std::vector<elastic::message> outbox = {};
     std::size_t sent = 0;
     elastic::hosts_changed heard = {};
-    double busy_s = 0;          ///< a long computation
+    double busy_s = 0;           ///< a long computation
+    double went_on_s = -1e9;     ///< when it ran again, after it had been stopped
+    bool computes_long = false;  ///< now
     bool has_state = false, must_sync = false, announced = false;
+    bool announcement_known = false;  ///< to the launcher
     bool fails_next = false, ordered_to_end = false, dismissed = false;
     bool lives() const { return now != doing::ended; }
 };
@@ -56,11 +66,11 @@ struct shared_world {
 };
 
 enum class what {
-    rank_continues,   ///< with its computation
-    rank_reads,       ///< its next message
-    rank_completes,   ///< its collective
-    rank_fails,       ///< its collective, by what it sees itself
-    launcher_reads,   ///< a message of a rank
+    rank_continues,  ///< with its computation
+    rank_reads,      ///< its next message
+    rank_completes,  ///< its collective
+    rank_fails,      ///< its collective, by what it sees itself
+    launcher_reads,  ///< a message of a rank
     launcher_sees_end,
     launcher_times,
     launcher_judges,
@@ -80,8 +90,6 @@ struct occurrence {
     int a = 0, b = 0;
     bool operator<(occurrence const& other) const { return at_s != other.at_s ? at_s > other.at_s : order > other.order; }
 };
-
-constexpr double patience_s = 1500;  ///< after the last fault all is well again
 
 class run {
   public:
@@ -105,7 +113,7 @@ class run {
     void feed(decltype(membership::event::what) event);
     void perform(membership::effect const& deed);
     void on_end(int seat);
-    void judge(int seat, member_state before);
+    void judge();
     void end_run(std::string const& why);
     void look_at_hosts();
     void check_launcher();
@@ -129,6 +137,13 @@ class run {
     }
     bool is_silent(int host) const { return silent_[static_cast<std::size_t>(host)]; }
     bool is_settled() const;
+    /// So long after the last fault all is well again. Nobody knows of a stopped rank before the others have missed it in a collective.
+    double patience() const {
+        auto const hides = [](fault const& one) {
+            return one.what == fault::kind::stopped || one.what == fault::kind::departs || one.what == fault::kind::host_silent;
+        };
+        return std::any_of(of_.faults.begin(), of_.faults.end(), hides) ? of_.comm_deadline_s + 1300 : 1300;
+    }
     void befall(fault const& one);
 
     schedule const& of_;
@@ -139,7 +154,6 @@ class run {
     int order_ = 0;
     membership::world launcher_;
     std::deque<membership::event> events_;
-    std::vector<membership::effect> spare_effects_;
     bool stepping_ = false, closed_ = false;
     int look_ = 0;  ///< the number of the timer that counts
     host_pool pool_;
@@ -150,7 +164,8 @@ class run {
     std::vector<int> progress_;  ///< collectives completed since the last fault, by seat
     double last_fault_s_ = 0;
     int open_faults_ = 0;
-    bool loss_ = false;
+    bool loss_ = false;  ///< in the present generation
+    std::array<double, 64> waits_since_s_{};
     outcome end_;
 };
 
@@ -177,8 +192,9 @@ void run::start() {
         int const host = rank * of_.hosts / of_.ranks;
         int const index = on_host[static_cast<std::size_t>(host)]++;
         first.members.push_back({rank, {host_name(host), index}});
-        state.seats.push_back({.who = {"n", rank, of_.ranks, index, index + 1, host, of_.hosts, host_name(host), identity::source::muster},
-                               .of = first.members.back()});
+        state.seats.push_back(
+            {.who = {"n", rank, of_.ranks, index, index + 1, host, of_.hosts, host_name(host), identity::source::muster},
+             .of = first.members.back()});
         add_process(host, dice_.seconds(0.01, 0.6));
     }
     state.now = first;
@@ -216,7 +232,7 @@ outcome run::go() {
         handle(next);
         if (end_.events > 200'000) fail("it never comes to rest");
         if (open_faults_ == 0 && (closed_ || is_settled())) break;
-        if (now_ > last_fault_s_ + patience_s) {
+        if (now_ > last_fault_s_ + patience()) {
             fail("long after the last fault the run has neither gone on nor given up");
             break;
         }
@@ -247,7 +263,7 @@ bool run::is_settled() const {
         ++alive;
         stopped += processes_[i].lives() && processes_[i].stopped_s >= 0;
     }
-    if (alive > 0 && alive == stopped && launcher_.at == membership::phase::running) return true;
+    if (alive > 0 && alive == stopped && !loss_) return true;
     alive = 0;
     for (std::size_t i = 0; i < launcher_.seats.size(); ++i) {
         auto const state = launcher_.seats[i].state;
@@ -262,13 +278,20 @@ bool run::is_settled() const {
         ++alive;
         if (!one.view.now || one.view.now->number != launcher_.now.number || progress_[i] < 2 || one.stopped_s >= 0) return false;
     }
-    if (launcher_.at == membership::phase::broken) return false;  // they go on, so they have to hear of it
+    bool const meets = launcher_.at == membership::phase::meeting;           // one that has asked twice is not waited for
+    if (launcher_.at != membership::phase::running && !meets) return false;  // they go on, so they have to hear of it
     // Whoever waits has no room, or is stopped.
     int waiting = 0;
     for (std::size_t i = 0; i < launcher_.seats.size(); ++i)
         if (launcher_.seats[i].state == member_state::waiting && processes_[i].stopped_s < 0) ++waiting;
     int const room = launcher_.most - alive - launcher_.departed;
     bool const last = launcher_.by.resets && launcher_.now.number >= *launcher_.by.resets;
+    if (of_.by_hosts)
+        for (auto const& one : launcher_.seats) {
+            auto const all = pool_.all();
+            bool const outside = one.state == member_state::waiting || one.state == member_state::coming;
+            if (outside && std::find(all.begin(), all.end(), one.of.at) == all.end()) return false;
+        }
     return alive > 0 && (waiting == 0 || room <= 0 || last);
 }
 
@@ -307,10 +330,26 @@ void run::perform(membership::effect const& deed) {
             to.dismissed = true;
         double const arrives = std::max(now_ + dice_.seconds(0.0001, dice_.one_in(8) ? 0.5 : 0.02), to.from_launcher_s);
         to.from_launcher_s = arrives;
+        if (auto const* const word = std::get_if<elastic::hosts_changed>(&send->what);
+            word != nullptr && word->added && of_.by_hosts) {
+            bool comes = false, all_new = true;
+            for (std::size_t i = 0; i < launcher_.seats.size(); ++i) {
+                comes = comes || launcher_.seats[i].state == member_state::coming;
+                if (launcher_.seats[i].state == member_state::waiting) all_new = all_new && waits_since_s_[i] == now_;
+            }
+            if (comes && all_new) fail("one that comes with others is not to wait for them");
+        }
         to.inbox.emplace_back(send->what, arrives);
         queue_.push({arrives, order_++, what::rank_reads, send->to});
     } else if (auto const* const kill = std::get_if<act::kill>(&deed)) {
         tell("launcher: kills {}", kill->whom);
+        auto const& whom = at(kill->whom);
+        if (launcher_.seats[static_cast<std::size_t>(kill->whom)].state == member_state::condemned && whom.lives() &&
+            whom.stopped_s < 0 && !whom.computes_long && !is_silent(whom.host) && now_ - whom.went_on_s > 6)
+            fail("a rank that runs is killed");
+        if (whom.lives() && whom.stopped_s >= 0 && now_ - whom.stopped_s < 0.4 && !whom.computes_long &&
+            launcher_.seats[static_cast<std::size_t>(kill->whom)].state == member_state::condemned)
+            fail("a rank that is stopped for a moment is killed");
         order_to_end(kill->whom, dice_.seconds(0.001, 0.05));
     } else if (auto const* const begin = std::get_if<act::begin>(&deed)) {
         tell("launcher: generation {} begins with seats {}: {}{}", begin->now.number, fmt::join(begin->seats, ", "), begin->why,
@@ -318,6 +357,16 @@ void run::perform(membership::effect const& deed) {
         auto& world = world_of(begin->now.number);
         if (!world.seats.empty()) fail("a generation begins twice");
         world.seats = begin->seats;
+        auto const before =
+            begin->now.number == 1 ? static_cast<std::size_t>(of_.ranks) : world_of(begin->now.number - 1).seats.size();
+        loss_ = false;
+        for (int const seat : begin->seats) {
+            auto const& its = launcher_.seats[static_cast<std::size_t>(seat)];
+            if (at(seat).lives() && at(seat).stopped_s >= 0) fail("a generation begins with a member that is stopped");
+            if (begin->seats.size() > before && its.of.has_state && !its.asked.at_commit)
+                fail("the world grows, and not all are at a commit");
+        }
+        if (begin->now.number > 16) fail("generations without end");
         for (int const seat : begin->seats) {
             progress_[static_cast<std::size_t>(seat)] = 0;
             auto const& one = at(seat);
@@ -328,7 +377,8 @@ void run::perform(membership::effect const& deed) {
         if (static_cast<int>(begin->seats.size()) > std::max(of_.most, of_.ranks)) fail("more members than are allowed");
         if (static_cast<int>(begin->seats.size()) < of_.least) fail("fewer members than are allowed");
     } else if (auto const* const start = std::get_if<act::start_in_place_of>(&deed)) {
-        if (processes_.size() >= 20 || dice_.one_in(10)) return feed(happened::no_replacement{start->seat, "it cannot be started"});
+        if (of_.hosts > 1 || processes_.size() >= 20 || dice_.one_in(10))
+            return feed(happened::no_replacement{start->seat, "it cannot be started"});
         auto const gone = launcher_.seats[static_cast<std::size_t>(start->seat)];
         add_process(at(start->seat).host, dice_.seconds(0.05, 1));
         feed(happened::addition{gone.who, gone.node_address, gone.of.at});
@@ -336,7 +386,8 @@ void run::perform(membership::effect const& deed) {
         for (std::size_t i = 0; i < launcher_.seats.size(); ++i)
             if (launcher_.seats[i].of.at == newcomer->at && !membership::has_ended(launcher_.seats[i].state))
                 fail("one is started on a slot that another still has");
-        if (processes_.size() >= 20 || dice_.one_in(20)) {
+        if (is_silent(newcomer->at.host[1] - '0') || processes_.size() >= 20 || dice_.one_in(20)) {
+            after(6, what::launcher_hosts);
             pool_.note_failure(newcomer->at, {}, now_, 0);
             return;
         }
@@ -360,6 +411,8 @@ void run::perform(membership::effect const& deed) {
               timer->which == membership::timer::look ? look_ : timer->seat);
     } else if (std::holds_alternative<act::cancel_look>(deed)) {
         ++look_;
+    } else if (auto const* const waits = std::get_if<act::tell_that_it_waits>(&deed)) {
+        waits_since_s_[static_cast<std::size_t>(waits->seat)] = now_;
     } else if (auto const* const cool = std::get_if<act::cool_down>(&deed)) {
         if (cool->whole_host)
             pool_.note_lost(cool->at.host, {}, now_, 0);
@@ -368,8 +421,10 @@ void run::perform(membership::effect const& deed) {
         after(6, what::launcher_hosts);
     } else if (auto const* const why = std::get_if<act::give_up>(&deed)) {
         end_.gave_up = true;
+        if (launcher_.broken.unjudged) fail("the run gives up before the loss is judged");
         int alive = 0, waiting = 0;
-        for (auto const& one : launcher_.seats) alive += membership::is_member(one.state), waiting += one.state == member_state::waiting;
+        for (auto const& one : launcher_.seats)
+            alive += membership::is_member(one.state), waiting += one.state == member_state::waiting;
         bool const last = of_.resets >= 0 && launcher_.now.number >= of_.resets;
         if (!last && alive >= of_.least) fail("the run gives up, and enough are left: " + why->why);
         end_run(why->why);
@@ -398,9 +453,12 @@ void run::on_end(int seat) {
     bool const member = membership::is_member(before);
     tell("launcher: seat {} {}", seat, well ? "has ended well" : silent ? "is lost with its host" : "is lost");
     feed(happened::end{seat, well ? ends_well : silent && member ? is_lost_with_host : fails, fmt::format("seat {}", seat)});
+    if (!membership::has_ended(launcher_.seats[static_cast<std::size_t>(seat)].state))
+        fail("one has ended, and is not known as such");
     if (!member) {
         auto const& slot = launcher_.seats[static_cast<std::size_t>(seat)].of.at;
-        if (before != member_state::leaving && membership::is_wanted(launcher_, seat) && of_.by_hosts) pool_.note_failure(slot, {}, now_, 0);
+        if (before != member_state::leaving && membership::is_wanted(launcher_, seat) && of_.by_hosts)
+            pool_.note_failure(slot, {}, now_, 0);
         if (of_.by_hosts) after(0.001, what::launcher_hosts), after(6, what::launcher_hosts);
         if (of_.warm_spares > 0 && !well && !silent && before != member_state::leaving && processes_.size() < 20)
             after(5, what::spare_again, seat);
@@ -409,13 +467,27 @@ void run::on_end(int seat) {
     if (!well) {
         loss_ = true;
         feed(happened::losses_known{});
-        std::string why_not;
-        if (!membership::can_go_on(launcher_, why_not)) return end_run("after a loss: " + why_not);
-        after(0, what::launcher_judges);
+        after(of_.over_nodes ? dice_.seconds(0, 0.3) : 0, what::launcher_judges);
     }
     int left = 0;
     for (auto const& one : launcher_.seats) left += membership::is_member(one.state);
     if (left == 0) end_run("no rank is left");
+}
+
+void run::judge() {
+    if (closed_) return;
+    std::string why_not;
+    if (membership::can_go_on(launcher_, why_not)) return feed(happened::loss_judged{});
+    int alive = 0;
+    bool able = false;
+    for (std::size_t i = 0; i < launcher_.seats.size(); ++i) {
+        alive += membership::is_member(launcher_.seats[i].state);
+        able = able ||
+               (processes_[i].lives() && membership::is_member(launcher_.seats[i].state) && processes_[i].announcement_known);
+    }
+    bool const last = of_.resets >= 0 && launcher_.now.number >= of_.resets;
+    if (able && alive >= of_.least && !last) fail("the run ends after a loss, and enough are left that can go on");
+    end_run("after a loss: " + why_not);
 }
 
 void run::look_at_hosts() {
@@ -446,7 +518,8 @@ void run::read(int seat) {
         if (next != nullptr && news) {
             tell("seat {}: hears of generation {} as rank {}", seat, next->number, next->who.rank);
             take_generation(seat);
-        } else if (news && !news->is_over && (one.now == doing::meeting || one.now == doing::syncing || one.now == doing::in_collective)) {
+        } else if (news && !news->is_over &&
+                   (one.now == doing::meeting || one.now == doing::syncing || one.now == doing::in_collective)) {
             after(dice_.seconds(0, 0.03), what::rank_fails, seat, one.calls);
         }
     }
@@ -459,8 +532,6 @@ void run::take_generation(int seat) {
         if (!one.dismissed) fail("a rank is told that it has no part, and the launcher has not said so");
         return die(seat, true);
     }
-    auto const& world = word.number == 0 ? launcher_.now : launcher_.now;
-    static_cast<void>(world);
     if (word.number > 0) {
         auto const& seats = world_of(word.number).seats;
         bool same = seats.size() == word.members.size();
@@ -476,7 +547,8 @@ void run::take_generation(int seat) {
             for (int r = 0; r < of_.ranks; ++r) first.seats.push_back(r);
         if (of_.over_nodes)
             for (int r = 0; r < of_.ranks; ++r)
-                if (word.addresses[static_cast<std::size_t>(r)].empty() && at(r).lives() && !membership::has_ended(launcher_.seats[static_cast<std::size_t>(r)].state))
+                if (word.addresses[static_cast<std::size_t>(r)].empty() && at(r).lives() &&
+                    !membership::has_ended(launcher_.seats[static_cast<std::size_t>(r)].state))
                     fail("a rank over nodes is told nothing of where another listens");
     }
     if (!one.announced && !of_.announces_late) one.announced = true, send(seat, elastic::announce{});
@@ -491,9 +563,11 @@ void run::enter(int seat, doing next) {
     one.now = next;
     ++one.calls;
     if (next == doing::computing) {
+        one.computes_long = one.busy_s > 100;
         double const takes = one.busy_s > 0 ? std::exchange(one.busy_s, 0) : dice_.seconds(0.01, 0.4);
         return after(takes, what::rank_continues, seat, one.calls);
     }
+    one.computes_long = false;
     // A collective: it is told at once of what is broken already.
     int const generation = one.view.now->number;
     auto& world = world_of(generation);
@@ -535,8 +609,8 @@ void run::complete(int seat) {
                 fail("members of one generation have different words on the state");
         if (!one.must_sync) {
             for (int const member : world.seats)
-                if (at(member).view.now->number == one.view.now->number && at(member).now != doing::ended && at(member).round <= 1 &&
-                    (!at(member).has_state || at(member).version != one.version))
+                if (at(member).view.now->number == one.view.now->number && at(member).now != doing::ended &&
+                    at(member).round <= 1 && (!at(member).has_state || at(member).version != one.version))
                     fail(fmt::format("seats {} and {} differ, and the state is not spread", seat, member));
             return enter(seat, doing::computing);
         }
@@ -588,7 +662,9 @@ void run::die(int seat, bool well) {
         auto const& seats = world_of(their.view.now->number).seats;
         if (std::find(seats.begin(), seats.end(), seat) == seats.end()) continue;
         auto const& arrived = world_of(their.view.now->number).arrived;
-        if (arrived.size() > static_cast<std::size_t>(their.round) && (arrived[static_cast<std::size_t>(their.round)] >> seat & 1u) && dice_.one_in(2)) continue;
+        if (arrived.size() > static_cast<std::size_t>(their.round) &&
+            (arrived[static_cast<std::size_t>(their.round)] >> seat & 1u) && dice_.one_in(2))
+            continue;
         after(dice_.seconds(0.001, 0.2), what::rank_fails, static_cast<int>(other), their.calls);
     }
 }
@@ -623,7 +699,8 @@ void run::handle(occurrence const& one) {
             if (!its.lives() || its.calls != one.b) return;
             if (its.stopped_s >= 0) return after(0.2, one.is, one.a, one.b);
             if (one.is == what::rank_completes) return complete(one.a);
-            if (its.now == doing::reforming) return die(one.a, false);  // no generation has begun in time
+            if (its.now == doing::reforming && !closed_) fail("a rank waits in vain for the next generation");
+            if (its.now == doing::reforming) return die(one.a, false);
             return leave(one.a, true);
         }
         case what::launcher_reads: {
@@ -631,7 +708,8 @@ void run::handle(occurrence const& one) {
             if (is_silent(its.host)) return after(0.3, one.is, one.a);
             if (its.sent >= its.outbox.size()) return;
             auto word = its.outbox[its.sent++];
-            if (!closed_) feed(happened::message{one.a, std::move(word)});
+            if (std::holds_alternative<elastic::announce>(word)) its.announcement_known = true;
+            feed(happened::message{one.a, std::move(word)});
             return;
         }
         case what::launcher_sees_end: return on_end(one.a);
@@ -640,9 +718,7 @@ void run::handle(occurrence const& one) {
             if (which == membership::timer::look && one.b != look_) return;
             return feed(happened::timer_fired{which, which == membership::timer::look ? -1 : one.b});
         }
-        case what::launcher_judges:
-            if (!closed_) feed(happened::loss_judged{});
-            return;
+        case what::launcher_judges: return judge();
         case what::launcher_hosts: return look_at_hosts();
         case what::launcher_misses: {
             if (!is_silent(one.a) || closed_) return;
@@ -660,10 +736,8 @@ void run::handle(occurrence const& one) {
             }
             loss_ = true;
             pool_.note_lost(host_name(one.a), {}, now_, 0);
-            std::string why_not;
-            if (!membership::can_go_on(launcher_, why_not)) return end_run("after the loss of a host: " + why_not);
             feed(happened::losses_known{});
-            return after(0, what::launcher_judges);
+            return judge();
         }
         case what::spare_again: {
             if (closed_ || processes_.size() >= 20) return;
@@ -688,6 +762,7 @@ void run::handle(occurrence const& one) {
             if (at(one.a).lives() && at(one.a).stopped_s >= 0) {
                 tell("seat {}: goes on", one.a);
                 at(one.a).stopped_s = -1;
+                at(one.a).went_on_s = now_;
                 read(one.a);
             }
             return;
@@ -741,10 +816,13 @@ void run::befall(fault const& one) {
                 auto const* const word = std::get_if<elastic::generation>(&again);
                 if (word == nullptr && !std::holds_alternative<elastic::lost>(again)) return;
                 if (word != nullptr && its.view.now && word->number > its.view.now->number) return;
-                if (auto const* const lost = std::get_if<elastic::lost>(&again); lost != nullptr && its.view.now && lost->generation >= its.view.now->number) return;
+                if (auto const* const lost = std::get_if<elastic::lost>(&again);
+                    lost != nullptr && its.view.now && lost->generation >= its.view.now->number)
+                    return;
                 auto const before = its.view;
                 take(its.view, again);
-                if (before.now != its.view.now || before.lost != its.view.lost) fail("a word that comes again changes what a rank knows");
+                if (before.now != its.view.now || before.lost != its.view.lost)
+                    fail("a word that comes again changes what a rank knows");
             } else if (!its.outbox.empty() && !closed_) {
                 auto const& again = its.outbox[static_cast<std::size_t>(dice_.below(static_cast<int>(its.outbox.size())))];
                 auto const* const asked = std::get_if<elastic::reform>(&again);
@@ -757,9 +835,9 @@ void run::befall(fault const& one) {
             }
             return;
         case execs: {
-            bool const apt = its.lives() && its.stopped_s < 0 && its.now != doing::importing && !of_.over_nodes;
-            if (!apt || its.view.now.has_value()) return;
-            send(whom, elastic::hello{});  // one that waits says it twice
+            // One that waits in init(); amid the training others would have to do the same.
+            if (its.lives() && its.stopped_s < 0 && its.now == doing::greeting && !its.view.now)
+                send(whom, elastic::hello{of_.over_nodes ? "a" : ""});
             return;
         }
         case count_: return;
