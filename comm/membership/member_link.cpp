@@ -62,7 +62,7 @@ member_link* member_link::open(environment const& variables, std::string address
     ::pthread_atfork(nullptr, nullptr, close_in_child);
     made->send(elastic::hello{std::move(address)});
     // What another program of this rank has not read comes first.
-    for (std::string packet; !made->now_;) {
+    for (std::string packet; !made->view_.now;) {
         if (!made->receive(packet)) return nullptr;
         if (auto const what = elastic::decode(packet); std::holds_alternative<elastic::generation>(what)) made->take(what);
     }
@@ -94,53 +94,29 @@ void member_link::listen() {
             spdlog::warn("{}", fault.what());
         }
     std::scoped_lock const lock(guard_);
-    closed_ = true;
+    close(view_);
     changed_.notify_all();
 }
 
 void member_link::take(elastic::message const& what) {
     std::scoped_lock const lock(guard_);
-    if (auto const* const gone = std::get_if<elastic::lost>(&what)) note_lost(*gone);
-    if (auto const* const next = std::get_if<elastic::generation>(&what)) begin(*next);
-    if (auto const* const hosts = std::get_if<elastic::hosts_changed>(&what)) {
-        hosts_.added = hosts_.added || hosts->added;
-        hosts_.removed = hosts_.removed || hosts->removed;
+    if (auto const news = muster::take(view_, what)) {
+        for (auto const& one : watched_) tell(one, news->why, news->ranks);
+        if (news->is_over) watched_.clear();
     }
     changed_.notify_all();
 }
 
-void member_link::note_lost(elastic::lost const& what) {
-    if (!now_ || what.generation != now_->number) return;
-    if (!lost_) lost_ = elastic::lost{what.generation, {}, what.why};
-    lost_->ranks.insert(lost_->ranks.end(), what.ranks.begin(), what.ranks.end());
-    for (auto const& one : watched_) tell(one, what.why, what.ranks);
-}
-
-void member_link::begin(elastic::generation const& what) {
-    if (now_ && what.number <= now_->number) return;
-    for (auto const& one : watched_) tell(one, fmt::format("generation {} of the world begins", what.number), {});
-    watched_.clear();
-    lost_.reset();
-    hosts_ = {};
-    now_ = what;
-}
-
-/// Ranks of the world become those of the communicator; where it has none of them, it goes on.
-void member_link::tell(watched const& one, std::string_view why, std::vector<int> const& ranks) const {
+void member_link::tell(watched const& one, std::string_view why, std::vector<int> const& ranks) {
     auto const what = one.what.lock();
     if (!what) return;
-    if (one.members.empty()) return what->tell(why, ranks);
-    std::vector<int> theirs;
-    for (int const rank : ranks)
-        if (auto const at = std::find(one.members.begin(), one.members.end(), rank); at != one.members.end())
-            theirs.push_back(static_cast<int>(at - one.members.begin()));
-    if (!theirs.empty() || ranks.empty()) what->tell(why, theirs);
+    if (auto const theirs = ranks_within(one.members, ranks)) what->tell(why, *theirs);
 }
 
 elastic::generation member_link::now() const {
     check_process();
     std::scoped_lock const lock(guard_);
-    return *now_;
+    return *view_.now;
 }
 
 std::shared_ptr<peer_loss> member_link::watch(std::span<int const> members) {
@@ -149,7 +125,7 @@ std::shared_ptr<peer_loss> member_link::watch(std::span<int const> members) {
     std::scoped_lock const lock(guard_);
     std::erase_if(watched_, [](watched const& one) { return one.what.expired(); });
     watched_.push_back({made, {members.begin(), members.end()}});
-    if (lost_) tell(watched_.back(), lost_->why, lost_->ranks);
+    if (view_.lost) tell(watched_.back(), view_.lost->why, view_.lost->ranks);
     return made;
 }
 
@@ -157,7 +133,7 @@ bool member_link::is_broken(int generation, duration patience) {
     check_process();
     std::unique_lock lock(guard_);
     return changed_.wait_for(lock, std::chrono::duration_cast<std::chrono::nanoseconds>(patience),
-                             [&] { return lost_ || closed_ || now_->number != generation; });
+                             [&] { return muster::is_broken(view_, generation); });
 }
 
 void member_link::announce() {
@@ -168,28 +144,28 @@ void member_link::announce() {
 elastic::generation member_link::reform(bool has_state, bool at_commit, duration deadline) {
     check_process();
     std::unique_lock lock(guard_);
-    int const after = now_->number;
+    int const after = view_.now->number;
     send(elastic::reform{after, has_state, at_commit, find_port()});
-    auto const is_over = [&] { return closed_ || now_->number > after; };
+    auto const is_over = [&] { return state_of_reform(view_, after) != reform_state::waits; };
     if (!changed_.wait_for(lock, std::chrono::duration_cast<std::chrono::nanoseconds>(deadline), is_over))
         throw comm_error(
             errc::timeout,
             fmt::format("generation {} of the world, after {}: timed out, it has not begun within {}; look at what the other "
                         "ranks do",
                         after + 1, after, format_duration(deadline)));
-    if (now_->number == after)
+    if (state_of_reform(view_, after) == reform_state::closed)
         throw comm_error(
             errc::unavailable,
             fmt::format(
                 "generation {} of the world, after {}: the launcher ends these ranks, perhaps to start all again, or is gone",
                 after + 1, after));
-    return *now_;
+    return *view_.now;
 }
 
 elastic::hosts_changed member_link::take_host_changes() {
     check_process();
     std::scoped_lock const lock(guard_);
-    return std::exchange(hosts_, {});
+    return muster::take_host_changes(view_);
 }
 
 void member_link::check_process() const {

@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,11 +13,12 @@
 #include "base/units.hpp"
 #include "comm/backend/comm_options.hpp"
 #include "comm/backend/processes/rank_processes.hpp"
+#include "comm/membership/member_view.hpp"
 #include "pmix/member_message.hpp"
 
 namespace muster {
 
-/// One per process, from its first communicator to the end of the process; its own thread reads the messages. Thread safe.
+/// Hands the launcher's words to member_view, which says what they mean. One per process, from its first communicator to the end of the process; its own thread reads the messages. Thread safe.
 class member_link {
   public:
     /// By MUSTER_EVENTS of `variables`; null where there is no such socket. Asks the launcher who this rank is, which blocks a newcomer until its generation
@@ -56,20 +56,15 @@ class member_link {
     void listen();
     bool receive(std::string& packet) const;
     void take(elastic::message const& what);
-    void note_lost(elastic::lost const& what);
-    void begin(elastic::generation const& what);
-    void tell(watched const& one, std::string_view why, std::vector<int> const& ranks) const;
+    static void tell(watched const& one, std::string_view why, std::vector<int> const& ranks);
     void check_process() const;
 
     detail::process_mark const process_;
     unique_fd const socket_;
     mutable std::mutex guard_;  // of what follows
     std::condition_variable changed_;
-    std::optional<elastic::generation> now_;
-    std::optional<elastic::lost> lost_;  ///< of now_; all of its ranks
-    std::vector<watched> watched_;       ///< of now_
-    elastic::hosts_changed hosts_;
-    bool closed_ = false;
+    member_view view_;
+    std::vector<watched> watched_;  ///< of the present generation
 };
 
 }  // namespace muster

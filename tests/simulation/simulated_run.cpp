@@ -1,0 +1,853 @@
+#include "simulated_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <queue>
+#include <utility>
+
+#include "launch/elastic/membership_guards.hpp"
+
+namespace muster::simulation {
+
+namespace {
+
+namespace act = membership::act;
+namespace happened = membership::happened;
+using membership::member_state;
+
+/// Of what a process does.
+enum class doing { importing, greeting, meeting, syncing, computing, in_collective, reforming, ended };
+
+constexpr std::array<char const*, 8> doing_names{"imports",
+                                                 "waits in init()",
+                                                 "meets the others",
+                                                 "gets the state",
+                                                 "computes",
+                                                 "waits in a collective",
+                                                 "waits for the next generation",
+                                                 "has ended"};
+
+/// A process with a rank's program.
+struct process {
+    int host = 0;
+    member_view view = {};
+    doing now = doing::importing;
+    int round = 0;                                  ///< of its generation: the next collective
+    int version = 0;                                ///< of its state: steps that are committed
+    int vain = 0;                                   ///< generations that failed without a loss
+    int calls = 0;                                  ///< what it does now; events of earlier ones are stale
+    double stopped_s = -1;                          ///< since then; below 0: it runs
+    double unkillable_s = -1;                       ///< until then
+    double dies_s = -1;                             ///< when it dies, by an order that is under way
+    double to_launcher_s = 0, from_launcher_s = 0;  ///< when the last message arrives
+    std::vector<std::pair<elastic::message, double>> inbox = {};
+    std::size_t read = 0;
+    std::vector<elastic::message> outbox = {};
+    std::size_t sent = 0;
+    elastic::hosts_changed heard = {};
+    double busy_s = 0;           ///< a long computation
+    double went_on_s = -1e9;     ///< when it ran again, after it had been stopped
+    bool computes_long = false;  ///< now
+    bool has_state = false, must_sync = false, announced = false;
+    bool announcement_known = false;  ///< to the launcher
+    bool fails_next = false, ordered_to_end = false, dismissed = false;
+    bool lives() const { return now != doing::ended; }
+};
+
+/// What the ranks of a generation share.
+struct shared_world {
+    std::vector<int> seats;              ///< by rank
+    std::vector<std::uint32_t> arrived;  ///< at each of its collectives
+    int root_version = 0;                ///< of rank 0, in a sync
+    std::vector<bool> changed;           ///< what rank 0 says there
+};
+
+enum class what {
+    rank_continues,  ///< with its computation
+    rank_reads,      ///< its next message
+    rank_completes,  ///< its collective
+    rank_fails,      ///< its collective, by what it sees itself
+    launcher_reads,  ///< a message of a rank
+    launcher_sees_end,
+    launcher_times,
+    launcher_judges,
+    launcher_hosts,
+    launcher_misses,  ///< a host
+    spare_again,
+    befalls,
+    host_returns,
+    goes_on,
+    dies,
+};
+
+struct occurrence {
+    double at_s;
+    int order;
+    what is;
+    int a = 0, b = 0;
+    bool operator<(occurrence const& other) const { return at_s != other.at_s ? at_s > other.at_s : order > other.order; }
+};
+
+class run {
+  public:
+    run(schedule const& of, std::vector<std::string>* story) : of_(of), story_(story), dice_(of.seed ^ 0x5DEECE66Du) {}
+    outcome go();
+
+  private:
+    void start();
+    int add_process(int host, double imports_s);
+    void after(double delay, what is, int a = 0, int b = 0) { queue_.push({now_ + delay, order_++, is, a, b}); }
+    void handle(occurrence const& one);
+    void fail(std::string const& why) {
+        if (end_.broken.empty()) end_.broken = why, end_.at_s = now_;
+    }
+    template <typename... Args>
+    void tell(fmt::format_string<Args...> text, Args&&... args) {
+        if (story_ != nullptr) story_->push_back(fmt::format("{:9.3f} ", now_) + fmt::format(text, std::forward<Args>(args)...));
+    }
+
+    // the launcher
+    void feed(decltype(membership::event::what) event);
+    void perform(membership::effect const& deed);
+    void on_end(int seat);
+    void judge();
+    void end_run(std::string const& why);
+    void look_at_hosts();
+    void check_launcher();
+
+    // the ranks
+    void send(int from, elastic::message what);
+    void deliver(int to);
+    void read(int seat);
+    void take_generation(int seat);
+    void enter(int seat, doing next);
+    void complete(int seat);
+    void leave(int seat, bool failed);
+    void die(int seat, bool well);
+    void order_to_end(int seat, double delay);
+    bool runs(int seat) const { return at(seat).lives() && at(seat).stopped_s < 0; }
+    process& at(int seat) { return processes_[static_cast<std::size_t>(seat)]; }
+    process const& at(int seat) const { return processes_[static_cast<std::size_t>(seat)]; }
+    shared_world& world_of(int generation) {
+        if (worlds_.size() <= static_cast<std::size_t>(generation)) worlds_.resize(static_cast<std::size_t>(generation) + 1);
+        return worlds_[static_cast<std::size_t>(generation)];
+    }
+    bool is_silent(int host) const { return silent_[static_cast<std::size_t>(host)]; }
+    bool is_settled() const;
+    /// So long after the last fault all is well again. Nobody knows of a stopped rank before the others have missed it in a collective.
+    double patience() const {
+        auto const hides = [](fault const& one) {
+            return one.what == fault::kind::stopped || one.what == fault::kind::departs || one.what == fault::kind::host_silent;
+        };
+        return std::any_of(of_.faults.begin(), of_.faults.end(), hides) ? of_.comm_deadline_s + 1300 : 1300;
+    }
+    void befall(fault const& one);
+
+    schedule const& of_;
+    std::vector<std::string>* story_;
+    dice dice_;
+    std::priority_queue<occurrence> queue_;
+    double now_ = 0;
+    int order_ = 0;
+    membership::world launcher_;
+    std::deque<membership::event> events_;
+    bool stepping_ = false, closed_ = false;
+    int look_ = 0;  ///< the number of the timer that counts
+    host_pool pool_;
+    std::vector<process> processes_;
+    std::vector<shared_world> worlds_;
+    std::array<bool, 8> silent_{};
+    std::vector<bool> end_known_;
+    std::vector<int> progress_;  ///< collectives completed since the last fault, by seat
+    double last_fault_s_ = 0;
+    int open_faults_ = 0;
+    bool loss_ = false;  ///< in the present generation
+    std::array<double, 64> waits_since_s_{};
+    outcome end_;
+};
+
+std::string host_name(int host) {
+    return std::string("h") + static_cast<char>('0' + host);
+}
+
+void run::start() {
+    generation first{.number = 0, .members = {}, .born = of_.ranks};
+    auto& state = launcher_;
+    state.by.least = of_.least;
+    state.by.by_hosts = of_.by_hosts;
+    state.by.warm_spares = of_.warm_spares;
+    state.by.says_least = true;
+    state.by.grace_s = 2;
+    state.by.newcomer_limit_s = 60;
+    if (of_.resets >= 0) state.by.resets = of_.resets;
+    state.most = of_.most;
+    state.spares = of_.spares;
+    state.over_nodes = of_.over_nodes;
+    processes_.reserve(24);
+    std::vector<int> on_host(8, 0);
+    for (int rank = 0; rank < of_.ranks; ++rank) {
+        int const host = rank * of_.hosts / of_.ranks;
+        int const index = on_host[static_cast<std::size_t>(host)]++;
+        first.members.push_back({rank, {host_name(host), index}});
+        state.seats.push_back(
+            {.who = {"n", rank, of_.ranks, index, index + 1, host, of_.hosts, host_name(host), identity::source::muster},
+             .of = first.members.back()});
+        add_process(host, dice_.seconds(0.01, 0.6));
+    }
+    state.now = first;
+    for (int host = 0; host < of_.hosts; ++host)
+        pool_.hosts.push_back({host_name(host), on_host[static_cast<std::size_t>(host)]});
+    for (int spare = 0; spare < of_.warm_spares; ++spare) {
+        int const host = spare % of_.hosts;
+        int const seat = add_process(host, dice_.seconds(0.01, 1.5));
+        feed(happened::addition{state.seats.front().who, {}, {host_name(host), 10 + seat}});
+        launcher_.seats.back().who.host = host_name(host);
+    }
+    for (std::size_t i = 0; i < of_.faults.size(); ++i) {
+        queue_.push({of_.faults[i].at_s, order_++, what::befalls, static_cast<int>(i)});
+        last_fault_s_ = std::max(last_fault_s_, of_.faults[i].at_s);
+        ++open_faults_;
+    }
+}
+
+int run::add_process(int host, double imports_s) {
+    processes_.emplace_back().host = host;
+    end_known_.push_back(false);
+    progress_.push_back(0);
+    int const seat = static_cast<int>(processes_.size()) - 1;
+    after(imports_s, what::rank_continues, seat, 0);
+    return seat;
+}
+
+outcome run::go() {
+    start();
+    while (!queue_.empty() && end_.broken.empty()) {
+        auto const next = queue_.top();
+        queue_.pop();
+        now_ = next.at_s;
+        ++end_.events;
+        handle(next);
+        if (end_.events > 200'000) fail("it never comes to rest");
+        if (open_faults_ == 0 && (closed_ || is_settled())) break;
+        if (now_ > last_fault_s_ + patience()) {
+            fail("long after the last fault the run has neither gone on nor given up");
+            break;
+        }
+    }
+    if (end_.broken.empty() && queue_.empty() && !closed_ && !is_settled()) fail("nothing happens any more");
+    if (end_.broken.empty() && closed_)
+        for (std::size_t seat = 0; seat < launcher_.seats.size(); ++seat)
+            if (launcher_.seats[seat].state == member_state::waiting) fail("the run has ended, and a spare waits without a word");
+    end_.generations = launcher_.now.number;
+    if (story_ != nullptr && !end_.broken.empty())
+        for (std::size_t seat = 0; seat < processes_.size(); ++seat) {
+            auto const& one = processes_[seat];
+            tell("  seat {}: {}{}, generation {}, round {}, version {}; for the launcher {}", seat,
+                 doing_names[static_cast<std::size_t>(one.now)], one.stopped_s >= 0 ? " (stopped)" : "",
+                 one.view.now ? one.view.now->number : -1, one.round, one.version,
+                 seat < launcher_.seats.size() ? membership::name_of(launcher_.seats[seat].state) : "unknown");
+        }
+    return end_;
+}
+
+/// All that live and are to be there are in the present generation and step; nobody waits who could come in.
+bool run::is_settled() const {
+    if (launcher_.at == membership::phase::forming) return false;
+    // Where all that are left are stopped, and none is lost, nobody waits for them: whoever has stopped them may let them go on.
+    int alive = 0, stopped = 0;
+    for (std::size_t i = 0; i < launcher_.seats.size(); ++i) {
+        if (!membership::is_member(launcher_.seats[i].state)) continue;
+        ++alive;
+        stopped += processes_[i].lives() && processes_[i].stopped_s >= 0;
+    }
+    if (alive > 0 && alive == stopped && !loss_) return true;
+    alive = 0;
+    for (std::size_t i = 0; i < launcher_.seats.size(); ++i) {
+        auto const state = launcher_.seats[i].state;
+        auto const& one = processes_[i];
+        if (state == member_state::leaving || state == member_state::unneeded || state == member_state::overdue ||
+            (state == member_state::coming && (of_.by_hosts || one.stopped_s < 0)) || state == member_state::condemned) {
+            if (one.lives() || !end_known_[i]) return false;
+            continue;
+        }
+        if (!membership::is_member(state)) continue;
+        if (!one.lives()) return false;
+        ++alive;
+        if (!one.view.now || one.view.now->number != launcher_.now.number || progress_[i] < 2 || one.stopped_s >= 0) return false;
+    }
+    bool const meets = launcher_.at == membership::phase::meeting;           // one that has asked twice is not waited for
+    if (launcher_.at != membership::phase::running && !meets) return false;  // they go on, so they have to hear of it
+    // Whoever waits has no room, or is stopped.
+    int waiting = 0;
+    for (std::size_t i = 0; i < launcher_.seats.size(); ++i)
+        if (launcher_.seats[i].state == member_state::waiting && processes_[i].stopped_s < 0) ++waiting;
+    int const room = launcher_.most - alive - launcher_.departed;
+    bool const last = launcher_.by.resets && launcher_.now.number >= *launcher_.by.resets;
+    if (of_.by_hosts)
+        for (auto const& one : launcher_.seats) {
+            auto const all = pool_.all();
+            bool const outside = one.state == member_state::waiting || one.state == member_state::coming;
+            if (outside && std::find(all.begin(), all.end(), one.of.at) == all.end()) return false;
+        }
+    return alive > 0 && (waiting == 0 || room <= 0 || last);
+}
+
+// ------------------------------------------------------------------------------------------------ the launcher
+
+void run::feed(decltype(membership::event::what) event) {
+    events_.push_back({now_, std::move(event)});
+    if (std::exchange(stepping_, true)) return;
+    while (!events_.empty()) {
+        auto const next = std::move(events_.front());
+        events_.pop_front();
+        bool const was_closed = launcher_.at == membership::phase::closed;
+        auto const deeds = membership::step(launcher_, next);
+        for (auto const& deed : deeds) {
+            if (was_closed && !std::holds_alternative<act::look>(deed)) fail("the run has ended, and the launcher still acts");
+            perform(deed);
+        }
+    }
+    stepping_ = false;
+    check_launcher();
+}
+
+void run::check_launcher() {
+    auto const& now = launcher_.now;
+    for (auto const& one : now.members) {
+        int found = 0;
+        for (auto const& seat : launcher_.seats) found += seat.of.number == one.number;
+        if (found != 1) fail(fmt::format("member {} has {} seats", one.number, found));
+    }
+}
+
+void run::perform(membership::effect const& deed) {
+    if (auto const* const send = std::get_if<act::send>(&deed)) {
+        auto& to = at(send->to);
+        if (auto const* const word = std::get_if<elastic::generation>(&send->what); word != nullptr && word->who.rank < 0)
+            to.dismissed = true;
+        double const arrives = std::max(now_ + dice_.seconds(0.0001, dice_.one_in(8) ? 0.5 : 0.02), to.from_launcher_s);
+        to.from_launcher_s = arrives;
+        if (auto const* const word = std::get_if<elastic::hosts_changed>(&send->what);
+            word != nullptr && word->added && of_.by_hosts) {
+            bool comes = false, all_new = true;
+            for (std::size_t i = 0; i < launcher_.seats.size(); ++i) {
+                comes = comes || launcher_.seats[i].state == member_state::coming;
+                if (launcher_.seats[i].state == member_state::waiting) all_new = all_new && waits_since_s_[i] == now_;
+            }
+            if (comes && all_new) fail("one that comes with others is not to wait for them");
+        }
+        to.inbox.emplace_back(send->what, arrives);
+        queue_.push({arrives, order_++, what::rank_reads, send->to});
+    } else if (auto const* const kill = std::get_if<act::kill>(&deed)) {
+        tell("launcher: kills {}", kill->whom);
+        auto const& whom = at(kill->whom);
+        if (launcher_.seats[static_cast<std::size_t>(kill->whom)].state == member_state::condemned && whom.lives() &&
+            whom.stopped_s < 0 && !whom.computes_long && !is_silent(whom.host) && now_ - whom.went_on_s > 6)
+            fail("a rank that runs is killed");
+        if (whom.lives() && whom.stopped_s >= 0 && now_ - whom.stopped_s < 0.4 && !whom.computes_long &&
+            launcher_.seats[static_cast<std::size_t>(kill->whom)].state == member_state::condemned)
+            fail("a rank that is stopped for a moment is killed");
+        order_to_end(kill->whom, dice_.seconds(0.001, 0.05));
+    } else if (auto const* const begin = std::get_if<act::begin>(&deed)) {
+        tell("launcher: generation {} begins with seats {}: {}{}", begin->now.number, fmt::join(begin->seats, ", "), begin->why,
+             launcher_.sync ? "; state is spread" : "");
+        auto& world = world_of(begin->now.number);
+        if (!world.seats.empty()) fail("a generation begins twice");
+        world.seats = begin->seats;
+        auto const before =
+            begin->now.number == 1 ? static_cast<std::size_t>(of_.ranks) : world_of(begin->now.number - 1).seats.size();
+        loss_ = false;
+        for (int const seat : begin->seats) {
+            auto const& its = launcher_.seats[static_cast<std::size_t>(seat)];
+            if (at(seat).lives() && at(seat).stopped_s >= 0) fail("a generation begins with a member that is stopped");
+            if (begin->seats.size() > before && its.of.has_state && !its.asked.at_commit)
+                fail("the world grows, and not all are at a commit");
+        }
+        if (begin->now.number > 16) fail("generations without end");
+        for (int const seat : begin->seats) {
+            progress_[static_cast<std::size_t>(seat)] = 0;
+            auto const& one = at(seat);
+            if (launcher_.seats[static_cast<std::size_t>(seat)].of.number < of_.ranks) continue;
+            if (one.dismissed) fail("one that was left out takes part again");
+        }
+        if (launcher_.by.resets && begin->now.number > *launcher_.by.resets) fail("more generations than are allowed");
+        if (static_cast<int>(begin->seats.size()) > std::max(of_.most, of_.ranks)) fail("more members than are allowed");
+        if (static_cast<int>(begin->seats.size()) < of_.least) fail("fewer members than are allowed");
+    } else if (auto const* const start = std::get_if<act::start_in_place_of>(&deed)) {
+        if (of_.hosts > 1 || processes_.size() >= 20 || dice_.one_in(10))
+            return feed(happened::no_replacement{start->seat, "it cannot be started"});
+        auto const gone = launcher_.seats[static_cast<std::size_t>(start->seat)];
+        add_process(at(start->seat).host, dice_.seconds(0.05, 1));
+        feed(happened::addition{gone.who, gone.node_address, gone.of.at});
+    } else if (auto const* const newcomer = std::get_if<act::start_at>(&deed)) {
+        for (std::size_t i = 0; i < launcher_.seats.size(); ++i)
+            if (launcher_.seats[i].of.at == newcomer->at && !membership::has_ended(launcher_.seats[i].state))
+                fail("one is started on a slot that another still has");
+        if (is_silent(newcomer->at.host[1] - '0') || processes_.size() >= 20 || dice_.one_in(20)) {
+            after(6, what::launcher_hosts);
+            pool_.note_failure(newcomer->at, {}, now_, 0);
+            return;
+        }
+        int const host = newcomer->at.host[1] - '0';
+        int const seat = add_process(host, dice_.one_in(30) ? 1e6 : dice_.seconds(0.05, 1));
+        auto who = launcher_.seats.front().who;
+        who.host = newcomer->at.host;
+        tell("launcher: starts seat {} on {}:{}", seat, newcomer->at.host, newcomer->at.index);
+        feed(happened::addition{who, {}, newcomer->at, true});
+    } else if (std::holds_alternative<act::look_at_hosts>(deed)) {
+        if (of_.by_hosts) after(0.0001, what::launcher_hosts);
+    } else if (auto const* const look = std::get_if<act::look>(&deed)) {
+        std::vector<int> stopped;
+        for (int const seat : look->at)
+            if (at(seat).lives() && at(seat).stopped_s >= 0) stopped.push_back(seat);
+        feed(happened::look{look->what, look->at, std::move(stopped), "n" + std::to_string(launcher_.now.number + 1)});
+    } else if (auto const* const timer = std::get_if<act::set_timer>(&deed)) {
+        if (timer->which == membership::timer::look) ++look_;
+        double const late = dice_.one_in(10) ? dice_.seconds(0, 1) : 0;
+        after(timer->after_s + late, what::launcher_times, static_cast<int>(timer->which),
+              timer->which == membership::timer::look ? look_ : timer->seat);
+    } else if (std::holds_alternative<act::cancel_look>(deed)) {
+        ++look_;
+    } else if (auto const* const waits = std::get_if<act::tell_that_it_waits>(&deed)) {
+        waits_since_s_[static_cast<std::size_t>(waits->seat)] = now_;
+    } else if (auto const* const cool = std::get_if<act::cool_down>(&deed)) {
+        if (cool->whole_host)
+            pool_.note_lost(cool->at.host, {}, now_, 0);
+        else
+            pool_.note_failure(cool->at, {}, now_, 0);
+        after(6, what::launcher_hosts);
+    } else if (auto const* const why = std::get_if<act::give_up>(&deed)) {
+        end_.gave_up = true;
+        if (launcher_.broken.unjudged) fail("the run gives up before the loss is judged");
+        int alive = 0, waiting = 0;
+        for (auto const& one : launcher_.seats)
+            alive += membership::is_member(one.state), waiting += one.state == member_state::waiting;
+        bool const last = of_.resets >= 0 && launcher_.now.number >= of_.resets;
+        if (!last && alive >= of_.least) fail("the run gives up, and enough are left: " + why->why);
+        end_run(why->why);
+    } else if (auto const* const said = std::get_if<act::say>(&deed)) {
+        tell("launcher: {}", said->line);
+    }
+}
+
+void run::end_run(std::string const& why) {
+    if (std::exchange(closed_, true)) return;
+    tell("launcher: the run ends: {}", why);
+    bool const nested = stepping_;
+    if (!nested) return feed(happened::closing{});
+    auto const deeds = membership::step(launcher_, {now_, happened::closing{}});
+    for (auto const& deed : deeds) perform(deed);
+}
+
+/// As the groups of ranks and their supervisor do.
+void run::on_end(int seat) {
+    if (closed_ || end_known_[static_cast<std::size_t>(seat)]) return;
+    end_known_[static_cast<std::size_t>(seat)] = true;
+    auto const before = launcher_.seats[static_cast<std::size_t>(seat)].state;
+    bool const silent = is_silent(at(seat).host);
+    bool const well = at(seat).dies_s == -2;
+    using enum membership::member_event;
+    bool const member = membership::is_member(before);
+    tell("launcher: seat {} {}", seat, well ? "has ended well" : silent ? "is lost with its host" : "is lost");
+    feed(happened::end{seat, well ? ends_well : silent && member ? is_lost_with_host : fails, fmt::format("seat {}", seat)});
+    if (!membership::has_ended(launcher_.seats[static_cast<std::size_t>(seat)].state))
+        fail("one has ended, and is not known as such");
+    if (!member) {
+        auto const& slot = launcher_.seats[static_cast<std::size_t>(seat)].of.at;
+        if (before != member_state::leaving && membership::is_wanted(launcher_, seat) && of_.by_hosts)
+            pool_.note_failure(slot, {}, now_, 0);
+        if (of_.by_hosts) after(0.001, what::launcher_hosts), after(6, what::launcher_hosts);
+        if (of_.warm_spares > 0 && !well && !silent && before != member_state::leaving && processes_.size() < 20)
+            after(5, what::spare_again, seat);
+        return;
+    }
+    if (!well) {
+        loss_ = true;
+        feed(happened::losses_known{});
+        after(of_.over_nodes ? dice_.seconds(0, 0.3) : 0, what::launcher_judges);
+    }
+    int left = 0;
+    for (auto const& one : launcher_.seats) left += membership::is_member(one.state);
+    if (left == 0) end_run("no rank is left");
+}
+
+void run::judge() {
+    if (closed_) return;
+    std::string why_not;
+    if (membership::can_go_on(launcher_, why_not)) return feed(happened::loss_judged{});
+    int alive = 0;
+    bool able = false;
+    for (std::size_t i = 0; i < launcher_.seats.size(); ++i) {
+        alive += membership::is_member(launcher_.seats[i].state);
+        able = able ||
+               (processes_[i].lives() && membership::is_member(launcher_.seats[i].state) && processes_[i].announcement_known);
+    }
+    bool const last = of_.resets >= 0 && launcher_.now.number >= of_.resets;
+    if (able && alive >= of_.least && !last) fail("the run ends after a loss, and enough are left that can go on");
+    end_run("after a loss: " + why_not);
+}
+
+void run::look_at_hosts() {
+    if (closed_ || !membership::anyone_announced(launcher_)) return;
+    feed(happened::hosts{pool_, now_});
+}
+
+// ------------------------------------------------------------------------------------------------ the ranks
+
+void run::send(int from, elastic::message what) {
+    auto& one = at(from);
+    double const arrives = std::max(now_ + dice_.seconds(0.0001, dice_.one_in(8) ? 0.5 : 0.02), one.to_launcher_s);
+    one.to_launcher_s = arrives;
+    one.outbox.push_back(std::move(what));
+    queue_.push({arrives, order_++, what::launcher_reads, from});
+}
+
+/// Its own thread reads while the program computes; a stopped one reads later.
+void run::read(int seat) {
+    auto& one = at(seat);
+    if (one.now == doing::importing || one.stopped_s >= 0 || is_silent(one.host)) return;
+    while (one.lives() && one.read < one.inbox.size() && one.inbox[one.read].second <= now_) {
+        auto const word = one.inbox[one.read++].first;
+        bool const knew = one.view.now.has_value();
+        auto const* const next = std::get_if<elastic::generation>(&word);
+        if (!knew && next == nullptr) continue;
+        auto const news = take(one.view, word);
+        if (next != nullptr && news) {
+            tell("seat {}: hears of generation {} as rank {}", seat, next->number, next->who.rank);
+            take_generation(seat);
+        } else if (news && !news->is_over &&
+                   (one.now == doing::meeting || one.now == doing::syncing || one.now == doing::in_collective)) {
+            after(dice_.seconds(0, 0.03), what::rank_fails, seat, one.calls);
+        }
+    }
+}
+
+void run::take_generation(int seat) {
+    auto& one = at(seat);
+    auto const& word = *one.view.now;
+    if (word.who.rank < 0) {
+        if (!one.dismissed) fail("a rank is told that it has no part, and the launcher has not said so");
+        return die(seat, true);
+    }
+    if (word.number > 0) {
+        auto const& seats = world_of(word.number).seats;
+        bool same = seats.size() == word.members.size();
+        for (std::size_t rank = 0; same && rank < seats.size(); ++rank)
+            same = launcher_.seats[static_cast<std::size_t>(seats[rank])].of.number == word.members[rank];
+        if (!same) fail(fmt::format("seat {} hears of another generation {} than others", seat, word.number));
+        if (static_cast<std::size_t>(word.who.rank) >= seats.size() || seats[static_cast<std::size_t>(word.who.rank)] != seat)
+            fail(fmt::format("seat {} is told a wrong rank", seat));
+        if (word.addresses.size() != (launcher_.over_nodes ? word.members.size() : 0)) fail("addresses are missing");
+    } else {
+        auto& first = world_of(0);
+        if (first.seats.empty())
+            for (int r = 0; r < of_.ranks; ++r) first.seats.push_back(r);
+        if (of_.over_nodes)
+            for (int r = 0; r < of_.ranks; ++r)
+                if (word.addresses[static_cast<std::size_t>(r)].empty() && at(r).lives() &&
+                    !membership::has_ended(launcher_.seats[static_cast<std::size_t>(r)].state))
+                    fail("a rank over nodes is told nothing of where another listens");
+    }
+    if (!one.announced && !of_.announces_late) one.announced = true, send(seat, elastic::announce{});
+    // All begin at once in the first generation; later the launcher says whether state is spread.
+    one.must_sync = word.sync || word.number == 0;
+    one.round = 0;
+    enter(seat, doing::meeting);
+}
+
+void run::enter(int seat, doing next) {
+    auto& one = at(seat);
+    one.now = next;
+    ++one.calls;
+    if (next == doing::computing) {
+        one.computes_long = one.busy_s > 100;
+        double const takes = one.busy_s > 0 ? std::exchange(one.busy_s, 0) : dice_.seconds(0.01, 0.4);
+        return after(takes, what::rank_continues, seat, one.calls);
+    }
+    one.computes_long = false;
+    // A collective: it is told at once of what is broken already.
+    int const generation = one.view.now->number;
+    auto& world = world_of(generation);
+    bool const fails = std::exchange(one.fails_next, false);
+    if (fails || is_broken(one.view, generation)) return after(dice_.seconds(0, 0.03), what::rank_fails, seat, one.calls);
+    auto const round = static_cast<std::size_t>(one.round);
+    if (world.arrived.size() <= round) world.arrived.resize(round + 1), world.changed.resize(round + 1);
+    world.arrived[round] |= 1u << seat;
+    if (world.seats.front() == seat) {
+        if (next == doing::syncing) world.root_version = one.version;
+        if (next == doing::in_collective) {
+            auto const heard = take_host_changes(one.view);
+            world.changed[round] = heard.added || heard.removed;
+        }
+    }
+    std::uint32_t all = 0;
+    for (int const member : world.seats) all |= 1u << member;
+    auto const is_there = [&](int member) {
+        auto const& other = at(member);
+        bool const collective = other.now == doing::meeting || other.now == doing::syncing || other.now == doing::in_collective;
+        return collective && other.view.now->number == generation && other.round == one.round;
+    };
+    if (world.arrived[round] == all && std::all_of(world.seats.begin(), world.seats.end(), is_there))
+        for (int const member : world.seats) after(dice_.seconds(0.0005, 0.01), what::rank_completes, member, at(member).calls);
+    else
+        after(of_.comm_deadline_s, what::rank_fails, seat, one.calls);  // unless it completes
+}
+
+void run::complete(int seat) {
+    auto& one = at(seat);
+    auto& world = world_of(one.view.now->number);
+    auto const round = static_cast<std::size_t>(one.round++);
+    bool const first = world.seats.front() == seat;
+    one.vain = 0;
+    if (one.now == doing::meeting) {
+        if (!one.announced) one.announced = true, send(seat, elastic::announce{});
+        for (int const member : world.seats)
+            if (at(member).must_sync != one.must_sync && at(member).view.now->number == one.view.now->number)
+                fail("members of one generation have different words on the state");
+        if (!one.must_sync) {
+            for (int const member : world.seats)
+                if (at(member).view.now->number == one.view.now->number && at(member).now != doing::ended &&
+                    at(member).round <= 1 && (!at(member).has_state || at(member).version != one.version))
+                    fail(fmt::format("seats {} and {} differ, and the state is not spread", seat, member));
+            return enter(seat, doing::computing);
+        }
+        bool anyone = false;
+        for (int const member : world.seats) anyone = anyone || at(member).has_state;
+        if (first && !one.has_state && anyone && one.view.now->number > 0) fail("rank 0 has no state, and others have");
+        return enter(seat, doing::syncing);
+    }
+    if (one.now == doing::syncing) {
+        one.version = world.root_version;
+        one.has_state = true;
+        one.must_sync = false;
+        return enter(seat, doing::computing);
+    }
+    ++one.version;
+    ++progress_[static_cast<std::size_t>(seat)];
+    if (world.changed[round]) return leave(seat, false);
+    enter(seat, doing::computing);
+}
+
+void run::leave(int seat, bool failed) {
+    auto& one = at(seat);
+    int const generation = one.view.now->number;
+    if (!one.announced) {
+        tell("seat {}: a collective fails before it can go on, and so it ends", seat);
+        return die(seat, false);
+    }
+    if (failed && one.now == doing::meeting && !is_broken(one.view, generation) && ++one.vain == 5) return die(seat, false);
+    tell("seat {}: leaves generation {} {}", seat, generation, failed ? "after a failure" : "at a commit");
+    one.now = doing::reforming;
+    ++one.calls;
+    send(seat, elastic::reform{generation, one.has_state, !failed && !one.must_sync, 0});
+    after(600, what::rank_fails, seat, one.calls);
+}
+
+/// dies_s: -2 of one that has ended well.
+void run::die(int seat, bool well) {
+    auto& one = at(seat);
+    if (!one.lives()) return;
+    tell("seat {}: {}", seat, well ? "ends well" : "dies");
+    one.now = doing::ended;
+    ++one.calls;
+    one.dies_s = well ? -2 : now_;
+    if (!is_silent(one.host)) after(dice_.seconds(0.0005, 0.05), what::launcher_sees_end, seat);
+    // Those that wait for it in a collective may see it by themselves.
+    for (std::size_t other = 0; other < processes_.size(); ++other) {
+        auto const& their = processes_[other];
+        if (their.now != doing::meeting && their.now != doing::syncing && their.now != doing::in_collective) continue;
+        auto const& seats = world_of(their.view.now->number).seats;
+        if (std::find(seats.begin(), seats.end(), seat) == seats.end()) continue;
+        auto const& arrived = world_of(their.view.now->number).arrived;
+        if (arrived.size() > static_cast<std::size_t>(their.round) &&
+            (arrived[static_cast<std::size_t>(their.round)] >> seat & 1u) && dice_.one_in(2))
+            continue;
+        after(dice_.seconds(0.001, 0.2), what::rank_fails, static_cast<int>(other), their.calls);
+    }
+}
+
+void run::order_to_end(int seat, double delay) {
+    auto& one = at(seat);
+    one.ordered_to_end = true;
+    if (!one.lives()) return;
+    queue_.push({std::max(now_ + delay, one.unkillable_s), order_++, what::dies, seat});
+}
+
+// ------------------------------------------------------------------------------------------------ what happens
+
+void run::handle(occurrence const& one) {
+    switch (one.is) {
+        case what::rank_continues: {
+            auto& its = at(one.a);
+            if (!its.lives() || its.calls != one.b) return;
+            if (its.stopped_s >= 0) return after(0.2, one.is, one.a, one.b);
+            if (its.now == doing::importing) {
+                its.now = doing::greeting;
+                ++its.calls;
+                send(one.a, elastic::hello{of_.over_nodes ? "a" : ""});
+                return read(one.a);
+            }
+            return enter(one.a, doing::in_collective);
+        }
+        case what::rank_reads: return read(one.a);
+        case what::rank_completes:
+        case what::rank_fails: {
+            auto const& its = at(one.a);
+            if (!its.lives() || its.calls != one.b) return;
+            if (its.stopped_s >= 0) return after(0.2, one.is, one.a, one.b);
+            if (one.is == what::rank_completes) return complete(one.a);
+            if (its.now == doing::reforming && !closed_) fail("a rank waits in vain for the next generation");
+            if (its.now == doing::reforming) return die(one.a, false);
+            return leave(one.a, true);
+        }
+        case what::launcher_reads: {
+            auto& its = at(one.a);
+            if (is_silent(its.host)) return after(0.3, one.is, one.a);
+            if (its.sent >= its.outbox.size()) return;
+            auto word = its.outbox[its.sent++];
+            if (std::holds_alternative<elastic::announce>(word)) its.announcement_known = true;
+            feed(happened::message{one.a, std::move(word)});
+            return;
+        }
+        case what::launcher_sees_end: return on_end(one.a);
+        case what::launcher_times: {
+            auto const which = static_cast<membership::timer>(one.a);
+            if (which == membership::timer::look && one.b != look_) return;
+            return feed(happened::timer_fired{which, which == membership::timer::look ? -1 : one.b});
+        }
+        case what::launcher_judges: return judge();
+        case what::launcher_hosts: return look_at_hosts();
+        case what::launcher_misses: {
+            if (!is_silent(one.a) || closed_) return;
+            tell("launcher: host {} is lost", one.a);
+            for (std::size_t seat = 0; seat < processes_.size() && !closed_; ++seat)
+                if (processes_[seat].host == one.a && processes_[seat].lives()) processes_[seat].ordered_to_end = true;
+            std::vector<int> lost;
+            for (std::size_t seat = 0; seat < launcher_.seats.size(); ++seat)
+                if (processes_[seat].host == one.a && !end_known_[seat]) lost.push_back(static_cast<int>(seat));
+            using enum membership::member_event;
+            for (int const seat : lost) {
+                end_known_[static_cast<std::size_t>(seat)] = true;
+                bool const member = membership::is_member(launcher_.seats[static_cast<std::size_t>(seat)].state);
+                feed(happened::end{seat, member ? is_lost_with_host : fails, "its host is lost"});
+            }
+            loss_ = true;
+            pool_.note_lost(host_name(one.a), {}, now_, 0);
+            feed(happened::losses_known{});
+            return judge();
+        }
+        case what::spare_again: {
+            if (closed_ || processes_.size() >= 20) return;
+            auto const gone = launcher_.seats[static_cast<std::size_t>(one.a)];
+            add_process(at(one.a).host, dice_.seconds(0.05, 1));
+            return feed(happened::addition{gone.who, gone.node_address, gone.of.at});
+        }
+        case what::befalls: --open_faults_; return befall(of_.faults[static_cast<std::size_t>(one.a)]);
+        case what::host_returns:
+            --open_faults_;
+            silent_[static_cast<std::size_t>(one.a)] = false;
+            for (std::size_t seat = 0; seat < processes_.size(); ++seat)
+                if (processes_[seat].host == one.a) {
+                    if (processes_[seat].lives())
+                        read(static_cast<int>(seat));
+                    else if (!end_known_[seat])
+                        after(0.001, what::launcher_sees_end, static_cast<int>(seat));
+                }
+            return;
+        case what::goes_on:
+            --open_faults_;
+            if (at(one.a).lives() && at(one.a).stopped_s >= 0) {
+                tell("seat {}: goes on", one.a);
+                at(one.a).stopped_s = -1;
+                at(one.a).went_on_s = now_;
+                read(one.a);
+            }
+            return;
+        case what::dies: return die(one.a, false);
+    }
+}
+
+void run::befall(fault const& one) {
+    using enum fault::kind;
+    int const whom = one.what == host_silent || one.what == hosts_change ? 0 : one.whom;
+    if (whom >= static_cast<int>(processes_.size())) return;
+    auto& its = at(whom);
+    last_fault_s_ = std::max(last_fault_s_, now_ + std::max(one.lasts_s, 0.0));
+    std::fill(progress_.begin(), progress_.end(), 0);
+    tell("FAULT: {}", describe(one));
+    switch (one.what) {
+        case killed: return order_to_end(whom, 0);
+        case stopped:
+            if (!its.lives() || its.stopped_s >= 0) return;
+            its.stopped_s = now_;
+            if (one.lasts_s >= 0) ++open_faults_, after(one.lasts_s, what::goes_on, whom);
+            return;
+        case departs:
+            if (its.lives() && its.stopped_s < 0) die(whom, true);
+            return;
+        case computes: its.busy_s = one.lasts_s; return;
+        case collective: its.fails_next = true; return;
+        case host_silent:
+            if (is_silent(one.whom)) return;
+            silent_[static_cast<std::size_t>(one.whom)] = true;
+            if (one.lasts_s >= 0) return ++open_faults_, after(one.lasts_s, what::host_returns, one.whom);
+            after(12, what::launcher_misses, one.whom);
+            for (std::size_t seat = 0; seat < processes_.size(); ++seat)  // they end by themselves
+                if (processes_[seat].host == one.whom) after(14, what::dies, static_cast<int>(seat));
+            return;
+        case unkillable: its.unkillable_s = now_ + one.lasts_s; return;
+        case hosts_change: {
+            std::vector<pool_host> found;
+            int left = one.number;
+            for (int host = 0; host < 4 && left > 0; ++host) {
+                int const slots = std::min(left, std::max(1, of_.ranks / of_.hosts + (host == of_.hosts - 1 ? 3 : 0)));
+                found.push_back({host_name(host), slots});
+                left -= slots;
+            }
+            pool_.take(found);
+            return look_at_hosts();
+        }
+        case replayed:
+            if (its.lives() && its.view.now && !its.inbox.empty() && dice_.one_in(2)) {
+                auto const again = its.inbox[static_cast<std::size_t>(dice_.below(static_cast<int>(its.inbox.size())))].first;
+                auto const* const word = std::get_if<elastic::generation>(&again);
+                if (word == nullptr && !std::holds_alternative<elastic::lost>(again)) return;
+                if (word != nullptr && its.view.now && word->number > its.view.now->number) return;
+                if (auto const* const lost = std::get_if<elastic::lost>(&again);
+                    lost != nullptr && its.view.now && lost->generation >= its.view.now->number)
+                    return;
+                auto const before = its.view;
+                take(its.view, again);
+                if (before.now != its.view.now || before.lost != its.view.lost)
+                    fail("a word that comes again changes what a rank knows");
+            } else if (!its.outbox.empty() && !closed_) {
+                auto const& again = its.outbox[static_cast<std::size_t>(dice_.below(static_cast<int>(its.outbox.size())))];
+                auto const* const asked = std::get_if<elastic::reform>(&again);
+                if (asked == nullptr || asked->after >= launcher_.now.number) return;
+                auto const before = launcher_.seats;
+                feed(happened::message{whom, again});
+                if (before != launcher_.seats) fail("a word that comes again changes what the launcher knows");
+                feed(happened::message{whom, elastic::reform{launcher_.now.number + 3, true, true, 0}});
+                if (before != launcher_.seats) fail("a word of the future changes what the launcher knows");
+            }
+            return;
+        case execs: {
+            // One that waits in init(); amid the training others would have to do the same.
+            if (its.lives() && its.stopped_s < 0 && its.now == doing::greeting && !its.view.now)
+                send(whom, elastic::hello{of_.over_nodes ? "a" : ""});
+            return;
+        }
+        case count_: return;
+    }
+}
+
+}  // namespace
+
+outcome simulate(schedule const& of, std::vector<std::string>* story) {
+    return run(of, story).go();
+}
+
+}  // namespace muster::simulation

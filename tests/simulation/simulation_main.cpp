@@ -1,0 +1,103 @@
+// simulation: runs the membership of elastic runs through many orders of events. See docs/elastic-protocol.md.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/elastic/membership_guards.hpp"
+#include "mutants.hpp"
+#include "simulated_run.hpp"
+
+namespace muster::membership {
+int row_left_out = -1;
+int guard_turned = -1;
+}  // namespace muster::membership
+
+namespace muster::simulation {
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point then) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
+}
+
+/// Without the faults that do not matter.
+schedule shrink(schedule of) {
+    auto const what = simulate(of).broken;
+    for (std::size_t i = of.faults.size(); i-- > 0;) {
+        auto fewer = of;
+        fewer.faults.erase(fewer.faults.begin() + static_cast<std::ptrdiff_t>(i));
+        if (simulate(fewer).broken == what) of = fewer;
+    }
+    return of;
+}
+
+void tell(std::uint64_t seed) {
+    auto const whole = draw_schedule(seed);
+    auto const small = shrink(whole);
+    std::vector<std::string> story;
+    auto const end = simulate(small, &story);
+    fmt::print("seed {}: {}\n{} of {} faults matter:\n", seed, describe(small), small.faults.size(), whole.faults.size());
+    for (auto const& one : small.faults) fmt::print("  {}\n", describe(one));
+    for (auto const& line : story) fmt::print("{}\n", line);
+    fmt::print("{}\n", end.broken.empty() ? "all invariants hold" : "BROKEN: " + end.broken);
+}
+
+int run_random(std::uint64_t first, std::uint64_t count, double limit_s) {
+    auto const began = std::chrono::steady_clock::now();
+    std::uint64_t done = 0, events = 0, generations = 0, gave_up = 0;
+    for (; done < count && (limit_s <= 0 || done % 256 != 0 || seconds_since(began) < limit_s); ++done) {
+        auto const end = simulate(draw_schedule(first + done));
+        events += static_cast<std::uint64_t>(end.events);
+        generations += static_cast<std::uint64_t>(end.generations);
+        gave_up += end.gave_up;
+        if (end.broken.empty()) continue;
+        tell(first + done);
+        fmt::print("again: simulation --seed {}\n", first + done);
+        return 1;
+    }
+    fmt::print("{} schedules, {} events, {} generations, {} gave up; {:.0f} schedules a second\n", done, events, generations,
+               gave_up, static_cast<double>(done) / seconds_since(began));
+    return 0;
+}
+
+int survey(std::uint64_t first, std::uint64_t count) {
+    std::vector<std::pair<std::string, std::vector<std::uint64_t>>> kinds;
+    for (std::uint64_t seed = first; seed < first + count; ++seed) {
+        auto const end = simulate(draw_schedule(seed));
+        if (end.broken.empty()) continue;
+        auto found = std::find_if(kinds.begin(), kinds.end(), [&](auto const& one) { return one.first == end.broken; });
+        if (found == kinds.end()) found = kinds.insert(found, {end.broken, {}});
+        found->second.push_back(seed);
+    }
+    for (auto const& [what, seeds] : kinds) fmt::print("{:6} {} (seed {})\n", seeds.size(), what, seeds.front());
+    return kinds.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(std::vector<std::string> const& words) {
+    auto const number = [&](std::string_view name, std::uint64_t usual) {
+        for (std::size_t i = 0; i + 1 < words.size(); ++i)
+            if (words[i] == name) return static_cast<std::uint64_t>(std::strtoull(words[i + 1].c_str(), nullptr, 10));
+        return usual;
+    };
+    auto const has = [&](std::string_view name) { return std::find(words.begin(), words.end(), name) != words.end(); };
+    membership::row_left_out = static_cast<int>(number("--without-row", static_cast<std::uint64_t>(-1)));
+    membership::guard_turned = static_cast<int>(number("--without-guard", static_cast<std::uint64_t>(-1)));
+    if (has("--seed")) return tell(number("--seed", 0)), 0;
+    if (has("--mutants")) return run_mutants(number("--count", 20'000));
+    if (has("--survey")) return survey(number("--first", 1), number("--count", 100'000));
+    return run_random(number("--first", 1), number("--count", 200'000), static_cast<double>(number("--limit", 0)));
+}
+
+}  // namespace muster::simulation
+
+int main(int argc, char** argv) {
+    return muster::simulation::main({argv + 1, argv + argc});
+}
