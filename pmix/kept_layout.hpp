@@ -53,6 +53,9 @@ constexpr std::uint64_t place_of(std::uint64_t part, std::size_t slot) noexcept 
     return place_of(part) + page_bytes + slot * slot_bytes;
 }
 
+/// What /proc says of it begins with this.
+constexpr char const* memory_mark = "/memfd:muster-state";
+
 inline unique_fd make_memory() {
     unique_fd file(::memfd_create("muster-state", MFD_CLOEXEC));
     if (!file) throw_system("memfd_create", "for the state that is kept");

@@ -60,7 +60,7 @@ int run_command(std::vector<std::string> const& args, environment const& inherit
             return exit_code(errc::internal);
         }
     };
-    return run_guarded(options->grace, session_places(variables), launch, kept ? &*kept : nullptr);
+    return run_guarded(options->grace, session_places(variables), launch, kept ? &*kept : nullptr, options->timeout);
 }
 
 }  // namespace muster

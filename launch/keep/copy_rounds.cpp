@@ -11,14 +11,14 @@ constexpr std::uint64_t farthest_ahead = 1024;
 
 }  // namespace
 
-void copy_rounds::on_there(std::size_t which) {
-    nodes_.at(which) = {.there = true};
+void copy_rounds::on_there(std::size_t which, bool expected) {
+    nodes_.at(which) = {.there = true, .expected = expected};
 }
 
-void copy_rounds::on_lost(std::size_t which) {
+void copy_rounds::on_lost(std::size_t which, bool returns) {
     auto& one = nodes_.at(which);
     bool const counts = one.there;  // it may be the next one of another
-    one = {};
+    one = {.returns = returns};
     if (counts && (phase_ == phase::holding || phase_ == phase::sending)) fail();
     try_begin();
 }
@@ -43,7 +43,7 @@ void copy_rounds::try_begin() {
         return;
     std::uint64_t least = UINT64_MAX, most = 0;
     for (auto const& one : nodes_) {
-        if (one.there && one.expected) return;
+        if (one.returns || (one.there && one.expected)) return;
         if (!one.there || one.newest == 0) continue;
         least = std::min(least, one.newest);
         most = std::max(most, one.newest);

@@ -23,8 +23,11 @@ class copy_rounds {
 
     explicit copy_rounds(std::size_t nodes) : nodes_(nodes) {}
 
-    void on_there(std::size_t node);
-    void on_lost(std::size_t node);
+    /// `expected`: it has ranks whose next commit is waited for.
+    void on_there(std::size_t node, bool expected = false);
+    /// `returns`: another keeper is on its way, which may find what this one held. No round begins until it is there or lost: the newest commit that is common
+    /// to all would be given up for one that is not.
+    void on_lost(std::size_t node, bool returns = false);
     /// All ranks of this node have committed `step`; 0: it has none any more, or one that has not.
     void on_newest(std::size_t node, std::uint64_t step);
     void on_held(std::size_t node, std::uint64_t round, std::uint64_t step);
@@ -43,7 +46,7 @@ class copy_rounds {
   private:
     enum class phase { idle, holding, sending, paused };
     struct node {
-        bool there = false, expected = false, part = false, done = false;
+        bool there = false, returns = false, expected = false, part = false, done = false;
         std::uint64_t newest = 0, held = 0;
     };
     void begin_again();

@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "launch/keep/state_arrangement.hpp"
+#include "launch/remote/host_ranks.hpp"
 #include "launch/system/network.hpp"
 #include "launch/system/signal_table.hpp"
 #include "launch/wire/launcher_link.hpp"
@@ -24,6 +25,7 @@ namespace {
 
 constexpr duration leader_lost_after{15};
 constexpr std::size_t largest_order_bytes = 1u << 20, most_nodes = 4096;
+constexpr duration between_signs_of_life{1};
 constexpr duration between_looks{0.02};  ///< at what ranks have committed: a few heads of copies
 
 /// Where ranks fill all cores, 15 leaves this 3.5 % of a rank's share of one; by 19 copies would hardly get on. Kernels with autogroup share the processors among
@@ -39,7 +41,7 @@ void give_way() {
 
 }  // namespace
 
-keeper::keeper(environment const& variables) {
+keeper::keeper(std::vector<int> const& nodes, environment const& variables) {
     ignore_signals(process_kind::keeper);  // schedulers send them to each step
     ::prctl(PR_SET_NAME, "muster-keeper");
     give_way();
@@ -52,12 +54,36 @@ keeper::keeper(environment const& variables) {
                                               largest_order_bytes);
     leader_->secure(std::move(link.session));
     receiver_ = std::make_unique<copy_receiver>(loop_, most_nodes, own_, of_others_);
-    leader_->send(wire::encode(introduce_shim(variables, short_host_name())));
-    say({.what = wire::keep_word::kind::there,
+    auto hello = introduce_shim(variables, short_host_name());
+    auto const place = static_cast<std::size_t>(std::max(hello.rank, 0));
+    if (place < nodes.size()) hello.rank = nodes[place];
+    leader_->send(wire::encode(hello));
+    own_.on_progress = of_others_.on_progress = [this] { show_life(); };
+    introduce(wire::keep_word::kind::there);
+    live();
+}
+
+void keeper::introduce(wire::keep_word::kind what) {
+    say({.what = what,
+         .step = living_parts().size(),
          .file = own_.path(),
          .address = reachable_address("", "", leader_fd_),
          .port = receiver_->port(),
-         .key = receiver_->key()});
+         .key = receiver_->key(),
+         .file_id = own_.id()});
+}
+
+/// A keeper that stands still is left out by its leader, which this tells that it does not.
+void keeper::show_life() {
+    auto const now = event_loop::clock::now();
+    if (now - showed_life_ < between_signs_of_life) return;
+    showed_life_ = now;
+    say({.what = wire::keep_word::kind::alive});
+}
+
+void keeper::live() {
+    show_life();
+    loop_.after(between_signs_of_life, [this] { live(); });
 }
 
 int keeper::run() {
@@ -88,6 +114,7 @@ void keeper::on_message(wire::keep_order const& order) {
         case kind::list: return list(order);
         case kind::move: return move(order);
         case kind::settle: return settle(order);
+        case kind::adopt: own_.adopt(order.file_id); return introduce(wire::keep_word::kind::adopted);
     }
 }
 
@@ -186,8 +213,8 @@ void keeper::settle(wire::keep_order const& order) {
         if (auto const one = own_.find(part, order.step); one && reports_) own_.hold(*one);
 }
 
-int keeper_command(std::vector<std::string> const&, environment const& variables) try {
-    return keeper(variables).run();
+int keeper_command(std::vector<std::string> const& args, environment const& variables) try {
+    return keeper(args.empty() ? std::vector<int>() : parse_numbers(args.front(), "the nodes of the keepers"), variables).run();
 } catch (error const& e) {
     throw error(e.code(), fmt::format("on {}: {}", short_host_name(), e.what()));
 }

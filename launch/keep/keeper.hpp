@@ -21,8 +21,8 @@ namespace muster {
 /// It has a low priority, so that it does not slow down the ranks' steps.
 class keeper {
   public:
-    /// Throws as connect_to_launcher.
-    explicit keeper(environment const& variables);
+    /// `nodes`: the numbers of those whose keepers were started together, in their order; none: 0, 1, … Throws as connect_to_launcher.
+    keeper(std::vector<int> const& nodes, environment const& variables);
     int run();
 
   private:
@@ -37,6 +37,9 @@ class keeper {
     void release(std::uint64_t step);
     void send_held(wire::keep_order const& order);
     void look();
+    void introduce(wire::keep_word::kind what);
+    void show_life();
+    void live();
     void look_for_held();
     std::vector<int> living_parts();
     void say(wire::keep_word const& word);
@@ -50,6 +53,7 @@ class keeper {
     std::vector<std::unique_ptr<copy_sender>> moves_;
     bool reports_ = false;
     std::uint64_t told_newest_ = 0;
+    event_loop::clock::time_point showed_life_{};
     struct holding {
         std::uint64_t round = 0, from = 0;
         std::vector<int> parts;
@@ -57,7 +61,7 @@ class keeper {
     std::optional<holding> holding_;
 };
 
-/// Runs it. `muster keeper` has no arguments.
+/// Runs it. `muster keeper` may have the numbers of nodes.
 int keeper_command(std::vector<std::string> const& args, environment const& variables);
 
 }  // namespace muster

@@ -21,13 +21,16 @@ namespace {
 
 constexpr duration patience_with_keepers{60}, patience_with_round{2}, patience_at_end{2}, between_tellings{1};
 constexpr duration after_failed_copies{10}, before_note_of_loss{2};
+constexpr duration between_looks{1}, before_another{0.5}, patience_with_another{20};
+constexpr int most_starts = 5;  ///< of keepers on one node
 constexpr int most_tries_to_move = 3;
 constexpr std::size_t largest_word_bytes = 64u << 20;
 
 }  // namespace
 
 keeper_group::keeper_group(run_context const& run, unique_fd launcher)
-    : to_neighbours_(run.options.keep_at_neighbour),
+    : run_(run),
+      to_neighbours_(run.options.keep_at_neighbour),
       verbose_(run.options.verbose),
       quiet_(run.options.quiet),
       files_(run.given.nodes.size()),
@@ -37,36 +40,93 @@ keeper_group::keeper_group(run_context const& run, unique_fd launcher)
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
       launcher_(loop_, std::move(launcher),
                 {[this](std::string_view frame) { on_launcher(frame); }, [this](std::string const&) { end(); }},
-                largest_word_bytes) {
-    for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i].name = run.given.nodes[i].name;
-    start_keepers(run);
+                largest_word_bytes),
+      session_dir_(run.session_dir) {
+    std::vector<std::size_t> all(nodes_.size());
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        nodes_[i].name = run.given.nodes[i].name;
+        all[i] = i;
+    }
+    start_keepers(all);
+    watch_silence();
 }
 
-void keeper_group::start_keepers(run_context const& run) {
+/// Each start has an engine of its own.
+void keeper_group::start_keepers(std::vector<std::size_t> const& whom) {
     mapping map;
-    map.ranks_per_node.assign(nodes_.size(), 1);
-    auto const scratch = run.session_dir + "/keepers";
+    map.ranks_per_node.assign(nodes_.size(), 0);
+    std::vector<std::string> numbers;
+    for (auto const which : whom) {
+        map.ranks_per_node[which] = 1;
+        numbers.push_back(std::to_string(which));
+        ++nodes_[which].starts;
+    }
+    auto const scratch = fmt::format("{}/keepers{}", session_dir_, engines_.size());
     std::error_code fault;
     std::filesystem::create_directories(scratch, fault);
-    auto job = describe_engine_job(run, map, scratch);
+    auto job = describe_engine_job(run_, map, scratch);
     job.probe = job.stays = true;
     job.waiting = {};
     job.shim.back() = "keeper";
-    auto const& engine = choose_engine(job, run.sources, "remote");
-    auto command = engine.command(job, run.sources);
-    directions_.emplace(listener_.key(), listener_.port(), directions_request(job, run.options, engine.name));
+    job.shim.push_back(join(numbers, ","));
+    auto const& engine = choose_engine(job, run_.sources, "remote");
+    auto command = engine.command(job, run_.sources);
+    if (!directions_) directions_.emplace(listener_.key(), listener_.port(), directions_request(job, run_.options, engine.name));
     for (auto const& [name, value] : directions_->variables()) command.variables.set(name, value);
     write_files(command);
-    std::vector<std::size_t> all(nodes_.size());
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-    engine_ = std::make_unique<probe_engine>(
-        loop_, command, files_, std::move(all),
+    engines_.push_back(std::make_unique<probe_engine>(
+        loop_, command, files_, whom,
         [this](probe_engine& probes) {
-            for (std::size_t i = 0; i < nodes_.size(); ++i)
+            for (auto const i : probes.slots())
                 if (nodes_[i].now == node::state::awaited) on_lost(i, "no keeper came" + probes.quote(nodes_[i].name));
-            if (ending_) loop_.stop();
+            if (ending_ && std::all_of(engines_.begin(), engines_.end(), [](auto const& one) { return one->ended(); }))
+                loop_.stop();
         },
-        [this](probe_engine const&, std::size_t slot, std::string const& why) { on_lost(slot, why); });
+        [this](probe_engine const&, std::size_t slot, std::string const& why) { on_lost(slot, why); }));
+}
+
+/// Where the launcher has gone meanwhile, its successor has it done.
+bool keeper_group::may_start_again(node const& one) const {
+    std::error_code fault;
+    return !ending_ && one.memory != 0 && one.starts < most_starts && std::filesystem::is_directory(session_dir_, fault);
+}
+
+void keeper_group::start_again() {
+    starting_again_ = false;
+    std::vector<std::size_t> whom;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        if (nodes_[i].now != node::state::due) continue;
+        if (may_start_again(nodes_[i]))
+            whom.push_back(i);
+        else
+            on_lost(i, nodes_[i].why);
+    }
+    if (whom.empty()) return;
+    for (auto const which : whom) nodes_[which].now = node::state::awaited;
+    std::string fault;
+    try {
+        start_keepers(whom);
+    } catch (error const& e) {
+        fault = e.what();
+    }
+    loop_.after(fault.empty() ? patience_with_another : duration(0), [this, whom, fault] {
+        for (auto const which : whom)
+            if (nodes_[which].now == node::state::awaited)
+                on_lost(which, fault.empty() ? "no other keeper has come" : "no other keeper could be started: " + fault);
+    });
+}
+
+/// A stopped process' connection stays. Where this one was stopped itself, it has not listened.
+void keeper_group::watch_silence() {
+    auto const now = event_loop::clock::now();
+    auto const patience = run_.options.lost_after();
+    if (now - std::exchange(looked_, now) > 3 * between_looks)
+        for (auto& one : nodes_) one.heard = now;
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+        if (nodes_[i].now == node::state::there && now - nodes_[i].heard > patience)
+            on_lost(i, fmt::format("its keeper has not answered for {}", format_duration(patience)));
+    if (now_ != step::none) launcher_.send(wire::encode(wire::states_placed{.under_way = true}));
+    loop_.after(between_looks, [this] { watch_silence(); });
 }
 
 void keeper_group::run() {
@@ -78,7 +138,7 @@ void keeper_group::end() {
     if (std::exchange(ending_, true)) return;
     for (auto& one : nodes_)
         if (one.link) one.link->send(wire::encode(wire::bye{0}));
-    if (engine_->ended()) return loop_.stop();
+    if (std::all_of(engines_.begin(), engines_.end(), [](auto const& one) { return one->ended(); })) return loop_.stop();
     loop_.after(patience_at_end, [this] { loop_.stop(); });
 }
 
@@ -98,14 +158,21 @@ void keeper_group::on_word(std::size_t which, std::string_view frame) {
     auto* const word = std::get_if<wire::keep_word>(&message);
     if (word == nullptr) return;
     auto& one = nodes_[which];
+    one.heard = event_loop::clock::now();
     switch (word->what) {
         case kind::there:
-            one.now = node::state::there;
+            if (one.memory != 0) {
+                one.link->send(wire::encode(wire::keep_order{.what = wire::keep_order::kind::adopt, .file_id = one.memory}));
+                break;
+            }
+            [[fallthrough]];
+        case kind::adopted:
+            one.took_over = word->file_id == one.memory;
             one.about = *word;
-            if (to_neighbours_) send(which, {.what = wire::keep_order::kind::report});
-            rounds_.on_there(which);
-            proceed();
+            one.memory = word->file_id;
+            on_there(which);
             break;
+        case kind::alive: break;
         case kind::newest: rounds_.on_newest(which, word->step); break;
         case kind::held: rounds_.on_held(which, word->round, word->step); break;
         case kind::sent:
@@ -141,26 +208,47 @@ void keeper_group::on_fault(std::size_t which, std::string const& fault) {
                nodes_[which].name, fault);
 }
 
+void keeper_group::on_there(std::size_t which) {
+    auto& one = nodes_[which];
+    one.now = node::state::there;
+    if (to_neighbours_) send(which, {.what = wire::keep_order::kind::report});
+    rounds_.on_there(which, now_ == step::none && one.about.step > 0);
+    proceed();
+}
+
 void keeper_group::on_lost(std::size_t which, std::string const& why) {
     auto& one = nodes_[which];
     if (one.now == node::state::lost) return;
-    if (one.now == node::state::there && now_ == step::none) note_loss(one.name, why);
+    bool const again = one.now == node::state::there && may_start_again(one);
+    if (one.now == node::state::there && now_ == step::none) note_loss(which, why);
     if (now_ == step::moving) not_moved_ = fmt::format("the keeper on {} was lost: {}", one.name, why);
-    one.now = node::state::lost;
+    one.now = again ? node::state::due : node::state::lost;
     one.why = why;
     one.copies.clear();
     if (one.link) one.link->close();
-    rounds_.on_lost(which);
+    rounds_.on_lost(which, again && now_ == step::none);
     carry_out_rounds();
-    std::erase_if(open_, [which](auto const& each) { return each.first == which; });
+    std::erase_if(open_, [which](auto const& each) { return each.node == which || each.about == which; });
+    if (again && !std::exchange(starting_again_, true)) loop_.after(before_another, [this] { start_again(); });
+    if (again && now_ != step::none) {  // with that one it is done anew
+        now_ = step::awaiting;
+        open_.clear();
+    }
     proceed();
 }
 
 /// Unless all end.
-void keeper_group::note_loss(std::string const& name, std::string const& why) {
-    loop_.after(before_note_of_loss, [this, name, why] {
-        if (!quiet_ && !ending_)
-            fmt::print(stderr, "muster: note: --keep-state: what ranks on {} commit is no longer held: {}\n", name, why);
+void keeper_group::note_loss(std::size_t which, std::string const& why) {
+    loop_.after(before_note_of_loss, [this, which, why] {
+        auto const& one = nodes_[which];
+        if (quiet_ || ending_) return;
+        if (one.now == node::state::awaited || one.now == node::state::due) return note_loss(which, why);
+        if (one.now == node::state::there && one.took_over)
+            fmt::print(stderr,
+                       "muster: note: --keep-state: the keeper on {} was lost: {}; another holds what ranks there commit\n",
+                       one.name, why);
+        else
+            fmt::print(stderr, "muster: note: --keep-state: what ranks on {} commit is no longer held: {}\n", one.name, why);
     });
 }
 
@@ -207,23 +295,36 @@ void keeper_group::on_launcher(std::string_view frame) {
     auto* const wanted = std::get_if<wire::place_states>(&message);
     if (wanted == nullptr) return;
     wanted_ = std::move(*wanted);
+    session_dir_ = wanted_.session_dir;
     notes_.clear();
     open_.clear();
     tries_ = 0;
     now_ = step::awaiting;
     rounds_.pause();
     carry_out_rounds();
+    call_missing();
     loop_.after(patience_with_keepers, [this] {
         for (std::size_t i = 0; i < nodes_.size(); ++i)
-            if (nodes_[i].now == node::state::awaited)
+            if (is_awaited(nodes_[i]))
                 on_lost(i, fmt::format("no keeper came within {}", format_duration(patience_with_keepers)));
     });
     proceed();
 }
 
+/// On nodes that will have ranks. Of another that had one, nothing is to be had any more.
+void keeper_group::call_missing() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        auto& one = nodes_[i];
+        bool const wanted = std::find(wanted_.hosts.begin(), wanted_.hosts.end(), one.name) != wanted_.hosts.end();
+        if (wanted && one.now == node::state::lost && may_start_again(one)) one.now = node::state::due;
+        if (!wanted && one.memory != 0 && is_awaited(one)) on_lost(i, one.why);
+    }
+    start_again();
+}
+
 void keeper_group::proceed() {
-    auto const is_awaited = [](node const& one) { return one.now == node::state::awaited; };
-    if (now_ == step::awaiting && std::none_of(nodes_.begin(), nodes_.end(), is_awaited)) list_all();
+    if (now_ == step::awaiting && std::none_of(nodes_.begin(), nodes_.end(), [](auto const& one) { return is_awaited(one); }))
+        list_all();
     if (now_ == step::listing && open_.empty()) arrange();
     if (now_ != step::moving || !open_.empty()) return;
     if (!not_moved_.empty() && ++tries_ < most_tries_to_move) {
@@ -234,7 +335,7 @@ void keeper_group::proceed() {
 }
 
 void keeper_group::answered(std::size_t which, std::uint64_t round) {
-    open_.erase({which, round});
+    std::erase_if(open_, [&](auto const& one) { return one.node == which && one.number == round; });
     proceed();
 }
 
@@ -242,7 +343,7 @@ void keeper_group::list_all() {
     now_ = step::listing;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
         if (nodes_[i].now != node::state::there) continue;
-        open_.emplace(i, ++question_);
+        open_.insert({i, ++question_, i});
         send(i, {.what = wire::keep_order::kind::list, .round = question_});
     }
 }
@@ -262,7 +363,7 @@ void keeper_group::arrange() {
     made_ = arrange_states(there, node_of_);
     for (auto const& one : made_.moves) {
         auto const& to = nodes_[one.to].about;
-        open_.emplace(one.from, ++question_);
+        open_.insert({one.from, ++question_, one.to});
         send(one.from, {.what = wire::keep_order::kind::move,
                         .round = question_,
                         .step = one.what.step,

@@ -9,9 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace muster {
@@ -32,6 +35,43 @@ kept_store::~kept_store() {
 
 std::string kept_store::path() const {
     return fmt::format("/proc/{}/fd/{}", ::getpid(), fd());
+}
+
+std::uint64_t kept_store::id() const {
+    struct stat about {};
+    if (::fstat(fd(), &about) != 0) throw_system("fstat", "of the states that are kept");
+    return about.st_ino;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The same file, by a descriptor of a process that has it open. Processes of other users show none.
+unique_fd find_open_file(std::uint64_t id) {
+    std::error_code fault;
+    for (auto const& process : fs::directory_iterator("/proc", fs::directory_options::skip_permission_denied, fault)) {
+        if (!parse_integer(process.path().filename().string())) continue;
+        std::error_code hidden;
+        for (auto const& one : fs::directory_iterator(process.path() / "fd", hidden)) {
+            if (!fs::read_symlink(one.path(), hidden).native().starts_with(kept::memory_mark)) continue;
+            struct stat about {};
+            if (::stat(one.path().c_str(), &about) != 0 || about.st_ino != id || about.st_uid != ::geteuid()) continue;
+            if (unique_fd file(::open(one.path().c_str(), O_RDWR | O_CLOEXEC)); file) return file;
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+bool kept_store::adopt(std::uint64_t id) {
+    auto file = find_open_file(id);
+    if (!file) return false;
+    for (auto const& [place, at] : pages_) ::munmap(at, kept::page_bytes);
+    pages_.clear();
+    file_ = std::move(file);
+    return true;
 }
 
 std::uint64_t kept_store::size() const {
@@ -113,6 +153,7 @@ bool kept_store::is_sound(copy const& one) const {
         auto const part = std::span(block).first(static_cast<std::size_t>(std::min<std::uint64_t>(block_bytes, one.bytes - at)));
         read(one, at, part);
         sums.add(part.data(), part.size());
+        on_progress();
     }
     return sums.value() == one.sum;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -35,6 +36,11 @@ class kept_store {
 
     int fd() const noexcept { return file_.get(); }
     std::string path() const;  ///< by which processes of this node open it
+    std::uint64_t id() const;  ///< by which they tell it from others
+    /// Takes over the file of that id, which another process of this user on this node still has open. False, and nothing changes, where none has.
+    bool adopt(std::uint64_t id);
+    /// Called again and again while much is read.
+    std::function<void()> on_progress = [] {};
 
     std::vector<int> parts() const;      ///< that have anything
     bool has_owner(int part) const;      ///< a living process keeps its state there

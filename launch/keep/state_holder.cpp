@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <new>
 #include <string>
@@ -28,6 +29,8 @@ namespace muster {
 namespace {
 
 constexpr duration longest_end{3};
+constexpr duration patience_with_leader{15};
+constexpr int look_ms = 100;
 
 [[noreturn]] void lead(run_context const& run, unique_fd launcher) {
     ignore_signals(process_kind::keepers);  // the guardian ends it
@@ -61,6 +64,8 @@ state_holder::~state_holder() {
 /// The leader becomes a child of the guardian: this launcher ends all that is below it with its ranks.
 void state_holder::start_keepers(run_context const& run) {
     std::fflush(nullptr);
+    empty_sockets();
+    leader_->store(0);
     auto const failed = [](int code) { throw_system("fork", "the process that leads the keepers", code); };
     pid_t const between = ::fork();
     if (between < 0) failed(errno);
@@ -77,35 +82,88 @@ void state_holder::start_keepers(run_context const& run) {
     if (leader() == 0) failed(WIFEXITED(status) ? WEXITSTATUS(status) : EAGAIN);
 }
 
-wire::states_placed state_holder::place(wire::place_states const& where) {
-    auto const order = with_frame_header(wire::encode(where));
-    auto const fail = [](std::string const& why) -> error {
-        return error(errc::unavailable, "--keep-state: the process that leads the nodes' keepers " + why);
-    };
-    for (std::size_t done = 0; done < order.size();) {
-        auto const n = ::send(near_.get(), order.data() + done, order.size() - done, MSG_NOSIGNAL);
-        if (n <= 0 && errno != EINTR) throw fail("is gone");
-        if (n > 0) done += static_cast<std::size_t>(n);
+namespace {
+
+using clock = event_loop::clock;
+
+/// Frames to and from the process that leads the keepers, over the socket pair, which this end of it never blocks on.
+class leader_talk {
+  public:
+    leader_talk(int fd, pid_t leader, std::optional<duration> time_left)
+        : fd_(fd),
+          leader_(leader),
+          end_(time_left ? clock::now() + std::chrono::duration_cast<clock::duration>(*time_left) : clock::time_point::max()) {}
+
+    void say(std::string const& frame) {
+        for (std::size_t done = 0; done < frame.size();) {
+            auto const n = ::send(fd_, frame.data() + done, frame.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+            if (n > 0)
+                done += static_cast<std::size_t>(n), note_life();
+            else if (errno == EAGAIN)
+                wait(POLLOUT);
+            else if (errno != EINTR)
+                throw fail("is gone");
+        }
     }
-    // As long as that process lives: large states take long, and it does without keepers that do not answer.
-    auto const read = [&](std::size_t bytes) {
+
+    wire::message hear() { return wire::decode(receive(frame_size(receive(frame_header_bytes)))); }
+
+  private:
+    static error fail(std::string const& why) {
+        return error(errc::unavailable, "--keep-state: the process that leads the nodes' keepers " + why);
+    }
+
+    void note_life() { alive_ = clock::now(); }
+
+    std::string receive(std::size_t bytes) {
         std::string text(bytes, '\0');
         for (std::size_t done = 0; done < bytes;) {
-            pollfd one{near_.get(), POLLIN, 0};
-            if (::poll(&one, 1, 100) <= 0) {
-                if (!is_alive(leader())) throw fail("has ended");
-                continue;
-            }
-            auto const n = ::recv(near_.get(), text.data() + done, bytes - done, 0);
-            if (n <= 0 && errno != EINTR) throw fail("is gone");
-            if (n > 0) done += static_cast<std::size_t>(n);
+            auto const n = ::recv(fd_, text.data() + done, bytes - done, MSG_DONTWAIT);
+            if (n > 0)
+                done += static_cast<std::size_t>(n), note_life();
+            else if (n < 0 && errno == EAGAIN)
+                wait(POLLIN);
+            else if (n == 0 || errno != EINTR)
+                throw fail("is gone");
         }
         return text;
-    };
-    auto message = wire::decode(read(frame_size(read(frame_header_bytes))));
-    auto* const placed = std::get_if<wire::states_placed>(&message);
-    if (placed == nullptr) throw fail("does not answer in order");
-    return std::move(*placed);
+    }
+
+    void wait(short what) {
+        pollfd one{fd_, what, 0};
+        if (::poll(&one, 1, look_ms) > 0) return;
+        if (!is_alive(leader_)) throw fail("has ended");
+        if (clock::now() >= end_)
+            throw error(errc::timeout, "--timeout: the states that ranks had committed were not on their nodes in time");
+        if (clock::now() - alive_ < patience_with_leader) return;
+        ::kill(leader_, SIGKILL);  // what it might answer later would be taken for another answer
+        throw fail(fmt::format("has not answered for {}", format_duration(patience_with_leader)));
+    }
+
+    int fd_;
+    pid_t leader_;
+    clock::time_point alive_ = clock::now();
+    clock::time_point end_;
+};
+
+}  // namespace
+
+wire::states_placed state_holder::place(wire::place_states const& where, std::optional<duration> time_left) {
+    leader_talk talk(near_.get(), leader(), time_left);
+    talk.say(with_frame_header(wire::encode(where)));
+    for (;;) {  // large states take long: it says each second that it is at it
+        auto message = talk.hear();
+        auto* const placed = std::get_if<wire::states_placed>(&message);
+        if (placed != nullptr && !placed->under_way) return std::move(*placed);
+    }
+}
+
+/// What a former leader has not read, or has said to nobody.
+void state_holder::empty_sockets() noexcept {
+    std::array<char, 4096> rest{};
+    for (int const fd : {near_.get(), far_.get()})
+        while (::recv(fd, rest.data(), rest.size(), MSG_DONTWAIT) > 0) {
+        }
 }
 
 void state_holder::end() noexcept {

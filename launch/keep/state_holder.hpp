@@ -4,8 +4,10 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <optional>
 
 #include "base/unique_fd.hpp"
+#include "base/units.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/wire/messages.hpp"
 
@@ -24,15 +26,18 @@ class state_holder {
 
     /// The process that leads the keepers; 0: there is none. It is to outlive the launcher.
     pid_t leader() const noexcept { return leader_->load(); }
-    /// Forks it, for the nodes of `run`. Call before any thread is started. Throws errc::system.
+    /// Forks it, for the nodes of `run`, also after the end of another. Call before any thread is started. Throws errc::system.
     void start_keepers(run_context const& run);
-    /// Has it bring the states to where ranks will run. Throws errc::unavailable where it has ended.
-    wire::states_placed place(wire::place_states const& where);
+    /// Has it bring the states to where ranks will run. Throws errc::unavailable where it has ended or has not answered for long, and has then been ended;
+    /// errc::timeout where it is not done by `time_left`.
+    wire::states_placed place(wire::place_states const& where, std::optional<duration> time_left);
     /// For the guardian, at the end: waits for a moment until keepers and leader have ended.
     void end() noexcept;
 
   private:
     unique_fd memory_;
+    void empty_sockets() noexcept;
+
     unique_fd near_, far_;                  ///< the socket pair to the leader
     std::atomic<pid_t>* leader_ = nullptr;  ///< shared with later launchers and the guardian
 };

@@ -35,6 +35,17 @@ namespace {
 
 /// Beyond the grace that ranks have: a launcher takes signals all the time but for moments.
 constexpr duration time_to_answer{5};
+/// After a second request to end.
+constexpr duration time_to_answer_again{0.7}, time_for_rest{0.2};
+/// Beyond --timeout: the ranks are looked at, perhaps by --on-hang, asked to end and killed.
+constexpr duration time_beyond_timeout{30};
+constexpr duration time_to_die{5};
+
+using clock = std::chrono::steady_clock;
+
+clock::time_point after(duration time) {
+    return clock::now() + std::chrono::duration_cast<clock::duration>(time);
+}
 
 /// Two pipes a rank and what connects to the launcher, for some 1,000 ranks: 32 KiB in the kernel.
 constexpr std::size_t usual_open_files = 4096;
@@ -91,20 +102,14 @@ bool still_waits(pid_t launcher) {
 /// The request to end that the launcher has not answered yet.
 class open_request {
   public:
-    explicit open_request(duration patience) : patience_(patience) {}
-
-    void note(int signal_number) {
-        if (!ends_the_run(signal_number) || signal_ != 0) return;
+    void note(int signal_number, duration patience) {
+        auto const due = after(patience);
+        if (signal_ != 0 && due_ <= due) return;
         signal_ = signal_number;
-        due_ = clock::now() + std::chrono::duration_cast<clock::duration>(patience_);
+        due_ = due;
     }
 
-    /// Until it is due; nothing where there is none.
-    std::optional<timespec> time_left() const {
-        if (signal_ == 0) return std::nullopt;
-        auto const left = std::max(std::chrono::nanoseconds(due_ - clock::now()), std::chrono::nanoseconds(0)).count();
-        return timespec{left / 1'000'000'000, left % 1'000'000'000};
-    }
+    std::optional<clock::time_point> due() const { return signal_ == 0 ? std::nullopt : std::optional(due_); }
 
     /// The signal if it is overdue and the launcher has not taken it; else 0. One that was taken is forgotten.
     int unanswered(pid_t launcher) {
@@ -114,45 +119,88 @@ class open_request {
     }
 
   private:
-    using clock = std::chrono::steady_clock;
-    duration patience_;
     int signal_ = 0;
     clock::time_point due_{};
 };
 
-/// Kills a launcher that stands still, whatever holds it: what it was asked to end must end.
-void kill_launcher(pid_t launcher, int signal_number, duration patience) {
-    fmt::print(stderr, "muster: error: the launcher did not answer SIG{} within {}; killing it and its ranks\n",
-               signal_name(signal_number), format_duration(patience));
-    ::kill(launcher, SIGKILL);
-}
-
 /// How a launcher has ended.
 struct launcher_end {
     int status = 0;
-    int killed_for = 0;  ///< the signal that it did not answer
-    int asked = 0;       ///< the signal by which the run was asked to end
+    int code = 0;      ///< of the run, where it was killed from here
+    int asked = 0;     ///< the signal by which the run was asked to end
+    int requests = 0;  ///< how many of those came
 };
 
-launcher_end wait_for_launcher(pid_t launcher, duration patience) {
-    sigset_t const set = guarded_signals();
-    open_request request(patience);
-    launcher_end end;
-    for (;;) {
-        siginfo_t info{};
-        auto const left = request.time_left();
-        if (::sigtimedwait(&set, &info, left ? &*left : nullptr) < 0) {  // EAGAIN, or EINTR by SIGSTOP and SIGCONT
-            int const overdue = request.unanswered(launcher);
-            if (overdue != 0 && end.killed_for == 0) kill_launcher(launcher, end.killed_for = overdue, patience);
-        } else if (info.si_signo == SIGCHLD) {
-            if (reap_until_launcher(launcher, end.status)) return end;
-        } else {
-            pass_on(launcher, info);
-            request.note(info.si_signo);
-            if (ends_the_run(info.si_signo) && end.asked == 0) end.asked = info.si_signo;
+/// Waits for one launcher, and ends it where it stands still: what was asked to end must end, whatever holds it.
+class launcher_watch {
+  public:
+    launcher_watch(pid_t launcher, duration grace, std::optional<clock::time_point> late)
+        : launcher_(launcher), patience_(grace + time_to_answer), late_(late) {}
+
+    launcher_end wait() {
+        sigset_t const set = guarded_signals();
+        for (;;) {
+            siginfo_t info{};
+            auto const left = time_left();
+            if (::sigtimedwait(&set, &info, left ? &*left : nullptr) < 0) {  // EAGAIN, or EINTR by SIGSTOP and SIGCONT
+                if (look()) return end_;
+            } else if (info.si_signo == SIGCHLD) {
+                if (reap_until_launcher(launcher_, end_.status)) return end_;
+            } else {
+                take(info);
+            }
         }
     }
-}
+
+  private:
+    void take(siginfo_t const& info) {
+        pass_on(launcher_, info);
+        if (!ends_the_run(info.si_signo) || requests_.is_repeat(info.si_signo)) return;
+        if (++end_.requests == 1) end_.asked = info.si_signo;
+        request_.note(info.si_signo, end_.requests == 1 ? patience_ : time_to_answer_again);
+    }
+
+    std::optional<timespec> time_left() const {
+        auto due = request_.due();
+        for (auto const& one : {late_, killed_until_})
+            if (one && (!due || *one < *due)) due = one;
+        if (!due) return std::nullopt;
+        auto const left = std::max(std::chrono::nanoseconds(*due - clock::now()), std::chrono::nanoseconds(0)).count();
+        return timespec{left / 1'000'000'000, left % 1'000'000'000};
+    }
+
+    /// Whether the launcher is not waited for any more.
+    bool look() {
+        auto const now = clock::now();
+        if (killed_until_ && now >= *killed_until_) {  // not even SIGKILL ends it
+            end_.status = SIGKILL;
+            return true;
+        }
+        if (int const overdue = request_.unanswered(launcher_); overdue != 0)
+            kill(128 + overdue, fmt::format("the launcher did not answer SIG{}", signal_name(overdue)));
+        if (late_ && now >= *late_) {
+            bool const stood_still = now - *late_ > time_to_answer;  // this process, too
+            late_ = stood_still ? std::optional(after(time_beyond_timeout)) : std::nullopt;
+            if (!stood_still) kill(exit_code(errc::timeout), "the launcher still stands after --timeout");
+        }
+        return false;
+    }
+
+    void kill(int code, std::string const& why) {
+        if (killed_until_) return;
+        fmt::print(stderr, "muster: error: {}; killing it and its ranks\n", why);
+        end_.code = code;
+        killed_until_ = after(time_to_die);
+        ::kill(launcher_, SIGKILL);
+    }
+
+    pid_t launcher_;
+    duration patience_;
+    std::optional<clock::time_point> late_, killed_until_{};
+    open_request request_;
+    signal_requests requests_;
+    launcher_end end_;
+};
 
 /// Between two launchers. Returns the signal by which the run was asked to end, or 0 once the time is over.
 int wait_for_next(duration delay) {
@@ -187,7 +235,8 @@ std::optional<next_launcher> read_next(int next_fd) {
 }
 
 /// One launcher, from its start until nothing is left of it.
-launcher_end run_launcher(launcher_start start, duration grace, std::vector<std::string> const& places, sigset_t const& unguarded,
+launcher_end run_launcher(launcher_start start, duration grace, std::optional<clock::time_point> late,
+                          std::vector<std::string> const& places, sigset_t const& unguarded,
                           std::function<int(launcher_start const&)> const& launcher) {
     std::time_t const started = std::time(nullptr);
     unique_fd session_lock;  // the launcher inherits it: the folder is in use as long as one of the two lives
@@ -217,12 +266,12 @@ launcher_end run_launcher(launcher_start start, duration grace, std::vector<std:
     }
     death_read.reset();
     sweep_session_dirs(places);  // while the launcher starts
-    auto const end = wait_for_launcher(child, grace + time_to_answer);
-    kill_all_descendants(start.kept != nullptr ? start.kept->leader() : 0);
+    auto const end = launcher_watch(child, grace, late).wait();
+    kill_all_descendants(start.kept != nullptr ? start.kept->leader() : 0, end.requests > 1 ? time_for_rest : time_to_die);
     remove_session_dir(session_dir);
     end_phase("guardian: launcher ended, nothing left");
     if (WIFEXITED(end.status)) return end;
-    if (end.killed_for == 0) fmt::print(stderr, "muster: the launcher {}; ended its ranks\n", describe_end(end.status));
+    if (end.code == 0) fmt::print(stderr, "muster: the launcher {}; ended its ranks\n", describe_end(end.status));
     sweep_shared_memory(started);
     return end;
 }
@@ -234,7 +283,8 @@ void leave_next(int next_fd, duration delay, std::string const& life) {
 }
 
 int run_guarded(duration grace, std::vector<std::string> const& session_places,
-                std::function<int(launcher_start const&)> const& launcher, state_holder* kept) {
+                std::function<int(launcher_start const&)> const& launcher, state_holder* kept, std::optional<duration> timeout) {
+    auto const late = timeout ? std::optional(after(*timeout + 2 * grace + time_beyond_timeout)) : std::nullopt;
     // Inherited as ignored, as some daemons leave it, the kernel would never tell of a child that ended.
     ::signal(SIGCHLD, SIG_DFL);
     sigset_t const set = guarded_signals();
@@ -255,8 +305,8 @@ int run_guarded(duration grace, std::vector<std::string> const& session_places,
         if (!next_fd) throw_system("memfd_create", "for the next generation");
         start.next_fd = next_fd.get();
         start.kept = kept;
-        auto const end = run_launcher(start, grace, session_places, unguarded, launcher);
-        if (!WIFEXITED(end.status)) return 128 + (end.killed_for != 0 ? end.killed_for : WTERMSIG(end.status));
+        auto const end = run_launcher(start, grace, late, session_places, unguarded, launcher);
+        if (!WIFEXITED(end.status)) return end.code != 0 ? end.code : 128 + WTERMSIG(end.status);
         auto const next = read_next(next_fd.get());
         if (!next) return WEXITSTATUS(end.status);
         int const asked = end.asked != 0 ? end.asked : wait_for_next(next->delay);

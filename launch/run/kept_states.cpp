@@ -49,11 +49,12 @@ void place_kept_states(run_context& run, allocation const& everywhere, bool else
         throw error(errc::unavailable,
                     "--keep-state over several nodes is for hosts that are known from the start, and --host-discovery-script "
                     "names them as they come; leave one of the two out");
-    if (holder.leader() == 0) {
+    auto const start_keepers = [&] {
         run_context all = run;
         all.given = everywhere;
         holder.start_keepers(all);
-    }
+    };
+    if (holder.leader() == 0) start_keepers();
     wire::place_states where;
     std::vector<std::vector<int>> ranks(run.given.nodes.size());
     int rank = 0;
@@ -61,14 +62,23 @@ void place_kept_states(run_context& run, allocation const& everywhere, bool else
     where.ranks = pack_ranks(ranks);
     where.world_size = rank;
     for (auto const& one : run.given.nodes) where.hosts.push_back(one.name);
+    where.session_dir = run.session_dir;
+    auto const place = [&] {
+        auto const& limit = run.options.timeout;
+        return holder.place(where, limit ? std::optional(*limit - run.life.age()) : std::nullopt);
+    };
     wire::states_placed placed;
     try {
-        placed = holder.place(where);
+        placed = place();
     } catch (error const& e) {
         if (first || e.code() != errc::unavailable) throw;
         if (!run.options.quiet)
-            print_note(fmt::format("{}; what ranks had committed is lost, and they begin from what they find on disk", e.what()));
-        return;
+            print_note(
+                fmt::format("{}; what ranks had committed is lost, and they begin from what they find on disk; other keepers "
+                            "hold what they commit from now on",
+                            e.what()));
+        start_keepers();
+        placed = place();
     }
     run.kept_files = std::move(placed.files);
     run.kept_parts = std::move(placed.parts);

@@ -31,10 +31,18 @@ using state = rank_evidence::state;
 /// Ranks end together, and mostly the run with them.
 constexpr duration forget_after{0.05};
 
+constexpr duration shortest_patience_with_killed{1};
+constexpr duration longest_exit{60};  ///< of processes that are ending: much memory, or a GPU's driver, takes long
+
 /// When ranks that have not connected are searched for an MPI library that started alone.
 /// Closer than any MPI_Init of Open MPI is long, and then ever further apart.
 constexpr std::array mpi_checks{duration(0.1), duration(0.2), duration(0.35), duration(0.5),
                                 duration(1),   duration(2),   duration(5),    duration(15)};
+
+/// Whether the kernel has begun to clear all of them away.
+bool all_leave(std::vector<pid_t> const& pids) {
+    return std::all_of(pids.begin(), pids.end(), [](pid_t pid) { return is_exiting(pid); });
+}
 
 /// Reaps what has ended. False: no child is left, nor a descendant, as this process is their subreaper.
 bool reap() {
@@ -108,7 +116,7 @@ member_world::group local_group::calls_of_members() {
     return {
         .send = [rank_of](int seat, std::string const& packet) { rank_of(seat).events.send(packet); },
         .is_stopped = [this](int seat) { return is_stopped(seat); },
-        .kill = [rank_of](int seat) { ::kill(-rank_of(seat).pid, SIGKILL); },
+        .kill = [this](int seat) { kill_rank(seat); },
         .say = [this](std::string const& line) { events_.say(line); },
         .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
         .start = [this, rank_of](int seat) { start_spare(rank_of(seat).planned); },
@@ -218,8 +226,7 @@ bool local_group::goes_on_without(verdict const& judged) {
     if (judged.cause != failure_cause::rank_end || !can_go_on(world_)) return false;
     any_lost_ = true;
     world_->go_on();
-    for (auto const& one : judged.culprits)
-        if (auto const& rank = ranks_[static_cast<std::size_t>(one.rank)]; !rank.group_gone) ::kill(-rank.pid, SIGKILL);
+    for (auto const& one : judged.culprits) kill_rank(one.rank);
     return true;
 }
 
@@ -388,6 +395,59 @@ void local_group::kill_late() {
     if (events_.now() != run_phase::stopping || late.empty()) return;
     events_.say(fmt::format("killing {} that did not end within {} (--grace)", late, format_duration(run_.options.grace)));
     kill();
+    loop_.after(patience_with_killed(), [this] { give_up_killed(event_loop::clock::now()); });
+}
+
+void local_group::give_up_killed(event_loop::clock::time_point since) {
+    if (events_.now() != run_phase::stopping) return;
+    std::vector<pid_t> rest;
+    for (auto const& rank : known_.ranks)
+        if (rank.here()) rest.push_back(ranks_[static_cast<std::size_t>(rank.rank)].pid);
+    if (all_leave(rest) && event_loop::clock::now() - since < longest_exit)
+        return loop_.after(patience_with_killed(), [this, since] { give_up_killed(since); }), void();
+    give_up_rest();
+    events_.on_rank_gone();
+}
+
+duration local_group::patience_with_killed() const {
+    return std::max(run_.options.grace, shortest_patience_with_killed);
+}
+
+/// SIGKILL does not end a process in an uninterruptible wait, as for a file system or a driver that does not answer.
+void local_group::give_up_rest() {
+    std::vector<int> rest;
+    for (auto const& rank : known_.ranks)
+        if (rank.here()) rest.push_back(rank.rank);
+    say_unkillable(rest);
+    rank_group::give_up_rest();
+}
+
+void local_group::say_unkillable(std::vector<int> const& seats) {
+    constexpr std::size_t most_said = 16;
+    process_table const processes;
+    for (std::size_t i = 0; i < std::min(seats.size(), most_said); ++i) {
+        auto const& known = known_[seats[i]];
+        auto const sight = processes.inspect(ranks_[static_cast<std::size_t>(seats[i])].pid, 0);
+        events_.say(
+            fmt::format("error: {}, pid {}, does not end by SIGKILL: {}; it is left behind, and ends once the kernel lets it",
+                        known_.name_of(known), sight.pid, describe_state(sight)));
+    }
+    if (seats.size() > most_said) events_.say(fmt::format("error: so are {} more ranks", seats.size() - most_said));
+}
+
+/// The others go on, and are not to wait for it at the end.
+void local_group::kill_rank(int seat) {
+    auto const& rank = ranks_[static_cast<std::size_t>(seat)];
+    if (rank.group_gone) return;
+    ::kill(-rank.pid, SIGKILL);
+    loop_.after(patience_with_killed(), [this, seat] {
+        auto& known = known_[seat];
+        if (!known.running() || events_.now() != run_phase::running) return;
+        say_unkillable({seat});
+        known.now = state::lost;
+        known_.stuck.push_back(seat);
+        events_.on_rank_gone();
+    });
 }
 
 void local_group::kill() {
@@ -398,6 +458,10 @@ void local_group::kill() {
 /// Processes that ranks left behind, in their own sessions or not, have a moment to end by themselves, unless the run failed.
 void local_group::close(bool failed, int, int) {
     if (!reap()) return events_.on_closed();
+    if (!known_.stuck.empty()) {
+        signal_descendants(SIGKILL);
+        return loop_.after(leftover_patience, [this] { leave_rest(); }), void();
+    }
     if (failed)
         end_leftovers(SIGTERM);
     else
@@ -407,7 +471,21 @@ void local_group::close(bool failed, int, int) {
 void local_group::end_leftovers(int signal_number) {
     if (events_.now() != run_phase::closing) return;
     end_descendants(signal_number);
+    auto const now = event_loop::clock::now();
+    if (signal_number == SIGKILL && !killed_since_) killed_since_ = now;
+    if (killed_since_ && now - *killed_since_ > patience_with_killed() &&
+        !(all_leave(descendants()) && now - *killed_since_ < longest_exit))
+        return leave_rest();
     loop_.after(wait_before_kill(signal_number, grace_ends_, event_loop::clock::now()), [this] { end_leftovers(SIGKILL); });
+}
+
+/// What SIGKILL does not end is no longer waited for.
+void local_group::leave_rest() {
+    if (events_.now() != run_phase::closing) return;
+    if (auto const rest = descendants().size(); rest > 0 && known_.stuck.empty())
+        events_.say(fmt::format("{} that ranks have started {} not end by SIGKILL: left behind",
+                                rest == 1 ? "a process" : fmt::format("{} processes", rest), rest == 1 ? "does" : "do"));
+    events_.on_closed();
 }
 
 verdict local_group::finish(bool failed) {

@@ -71,6 +71,7 @@ class local_group final : public rank_group {
     void signal(int number, bool notice) override;
     void end(int signal_number) override;
     void kill() override;
+    void give_up_rest() override;
     void end_spares() override;
     void close(bool failed, int exit_code, int culprit) override;
     verdict finish(bool failed) override;
@@ -104,6 +105,11 @@ class local_group final : public rank_group {
     void close_world();
     void kill_late();
     void end_leftovers(int signal_number);
+    void leave_rest();
+    void kill_rank(int seat);
+    void give_up_killed(event_loop::clock::time_point since);
+    void say_unkillable(std::vector<int> const& seats);
+    duration patience_with_killed() const;
 
     run_context const& run_;
     event_loop& loop_;
@@ -121,9 +127,10 @@ class local_group final : public rank_group {
     host_pool spare_slots_;  ///< which of their places cool down
     bool any_lost_ = false;  ///< and the others went on
     std::optional<verdict> unstarted_;
-    memory_kills memory_;                                      ///< before the ranks were started
-    bool forget_due_ = false;                                  ///< the PMIx server is to forget ranks soon
-    std::optional<event_loop::clock::time_point> grace_ends_;  ///< of a stopped run
+    memory_kills memory_;                                        ///< before the ranks were started
+    bool forget_due_ = false;                                    ///< the PMIx server is to forget ranks soon
+    std::optional<event_loop::clock::time_point> grace_ends_;    ///< of a stopped run
+    std::optional<event_loop::clock::time_point> killed_since_;  ///< what ranks have left behind
     std::time_t wall_start_ = std::time(nullptr);
 };
 

@@ -81,6 +81,11 @@ class rank_group {
     /// Asks all to end by this signal, and kills them after the grace.
     virtual void end(int signal_number) = 0;
     virtual void kill() = 0;
+    /// Does no longer wait for those that are still there, which have been killed: says who they are. What is left of the run is to end at once.
+    virtual void give_up_rest() {
+        for (auto& rank : known_.ranks)
+            if (rank.here()) rank.now = rank_evidence::state::lost, known_.stuck.push_back(rank.rank);
+    }
     /// No rank is left: ends the processes that wait for the place of one. Their end is no failure.
     virtual void end_spares() {}
     /// No rank is left: ends what else was started, then tells `on_closed`. `culprit`: the rank that failed first, or -1.

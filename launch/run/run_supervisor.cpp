@@ -19,6 +19,12 @@
 
 namespace muster {
 
+namespace {
+
+constexpr duration longest_after_second_request{0.5};
+
+}  // namespace
+
 run_supervisor::run_supervisor(run_context const& run)
     : signals_(take_signals(launcher_signals(), "the launcher")),
       run_(run),
@@ -348,7 +354,7 @@ void run_supervisor::on_signal() {
         } else if (active()) {
             on_request_to_end(s, sent);
         } else {
-            kill_all();  // a second request: the grace is over
+            leave_at_once();  // a second request: the grace is over
         }
     }
 }
@@ -427,6 +433,18 @@ void run_supervisor::kill_all() {
     if (active()) phase_ = run_phase::stopping;
     ranks_->kill();
     close_if_over();
+}
+
+/// The user waits for it: whatever cannot be killed, and whoever does not answer, holds the run no longer.
+void run_supervisor::leave_at_once() {
+    kill_all();
+    loop_.after(longest_after_second_request, [this] {
+        if (phase_ == run_phase::stopping) {
+            ranks_->give_up_rest();
+            close_if_over();
+        }
+        if (phase_ != run_phase::done) on_closed();
+    });
 }
 
 void run_supervisor::close_if_over() {

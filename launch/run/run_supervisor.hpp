@@ -80,6 +80,7 @@ class run_supervisor final : private group_events {
     void show_ranks(std::string const& command, std::function<void()> then);
     void stop(int code, int signal_number);
     void kill_all();
+    void leave_at_once();
     void close_if_over();
     void take_saved_code();
     bool is_early_signal(int number) const;

@@ -28,6 +28,7 @@ namespace fs = std::filesystem;
 struct process_record {
     char state = '?';
     pid_t parent = 0;
+    unsigned flags = 0;
 };
 
 /// Reads state and parent from /proc/PID/stat, behind the command, which may itself hold blanks and parentheses.
@@ -43,7 +44,9 @@ bool read_stat(pid_t pid, process_record& record) {
     std::string_view const line(text, length);
     auto const behind = line.rfind(')');
     int parent = 0;
-    if (behind == std::string_view::npos || std::sscanf(text + behind + 1, " %c %d", &record.state, &parent) != 2) return false;
+    if (behind == std::string_view::npos ||
+        std::sscanf(text + behind + 1, " %c %d %*d %*d %*d %*d %u", &record.state, &parent, &record.flags) != 3)
+        return false;
     record.parent = parent;
     return true;
 }
@@ -114,6 +117,12 @@ bool is_stopped(pid_t pid) noexcept {
     return read_stat(pid, record) && record.state == 'T';
 }
 
+bool is_exiting(pid_t pid) noexcept {
+    constexpr unsigned exiting = 0x4;  // PF_EXITING
+    process_record record;
+    return !read_stat(pid, record) || record.state == 'Z' || record.state == 'X' || (record.flags & exiting) != 0;
+}
+
 bool is_alive(pid_t pid) noexcept {
     process_record record;
     return read_stat(pid, record) && record.state != 'Z' && record.state != 'X';
@@ -175,9 +184,10 @@ std::size_t kill_descendants_but(pid_t spared) noexcept try {
 
 }  // namespace
 
-void kill_all_descendants(pid_t spared) noexcept {
+void kill_all_descendants(pid_t spared, duration most) noexcept {
+    auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(most);
     // A process may fork while the list is read, hence the loop; each round waits for deaths, not for time.
-    for (int round = 0; round < 1000; ++round) {
+    do {
         pid_t reaped = 0;
         while ((reaped = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
         }
@@ -188,7 +198,7 @@ void kill_all_descendants(pid_t spared) noexcept {
         sigaddset(&child, SIGCHLD);
         timespec const at_most{0, 5'000'000};
         ::sigtimedwait(&child, nullptr, &at_most);
-    }
+    } while (event_loop::clock::now() < end);
 }
 
 }  // namespace muster

@@ -26,6 +26,9 @@ void signal_child(pid_t pid, pid_t parent, int signal_number) noexcept;
 /// Whether the process was stopped by a signal; false if there is no such process.
 bool is_stopped(pid_t pid) noexcept;
 
+/// Whether the kernel has begun to clear it away, which may take long, or it has ended.
+bool is_exiting(pid_t pid) noexcept;
+
 /// Whether there is such a process, and it has not ended.
 bool is_alive(pid_t pid) noexcept;
 
@@ -60,7 +63,7 @@ duration wait_before_kill(int signal_number, std::optional<event_loop::clock::ti
 void set_grace_timers(event_loop& loop, int signal_number, duration grace, std::function<void()> terminate,
                       std::function<void()> kill);
 
-/// Kills descendants until none is left but `spared` and its own, at most for some seconds, and reaps them. SIGCHLD must be blocked.
-void kill_all_descendants(pid_t spared = 0) noexcept;
+/// Kills descendants until none is left but `spared` and its own, at most for so long, and reaps them. SIGCHLD must be blocked.
+void kill_all_descendants(pid_t spared = 0, duration most = duration(5)) noexcept;
 
 }  // namespace muster

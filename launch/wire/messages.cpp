@@ -226,16 +226,16 @@ void fields(auto& v, is<kept_copy> auto& m) {
     all(v, m, m.part, m.of_neighbour, m.step, m.generation, m.rank, m.world_size);
 }
 void fields(auto& v, is<keep_order> auto& m) {
-    all(v, m, m.what, m.round, m.step, m.generation, m.address, m.port, m.key, m.part, m.of_neighbour, m.parts);
+    all(v, m, m.what, m.round, m.step, m.generation, m.address, m.port, m.key, m.part, m.of_neighbour, m.parts, m.file_id);
 }
 void fields(auto& v, is<keep_word> auto& m) {
-    all(v, m, m.what, m.round, m.step, m.file, m.address, m.port, m.key, m.fault, m.copies);
+    all(v, m, m.what, m.round, m.step, m.file, m.address, m.port, m.key, m.fault, m.copies, m.file_id);
 }
 void fields(auto& v, is<place_states> auto& m) {
-    all(v, m, m.hosts, m.ranks, m.world_size);
+    all(v, m, m.hosts, m.ranks, m.world_size, m.session_dir);
 }
 void fields(auto& v, is<states_placed> auto& m) {
-    all(v, m, m.files, m.parts, m.free_part, m.step, m.world_size, m.notes);
+    all(v, m, m.files, m.parts, m.free_part, m.step, m.world_size, m.notes, m.under_way);
 }
 
 void fields(auto& v, is<node_question> auto& m) {

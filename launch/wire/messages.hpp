@@ -363,6 +363,7 @@ struct keep_order {
         list,     ///< all that is here
         move,     ///< the copy of `part` and `step` to the keeper at `address`, as that of a rank there
         settle,  ///< the ranks of this node have `parts`; hold `step` of `generation`, or keep all of that if 0, and forget the rest
+        adopt,  ///< the memory `file_id` of a keeper before this one, which ranks here still have open
     };
     kind what = kind::report;
     std::uint64_t round = 0;  ///< comes back with the answer
@@ -374,18 +375,21 @@ struct keep_order {
     int part = 0;
     bool of_neighbour = false;  ///< where the copy of a move is
     std::vector<int> parts;
+    std::uint64_t file_id = 0;
     bool operator==(keep_order const&) const = default;
 };
 
 /// From a keeper.
 struct keep_word {
     enum class kind : int {
-        there,   ///< at the start: the file for ranks here, and where other keepers reach it
-        newest,  ///< all ranks here have committed `step`; 0: none has any
-        held,    ///< by all ranks here: `step`; 0: not the same
+        there,    ///< at the start: the file for ranks here, and where other keepers reach it
+        adopted,  ///< the same after `adopt`; `step`: of how many ranks that live; `file_id` is the keeper's own where nobody has that file any more
+        newest,   ///< all ranks here have committed `step`; 0: none has any
+        held,     ///< by all ranks here: `step`; 0: not the same
         sent,
         listed,
         moved,
+        alive,  ///< once a second, also while it reads much
     };
     kind what = kind::there;
     std::uint64_t round = 0;
@@ -396,6 +400,7 @@ struct keep_word {
     std::string key;
     std::string fault;  ///< why it was not sent or moved
     std::vector<kept_copy> copies;
+    std::uint64_t file_id = 0;  ///< by which this node tells `file` from others
     bool operator==(keep_word const&) const = default;
 };
 
@@ -404,6 +409,7 @@ struct place_states {
     std::vector<std::string> hosts;
     std::vector<int> ranks;  ///< of each, as pack_ranks writes them
     int world_size = 0;
+    std::string session_dir;  ///< of that launcher
     bool operator==(place_states const&) const = default;
 };
 struct states_placed {
@@ -413,6 +419,7 @@ struct states_placed {
     std::uint64_t step = 0;          ///< the newest that is whole for all ranks of a generation; 0: none
     int world_size = 0;              ///< of that generation
     std::vector<std::string> notes;
+    bool under_way = false;  ///< not yet: this only tells that the answer will come
     bool operator==(states_placed const&) const = default;
 };
 

@@ -76,7 +76,7 @@ run_hosts() { as_user env "${vars[@]}" prefix/bin/muster run --verbose -H node1:
 kill=2:7
 hold run_hosts
 expect_true "$cluster" on node3 kill -9 "$(keeper_on node3)"
-wait_until 60 grep -q 'what ranks on node3 commit is no longer held' "$ERR"
+wait_until 60 grep -q 'another holds what ranks there commit' "$ERR"
 expect_true "$cluster" on head kill -9 "$("$cluster" on head pgrep -x muster-keepers)"
 touch "$gate"
 expect_end 0

@@ -354,19 +354,24 @@ void remote_group::end_spares() {
 void remote_group::give_up_late() {
     loop_.after(options_.grace + beyond_grace, [this] {
         if (events_.now() != run_phase::stopping) return;
-        for (auto& rank : known_.ranks)
-            if (rank.here()) rank.now = state::lost, known_.stuck.push_back(rank.rank);
+        give_up_rest();
         events_.say(fmt::format("{} did not end within {} (--grace, and {} more): giving them up", known_.list(state::lost),
                                 format_duration(options_.grace), format_duration(beyond_grace)));
         events_.on_rank_gone();
     });
 }
 
+/// At most so long for all of them: many may not answer.
+void remote_group::flush_all(duration limit) {
+    auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(limit);
+    for (auto& rank : ranks_) rank.link.flush(std::max<duration>(end - event_loop::clock::now(), duration(0)));
+}
+
 void remote_group::kill() {
     if (events_.now() == run_phase::closing) return end_engine();  // no rank is left, only the engine
     stop_signal_ = SIGKILL;
     ranks_.send_all(wire::signal{SIGKILL, true});
-    for (auto& rank : ranks_) rank.link.flush(duration(0.5));
+    flush_all(duration(0.5));
 }
 
 /// An engine whose ranks all ended well ends by itself; another one may never.
@@ -407,7 +412,7 @@ void remote_group::end_engine() {
 verdict remote_group::finish(bool failed) {
     process_.wait_for_cancel();
     process_.hear();
-    for (auto& rank : ranks_) rank.link.flush(duration(0.2));
+    flush_all(duration(0.2));
     // Of a host that ranks have left, or were lost with, the engine may know less good.
     bool const left = known_.count([](auto const& rank) { return rank.left_out; }) > 0;
     return failed || left || process_.was_ended() ? verdict{} : judge_late_engine(known_);

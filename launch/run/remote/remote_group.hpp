@@ -98,6 +98,7 @@ class remote_group final : public rank_group {
     bool takes_late(bool late) const { return late && world_ && events_.now() == run_phase::running; }
 
     void give_up_late();
+    void flush_all(duration limit);
     void on_engine_end();
     void end_engine();
     rank_evidence& known(remote_rank const& rank) { return known_[rank.job.who.rank]; }

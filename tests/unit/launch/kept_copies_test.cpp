@@ -137,6 +137,27 @@ TEST(copy_rounds, a_loss_or_a_pause_ends_a_round_and_the_last_whole_commit_stays
     EXPECT_THAT(orders(rounds), ElementsAre("hold 0 4:8", "hold 1 4:8"));
 }
 
+TEST(copy_rounds, while_another_keeper_is_on_its_way_the_last_whole_commit_stays) {
+    auto rounds = of_three();
+    finish_round(rounds, 5);
+    rounds.on_lost(0, true);
+    orders(rounds);
+    rounds.on_newest(1, 9);
+    EXPECT_THAT(orders(rounds), IsEmpty());  // else the next node would give up what it has of those ranks
+    rounds.on_there(0, true);
+    EXPECT_THAT(orders(rounds), IsEmpty());
+    rounds.on_newest(0, 9);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 2:9", "hold 1 2:9"));
+
+    auto without = of_three();
+    finish_round(without, 5);
+    without.on_lost(0, true);
+    without.on_newest(1, 9);
+    orders(without);
+    without.on_lost(0);
+    EXPECT_THAT(orders(without), ElementsAre("hold 1 2:9"));
+}
+
 TEST(copy_rounds, nothing_that_was_told_before_the_ranks_began_again_counts) {
     auto rounds = of_three();
     rounds.pause();

@@ -1,0 +1,71 @@
+# timeout: 300
+# Keepers over several nodes (--keep-state) that are lost or stand still: another takes over what its node's ranks have, and no restart waits for one that does not answer.
+. "$(dirname "$0")/lib.sh"
+. "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"
+python=/usr/bin/python3
+$python -c "import numpy" 2>/dev/null || skip "NumPy is not installed"
+unshare -u true 2>/dev/null || skip 'a host of its own name cannot be made here (unshare -u)'
+# A node is a name of this machine, as its own processes see it.
+cat >shell.sh <<'SH2'
+#!/bin/bash
+host=$1
+shift
+exec unshare -u bash -c 'hostname "$0"; exec bash -c "$1"' "$host" "$*"
+SH2
+chmod +x shell.sh
+gate=$PWD/gate
+# begin KILLS OPTIONS...: until a commit of step 6 is on two nodes; rank 0 waits there.
+begin() {
+    rm -f "$gate" "$gate.held"
+    start env "HOLD=6:$gate" "KILL=$1" "$MUSTER" run --verbose -H node1:2,node2:2,node3:2 --remote-shell "$PWD/shell.sh" --heartbeat 1s --keep-state node,neighbour \
+        "${@:2}" -- $python "$MUSTER_SOURCE_DIR/tests/cli/programs/kept_shards.py"
+    wait_until 60 grep -q 'commit 6 is on two nodes' "$ERR" || exit 1
+}
+# keeper_on NODE: its process, by the name of the machine that it sees.
+keeper_on() {
+    local pid
+    for pid in $(pgrep -x muster-keeper); do
+        grep -zq "MUSTER_TEST_MARK=$MUSTER_TEST_MARK" "/proc/$pid/environ" || continue
+        [ "$(nsenter -t "$pid" -u hostname)" != "$1" ] || echo "$pid"
+    done
+}
+begins() { sed -n "s/^rank [0-9]* of 6 in generation $1 begins at step \([0-9]*\)/\1/p" "$OUT" | sort -u | paste -sd' '; }
+ends() { grep -c '^rank [0-9] ends with ' "$OUT"; }
+told() { grep -q "$1" "$ERR"; }
+
+# One is killed: another has the memory of the ranks there, which go on, and after a restart all have what they committed.
+begin 2:9 --timeout 120s --max-restarts 1
+kill -9 "$(keeper_on node1)"
+wait_until 60 told 'note: --keep-state: the keeper on node1 was lost: .*; another holds what ranks there commit'
+touch "$gate"
+expect_end 0
+expect_matches stdout '^rank 0 of 6 in generation 1 begins at step [89]$' '^rank 1 of 6 in generation 1 begins at step [89]$'
+expect_equal "$(begins 1 | wc -w)" 1 'steps at which ranks begin again'
+expect_equal "$(ends)" 6 'ranks that have ended well'
+expect_nothing_left
+
+# One stands still: it is known after --heartbeat and 10 s, and the restart does not wait for it.
+begin 2:8 --timeout 120s --max-restarts 1
+stopped=$(keeper_on node1)
+kill -STOP "$stopped"
+touch "$gate"
+expect_end 0
+expect_matches stdout "^rank 0 of 6 in generation 1 begins at step [78]\$"
+expect_equal "$(begins 1 | wc -w)" 1 "steps at which ranks begin again"
+expect_equal "$(ends)" 6 'ranks that have ended well'
+expect_nothing_left
+
+# The process that leads them stands still: the restart goes on without, and --timeout is kept.
+begin 2:8 --timeout 120s --max-restarts 1
+kill -STOP "$(pgrep -x -P "$PID" muster-keepers)"
+touch "$gate"
+expect_end 0
+expect_contains stderr 'has not answered for 15 s; what ranks had committed is lost, and they begin from what they find on disk'
+expect_equal "$(begins 1)" 0 'step at which ranks begin again'
+expect_nothing_left
+begin 2:8 --timeout 15s --max-restarts 1
+kill -STOP "$(pgrep -x -P "$PID" muster-keepers)"
+touch "$gate"
+expect_end 124
+expect_contains stderr '--timeout'
+expect_nothing_left
