@@ -188,6 +188,8 @@ constexpr setting rows[]{
     {"array", 0, "", "LIST", kind::text, "", scripting, group::job, use::everywhere, "", "make it an array of jobs: 0-9, or 0-9%2 for two at a time"},
     {"sweep", 0, "", "N,N…", kind::list, "", scripting, group::job, use::everywhere, "",
      "make it an array with one job for each of these numbers of ranks: 1,2,4,8", 1, ','},
+    {"each", 0, "", "NAME=V,V…", kind::list, "", scripting, group::job, use::everywhere, "",
+     "make it an array with one job for each value, which stands for {NAME} in the program's words, --job-name and --output-dir: lr=0.1,0.01; several --each: every combination", 1, 0, check_each},
     {"after", 0, "", "[KIND:]ID,ID…", kind::text, "", scripting, group::job, use::everywhere, "",
      "wait for these jobs; KIND says how they must end: ok (the default), any or notok"},
     {"chain", 0, "", "N", kind::integer, "", scripting, group::job, use::everywhere, "",

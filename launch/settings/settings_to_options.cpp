@@ -8,6 +8,7 @@
 #include "base/cpuset.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "jobscripts/each.hpp"
 #include "launch/system/signals.hpp"
 
 namespace muster {
@@ -18,6 +19,12 @@ std::optional<value_fault> check_cpus(std::string const& list) {
     } catch (parse_error const&) {
     }
     return value_fault{0, fmt::format("'{}' is no list of hardware threads; write one such as 0-7,32-39", list)};
+}
+
+std::optional<value_fault> check_each(std::string const& entry) {
+    auto fault = find_each_fault(entry);
+    if (!fault) return std::nullopt;
+    return value_fault{fault->offset, fault->offset == 0 ? fmt::format("'{}': {}", entry, fault->why) : std::move(fault->why)};
 }
 
 std::optional<value_fault> check_index(std::string const& number) {

@@ -127,7 +127,7 @@ std::string any_value(setting const& row) {
         case setting_kind::text:
         case setting_kind::list: break;
     }
-    for (std::string const value : {"1", "A=1", "USR1@60", "0-1", "1,2", "1:2"})
+    for (std::string const value : {"1", "A=1", "USR1@60", "0-1", "1,2", "1:2", "a=1,2", "40000-41000"})
         if (!row.choices.empty() ? false : !fault_of(row, value)) return '"' + value + '"';
     return fmt::format("\"{}\"", words_of(row.choices).front());
 }
