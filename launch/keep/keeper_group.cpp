@@ -56,6 +56,7 @@ void keeper_group::start_keepers(run_context const& run) {
     auto command = engine.command(job, run.sources);
     directions_.emplace(listener_.key(), listener_.port(), directions_request(job, run.options, engine.name));
     for (auto const& [name, value] : directions_->variables()) command.variables.set(name, value);
+    if (!run.options.ports.empty()) command.variables.set("MUSTER_PORTS", run.options.ports);
     write_files(command);
     std::vector<std::size_t> all(nodes_.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;

@@ -54,6 +54,10 @@ constexpr setting rows[]{
      "take the settings of this site: its name, or a site file (with a slash or .toml)"},
     {"network-interface", 0, "network-interfaces -iface", "NAME", kind::text, "", "run plan hosts doctor", group::nodes,
      use::everywhere, "", "interface by which nodes reach each other; default: the one that routes there"},
+    {"ports", 0, "", "A-B", kind::text, "", "run doctor", group::nodes, use::everywhere, "",
+     "TCP ports that muster listens on for other nodes, MASTER_PORT too: 40000-41000; default: any", 1, 0, check_ports},
+    {"login-nodes", 0, "", "NAME,NAME…", kind::list, "", "run", group::nodes, use::everywhere, "",
+     "hosts where no ranks may start outside of a job, as shell patterns: login*,front[1-4]; --scheduler local overrides it", 1, ','},
 
     {"engine", 0, "", "NAME", kind::text, "embedded srun mpirun mpiexec remote", "run doctor", group::engine, use::common, "",
      "program that starts the ranks: embedded (one node), srun, mpirun, mpiexec, remote (ssh or TM)"},
