@@ -116,6 +116,7 @@ std::string describe(script_request const& request) {
 
 job_plan plan_submission(settings_result const& given, environment const& variables) {
     auto options = make_script_options(given);
+    for (auto& id : options.after) id = plain_job_number(id, variables);
     auto planned = plan_job(options, variables);
     job_plan plan;
     plan.site = given.text("site");

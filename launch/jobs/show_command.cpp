@@ -168,7 +168,7 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     if (print_help_if_asked("show", given)) return 0;
     if (given.command.size() == 1 && is_run_folder(given.command.front()))
         return show_run(given.command.front(), given.flag("json"));
-    auto const ids = job_numbers(given.command, "show");
+    auto const ids = job_numbers(given.command, "show", variables);
     if (ids.size() != 1) throw error(errc::usage, "muster show takes one job; muster jobs lists all of yours");
     auto const& id = ids.front();
     auto const record = find_job_record(id, variables);
