@@ -1,5 +1,7 @@
 # Run by cmake --install. `step` before: keeps site files that were edited since the last installation. After: writes the module files and the list of what is
 # installed, and removes what only the last installation had. `data`: the folder of data below the prefix; `source`: muster's own folder.
+# "--prefix here" is meant from the folder that cmake --install is called in; the module files and the list need the whole path.
+get_filename_component(CMAKE_INSTALL_PREFIX "${CMAKE_INSTALL_PREFIX}" ABSOLUTE)
 set(root "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
 set(list "${root}/${data}/muster/installed-files.txt")
 set(sums "${root}/${data}/muster/site-configs.sha256")

@@ -144,6 +144,18 @@ void check_pbs_array(std::string_view array) {
                     fmt::format("--array {}: an array of PBS has two jobs or more; give a range such as 0-1", array));
 }
 
+/// One word, or nothing, as a section that is shown once or not at all.
+data list_of_one(std::string const& word) {
+    return list_of(word.empty() ? std::vector<std::string>{} : std::vector{word});
+}
+
+/// "{lr}, {wd}".
+std::string names_text(std::vector<each_parameter> const& each) {
+    std::vector<std::string> names;
+    for (auto const& one : each) names.push_back(fmt::format("{{{}}}", one.name));
+    return join(names, ", ");
+}
+
 /// How the jobs of an array, a chain or a dependency are told to the scheduler, and what the script does about them.
 void set_sequence(data& values, script_request const& request) {
     bool const batch = request.kind != script_kind::local;
@@ -171,6 +183,11 @@ void set_sequence(data& values, script_request const& request) {
     values.set("has_sweep", !sweep.empty());
     values.set("sweep", join(sweep, " "));
     values.set("ranks_word", sweep.empty() ? std::to_string(std::int64_t{request.nodes} * request.ranks_per_node) : "\"$ranks\"");
+    bool const renames = !request.task_name.empty() && request.kind == script_kind::slurm;
+    values.set("task_name", list_of_one(renames ? request.task_name : std::string()));
+    values.set("has_each", !request.each.empty());
+    values.set("each_names", names_text(request.each));
+    values.set("each_lines", list_of(value_lines(request.each)));
     values.set("has_after", !request.after.empty());
     std::vector<std::string> each;
     if (request.kind == script_kind::flux)
@@ -197,16 +214,21 @@ std::string node_run_text(script_request const& request) {
     return words + " --";
 }
 
+std::string task_word(std::string const& word, script_request const& request) {
+    return quote_task_word(word, request.each, !request.array.empty() || !request.sweep.empty());
+}
+
 /// `folder` as one word in which %j is the variable of the job's number.
-std::string folder_with_job(std::string const& folder) {
+std::string folder_with_job(std::string const& folder, script_request const& request) {
+    auto const quote = [&](std::string const& part) { return task_word(part, request); };
     std::string word;
     std::size_t from = 0;
     for (auto at = folder.find("%j"); at != std::string::npos; at = folder.find("%j", from)) {
-        if (at > from) word += bash_quote(folder.substr(from, at - from));
+        if (at > from) word += quote(folder.substr(from, at - from));
         word += "\"$job\"";
         from = at + 2;
     }
-    return from < folder.size() || word.empty() ? word + bash_quote(folder.substr(from)) : word;
+    return from < folder.size() || word.empty() ? word + quote(folder.substr(from)) : word;
 }
 
 void set_staging(data& values, script_request const& request) {
@@ -224,7 +246,7 @@ void set_staging(data& values, script_request const& request) {
     values.set("has_artifacts", !out.folder.empty());
     values.set("job_variable", std::string(job_variable(request.kind)));
     values.set("sync_folder", out.node_folder);
-    values.set("artifact_folder", folder_with_job(out.folder));
+    values.set("artifact_folder", folder_with_job(out.folder, request));
     values.set("artifacts_every", out.every);
 }
 
@@ -249,11 +271,6 @@ std::vector<std::string> container_words(container_request const& container) {
     words.insert(words.end(), container.options.begin(), container.options.end());
     words.push_back(container.image);
     return words;
-}
-
-/// One word, or nothing, as a section that is shown once or not at all.
-data list_of_one(std::string const& word) {
-    return list_of(word.empty() ? std::vector<std::string>{} : std::vector{word});
 }
 
 void set_body(data& values, script_request const& request) {
@@ -384,7 +401,7 @@ std::string render(script_request const& request, std::string_view template_text
     refuse_unknown_names(template_text, origin, values);
     mustache text{std::string(template_text)};
     if (!text.is_valid()) throw error(errc::config, fmt::format("{}: not a mustache template: {}", origin, text.error_message()));
-    text.set_custom_escape(bash_quote);
+    text.set_custom_escape([&](std::string const& word) { return task_word(word, request); });
     auto script = text.render(values);
     script.erase(script.find_last_not_of('\n') + 1);
     return script + '\n';

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "jobscripts/each.hpp"
 
 namespace muster {
 
@@ -55,6 +56,8 @@ struct script_request {
 
     std::string array;               ///< "0-9%2"; empty: no array
     std::vector<int> sweep;          ///< the numbers of ranks of an array's jobs, in place of `array`
+    std::vector<each_parameter> each;  ///< of an array's jobs: what {NAME} stands for in the words below, and {index}; `array` counts their combinations
+    std::string task_name;           ///< Slurm: the name of each job of the array, with {NAME} in it; empty: job_name
     std::vector<std::string> after;  ///< jobs to wait for
     std::string after_kind = "ok";   ///< ok, any or notok: how they must have ended
     int chain = 0;                   ///< jobs that follow one another, of which this script is each; 0: none

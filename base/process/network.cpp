@@ -10,14 +10,19 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <random>
 #include <set>
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace muster {
 
@@ -59,11 +64,13 @@ bool has_hardware(fs::path const& interface, int depth = 0) {
     return false;
 }
 
+constexpr int most_waiting = 4096;  ///< connections that the kernel keeps for a socket
+
+/// With the port that it got.
 listener listening(unique_fd socket, std::string const& name) {
-    if (::listen(socket.get(), 4096) != 0) throw_system("listen", name);
     sockaddr_storage address{};
     socklen_t size = sizeof address;
-    if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) throw_system("getsockname", "");
+    if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) throw_system("getsockname", name);
     int const given = ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
                                                           : reinterpret_cast<sockaddr_in&>(address).sin_port);
     return {std::move(socket), given};
@@ -132,8 +139,12 @@ std::string why_not_unique(std::string_view interface, std::string_view address,
     return {};
 }
 
-listener listen_on_all(int port) {
-    // One socket for both families where IPv6 is there at all.
+namespace {
+
+std::atomic<std::uint32_t> range_in_use{0};  ///< first << 16 | last; 0: any
+
+/// A socket that listens on that port of all addresses (one socket for both families where IPv6 is there at all); else none, and errno says why.
+unique_fd listen_on_port(int port) {
     unique_fd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
     int const off = 0;
     sockaddr_in6 six{};
@@ -149,14 +160,71 @@ listener listen_on_all(int port) {
         socket.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
         bound = socket && ::bind(socket.get(), reinterpret_cast<sockaddr*>(&four), sizeof four) == 0;
     }
-    if (!bound) throw_system("bind", fmt::format("TCP port {} on all addresses", port));
-    return listening(std::move(socket), fmt::format("TCP port {}", port));
+    return bound && ::listen(socket.get(), most_waiting) == 0 ? std::move(socket) : unique_fd();
+}
+
+unique_fd listen_at(std::string const& address, int port) {
+    auto const place = parse_address(address, port);
+    unique_fd socket(::socket(place.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    bool const listens = place.length != 0 && socket && ::bind(socket.get(), place.get(), place.length) == 0 &&
+                         ::listen(socket.get(), most_waiting) == 0;
+    return listens ? std::move(socket) : unique_fd();
+}
+
+/// The first port of the range that `listen` gets. Each process begins at a place of its own, so that not all of them try the same ports.
+template <typename Listen>
+unique_fd listen_in(port_range range, std::string const& name, Listen const& listen) {
+    auto const count = range.last - range.first + 1;
+    std::minstd_rand random(std::random_device{}());
+    auto const start = static_cast<int>(random() % static_cast<unsigned>(count));
+    for (int i = 0; i < count; ++i) {
+        if (auto socket = listen(range.first + (start + i) % count)) return socket;
+        if (errno != EADDRINUSE && errno != EACCES) throw_system("bind", name);
+    }
+    throw error(errc::unavailable,
+                fmt::format("no TCP port from {} to {} is free (--ports, MUSTER_PORTS); end what holds them (ss -tlnp), or "
+                            "give a larger range",
+                            range.first, range.last));
+}
+
+}  // namespace
+
+port_range parse_port_range(std::string_view text, std::string_view origin) {
+    constexpr int lowest = 1024, highest = 65535;
+    auto const fail = [&](std::size_t at, std::string const& why) { throw parse_error(origin, text, at, why, errc::usage); };
+    auto const dash = text.find('-');
+    if (dash == std::string_view::npos) fail(0, "no range of ports; write it as 40000-41000");
+    auto const first = parse_integer(trim(text.substr(0, dash))), last = parse_integer(trim(text.substr(dash + 1)));
+    if (!first || *first < lowest || *first > highest) fail(0, fmt::format("a port lies between {} and {}", lowest, highest));
+    if (!last || *last < lowest || *last > highest) fail(dash + 1, fmt::format("a port lies between {} and {}", lowest, highest));
+    if (*last < *first) fail(dash + 1, fmt::format("the range ends before it begins; write {}-{}", *last, *first));
+    return {static_cast<int>(*first), static_cast<int>(*last)};
+}
+
+void use_ports(port_range range) noexcept {
+    range_in_use = static_cast<std::uint32_t>(range.first) << 16 | static_cast<std::uint32_t>(range.last);
+}
+
+std::optional<port_range> ports_in_use() noexcept {
+    auto const range = range_in_use.load();
+    if (range == 0) return std::nullopt;
+    return port_range{static_cast<int>(range >> 16), static_cast<int>(range & 0xffff)};
+}
+
+listener listen_on_all(int port) {
+    auto const name = fmt::format("TCP port {} on all addresses", port);
+    if (auto const range = ports_in_use(); range && port == 0) return listening(listen_in(*range, name, listen_on_port), name);
+    auto socket = listen_on_port(port);
+    if (!socket) throw_system("bind", name);
+    return listening(std::move(socket), name);
 }
 
 listener listen_on(std::string const& address) {
-    auto const place = parse_address(address, 0);
-    unique_fd socket(::socket(place.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (place.length == 0 || !socket || ::bind(socket.get(), place.get(), place.length) != 0) throw_system("bind", address);
+    bool const is_here = address.starts_with("127.") || address == "::1";
+    if (auto const range = ports_in_use(); range && !is_here)
+        return listening(listen_in(*range, address, [&](int port) { return listen_at(address, port); }), address);
+    auto socket = listen_at(address, 0);
+    if (!socket) throw_system("bind", address);
     return listening(std::move(socket), address);
 }
 

@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +38,22 @@ std::vector<interface_address> addresses_of(std::string_view interface, std::str
 /// that. `sysfs`: /sys/class/net.
 std::string why_not_unique(std::string_view interface, std::string_view address, std::string const& sysfs = "/sys/class/net");
 
-/// A listening socket on all addresses of this machine, IPv4 and IPv6, or on one numeric `address`; `port` 0 picks one. Throws errc::system.
+/// The TCP ports that muster may listen on for other nodes, both ends included.
+struct port_range {
+    int first = 0;
+    int last = 0;
+    bool operator==(port_range const&) const = default;
+};
+/// "40000-41000". Throws parse_error that names `origin`. Pure.
+port_range parse_port_range(std::string_view text, std::string_view origin);
+
+/// From now on this process listens for other nodes on ports of this range only; without a call on any. What listens on 127.0.0.1 is not concerned. Any thread may
+/// call it: a process has one range, which its start or its launcher tells (MUSTER_PORTS).
+void use_ports(port_range range) noexcept;
+std::optional<port_range> ports_in_use() noexcept;
+
+/// A listening socket on all addresses of this machine, IPv4 and IPv6, or on one numeric `address`; `port` 0 picks one. Throws errc::system; errc::unavailable if
+/// no port of the range is free.
 struct listener {
     unique_fd socket;
     int port = 0;

@@ -98,6 +98,30 @@ std::vector<opened_split> open_all(convert_request const& request) {
     return opened;
 }
 
+/// The one source, opened for each part of it: of a compressed one each reads its own way forward.
+std::vector<opened_split> open_parts(convert_request const& request) {
+    std::vector<opened_split> opened;
+    for (split_part const& part : request.parts) {
+        auto found = open_sources(request.splits.front(), request.reading);
+        if (request.splits.size() != 1 || found.size() != 1)
+            throw error(errc::usage, fmt::format("--split divides one source, and {}; give one of them, or leave out --split",
+                                                 request.splits.size() != 1 ? fmt::format("{} are given", request.splits.size())
+                                                                            : fmt::format("{} has the splits {} and {} already",
+                                                                                          found.front().source->facts().images,
+                                                                                          found[0].split, found[1].split)));
+        opened.push_back({part.name, std::move(found.front().source), {}});
+    }
+    return opened;
+}
+
+/// Deals the samples out, those that are left.
+void divide(convert_request const& request, std::vector<opened_split>& splits) {
+    if (request.parts.empty()) return;
+    auto rows = choose_rows(counts_of_parts(request.parts, splits.front().facts().samples), request.seed);
+    for (std::size_t i = 0; i < splits.size(); ++i)
+        splits[i].source = selected_rows(std::move(splits[i].source), std::move(rows[i]), i == 0);
+}
+
 /// The contents decide; a name that contradicts them is warned about.
 void warn_of_names(std::vector<std::string> const& files) {
     constexpr std::size_t looked_at = 64;
@@ -134,10 +158,15 @@ void require_text(std::vector<std::string> const& names) {
                                                         without_controls(name), *at + 1));
 }
 
-/// Leaves out what is damaged, each rank having looked at its part.
-void leave_out_damaged(std::vector<opened_split>& splits, communicator& ranks) {
+/// Leaves out what is damaged, each rank having looked at its part. `is_one`: the splits are parts of one source, which is looked at once.
+void leave_out_damaged(std::vector<opened_split>& splits, bool is_one, communicator& ranks) {
+    std::vector<std::int32_t> damaged;
     for (opened_split& split : splits) {
-        std::vector<std::int32_t> damaged(split.facts().samples, 0);
+        if (is_one && !damaged.empty()) {
+            split.source->leave_out(damaged);
+            continue;
+        }
+        damaged.assign(split.facts().samples, 0);
         hyperslab const mine = shard_of(damaged.size(), ranks.rank(), ranks.size());
         run_step(ranks, "looking for damaged pictures", [&] {
             if (!mine.empty()) split.source->look_at(mine, std::span(damaged).subspan(mine.first, mine.count));
@@ -191,6 +220,7 @@ std::string identity_of(convert_request const& request, source_files const& file
                     how.resize ? fmt::format("{}x{}", how.resize->first, how.resize->second) : "", how.skip_damaged,
                     how.labels_are ? static_cast<int>(*how.labels_are) : -1, join(how.columns, ","), join(how.drop, ","));
     for (split_source const& split : request.splits) text += fmt::format("|{} {} {}", split.split, split.images, split.labels);
+    for (split_part const& part : request.parts) text += fmt::format("|{}={} {}", part.name, part.fraction, request.seed);
     for (std::string const& name : request.class_names) text += "|" + name;
     return text;
 }
@@ -296,12 +326,14 @@ convert_report convert(convert_request const& asked, communicator& ranks, conver
     std::vector<opened_split> splits;
     run_step(ranks, "opening files to convert", [&] {
         check(request);
-        splits = open_all(request);
+        splits = request.parts.empty() ? open_all(request) : open_parts(request);
     });
     for (opened_split const& split : splits) require_equal(ranks, split);
-    if (request.reading.skip_damaged) leave_out_damaged(splits, ranks);
+    bool const divided = !request.parts.empty();
+    if (request.reading.skip_damaged) leave_out_damaged(splits, divided, ranks);
+    run_step(ranks, "dividing the samples", [&] { divide(request, splits); });
     std::vector<std::string> all_files;
-    for (opened_split const& split : splits)
+    for (opened_split const& split : std::span(splits).first(divided ? 1 : splits.size()))
         for (std::string& file : split.source->files()) all_files.push_back(std::move(file));
     if (ranks.rank() == 0) warn_of_names(all_files);
     source_files files(std::move(all_files), ranks);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "io/convert/divide_source.hpp"
 #include "io/dataset/dataset_writer.hpp"
 #include "io/sources/sample_source.hpp"
 
@@ -14,6 +15,8 @@ namespace muster {
 
 struct convert_request {
     std::vector<split_source> splits;  ///< at least one
+    std::vector<split_part> parts;     ///< that the one source of the one split is divided into; empty: it is not
+    std::uint64_t seed = 0;            ///< of that division
     std::string output;
     std::size_t classes = 0;               ///< 0: as the sources say, else the largest label of all splits, plus one
     std::vector<std::string> class_names;  ///< empty, or one a class; gives `classes` where that is 0
@@ -52,7 +55,7 @@ using convert_progress = std::function<void(std::uint64_t done, std::uint64_t to
 /// plain file a rank reads just these; a compressed one it inflates from the beginning up to the end of its part, side by side
 /// with the other ranks, so that this takes no longer than inflating once and needs no exchange of data. The file has the same
 /// bytes for any number of ranks. Needs about 8 MiB of memory, or one image if that is larger. On a failure all ranks throw
-/// and no file is left: the errors of the sources and of dataset_writer; errc::usage (splits of different shape, no class names
+/// and no file is left: the errors of the sources and of dataset_writer; errc::usage (splits of different shape, more than one to be divided, no class names
 /// for some classes, labels of different kinds); errc::invalid_data (a source that changed meanwhile).
 convert_report convert(convert_request const& request, convert_progress const& progress = {});
 convert_report convert(convert_request const& request, communicator& ranks, convert_progress const& progress = {});

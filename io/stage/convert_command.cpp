@@ -33,6 +33,8 @@ option_row const convert_options[]{
     {"labels", 0, "NAME", "likewise; none: the samples have no labels", ""},
     {"test-images", 0, "FILE", "images of the split test", ""},
     {"test-labels", 0, "FILE", "labels of the split test", ""},
+    {"split", 0, "NAME=F,…", "divide the one source at random into these splits, by fractions that make 1: train=0.8,val=0.2", ""},
+    {"seed", 0, "N", "of --split: the same number divides the same way, on any number of ranks", "0"},
     {"name", 0, "NAME", "name of the dataset, for people", ""},
     {"classes", 0, "N", "labels are below N; default: the number of class names, else the largest label plus one", ""},
     {"class-names", 0, "A,B,…", "names of the classes; default: those of the source", ""},
@@ -162,6 +164,9 @@ convert_request request_of(given_options const& given) {
     convert_request request;
     read_sources(given, request);
     read_form(given, request.reading);
+    if (given.has("split")) request.parts = parse_split_parts(given.text("split"));
+    if (given.has("seed") && request.parts.empty()) throw error(errc::usage, "--seed is of --split NAME=F,NAME=F; give that too");
+    request.seed = static_cast<std::uint64_t>(given.integer("seed", 0, std::int64_t{1} << 62));
     request.dry_run = given.has("dry-run");
     request.output = request.dry_run ? given.text("output") : given.needed("output");
     if (given.has("classes")) request.classes = static_cast<std::size_t>(given.integer("classes", 1, std::int64_t{1} << 31));
@@ -267,6 +272,7 @@ constexpr command_row convert_row{
         "  muster-stage convert flowers -o flowers.h5                      a folder with one folder of pictures a class\n"
         "  muster-stage convert train=a.npy,b.npy test=c.npy,d.npy -o x.h5  samples and labels in two files\n"
         "  muster-stage convert --images train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz -o mnist.h5\n"
+        "  muster-stage convert table.csv --split train=0.8,val=0.2 -o t.h5  one table, divided at random\n"
         "  muster run -n 4 -- muster-stage convert …       the same on 4 ranks, each with its part\n",
     .options = convert_options,
     .description = "The format is seen from the contents. A conversion that was killed is taken up again by the same command.",

@@ -239,6 +239,8 @@ run_options options_of(settings_result const& given, environment const& variable
     options.engine = given.text("engine");
     options.engine_args = given.list("engine-args");
     options.network_interface = given.text("network-interface");
+    options.ports = given.text("ports");
+    if (!options.ports.empty()) use_ports(parse_port_range(options.ports, "--ports"));
     options.remote_shell = given.text("remote-shell");
     options.pass_key = given.text("pass-key");
     if (given.flag("allocation")) options.command = given.command;

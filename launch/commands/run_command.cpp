@@ -7,6 +7,7 @@
 
 #include "base/command/command_set.hpp"
 #include "base/error.hpp"
+#include "base/process/network.hpp"
 #include "base/process/process.hpp"
 #include "base/process/this_process.hpp"
 #include "base/trust/open_output_file.hpp"
@@ -42,6 +43,10 @@ int run_command(std::vector<std::string> const& args, environment const& inherit
         print_note(
             fmt::format("HOME is not set, and user {} has no entry in passwd: it is / for this run, since MPI and PMIx need one",
                         ::geteuid()));
+    if (!options->ports.empty()) {
+        use_ports(parse_port_range(options->ports, "--ports"));
+        variables.set("MUSTER_PORTS", options->ports);  // shims, keepers, probes and ranks read it
+    }
     end_phase("settings read");
     if (!options->nested && !options->dry_run && !options->print_env) refuse_outer_task(variables);
     std::optional<state_holder> kept;

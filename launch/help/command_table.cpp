@@ -66,7 +66,8 @@ constexpr command_row rows[]{
         .synopsis = "[--file FILE] [--site SITE --gpus N|--ranks N --time T …] -- program [args…]",
         .examples = "  muster submit --site perlmutter --gpus 16 --time 1:30:00 --account m1234_g -- python3 train.py\n"
                     "  muster submit                             the job in the table [job] of ./muster.toml\n"
-                    "  muster submit --file job.toml --dry-run   print every action, do nothing\n",
+                    "  muster submit --file job.toml --dry-run   print every action, do nothing\n"
+                    "  muster submit … --each lr=0.1,0.01 -- python3 train.py --lr={lr}   a job for each value; muster show ID compares them\n",
         .manual =
             "Creates the script that muster script would print, checks that its program and script file are on this machine and, "
             "with Slurm, that sbatch --test-only accepts it, and submits it with sbatch or qsub. Prints \"job ID\".\n\n"
@@ -129,7 +130,8 @@ constexpr command_row rows[]{
         .examples = "  muster show 12\n"
                     "  muster show results                       a run with --output-dir results\n",
         .manual = "Shows what the job requested and where it ran, from the scheduler, the record that muster submit keeps, and "
-                  "run.json in the folders of its runs.",
+                  "run.json in the folders of its runs. Of a sweep (submit --each) a table: the parameters, the last value of each "
+                  "muster-metric, and how each job ended; with --all each job too.",
         .takes_jobs = true,
     },
     {

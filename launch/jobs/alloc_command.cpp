@@ -66,6 +66,7 @@ int alloc_command(std::vector<std::string> const& args, environment const& varia
     // That of a job file is what a batch job would run: the nodes are for a shell.
     auto const program = given.command_from_file ? std::vector<std::string>() : given.command;
     // Of the script only its directives are used: any program will do.
+    if (given.given("each")) throw error(errc::usage, "--each is for submit and script: an allocation is one job; leave it out");
     given.command = {"true"};
     auto plan = plan_submission(given, variables);
     plan.request.command = program;

@@ -19,6 +19,7 @@
 #include "base/trust/foreign_json.hpp"
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/job_plan.hpp"
+#include "launch/jobs/logs/sweep_results.hpp"
 #include "launch/jobs/queue/output_sharers.hpp"
 #include "launch/record/run_record.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
@@ -67,15 +68,26 @@ bool had_nothing_to_do(job_files const& files) {
 
 namespace {
 
-/// The number of Slurm's task by the variables of its run in this folder: its index, if it is one of this array.
-std::optional<std::int64_t> slurm_index(fs::path const& run_folder, std::string const& array) {
-    std::string of_array, index;
+/// A task of Slurm's by the variables of its run in this folder: its index and its job's number, if it is one of this array.
+struct slurm_task {
+    std::int64_t index;
+    std::string raw;
+};
+std::optional<slurm_task> slurm_task_of(fs::path const& run_folder, std::string const& array) {
+    std::string of_array, index, raw;
     auto const text = read_text_file((run_folder / "environment").string());
     for (auto const line : split(text, '\n')) {
         if (line.starts_with("SLURM_ARRAY_JOB_ID=")) of_array = line.substr(19);
         if (line.starts_with("SLURM_ARRAY_TASK_ID=")) index = line.substr(20);
+        if (line.starts_with("SLURM_JOB_ID=")) raw = line.substr(13);
     }
-    return of_array == array ? parse_integer(index) : std::nullopt;
+    auto const number = of_array == array ? parse_integer(index) : std::nullopt;
+    return number ? std::optional(slurm_task{*number, raw}) : std::nullopt;
+}
+
+std::optional<std::int64_t> slurm_index(fs::path const& run_folder, std::string const& array) {
+    auto const task = slurm_task_of(run_folder, array);
+    return task ? std::optional(task->index) : std::nullopt;
 }
 
 /// Of PBS, whose tasks' folders have the index in their names ("12[3].server"; the second run of a task ends in ".2").
@@ -114,9 +126,12 @@ std::vector<job_number> list_tasks(std::string const& asked, std::optional<job_r
     auto const folder = fs::path(find_job_files(id, record).first_folder).parent_path();
     for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end; entry.increment(fault)) {
         auto const name = entry->path().filename().string();
-        auto const index = slurm ? slurm_index(entry->path(), id) : pbs_index(name, id, open);
-        if (!index || (slurm && name.find('.') != std::string::npos)) continue;
-        tasks.try_emplace(*index, job_number{slurm ? fmt::format("{}_{}", id, *index) : name, name});
+        if (!slurm) {
+            if (auto const index = pbs_index(name, id, open)) tasks.try_emplace(*index, job_number{name, name});
+        } else if (auto const task = slurm_task_of(entry->path(), id)) {  // of a task with several runs each says the same
+            tasks.try_emplace(task->index,
+                              job_number{fmt::format("{}_{}", id, task->index), parse_integer(task->raw) ? task->raw : name});
+        }
     }
     std::vector<job_number> list;
     for (auto& [index, task] : tasks) list.push_back(std::move(task));
@@ -449,7 +464,7 @@ void job_file_finder::note_end(std::string const& shown) {
 }
 
 job_files job_file_finder::find(job_number const& job, std::optional<job_record> const& record) {
-    auto files = find_job_files(job.raw, record ? record : other_clusters_place());
+    auto files = find_job_files(job.raw, record ? with_task_folder(record, job.shown) : other_clusters_place());
     if (files.output.empty() && kind_) find_paths(job, files);
     drop_other_clusters(job, record, files);
     if (files.run_folders.empty()) {  // of a submitted job too, whose script may start runs with folders of their own

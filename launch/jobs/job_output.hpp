@@ -18,8 +18,9 @@
 
 namespace muster {
 
-/// The words, each checked. Throws errc::usage for none, and for one that is no number of a job.
-std::vector<std::string> job_numbers(std::vector<std::string> const& words, std::string_view command);
+/// The words, each checked; a SLUID becomes the number that Slurm tells. Throws errc::usage for none, and for one that is no number of a job.
+std::vector<std::string> job_numbers(std::vector<std::string> const& words, std::string_view command,
+                                     environment const& variables);
 
 nlohmann::ordered_json json_of(queued_job const& job);
 

@@ -116,6 +116,7 @@ std::string describe(script_request const& request) {
 
 job_plan plan_submission(settings_result const& given, environment const& variables) {
     auto options = make_script_options(given);
+    for (auto& id : options.after) id = plain_job_number(id, variables);
     auto planned = plan_job(options, variables);
     job_plan plan;
     plan.site = given.text("site");
@@ -129,7 +130,9 @@ job_plan plan_submission(settings_result const& given, environment const& variab
     auto const folder = given.text("output-dir");
     plan.run_folder = folder.empty() ? plan.files_folder + "/%j" : absolute_path(folder);
     // An option, not a variable: the runs that prepare the nodes leave no folders.
+    refuse_common_folder(plan.request, plan.run_folder);
     hand_to_runs(plan.request, {"--output-dir", plan.run_folder});
+    check_each_words(plan.request, options);
     if (!plan.request.command.empty()) plan.script = render_script(plan.request, options.template_file);
     plan.submit = submit_words(plan);
     return plan;

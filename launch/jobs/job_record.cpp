@@ -81,6 +81,10 @@ std::string to_json(job_record const& r) {
                      {"version", r.version}};
     for (auto const& [key, field] : path_fields) put_text(all, key, r.*field);
     all["asked"] = r.asked;
+    for (auto const& one : r.each) {
+        auto& row = all["each"].emplace_back(ordered_json{{"name", one.name}});
+        put_words(row, "values", one.values);
+    }
     put_words(all, "command", r.command);
     put_words(all, "arguments", r.arguments);
     return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
@@ -103,6 +107,8 @@ job_record parse_job_record(std::string_view text, std::string_view origin) {
                                          {"asked", &r.asked}})
             *field = from.value(key, "");
         for (auto const& [key, field] : path_fields) r.*field = text_in(from, key, origin);
+        for (auto const& row : from.value("each", ordered_json::array()))
+            r.each.push_back({row.value("name", ""), words_in(row, "values", origin)});
         r.command = words_in(from, "command", origin);
         r.arguments = words_in(from, "arguments", origin);
         return r;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
+#include "jobscripts/each.hpp"
 
 namespace muster {
 
@@ -28,6 +29,7 @@ struct job_record {
     std::string output;      ///< path; empty: the scheduler chooses it
     std::string run_folder;  ///< %j: the job's number
     std::string asked;       ///< "2 nodes, 4 ranks on each, 1:00:00"
+    std::vector<each_parameter> each;  ///< of an array that sweeps a program's options
     std::vector<std::string> command;
     std::vector<std::string> arguments;  ///< of muster submit
     bool operator==(job_record const&) const = default;

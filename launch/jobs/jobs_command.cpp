@@ -143,7 +143,8 @@ job_files files_of_run(std::string const& folder) {
     return files;
 }
 
-std::vector<std::string> job_numbers(std::vector<std::string> const& words, std::string_view command) {
+std::vector<std::string> job_numbers(std::vector<std::string> const& words, std::string_view command,
+                                     environment const& variables) {
     if (words.empty())
         throw error(errc::usage,
                     fmt::format("the number of a job is missing; write: muster {} ID (muster jobs lists yours)", command));
@@ -153,10 +154,10 @@ std::vector<std::string> job_numbers(std::vector<std::string> const& words, std:
                         fmt::format("'{0}' is the folder of a run, and {1} takes the numbers of jobs; muster show {0} and "
                                     "muster logs {0} tell of that run",
                                     without_controls(word), command));
-        else if (!is_job_number(word))
+        else if (!is_job_number(word) && !is_sluid(word))
             throw error(errc::usage, fmt::format("'{}' is no number of a job; muster jobs lists yours", without_controls(word)));
     std::vector<std::string> numbers;
-    for (auto const& word : words) numbers.push_back(plain_flux_id(word));
+    for (auto const& word : words) numbers.push_back(plain_job_number(word, variables));
     return numbers;
 }
 
@@ -182,7 +183,7 @@ std::string list_states(std::vector<queued_job> const& jobs) {
 int cancel_command(std::vector<std::string> const& args, environment const& variables) {
     auto const given = resolve_settings("cancel", options_first("cancel", args), real_settings(variables));
     if (print_help_if_asked("cancel", given)) return 0;
-    auto const ids = job_numbers(given.command, "cancel");
+    auto const ids = job_numbers(given.command, "cancel", variables);
     auto const kind = find_queue(variables);
     auto const jobs = list_jobs(kind, ids, variables);
     int code = 0;

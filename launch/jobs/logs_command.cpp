@@ -157,7 +157,7 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     auto const given = resolve_settings("logs", options_first("logs", args), real_settings(variables));
     if (print_help_if_asked("logs", given)) return 0;
     if (given.command.size() == 1 && is_run_folder(given.command.front())) return print_run_logs(given);
-    auto const ids = job_numbers(given.command, "logs");
+    auto const ids = job_numbers(given.command, "logs", variables);
     if (ids.size() != 1) throw error(errc::usage, "muster logs takes one job; muster watch follows several");
     auto const& id = ids.front();
     auto const record = find_job_record(id, given, variables);

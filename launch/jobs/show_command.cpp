@@ -17,6 +17,7 @@
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/logs/gpu_lines.hpp"
+#include "launch/jobs/logs/sweep_results.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/record/gpu_use_record.hpp"
 #include "launch/record/recorded_words.hpp"
@@ -167,7 +168,7 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     if (print_help_if_asked("show", given)) return 0;
     if (given.command.size() == 1 && is_run_folder(given.command.front()))
         return show_run(given.command.front(), given.flag("json"));
-    auto const ids = job_numbers(given.command, "show");
+    auto const ids = job_numbers(given.command, "show", variables);
     if (ids.size() != 1) throw error(errc::usage, "muster show takes one job; muster jobs lists all of yours");
     auto const& id = ids.front();
     auto const record = find_job_record(id, variables);
@@ -185,11 +186,15 @@ int show_command(std::vector<std::string> const& args, environment const& variab
         throw error(errc::not_found,
                     fmt::format("job {}: neither the scheduler nor muster has a record of it; muster jobs lists yours{}", id,
                                 where_recorded(id, variables)));
+    // Of the sweep itself, and not of one of its tasks.
+    bool const is_sweep = record && !record->each.empty() && !index_of_task(id);
+    auto const results = is_sweep ? sweep_rows(*record, jobs, finder) : std::vector<sweep_row>();
     if (given.flag("json")) {
         ordered_json all{{"schema", "muster.show/1"}, {"id", id}, {"scheduler", to_string(kind)}};
         all["jobs"] = ordered_json::array();
         for (auto const& job : jobs) all["jobs"].push_back(json_of(job));
         all["record"] = record ? json_of(*record) : ordered_json();
+        if (is_sweep) all["results"] = json_of(record->each, results);
         all["runs"] = ordered_json::array();
         for (std::size_t i = 0; i < parts.size(); ++i)
             for (auto const& folder : files[i].run_folders)
@@ -201,6 +206,13 @@ int show_command(std::vector<std::string> const& args, environment const& variab
         return 0;
     }
     print_row("job", id);
+    if (is_sweep && !given.flag("all")) {
+        if (!jobs.empty()) print_row("state", list_states(jobs));
+        print_record(*record);
+        fmt::print("\n{}", sweep_table(record->each, results));
+        print_row("more", fmt::format("muster show {}: one of them; muster show --all {}: each", results.front().task, id));
+        return 0;
+    }
     for (auto const& job : jobs) {
         print_row("state", fmt::format("{}{}", jobs.size() > 1 ? job.id + " " : "", job.state));
         print_row("why", why_of(job, finder));

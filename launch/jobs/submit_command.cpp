@@ -376,6 +376,7 @@ job_record make_record(job_plan const& plan, std::string const& id, std::string 
             .output = plan.output_of(id),
             .run_folder = plan.run_folder,
             .asked = describe(plan.request),
+            .each = plan.request.each,
             .command = plan.request.command,
             .arguments = args};
 }
@@ -446,6 +447,7 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
     if (!given.flag("dry-run")) refuse_missing(plan.submit.front(), plan.site, variables);
     refuse_other_shape(plan.request, given);
     if (checks) {
+        if (plan.request.array.empty() && plan.request.sweep.empty()) refuse_braces(plan.request.command);
         check_files(plan.request, given, variables);
         make_output_folders(plan.request, !given.flag("dry-run") && !given.flag("check-only"));
     }

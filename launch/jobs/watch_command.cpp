@@ -294,7 +294,7 @@ class job_watcher {
 int watch_command(std::vector<std::string> const& args, environment const& variables) {
     auto const given = resolve_settings("watch", options_first("watch", args), real_settings(variables));
     if (print_help_if_asked("watch", given)) return 0;
-    auto const ids = job_numbers(given.command, "watch");
+    auto const ids = job_numbers(given.command, "watch", variables);
     return job_watcher(find_queue(variables), ids, given, variables).run();
 }
 

@@ -35,6 +35,24 @@ bool has_memory_limit(cgroup_place const& place, std::function<std::string(std::
     }
 }
 
+std::optional<long> count_limit_hits(cgroup_place const& place, std::function<std::string(std::string const& path)> const& read) {
+    std::optional<long> hits;
+    for (auto folder = place.folder;; folder.resize(folder.rfind('/'))) {
+        if (!place.first_version) {
+            if (auto const here = find_count(read(folder + "/memory.events"), "oom")) hits = hits.value_or(0) + *here;
+        } else if (auto const here = parse_integer(trim(read(folder + "/memory.failcnt")))) {
+            hits = hits.value_or(0) + static_cast<long>(*here);
+        }
+        if (folder.size() <= place.root.size() || folder.rfind('/') == std::string::npos) return hits;
+    }
+}
+
+bool has_hidden_cgroups(cgroup_place const& place, std::function<std::string(std::string const& path)> const& read) {
+    // In version 1 only the first of all has this file, in version 2 only that one has no limit of its own.
+    if (place.first_version) return read(place.root + "/cgroup.sane_behavior").empty();
+    return !read(place.root + "/memory.max").empty();
+}
+
 std::optional<long> find_count(std::string_view text, std::string_view key) {
     for (auto const line : split(text, '\n'))
         if (line.size() > key.size() + 1 && line.starts_with(key) && line[key.size()] == ' ')
@@ -48,15 +66,23 @@ memory_kills count_memory_kills() {
     auto const cgroup = read_text_file("/proc/self/cgroup"), mountinfo = read_text_file("/proc/self/mountinfo");
     if (auto const file = find_memory_events(cgroup, mountinfo); !file.empty())
         kills.in_cgroup = find_count(read_text_file(file), "oom_kill");
-    if (auto const place = find_cgroup(cgroup, mountinfo, "memory"))
-        kills.unlimited = !has_memory_limit(*place, [](std::string const& path) { return read_text_file(path); });
+    if (auto const place = find_cgroup(cgroup, mountinfo, "memory")) {
+        auto const read = [](std::string const& path) { return read_text_file(path); };
+        kills.unlimited = !has_memory_limit(*place, read);
+        kills.limit_hits = count_limit_hits(*place, read);
+        kills.hidden_above = has_hidden_cgroups(*place, read);
+    }
     return kills;
 }
 
 memory_verdict compare(memory_kills const& before, memory_kills const& after) noexcept {
-    // The kernel counts kills of the cgroup's processes there by whatever killer, also that of a machine whose memory is full.
-    if (before.in_cgroup && after.in_cgroup && *after.in_cgroup > *before.in_cgroup)
-        return after.unlimited ? memory_verdict::on_node : memory_verdict::in_cgroup;
+    // The kernel counts kills of the cgroup's processes there by whatever killer, also that of a machine whose memory is full; the cgroup's limit was the reason
+    // where it, or one above it, has been full meanwhile.
+    if (before.in_cgroup && after.in_cgroup && *after.in_cgroup > *before.in_cgroup) {
+        bool const counts = before.limit_hits && after.limit_hits;
+        if (counts && *after.limit_hits > *before.limit_hits) return memory_verdict::in_cgroup;
+        return (counts || after.unlimited) && !after.hidden_above ? memory_verdict::on_node : memory_verdict::either;
+    }
     if (!before.on_node || !after.on_node) return memory_verdict::unknown;
     return *after.on_node > *before.on_node ? memory_verdict::on_node : memory_verdict::none;
 }
@@ -65,7 +91,8 @@ memory_verdict memory_verdict_of(int wait_status, memory_kills const& before) {
     if (wait_status == 0) return memory_verdict::unknown;
     auto const verdict = compare(before, count_memory_kills());
     bool const killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
-    bool const of_memory = verdict == memory_verdict::in_cgroup || verdict == memory_verdict::on_node;
+    bool const of_memory =
+        verdict == memory_verdict::in_cgroup || verdict == memory_verdict::on_node || verdict == memory_verdict::either;
     return !killed && !of_memory && shm_is_full() ? memory_verdict::shm_full : verdict;
 }
 

@@ -53,7 +53,7 @@ void wait_for(pid_t child, duration limit) {
 /// The shims' variables: those that they need to start. The ranks' own come from the launcher, over the shims' connections.
 environment variables_of_shims(environment const& own) {
     environment kept;
-    for (auto const name : {"MUSTER_LAUNCHER", "MUSTER_TOKEN", "MUSTER_LOG", "PATH", "LD_LIBRARY_PATH"})
+    for (auto const name : {"MUSTER_LAUNCHER", "MUSTER_TOKEN", "MUSTER_LOG", "MUSTER_PORTS", "PATH", "LD_LIBRARY_PATH"})
         if (auto const value = own.get(name)) kept.set(name, *value);
     return kept;
 }

@@ -1,6 +1,7 @@
 #include "launch/run/run_job.hpp"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -63,6 +64,27 @@ void note_no_signal(run_options const& options, std::optional<std::chrono::syste
                         format_duration(*options.timeout)));
 }
 
+bool is_host_like(std::string const& pattern) {
+    return ::fnmatch(pattern.c_str(), host_name().c_str(), 0) == 0 ||
+           ::fnmatch(pattern.c_str(), short_host_name().c_str(), 0) == 0;
+}
+
+/// Throws errc::placement where a setting calls this machine a login node, and the ranks would run on it outside of a job.
+void refuse_login_node(run_context const& run, allocation const& given) {
+    auto const& from = run.options.from;
+    if (given.scheduler != scheduler_kind::local || from.scheduler || !from.hosts.empty() || !from.hostfile.empty()) return;
+    if (run.options.dry_run || run.options.print_env) return;
+    auto const pattern = std::ranges::find_if(run.options.login_nodes, is_host_like);
+    if (pattern == run.options.login_nodes.end()) return;
+    auto const said = run.options.asked.find("login-nodes");
+    throw error(
+        errc::placement,
+        fmt::format(
+            "{} is a login node ({}login-nodes has {}), and this shell is in no job, so no ranks start here; get nodes by "
+            "muster submit or muster alloc, or start muster run in a job script",
+            short_host_name(), said == run.options.asked.end() ? "" : said->second.where + ": ", *pattern));
+}
+
 /// The allocation as the scheduler gives it. Of one node that is this one, nothing knows more than the node itself.
 allocation find_allocation(run_context const& run) {
     std::vector<std::string> tried;
@@ -74,6 +96,7 @@ allocation find_allocation(run_context const& run) {
     }
     if (run.options.verbose)
         for (auto const& line : tried) fmt::print(stderr, "muster: {}\n", line);
+    refuse_login_node(run, given);
     bool const chosen = run.options.from.scheduler || !run.options.from.hosts.empty() || !run.options.from.hostfile.empty();
     if (auto const cluster = cluster_of(run.inherited);
         given.scheduler == scheduler_kind::local && !chosen && !cluster.empty() && !run.options.quiet)

@@ -30,6 +30,8 @@ struct run_options {
     std::vector<std::string> engine_args;  ///< --engine-args (--mpi-args), one word each
     bool engine_args_typed = false;        ///< on the command line: for this very run
     std::string network_interface;
+    std::string ports;                     ///< --ports, checked; empty: any
+    std::vector<std::string> login_nodes;  ///< patterns of hosts where no ranks start outside of a job
     std::string remote_shell;       ///< --remote-shell; empty: ssh, or TM in a PBS job
     std::string pass_key = "auto";  ///< --pass-key: auto, munge, file or environment
     bool nested = false;            ///< start ranks also where this is one task of several

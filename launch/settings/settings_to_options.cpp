@@ -7,7 +7,9 @@
 
 #include "base/cpuset.hpp"
 #include "base/error.hpp"
+#include "base/process/network.hpp"
 #include "base/text.hpp"
+#include "jobscripts/each.hpp"
 #include "launch/system/signals.hpp"
 
 namespace muster {
@@ -18,6 +20,21 @@ std::optional<value_fault> check_cpus(std::string const& list) {
     } catch (parse_error const&) {
     }
     return value_fault{0, fmt::format("'{}' is no list of hardware threads; write one such as 0-7,32-39", list)};
+}
+
+std::optional<value_fault> check_ports(std::string const& range) {
+    try {
+        parse_port_range(range, "--ports");
+        return std::nullopt;
+    } catch (parse_error const& e) {
+        return value_fault{0, fmt::format("'{}' is no range of ports from 1024 to 65535; write it as 40000-41000", range)};
+    }
+}
+
+std::optional<value_fault> check_each(std::string const& entry) {
+    auto fault = find_each_fault(entry);
+    if (!fault) return std::nullopt;
+    return value_fault{fault->offset, fault->offset == 0 ? fmt::format("'{}': {}", entry, fault->why) : std::move(fault->why)};
 }
 
 std::optional<value_fault> check_index(std::string const& number) {
@@ -215,6 +232,8 @@ run_options make_run_options(settings_result const& given) {
     options.engine_args = given.list("engine-args");
     options.engine_args_typed = !options.engine_args.empty() && given.get("engine-args").from == setting_layer::option;
     options.network_interface = given.text("network-interface");
+    options.ports = given.text("ports");
+    options.login_nodes = given.list("login-nodes");
     options.remote_shell = given.text("remote-shell");
     options.pass_key = given.text("pass-key");
     options.nested = given.flag("nested");

@@ -24,6 +24,8 @@ std::vector<std::string> words_of_setting(setting const& row, std::vector<std::s
 // Checks of single values of settings, and functions that read them.
 
 std::optional<value_fault> check_cpus(std::string const& list);           ///< "24-31,56-63"
+std::optional<value_fault> check_ports(std::string const& range);         ///< "40000-41000"
+std::optional<value_fault> check_each(std::string const& entry);          ///< "lr=0.1,0.01"
 std::optional<value_fault> check_index(std::string const& number);        ///< a whole number from 0
 std::optional<value_fault> check_assignment(std::string const& text);     ///< "NAME" or "NAME=value"
 std::optional<value_fault> check_restart_cause(std::string const& word);  ///< "3", "KILL", "node"

@@ -32,6 +32,7 @@ namespace muster {
 
 shim_placement place_rank(wire::job const& job, environment const& variables, int launcher_fd) {
     auto const& who = job.who;
+    if (auto const ports = job.variables.get("MUSTER_PORTS")) use_ports(parse_port_range(*ports, "MUSTER_PORTS"));
     auto const machine = discover_topology(who.host, current_affinity(), variables);
     auto const bindings = bind_ranks(machine, job.place, who.local_size);
     shim_placement found;

@@ -155,6 +155,7 @@ void read_options(script_options& options, settings_result const& given) {
     options.outlives_nodes = options.spares > 0 || given.given("min-np");
     options.command = given.command;
     options.array = given.text("array");
+    options.each = given.list("each");
     if (given.given("after")) read_after(given.text("after"), options);
     options.chain = given.integer("chain").value_or(0);
     options.requeue = given.flag("requeue");

@@ -231,7 +231,7 @@ bool wants_signal(script_options const& options) {
 void plan_sequence(script_request& request, script_options const& options) {
     if (!options.array.empty() && !options.sweep.empty())
         throw error(errc::usage, "--array and --sweep both make an array; give one of them");
-    if (options.chain > 0 && !(options.array.empty() && options.sweep.empty()))
+    if (options.chain > 0 && !(options.array.empty() && options.sweep.empty() && options.each.empty()))
         throw error(errc::usage, "--chain and an array do not go together; leave out one of them");
     if (options.sweep.size() == 1)
         throw error(errc::usage, "--sweep needs two numbers of ranks or more; for one give --gpus or --ranks");
@@ -241,6 +241,7 @@ void plan_sequence(script_request& request, script_options const& options) {
     request.after_kind = options.after_kind;
     request.chain = options.chain;
     request.requeue = options.requeue;
+    plan_each(request, options);
 }
 
 /// Slurm knows of a preemption before muster does, so there it sends the signal to the script of a job that it may start again.
@@ -488,6 +489,7 @@ script_plan plan_script(site const& where, script_options const& asked) try {
     plan_once(request, options);
     request.muster = options.muster;
     request.command = options.command;
+    check_each_words(request, options);
     return plan;
 } catch (error const& e) {
     throw_at_place(e, asked.places);

@@ -49,6 +49,7 @@ struct script_options {
     std::optional<std::vector<std::string>> container_args;  ///< nothing: the site's
     std::string array;
     std::vector<int> sweep;
+    std::vector<std::string> each;  ///< "lr=0.1,0.01"
     std::vector<std::string> after;
     std::string after_kind = "ok";
     int chain = 0;
@@ -105,6 +106,15 @@ std::string nodes_text(int nodes);
 /// in `notes`, never taken for one that holds. Pure. Throws errc::usage, with the queues that would fit, for a queue that is missing
 /// or unknown to a site that names its queues, and for a job outside of its limits (unless options.check_limits is false).
 void plan_queue(site const& where, script_request& request, script_options const& options, std::vector<std::string>& notes);
+
+/// Takes request.kind and job_name; sets `each`, `array` and the names of the jobs. Throws errc::usage for options that do not go together. Pure.
+void plan_each(script_request& request, script_options const& options);
+/// Throws parse_error for a {name} in the job's words that has no values, and for values that nothing uses. Pure.
+void check_each_words(script_request const& request, script_options const& options);
+/// Throws errc::usage if two jobs of the sweep would write to one folder. Pure.
+void refuse_common_folder(script_request const& request, std::string const& folder);
+/// Of a job without an array: throws parse_error for a word "{lr}" or "--lr={lr}". Pure.
+void refuse_braces(std::vector<std::string> const& command);
 
 /// Pure. Throws errc::usage, with the ways out, if the GPUs do not fill nodes of that site, if the job is outside the queue's
 /// limits (naming the queues it fits), or if the site wants an account or a queue and there is none.

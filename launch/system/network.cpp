@@ -146,12 +146,14 @@ unique_fd bind_port(int port) {
 }  // namespace
 
 held_ports::held_ports(int count) {
-    int const end = first_ephemeral_port();
-    int const range = end - lowest_port;
+    auto const allowed = ports_in_use();
+    int const lowest = allowed ? allowed->first : lowest_port;
+    int const end = allowed ? allowed->last + 1 : first_ephemeral_port();
+    int const range = end - lowest;
     std::minstd_rand random(std::random_device{}());
     int const start = static_cast<int>(random() % static_cast<unsigned>(range));
     for (int i = 0; i < range && static_cast<int>(numbers_.size()) < count; ++i) {
-        int const port = lowest_port + (start + i) % range;
+        int const port = lowest + (start + i) % range;
         if (auto fd = bind_port(port)) {
             sockets_.push_back(std::move(fd));
             numbers_.push_back(port);
@@ -159,8 +161,8 @@ held_ports::held_ports(int count) {
     }
     if (static_cast<int>(numbers_.size()) < count)
         throw error(errc::unavailable,
-                    fmt::format("found {} free TCP ports between {} and {}, but need {}; end what holds them (ss -tlnp)",
-                                numbers_.size(), lowest_port, end - 1, count));
+                    fmt::format("found {} free TCP ports between {} and {}, but need {}; end what holds them (ss -tlnp){}",
+                                numbers_.size(), lowest, end - 1, count, allowed ? ", or give a larger range by --ports" : ""));
 }
 
 std::string host_name() {

@@ -32,7 +32,7 @@ std::string reachable_address(std::string const& name, std::string const& interf
 // TCP ports picked and held until the ranks start.
 
 /// Ports bound on all interfaces of this node, so that no other process gets them; released by the destructor, which must
-/// run right before the ranks start. They lie below the kernel's range for outgoing connections, so that in the moment between
+/// run right before the ranks start. They are of the range of use_ports(), else they lie below the kernel's range for outgoing connections, so that in the moment between
 /// that and the rank's own bind no other connection takes them.
 class held_ports {
   public:

@@ -58,12 +58,14 @@ std::optional<end_fault> fault_of(rank_evidence const& rank) {
 
 /// Ended by what a scheduler or an engine sends to all.
 bool may_be_sent(rank_evidence const& rank) {
-    return rank.wait_status && may_be_sent_to_all(*rank.wait_status) && rank.memory != memory_verdict::in_cgroup;
+    return rank.wait_status && may_be_sent_to_all(*rank.wait_status) && rank.memory != memory_verdict::in_cgroup &&
+           rank.memory != memory_verdict::either;
 }
 
 verdict blame_end(evidence const& known, rank_evidence const& rank, std::string_view advice = {}) {
     auto const fault = fault_of(rank);
-    bool const by_kernel = rank.memory == memory_verdict::in_cgroup || rank.memory == memory_verdict::on_node;
+    bool const by_kernel = rank.memory == memory_verdict::in_cgroup || rank.memory == memory_verdict::either ||
+                           rank.memory == memory_verdict::on_node;
     bool const own = advice.empty() || (by_kernel && !fault->advice.empty());
     return blame_rank(known, rank.rank, failure_cause::rank_end, fault->what, fault->exit_code,
                       own ? std::string_view(fault->advice) : advice);

@@ -83,11 +83,13 @@ std::optional<end_fault> find_end_fault(int wait_status, memory_verdict memory) 
     int const number = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
     bool const killed = number == SIGKILL;
     end_fault fault{describe_end(wait_status), shell_code(wait_status), advice_on(number)};
-    if (memory == memory_verdict::in_cgroup) {
+    if (memory == memory_verdict::in_cgroup || memory == memory_verdict::either) {
         fault.what += killed ? ": out of memory" : "";
         fault.advice =
-            "the kernel killed a process of its memory cgroup, which was full; ask for more memory, or start fewer ranks "
-            "on a node";
+            fmt::format("the kernel killed a process of its memory cgroup{}; ask for more memory, or start fewer ranks on a node",
+                        memory == memory_verdict::in_cgroup
+                            ? ", which was full"
+                            : ", because that cgroup, or one above it, or the whole machine was full: dmesg there says which");
     } else if (memory == memory_verdict::shm_full) {
         fault.advice =
             "/dev/shm is full there, and MPI and data loaders need it; free space, or give --shm-size to the container";

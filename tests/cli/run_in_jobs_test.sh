@@ -53,6 +53,29 @@ expect_not_contains stderr 'in no job'
 expect_exit 125 "$MUSTER" run --nodes 2 -- true
 expect_contains stderr 'this shell is in no job: get nodes by'
 
+# On a login node, as a settings file calls it, no ranks start outside of a job, unless the machine is meant.
+mkdir -p config/muster
+printf 'login-nodes = "login*,%s"\n' "$(hostname -s)" >config/muster/muster.toml
+on_login() { expect_exit "$1" env XDG_CONFIG_HOME="$PWD/config" "$MUSTER" run -n 1 "${@:2}" -- echo ran; }
+on_login 125
+expect_contains stderr "is a login node ($PWD/config/muster/muster.toml:1: login-nodes has $(hostname -s))" 'muster submit or muster alloc'
+expect_not_contains stdout ran
+on_login 0 --scheduler local
+on_login 0 -H localhost:1
+on_login 0 --dry-run
+expect_exit 0 env XDG_CONFIG_HOME="$PWD/config" PBS_JOBID=8.head PBS_NODEFILE="$PWD/nodes" "$MUSTER" run -n 1 -- true
+expect_exit 0 env MUSTER_LOGIN_NODES='other[0-9]' "$MUSTER" run -n 1 -- true
+
+# Ports of a range only, on one node MASTER_PORT; a range that is too small is told.
+expect_exit 0 "$MUSTER" run -n 1 --ports 41000-41063 -- bash -c 'echo "$MASTER_PORT $MUSTER_PORTS"'
+expect_matches stdout '^410[0-6][0-9] 41000-41063$'
+expect_exit 125 "$MUSTER" run -n 1 --ports 41000-41000 -- true
+expect_contains stderr 'free TCP ports between 41000 and 41000, but need' '--ports'
+for wrong in 41000 80-90 41000-40000 a-b; do
+    expect_exit 2 "$MUSTER" run -n 1 --ports $wrong -- true
+    expect_contains stderr "'$wrong' is no range of ports"
+done
+
 # doctor looks at Python, and at its packages, by starting it.
 mkdir pythons
 printf '#!/bin/sh\necho "3.9.1 /opt/python"; echo "2.0 /opt/torch"; echo "- ModuleNotFoundError: No module named muster"\n' >pythons/python3 && chmod +x pythons/python3

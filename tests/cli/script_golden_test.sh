@@ -50,6 +50,7 @@ golden generic-flux-everything --site generic-flux --gpus-per-node 4 --chain 3 "
 golden test-cluster-sweep --site test-cluster --sweep 1,2,4,8 --time 10min -- python train.py
 golden polaris-sweep --site polaris --sweep 1,2,4,8 --time 10min --queue debug --account proj -- python train.py
 golden test-cluster-array --site test-cluster --array '0-9%2' --gpus 2 --time 10min -- python train.py
+golden test-cluster-each --site test-cluster --each lr=0.1,0.01 --each 'opt=adam,it'"'"'s' --job-name 'lr{lr}' --env 'OPT={opt}' --gpus 2 --time 10min -- python train.py --lr={lr} --out 'out {index}'
 golden test-cluster-pyxis --site test-cluster --gpus 2 --time 10min --container nvcr.io/nvidia/pytorch:24.01-py3 --container-runtime pyxis -- python train.py
 golden thetagpu-after --site thetagpu --gpus 8 --time 1h --account proj --after 12,13 -- python train.py
 golden workstation-everything --site workstation --gpus 2 --module cuda --stage-in data:/tmp/data --artifacts out -- python train.py

@@ -34,6 +34,30 @@ for ranks in 2 4 16; do
     rm out.h5
 done
 
+# One source divided into splits: by the seed alone, on any number of ranks, from a compressed file too.
+{
+    echo x,label
+    for ((i = 0; i < 3000; ++i)); do echo "$i,$((i % 7))"; done
+} >table.csv
+gzip -k table.csv
+divide() { expect_exit 0 "${@:3}" "$STAGE" convert "$1" --split train=0.8,val=0.15,test=0.05 --seed "$2" -o divided.h5 --no-fsync --no-digests --force; }
+divide table.csv 5
+expect_contains stdout '/train: 2400 rows' '/val: 450 rows' '/test: 150 rows' '7 classes'
+expect_not_contains stdout 'no sample'
+divide table.csv.gz 5
+mv divided.h5 five.h5
+for ranks in 2 4; do
+    divide table.csv.gz 5 "$MUSTER" run -q -n $ranks --slots-per-node $ranks --
+    expect_true cmp five.h5 divided.h5
+done
+expect_exit 0 "$STAGE" verify divided.h5
+refused() { expect_exit 2 "$STAGE" convert -o divided.h5 "${@:2}" && expect_contains stderr "$1"; }
+refused 'the fractions make 0.9' table.csv --split train=0.8,val=0.1
+refused 'of 3000 samples is none' table.csv --split train=0.9999,val=0.0001
+refused '--split divides one source, and 2 are given' train=table.csv test=table.csv --split a=0.5,b=0.5
+refused '--seed is of --split' table.csv --seed 3
+rm -f divided.h5 five.h5 table.csv table.csv.gz
+
 # Killed at any point: no file of the final name, and in the end the bytes of a conversion that was left alone.
 expect_exit 0 convert
 mv out.h5 whole.h5

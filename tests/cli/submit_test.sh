@@ -37,6 +37,39 @@ expect_exit 2 "$MUSTER" submit --site ./cpus.toml --gpus 4 --time 1h --dry-run -
 expect_contains stderr 'a node of cpus has no GPU' 'give --ranks 4'
 expect_exit 0 "$MUSTER" submit --site ./cpus.toml --sweep 1,2,8 --time 1h --dry-run -- true
 expect_contains stdout '#SBATCH --ntasks-per-node=8'
+# A sweep of the program's options: what does not go together is refused, with a caret under it.
+sweep() { expect_exit "$1" "$MUSTER" submit --site ./cpus.toml --ranks 1 --time 1h --dry-run --no-check "${@:2}"; }
+sweep 0 --each lr=0.1,0.01 --each wd=0,1 --array %2 --job-name 'a{lr}' --output-dir 'out/{lr}-%j' -- echo --lr '{lr}' '--wd={wd}' '${x}' '{{lr}}'
+expect_contains stdout '#SBATCH --array=0-3%2' '#SBATCH --job-name=a@' 'values_of_lr=(0.1 0.1 0.01 0.01)' 'values_of_wd=(0 1 0 1)' "--lr \"\$value_of_lr\" --wd=\"\$value_of_wd\" '\${x}' '{lr}'" 'JobName=a"$value_of_lr"'
+sweep 0 --array 0-3 -- echo '{index}' '{lr}'
+expect_contains stdout "echo \"\$MUSTER_ARRAY_INDEX\" '{lr}'"
+sweep 2 --each lr=0.1,0.01 -- echo 'x={lr}' '--x={ls}'
+expect_contains stderr 'no --each gives {ls} values; known are {lr}, {index}' '--x={ls}' '    ^'
+sweep 2 --each lr=0.1,0.01 --each wd=0,1 -- echo '{lr}'
+expect_contains stderr 'no word of the program has {wd}' 'wd=0,1' '^'
+sweep 2 --each lr=0.1,0.01 --job-name 'a{wd}' -- echo '{lr}'
+expect_contains stderr '--job-name: no --each gives {wd} values'
+sweep 2 --each lr=0.1,0.01 --job-name '{lr}:{index}' -- echo '{lr}'
+expect_contains stderr '--job-name' 'only letters, digits'
+sweep 2 --each lr=0.1 -- echo '{lr}'
+expect_contains stderr 'one value makes no sweep'
+sweep 2 --each lr=1,2 --each lr=3,4 -- echo '{lr}'
+expect_contains stderr 'lr has values already'
+sweep 2 --each lr=1,2 --sweep 1,1 -- echo '{lr}'
+expect_contains stderr '--sweep and --each both make an array'
+sweep 2 --each lr=1,2 --array 0-1 -- echo '{lr}'
+expect_contains stderr '--array %2'
+sweep 2 --each lr=1,2 --chain 2 -- echo '{lr}'
+expect_contains stderr '--chain and an array do not go together'
+sweep 2 --each lr=1,2 --each wd=0,1 --output-dir 'out/{lr}' -- echo '{lr}{wd}'
+expect_contains stderr 'jobs 0 and 1 of the sweep would both write to'
+expect_exit 2 "$MUSTER" alloc --site ./cpus.toml --ranks 1 --time 1h --dry-run --each lr=1,2
+expect_contains stderr 'an allocation is one job'
+expect_exit 2 "$MUSTER" submit --site ./cpus.toml --ranks 1 --time 1h --dry-run -- echo --lr '{lr}'
+expect_contains stderr 'nothing gives {lr} a value; give --each lr=V,V'
+expect_exit 0 "$MUSTER" submit --site ./cpus.toml --ranks 1 --time 1h --dry-run -- echo '${lr}' '{print}x'
+expect_exit 2 "$MUSTER" submit --site generic-pbs --gpus 1 --gpus-per-node 1 --time 1h --dry-run --no-check --each lr=1,2 --job-name 'a{lr}' -- echo '{lr}'
+expect_contains stderr 'the jobs of an array of pbs have one name'
 expect_exit 0 "$MUSTER" plan --site ./cpus.toml --ranks 4
 expect_exit 0 "$MUSTER" site show ./cpus.toml
 expect_matches stdout '^  GPUs of a node +0$'

@@ -40,7 +40,11 @@ expect_restored() { # GENERATION
     expect_equal "$(begins "$1")" 6 'step at which ranks begin again'
     expect_equal "$(ends)" "$undisturbed" 'shards after a lost node'
 }
-hold run --nodes 3 --spares 1
+hold run --nodes 3 --spares 1 --preflight --ports 41000-41199
+# The launcher and the keepers listen on ports of that range (MPI in the ranks has its own).
+for node in head node1 node2 node3 node4; do "$cluster" on $node ss -tlnpH; done | grep '"muster' | grep -v '127\.0\.0\.1:' >"$work/listening"
+expect_true test "$(wc -l <"$work/listening")" -ge 5
+expect_equal "$(awk '{print $4}' "$work/listening" | sed 's/.*://' | grep -v '^41[01]..$')" '' "ports out of the range: $(cat "$work/listening")"
 # Nobody else on the node reads what is kept, or writes to it.
 file=$(sed 's/^[0-9]*://' "$gate.held")
 as_nobody() { CLUSTER_AS=65534 "$cluster" on node1 "$@" 2>&1; }

@@ -94,6 +94,25 @@ expect_contains stderr "job $job: no rank 5: the ranks are 0 to 0"
 expect_exit 0 m show "${job}_1"
 expect_matches stdout '^asked for +1 node, 1 rank on each' "^exit code +4$" "^placed +"
 
+# A sweep of the program's options: every combination in its words, the job's name and the folder; one table of the results.
+submit --gpus 1 --each lr=0.1,0.01 --each 'mode=a b,c' --job-name 'lr{lr}' --output-dir 'sweep/lr{lr}-{index}' --env 'MODE={mode}' -- bash -c '
+    echo "got $1 $MODE \${x}"; echo "muster-metric: loss 9"; echo "muster-metric: loss $1"; scontrol -o show job "$SLURM_JOB_ID" | grep -o "JobName=[^ ]*"
+    [ "$1$MODE" != 0.01c ] || exit 3' x '{lr}'
+expect_exit 3 m watch "$job"
+expect_contains stdout "[${job}_1:0] got 0.1 c \${x}" "[${job}_2:0] got 0.01 a b \${x}" "[${job}_0:0] JobName=lr0.1" "[${job}_3:0] JobName=lr0.01"
+results() { # of `muster show`, the rows of the table
+    expect_exit 0 "$@"
+    grep "^${job}_" "$OUT" | sed "s/^${job}_//; s/  */ /g" | paste -sd'|'
+}
+expect_equal "$(results m show "$job")" '0 0.1 a b 0.1 COMPLETED sweep/lr0.1-0|1 0.1 c 0.1 COMPLETED sweep/lr0.1-1|2 0.01 a b 0.01 COMPLETED sweep/lr0.01-2|3 0.01 c 0.01 FAILED, exit code 3 sweep/lr0.01-3' 'results of the sweep'
+expect_matches stdout '^task +lr +mode +loss +state +folder'
+expect_exit 0 m logs "${job}_2"
+expect_contains stdout '[0] got 0.01 a b'
+expect_exit 0 m show "${job}_3"
+expect_matches stdout '^run +.*/sweep/lr0.01-3$' '^exit code +3$'
+expect_exit 0 m show --json "$job"
+expect_true python3 -c 'import json, sys; rows = json.load(open(sys.argv[1]))["results"]; assert [(r["parameters"], r["metrics"]["loss"]["value"], r["exit_code"]) for r in rows][2:] == [({"lr": "0.01", "mode": "a b"}, 0.01, 0), ({"lr": "0.01", "mode": "c"}, 0.01, 3)], rows' "$OUT"
+
 # While a chain waits, no other one begins by its name in its folder.
 submit --gpus 1 --hold --chain 2 --job-name chain -- true
 chain=($job)

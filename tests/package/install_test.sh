@@ -58,6 +58,12 @@ expect_exit 0 launcher/bin/muster run -q -n 1 -- true
 expect_exit 0 launcher/bin/muster script --site polaris --gpus 8 --time 30min --account A --queue debug -- ./a.out
 found=$(find launcher -type d \( -name include -o -name lib -o -name libexec \) -o -path '*/bin/muster-*')
 [ -z "$found" ] || fail "in the component launcher: $found"
+# A relative prefix is meant from this folder.
+expect_exit 0 cmake --install "$MUSTER_BIN/.." --component launcher --prefix below/here
+expect_exit 0 below/here/bin/muster run -q -n 1 -- true
+expect_equal "$(grep -c '^\.\./\|^/' below/here/share/muster/installed-files.txt)" 0 'installed files that are not below the prefix'
+expect_equal "$(sort below/here/share/muster/installed-files.txt)" "$(sort launcher/share/muster/installed-files.txt)" 'what is installed by a relative prefix'
+expect_true grep -rqF "$PWD/below/here" below/here/share/muster/modulefiles
 install_only libraries
 found=$(find libraries -type f ! -name 'libmuster_comm*')
 [ -z "$found" ] || fail "in the component libraries: $found"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/process/network.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -39,6 +40,8 @@ exchange_options read_exchange_options(environment const& variables) {
         for (auto const each : split(addresses, ';')) options.comm.addresses.emplace_back(each);
     auto const interfaces = variables.get_or("GLOO_SOCKET_IFNAME", "");
     options.comm.network_interface = split(interfaces, ',').front();
+    if (auto const ports = variables.get("MUSTER_PORTS"); ports && !ports->empty())
+        use_ports(parse_port_range(*ports, "MUSTER_PORTS"));
     options.comm.keep_mpi = read_switch(variables, "MUSTER_KEEP_MPI");
     if (auto const gpu = variables.get("MUSTER_GPU_INDEX"); gpu && !gpu->empty()) options.device_name = "GPU " + *gpu;
     read_size("MUSTER_FUSION_BYTES", options.fusion_bytes);

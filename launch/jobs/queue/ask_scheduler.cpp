@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "launch/jobs/queue/flux_jobs.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
+#include "launch/scheduler/flux.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/scheduler/slurm/slurm_job.hpp"
 
@@ -135,6 +136,21 @@ std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> cons
         std::erase_if(jobs, [&](queued_job const& job) { return job.owner.substr(0, job.owner.find('@')) != user; });
     sort_tasks(jobs);
     return jobs;
+}
+
+std::string plain_job_number(std::string const& id, environment const& variables) {
+    if (!is_sluid(id)) return plain_flux_id(id);
+    auto const known = slurm_words(slurm_ask::job_record, {id});
+    auto const answer = find_program_or_nothing(known.front(), variables).empty()
+                            ? command_output{}
+                            : run_captured(known, without_slurm_views(variables), answer_limit);
+    if (auto number = number_of_sluid(answer.out, id)) return *number;
+    throw error(
+        errc::not_found,
+        fmt::format(
+            "{} has the form of a SLUID of Slurm (26.05 and later), and no job here has it (any more); give the job's number, "
+            "as muster jobs --all lists it",
+            id));
 }
 
 std::vector<std::string> cancel_words(queue_kind kind, std::string const& id) {

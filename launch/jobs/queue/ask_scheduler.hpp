@@ -27,6 +27,9 @@ std::vector<std::string> list_words(queue_kind kind, std::vector<std::string> co
 /// Runs it. A number that the scheduler does not know is not among the answers. Throws errc::unavailable if the scheduler does not answer.
 std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> const& ids, environment const& variables);
 
+/// `id`, or the number of the job whose SLUID it is. Throws errc::not_found if Slurm does not know that.
+std::string plain_job_number(std::string const& id, environment const& variables);
+
 /// The command that ends a job.
 std::vector<std::string> cancel_words(queue_kind kind, std::string const& id);
 

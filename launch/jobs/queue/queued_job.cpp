@@ -262,6 +262,31 @@ bool is_flux_number(std::string_view word) noexcept {
 
 }  // namespace
 
+bool is_sluid(std::string_view word) noexcept {
+    constexpr std::string_view digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";  // Crockford's to the base of 32
+    return word.size() == 14 && word.front() == 's' && word.find_first_not_of(digits, 1) == std::string_view::npos;
+}
+
+std::optional<std::string> number_of_sluid(std::string_view records, std::string_view sluid) {
+    for (auto const line : split(records, '\n')) {
+        std::string_view job, array, task;
+        bool is_it = false;
+        for (auto const word : split(line, ' ')) {
+            auto const value = [&](std::string_view key) {
+                return word.starts_with(key) ? word.substr(key.size()) : std::string_view();
+            };
+            if (job.empty()) job = value("JobId=");
+            if (array.empty()) array = value("ArrayJobId=");
+            if (task.empty()) task = value("ArrayTaskId=");
+            is_it = is_it || value("SLUID=") == sluid;
+        }
+        if (!is_it || !parse_integer(job)) continue;
+        if (array.empty()) return std::string(job);
+        return parse_integer(task) ? fmt::format("{}_{}", array, task) : std::string(array);
+    }
+    return std::nullopt;
+}
+
 bool is_job_number(std::string_view word) noexcept {
     if (is_flux_number(plain_flux_id(word))) return true;
     return !word.empty() && word.size() < 200 && is_digit(word.front()) &&

@@ -79,6 +79,12 @@ bool is_federated(std::string_view id) noexcept;
 /// Whether `name` can be a file's and a cluster's, and hides nothing on a terminal: "5[2].pbshead" can, a slash cannot. Pure.
 bool is_file_name(std::string_view name);
 
+/// Whether `word` has the form of Slurm's ID of a job that no other cluster has either (26.05: "s6XSM8FX04MW00"). Pure.
+bool is_sluid(std::string_view word) noexcept;
+
+/// The number of the job with that SLUID ("12", of a task of an array "12_3") by what `scontrol -o show job` prints; nothing where no record has it. Pure.
+std::optional<std::string> number_of_sluid(std::string_view records, std::string_view sluid);
+
 /// Whether `word` can name a job: "12", "12_3", "12.pbs", "12[3].pbs", "f6tw1Mjm". Pure.
 bool is_job_number(std::string_view word) noexcept;
 

@@ -37,8 +37,8 @@ constexpr slurm_command commands[]{
      "a record a line, \"JobId=7 JobName=…\", from 26.05 on with SLUID= behind JobId; of each group of nodes \"Nodes=n[1-2] "
      "CPU_IDs=0-3 Mem=0 "
      "GRES=gpu:4(IDX:0-3)\"; JOB_GRES=gpu:8; EndTime in seconds, or Unknown"},
-    {slurm_ask::job_record, "scontrol -o show job {}", "parse_job_end parse_failed_nodes launch/watch/job_end.hpp",
-     "as above; \"JobState=COMPLETING Reason=TimeLimit\" stand together; after them \"FailedNode=n1\" (not in 22.05); EXPEDITING "
+    {slurm_ask::job_record, "scontrol -o show job {}", "parse_job_end parse_failed_nodes launch/watch/job_end.hpp number_of_sluid launch/jobs/queue/queued_job.hpp",
+     "as above; from 26.05 on it takes a SLUID in place of the number; \"JobState=COMPLETING Reason=TimeLimit\" stand together; after them \"FailedNode=n1\" (not in 22.05); EXPEDITING "
      "from 25.11 on; of an array's last task a line for each task"},
     {slurm_ask::job_for_people, "scontrol show job {}", "", "shown as it is"},
     {slurm_ask::job_records, "scontrol -o show job", "find_output_sharers launch/jobs/queue/output_sharers.hpp",

@@ -62,6 +62,7 @@ TEST(failure_report, only_bad_ends_are_faults) {
 TEST(failure_report, full_memory_is_said_where_the_kernel_counted_it) {
     EXPECT_EQ(find_end_fault(9, memory_verdict::in_cgroup)->what, "was killed by signal 9 (SIGKILL): out of memory");
     EXPECT_TRUE(find_end_fault(1 << 8, memory_verdict::in_cgroup)->advice.starts_with("the kernel killed a process"));
+    EXPECT_NE(find_end_fault(9, memory_verdict::either)->advice.find("or the whole machine was full: dmesg"), std::string::npos);
     EXPECT_NE(find_end_fault(9, memory_verdict::none)->advice.find("did not rise"), std::string::npos);
     EXPECT_NE(find_end_fault(9, memory_verdict::on_node)->advice.find("see dmesg"), std::string::npos);
     EXPECT_TRUE(find_end_fault(1 << 8, memory_verdict::shm_full)->advice.starts_with("/dev/shm is full"));

@@ -79,8 +79,29 @@ TEST(memory_kills, a_limit_is_that_of_the_cgroup_or_of_one_above) {
     EXPECT_TRUE(has_memory_limit({"/m", "/m/a", true}, read_first));
 }
 
+TEST(memory_kills, a_full_cgroup_is_counted_there_or_above) {
+    std::map<std::string, std::string> files{{"/cg/memory.events", "oom 1\noom_kill 3\n"},
+                                             {"/cg/a/memory.events", "low 0\noom 2\noom_kill 2\noom_group_kill 0\n"}};
+    auto const read = [&](std::string const& path) { return files[path]; };
+    EXPECT_EQ(count_limit_hits({"/cg", "/cg/a/b", false}, read), 3);
+    EXPECT_EQ(count_limit_hits({"/other", "/other/a", false}, read), std::nullopt);
+    EXPECT_FALSE(has_hidden_cgroups({"/cg", "/cg/a", false}, read));
+    files["/cg/memory.max"] = "max\n";
+    EXPECT_TRUE(has_hidden_cgroups({"/cg", "/cg/a", false}, read)) << "the root of a container has a limit";
+    std::map<std::string, std::string> first{{"/m/memory.failcnt", "0\n"}, {"/m/a/memory.failcnt", "12\n"}};
+    auto const read_first = [&](std::string const& path) { return first[path]; };
+    EXPECT_EQ(count_limit_hits({"/m", "/m/a", true}, read_first), 12);
+    EXPECT_TRUE(has_hidden_cgroups({"/m", "/m/a", true}, read_first));
+    first["/m/cgroup.sane_behavior"] = "0\n";
+    EXPECT_FALSE(has_hidden_cgroups({"/m", "/m/a", true}, read_first));
+}
+
 TEST(memory_kills, the_cgroup_tells_more_than_the_node) {
-    EXPECT_EQ(compare({1, 4}, {2, 5}), memory_verdict::in_cgroup);
+    EXPECT_EQ(compare({1, 4, false, 7}, {2, 5, false, 8}), memory_verdict::in_cgroup) << "its limit was reached";
+    EXPECT_EQ(compare({1, 4, false, 7}, {2, 5, false, 7}), memory_verdict::on_node) << "it has a limit, and was not full: the machine was";
+    EXPECT_EQ(compare({1, 4, false, 7, true}, {2, 5, false, 7, true}), memory_verdict::either) << "one that cannot be seen may have been full";
+    EXPECT_EQ(compare({1, 4, true, 0, true}, {2, 5, true, 0, true}), memory_verdict::either) << "the same, of a pod";
+    EXPECT_EQ(compare({1, 4}, {2, 5}), memory_verdict::either) << "nothing says how often it was full";
     EXPECT_EQ(compare({1, 4}, {1, 5}), memory_verdict::on_node);
     EXPECT_EQ(compare({1, 4, true}, {2, 5, true}), memory_verdict::on_node) << "a cgroup without a limit is never full";
     EXPECT_EQ(compare({std::nullopt, 4}, {std::nullopt, 5}), memory_verdict::on_node);

@@ -248,6 +248,23 @@ TEST(queued_job, of_damaged_answers_is_none_or_an_error) {
     EXPECT_THROW(parse_qstat("qstat: broken"), parse_error);
 }
 
+TEST(job_number, may_be_told_by_a_sluid) {
+    EXPECT_TRUE(is_sluid("s6XSM8FX04MW00"));
+    for (auto const* none :
+         {"12", "s6XSM8FX04MW0", "s6XSM8FX04MW000", "S6XSM8FX04MW00", "s6XSM8FX04MWIL", "submit-results", "f6tw1Mjm", ""})
+        EXPECT_FALSE(is_sluid(none)) << none;
+    std::string const records =
+        "JobId=7 SLUID=s6XSM8FX04MW00 JobName=a UserId=u(1)\n"
+        "JobId=14 SLUID=s6XSM8FX04MW01 ArrayJobId=12 ArrayTaskId=3 JobName=b\n"
+        "JobId=12 SLUID=s6XSM8FX04MW02 ArrayJobId=12 ArrayTaskId=4-9%2 JobName=b\n";
+    EXPECT_EQ(number_of_sluid(records, "s6XSM8FX04MW00"), "7");
+    EXPECT_EQ(number_of_sluid(records, "s6XSM8FX04MW01"), "12_3");
+    EXPECT_EQ(number_of_sluid(records, "s6XSM8FX04MW02"), "12");
+    EXPECT_EQ(number_of_sluid(records, "s6XSM8FX04MW03"), std::nullopt);
+    EXPECT_EQ(number_of_sluid("slurm_load_jobs error: Invalid job id specified\n", "s6XSM8FX04MW00"), std::nullopt);
+    EXPECT_EQ(parse_job_number("Submitted batch job 12 s6XSM8FX04MW00\n"), "12");
+}
+
 TEST(job_number, is_what_the_schedulers_print) {
     EXPECT_EQ(parse_job_number("12\n"), "12");
     EXPECT_EQ(parse_job_number("12;cluster\n"), "12");

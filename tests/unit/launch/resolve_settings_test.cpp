@@ -127,7 +127,7 @@ std::string any_value(setting const& row) {
         case setting_kind::text:
         case setting_kind::list: break;
     }
-    for (std::string const value : {"1", "A=1", "USR1@60", "0-1", "1,2", "1:2"})
+    for (std::string const value : {"1", "A=1", "USR1@60", "0-1", "1,2", "1:2", "a=1,2", "40000-41000"})
         if (!row.choices.empty() ? false : !fault_of(row, value)) return '"' + value + '"';
     return fmt::format("\"{}\"", words_of(row.choices).front());
 }
@@ -246,6 +246,8 @@ TEST(setting_table, every_setting_reaches_the_options_of_a_run) {
                                          "hosts",
                                          "--scheduler=pbs",
                                          "--network-interface=hsn0",
+                                         "--ports=40000-41000",
+                                         "--login-nodes=login*,front1",
                                          "--engine=mpirun",
                                          "--engine-args=--mca btl 'tcp,self'",
                                          "--engine-args",
@@ -283,6 +285,8 @@ TEST(setting_table, every_setting_reaches_the_options_of_a_run) {
     wanted.engine_args = {"--mca", "btl", "tcp,self", "-v"};
     wanted.engine_args_typed = true;
     wanted.network_interface = "hsn0";
+    wanted.ports = "40000-41000";
+    wanted.login_nodes = {"login*", "front1"};
     wanted.nested = wanted.dry_run = wanted.preflight = wanted.exclude_bad_nodes = wanted.verbose = wanted.quiet = true;
     wanted.print_env = 0;
     wanted.command = {"a", "-n"};
