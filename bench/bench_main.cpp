@@ -26,7 +26,6 @@ int main(int argc, char** argv) {
                               .width = help_width(variables)});
         commands.add(scale_row, [&](auto const& given) { return scale_command(given, variables, line); });
         commands.add(report_row, [&](auto const& given) { return report_command(given, variables); });
-        commands.add(predict_row, [&](auto const& given) { return predict_command(given, variables); });
         commands.add(steps_row, [&](auto const& given) { return steps_command(given, variables); });
         commands.add(recover_row, [&](auto const& given) { return recover_command(given, variables); });
         commands.add(collectives_row, [&](auto const& given) { return collectives_command(given, variables, line); });

@@ -62,10 +62,6 @@ extern command_row const recover_row;
 /// a run of muster's failed.
 int recover_command(given_options const& given, environment const& variables);
 
-extern command_row const predict_row;
-
-int predict_command(given_options const& given, environment const& variables);
-
 extern command_row const scale_row;
 
 /// Returns the exit code: 0; 1 where a run failed, an expectation is broken or the baseline was better; 2 where --strict refuses;

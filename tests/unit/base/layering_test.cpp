@@ -60,7 +60,7 @@ std::map<std::string, std::vector<names>> const floors_of{
      {{"tools", "peers"},
       {"study", "collectives", "exchange", "launching", "loading", "steps"},
       {"report"},
-      {"scaling", "predict", "gpu"},
+      {"scaling", "gpu"},
       {"."}}},
     {"base", {{"."}, {"process", "c_api"}, {"trust"}, {"command"}}},
     {"pmix", {{"library", "."}, {"server", "client"}, {"pmi1"}}},
