@@ -58,7 +58,7 @@ std::map<std::string, std::vector<names>> const floors_of{
     {"comm/exchange", {{"request"}, {"observe"}, {"batch"}, {"negotiation"}, {"core"}, {"."}}},
     {"bench",
      {{"tools", "peers"},
-      {"study", "collectives", "exchange", "launching", "loading", "steps"},
+      {"study", "collectives", "dev"},
       {"report"},
       {"scaling", "gpu"},
       {"."}}},
