@@ -19,24 +19,16 @@ int main(int argc, char** argv) {
         std::vector<std::string> const words(argv + 1, argv + argc);
         auto const line = "muster-bench " + shell_join(words);  // for the records of what was measured
         command_set commands({.name = "muster-bench",
-                              .summary = "measure scaling, launching, loading, collectives",
+                              .summary = "measure scaling and collectives",
                               .example = "muster-bench scale --ranks 1,2,4 --net mnist --data fashion-mnist.h5",
                               .closing = "",
                               .version = {},
                               .width = help_width(variables)});
         commands.add(scale_row, [&](auto const& given) { return scale_command(given, variables, line); });
         commands.add(report_row, [&](auto const& given) { return report_command(given, variables); });
-        commands.add(predict_row, [&](auto const& given) { return predict_command(given, variables); });
         commands.add(steps_row, [&](auto const& given) { return steps_command(given, variables); });
-        commands.add(recover_row, [&](auto const& given) { return recover_command(given, variables); });
         commands.add(collectives_row, [&](auto const& given) { return collectives_command(given, variables, line); });
         commands.add(gpu_check_row, [&](auto const& given) { return gpu_check_command(given, variables); });
-#ifdef MUSTER_BENCH_ALL  // with MPI and HDF5
-        commands.add(launch_row, [&](auto const& given) { return launch_command(given, variables); });
-        commands.add(loader_row, [&](auto const& given) { return loader_command(given, variables); });
-        commands.add(io_row, [&](auto const& given) { return io_command(given, variables); });
-        commands.add(exchange_row, [&](auto const& given) { return exchange_command(given, variables); });
-#endif
         commands.add_unread(collectives_rank_row, [&](auto const& args) { return collectives_rank(args, variables); });
         commands.add_unread(gpu_check_step_row, [&](auto const& args) { return gpu_check_step(args, variables); });
         add_manual_command(commands);

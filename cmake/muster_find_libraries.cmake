@@ -18,7 +18,7 @@ endif()
 if(MUSTER_HAVE_MPI)
   muster_found("MPI" "${MPI_C_VERSION} (${MPI_C_COMPILER})")
 else()
-  muster_found("MPI" "none: no mpi backend, no muster-stage, no muster-bench")
+  muster_found("MPI" "none: no mpi backend, no muster-stage")
 endif()
 
 # Parallel HDF5 built against that MPI, and what data sets need beside it.
@@ -50,7 +50,7 @@ if(MUSTER_HAVE_HDF5)
     muster_found("libarchive" "none: muster stage copy has no --unpack")
   endif()
 else()
-  muster_found("HDF5 (parallel)" "none: no muster-stage, no muster-bench")
+  muster_found("HDF5 (parallel)" "none: no muster-stage")
 endif()
 
 # NCCL, the CUDA driver and NVML are found at run time; the toolkit only compiles kernels, and its headers are what a test compares our declarations with.

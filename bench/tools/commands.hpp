@@ -26,45 +26,11 @@ extern command_row const collectives_rank_row;
 /// muster-bench collectives, not by people.
 int collectives_rank(std::vector<std::string> const& args, environment const& variables);
 
-extern command_row const exchange_row;
-
-/// Runs as one of the ranks that `muster run` started; rank 0 prints a table or, with --json, JSON, on standard output. Every
-/// result is checked while it is timed. Returns an exit code, 1 if one was wrong; throws muster::error.
-int exchange_command(given_options const& given, environment const& variables);
-
 extern command_row const gpu_check_row;
 
 /// Tries, on this node's GPUs, what wants one, a step a process, and writes a file that says what passed. Returns the exit code: 0; 1 where a step failed;
 /// 128+n after signal n. Throws muster::error, errc::unavailable where there is no GPU.
 int gpu_check_command(given_options const& given, environment const& variables);
-
-extern command_row const launch_row;
-
-/// Starts programs by muster and by the launchers found here, taking turns, and prints the medians; or looks for hangs. Returns
-/// the exit code: 1 if a run of muster's failed or hung.
-int launch_command(given_options const& given, environment const& variables);
-
-extern command_row const io_row;
-
-/// Measures on this process and its children (no MPI), prints a table or, with --json, JSON, on standard output.
-int io_command(given_options const& given, environment const& variables);
-
-extern command_row const loader_row;
-
-/// Measures on this process alone (no MPI), prints a table or, with --json, JSON, on standard output. Every byte delivered is
-/// checked against the checksums of its samples. Returns an exit code; throws muster::error, errc::invalid_data if a checksum is
-/// wrong.
-int loader_command(given_options const& given, environment const& variables);
-
-extern command_row const recover_row;
-
-/// Kills a rank of a small training, by muster run and torchrun, taking turns, and prints a table of what follows. Returns the exit code: 1 if
-/// a run of muster's failed.
-int recover_command(given_options const& given, environment const& variables);
-
-extern command_row const predict_row;
-
-int predict_command(given_options const& given, environment const& variables);
 
 extern command_row const scale_row;
 

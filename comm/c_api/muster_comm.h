@@ -18,9 +18,8 @@
 extern "C" {
 #endif
 
-/* Grows when something is added or, as in 4, an option is taken out (see muster_comm_create_with); never otherwise. What a program was compiled for is at most
- * muster_comm_abi(). */
-#define MUSTER_COMM_ABI 6
+/* Grows when something is added or taken out after the first release; never otherwise. What a program was compiled for is at most muster_comm_abi(). */
+#define MUSTER_COMM_ABI 1
 int muster_comm_abi(void);
 
 typedef struct muster_comm muster_comm;     /* all ranks: owned by who created it */
@@ -39,7 +38,7 @@ enum {
     MUSTER_E_INTERNAL = 8
 };
 
-/* The last three, since ABI 5, are gathered, broadcast, exchanged and sent, but not reduced. Any other type is moved as bytes: MUSTER_U8 with one extent more. */
+/* The last three are gathered, broadcast, exchanged and sent, but not reduced. Any other type is moved as bytes: MUSTER_U8 with one extent more. */
 enum { MUSTER_F32 = 0, MUSTER_F64, MUSTER_F16, MUSTER_BF16, MUSTER_I32, MUSTER_I64, MUSTER_U8, MUSTER_I8, MUSTER_BOOL, MUSTER_I16, MUSTER_U16 };
 /* f16 and bf16 are combined in f32 and rounded once on one node over shm, and over tcp and mpi between up to 16 ranks. Between nodes whose ranks share memory the
  * result of each node is rounded too; beyond 16 ranks, or nodes, each step of tcp's and MPI's algorithms rounds. */
@@ -70,36 +69,36 @@ typedef struct muster_call {
     int set;               /* a process set; 0 is all ranks */
     int root;              /* broadcast; counts within the set */
     const int64_t* splits; /* alltoall: rows for each rank of the set, or null for equal parts */
-    int compression;       /* allreduce: MUSTER_WIRE_…; refused for what is not compressed. Since ABI 2 */
-    int error_feedback;    /* whether what rounding loses is kept for the next of that name: 0 as MUSTER_ERROR_FEEDBACK says, 1 no, 2 yes. Since ABI 2 */
+    int compression;       /* allreduce: MUSTER_WIRE_…; refused for what is not compressed */
+    int error_feedback;    /* whether what rounding loses is kept for the next of that name: 0 as MUSTER_ERROR_FEEDBACK says, 1 no, 2 yes */
     void* stream;          /* device memory: the CUstream or cudaStream_t on which the program works on the tensors; null is the default stream. What it holds
-                              when they are submitted is waited for, on the device. Since ABI 3 */
+                              when they are submitted is waited for, on the device */
 } muster_call;
 
 /* Collective. Who this rank is, and options (MUSTER_COMM_BACKEND, MUSTER_FUSION_BYTES, …), come from the environment. A result has 30 minutes unless
  * MUSTER_COMM_DEADLINE says otherwise ("90s"; 0: no limit); muster_wait can bring a request's deadline forward. */
 int muster_comm_create(muster_comm** made);
-/* The same with variables of its own ("MUSTER_CYCLE_TIME=500us"), which go before those of the environment; ends with a null. Since ABI 4
+/* The same with variables of its own ("MUSTER_CYCLE_TIME=500us"), which go before those of the environment; ends with a null.
  * MUSTER_STATIC_GRAPH=1 and MUSTER_AUTOTUNE=1 are MUSTER_E_UNAVAILABLE, from the environment too: there is no static graph and no autotuner any more; use
  * muster_allreduce_prepare. */
 int muster_comm_create_with(const char* const* variables, muster_comm** made);
-/* Since ABI 5. The same of some ranks of the job step only: collective over these (distinct, of the job step, the same list on all), which become ranks
+/* The same of some ranks of the job step only: collective over these (distinct, of the job step, the same list on all), which become ranks
  * 0 … count-1 in this order; the others neither call it nor take part. `name`, the same on all, tells apart those that are made at the same time of the same
  * ranks. Over shared memory where the job step has one node; over several nodes, or where MUSTER_COMM_BACKEND says mpi, over MPI, in which every rank of the
  * job step must come up then, at any time: by a communicator, or by MPI_Init. MUSTER_TIMELINE and MUSTER_FLIGHT_RECORDER are for the communicator of all. */
 int muster_comm_create_of(const char* const* variables, const int* ranks, int count, const char* name, muster_comm** made);
-/* Since ABI 6. Where this process listens for the other ranks of a communicator over the backend tcp, as text with a terminating zero: opens the socket at
+/* Where this process listens for the other ranks of a communicator over the backend tcp, as text with a terminating zero: opens the socket at
  * the first call. The texts of all ranks, in their order, separated by semicolons, in MUSTER_ADDRESSES (muster_comm_create_with) join ranks for whom no
  * launcher has PMIx; whoever can change them on their way can join in another rank's place. *size is the room of `buffer`, and then what the text takes;
  * nothing is copied where that is more, or the buffer is null. GLOO_SOCKET_IFNAME names the network interface. Not collective. */
 int muster_comm_address(char* buffer, size_t* size);
 /* Collective, but does not hang when ranks have failed. Null is allowed. Handles may outlive it. */
 int muster_comm_destroy(muster_comm* comm);
-/* Since ABI 5. Not collective: ends it without waiting for the other ranks, whose requests then fail and name this rank. For a program that ends because of an
+/* Not collective: ends it without waiting for the other ranks, whose requests then fail and name this rank. For a program that ends because of an
  * error. Null is allowed. */
 int muster_comm_abandon(muster_comm* comm);
 
-/* Since ABI 5: elastic runs (`muster run --min-np N`), whose ranks may go on without those that are lost. */
+/* Elastic runs (`muster run --min-np N`), whose ranks may go on without those that are lost. */
 
 typedef struct muster_generation {
     size_t struct_size;
@@ -133,7 +132,7 @@ int muster_generation_variables(char* buffer, size_t* size);
 /* What was changed about the hosts or slots since the last call: 1 removed, 2 added, 3 both, 0 nothing. Always MUSTER_OK. */
 int muster_hosts_changed(int* what);
 
-/* Since ABI 6: the state that this process keeps in memory, in two copies of which one is always whole. With `muster run --keep-state node` the rank finds them
+/* The state that this process keeps in memory, in two copies of which one is always whole. With `muster run --keep-state node` the rank finds them
  * after a restart of the run; anywhere else they end with the process. Not collective. Thread safe. */
 
 typedef struct muster_piece {
@@ -160,21 +159,21 @@ int muster_comm_local_size(const muster_comm* comm);
 int muster_comm_cross_rank(const muster_comm* comm); /* which node */
 int muster_comm_cross_size(const muster_comm* comm); /* how many nodes */
 const char* muster_comm_backend(const muster_comm* comm);     /* for host memory */
-const char* muster_comm_why_backend(const muster_comm* comm); /* in words. Since ABI 3 */
-/* For device memory; "" before the first tensor there, and where there is none. Since ABI 5 */
+const char* muster_comm_why_backend(const muster_comm* comm); /* in words */
+/* For device memory; "" before the first tensor there, and where there is none */
 const char* muster_comm_device_backend(const muster_comm* comm);
 
-/* Since ABI 5. What was built in and is found on this machine: 0 where it is not, or is not known. "mpi", "pmix", "cuda_kernels": 1. "nccl": its version as
+/* What was built in and is found on this machine: 0 where it is not, or is not known. "mpi", "pmix", "cuda_kernels": 1. "nccl": its version as
  * NCCL counts (22809 is 2.28.9). "cuda": the driver's (12080 is CUDA 12.8) where there is a device too. Loads the library that is asked for, and initialises
  * the driver, but not MPI. Not collective. */
 int muster_built(const char* what);
 
 /* Collective, blocking: distinct ranks, the same on all. */
 int muster_process_set_add(muster_comm* comm, const int* ranks, int count, int* set);
-/* Since ABI 5. Collective over these ranks alone, blocking, with the same name: the others need not know of it. The
+/* Collective over these ranks alone, blocking, with the same name: the others need not know of it. The
  * number is the same on all ranks. Sets of one name whose first ranks differ are told apart. */
 int muster_process_set_make(muster_comm* comm, const int* ranks, int count, const char* name, int* set);
-/* Since ABI 5. Ends a process set, whose number is not given again. Collective over all ranks, or over its members if they made it by
+/* Ends a process set, whose number is not given again. Collective over all ranks, or over its members if they made it by
  * muster_process_set_make; blocking. Requests of it that are in flight here, and its use from then on, are MUSTER_E_USAGE. */
 int muster_process_set_remove(muster_comm* comm, int set);
 int muster_process_set_rank(const muster_comm* comm, int set, int* rank); /* -1: not a member */
@@ -194,14 +193,14 @@ int muster_alltoall_async(muster_comm* comm, const muster_tensor* tensor, const 
 int muster_barrier_async(muster_comm* comm, const muster_call* call, muster_handle** handle);
 int muster_join_async(muster_comm* comm, const muster_call* call, muster_handle** handle);
 
-/* Since ABI 5. Sends tensor->in to rank `peer` of the set, which receives it into tensor->out. Host memory. Matched by the two ranks, the tag and the order of
+/* Sends tensor->in to rank `peer` of the set, which receives it into tensor->out. Host memory. Matched by the two ranks, the tag and the order of
  * calls; types and numbers of elements are the same on both, or it is MUSTER_E_PEER on both. The tensor's name may be null. Other ranks do nothing, but where
  * they are idle a message takes up to 100 ms, since the threads of all ranks of the set agree on it: make a set of the two ranks for many. */
 int muster_send_async(muster_comm* comm, const muster_tensor* tensor, int peer, int tag, const muster_call* call, muster_handle** handle);
 int muster_receive_async(muster_comm* comm, const muster_tensor* tensor, int peer, int tag, const muster_call* call,
                          muster_handle** handle);
 
-/* Since ABI 5. An allgather, or a reducescatter, of each tensor: all of them or none, since they are agreed on together under the group's name. An `out` may be
+/* An allgather, or a reducescatter, of each tensor: all of them or none, since they are agreed on together under the group's name. An `out` may be
  * null. Results are to be asked for by muster_handle_result_of and muster_handle_rows_of. */
 int muster_allgather_group_async(muster_comm* comm, const char* name, const muster_tensor* tensors, size_t count,
                                  const muster_call* call, muster_handle** handle);
@@ -220,18 +219,18 @@ int muster_alltoall(muster_comm* comm, const muster_tensor* tensor, const muster
 int muster_barrier(muster_comm* comm, const muster_call* call);
 int muster_join(muster_comm* comm, const muster_call* call, int* last_rank); /* last_rank may be null */
 
-/* Since ABI 2. Collective, blocking: checks a group once with the other ranks, so that starting it costs no more than one tensor. The tensors' memory must
+/* Collective, blocking: checks a group once with the other ranks, so that starting it costs no more than one tensor. The tensors' memory must
  * stay valid until the last start has ended. */
 int muster_allreduce_prepare(muster_comm* comm, const char* name, const muster_tensor* tensors, size_t count, int reduction,
                              const muster_call* call, muster_group** made);
 /* Reduces all of them; one start of a group at a time. Any thread. *handle is to be given to muster_handle_free once. */
 int muster_group_start(muster_group* group, muster_handle** handle);
-/* Since ABI 3. The same for tensors in device memory, on which the program works on `stream`. */
+/* The same for tensors in device memory, on which the program works on `stream`. */
 int muster_group_start_on(muster_group* group, void* stream, muster_handle** handle);
 /* Does not end what was started. Null is allowed. */
 void muster_group_free(muster_group* group);
 
-/* Since ABI 2. Memory that collectives are fastest on: zeroed, beginning on a page, used as any other. Not collective. It may outlive the communicator, but
+/* Memory that collectives are fastest on: zeroed, beginning on a page, used as any other. Not collective. It may outlive the communicator, but
  * must not be freed before every collective on it has ended. A child of fork() may see the parent's memory itself, and should leave it alone. */
 int muster_alloc(muster_comm* comm, size_t bytes, void** made);
 /* Null is allowed; what muster_alloc did not give is MUSTER_E_USAGE. */
@@ -241,29 +240,29 @@ int muster_free(void* memory);
 int muster_poll(const muster_handle* handle);
 /* Blocks until it has ended; returns how. `seconds` > 0 brings its deadline forward: one that does not end in time fails the communicator. */
 int muster_wait(const muster_handle* handle, double seconds);
-/* Since ABI 5. Blocks for at most so many seconds: MUSTER_OK if it has ended, well or not, else MUSTER_PENDING. Changes nothing: muster_wait tells how it has
+/* Blocks for at most so many seconds: MUSTER_OK if it has ended, well or not, else MUSTER_PENDING. Changes nothing: muster_wait tells how it has
  * ended. */
 int muster_wait_for(const muster_handle* handle, double seconds);
-/* Since ABI 5. The same as a part of a wait until the end, for a caller that looks up in between (signals) and submits nothing: while all ranks wait so, or in
+/* The same as a part of a wait until the end, for a caller that looks up in between (signals) and submits nothing: while all ranks wait so, or in
  * muster_wait, and none of their calls is on all of them, they can never end, and fail after a second. */
 int muster_wait_in_turns(const muster_handle* handle, double seconds);
-/* Since ABI 5. Waits for all of them, of one communicator or of several; `seconds` as muster_wait takes it, for all of them from now on. Returns how the first that failed, in
+/* Waits for all of them, of one communicator or of several; `seconds` as muster_wait takes it, for all of them from now on. Returns how the first that failed, in
  * their order, did, after all have ended. */
 int muster_wait_many(const muster_handle* const* handles, size_t count, double seconds);
-/* Since ABI 5. Blocks until one of them, all of one communicator, has ended, well or not, and tells the place of the first such; MUSTER_PENDING after `seconds`
+/* Blocks until one of them, all of one communicator, has ended, well or not, and tells the place of the first such; MUSTER_PENDING after `seconds`
  * (0 is without end), which fails nothing. */
 int muster_wait_any(const muster_handle* const* handles, size_t count, double seconds, size_t* which);
-/* Since ABI 5. Calls call(state) once, when the request has ended, well or not: on the communicator's own thread, or before this returns where it has ended
+/* Calls call(state) once, when the request has ended, well or not: on the communicator's own thread, or before this returns where it has ended
  * already. It must not block for long (no other request of this rank goes on meanwhile), must not throw, and must call nothing of muster but muster_poll. The
  * handle may be freed before. May be given several times. */
 int muster_handle_then(const muster_handle* handle, void (*call)(void*), void* state);
-/* Since ABI 3. Of tensors in device memory: what is put on `stream` (a CUstream or cudaStream_t) from now on waits, on the device, for the results. Blocks only
+/* Of tensors in device memory: what is put on `stream` (a CUstream or cudaStream_t) from now on waits, on the device, for the results. Blocks only
  * until the device knows of all of it. The handle is still to be waited for before the tensors or their name are used again or the results trusted. */
 int muster_handle_order(const muster_handle* handle, void* stream);
 /* After a wait that returned MUSTER_OK. Valid until the handle is freed. In device memory if the tensor was. */
 int muster_handle_result(const muster_handle* handle, const void** data, size_t* bytes);
 int muster_handle_rows(const muster_handle* handle, const int64_t** rows, int* count);
-/* Since ABI 5. The same two of one tensor of a group: `index` counts as they were given. */
+/* The same two of one tensor of a group: `index` counts as they were given. */
 int muster_handle_result_of(const muster_handle* handle, size_t index, const void** data, size_t* bytes);
 int muster_handle_rows_of(const muster_handle* handle, size_t index, const int64_t** rows, int* count);
 int muster_handle_number(const muster_handle* handle, int* number); /* of join: the rank that joined last */
@@ -271,7 +270,7 @@ int muster_handle_number(const muster_handle* handle, int* number); /* of join: 
 void muster_handle_free(muster_handle* handle);
 
 int muster_timeline_start(muster_comm* comm, const char* folder, int mark_cycles);
-/* Since ABI 5. This rank's alone into a file of that name, in a folder that is there. */
+/* This rank's alone into a file of that name, in a folder that is there. */
 int muster_timeline_start_file(muster_comm* comm, const char* path, int mark_cycles);
 int muster_timeline_stop(muster_comm* comm);
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/c_api/c_struct.hpp"
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "comm/communicator.hpp"
@@ -88,16 +87,10 @@ T& need(T* given, char const* what) {
     return *given;
 }
 
-/// A struct of an older caller is shorter: the rest is zero. Null is all zero.
+/// The options given; null is all zero.
 template <typename T>
-T whole(T const* given, char const* what) {
-    return whole_c_struct(given, what, MUSTER_IO_ABI);
-}
-
-/// Gives the caller as much of a result as its struct has room for.
-template <typename T>
-void give(T const& result, T* into, char const* what) {
-    give_c_struct(result, need(into, what), what);
+T or_zero(T const* given) {
+    return given == nullptr ? T{} : *given;
 }
 
 }  // namespace muster::io_api
@@ -152,7 +145,7 @@ sampler make_sampler(std::uint64_t samples, muster_sampler_options const& given)
 }
 
 epoch_part part_of(muster_epoch_part const* given) {
-    muster_epoch_part const part = whole(&need(given, "the part"), "the part");
+    muster_epoch_part const part = need(given, "the part");
     return {part.epoch, part.rank, part.world, part.start, {part.node_first, part.node_ranks}};
 }
 
@@ -182,15 +175,12 @@ loader_options options_of(muster_loader_options const& given) {
     how.readers = threads_of(given.readers, 4, "readers");
     how.large_pages = given.large_pages != 0;
     if (given.pinned != 0) how.pinned = given.pinned > 0;
-    if (given.transform != nullptr) how.transform = transform_of(whole(given.transform, "the transform"));
+    if (given.transform != nullptr) how.transform = transform_of(*given.transform);
     return how;
 }
 
 }  // namespace
 
-int muster_io_abi(void) {
-    return MUSTER_IO_ABI;
-}
 char const* muster_io_last_error(void) {
     return last_message();
 }
@@ -209,11 +199,19 @@ int muster_dataset_describe(muster_dataset const* data, muster_dataset_facts* fa
         dataset const& of = need(data, "the dataset").data;
         image_shape const shape = of.shape();
         dataset_info const& info = of.info();
-        give(muster_dataset_facts{0, of.size(), shape.channels, shape.height, shape.width, of.image_bytes(), of.label_bytes(),
-                                  of.classes(), info.image_offset.value_or(0), info.label_offset.value_or(0),
-                                  info.class_names.size(), static_cast<int>(info.type),
-                                  static_cast<int>(info.label_type.value_or(element_type::u8)), shape.is_row ? 1 : 0},
-             facts, "the facts");
+        need(facts, "the facts") = muster_dataset_facts{of.size(),
+                                                        shape.channels,
+                                                        shape.height,
+                                                        shape.width,
+                                                        of.image_bytes(),
+                                                        of.label_bytes(),
+                                                        of.classes(),
+                                                        info.image_offset.value_or(0),
+                                                        info.label_offset.value_or(0),
+                                                        info.class_names.size(),
+                                                        static_cast<int>(info.type),
+                                                        static_cast<int>(info.label_type.value_or(element_type::u8)),
+                                                        shape.is_row ? 1 : 0};
     });
 }
 int muster_dataset_class_name(muster_dataset const* data, uint64_t number, char const** name) {
@@ -250,7 +248,7 @@ int muster_dataset_verify(muster_dataset const* data) {
 int muster_sampler_create(uint64_t samples, muster_sampler_options const* options, muster_sampler** made) {
     return guarded([&] {
         need(made, "where the sampler goes") = nullptr;
-        *made = new muster_sampler{make_sampler(samples, whole(options, "the sampler's options"))};
+        *made = new muster_sampler{make_sampler(samples, or_zero(options))};
     });
 }
 int muster_sampler_free(muster_sampler* sampler) {
@@ -291,7 +289,7 @@ int muster_loader_create(muster_dataset const* data, muster_sampler const* sampl
                          muster_loader** made) {
     return guarded([&] {
         need(made, "where the loader goes") = nullptr;
-        loader_options const how = options_of(whole(options, "the loader's options"));
+        loader_options const how = options_of(or_zero(options));
         if (how.memory == memory_mode::shared)
             throw error(errc::usage, "memory is MUSTER_MEMORY_SHARED, which takes all ranks; call muster_loader_create_shared");
         *made = new muster_loader{loader(need(data, "the dataset").data, need(sampler, "the sampler").order, how)};
@@ -303,7 +301,7 @@ int muster_loader_create_shared(muster_dataset const* data, muster_sampler const
         need(made, "where the loader goes") = nullptr;
         dataset const& of = need(data, "the dataset").data;
         muster::sampler const& order = need(sampler, "the sampler").order;
-        muster_loader_options const given = whole(options, "the loader's options");
+        muster_loader_options const given = or_zero(options);
         if (given.rank != 0 || given.world != 0 || given.local_rank != 0 || given.local_size != 0)
             throw error(errc::usage,
                         "rank, world, local_rank or local_size is given to muster_loader_create_shared, which finds them "
@@ -341,17 +339,16 @@ int muster_loader_next(muster_loader* loader, muster_batch* batch) {
         }
         if (*from.at == std::default_sentinel) return MUSTER_IO_END;
         muster::batch const& now = **from.at;
-        give(muster_batch{0, now.images.data(), now.values.data(), now.labels.data(), now.samples.data(), now.count,
-                          now.global_count, now.resume_at},
-             batch, "the batch");
+        need(batch, "the batch") = muster_batch{now.images.data(), now.values.data(), now.labels.data(), now.samples.data(),
+                                                now.count,         now.global_count,  now.resume_at};
         return MUSTER_IO_OK;
     });
 }
 int muster_loader_report(muster_loader const* loader, muster_loader_times* times) {
     return guarded([&] {
         loader_report const spent = need(loader, "the loader").feed.report();
-        give(muster_loader_times{0, spent.steps, spent.samples, spent.bytes, spent.waited_s, spent.total_s, spent.utilisation()},
-             times, "the times");
+        need(times, "the times") =
+            muster_loader_times{spent.steps, spent.samples, spent.bytes, spent.waited_s, spent.total_s, spent.utilisation()};
     });
 }
 char const* muster_loader_why(muster_loader const* loader) {

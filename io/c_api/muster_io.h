@@ -1,10 +1,10 @@
-/* Datasets, samplers and loaders: an interface that C, and every language that calls C, can use.
+/* Datasets, samplers and loaders in C, for the Python module _muster_data.
  *
  * Every function returns MUSTER_IO_OK or a code; muster_io_last_error() then tells what went wrong, of the calling thread's last failed call. No C++ exception
  * leaves a function. Null where something is needed is MUSTER_IO_E_USAGE. What a function makes is owned by the caller, who frees it once. One thread at a time
  * uses a dataset (and no other dataset meanwhile: HDF5 has one lock) or a loader; a sampler may be used by any number of them. No function but
- * muster_loader_create_shared is collective: each rank is told who it is. Structs begin with their size (set it to sizeof), so that later versions can add to them; what is not set must be zero. A program that
- * was compiled for a later version and sets what this one does not know gets MUSTER_IO_E_UNAVAILABLE.
+ * muster_loader_create_shared is collective: each rank is told who it is. What is not set in a struct must be zero. It is not installed: only the
+ * module that comes with the library uses it, and both change together.
  */
 #ifndef MUSTER_IO_H
 #define MUSTER_IO_H
@@ -15,10 +15,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Grows when something is added; never otherwise. What a program was compiled for is at most muster_io_abi(). */
-#define MUSTER_IO_ABI 4
-int muster_io_abi(void);
 
 typedef struct muster_dataset muster_dataset; /* an open split of a file */
 typedef struct muster_sampler muster_sampler; /* an order of samples */
@@ -36,7 +32,7 @@ enum {
     MUSTER_IO_E_DATA = 10      /* a file that is damaged, cut short or no dataset */
 };
 
-/* Types of a sample's elements. Since ABI 3. */
+/* Types of a sample's elements. */
 enum {
     MUSTER_IO_U8 = 0,
     MUSTER_IO_I8,
@@ -51,18 +47,16 @@ enum {
 };
 
 typedef struct muster_dataset_facts {
-    size_t struct_size;
     uint64_t samples;
     uint64_t channels, height, width; /* of one sample */
     uint64_t sample_bytes;            /* of one sample in the file's type */
     uint64_t label_bytes;             /* of one label; 0: there are none */
     uint64_t classes;
-    /* Since ABI 3. Samples and labels that lie in the file one behind the other as they are read (no chunks, not encoded, the least significant byte first)
+    /* Samples and labels that lie in the file one behind the other as they are read (no chunks, not encoded, the least significant byte first)
      * can be mapped from these bytes on; 0: they cannot. */
     uint64_t image_offset, label_offset;
     uint64_t class_names; /* 0, or one for each class */
     int type;             /* MUSTER_IO_U8 ... */
-    /* Since ABI 4. */
     int label_type;       /* MUSTER_IO_U8, U16 or U32; MUSTER_IO_F32: targets of a regression, and no classes */
     int is_row;           /* 1: a sample is a row of `width` elements, as of a table; channels and height are 1 */
 } muster_dataset_facts;
@@ -72,9 +66,9 @@ int muster_dataset_open(char const* path, char const* split, muster_dataset** op
 /* Null is allowed. Loaders made from it go on. */
 int muster_dataset_close(muster_dataset* data);
 int muster_dataset_describe(muster_dataset const* data, muster_dataset_facts* facts);
-/* Since ABI 3. The name of a class, UTF-8, valid as long as the dataset is open; null where the file has no names. */
+/* The name of a class, UTF-8, valid as long as the dataset is open; null where the file has no names. */
 int muster_dataset_class_name(muster_dataset const* data, uint64_t number, char const** name);
-/* Since ABI 4. The name of an element of a row, UTF-8, valid as long as the dataset is open; null where the file has no names.
+/* The name of an element of a row, UTF-8, valid as long as the dataset is open; null where the file has no names.
    MUSTER_IO_E_USAGE for a number beyond the row. */
 int muster_dataset_column_name(muster_dataset const* data, uint64_t number, char const** name);
 /* count * sample_bytes bytes and count * label_bytes; a null leaves that part out. */
@@ -95,7 +89,6 @@ enum {
 
 /* A null pointer is the same as all zero. */
 typedef struct muster_sampler_options {
-    size_t struct_size;
     uint64_t seed;
     int sequential; /* 1: not shuffled */
     int tail;
@@ -109,7 +102,6 @@ typedef struct muster_sampler_options {
 
 /* A rank's part of an epoch. */
 typedef struct muster_epoch_part {
-    size_t struct_size;
     uint64_t epoch;
     int rank, world;
     uint64_t start;             /* samples that all ranks have had of this epoch before */
@@ -125,12 +117,11 @@ int muster_sampler_fill(muster_sampler const* sampler, muster_epoch_part const* 
 /* The window that suits a set of so many samples: 0 and 0 up to 4 GiB. */
 int muster_window_for(uint64_t samples, uint64_t sample_bytes, uint64_t* chunk_samples, uint64_t* chunks);
 
-/* The same for a dataset: where it is stored in chunks the window's are whole ones of them. Since ABI 2. */
+/* The same for a dataset: where it is stored in chunks the window's are whole ones of them. */
 int muster_dataset_window(muster_dataset const* data, uint64_t* chunk_samples, uint64_t* chunks);
 
 /* value = (byte / 255 - mean) / deviation, of a crop; see io/loader/image_transform.hpp. */
 typedef struct muster_transform {
-    size_t struct_size;
     float const* mean;      /* one a channel, or null: 0 */
     float const* deviation; /* one a channel, or null: 1 */
     uint64_t channels;      /* of these */
@@ -146,10 +137,9 @@ enum {
     MUSTER_MEMORY_SHARD,
     MUSTER_MEMORY_SHARED,
     MUSTER_MEMORY_WINDOWED
-}; /* SHARED since ABI 2 */
+};
 
 typedef struct muster_loader_options {
-    size_t struct_size;
     uint64_t batch;             /* samples; 0 is 64 */
     int rank, world;            /* a world of 0 is 1 */
     int local_rank, local_size; /* on this node; a size of 0 is 1 */
@@ -158,13 +148,12 @@ typedef struct muster_loader_options {
     int workers;                       /* threads that do; 0 is 1 */
     int readers;                       /* threads that read, with MUSTER_MEMORY_WINDOWED; 0 is 4 */
     muster_transform const* transform; /* or null: bytes as they are */
-    int large_pages; /* 1, with MUSTER_MEMORY_SHARED: on pages of 2 MiB that the node has reserved (vm.nr_hugepages). Since ABI 2 */
-    int pinned; /* batches in pinned memory, which a GPU copies from by itself: 1 yes, -1 no, 0 where the calling thread has a CUDA context. Since ABI 2 */
+    int large_pages; /* 1, with MUSTER_MEMORY_SHARED: on pages of 2 MiB that the node has reserved (vm.nr_hugepages) */
+    int pinned; /* batches in pinned memory, which a GPU copies from by itself: 1 yes, -1 no, 0 where the calling thread has a CUDA context */
 } muster_loader_options;
 
 /* Valid until the next call on the loader. */
 typedef struct muster_batch {
-    size_t struct_size;
     uint8_t const* images; /* null with a transform */
     float const* values;   /* null without */
     uint8_t const* labels;
@@ -176,7 +165,6 @@ typedef struct muster_batch {
 
 /* How the time of an epoch was spent, without its first step: accelerator utilisation as MLPerf Storage defines it is (total_s - waited_s) / total_s. */
 typedef struct muster_loader_times {
-    size_t struct_size;
     uint64_t steps, samples, bytes;
     double waited_s, total_s, utilisation;
 } muster_loader_times;
@@ -184,7 +172,7 @@ typedef struct muster_loader_times {
 /* Reads its samples, but with MUSTER_MEMORY_WINDOWED. Dataset and sampler may be freed afterwards. */
 int muster_loader_create(muster_dataset const* data, muster_sampler const* sampler, muster_loader_options const* options,
                          muster_loader** made);
-/* Since ABI 2. The same with one copy of the samples a node, which its ranks share (MUSTER_MEMORY_SHARED, and what MUSTER_MEMORY_AUTOMATIC then chooses if it
+/* The same with one copy of the samples a node, which its ranks share (MUSTER_MEMORY_SHARED, and what MUSTER_MEMORY_AUTOMATIC then chooses if it
  * fits): collective over all ranks of the job, with the same options. Who they are comes from the environment; rank, world, local_rank and local_size must be 0.
  * The ranks communicate during this call alone, on one node by shared memory, else by MPI, which the program may have initialised. The copy is gone with the last
  * loader that has it. */

@@ -149,8 +149,8 @@ void read_queues(toml_document const& document, toml_reader const& root, site& r
 }  // namespace
 
 site parse_site(toml_document const& document) {
-    constexpr std::array<std::string_view, 15> known{
-        "name",   "description",       "scheduler",   "decommissioned",         "listed",   "source", "node", "header", "queue",
+    constexpr std::array<std::string_view, 14> known{
+        "name",   "description",       "scheduler",   "decommissioned",         "source",   "node", "header", "queue",
         "script", "script_multi_node", "environment", "environment_multi_node", "settings", "paths"};
     toml_reader const root(document, document.root, "", known);
     site result;
@@ -159,7 +159,6 @@ site parse_site(toml_document const& document) {
     result.description = root.required_text("description");
     result.scheduler = read_scheduler(root);
     result.decommissioned = root.flag("decommissioned", false);
-    result.listed = root.flag("listed", true);
     read_source(document, root, result);
     if (auto const* table = root.table("node")) result.node = read_site_node(document, *table);
     if (auto const* table = root.table("header")) result.header = read_site_header(document, *table, result.scheduler);

@@ -157,7 +157,7 @@ std::vector<site_entry> list_sites(std::vector<fs::path> const& folders) {
         } catch (error const& e) {
             entry.problem = e.what();
         }
-        if (entry.known.listed) entries.push_back(std::move(entry));
+        entries.push_back(std::move(entry));
     }
     return entries;
 }

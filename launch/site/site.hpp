@@ -107,7 +107,6 @@ struct site {
     std::map<std::string, site_fact> section_sources;  ///< of sections whose facts are from elsewhere, by their names
     std::vector<std::string> unknown;                  ///< what could not be confirmed, and is therefore not in the file
     bool decommissioned = false;                       ///< the machine is no longer there
-    bool listed = true;                                ///< among the sites that muster offers; it is found by its name in any case
     site_node node;
     site_header header;
     std::vector<site_queue> queues;  ///< empty: the site file knows nothing about queues

@@ -122,7 +122,7 @@ static PyObject* data_describe(PyObject* self, PyObject* none) {
     (void)none;
     muster_dataset* data = made_of(self);
     if (data == NULL) return NULL;
-    muster_dataset_facts facts = {.struct_size = sizeof facts};
+    muster_dataset_facts facts = {0};
     int const code = muster_dataset_describe(data, &facts);
     if (code != MUSTER_IO_OK) return raise_last(code);
     return Py_BuildValue("{s:K,s:(KKK),s:K,s:K,s:K,s:K,s:K,s:K,s:i,s:i,s:i}", "samples", (unsigned long long)facts.samples,
@@ -164,7 +164,7 @@ static PyObject* data_read(PyObject* self, PyObject* given) {
     unsigned long long first, count;
     PyObject *samples, *labels;
     if (data == NULL || !PyArg_ParseTuple(given, "KKYY", &first, &count, &samples, &labels)) return NULL;
-    muster_dataset_facts facts = {.struct_size = sizeof facts};
+    muster_dataset_facts facts = {0};
     int code = muster_dataset_describe(data, &facts);
     if (code != MUSTER_IO_OK) return raise_last(code);
     Py_ssize_t const sample_bytes = PyByteArray_Size(samples), label_bytes = PyByteArray_Size(labels);
@@ -224,7 +224,7 @@ static PyObject* make_sampler(PyObject* module, PyObject* given, PyObject* named
     (void)module;
     static char* words[] = {"samples", "seed", "sequential", "tail", "spread", "window", "weights", "draws", "once", NULL};
     unsigned long long samples, seed = 0, chunk_samples = 0, chunks = 0, draws = 0;
-    muster_sampler_options options = {.struct_size = sizeof options};
+    muster_sampler_options options = {0};
     PyObject* weights = Py_None;
     if (!PyArg_ParseTupleAndKeywords(given, named, "K|$Kpii(KK)OKp", words, &samples, &seed, &options.sequential, &options.tail,
                                      &options.spread, &chunk_samples, &chunks, &weights, &draws, &options.once))
@@ -252,7 +252,6 @@ static PyObject* make_sampler(PyObject* module, PyObject* given, PyObject* named
 /* A part is the tuple (epoch, rank, world, start, node_first, node_ranks); false with an exception. */
 static int read_part(PyObject* given, muster_epoch_part* part) {
     memset(part, 0, sizeof *part);
-    part->struct_size = sizeof *part;
     unsigned long long epoch, start;
     if (!PyArg_ParseTuple(given, "KiiKii", &epoch, &part->rank, &part->world, &start, &part->node_first, &part->node_ranks))
         return 0;
@@ -313,7 +312,6 @@ static int read_transform(PyObject* given, muster_transform* transform, float** 
     unsigned long long channels, height, width, pad;
     PyObject *means, *deviations;
     memset(transform, 0, sizeof *transform);
-    transform->struct_size = sizeof *transform;
     if (!PyArg_ParseTuple(given, "KKKKppOO", &channels, &height, &width, &pad, &transform->random, &transform->flip, &means,
                           &deviations))
         return 0;
@@ -334,7 +332,7 @@ static PyObject* make_loader(PyObject* module, PyObject* given, PyObject* named)
     PyObject *data, *sampler, *changes = Py_None;
     int shared = 0;
     unsigned long long batch = 0;
-    muster_loader_options options = {.struct_size = sizeof options};
+    muster_loader_options options = {0};
     if (!PyArg_ParseTupleAndKeywords(given, named, "O!O!|$pK(iiii)iiiipiO", words, data_type, &data, sampler_type, &sampler,
                                      &shared, &batch, &options.rank, &options.world, &options.local_rank, &options.local_size,
                                      &options.memory, &options.prefetch, &options.workers, &options.readers, &options.large_pages,
@@ -373,7 +371,7 @@ static PyObject* loader_next(PyObject* self, PyObject* none) {
     (void)none;
     muster_loader* loader = made_of(self);
     if (loader == NULL) return NULL;
-    muster_batch batch = {.struct_size = sizeof batch};
+    muster_batch batch = {0};
     int code;
     UNLOCKED(muster_loader_next(loader, &batch));
     if (code == MUSTER_IO_END) Py_RETURN_NONE;
@@ -389,7 +387,7 @@ static PyObject* loader_report(PyObject* self, PyObject* none) {
     (void)none;
     muster_loader* loader = made_of(self);
     if (loader == NULL) return NULL;
-    muster_loader_times times = {.struct_size = sizeof times};
+    muster_loader_times times = {0};
     int const code = muster_loader_report(loader, &times);
     if (code != MUSTER_IO_OK) return raise_last(code);
     return Py_BuildValue("KKKdd", (unsigned long long)times.steps, (unsigned long long)times.samples,

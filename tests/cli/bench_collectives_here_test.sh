@@ -1,7 +1,7 @@
 # muster-bench collectives under muster run: collectives and messages among the ranks of a job, checked while timed.
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
-[ -x "$bench" ] || skip "muster-bench was not built (no MPI or no HDF5)"
+[ -x "$bench" ] || skip "muster-bench was not built (launcher only)"
 here() { "$MUSTER" run -q -n "$ranks" --slots-per-node "$ranks" -- "$bench" collectives "$@"; }
 
 ranks=2

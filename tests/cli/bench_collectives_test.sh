@@ -2,7 +2,7 @@
 # muster-bench collectives: muster's own ranks, checked while timed. Beside the libraries of this machine it takes longer than a test may.
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
-[ -x "$bench" ] || skip "muster-bench was not built (no MPI or no HDF5)"
+[ -x "$bench" ] || skip "muster-bench was not built (launcher only)"
 
 expect_exit 0 "$bench" collectives --help
 expect_contains stdout "muster-bench collectives"

@@ -2,7 +2,7 @@
 # timeout: 400
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
-[ -x "$bench" ] || skip "muster-bench was not built (no MPI or no HDF5)"
+[ -x "$bench" ] || skip "muster-bench was not built (launcher only)"
 fake=$MUSTER_BIN/../tests/gpu/fake_libraries
 unset "${!CUDA_@}" "${!SLURM_@}"
 

@@ -1,9 +1,9 @@
 # timeout: 180
-# muster-bench io: every row with its bound, DLIO's keys, peers that are not there told by name; a wrong byte is found.
+# muster-bench-dev io: every row with its bound, DLIO's keys, peers that are not there told by name; a wrong byte is found.
 . "$(dirname "$0")/lib.sh"
 
-BENCH=$MUSTER_BIN/muster-bench
-[ -x "$BENCH" ] || skip "muster-bench was not built (no MPI or no parallel HDF5)"
+BENCH=$MUSTER_BIN/muster-bench-dev
+[ -x "$BENCH" ] || skip "muster-bench-dev was not built (no MPI or no parallel HDF5)"
 small="--size 2MiB --files 20 --repetitions 1 --compute 10us"
 
 expect_exit 0 "$BENCH" io $small --no-peers --json

@@ -1,8 +1,8 @@
 # timeout: 240
-# muster-bench recover: a rank of a small training is killed, and each phase of what the others do has a time.
+# muster-bench-dev recover: a rank of a small training is killed, and each phase of what the others do has a time.
 . "$(dirname "$0")/lib.sh"
-bench=$MUSTER_BIN/muster-bench
-[ -x "$bench" ] || skip "muster-bench was not built (no MPI or no HDF5)"
+bench=$MUSTER_BIN/muster-bench-dev
+[ -x "$bench" ] || skip "muster-bench-dev was not built (no MPI or no parallel HDF5)"
 python=/usr/bin/python3
 $python -c 'import torch' 2>/dev/null || skip "PyTorch is not installed"
 [ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ] || skip "the Python package is not built"

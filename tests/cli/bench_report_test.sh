@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
 programs=$MUSTER_SOURCE_DIR/tests/cli/programs
-[ -x "$bench" ] || skip "muster-bench was not built (no MPI or no HDF5)"
+[ -x "$bench" ] || skip "muster-bench was not built (launcher only)"
 
 # A real study of nothing is the frame; its runs are made anew: T(n) = 20 s + 80 s / n, six times, 1% apart, on 8 cores.
 expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1 --repeats 1 --warmup 0 --no-html -o frame -- true

@@ -2,7 +2,7 @@
 # From IDX files to the report: the networks of the published table by PyTorch, on a few hundred images.
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
-[ -x "$bench" ] || skip "muster-bench was not built (no MPI or no HDF5)"
+[ -x "$bench" ] || skip "muster-bench was not built (launcher only)"
 [ -x "$MUSTER_BIN/muster-stage" ] || skip "muster-stage was not built"
 
 # Gradients beside timed compute need no PyTorch; they are marked as such.

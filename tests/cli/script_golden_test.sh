@@ -1,8 +1,8 @@
-# The script for every shipped site, word for word. UPDATE_GOLDEN=1 writes the files anew.
+# The script for every shipped site, and for the cluster of muster's tests, word for word. UPDATE_GOLDEN=1 writes the files anew.
 . "$(dirname "$0")/lib.sh"
-unset MUSTER_SITE_PATH XDG_CONFIG_HOME
-export HOME=$PWD
+unset XDG_CONFIG_HOME
 fixtures=$MUSTER_SOURCE_DIR/tests/fixtures
+export HOME=$PWD MUSTER_SITE_PATH=$fixtures/sites
 
 # golden NAME OPTIONS...: `muster script OPTIONS` prints tests/fixtures/scripts/NAME.sh, and bash can read it.
 golden() {

@@ -238,7 +238,7 @@ for program in trace stage bench; do
 done
 # Values, not files: of their options, of machines, and jobs that have ended.
 if [ -x "$MUSTER_BIN/muster-bench" ]; then
-    for words in 'scale --net' 'scale --net =' 'predict --net'; do
+    for words in 'scale --net' 'scale --net ='; do
         # shellcheck disable=SC2086
         completes mnist cifar10 -- "$MUSTER" bench $words ''
         expect_not_contains completed hosts.list

@@ -6,8 +6,7 @@ mkdir home
 
 expect_exit 0 "$MUSTER" site list
 expect_matches stdout '^polaris +pbs +560 +4 +2026-' '^thetagpu +cobalt +24 +8 +2026-.*decommissioned' '^generic-slurm +slurm +\? +\?'
-expect_equal "$(tail -n +2 "$OUT" | wc -l)" "$(ls "$MUSTER_SOURCE_DIR"/site-configs/*.toml | grep -vc /test-cluster)" 'sites in the list'
-expect_not_contains stdout test-cluster
+expect_equal "$(tail -n +2 "$OUT" | wc -l)" "$(ls "$MUSTER_SOURCE_DIR"/site-configs/*.toml | wc -l)" 'sites in the list'
 expect_exit 0 "$MUSTER" site list --json
 expect_true python3 -c 'import json,sys; s={x["name"]: x for x in json.load(open(sys.argv[1]))["sites"]}; assert s["aurora"]["gpus"] == 12 and s["leonardo"]["nodes"] is None' "$OUT"
 

@@ -1,7 +1,7 @@
 # timeout: 180
 # A study over the nodes of a job: {nodes}, a table with nodes, metrics of ranks on every node; killed in the middle and gone on with.
 . "$(dirname "$0")/cluster_lib.sh"
-[ -x "$MUSTER_BIN/muster-bench" ] || skip 'muster-bench was not built (no MPI or no HDF5)'
+[ -x "$MUSTER_BIN/muster-bench" ] || skip 'muster-bench was not built (launcher only)'
 start_cluster 4 0
 install_muster
 cp "$MUSTER_BIN/muster-bench" "$work/prefix/bin/" && chmod 755 "$work/prefix/bin/muster-bench" || exit 1

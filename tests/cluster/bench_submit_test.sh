@@ -1,7 +1,7 @@
 # timeout: 240
 # A study whose points are batch jobs: submitted by one command, one of them cancelled, shown as failed, and gone on with by the same command.
 . "$(dirname "$0")/cluster_lib.sh"
-[ -x "$MUSTER_BIN/muster-bench" ] || skip 'muster-bench was not built (no MPI or no HDF5)'
+[ -x "$MUSTER_BIN/muster-bench" ] || skip 'muster-bench was not built (launcher only)'
 export CLUSTER_KILL_WAIT=2
 start_cluster 2 2
 install_muster

@@ -8,7 +8,7 @@ export CLUSTER_KILL_WAIT=2
 start_cluster 4 2
 for part in launcher libraries python; do cmake --install "$MUSTER_BIN/.." --prefix "$work/prefix" --component $part >/dev/null || exit 1; done
 cp -r "$MUSTER_SOURCE_DIR/site-configs" "$work/prefix/share/muster/" 2>/dev/null
-cp -P "$MUSTER_BIN"/../io/shared/libmuster_io.so* "$work/prefix/lib/" || exit 1
+cp "$MUSTER_BIN/../io/shared/libmuster_io.so" "$work/prefix/lib/muster/" || exit 1
 chmod -R a+rX "$work/prefix"
 m() { as_user prefix/bin/muster "$@"; }
 submit() {

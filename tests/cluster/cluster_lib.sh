@@ -31,6 +31,7 @@ install_muster() {
     mkdir -p "$work/prefix/bin" "$work/prefix/share/muster"
     cp "$MUSTER" "$work/prefix/bin/muster" || exit 1
     cp -r "$MUSTER_SOURCE_DIR/site-configs" "$work/prefix/share/muster/" || exit 1
+    cp "$MUSTER_SOURCE_DIR/tests/fixtures/sites/test-cluster.toml" "$work/prefix/share/muster/site-configs/" || exit 1
     chmod -R a+rX "$work/prefix"
 }
 

@@ -25,12 +25,6 @@ project only_c C "" "$MUSTER_SOURCE_DIR/tests/package/allreduce.c" muster::comm_
 expect_exit 0 run -n 2 -- only_c/build/only_c
 expect_contains stdout "shm: 3 from 2 ranks"
 
-if [ "$MUSTER_HAVE_HDF5" = ON ]; then
-    project only_io_c C "COMPONENTS io_c" "$MUSTER_SOURCE_DIR/tests/package/dataset.c" muster::io_c
-    ! grep -q "^MPI_\|^fmt_DIR\|^pmix_\|^Boost\|^HDF5\|^hdf5\|^PNG" only_io_c/build/CMakeCache.txt || fail "a project of C looked for more than muster::io_c needs"
-    expect_exit 2 only_io_c/build/only_io_c
-fi
-
 # C++: the static libraries, with the documented example.
 sed -n '/<!-- file: average.cpp -->/,/^```$/p' "$MUSTER_SOURCE_DIR/docs/collectives.md" | grep -v '^```\|^<!--' >main.cpp
 project only_cxx CXX "" main.cpp muster::comm
@@ -45,7 +39,7 @@ if [ "$MUSTER_HAVE_HDF5" = ON ]; then
 #include "io/loader/sampler.hpp"
 int main() { return muster_comm_abi() == MUSTER_COMM_ABI ? 0 : 1; }
 CPP
-    project both "C CXX" "COMPONENTS comm_c comm io_c io" both.cpp "muster::io muster::comm_c"
+    project both "C CXX" "COMPONENTS comm_c comm io" both.cpp "muster::io muster::comm_c"
     expect_exit 0 both/build/both
 fi
 

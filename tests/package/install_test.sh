@@ -14,7 +14,7 @@ for file in bin/muster bin/muster-trace share/muster/site-configs/polaris.toml s
     expect_true test -e "$prefix/$file"
 done
 if [ "$MUSTER_HAVE_HDF5" = ON ]; then
-    for file in bin/muster-stage bin/muster-bench libexec/muster/muster-bench-mpi share/doc/muster/docs/dataset-format.md; do
+    for file in bin/muster-stage bin/muster-bench share/doc/muster/docs/dataset-format.md; do
         expect_true test -e "$prefix/$file"
     done
     expect_exit 0 "$prefix/bin/muster" stage --help
@@ -25,8 +25,8 @@ expect_exit 0 "$prefix/bin/muster" plan -n 4 --topology "$prefix/share/muster/to
 expect_exit 0 "$prefix/bin/muster" plan -n 4 --topology polaris
 expect_contains stdout "0000:07:00.0"
 
-# No library of a program's own, no program that only muster-bench starts.
-found=$(find "$prefix" -name 'libmuster_launch*' -o -name 'libmuster_bench*' -o -name 'libmuster_jobscripts*' -o -path '*/bin/muster-bench-mpi')
+# No library of a program's own, no benchmark for muster's developers.
+found=$(find "$prefix" -name 'libmuster_launch*' -o -name 'libmuster_bench*' -o -name 'libmuster_jobscripts*' -o -name 'muster-bench-*' -not -path '*/man/*')
 [ -z "$found" ] || fail "installed, and not to be: $found"
 
 # The public headers are those listed, and include nothing that is not installed.

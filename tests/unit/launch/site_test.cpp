@@ -52,7 +52,7 @@ TEST(site_file, every_shipped_one_parses_and_tells_its_source) {
     EXPECT_THAT(names,
                 testing::UnorderedElementsAre("generic-slurm", "generic-pbs", "generic-flux", "tuolumne", "el-capitan", "polaris",
                                               "sophia", "aurora", "thetagpu", "perlmutter", "frontier", "lumi-g", "leonardo",
-                                              "delta", "deltaai", "juwels-booster", "test-cluster", "workstation"));
+                                              "delta", "deltaai", "juwels-booster", "workstation"));
 }
 
 TEST(site_file, polaris_says_what_its_documentation_says) {

@@ -19,7 +19,7 @@ class Muster(CMakePackage):
     version("main", branch="main")
 
     variant("launcher_only", default=False, description="Build the program muster alone: no MPI, no HDF5")
-    variant("hdf5", default=True, when="~launcher_only", description="Data sets, muster-stage and muster-bench")
+    variant("hdf5", default=True, when="~launcher_only", description="Data sets and muster-stage")
     variant("cuda_kernels", default=False, when="~launcher_only", description="Kernels for NVIDIA GPUs, compiled by nvcc")
 
     depends_on("c", type="build")

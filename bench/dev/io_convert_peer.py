@@ -1,4 +1,4 @@
-"""Peer of muster-bench io: converts a folder of PNG, or a pair of IDX files, to HDF5 as one writes it by hand. Prints its seconds as JSON, without the start
+"""Peer of muster-bench-dev io: converts a folder of PNG, or a pair of IDX files, to HDF5 as one writes it by hand. Prints its seconds as JSON, without the start
 of the interpreter.
 
 usage: io_convert_peer.py pictures FOLDER OUT | idx IMAGES,LABELS OUT; without arguments it says what it lacks.

@@ -1,4 +1,4 @@
-#include "bench/tools/commands.hpp"
+#include "bench/dev/dev_commands.hpp"
 
 #include <fmt/format.h>
 
@@ -11,10 +11,9 @@
 #include "base/process/this_process.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/units.hpp"
-#include "bench/loading/io_set.hpp"
-#include "bench/loading/loader_set.hpp"
-#include "bench/loading/staging_set.hpp"
-#include "bench/peers/peer.hpp"
+#include "bench/dev/io_set.hpp"
+#include "bench/dev/loader_set.hpp"
+#include "bench/dev/staging_set.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/crowd.hpp"
 #include "bench/tools/machine.hpp"
@@ -67,7 +66,7 @@ void add_mpi_peer(std::string const& python, std::string const& path, std::strin
     auto own = variables;
     own.set("H5PY_ALWAYS_USE_MPI", "1");
     std::string const file = folder + "/io_mpi_peer.py", what = "h5py over MPI";
-    write_output_file(file, find_text(peer_files(), "io_mpi_peer.py"));
+    write_output_file(file, find_text(dev_files(), "io_mpi_peer.py"));
     std::string const muster = (self_program().parent_path() / "muster").string();
     auto const told = run_script({muster, "run", "-q", "--timeout", "120s", "-n", "2", "--slots-per-node", "2", "--", python,
                                   file, path, std::to_string(repetitions)},
@@ -91,7 +90,7 @@ peer_rows run_peers(std::string const& python, std::string const& path, std::str
     int const cores = describe_machine().cores;
     std::vector<std::string> command{python, "-", path, batch, std::to_string(repetitions), "0.5", "0"};
     for (int workers = 1; workers <= std::min(cores, 8); workers *= 2) command.push_back(std::to_string(workers));
-    auto const document = run_script(command, find_text(peer_files(), "io_peers.py"), own, "h5py and torch", found);
+    auto const document = run_script(command, find_text(dev_files(), "io_peers.py"), own, "h5py and torch", found);
     if (!document.is_null()) {
         found.versions = document.at("versions");
         for (auto const& each : document.at("missing")) found.missing.push_back(each.get<std::string>());
@@ -142,7 +141,7 @@ constexpr command_row io_row{
     .name = "io",
     .summary = "converting, staging, reading and loading, compared with cp, dd, pread, tar, h5py and torch",
     .synopsis = "[options]",
-    .examples = "  TMPDIR=/local muster-bench io --size 4GiB --json\n",
+    .examples = "  TMPDIR=/local muster-bench-dev io --size 4GiB --json\n",
     .options = io_options_table,
     .description =
         "Measures how fast a dataset file is read in its order and shuffled, from disk and from memory, and how fast samples "
@@ -257,7 +256,7 @@ void print_tables(given_options const& given, io_results const& of, std::string 
 int io_command(given_options const& given, environment const& variables) {
     std::string const only = given.text("only");
     if (!only.empty() && only != "reading" && only != "staging")
-        throw error(errc::usage, fmt::format("muster-bench io: --only: '{}' is neither reading nor staging", only));
+        throw error(errc::usage, fmt::format("muster-bench-dev io: --only: '{}' is neither reading nor staging", only));
     temporary_folder const folder("muster-io", variables);
     crowd_watch const crowd;
     refuse_crowd(given, crowd.load(false));

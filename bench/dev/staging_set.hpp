@@ -1,4 +1,4 @@
-// Ways of bringing files to a folder and of converting samples, which `muster-bench io` times.
+// Ways of bringing files to a folder and of converting samples, which `muster-bench-dev io` times.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
-#include "bench/loading/io_set.hpp"
+#include "bench/dev/io_set.hpp"
 
 namespace muster {
 

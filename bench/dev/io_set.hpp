@@ -1,4 +1,4 @@
-// Ways of reading one dataset file, cold and warm, which `muster-bench io` times.
+// Ways of reading one dataset file, cold and warm, which `muster-bench-dev io` times.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-/// A row of the tables of `muster-bench io`: one way of reading, converting or copying, with what it was timed at.
+/// A row of the tables of `muster-bench-dev io`: one way of reading, converting or copying, with what it was timed at.
 struct reading_row {
     std::string name;
     std::string bound;            ///< the row that it is compared with; "" for a bound

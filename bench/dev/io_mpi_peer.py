@@ -1,4 +1,4 @@
-"""Peer of muster-bench io: h5py over MPI-IO, its ranks reading parts of one array together (collective). Rank 0 prints MB/s of each repetition as JSON.
+"""Peer of muster-bench-dev io: h5py over MPI-IO, its ranks reading parts of one array together (collective). Rank 0 prints MB/s of each repetition as JSON.
 
 usage: io_mpi_peer.py FILE REPETITIONS, on every rank, with H5PY_ALWAYS_USE_MPI=1 (Debian's h5py chooses by it)
 """

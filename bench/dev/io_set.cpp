@@ -1,4 +1,4 @@
-#include "bench/loading/io_set.hpp"
+#include "bench/dev/io_set.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

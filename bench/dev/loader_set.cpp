@@ -1,4 +1,4 @@
-#include "bench/loading/loader_set.hpp"
+#include "bench/dev/loader_set.hpp"
 
 #include <fmt/format.h>
 

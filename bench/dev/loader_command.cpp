@@ -1,4 +1,4 @@
-#include "bench/tools/commands.hpp"
+#include "bench/dev/dev_commands.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "bench/loading/loader_set.hpp"
+#include "bench/dev/loader_set.hpp"
 #include "bench/tools/crowd.hpp"
 #include "bench/tools/machine.hpp"
 #include "bench/tools/statistics.hpp"
@@ -70,7 +70,7 @@ constexpr command_row loader_row{
     .name = "loader",
     .summary = "shuffled samples from memory, compared with memcpy",
     .synopsis = "[options]",
-    .examples = "  muster-bench loader --size 1GiB\n",
+    .examples = "  muster-bench-dev loader --size 1GiB\n",
     .options = loader_options_table,
     .description =
         "Measures how fast the loader delivers shuffled samples, compared with memcpy of the same bytes, on Fashion-MNIST and on "
@@ -91,7 +91,7 @@ int loader_command(given_options const& given, environment const& variables) {
     auto const synthetic_bytes = parse_bytes(given.text("size"), "--size");
     bool const named = given.has("images");
     if (named != given.has("labels"))
-        throw error(errc::usage, "muster-bench loader: only one of --images and --labels is given; give both");
+        throw error(errc::usage, "muster-bench-dev loader: only one of --images and --labels is given; give both");
     std::string const images = named ? given.text("images") : fashion_images,
                       labels = named ? given.text("labels") : fashion_labels;
     temporary_folder const folder("muster-loader", variables);

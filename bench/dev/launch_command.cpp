@@ -1,4 +1,4 @@
-#include "bench/tools/commands.hpp"
+#include "bench/dev/dev_commands.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -208,17 +208,15 @@ std::string beside_this(std::string const& name) {
     return (self_program().parent_path() / name).string();
 }
 
-/// muster-bench-mpi: beside this program in a build tree, in libexec/muster where it is installed. "", and why on standard error,
-/// where it was not built: the table of MPI programs is then left out.
+/// muster-bench-mpi, beside this program. "", and why on standard error, where it was not built: the table of MPI programs is then left out.
 std::string mpi_start_program() {
-    auto const own = beside_this("muster-bench-mpi"), installed = beside_this("../libexec/muster/muster-bench-mpi");
-    for (auto const& path : {own, installed})
-        if (::access(path.c_str(), X_OK) == 0) return path;
+    auto const own = beside_this("muster-bench-mpi");
+    if (::access(own.c_str(), X_OK) == 0) return own;
     fmt::print(
         stderr,
-        "muster-bench: error: MPI_Init + MPI_Finalize is left out: its program muster-bench-mpi is neither at {} nor at {}; "
+        "muster-bench-dev: error: MPI_Init + MPI_Finalize is left out: there is no muster-bench-mpi at {}; "
         "build the target muster-bench-mpi, or give --mpi-ranks 0\n",
-        own, installed);
+        own);
     return {};
 }
 
@@ -282,7 +280,7 @@ void compare_deaths(int ranks, std::vector<peer> peers, int repeats, nlohmann::o
             command.insert(command.end(), {"-c", script});
             auto const r = run_timed_from_output(command, p.variables, deadline);
             if (r.timed_out || r.wall.count() == 0) {
-                fmt::print(stderr, "muster-bench: note: {} ended with exit code {}: {}\n", p.name, r.exit_code,
+                fmt::print(stderr, "muster-bench-dev: note: {} ended with exit code {}: {}\n", p.name, r.exit_code,
                            r.timed_out ? "it hung" : "the rank did not run");
                 continue;
             }
@@ -441,8 +439,8 @@ constexpr command_row launch_row{
     .summary = "start and end of ranks by muster, mpirun and Hydra, taking turns",
     .synopsis = "[options]",
     .examples =
-        "  muster-bench launch                                  /bin/true on 32 ranks, MPI_Init + MPI_Finalize on 8\n"
-        "  muster-bench launch --endurance 200 --ranks 128      only muster, looking for hangs\n",
+        "  muster-bench-dev launch                                  /bin/true on 32 ranks, MPI_Init + MPI_Finalize on 8\n"
+        "  muster-bench-dev launch --endurance 200 --ranks 128      only muster, looking for hangs\n",
     .options = launch_options,
     .description = "Measures how long it takes to start and end ranks.",
     .closing = R"(

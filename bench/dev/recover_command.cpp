@@ -19,8 +19,7 @@
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
-#include "bench/peers/peer.hpp"
-#include "bench/tools/commands.hpp"
+#include "bench/dev/dev_commands.hpp"
 #include "bench/tools/crowd.hpp"
 #include "bench/tools/machine.hpp"
 #include "bench/tools/options.hpp"
@@ -150,7 +149,7 @@ std::vector<recovery_way> find_ways(given_options const& given, std::string cons
     auto const python = given.text("python"), peer_python = given.has("peer-python") ? given.text("peer-python") : python;
     auto const torch = ask(python, "import torch; print(torch.__version__)", variables);
     if (torch.empty()) throw error(errc::not_found, fmt::format("--python: {} has no PyTorch; name one that has", python));
-    write_output_file(folder + "/recover.py", find_text(peer_files(), "recover.py"));
+    write_output_file(folder + "/recover.py", find_text(dev_files(), "recover.py"));
     std::vector<recovery_way> ways;
     auto const wanted = given.text("ways");
     for (auto const name : split(wanted, ',')) {
@@ -220,8 +219,8 @@ constexpr command_row recover_row{
     .summary = "how long ranks take to go on after one of them was killed, in parts",
     .synopsis = "[options]",
     .examples =
-        "  muster-bench recover                                 in place, with spares, by a restart, and torchrun's restart\n"
-        "  muster-bench recover --ways in-place --repeats 50    only one of them\n",
+        "  muster-bench-dev recover                                 in place, with spares, by a restart, and torchrun's restart\n"
+        "  muster-bench-dev recover --ways in-place --repeats 50    only one of them\n",
     .options = recover_options,
     .description =
         "Trains a small model with PyTorch on this node, kills a rank between forward and backward, and times what the others "

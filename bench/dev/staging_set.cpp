@@ -1,4 +1,4 @@
-#include "bench/loading/staging_set.hpp"
+#include "bench/dev/staging_set.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 #include "base/process/this_process.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/unique_fd.hpp"
-#include "bench/peers/peer.hpp"
+#include "bench/dev/dev_commands.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "io/arrays/item_array.hpp"
 #include "io/loader/windowed_order.hpp"
@@ -250,7 +250,7 @@ void staging_set::add_conversions(std::string const& python) {
     std::string absent;
     std::string const script = folder_ + "/io_convert_peer.py";
     if (!python.empty()) {
-        write_output_file(script, find_text(peer_files(), "io_convert_peer.py"));
+        write_output_file(script, find_text(dev_files(), "io_convert_peer.py"));
         auto const probe = run_captured({python, script}, variables_);
         absent = probe.exit_status == 127 ? python + " is not there; install it, or give --python" : probe.out;
         if (absent.empty() && probe.exit_status != 0)

@@ -1,4 +1,4 @@
-// A dataset in memory and the ways of delivering it, which `muster-bench loader` times.
+// A dataset in memory and the ways of delivering it, which `muster-bench-dev loader` times.
 #pragma once
 
 #include <cstdint>

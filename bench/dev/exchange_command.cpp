@@ -1,4 +1,4 @@
-#include "bench/tools/commands.hpp"
+#include "bench/dev/dev_commands.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -301,7 +301,7 @@ void print(exchange const& all, exchange_plan const& asked, std::vector<timed_ex
         return;
     }
     if (all.size() == 1)
-        fmt::print(stderr, "note: one rank alone reduces nothing; write: muster run -n 2 -- muster-bench exchange\n");
+        fmt::print(stderr, "note: one rank alone reduces nothing; write: muster run -n 2 -- muster-bench-dev exchange\n");
     fmt::print("{}, backend {}, fusion {}, cycle {}, {} repetition{}\n\n{:52}{:>12}{:>12}{:>12}\n",
                all.size() == 1 ? std::string("1 rank") : fmt::format("{} ranks", all.size()), all.backend(),
                format_bytes(asked.options.fusion_bytes), format_duration(asked.options.cycle_time), asked.repetitions,
@@ -325,8 +325,8 @@ constexpr command_row exchange_row{
     .summary = "negotiation and fusion, compared with one call per tensor",
     .synopsis = "[options]",
     .examples =
-        "  muster run -n 2 -- muster-bench exchange\n"
-        "  muster run -n 2 -- muster-bench exchange --wire 1MiB,64MiB\n",
+        "  muster run -n 2 -- muster-bench-dev exchange\n"
+        "  muster run -n 2 -- muster-bench-dev exchange --wire 1MiB,64MiB\n",
     .options = exchange_command_options,
     .description =
         "Compares the exchange (named tensors, negotiated and fused) with one MPI_Allreduce per tensor and with its backend "

@@ -1,4 +1,4 @@
-"""Peers of muster-bench io: h5py, and torch's DataLoader on a tensor in memory and on h5py. Prints MB/s of each repetition as JSON.
+"""Peers of muster-bench-dev io: h5py, and torch's DataLoader on a tensor in memory and on h5py. Prints MB/s of each repetition as JSON.
 
 usage: io_peers.py FILE BATCH REPETITIONS SECONDS WORKERS...
 A repetition ends after SECONDS at the latest: a rate needs no whole epoch. Of its last batch every record is one of the file's, or the script fails. What is
