@@ -73,7 +73,7 @@ void keeper_group::start_keepers(std::vector<std::size_t> const& whom) {
     auto command = engine.command(job, run_.sources);
     if (!directions_) directions_.emplace(listener_.key(), listener_.port(), directions_request(job, run_.options, engine.name));
     for (auto const& [name, value] : directions_->variables()) command.variables.set(name, value);
-    if (!run.options.ports.empty()) command.variables.set("MUSTER_PORTS", run.options.ports);
+    if (!run_.options.ports.empty()) command.variables.set("MUSTER_PORTS", run_.options.ports);
     write_files(command);
     engines_.push_back(std::make_unique<probe_engine>(
         loop_, command, files_, whom,
