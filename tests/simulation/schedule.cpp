@@ -45,7 +45,7 @@ schedule draw_schedule(std::uint64_t seed) {
         if (one.what == kind::hosts_change && !made.by_hosts) one.what = kind::departs;
         made.faults.push_back(one);
     }
-    if (made.by_hosts && by.one_in(2))
+    for (int more = made.by_hosts ? by.below(4) : 0; more > 0; --more)
         made.faults.push_back({.what = kind::hosts_change, .at_s = by.seconds(0, 2), .number = by.between(1, made.ranks + 3)});
     return made;
 }

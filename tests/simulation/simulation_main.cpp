@@ -12,6 +12,7 @@
 #include "launch/elastic/membership_guards.hpp"
 #include "mutants.hpp"
 #include "simulated_run.hpp"
+#include "small_world.hpp"
 
 namespace muster::membership {
 int row_left_out = -1;
@@ -92,6 +93,8 @@ int main(std::vector<std::string> const& words) {
     membership::guard_turned = static_cast<int>(number("--without-guard", static_cast<std::uint64_t>(-1)));
     if (has("--seed")) return tell(number("--seed", 0)), 0;
     if (has("--mutants")) return run_mutants(number("--count", 20'000));
+    if (has("--small-world"))
+        return run_small_world(static_cast<int>(number("--ranks", 3)), static_cast<int>(number("--faults", 1)));
     if (has("--survey")) return survey(number("--first", 1), number("--count", 100'000));
     return run_random(number("--first", 1), number("--count", 200'000), static_cast<double>(number("--limit", 0)));
 }

@@ -314,6 +314,51 @@ TEST_F(member_world_test, spares_that_wait_in_vain_hear_of_it) {
     EXPECT_FALSE(hear(0));
 }
 
+TEST_F(member_world_test, a_word_of_another_generation_changes_nothing) {
+    announce_all();
+    say(0, elastic::reform{3, true, true});
+    for (int const rank : {1, 2}) say(rank, elastic::reform{0, true, true});
+    EXPECT_THAT(done, IsEmpty()) << "rank 0 has not asked for generation 1";
+}
+
+TEST_F(member_world_test, one_that_comes_to_init_later_hears_of_what_is_lost) {
+    say(0, elastic::announce{});
+    lose(2);
+    sent.assign(sent.size(), {});  // what a rank gets before it asks who it is, it does not keep
+    say(1, elastic::hello{});
+    EXPECT_EQ(hear_generation(1).number, 0);
+    auto const word = std::get<elastic::lost>(hear(1).value());
+    EXPECT_EQ(word.generation, 0);
+    EXPECT_THAT(word.ranks, ElementsAre(2));
+}
+
+TEST_F(member_world_test, a_loss_that_is_judged_after_the_first_has_announced_is_told) {
+    world->note_end(2, false, "it was killed");
+    world->tell_lost();
+    EXPECT_FALSE(hear(0)) << "perhaps all end";
+    announce_all();
+    world->go_on();
+    loop.after(duration(0), [this] { loop.stop(); });
+    loop.run();
+    EXPECT_EQ(hear(0), (elastic::message{elastic::lost{0, {2}, "it was killed"}}));
+}
+
+TEST_F(member_world_test, where_nobody_is_gone_the_first_with_the_state_becomes_rank_0_too) {
+    announce_all();
+    say(0, elastic::reform{0, false, false});
+    for (int const rank : {1, 2}) say(rank, elastic::reform{0, true, false});
+    EXPECT_THAT(seats, ElementsAre(1, 0, 2));
+}
+
+TEST_F(member_world_test, a_lost_rank_ends_the_run_with_its_own_code_where_no_further_generation_is_allowed) {
+    options.restarts.resets = 0;
+    announce_all();
+    world->note_end(2, false, "it was killed");
+    world->tell_lost();
+    for (int const rank : {0, 1}) say(rank, elastic::reform{0, true, false});
+    EXPECT_THAT(done, IsEmpty()) << "whoever judges the loss ends the run";
+}
+
 struct hosts_test : member_world_test {
     run_outcome outcome;
     void SetUp() override {
@@ -359,6 +404,24 @@ TEST_F(hosts_test, newcomers_come_in_together_at_a_commit_and_members_leave_at_o
     EXPECT_EQ(hear_generation(4).who.rank, -1);
     take(9);
     EXPECT_THAT(started, ElementsAre(slot{"here", 5}, slot{"here", 6}, slot{"here", 7})) << "those that leave have not ended";
+}
+
+TEST_F(hosts_test, one_that_comes_to_init_after_an_offer_hears_of_it_again) {
+    take(4);
+    say(3, elastic::hello{});
+    EXPECT_EQ(hear(0), elastic::message{elastic::hosts_changed{.added = true}});
+    say(0, elastic::hello{});
+    EXPECT_EQ(hear_generation(0).number, 0);
+    EXPECT_EQ(hear(0), elastic::message{elastic::hosts_changed{.added = true}});
+}
+
+TEST_F(hosts_test, one_that_is_killed_since_its_slot_is_gone_does_not_come_in) {
+    take(4);
+    say(3, elastic::hello{});
+    take(3);
+    EXPECT_THAT(done, ElementsAre("waits 3", "kill 3"));
+    want({0, 1, 2}, 0);
+    EXPECT_THAT(seats, ElementsAre(0, 1, 2));
 }
 
 TEST_F(hosts_test, one_that_ends_before_it_comes_keeps_nobody_waiting) {
