@@ -44,12 +44,12 @@ int life_number(std::span<program_life const> former, int chain_link, int restar
 }
 
 std::string find_standstill(progress_signs const& signs, bool judges_failures) {
-    if (signs.code == 0) return {};
+    if (signs.code == 0 || signs.from_outside) return {};
     if (!signs.must_grow.empty())
         return signs.grew ? std::string() : fmt::format("{} has not grown (--must-grow)", signs.must_grow);
-    if (signs.measured) return {};
+    if (signs.measured || signs.saved) return {};
     if (signs.measured_before) return "no line with muster-metric: was written";
-    if (!judges_failures || signs.saved || signs.from_outside || signs.lived >= short_life) return {};
+    if (!judges_failures || signs.lived >= short_life) return {};
     return fmt::format("it ended with code {} after {}", signs.code, format_duration(signs.lived));
 }
 

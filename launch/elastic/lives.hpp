@@ -28,8 +28,9 @@ int life_number(std::span<program_life const> former, int chain_link, int restar
 /// What a run has shown of its progress by its end.
 struct progress_signs {
     int code = 0;
-    bool saved = false;         ///< `code` says that it has saved
-    bool from_outside = false;  ///< the scheduler, the user, a time limit or a lost node ended it
+    bool saved = false;  ///< `code` says that it has saved
+    bool from_outside =
+        false;  ///< the scheduler, the user, a time limit, a lost node or a signal that none of it had sent ended it
     duration lived{0};
     std::string must_grow = {};  ///< file that shows progress; empty: none
     bool grew = false;
@@ -37,8 +38,9 @@ struct progress_signs {
     bool measured_before = false;  ///< an earlier one did
 };
 
-/// What shows that a run or generation came no further than those before it; empty if it did, or if nothing shows it. A file that must grow decides; then
-/// lines with muster-metric:, if there were any. Without either, only a failure of its own within a minute counts (`judges_failures`). Pure.
+/// What shows that a run or generation came no further than those before it; empty if it did, or if nothing shows it. What ended it from outside is no sign against it.
+/// Else a file that must grow decides; then that it has saved, and lines with muster-metric:, if there were any. Without any of these, only a failure of its own within a
+/// minute counts (`judges_failures`). Pure.
 std::string find_standstill(progress_signs const& signs, bool judges_failures);
 
 /// Why no other life should follow: the last two made no progress. Empty if one may. Pure.

@@ -37,6 +37,7 @@ struct engine_job {
     std::string pass_key = "auto";             ///< --pass-key
     std::optional<std::string> munge_socket;   ///< see shim_directions_request
     duration lost_after{15};                   ///< a node that is silent for so long is lost
+    duration try_for{0};                       ///< a remote shell that fails is tried again for so long
     bool in_steps = false;                     ///< by the engine remote in a Slurm job: each node in a step for itself
     bool probe = false;                        ///< one shim a node that looks around: no PMIx, no GPU binding
     bool stays = false;                        ///< of such: a keeper, which outlives other nodes in a step for itself

@@ -111,6 +111,8 @@ engine_command remote_command_line(engine_job const& job, scheduler_sources cons
     if (by_srun) argv.push_back(is_in_step(job) ? "--in-steps" : "--at-once");
     if (by_srun && job.munge_socket) argv.push_back("--munge-socket=" + *job.munge_socket);
     if (job.probe) argv.push_back("--probe");
+    if (!job.probe && !by_srun && !in_pbs && job.try_for > duration(0))
+        argv.push_back(fmt::format("--try-for={:.0f}", std::ceil(job.try_for.count())));
     argv.push_back("--");
     argv.insert(argv.end(), job.shim.begin(), job.shim.end());
     // PBS sends SIGTERM to every process of the script's session at qdel and at the time limit.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -120,6 +121,15 @@ void exclude(run_context const& run, std::string const& nodes) {
             run.given.job_id, lost, run.given.job_id);
 }
 
+/// Slurm, or somebody, has put it back into the queue since it began: by a preemption or scontrol requeue. Its record may be late, and the answer's words are not.
+bool is_back_already(run_context const& run, command_output const& answer) {
+    if (run.given.scheduler != scheduler_kind::slurm) return false;
+    if ((answer.err + answer.out).find("pending execution") != std::string::npos) return true;
+    auto const& id = run.given.job_id;
+    auto const record = run_captured(slurm_words(slurm_ask::job_in_detail, {id}), run.inherited, requeue_limit).out;
+    return parse_scontrol_job(record, id).restarts.value_or(0) > std::max(run.given.restarts, 0);
+}
+
 void requeue(run_context const& run) {
     auto const& id = run.given.job_id;
     auto const words = slurm_words(slurm_ask::requeue, {id});
@@ -127,12 +137,14 @@ void requeue(run_context const& run) {
     auto const answer = run.given.scheduler == scheduler_kind::slurm
                             ? run_captured(words, run.inherited, requeue_limit)
                             : command_output{.exit_status = 1, .out = {}, .err = "it is no job of Slurm"};
-    if (answer.exit_status != 0)
+    bool const back = answer.exit_status != 0 && is_back_already(run, answer);
+    if (answer.exit_status != 0 && !back)
         return fmt::print(stderr, "muster: error: job {} is not started again: {}: {}; submit it once more, or use --chain N\n",
                           id.empty() ? "?" : id, shell_join(words),
                           without_controls(trim(answer.err.empty() ? answer.out : answer.err)));
     if (!run.options.quiet)
-        fmt::print(stderr, "muster: note: job {} is back in the queue, and goes on when Slurm starts it again\n", id);
+        fmt::print(stderr, "muster: note: job {} is back in the queue{}, and goes on when Slurm starts it again\n", id,
+                   back ? " already" : "");
     exclude(run, excluded);
 }
 

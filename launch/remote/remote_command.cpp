@@ -21,6 +21,7 @@ constexpr option_row rows[]{{.name = "shell", .argument = "WORDS"},
                             {.name = "interface", .argument = "NAME"},
                             {.name = "pass-key", .argument = "WAY"},
                             {.name = "lost-after", .argument = "SECONDS", .fallback = "15"},
+                            {.name = "try-for", .argument = "SECONDS", .fallback = "0"},
                             {.name = "first-agent", .argument = "N", .fallback = "0"},
                             {.name = "munge-socket", .argument = "PATH"},
                             {.name = "by-scheduler"},
@@ -32,6 +33,7 @@ remote_order read_order(std::vector<std::string> const& args) {
     given_options const given("muster remote", rows, 1, args, true);
     remote_order order;
     order.lost_after = duration(parse_integer(given.text("lost-after")).value_or(0));
+    order.try_for = duration(parse_integer(given.text("try-for")).value_or(0));
     if (given.words().empty() || given.program().empty() || order.lost_after <= duration(0))
         throw error(errc::usage, std::string(usage));
     auto const& file = given.words().front();
@@ -44,6 +46,7 @@ remote_order read_order(std::vector<std::string> const& args) {
     order.pass_key = given.text("pass-key");
     if (given.has("munge-socket")) order.munge_socket = given.text("munge-socket");
     order.first_agent = static_cast<std::size_t>(std::max(0L, parse_integer(given.text("first-agent")).value_or(0)));
+    if (order.first_agent > 0) order.try_for = duration(0);  // who comes later is asked for again
     order.by_scheduler = given.has("by-scheduler");
     order.at_once = given.has("at-once");
     order.in_steps = given.has("in-steps");

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <utility>
 
@@ -40,6 +41,7 @@ namespace {
 constexpr std::size_t calls_at_once = 32;  ///< remote shells whose agents have not come yet
 constexpr std::size_t largest_part_bytes = 64u << 20;
 constexpr duration patience_with_hosts{10};     ///< from its call until the user is told of one
+constexpr duration between_tries{1};            ///< of a remote shell that has failed
 constexpr duration patience_with_step{10};      ///< with an srun whose agents have all been told to end
 constexpr duration between_losses{0.2};         ///< those of a moment are told in one line
 constexpr duration patience_with_late_ones{2};  ///< with agents on their way, once the start is given up
@@ -370,6 +372,7 @@ void remote_starter::on_child() {
                 stop_once_quiet();
                 continue;
             }
+            if (try_again(i, status)) continue;
             auto const& place = order_.hosts[i];
             auto const shell = place.here            ? std::string("muster agent")
                                : order_.by_scheduler ? "pbs_tmrsh"
@@ -386,6 +389,26 @@ void remote_starter::on_child() {
                     exit_code(errc::unavailable));
         }
     }
+}
+
+/// A name that does not resolve yet, an sshd that is not up: hosts that were started with this one may come some seconds later. A shell that has run there, and has not
+/// found the program, will not find it.
+bool remote_starter::try_again(std::size_t which, int wait_status) {
+    auto& one = hosts_[which];
+    int const code = shell_code(wait_status);
+    auto const left = order_.try_for - duration(event_loop::clock::now() - start_);
+    if (order_.hosts[which].here || left < between_tries || code == 0 || code == 126 || code == 127) return false;
+    if (!std::exchange(one.failed, true))
+        say(fmt::format("note: {} cannot be reached yet: {} {}; trying again for {} (--start-timeout)", order_.hosts[which].name,
+                        remote_shell_name(order_.shell), describe_end(wait_status),
+                        format_duration(duration(std::ceil(left.count())))));
+    one.now = host::state::pausing;
+    loop_.after(between_tries, [this, which] {
+        if (giving_up_) return;
+        hosts_[which].now = host::state::waiting;
+        call_some();
+    });
+    return true;
 }
 
 /// That of all hosts at once: those whose agents have not come will not come. Which of them is to blame it has said itself.

@@ -33,6 +33,7 @@ struct remote_order {
     std::string pass_key;                          ///< --pass-key
     std::string working_dir;
     duration lost_after{15};      ///< a host that is silent for so long is lost
+    duration try_for{0};          ///< a remote shell that fails is called again for so long
     std::size_t first_agent = 0;  ///< number of the first host's agent: the others of the run have other starters
     bool probe = false;           ///< the shims are probes: no MPI, and a host that cannot be reached does not end the others
 
@@ -52,12 +53,13 @@ class remote_starter {
 
   private:
     struct host {
-        enum class state { waiting, called, there, over, lost };
+        enum class state { waiting, called, pausing, there, over, lost };  ///< pausing: until its shell is tried again
         state now = state::waiting;
         pid_t shell = -1;  ///< of its remote shell; -1: none runs
         event_loop::clock::time_point called_at{};
-        bool noted = false;  ///< as absent
-        std::string name;    ///< as it says itself
+        bool noted = false;   ///< as absent
+        bool failed = false;  ///< its shell has, and is tried again
+        std::string name;     ///< as it says itself
         std::unique_ptr<frame_channel> link;
     };
 
@@ -86,6 +88,7 @@ class remote_starter {
     wire::start_shims order_for_agents() const;
     void on_signal();
     void on_child();
+    bool try_again(std::size_t which, int wait_status);
     void read_input();
     void watch_input();
     void say_lost();
@@ -103,6 +106,7 @@ class remote_starter {
     std::string ticket_;
     std::string nspace_;
     std::vector<host> hosts_;
+    event_loop::clock::time_point start_ = event_loop::clock::now();
     std::size_t in_world_ = 0;  ///< of these, the first so many, which have ranks
     pid_t shell_of_all_ = -1;
     std::optional<rlimit> inherited_files_;  ///< what the remote shells get

@@ -185,12 +185,14 @@ std::uintmax_t size_of(std::string const& path) {
 std::string standstill_of(run_context const& run, generation_end const& end) {
     auto const& life = run.life;
     auto const measures = [](generation_end const& one) { return one.metric_s >= 0; };
-    return find_standstill({.code = end.code,
-                            .must_grow = run.options.must_grow,
-                            .grew = size_of(run.options.must_grow) > life.file_size,
-                            .measured = run.outcome->metric_s >= 0,
-                            .measured_before = std::any_of(life.ends.begin(), life.ends.end(), measures)},
-                           false);
+    return find_standstill(
+        {.code = end.code,
+         .from_outside = run.outcome->from_outside || end.kind == end_kind::node || end.kind == end_kind::other,
+         .must_grow = run.options.must_grow,
+         .grew = size_of(run.options.must_grow) > life.file_size,
+         .measured = run.outcome->metric_s >= 0,
+         .measured_before = std::any_of(life.ends.begin(), life.ends.end(), measures)},
+        false);
 }
 
 generation_end end_of(run_context const& run, int code, double began_s) {

@@ -143,7 +143,9 @@ void run_supervisor::act_on(verdict const& judged) {
             run_.outcome->rank = ranks_->known()[culprit_].shown(), run_.outcome->host = judged.culprits.front().host;
     }
     if (run_.outcome != nullptr && options_.is_elastic()) note_failure(judged);
-    if (run_.outcome != nullptr && is_from_outside(judged.cause)) run_.outcome->from_outside = true;
+    if (run_.outcome != nullptr &&
+        (is_from_outside(judged.cause) || (judged.of_rank && is_from_outside(ranks_->known()[culprit_]))))
+        run_.outcome->from_outside = true;
     if (run_.outcome != nullptr && judged.cause == failure_cause::node) {
         run_.outcome->lost_node = true;
         note_lost_hosts(nodes_of(judged.ranks_to_blame()));

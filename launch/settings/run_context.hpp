@@ -40,7 +40,8 @@ struct run_outcome {
     bool told_of_hosts = false;  ///< the ranks were asked to save, as hosts come or go
     bool early_signal = false;   ///< the ranks got the signal that comes before the end of the job's time
     bool lost_node = false;      ///< it ends because a node is lost
-    bool from_outside = false;   ///< it ends because of the scheduler, the user, a time limit or a node
+    bool from_outside =
+        false;  ///< it ends because of the scheduler, the user, a time limit, a node, or a signal to a rank that muster did not send
     /// On seconds_now(): when ranks were started, wrote something first, wrote a line with muster-metric: first, and when it was known that the run fails;
     /// below 0: that did not come.
     double started_s = -1, output_s = -1, metric_s = -1, failed_s = -1;

@@ -326,6 +326,12 @@ bool is_from_outside(failure_cause cause) noexcept {
     return std::find(causes.begin(), causes.end(), cause) != causes.end();
 }
 
+bool is_from_outside(rank_evidence const& rank) noexcept {
+    if (!rank.wait_status || !WIFSIGNALED(*rank.wait_status) || rank.memory == memory_verdict::in_cgroup) return false;
+    constexpr std::array signals{SIGKILL, SIGTERM, SIGINT, SIGHUP};
+    return std::find(signals.begin(), signals.end(), WTERMSIG(*rank.wait_status)) != signals.end();
+}
+
 verdict blame_run(failure_cause cause, std::string text, int code) {
     return {.next = verdict::step::end, .cause = cause, .exit_code = code, .text = std::move(text)};
 }

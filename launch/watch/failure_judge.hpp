@@ -101,6 +101,8 @@ end_kind kind_of_end(verdict const& judged, evidence const& known, bool first);
 
 /// Not the program's doing.
 bool is_from_outside(failure_cause cause) noexcept;
+/// Of a rank: a signal by which others end processes, as a preemption or an out-of-memory daemon does, and not the limit of its own memory cgroup.
+bool is_from_outside(rank_evidence const& rank) noexcept;
 
 /// A failure of none of them.
 verdict blame_run(failure_cause cause, std::string text, int exit_code);

@@ -97,9 +97,13 @@ chain 4 --must-grow log -- sh -c '[ $MUSTER_CHAIN_LINK != 1 ] || echo >>log; exi
 expect_equal "$codes" '75 75 75 1 '
 expect_contains said.3 'made no progress: log has not grown (--must-grow)'
 rm -f log
-chain 3 -- sh -c '[ $MUSTER_CHAIN_LINK != 1 ] || echo "muster-metric: loss 1"; exit 75'
-expect_equal "$codes" '75 75 75 '
+chain 3 -- sh -c '[ $MUSTER_CHAIN_LINK != 1 ] || echo "muster-metric: loss 1"; exit 3'
+expect_equal "$codes" '3 3 3 '
 expect_contains said.3 'no line with muster-metric: was written'
+# A job that has saved is further, also where its metric comes once in several jobs.
+chain 5 -- sh -c '[ $MUSTER_CHAIN_LINK != 1 ] || echo "muster-metric: loss 1"; exit 75'
+expect_equal "$codes" '75 75 75 75 75 '
+[ ! -e .muster-chain/c.stopped ] || fail 'stopped'
 chain 3 --saved-code 9 -- sh -c 'exit 9'
 expect_equal "$codes" '9 9 9 '
 # A job that its scheduler kills leaves a beginning without an end, which proves nothing.
@@ -126,6 +130,30 @@ expect_exit 0 "${run[@]}" --success-file done --lives-file my.lives -- true
 [ -e done ] || fail 'the chain is not done'
 expect_exit 0 "${run[@]}" --success-file undone --dry-run -- true
 [ ! -e undone ] || fail 'a dry run is done'
+
+# A job that saves with 75: muster has Slurm put it back into the queue, and where Slurm has done that already nobody is to submit it again.
+mkdir slurm
+cat >slurm/scontrol <<'SH'
+#!/bin/sh
+case "$*" in
+requeue*) [ ! -e refuses ] || { cat refuses >&2; exit 1; } ;;
+*'show job'*) echo "JobId=57 JobState=RUNNING Restarts=$(cat restarts) NodeList=$(hostname -s)" ;;
+esac
+SH
+chmod +x slurm/scontrol
+echo 0 >restarts
+requeues=(env "PATH=$PWD/slurm:$PATH" SLURM_JOB_ID=57 "SLURM_JOB_NODELIST=$(hostname -s)" SLURM_JOB_NUM_NODES=1 SLURM_NTASKS=1 'SLURM_TASKS_PER_NODE=1' SLURM_CPUS_ON_NODE=1 "$MUSTER" run --engine embedded --requeue-saved)
+expect_exit 75 "${requeues[@]}" -- sh -c 'exit 75'
+expect_contains stderr 'note: job 57 is back in the queue, and goes on when Slurm starts it again'
+echo 'Job is pending execution for job 57' >refuses
+expect_exit 75 "${requeues[@]}" -- sh -c 'exit 75'
+expect_contains stderr 'note: job 57 is back in the queue already, and goes on when Slurm starts it again'
+echo 'slurm_requeue error: Invalid job id specified' >refuses
+expect_exit 75 "${requeues[@]}" -- sh -c 'echo 1 >restarts; exit 75'
+expect_contains stderr 'note: job 57 is back in the queue already'
+echo 0 >restarts
+expect_exit 75 "${requeues[@]}" -- sh -c 'exit 75'
+expect_contains stderr 'error: job 57 is not started again' 'submit it once more'
 
 # Ranks without a handler live on.
 rm -f ready.*

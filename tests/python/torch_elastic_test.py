@@ -50,6 +50,7 @@ def test_torch_state():
 
     def leave():
         train(model, optimizer)
+        model(torch.ones(1, 3)).sum().backward()  # of a step that does not come to its end
         scheduler.step()
         state.epoch = 5
         state.seen.append(5)
@@ -57,6 +58,7 @@ def test_torch_state():
     for _ in range(2):  # restoring twice gives the same
         leave()
         state.restore()
+        assert model.weight.grad is None and model.bias.grad is None
         assert torch.equal(model.weight, weight) and torch.equal(optimizer.state[model.weight]["momentum_buffer"], momentum)
         assert state.epoch == 0 and state.seen == [0] and scheduler.last_epoch == 0
     leave()

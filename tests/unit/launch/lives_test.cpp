@@ -30,12 +30,14 @@ TEST(find_standstill, the_surest_sign_decides) {
     EXPECT_THAT(of({.code = 75, .saved = true}), IsEmpty());
     EXPECT_EQ(of({.code = 75, .saved = true, .must_grow = "log"}), "log has not grown (--must-grow)");
     EXPECT_THAT(of({.code = 3, .must_grow = "log", .grew = true}), IsEmpty());
-    EXPECT_EQ(of({.code = 75, .saved = true, .measured_before = true}), "no line with muster-metric: was written");
+    EXPECT_THAT(of({.code = 75, .saved = true, .measured_before = true}), IsEmpty()) << "the epoch may be longer than the job";
+    EXPECT_EQ(of({.code = 3, .measured_before = true}), "no line with muster-metric: was written");
+    EXPECT_THAT(of({.code = 137, .from_outside = true, .measured_before = true}), IsEmpty());
     EXPECT_THAT(of({.code = 3, .measured = true, .measured_before = true}), IsEmpty());
     EXPECT_EQ(of({.code = 3, .lived = duration(2)}), "it ended with code 3 after 2 s");
     EXPECT_THAT(of({.code = 3, .lived = duration(61)}), IsEmpty()) << "it may have come far";
     EXPECT_THAT(of({.code = 143, .from_outside = true, .lived = duration(2)}), IsEmpty());
-    EXPECT_EQ(of({.code = 143, .from_outside = true, .must_grow = "log"}), "log has not grown (--must-grow)");
+    EXPECT_THAT(of({.code = 143, .from_outside = true, .must_grow = "log"}), IsEmpty());
     EXPECT_THAT(find_standstill({.code = 3, .lived = duration(2)}, false), IsEmpty())
         << "restarts judge equal failures by themselves";
 }

@@ -149,6 +149,7 @@ class TorchState(ObjectState):
         super().save()
 
     def restore(self) -> None:
+        self._forget_gradients()
         if self._commits:
             return self._go_back(kept.load(self._commits))
         for handler in self._handlers.values():
@@ -204,8 +205,22 @@ class TorchState(ObjectState):
         for handler in self._handlers.values():
             handler.save()
 
+    def _forget_gradients(self) -> None:
+        """What a step has left that was not finished, or not zeroed yet, would go into the next one."""
+        for handler in self._handlers.values():
+            value = handler.value
+            if isinstance(value, torch.nn.Module):
+                parameters = list(value.parameters())
+            else:
+                parameters = [one for group in getattr(value, "param_groups", ()) for one in group["params"]]
+            for parameter in parameters:
+                parameter.grad = None
+            if hasattr(value, "set_backward_passes_per_step"):
+                value.set_backward_passes_per_step(value.backward_passes_per_step)  # passes are counted anew
+
     def reset(self) -> None:
-        """Has samplers deal out what is left among the ranks there are now."""
+        """Forgets gradients, and has samplers deal out what is left among the ranks there are now."""
+        self._forget_gradients()
         for handler in self._handlers.values():
             if isinstance(handler, SamplerStateHandler):
                 handler.value.load_state_dict(handler.value.state_dict())
