@@ -1,4 +1,4 @@
-// What a rank of an elastic run knows of its world by the launcher's messages: the rank's side of the membership, as a state machine.
+// The rank's side of the membership of an elastic run, as a state machine: its generation, losses and changes of hosts, by the launcher's messages.
 #pragma once
 
 #include <optional>

@@ -241,18 +241,13 @@ struct placement {
     std::string host;
     std::string node_address;
 };
-struct no_replacement {
-    int in_place_of;
-    std::string why;
-};
 struct closing {};
 }  // namespace happened
 
 struct event {
     double at_s;
     std::variant<happened::message, happened::end, happened::losses_known, happened::loss_judged, happened::look,
-                 happened::timer_fired, happened::hosts, happened::addition, happened::placement, happened::no_replacement,
-                 happened::closing>
+                 happened::timer_fired, happened::hosts, happened::addition, happened::placement, happened::closing>
         what;
 };
 

@@ -5,7 +5,6 @@
 
 #include "launch/elastic/membership_guards.hpp"
 #include "launch/elastic/membership_parts.hpp"
-#include "launch/ranks/rank_name.hpp"
 
 namespace muster::membership {
 
@@ -101,12 +100,6 @@ void stepper::cool_failed_slots() {
         else if (how == member_state::lost_with_host && lost_hosts.insert(one.at.host).second)
             effects.push_back(act::cool_down{one.at, true});
     }
-}
-
-void stepper::take(happened::no_replacement const& what) {
-    auto const& gone = state.seats.at(static_cast<std::size_t>(what.in_place_of));
-    effects.push_back(act::say{fmt::format("note: no rank takes the place of {}: {}",
-                                           name_of_rank(gone.who.rank, gone.who.host, -1, {}, gone.of.number), what.why)});
 }
 
 }  // namespace muster::membership

@@ -1,4 +1,4 @@
-// What the files of the machine share.
+// One step of the membership under way, and questions about a world: shared by the files of the state machine.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,6 @@ struct stepper {
     void take(happened::hosts const& what);
     void take(happened::addition const& what);
     void take(happened::placement const& what);
-    void take(happened::no_replacement const& what);
     void take(happened::closing const&);
 
     bool change(seat& one, member_event on);

@@ -347,9 +347,10 @@ void run::perform(membership::effect const& deed) {
         if (launcher_.seats[static_cast<std::size_t>(kill->whom)].state == member_state::condemned && whom.lives() &&
             whom.stopped_s < 0 && !whom.computes_long && !is_silent(whom.host) && now_ - whom.went_on_s > 6)
             fail("a rank that runs is killed");
-        if (whom.lives() && whom.stopped_s >= 0 && now_ - whom.stopped_s < 0.4 && !whom.computes_long &&
+        if (whom.lives() && whom.stopped_s >= 0 && now_ - whom.stopped_s < 0.4 && whom.went_on_s < 0 &&
             launcher_.seats[static_cast<std::size_t>(kill->whom)].state == member_state::condemned)
-            fail("a rank that is stopped for a moment is killed");
+            fail(
+                "a rank that is stopped for a moment is killed");  // one that has gone on may have been stopped at two looks in a row
         order_to_end(kill->whom, dice_.seconds(0.001, 0.05));
     } else if (auto const* const begin = std::get_if<act::begin>(&deed)) {
         tell("launcher: generation {} begins with seats {}: {}{}", begin->now.number, fmt::join(begin->seats, ", "), begin->why,
@@ -377,8 +378,7 @@ void run::perform(membership::effect const& deed) {
         if (static_cast<int>(begin->seats.size()) > std::max(of_.most, of_.ranks)) fail("more members than are allowed");
         if (static_cast<int>(begin->seats.size()) < of_.least) fail("fewer members than are allowed");
     } else if (auto const* const start = std::get_if<act::start_in_place_of>(&deed)) {
-        if (of_.hosts > 1 || processes_.size() >= 20 || dice_.one_in(10))
-            return feed(happened::no_replacement{start->seat, "it cannot be started"});
+        if (of_.hosts > 1 || processes_.size() >= 20 || dice_.one_in(10)) return;  // it cannot be started
         auto const gone = launcher_.seats[static_cast<std::size_t>(start->seat)];
         add_process(at(start->seat).host, dice_.seconds(0.05, 1));
         feed(happened::addition{gone.who, gone.node_address, gone.of.at});

@@ -1,11 +1,14 @@
 #include "launch/run/members/member_world.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "launch/ranks/rank_name.hpp"
 #include "launch/run/gather_hosts.hpp"
 #include "launch/system/network.hpp"
 #include "pmix/library/random_bits.hpp"
@@ -140,12 +143,13 @@ void member_world::act(act::begin const& what) {
 }
 
 void member_world::act(act::start_in_place_of const& what) {
+    auto const& gone = state_.seats.at(static_cast<std::size_t>(what.seat));
     try {
         calls_.start(what.seat);
     } catch (error const& problem) {
-        return feed(happened::no_replacement{what.seat, problem.what()});
+        return calls_.say(fmt::format("note: no rank takes the place of {}: {}",
+                                      name_of_rank(gone.who.rank, gone.who.host, -1, {}, gone.of.number), problem.what()));
     }
-    auto const& gone = state_.seats.at(static_cast<std::size_t>(what.seat));
     add_spare({gone.who, gone.node_address}, gone.of.at);
 }
 
