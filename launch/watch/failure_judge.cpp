@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/remote/host_agent.hpp"
 #include "launch/system/signals.hpp"
@@ -62,8 +63,27 @@ bool may_be_sent(rank_evidence const& rank) {
            rank.memory != memory_verdict::either;
 }
 
+/// The rank that this one, by its last words, waited for in vain as it is stopped ("rank 1 (node2): process 13069 is stopped"); -1: it says of none.
+int stopped_rank_of(evidence const& known, rank_evidence const& rank) {
+    constexpr std::string_view stopped = " is stopped", before = ": process ", mark = "rank ";
+    std::string_view const said = rank.last_lines;
+    auto const end = said.find(stopped);
+    auto const process = end == said.npos ? said.npos : said.rfind(before, end);
+    auto const start = process == said.npos ? said.npos : said.rfind(mark, process);
+    if (start == said.npos || said.substr(start, end - start).find('\n') != said.npos) return -1;
+    auto const digits = said.substr(start + mark.size(), said.find(' ', start + mark.size()) - start - mark.size());
+    auto const number = parse_integer(digits);
+    for (auto const& one : known.ranks)
+        if (number && one.is_rank() && one.shown() == *number && &one != &rank && one.now == state::running) return one.rank;
+    return -1;
+}
+
 verdict blame_end(evidence const& known, rank_evidence const& rank, std::string_view advice = {}) {
     auto const fault = fault_of(rank);
+    if (int const stopped = stopped_rank_of(known, rank); known.members.empty() && stopped >= 0)
+        return blame_rank(known, stopped, failure_cause::rank_end,
+                          fmt::format("is stopped, so {}, which waited for it, {}", known.name_of(rank), fault->what),
+                          fault->exit_code, "SIGCONT lets a stopped process go on: see what sent it SIGSTOP");
     bool const by_kernel = rank.memory == memory_verdict::in_cgroup || rank.memory == memory_verdict::either ||
                            rank.memory == memory_verdict::on_node;
     bool const own = advice.empty() || (by_kernel && !fault->advice.empty());

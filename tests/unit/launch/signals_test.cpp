@@ -24,12 +24,14 @@ void start_foreign_thread() {
     }).detach();
 }
 
+/// 0: none comes. One that is on its way from another thread was there, and is not any more, and comes.
 int next_of(unique_fd const& signals) {
     pollfd waits{signals.get(), POLLIN, 0};
     signalfd_siginfo info{};
-    if (::poll(&waits, 1, 30'000) != 1 || ::read(signals.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info))
-        return 0;
-    return static_cast<int>(info.ssi_signo);
+    while (::poll(&waits, 1, 30'000) == 1)
+        if (::read(signals.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+            return static_cast<int>(info.ssi_signo);
+    return 0;
 }
 
 [[noreturn]] void take_beside_a_foreign_thread(int signal_number) {
