@@ -13,6 +13,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/process/network.hpp"
 #include "base/process/this_process.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/engine/outer_task.hpp"
@@ -22,6 +23,7 @@
 #include "launch/remote/flux_remote.hpp"
 #include "launch/remote/host_agent.hpp"
 #include "launch/remote/pbs_remote.hpp"
+#include "launch/settings/settings_to_options.hpp"
 #include "launch/site_tools/site_command.hpp"
 
 namespace {
@@ -84,6 +86,12 @@ bool is_jobs_elsewhere(std::string_view word) {
     return std::find(std::begin(names), std::end(names), word) != std::end(names);
 }
 
+/// Of processes that muster run starts, on any node; a fault is told by the commands that take settings.
+void take_port_range(environment const& variables) {
+    auto const text = variables.get_or("MUSTER_PORTS", "");
+    if (!text.empty() && !check_ports(text)) use_ports(parse_port_range(text, "MUSTER_PORTS"));
+}
+
 void add_commands(command_set& set, environment const& variables) {
     for (auto const& row : commands()) {
         command_function run = nullptr;
@@ -105,6 +113,7 @@ int main(int argc, char** argv) {
         auto const variables = without_submitters_task(inherited, step, job_script_variables(inherited, step));
         init_log(variables.get_or("MUSTER_LOG", "warning"));
         end_phase("libraries loaded");
+        take_port_range(variables);
         command_set set({.name = "muster",
                          .summary = "one rank per GPU",
                          .example = "muster run -- python3 train.py",

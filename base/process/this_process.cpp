@@ -67,4 +67,14 @@ void end_phase(std::string_view name) {
     last = milliseconds_of(CLOCK_MONOTONIC);
 }
 
+std::uint64_t process_start_ticks(pid_t pid) {
+    constexpr std::size_t behind_state = 19;  // the 22nd field; the third is the first behind the name
+    auto const stat = read_text_file(fmt::format("/proc/{}/stat", pid));
+    auto const behind = stat.rfind(") ");
+    if (behind == std::string::npos) return 0;
+    auto const fields = split(std::string_view(stat).substr(behind + 2), ' ');
+    if (fields.size() <= behind_state || fields[0] == "Z" || fields[0] == "X") return 0;  // it has ended
+    return static_cast<std::uint64_t>(parse_integer(fields[behind_state]).value_or(0));
+}
+
 }  // namespace muster

@@ -33,6 +33,9 @@ inline bool catches_signal(pid_t pid, int signal_number) {
     return holds_signal(caught_signals(pid), signal_number);
 }
 
+/// When the process began, in clock ticks since the machine did (proc(5)): with its number it names one process only. 0: there is no such process.
+std::uint64_t process_start_ticks(pid_t pid);
+
 // Finds the file of the running program.
 
 /// The absolute path of the program that this process runs, with links resolved. Throws errc::system.

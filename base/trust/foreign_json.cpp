@@ -48,6 +48,12 @@ Json parse_json_as(std::string_view text, std::string_view origin, errc code) {
     }
 }
 
+std::string_view json_fault(std::exception const& fault) noexcept {
+    std::string_view const what = fault.what();
+    auto const end = what.starts_with('[') ? what.find("] ") : what.npos;
+    return end == what.npos ? what : what.substr(end + 2);
+}
+
 template <typename Json>
 Json parse_json_or_discard(std::string_view text) {
     return too_deep_at(text) ? Json(Json::value_t::discarded) : Json::parse(text, nullptr, false);

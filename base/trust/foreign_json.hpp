@@ -1,6 +1,7 @@
 // The reading of JSON that others wrote: bounded in depth, since nlohmann's library copies and writes a value by recursion.
 #pragma once
 
+#include <exception>
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
@@ -14,6 +15,9 @@ inline constexpr std::size_t deepest_json = 100;  ///< arrays and objects within
 /// `origin`, line and caret: for text that is no JSON, for a number that no double can hold, and beyond deepest_json. Pure.
 template <typename Json>
 Json parse_json_as(std::string_view text, std::string_view origin, errc code = errc::invalid_data);
+
+/// What nlohmann's library says of a value of another type or a key that is missing, without its own words in front ("[json.exception.type_error.302] "). Pure.
+std::string_view json_fault(std::exception const& fault) noexcept;
 
 /// The same; a discarded value (Json::is_discarded) in place of an error.
 template <typename Json>

@@ -77,7 +77,8 @@ void merge_one(std::string const& path, merged_file& out, merge_summary& all) {
             out.add(moved);
         } catch (std::exception const& problem) {
             if (!whole) break;
-            throw error(errc::invalid_data, fmt::format("{}:{}: not a line of a timeline: {}", path, number, problem.what()));
+            throw error(errc::invalid_data, fmt::format("{}:{}: not a line of a timeline: {}; leave this file out", path, number,
+                                                        json_fault(problem)));
         }
     }
     if (!ended) all.ended.push_back(path);

@@ -151,7 +151,7 @@ run_life parse_life(std::string_view text) try {
     for (auto const& row : all.at("ends")) life.ends.push_back(end_of(row));
     return life;
 } catch (ordered_json::exception const& e) {
-    throw error(errc::parse, fmt::format("what the former launcher left for generation 1 and later is damaged: {}", e.what()));
+    throw error(errc::parse, fmt::format("what the former launcher left for generation 1 and later is damaged: {}", json_fault(e)));
 }
 
 }  // namespace muster

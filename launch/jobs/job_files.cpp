@@ -15,6 +15,7 @@
 
 #include "base/process/files.hpp"
 #include "base/process/run_captured.hpp"
+#include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "launch/jobs/job_output.hpp"
@@ -47,6 +48,20 @@ bool was_killed_here(std::string const& run_folder, std::string const& number) {
     auto const launcher = parse_integer(number);  // outside of a job the folder has the launcher's process id
     if (!launcher || *launcher < 1 || *launcher > INT32_MAX || !text("/allocation/job_id").empty()) return false;
     return text("/host") == short_host_name() && ::kill(static_cast<pid_t>(*launcher), 0) != 0 && errno == ESRCH;
+}
+
+std::optional<std::string> find_gone_process(std::string const& run_folder) {
+    auto const run = read_run(run_folder);
+    auto const number = [&](char const* pointer) {
+        auto const at = nlohmann::json::json_pointer(pointer);
+        return run.contains(at) && run[at].is_number_unsigned() ? run[at].get<std::uint64_t>() : 0;
+    };
+    auto const pid = number("/process/pid"), ticks = number("/process/start_ticks");
+    auto const here = short_host_name();
+    if (pid == 0 || pid > INT32_MAX || ticks == 0 || !run["host"].is_string() || run["host"].get<std::string>() != here)
+        return std::nullopt;
+    if (process_start_ticks(static_cast<pid_t>(pid)) == ticks) return std::nullopt;
+    return fmt::format("process {} of {}", pid, here);
 }
 
 std::optional<int> read_run_exit(std::string const& run_folder) {

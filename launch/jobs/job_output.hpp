@@ -60,6 +60,9 @@ std::optional<int> read_run_exit(std::string const& run_folder);
 /// Whether the run of that folder, whose number is its launcher's process id, was made on this host by a process that is gone.
 bool was_killed_here(std::string const& run_folder, std::string const& number);
 
+/// Of a run that has not recorded its end: the process that led it, "process 4711 of node1", where that is gone; nothing where it lives, or cannot be seen from this host.
+std::optional<std::string> find_gone_process(std::string const& run_folder);
+
 /// That of the last of the job's runs.
 std::optional<int> last_run_exit(job_files const& files);
 

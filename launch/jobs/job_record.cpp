@@ -93,7 +93,7 @@ std::string to_json(job_record const& r) {
 job_record parse_job_record(std::string_view text, std::string_view origin) {
     try {
         auto const from = parse_json_as<ordered_json>(text, origin, errc::config);
-        if (!from.is_object() || from.value("schema", "") != schema)
+        if (!from.is_object() || text_in(from, "schema", origin) != schema)
             throw error(errc::config, fmt::format("{}: this is no record of a job ({}); remove it", origin, schema));
         job_record r;
         for (auto const& [key, field] : {std::pair{"id", &r.id},
@@ -105,15 +105,15 @@ job_record parse_job_record(std::string_view text, std::string_view origin) {
                                          {"submitted_on", &r.submitted_on},
                                          {"version", &r.version},
                                          {"asked", &r.asked}})
-            *field = from.value(key, "");
+            *field = text_in(from, key, origin);
         for (auto const& [key, field] : path_fields) r.*field = text_in(from, key, origin);
         for (auto const& row : from.value("each", ordered_json::array()))
-            r.each.push_back({row.value("name", ""), words_in(row, "values", origin)});
+            r.each.push_back({text_in(row, "name", origin), words_in(row, "values", origin)});
         r.command = words_in(from, "command", origin);
         r.arguments = words_in(from, "arguments", origin);
         return r;
     } catch (nlohmann::json::exception const& e) {
-        throw error(errc::config, fmt::format("{}: this is no record of a job: {}; remove it", origin, e.what()));
+        throw error(errc::config, fmt::format("{}: this is no record of a job: {}; remove it", origin, json_fault(e)));
     }
 }
 

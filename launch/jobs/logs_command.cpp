@@ -128,7 +128,7 @@ tail_choice make_tail_choice(settings_result const& given) {
 
 namespace {
 
-/// Of a run by its folder, of whatever job or of none. With --follow until it has recorded its end.
+/// Of a run by its folder, of whatever job or of none. With --follow until it has recorded its end, or was killed on this host.
 int print_run_logs(settings_result const& given) {
     auto const& word = given.command.front();
     bool const terminal = ::isatty(STDOUT_FILENO) == 1;
@@ -136,8 +136,10 @@ int print_run_logs(settings_result const& given) {
     log_tail tail(make_tail_choice(given), [&](std::string const&, std::string const& who, std::string const& text) {
         fmt::print("[{}] {}\n", who, terminal ? without_controls(text) : text);
     });
+    std::optional<std::string> gone;
     for (bool over = !given.flag("follow"); !over;) {
-        over = read_run_exit(folder).has_value();
+        gone = find_gone_process(folder);  // before its end is looked for, which it may have just written
+        over = gone || read_run_exit(folder).has_value();
         tail.follow({}, files_of_run(word));
         tail.look();
         std::fflush(stdout);
@@ -146,6 +148,8 @@ int print_run_logs(settings_result const& given) {
     }
     tail.follow({}, files_of_run(word));
     tail.finish();
+    if (gone && !read_run_exit(folder))
+        fmt::print(stderr, "muster: note: the run was killed: {} is gone, which led it, and run.json has no end\n", *gone);
     if (auto const why = tail.why_no_rank(); !why.empty())
         throw error(errc::not_found, fmt::format("{}: {}", without_controls(word), why));
     return 0;

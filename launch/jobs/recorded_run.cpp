@@ -52,26 +52,30 @@ recorded_run read_recorded_run(std::string const& folder) {
     if (!text) throw error(errc::usage, fmt::format("no {}; give the folder of a run, as muster show names it", path));
     try {
         auto const run = parse_json_as<json>(*text, path, errc::config);
-        if (run.value("schema", "") != "muster.run/1")
+        if (!run.is_object() || text_in(run, "schema", path) != "muster.run/1")
             throw error(errc::config,
                         fmt::format("{}: this is no record of a run (muster.run/1); give the folder of a run", path));
         if (!run.contains("command") && !run.contains("command_hex"))
             throw error(errc::config, fmt::format("{}: the run's command is missing; give the folder of a run", path));
-        auto const of_cluster = json::json_pointer("/allocation/cluster");
-        auto cluster = run.contains(of_cluster) && run[of_cluster].is_string() ? run[of_cluster].get<std::string>() : "";
+        auto const allocation = run.value("allocation", json::object());
+        if (!allocation.is_object() && !allocation.is_null())
+            throw error(errc::config,
+                        fmt::format("{}: the key 'allocation' holds no object; give a record that muster has written", path));
+        auto cluster = text_in(allocation, "cluster", path);
         if (!is_file_name(cluster)) cluster.clear();
         auto const working_dir = text_in(run, "working_dir", path);
         auto const launched_in = text_in(run, "launched_in", path);
-        return {.version = run.value("version", ""),
+        return {.version = text_in(run, "version", path),
                 .launched_in = launched_in.empty() ? working_dir : launched_in,
                 .working_dir = working_dir,
-                .job_id = run.value("allocation", json::object()).value("job_id", ""),
+                .job_id = text_in(allocation, "job_id", path),
                 .cluster = cluster,
                 .command = words_in(run, "command", path),
                 .options = words_in(run, "options", path),
                 .left_out = words_in(run, "variables_left_out", path)};
     } catch (json::exception const& e) {
-        throw error(errc::config, fmt::format("{}: this is no record of a run: {}; give the folder of a run", path, e.what()));
+        throw error(errc::config,
+                    fmt::format("{}: this is no record of a run: {}; give the folder of a run", path, json_fault(e)));
     }
 }
 

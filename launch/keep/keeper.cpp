@@ -45,7 +45,6 @@ keeper::keeper(std::vector<int> const& nodes, environment const& variables) {
     ignore_signals(process_kind::keeper);  // schedulers send them to each step
     ::prctl(PR_SET_NAME, "muster-keeper");
     give_way();
-    if (auto const ports = variables.get("MUSTER_PORTS")) use_ports(parse_port_range(*ports, "MUSTER_PORTS"));
     auto link = connect_to_launcher(variables);
     leader_fd_ = link.socket.get();
     detect_lost_peer(leader_fd_, leader_lost_after);

@@ -248,16 +248,10 @@ constexpr duration lifetime{120};
 constexpr duration connect_limit{3};
 constexpr std::size_t largest_question_bytes = 64u << 20;
 
-/// The launcher's range of ports is this node's too.
-listener open_door(environment const& variables) {
-    if (auto const ports = variables.get("MUSTER_PORTS")) use_ports(parse_port_range(*ports, "MUSTER_PORTS"));
-    return listen_on_all();
-}
-
 /// One at a time: while this looks, or connects, the kernel takes the connections of others to the port that it holds.
 class probe {
   public:
-    probe(environment const& variables, int first) : variables_(variables), door_(open_door(variables)) {
+    probe(environment const& variables, int first) : variables_(variables), door_(listen_on_all()) {
         auto link = connect_to_launcher(variables);
         launcher_fd_ = link.socket.get();
         detect_lost_peer(launcher_fd_, probe_lost_after);

@@ -172,6 +172,8 @@ std::string run_record::text() const {
     auto const site = options.asked.find("site");
     ordered_json all{
         {"schema", "muster.run/1"}, {"version", version()}, {"muster", self_program().string()}, {"host", short_host_name()}};
+    auto const guardian = ::getppid();  // it outlives each launcher of this run
+    all["process"] = {{"pid", guardian}, {"start_ticks", process_start_ticks(guardian)}};
     put_words(all, "command", options.command);
     put_words(all, "options", option_line(options, variables_));
     all["settings"] = settings_json(options);

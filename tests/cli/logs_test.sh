@@ -103,6 +103,27 @@ expect_exit 0 logs alone
 expect_equal "$(sort "$OUT" | paste -sd';')" '[0] rank 0 of 0;[1] rank 1 of 0;[g1:0] rank 0 of 1;[g1:1] rank 1 of 1' 'lines of a run outside of a scheduler'
 expect_exit 0 logs ./alone/ --rank 1 --grep 'of 1' --follow
 expect_equal "$(cat "$OUT")" '[g1:1] rank 1 of 1' 'lines of one rank of one generation'
+# Followed, a run that was killed has an end too, whoever has its process' number now.
+"$MUSTER" run -q -n 1 --output-dir killed -- sh -c 'echo begun; exec sleep 1000' >/dev/null 2>&1 &
+PID=$!
+wait_until 20 grep -qs begun killed/rank.00/stdout
+expect_true python3 -c 'import json, sys; assert json.load(open("killed/run.json"))["process"]["pid"] == int(sys.argv[1])' "$PID"
+kill -9 $(cat "/proc/$PID/task/$PID/children") # the launcher, which then records no end; its guardian ends the rank
+wait "$PID" 2>/dev/null
+expect_exit 0 "$(command -v timeout)" 60 "$MUSTER" logs killed --follow
+expect_equal "$(cat "$OUT")" '[0] begun' 'what is followed of a killed run'
+expect_contains stderr "the run was killed: process $PID of $(hostname -s) is gone"
+sed -i "s/\"pid\": $PID/\"pid\": $$/" killed/run.json
+expect_exit 0 "$(command -v timeout)" 60 "$MUSTER" logs killed --follow
+expect_contains stderr "process $$ of"
+# A record that is damaged is told by file and field.
+for damage in 's/"version": "[^"]*"/"version": 7/' 's/"options": \[/"options": 5, "rest": [/' 's/"allocation": {/"allocation": 3, "rest": {/' 's/"schema": "[^"]*"/"schema": ["x"]/' 's/^{/[{/'; do
+    mkdir -p damaged && sed "$damage" alone/run.json >damaged/run.json && chmod 600 damaged/run.json
+    expect_exit 2 "$MUSTER" rerun damaged
+    expect_contains stderr damaged/run.json
+    expect_not_contains stderr json.exception
+    case $damage in *version* | *options* | *allocation* | *schema*) expect_contains stderr "the key '$(sed 's|s/"\([a-z]*\).*|\1|' <<<"$damage")'" ;; esac
+done
 expect_exit 0 env PATH="$PWD/empty" "$MUSTER" show alone
 expect_matches stdout "^run +$PWD/alone$" '^exit code +3$' '^generation 0 +2 ranks: .*exited with code 3'
 expect_exit 0 env PATH="$PWD/empty" "$MUSTER" show --json alone

@@ -368,7 +368,7 @@ void exchange_core::run() {
         ending const at_end{*this, left};
         loop();
     } catch (...) {
-        fail(std::current_exception());
+        fail(std::current_exception(), !left.empty());
         fail_what_is_left(std::move(left));
     }
 }
@@ -435,14 +435,21 @@ void exchange_core::throw_failure() const {
     throw comm_error(errc::peer_failed, fmt::format("the exchange failed before: {}", failure_->message), failure_->culprits);
 }
 
-void exchange_core::fail(std::exception_ptr const& problem) {
+/// `is_awaited`: calls of this process are under way and end with this text, which the program tells then: of many ranks one line each is enough.
+void exchange_core::fail(std::exception_ptr const& problem, bool is_awaited) {
     failure_text const text = failure_of(problem);
     {
         std::scoped_lock const lock(guard_);
         if (!failure_) failure_ = text;
+        is_awaited =
+            is_awaited || !queue_.empty() || std::ranges::any_of(taken_, [](auto const& each) { return each != nullptr; });
     }
     bool const told = options_.comm.loss && options_.comm.loss->is_told();  // whoever told it says so, too
-    if (!abandon_) spdlog::log(told ? spdlog::level::debug : spdlog::level::err, "exchange: {}", text.message);
+    if (!abandon_)
+        spdlog::log(told         ? spdlog::level::debug
+                    : is_awaited ? spdlog::level::info
+                                 : spdlog::level::err,
+                    "exchange: {}", text.message);
     dump_flight(text.message, text.culprits);
 }
 

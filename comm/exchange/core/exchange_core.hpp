@@ -101,7 +101,7 @@ class exchange_core {
     void pause(step_result const& overall, exchange_clock::time_point quiet_since);
 
     // The end, when something has failed.
-    void fail(std::exception_ptr const& problem);
+    void fail(std::exception_ptr const& problem, bool is_awaited);
     void fail_what_is_left(std::vector<pending_ptr> left);
     void dump_flight(std::string const& reason, std::vector<int> const& culprits);
     [[noreturn]] void throw_failure() const;

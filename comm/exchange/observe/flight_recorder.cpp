@@ -115,7 +115,8 @@ flight_dump parse_flight_dump(std::string const& text, std::string const& origin
                                     each.at("name").get<std::string>()});
         return dump;
     } catch (std::exception const& problem) {
-        throw error(errc::invalid_data, fmt::format("{}: not a flight recorder's file: {}", origin, problem.what()));
+        throw error(errc::invalid_data,
+                    fmt::format("{}: not a flight recorder's file: {}; leave it out", origin, json_fault(problem)));
     }
 }
 
