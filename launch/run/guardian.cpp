@@ -177,7 +177,8 @@ class launcher_watch {
             return true;
         }
         if (int const overdue = request_.unanswered(launcher_); overdue != 0)
-            kill(128 + overdue, fmt::format("the launcher did not answer SIG{}", signal_name(overdue)));
+            kill(128 + overdue, fmt::format("the launcher did not answer SIG{} within {}", signal_name(overdue),
+                                            format_duration(end_.requests <= 1 ? patience_ : time_to_answer_again)));
         if (late_ && now >= *late_) {
             bool const stood_still = now - *late_ > time_to_answer;  // this process, too
             late_ = stood_still ? std::optional(after(time_beyond_timeout)) : std::nullopt;
