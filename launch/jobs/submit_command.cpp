@@ -447,7 +447,9 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
     if (!given.flag("dry-run")) refuse_missing(plan.submit.front(), plan.site, variables);
     refuse_other_shape(plan.request, given);
     if (checks) {
-        if (plan.request.array.empty() && plan.request.sweep.empty()) refuse_braces(plan.request.command);
+        auto const braces =
+            plan.request.array.empty() && plan.request.sweep.empty() ? note_braces(plan.request.command) : std::nullopt;
+        if (braces) fmt::print(stderr, "muster: note: {}\n", *braces);
         check_files(plan.request, given, variables);
         make_output_folders(plan.request, !given.flag("dry-run") && !given.flag("check-only"));
     }

@@ -140,18 +140,14 @@ void refuse_common_folder(script_request const& request, std::string const& fold
     }
 }
 
-void refuse_braces(std::vector<std::string> const& command) {
+std::optional<std::string> note_braces(std::vector<std::string> const& command) {
     for (auto const& word : command)
         for (auto const& at : find_placeholders(word)) {
             bool const is_value = at.offset + at.length == word.size() && (at.offset == 0 || word[at.offset - 1] == '=');
-            if (at.is_escaped || !is_value) continue;
-            throw parse_error(
-                "the program's word", word, at.offset,
-                fmt::format("nothing gives {{{0}}} a value; give --each {0}=V,V for a job with each value, or --no-check "
-                            "if the program itself is to get these braces",
-                            at.name),
-                errc::usage);
+            if (!at.is_escaped && is_value)
+                return fmt::format("the program gets {{{0}}} as it is: --each {0}=V,V makes a job with each value", at.name);
         }
+    return std::nullopt;
 }
 
 }  // namespace muster

@@ -113,8 +113,8 @@ void plan_each(script_request& request, script_options const& options);
 void check_each_words(script_request const& request, script_options const& options);
 /// Throws errc::usage if two jobs of the sweep would write to one folder. Pure.
 void refuse_common_folder(script_request const& request, std::string const& folder);
-/// Of a job without an array: throws parse_error for a word "{lr}" or "--lr={lr}". Pure.
-void refuse_braces(std::vector<std::string> const& command);
+/// Of a job without an array: what to say of a word "{lr}" or "--lr={lr}", which the program may want as it is. Pure.
+std::optional<std::string> note_braces(std::vector<std::string> const& command);
 
 /// Pure. Throws errc::usage, with the ways out, if the GPUs do not fill nodes of that site, if the job is outside the queue's
 /// limits (naming the queues it fits), or if the site wants an account or a queue and there is none.

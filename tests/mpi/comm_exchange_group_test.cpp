@@ -331,14 +331,15 @@ TEST(exchange_stall, the_warning_names_the_tensor_and_who_is_missing) {
             all.allreduce("first", view, view, reduction::sum).wait();
             all.allreduce("late", late_view, late_view, reduction::sum).wait();
         } else {
+            auto const before = all.count().stalls;  // on a busy machine the first time may have taken long too
             auto const one = all.allreduce("first", view, view, reduction::sum);
             auto const other = all.allreduce("late", late_view, late_view, reduction::sum);
-            while (all.count().stalls < 2 && !one.wait_for(duration{0.01})) {
+            while (all.count().stalls < before + 2 && !one.wait_for(duration{0.01})) {
             }
             all.barrier().wait();
             one.wait();
             other.wait();
-            EXPECT_EQ(all.count().stalls, 2u);
+            EXPECT_GE(all.count().stalls, before + 2);
         }
         EXPECT_EQ(late[0], static_cast<float>(all.size()));
     }
