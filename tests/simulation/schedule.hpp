@@ -1,4 +1,4 @@
-// What a seed means: the run, and the faults that befall it.
+// A schedule: the simulated run and its faults, as a seed decides them.
 #pragma once
 
 #include <cstdint>

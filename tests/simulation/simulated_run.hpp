@@ -19,7 +19,7 @@ struct outcome {
     bool gave_up = false;
 };
 
-/// `story`: where each event is told; null: nowhere.
+/// It writes a line for each event to `story`, unless that is null.
 outcome simulate(schedule const& of, std::vector<std::string>* story = nullptr);
 
 }  // namespace muster::simulation
