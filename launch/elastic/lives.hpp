@@ -38,9 +38,9 @@ struct progress_signs {
     bool measured_before = false;  ///< an earlier one did
 };
 
-/// What shows that a run or generation came no further than those before it; empty if it did, or if nothing shows it. What ended it from outside is no sign against it.
-/// Else a file that must grow decides; then that it has saved, and lines with muster-metric:, if there were any. Without any of these, only a failure of its own within a
-/// minute counts (`judges_failures`). Pure.
+/// What shows that a run or generation came no further than those before it; empty if it did, or if nothing shows it. The first of these that applies decides: an end
+/// from outside (no sign against it), a file that must grow, a save with code 75, lines with muster-metric:, and at last a failure of its own within a minute
+/// (if `judges_failures`). Pure.
 std::string find_standstill(progress_signs const& signs, bool judges_failures);
 
 /// Why no other life should follow: the last two made no progress. Empty if one may. Pure.

@@ -99,9 +99,10 @@ verdict blame_rank(evidence const& known, int rank, failure_cause cause, std::st
 /// later one (`first`: this is the run's first generation).
 end_kind kind_of_end(verdict const& judged, evidence const& known, bool first);
 
-/// Not the program's doing.
+/// Whether the program has no part in the cause.
 bool is_from_outside(failure_cause cause) noexcept;
-/// Of a rank: a signal by which others end processes, as a preemption or an out-of-memory daemon does, and not the limit of its own memory cgroup.
+/// Whether somebody else may have killed the rank: a preemption or an out-of-memory daemon sends such signals. A kill at the limit of the rank's own memory
+/// cgroup is the program's.
 bool is_from_outside(rank_evidence const& rank) noexcept;
 
 /// A failure of none of them.
