@@ -1,11 +1,14 @@
 #include "comm/backend/pmix_rendezvous.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/processes/rank_processes.hpp"
@@ -18,11 +21,11 @@ namespace {
 /// PMIx wants a deadline: for "without end", a week.
 constexpr duration endless{7.0 * 24 * 3600};
 
-/// The process' client of PMIx, kept until it ends: a rank that left PMIx between two rendezvous would be taken for one that
-/// ended.
+/// The process' client of PMIx, where it is kept until the process ends.
 struct kept_client {
     std::mutex lock;
     std::unique_ptr<pmix::client> client;
+    bool has_left = false;  ///< an earlier rendezvous left PMIx
 };
 kept_client& the_client() {
     static kept_client only;
@@ -46,6 +49,23 @@ void check_place(identity const& who, identity const& told) {
                      missing.culprits);
 }
 
+/// Waits for all ranks. Ranks that left PMIx after an earlier rendezvous (`came_again`) may be taken for ended ones: a server that learns only now that the old
+/// connection of a rank is closed gives up the fence (OpenPMIx 4.2, PMIX_ERR_PARTIAL_SUCCESS). The ranks that wait in it then meet in another one. Throws as
+/// client::fence(); errc::peer_failed only if a rank of this node has no process, or if the same came a fourth time.
+void fence_all(pmix::client& server, identity const& who, bool came_again, std::function<duration()> const& left) {
+    for (int tries_left = came_again ? 3 : 0;; --tries_left) {
+        try {
+            return server.fence(left());
+        } catch (error const& problem) {
+            if (problem.code() != errc::peer_failed || tries_left == 0 ||
+                !explain_absence(who, find_rank_processes(who)).culprits.empty())
+                throw;
+            spdlog::debug("rank {} of {} on {}: {}; all ranks have a process: once more", who.rank, who.world_size, who.host,
+                          problem.what());
+        }
+    }
+}
+
 }  // namespace
 
 std::vector<std::vector<std::byte>> gather_by_pmix(identity const& who, std::string_view key, std::span<std::byte const> mine,
@@ -65,10 +85,11 @@ std::vector<std::vector<std::byte>> gather_by_pmix(identity const& who, std::str
         auto& used = how == pmix_client_stays::to_the_end || kept.client ? kept.client : own;
         if (!used) used = std::make_unique<pmix::client>(left());
         pmix::client& server = *used;
+        bool const came_again = std::exchange(kept.has_left, kept.has_left || own);
         check_place(who, server.who());
         server.put(key, mine);
         server.commit(left());
-        server.fence(left());
+        fence_all(server, who, came_again, left);
         for (int rank = 0; rank < who.world_size; ++rank)
             all[static_cast<std::size_t>(rank)] = server.get_bytes(rank, key, left());
     } catch (error const& problem) {

@@ -18,7 +18,8 @@ namespace muster {
 /// (errc::timeout or errc::peer_failed) naming the ranks that did not come, as far as they can be known, errc::singleton if the
 /// server knows another world than `who`.
 ///
-/// A client that leaves at once lets the program end as it likes, where one that stays has to leave PMIx in order.
+/// A client that leaves at once lets the program end as it likes, where one that stays has to leave PMIx in order. Ranks that have left and come again may be
+/// taken for ended ones by the server; they then meet once more.
 enum class pmix_client_stays { to_the_end, for_this };
 std::vector<std::vector<std::byte>> gather_by_pmix(identity const& who, std::string_view key, std::span<std::byte const> mine,
                                                    duration deadline, pmix_client_stays how = pmix_client_stays::to_the_end);
