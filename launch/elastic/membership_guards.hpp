@@ -22,7 +22,6 @@ enum class guard {
     tells_again,  ///< … also where a rank came to init() later
     waits_for_judgement,
     within_resets,
-    sync_for_newcomers,
     sync_unless_at_commit,
     grows_at_commit_only,
     state_comes_first,
