@@ -5,19 +5,22 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
+#include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "all_cores.hpp"
 #include "launch/elastic/membership_guards.hpp"
 #include "mutants.hpp"
 #include "simulated_run.hpp"
 #include "small_world.hpp"
 
 namespace muster::membership {
-int row_left_out = -1;
-int guard_turned = -1;
+constinit thread_local int row_left_out = -1;
+constinit thread_local int guard_turned = -1;
 }  // namespace muster::membership
 
 namespace muster::simulation {
@@ -50,34 +53,57 @@ void tell(std::uint64_t seed) {
     fmt::print("{}\n", end.broken.empty() ? "all invariants hold" : "BROKEN: " + end.broken);
 }
 
-int run_random(std::uint64_t first, std::uint64_t count, double limit_s) {
-    auto const began = std::chrono::steady_clock::now();
+/// What the schedules of one core have come to.
+struct alignas(64) tally {
     std::uint64_t done = 0, events = 0, generations = 0, gave_up = 0;
-    for (; done < count && (limit_s <= 0 || done % 256 != 0 || seconds_since(began) < limit_s); ++done) {
-        auto const end = simulate(draw_schedule(first + done));
-        events += static_cast<std::uint64_t>(end.events);
-        generations += static_cast<std::uint64_t>(end.generations);
-        gave_up += end.gave_up;
-        if (end.broken.empty()) continue;
-        tell(first + done);
-        fmt::print("again: simulation --seed {}\n", first + done);
+    std::uint64_t broken = 0;  ///< the first seed that breaks an invariant; 0: none
+};
+
+int run_random(std::uint64_t first, std::uint64_t count) {
+    auto const began = std::chrono::steady_clock::now();
+    std::vector<tally> all(cores());
+    auto const [row, guard] = std::pair(membership::row_left_out, membership::guard_turned);
+    on_all_cores(count, 256, [&](std::uint64_t item, unsigned core) {
+        membership::row_left_out = row;
+        membership::guard_turned = guard;
+        auto& its = all[core];
+        auto const end = simulate(draw_schedule(first + item));
+        ++its.done;
+        its.events += static_cast<std::uint64_t>(end.events);
+        its.generations += static_cast<std::uint64_t>(end.generations);
+        its.gave_up += end.gave_up;
+        if (end.broken.empty()) return true;
+        its.broken = first + item;
+        return false;
+    });
+    tally sum;
+    for (auto const& one : all) {
+        sum.done += one.done, sum.events += one.events, sum.generations += one.generations, sum.gave_up += one.gave_up;
+        if (one.broken != 0 && (sum.broken == 0 || one.broken < sum.broken)) sum.broken = one.broken;
+    }
+    if (sum.broken != 0) {
+        tell(sum.broken);
+        fmt::print("again: simulation --seed {}\n", sum.broken);
         return 1;
     }
-    fmt::print("{} schedules, {} events, {} generations, {} gave up; {:.0f} schedules a second\n", done, events, generations,
-               gave_up, static_cast<double>(done) / seconds_since(began));
+    auto const took = seconds_since(began);
+    fmt::print("{} schedules, {} events, {} generations, {} gave up, in {:.1f} s; {:.0f} schedules a second\n", sum.done, sum.events,
+               sum.generations, sum.gave_up, took, static_cast<double>(sum.done) / took);
     return 0;
 }
 
 int survey(std::uint64_t first, std::uint64_t count) {
-    std::vector<std::pair<std::string, std::vector<std::uint64_t>>> kinds;
-    for (std::uint64_t seed = first; seed < first + count; ++seed) {
-        auto const end = simulate(draw_schedule(seed));
-        if (end.broken.empty()) continue;
-        auto found = std::find_if(kinds.begin(), kinds.end(), [&](auto const& one) { return one.first == end.broken; });
-        if (found == kinds.end()) found = kinds.insert(found, {end.broken, {}});
-        found->second.push_back(seed);
-    }
-    for (auto const& [what, seeds] : kinds) fmt::print("{:6} {} (seed {})\n", seeds.size(), what, seeds.front());
+    std::map<std::string, std::vector<std::uint64_t>> kinds;
+    std::mutex guard;
+    on_all_cores(count, 256, [&](std::uint64_t item, unsigned) {
+        auto const end = simulate(draw_schedule(first + item));
+        if (end.broken.empty()) return true;
+        std::scoped_lock const lock(guard);
+        kinds[end.broken].push_back(first + item);
+        return true;
+    });
+    for (auto const& [what, seeds] : kinds)
+        fmt::print("{:6} {} (seed {})\n", seeds.size(), what, *std::min_element(seeds.begin(), seeds.end()));
     return kinds.empty() ? 0 : 1;
 }
 
@@ -97,7 +123,7 @@ int main(std::vector<std::string> const& words) {
     if (has("--small-world"))
         return run_small_world(static_cast<int>(number("--ranks", 3)), static_cast<int>(number("--faults", 1)));
     if (has("--survey")) return survey(number("--first", 1), number("--count", 100'000));
-    return run_random(number("--first", 1), number("--count", 200'000), static_cast<double>(number("--limit", 0)));
+    return run_random(number("--first", 1), number("--count", 200'000));
 }
 
 }  // namespace muster::simulation
