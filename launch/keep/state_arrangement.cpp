@@ -111,7 +111,7 @@ state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const
     return made;
 }
 
-std::vector<wire::kept_copy> list_copies(kept_store& store, bool of_neighbour) {
+std::vector<wire::kept_copy> list_copies(copy_shelf& store, bool of_neighbour) {
     std::vector<wire::kept_copy> all;
     for (auto const& one : store.sound_copies())
         all.push_back({one.part, of_neighbour, one.step, one.by.generation, static_cast<int>(one.by.rank),

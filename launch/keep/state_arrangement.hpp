@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "launch/keep/kept_store.hpp"
+#include "launch/keep/copy_shelf.hpp"
 #include "launch/wire/messages.hpp"
 
 namespace muster {
@@ -34,6 +34,6 @@ struct state_arrangement {
 state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const& there, std::vector<std::size_t> const& node_of);
 
 /// What a keeper tells of its memory.
-std::vector<wire::kept_copy> list_copies(kept_store& store, bool of_neighbour);
+std::vector<wire::kept_copy> list_copies(copy_shelf& store, bool of_neighbour);
 
 }  // namespace muster
