@@ -1,6 +1,7 @@
 // The rounds in which a commit of all ranks is copied to the next nodes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -43,16 +44,31 @@ class copy_rounds {
     bool holding() const noexcept { return phase_ == phase::holding; }
     std::uint64_t last() const noexcept { return last_; }  ///< the newest commit that is whole on two nodes; 0: none
 
+    /// Where one node stands. What leads from one to another is in copy_rounds.cpp.
+    enum class standing {
+        gone,
+        returns,  ///< another keeper is on its way
+        awaited,  ///< its ranks have not committed since they began
+        there,
+        asked,  ///< it takes part in the round, and is to answer
+        done,   ///< … and has
+    };
+    enum class node_event { comes, comes_with_ranks, is_lost, is_lost_for_now, tells, is_asked, answers, is_released, ranks_begin, no_ranks };
+
   private:
     enum class phase { idle, holding, sending, paused };
     struct node {
-        bool there = false, returns = false, expected = false, part = false, done = false;
+        standing now = standing::gone;
         std::uint64_t newest = 0, held = 0;
+        bool is_there() const noexcept { return now >= standing::awaited; }
+        bool takes_part() const noexcept { return now >= standing::asked; }
     };
+    static bool change(node& one, node_event on);
     void begin_again();
     void try_begin();
-    void fail();
-    void release(std::uint64_t step);
+    static constexpr std::size_t nobody = SIZE_MAX;
+    void fail(std::size_t but = nobody);
+    void release(std::uint64_t step, std::size_t but = nobody);
     void send_if_all_hold();
     std::size_t next_of(std::size_t node) const;
     bool all_done() const;
