@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "launch/keep/keeping_guards.hpp"
+
 namespace muster {
 
 namespace {
@@ -159,7 +161,7 @@ void copy_rounds::on_late(std::uint64_t round) {
 /// Another begins with what keepers tell next: after an order to release they say again what is committed.
 void copy_rounds::fail(std::size_t but) {
     phase_ = phase::idle;
-    release(last_, but);
+    release(keeping::holds(keeping::guard::common_stays_held, true, false) ? last_ : nodes_.front().held, but);
 }
 
 /// Not on node `but`, which is lost.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "launch/keep/keeping_guards.hpp"
 #include "launch/keep/state_arrangement.hpp"
 
 namespace muster {
@@ -116,7 +117,8 @@ void keeper_duties::settle(wire::keep_order const& order) {
     duties_.emplace_back(stop_moves{});
     release(order.step);
     // Ranks make the numbers again: what has them now is of another history.
-    for (auto* const shelf : {&own_, &of_others_}) shelf->keep_only(order.generation, order.step);
+    for (auto* const shelf : {&own_, &of_others_})
+        if (keeping::holds(keeping::guard::forgets_other_histories, true, false)) shelf->keep_only(order.generation, order.step);
     own_.drop_others(order.parts);
     for (int const part : order.parts)
         if (auto const one = own_.find(part, order.step); one && reports_) own_.hold(*one);

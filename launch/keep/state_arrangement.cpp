@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 
+#include "launch/keep/keeping_guards.hpp"
+
 namespace muster {
 
 namespace {
@@ -75,7 +77,8 @@ state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const
     state_arrangement made{.free_part = static_cast<int>(node_of.size())};
     for (std::size_t node = 0; node < there.size(); ++node)
         for (auto const& one : there[node]) {
-            if (one.rank >= 0 && one.rank < one.world_size)
+            if (one.rank >= 0 && one.rank < one.world_size &&
+                keeping::holds(keeping::guard::neighbours_copies_count, true, !one.of_neighbour))
                 commits[{one.generation, one.step, one.world_size}][one.rank].push_back({node, one});
             made.free_part = std::max(made.free_part, one.part + 1);
         }
@@ -106,7 +109,8 @@ state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const
         }
         auto const& best = best_of(found.at(after[i]), node_of[i]);
         made.parts.push_back(best.what.part);
-        if (best.node != node_of[i] || best.what.of_neighbour) made.moves.push_back({best.node, node_of[i], best.what});
+        if (keeping::holds(keeping::guard::moves_what_is_elsewhere, best.node != node_of[i] || best.what.of_neighbour, false))
+            made.moves.push_back({best.node, node_of[i], best.what});
     }
     return made;
 }
