@@ -54,17 +54,18 @@ void keeper_duties::look_for_newest() {
 
 /// Once each rank holds a commit of the round.
 void keeper_duties::look_for_held() {
-    std::uint64_t least = UINT64_MAX, most = 0;
+    wire::keep_word word{.what = wire::keep_word::kind::held, .round = holding_->round};
     for (int const part : holding_->parts) {
-        std::uint64_t first = UINT64_MAX;
+        std::optional<copy_shelf::copy> first;
         for (auto const& one : own_.copies(part))
-            if (one.held && one.step >= holding_->from) first = std::min(first, one.step);
-        if (first == UINT64_MAX) return;
-        least = std::min(least, first);
-        most = std::max(most, first);
+            if (one.held && one.step >= holding_->from && (!first || one.step < first->step)) first = one;
+        if (!first) return;
+        word.copies.push_back(describe(*first, false));
     }
-    duties_.emplace_back(wire::keep_word{
-        .what = wire::keep_word::kind::held, .round = holding_->round, .step = least == most ? least : 0});
+    auto const step_of = [](wire::kept_copy const& one) { return one.step; };
+    auto const [least, most] = std::ranges::minmax(word.copies.empty() ? std::vector<wire::kept_copy>(1) : word.copies, {}, step_of);
+    if (least.step == most.step) word.step = least.step;
+    duties_.emplace_back(std::move(word));
     holding_.reset();
 }
 

@@ -63,6 +63,14 @@ struct stepper {
     void say(std::string line, bool if_verbose = false) { effects.push_back(act::say{std::move(line), if_verbose}); }
 };
 
+copy_rounds::share share_of(std::vector<wire::kept_copy> const& copies) {
+    copy_rounds::share all;
+    for (auto const& one : copies) all = {one.generation, all.ranks + 1, one.world_size};
+    auto const is_other = [&](auto const& one) { return one.generation != all.generation || one.world_size != all.world_size; };
+    if (std::any_of(copies.begin(), copies.end(), is_other)) all.world_size = -1;  // of no commit
+    return all;
+}
+
 std::string format_seconds(double seconds) {
     return format_duration(duration(seconds));
 }
@@ -160,7 +168,7 @@ void stepper::take(happened::word const& what) {
             break;
         case kind::alive: break;
         case kind::newest: all.rounds.on_newest(which, word.step); break;
-        case kind::held: all.rounds.on_held(which, word.round, word.step); break;
+        case kind::held: all.rounds.on_held(which, word.round, word.step, share_of(word.copies)); break;
         case kind::sent: on_sent(which, word); break;
         case kind::listed:
             one.copies = word.copies;
@@ -179,6 +187,8 @@ void stepper::on_there(std::size_t which) {
     auto& one = all.nodes[which];
     one.now = state::there;
     if (all.to_neighbours) send(which, {.what = wire::keep_order::kind::report});
+    if (all.to_neighbours && holds(guard::releases_at_coming, !arranges(), false))  // what the keeper before it held
+        send(which, {.what = wire::keep_order::kind::release, .step = all.rounds.last()});
     all.rounds.on_there(which, holds(guard::round_waits_for_ranks, !arranges() && one.about.step > 0, false));
     proceed();
 }
@@ -257,7 +267,7 @@ void stepper::carry_out_rounds() {
 
 /// Once a second at most.
 void stepper::tell_of_rounds() {
-    if (all.rounds.last() == all.told || std::exchange(all.tells, true)) return;
+    if (all.rounds.on_two_nodes() == all.told || std::exchange(all.tells, true)) return;
     set_timer(timer::telling, between_tellings_s);
 }
 
@@ -285,7 +295,7 @@ void stepper::take(happened::timer_fired const& what) {
         case timer::round: all.rounds.on_late(what.number); return carry_out_rounds();
         case timer::telling:
             all.tells = false;
-            all.told = all.rounds.last();
+            all.told = all.rounds.on_two_nodes();
             if (all.told != 0) say(fmt::format("muster: --keep-state: commit {} is on two nodes", all.told), true);
             return;
         case timer::arrivals:
@@ -412,7 +422,8 @@ void stepper::settle() {
         have_ranks[i] = !order.parts.empty();
         send(i, std::move(order));
     }
-    all.rounds.go_on(its.made.step, have_ranks);
+    all.rounds.go_on(its.made.step, have_ranks, holds(guard::spreads_the_first, all.to_neighbours, false));
+    carry_out_rounds();
 }
 
 }  // namespace
@@ -420,7 +431,7 @@ void stepper::settle() {
 std::string_view name_of(guard which) {
     constexpr std::array<std::string_view, static_cast<std::size_t>(guard::count_)> names{
         "misses the silent",      "another takes over",      "round waits for another", "round waits for ranks",
-        "common stays held",      "neighbours' copies count", "moves what is elsewhere",
+        "copies of all ranks",      "releases at coming",      "spreads the first",       "common stays held",      "neighbours' copies count", "moves what is elsewhere",
         "tries to move again",    "forgets other histories", "listens from awakening",  "says that it is at it"};
     return names[static_cast<std::size_t>(which)];
 }

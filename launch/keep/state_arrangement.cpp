@@ -115,11 +115,13 @@ state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const
     return made;
 }
 
+wire::kept_copy describe(copy_shelf::copy const& one, bool of_neighbour) {
+    return {one.part, of_neighbour, one.step, one.by.generation, static_cast<int>(one.by.rank), static_cast<int>(one.by.world_size)};
+}
+
 std::vector<wire::kept_copy> list_copies(copy_shelf& store, bool of_neighbour) {
     std::vector<wire::kept_copy> all;
-    for (auto const& one : store.sound_copies())
-        all.push_back({one.part, of_neighbour, one.step, one.by.generation, static_cast<int>(one.by.rank),
-                       static_cast<int>(one.by.world_size)});
+    for (auto const& one : store.sound_copies()) all.push_back(describe(one, of_neighbour));
     return all;
 }
 

@@ -33,6 +33,7 @@ struct state_arrangement {
 /// to them; they settle it among themselves. Pure.
 state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const& there, std::vector<std::size_t> const& node_of);
 
+wire::kept_copy describe(copy_shelf::copy const& one, bool of_neighbour);
 /// What a keeper tells of its memory.
 std::vector<wire::kept_copy> list_copies(copy_shelf& store, bool of_neighbour);
 

@@ -51,6 +51,7 @@ struct node {
     bool lives = true;
     double full_until_s = -1, no_start_until_s = -1;
     double touched_s = -1;  ///< when it, or its keeper, had a fault last
+    double to_keeper_s = 0, from_keeper_s = 0;  ///< when the last word arrives
 };
 
 struct rank_process {
@@ -65,6 +66,7 @@ struct rank_process {
 /// A copy that is there as a generation ends.
 struct seen_copy {
     std::size_t node;
+    int incarnation;  ///< of the keeper
     copy_shelf::copy what;
 };
 
@@ -134,6 +136,7 @@ class kept_run {
     void handle(occurrence const& one);
     void befall(kept_fault const& one);
     void note_memory_fault(std::size_t node);
+    int count_impaired() const;
 
     // the leader and the keepers
     void start_leader();
@@ -161,6 +164,7 @@ class kept_run {
     std::vector<seen_copy> copies_there() const;
     std::pair<std::uint64_t, std::uint64_t> newest_whole(std::vector<seen_copy> const& all) const;
     void check_end();
+    void tell_slots();
     void check_beginning(std::uint64_t step, std::uint64_t generation);
 
     kept_schedule const& of_;
@@ -365,6 +369,11 @@ void kept_run::note_memory_fault(std::size_t node) {
     ++faults_since_common_;
 }
 
+/// Of nodes that may still get ranks.
+int kept_run::count_impaired() const {
+    return static_cast<int>(std::count_if(nodes_.begin(), nodes_.end(), [](node const& one) { return one.lives && (!one.keeper || one.keeper->stopped); }));
+}
+
 void kept_run::befall(kept_fault const& one) {
     using enum kept_fault::kind;
     tell("FAULT: {}", describe(one));
@@ -446,9 +455,9 @@ void kept_run::feed(decltype(keeping::event::what) event) {
         auto const next = std::move(events_.front());
         events_.pop_front();
         for (auto const& deed : keeping::step(*leader_, next)) perform(deed);
-        if (leader_->rounds.last() != common_) {
-            if (leader_->rounds.last() > common_) faults_since_common_ = 0, leader_lost_since_ = leader_stopped_;
-            common_ = leader_->rounds.last();
+        if (leader_->rounds.on_two_nodes() != common_) {
+            if (leader_->rounds.on_two_nodes() > common_) faults_since_common_ = count_impaired(), leader_lost_since_ = leader_stopped_;
+            common_ = leader_->rounds.on_two_nodes();
         }
     }
     events_.clear();
@@ -457,8 +466,10 @@ void kept_run::feed(decltype(keeping::event::what) event) {
 
 void kept_run::perform(keeping::effect const& deed) {
     if (auto const* const order = std::get_if<act::order>(&deed)) {
-        auto const& its = nodes_[order->to];
-        if (its.keeper) after(delay(), what::keeper_does, static_cast<int>(order->to), its.incarnation, post({.order = order->what}));
+        auto& its = nodes_[order->to];
+        if (!its.keeper) return;
+        its.to_keeper_s = std::max(now_ + delay(), its.to_keeper_s);
+        after(its.to_keeper_s - now_, what::keeper_does, static_cast<int>(order->to), its.incarnation, post({.order = order->what}));
     } else if (auto const* const start = std::get_if<act::start>(&deed)) {
         for (auto const which : start->whom) after(dice_.seconds(0.1, 1), what::keeper_comes, static_cast<int>(which), leaders_);
     } else if (auto const* const close = std::get_if<act::close>(&deed)) {
@@ -490,13 +501,16 @@ void kept_run::end_keeper(std::size_t which, double seen_within_s) {
     if (seen_within_s < 0 || !leader_) return;
     mail seen{.why = "the connection was closed"};
     seen.timer.node = which;
-    after(dice_.seconds(0.001, seen_within_s), what::leader_misses, static_cast<int>(which), leaders_, post(seen));
+    its.from_keeper_s = std::max(now_ + dice_.seconds(0.001, seen_within_s), its.from_keeper_s);
+    after(its.from_keeper_s - now_, what::leader_misses, static_cast<int>(which), leaders_, post(seen));
 }
 
 void kept_run::say(std::size_t which, wire::keep_word word) {
     mail one{.word = std::move(word)};
     one.timer.node = which;
-    after(delay(), what::leader_hears, static_cast<int>(which), leaders_, post(std::move(one)));
+    auto& arrives_s = nodes_[which].from_keeper_s;
+    arrives_s = std::max(now_ + delay(), arrives_s);
+    after(arrives_s - now_, what::leader_hears, static_cast<int>(which), leaders_, post(std::move(one)));
 }
 
 void kept_run::take(std::size_t which, wire::keep_order const& order) {
@@ -597,6 +611,7 @@ void kept_run::begin_generation(wire::states_placed const& placed) {
 
 /// All begin with the newest number that all find.
 void kept_run::begin_training() {
+    if (phase_ != run_phase::runs || std::any_of(ranks_.begin(), ranks_.end(), [](auto const& one) { return !one.lives; })) return;
     std::map<std::uint64_t, std::size_t> found;
     for (auto const& rank : ranks_) {
         std::set<std::uint64_t> steps;
@@ -614,7 +629,7 @@ void kept_run::begin_training() {
         for (auto const& one : ranks_[r].file->find(ranks_[r].part)->slots)
             if (one.whole && one.what.step == begun_step_ && one.what.number > newest.number) newest = one.what;
         generations.insert(newest.by.generation);
-        if (newest.by.rank != r) fail(fmt::format("rank {} goes on from what rank {} has committed", r, newest.by.rank));
+        if (newest.by.rank != r && newest.by.world_size == ranks_.size()) fail(fmt::format("rank {} goes on from what rank {} has committed", r, newest.by.rank));
     }
     if (generations.size() > 1) fail("ranks go on from commits of different generations");
     tell("ranks: all begin at step {}", begun_step_);
@@ -629,6 +644,7 @@ void kept_run::commit(int rank) {
     auto& its = ranks_[static_cast<std::size_t>(rank)];
     std::size_t slot = 0;
     if (its.file) slot = begin_commit(*its.file, its.part, its.step + 1, !its.has_committed);
+    if (slot == kept::slots && story_ != nullptr) tell_slots();
     if (slot == kept::slots) return fail("a rank finds no room for a commit, since all are held");
     after(dice_.seconds(0.0005, 0.02), what::commit_ends, rank, its.calls, slot);
 }
@@ -705,7 +721,7 @@ std::vector<seen_copy> kept_run::copies_there() const {
         for (auto* const shelf : {&nodes_[i].keeper->own, &nodes_[i].keeper->of_others})
             for (auto const& part : shelf->file()->parts)
                 for (auto const& slot : part.slots)
-                    if (slot.whole) all.push_back({i, slot.what});
+                    if (slot.whole) all.push_back({i, nodes_[i].incarnation, slot.what});
     }
     return all;
 }
@@ -725,12 +741,28 @@ std::pair<std::uint64_t, std::uint64_t> kept_run::newest_whole(std::vector<seen_
     return newest;
 }
 
+/// For a story: what each keeper has.
+void kept_run::tell_slots() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        if (!nodes_[i].keeper) continue;
+        for (bool const others : {false, true})
+            for (auto const& part : (others ? nodes_[i].keeper->of_others : nodes_[i].keeper->own).file()->parts) {
+                std::string text;
+                for (auto const& slot : part.slots)
+                    text += fmt::format(" {}{}{}", slot.what.step, slot.whole ? "" : "~", slot.what.held ? "h" : "");
+                tell("  node {}{} part {} wanted {}:{}", i, others ? " for others" : "", part.number, part.wanted, text);
+            }
+    }
+}
+
 /// What was on two nodes has outlived one fault.
 void kept_run::check_end() {
     seen_ = copies_there();
     all_ended_s_ = now_;
     auto const whole = newest_whole(seen_);
+    std::erase_if(seen_, [&](seen_copy const& one) { return nodes_[one.node].keeper->stopped; });
     tell("(whole: commit {} of generation {}; on two nodes {}; faults since {})", whole.second, whole.first, common_, faults_since_common_);
+    if (of_.to_neighbours && common_ != 0 && story_ && whole.second < common_) tell_slots();
     if (of_.to_neighbours && common_ != 0 && faults_since_common_ <= 1 && !leader_lost_since_ && whole.second < common_ && leader_)
         fail(fmt::format("commit {} was on two nodes, and is lost by one fault", common_));
 }
@@ -740,7 +772,7 @@ void kept_run::check_beginning(std::uint64_t step, std::uint64_t generation) {
     if (present_.number == 0 || leader_lost_since_) return;
     std::erase_if(seen_, [&](seen_copy const& one) {
         auto const& its = nodes_[one.node];
-        return its.touched_s >= all_ended_s_ || !its.lives || !its.keeper || its.keeper->stopped;
+        return its.touched_s >= all_ended_s_ || !its.lives || !its.keeper || its.incarnation != one.incarnation;
     });
     for (auto const& one : present_.members) {  // what they cannot be given
         auto const& its = nodes_[static_cast<std::size_t>(one.at.host[1] - '0')];
