@@ -420,6 +420,8 @@ void stepper::settle() {
         for (std::size_t rank = 0; rank < its.node_of.size(); ++rank)
             if (its.node_of[rank] == i) order.parts.push_back(its.made.parts[rank]);
         have_ranks[i] = !order.parts.empty();
+        for (auto const& one : its.made.left_out)
+            if (holds(guard::keeps_the_left_out, one.from == i && !one.what.of_neighbour, false)) order.parts.push_back(one.what.part);
         send(i, std::move(order));
     }
     all.rounds.go_on(its.made.step, have_ranks, holds(guard::spreads_the_first, all.to_neighbours, false));
@@ -431,7 +433,7 @@ void stepper::settle() {
 std::string_view name_of(guard which) {
     constexpr std::array<std::string_view, static_cast<std::size_t>(guard::count_)> names{
         "misses the silent",      "another takes over",      "round waits for another", "round waits for ranks",
-        "copies of all ranks",      "releases at coming",      "spreads the first",       "common stays held",      "neighbours' copies count", "moves what is elsewhere",
+        "keeps the left out",       "copies of all ranks",      "releases at coming",      "spreads the first",       "common stays held",      "neighbours' copies count", "moves what is elsewhere",
         "tries to move again",    "forgets other histories", "listens from awakening",  "says that it is at it"};
     return names[static_cast<std::size_t>(which)];
 }

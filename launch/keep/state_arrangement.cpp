@@ -95,6 +95,9 @@ state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const
             made.step = what.step;
             found = whole->second;
             for (std::size_t i = 0; i < after.size() && i < found.size(); ++i) after[i] = static_cast<int>(i);
+            for (auto const& [rank, places] : found)
+                for (auto const& one : places)
+                    if (rank >= static_cast<int>(after.size())) made.left_out.push_back({one.node, one.node, one.what});
         } else {
             found = newest_of(commits, what.generation);
             after = share_out(found, what.world_size, node_of, there.size());

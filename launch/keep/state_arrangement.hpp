@@ -23,7 +23,8 @@ struct state_arrangement {
     std::vector<int> parts;        ///< where each rank finds its state, and keeps on
     int free_part = 0;             ///< from here on they are nobody's
     std::vector<state_move> moves;
-    std::vector<int> without;  ///< its ranks of which nothing is left
+    std::vector<int> without;          ///< its ranks of which nothing is left
+    std::vector<state_move> left_out;  ///< of a commit that is whole: copies of ranks that none follows, where they are
     bool operator==(state_arrangement const&) const = default;
 };
 

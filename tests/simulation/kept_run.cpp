@@ -256,7 +256,7 @@ void kept_run::handle(occurrence const& one) {
             if (!its || !its->stopped || nodes_[which].incarnation != static_cast<int>(one.c)) return;
             tell("the keeper of node {} goes on", which);
             its->stopped = false;
-            nodes_[which].touched_s = now_;
+            nodes_[which].touched_s = std::max(nodes_[which].touched_s, now_);
             for (auto& order : std::exchange(its->inbox, {}))
                 if (nodes_[which].keeper) take(which, order);
             return;
@@ -265,7 +265,7 @@ void kept_run::handle(occurrence const& one) {
             auto& its = ranks_[which];
             if (!its.lives || its.calls != one.b) return;
             its.has_begun = true;
-            if (its.file) its.file->at(its.part).owner = one.a;
+            if (its.file) open_part(*its.file, its.part, one.a);
             if (--starting_ == 0) begin_training();
             return;
         }
@@ -295,6 +295,7 @@ void kept_run::handle(occurrence const& one) {
         case what::keeper_comes: {
             auto& its = nodes_[which];
             if (!its.lives || one.b != leaders_ || its.keeper || !leader_) return;
+            if (!leader_stopped_ && leader_->nodes[which].now != keeping::node::state::awaited) return;
             if (its.no_start_until_s > now_) {
                 if (!leader_stopped_) feed(happened::no_start{which, "it could not be started"});
                 return;
@@ -365,13 +366,19 @@ void kept_run::handle(occurrence const& one) {
 }
 
 void kept_run::note_memory_fault(std::size_t node) {
-    nodes_[node].touched_s = now_;
+    nodes_[node].touched_s = std::max(nodes_[node].touched_s, now_);
     ++faults_since_common_;
 }
 
 /// Of nodes that may still get ranks.
 int kept_run::count_impaired() const {
-    return static_cast<int>(std::count_if(nodes_.begin(), nodes_.end(), [](node const& one) { return one.lives && (!one.keeper || one.keeper->stopped); }));
+    int count = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        bool const has_ranks = std::any_of(present_.members.begin(), present_.members.end(), [&](member const& one) { return one.at.host == name_of(i); });
+        bool const counts = has_ranks || nodes_[i].lives || leader_->nodes[i].now == keeping::node::state::there;
+        count += counts && (!nodes_[i].keeper || nodes_[i].keeper->stopped);
+    }
+    return count;
 }
 
 void kept_run::befall(kept_fault const& one) {
@@ -426,7 +433,7 @@ void kept_run::befall(kept_fault const& one) {
             return;
         case memory_full:
             nodes_[number].full_until_s = now_ + one.lasts_s;
-            nodes_[number].touched_s = now_ + one.lasts_s;
+            nodes_[number].touched_s = std::max(nodes_[number].touched_s, now_ + one.lasts_s);
             return;
         case slow: return;
         case no_start: nodes_[number].no_start_until_s = now_ + one.lasts_s; return;

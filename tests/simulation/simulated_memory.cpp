@@ -92,6 +92,13 @@ void simulated_memory::finish(copy const& one) {
     slot_of(one).whole = true;
 }
 
+void open_part(memory_file& file, int part, int rank) {
+    auto& its = file.at(part);
+    its.owner = rank;
+    for (auto const& one : its.slots)
+        if (one.whole) its.commits = std::max(its.commits, one.what.number);
+}
+
 /// The oldest that the keeper does not need, or one that was never used; not the newest.
 std::size_t begin_commit(memory_file& file, int part, std::uint64_t step, bool first) {
     auto& its = file.at(part);

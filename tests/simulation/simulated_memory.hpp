@@ -56,6 +56,8 @@ class simulated_memory final : public copy_shelf {
     std::shared_ptr<memory_file> file_;
 };
 
+/// A rank that begins has it from now on.
+void open_part(memory_file& file, int part, int rank);
 /// What a rank does at a commit, as kept_state has it: takes a slot, and makes it whole later.
 std::size_t begin_commit(memory_file& file, int part, std::uint64_t step, bool first);
 void end_commit(memory_file& file, int part, std::size_t slot, std::uint64_t step, kept::origin const& by);
