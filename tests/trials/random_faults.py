@@ -228,8 +228,8 @@ def why_not(options):
         options.expected = subprocess.run([options.python, str(HERE / "ledger.py"), "expected"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, universal_newlines=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return f"{options.python} has no NumPy"
-    if not (options.muster.parent.parent / "python").is_dir():
-        return "the Python package is not built"
+    if subprocess.run([str(options.muster), "run", "-q", "-n", "1", "--", options.python, "-c", "import muster"], stderr=subprocess.DEVNULL).returncode:
+        return f"{options.python} cannot import muster"
     if options.way == "kept-in-place" and subprocess.run([options.python, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode != 0:
         return f"{options.python} has no PyTorch"
     if options.where == "slurm":
