@@ -96,15 +96,18 @@ def why_it_may_end(story, ending):
 
 def judge(story, ending, expected):
     """Faults of the product, as words, and how the run ended: "right", or why it had to end."""
-    faults = list(ending.left and [f"left: {one}" for one in ending.left])
+    faults = [f"left: {one}" for one in ending.left if not is_swept_later(one, ending.hits)]
     if ending.hung:
         return [ending.hung, *faults], "hung"
     text = "\n".join(ending.out + ending.err)
     for wrong in ("the ledger is wrong", "begin with different states", "not once"):
         if wrong in text:
             faults.append(f"wrong result: {wrong}")
-    ends = [ENDS.search(line) for line in ending.out if ENDS.search(line)]
-    for one in ends:
+    every = [ENDS.search(line) for line in ending.out if ENDS.search(line)]
+    # Of those that were started last: the launcher may not have heard that earlier ones had come to their end.
+    begun = max((at for at, line in enumerate(ending.out) if UP.search(line)), default=0)
+    ends = [ENDS.search(line) for line in ending.out[begun:] if ENDS.search(line)]
+    for one in every:
         if one[5] != expected:
             faults.append(f"wrong result: member {one[1]} ends with {one[5]}, and {expected} is right")
     if ending.code == 0:
@@ -124,6 +127,15 @@ def judge(story, ending, expected):
         return faults, "ended"
     judge_verdict(story, ending, faults)
     return faults, why
+
+
+def is_swept_later(left, hits):
+    """The folder of a killed agent, or of a killed guardian and launcher: the user's next run there removes it."""
+    if not re.search(r"^(\S+: )?file \S*muster-", left):
+        return False
+    agents = {hit.host for hit in hits if hit.fault.target == "agent" and hit.fault.what != "STOP"}
+    both = {hit.fault.target for hit in hits} >= {"launcher", "guardian"}
+    return both or any(host in left for host in agents)
 
 
 def last_error(ending):

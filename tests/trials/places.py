@@ -183,7 +183,7 @@ class Namespaces(Node):
                  if one.pid not in self.spared and not ("serve" in one.words and str(self.shell) in one.words) and one.words[0] != "sleep"]
         for name, init in self.inits.items():
             folder = pathlib.Path(f"/proc/{init}/root/dev/shm")
-            found += [f"file {path.name} in /dev/shm of {name}" for path in (folder.rglob("*") if folder.exists() else ())]
+            found += [f"file {path.relative_to(folder)} in /dev/shm of {name}" for path in (folder.rglob("*") if folder.exists() else ())]
         return found + self.files_left()
 
 
