@@ -182,6 +182,8 @@ void stepper::take(happened::message const& what) {
     if (holds(guard::silent_when_closed, state.at == phase::closed, false)) return;
     if (auto const* const hello = std::get_if<elastic::hello>(&what.what)) {
         from.address = hello->address;
+        state.over_nodes =
+            state.over_nodes || (!from.address.empty() && state.most <= static_cast<int>(elastic::most_over_nodes));
         change(from, member_event::says_hello);
     } else if (std::holds_alternative<elastic::announce>(what.what)) {
         change(from, member_event::announces);

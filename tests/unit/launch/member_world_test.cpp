@@ -47,7 +47,11 @@ struct member_world_test : testing::Test {
             loop, context, who,
             member_world::group{
                 .send = [this](int seat, std::string const& packet) { sent[static_cast<std::size_t>(seat)].push_back(packet); },
-                .is_stopped = [this](int seat) { return seat == stopped; },
+                .look =
+                    [this](std::vector<int> const& at, auto const& then) {
+                        bool const is_looked_at = std::find(at.begin(), at.end(), stopped) != at.end();
+                        then(is_looked_at ? std::vector<int>{stopped} : std::vector<int>());
+                    },
                 .kill = [this](int seat) { done.push_back("kill " + std::to_string(seat)); },
                 .say = [this](std::string const& line) { done.push_back(line); },
                 .begin =
