@@ -121,15 +121,17 @@ void keeper_group::start_keepers(std::vector<std::size_t> const& whom) {
     for (auto const& [name, value] : directions_->variables()) command.variables.set(name, value);
     if (!run_.options.ports.empty()) command.variables.set("MUSTER_PORTS", run_.options.ports);
     write_files(command);
-    engines_.push_back(std::make_unique<probe_engine>(
+    engines_.push_back(std::make_unique<running_engine>(
         loop_, command, files_, whom,
-        [this](probe_engine& probes) {
+        [this](running_engine& probes) {
             for (auto const i : probes.slots())
                 feed(happened::no_start{i, "no keeper came" + probes.quote(state_.nodes[i].name)});
             if (ends() && std::all_of(engines_.begin(), engines_.end(), [](auto const& one) { return one->ended(); }))
                 loop_.stop();
         },
-        [this](probe_engine const&, std::size_t slot, std::string const& why) { feed(happened::loss{slot, why}); }));
+        [this](running_engine const&, std::size_t slot, std::string const& why) {
+            feed(happened::loss{slot, why});
+        }));
 }
 
 // ------------------------------------------------------------------------------------------------ what happens
@@ -150,7 +152,9 @@ void keeper_group::on_arrival(wire::hello const& hello, std::unique_ptr<frame_ch
     if (hello.version != version()) return feed(happened::loss{which, "has muster " + hello.version});
     links_[which] = std::move(link);
     links_[which]->set_callbacks({[this, which](std::string_view frame) { on_word(which, frame); },
-                                  [this, which](std::string const& reason) { feed(happened::loss{which, reason}); }},
+                                  [this, which](std::string const& reason) {
+                                      feed(happened::loss{which, reason});
+                                  }},
                                  largest_word_bytes);
 }
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "launch/engine/running_engine.hpp"
 #include "launch/keep/keeping.hpp"
-#include "launch/preflight/node_prober.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/wire/frame_channel.hpp"
@@ -55,7 +55,7 @@ class keeper_group {
     std::vector<std::unique_ptr<frame_channel>> links_;
     shim_listener listener_;
     std::optional<shim_directions> directions_;
-    std::vector<std::unique_ptr<probe_engine>> engines_;
+    std::vector<std::unique_ptr<running_engine>> engines_;
     frame_channel launcher_;
     std::string session_dir_;  ///< of the present launcher
 };

@@ -1,4 +1,4 @@
-// What the process that leads the keepers decides, as one state machine: who of them is there, what is copied, and where states go before a generation.
+// The state machine of the process that leads the keepers: which of them are there, what is copied, and where states go before a generation.
 #pragma once
 
 #include <compare>
