@@ -27,7 +27,7 @@ for backend in "${backends[@]}"; do
             culprit=$(((culprit + 1) % 3))
             code=7
             [ $how = kill ] && code=137
-            expect_exit $code timeout 40 "$MUSTER" run -q -n 3 --slots-per-node 3 --grace 6s -- "$victim" $when $how $culprit 4 "$backend"
+            expect_exit $code timeout 60 "$MUSTER" run -q -n 3 --slots-per-node 3 --grace 20s -- "$victim" $when $how $culprit 4 "$backend"
             expect_blamed $culprit $how
         done
     done
@@ -40,7 +40,7 @@ if [[ " ${backends[*]} " == *" mpi "* ]]; then
     for how in kill stop; do
         code=7
         [ $how = kill ] && code=137
-        expect_exit $code timeout 40 "$MUSTER" run -q -n 3 --slots-per-node 3 --grace 6s -- "$victim" sending $how 1 4 mpi
+        expect_exit $code timeout 60 "$MUSTER" run -q -n 3 --slots-per-node 3 --grace 20s -- "$victim" sending $how 1 4 mpi
         expect_blamed 1 $how
     done
 fi

@@ -67,7 +67,7 @@ def check_marks(one):
 
 
 def all_documents(source):
-    """README.md, docs/*.md and docs/lab/*.md, as names relative to the source folder."""
+    """README.md and docs/**/*.md, as names relative to the source folder."""
     source = pathlib.Path(source)
     return ["README.md"] + sorted(str(p.relative_to(source)) for p in (source / "docs").rglob("*.md"))
 
