@@ -11,7 +11,6 @@
 #include "comm/hierarchical/hierarchical_backend.hpp"
 #include "comm/mpi/mpi_backend.hpp"
 #include "comm/nccl/nccl_backend.hpp"
-#include "comm/nccl/nccl_mpi_backend.hpp"
 #include "comm/shm/shm_backend.hpp"
 #include "comm/tcp/tcp_backend.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
@@ -98,9 +97,8 @@ std::optional<std::string> tcp_refusal(identity const& who, comm_options const& 
 constexpr std::array table{
     backend_row{"self", self_refusal, make_self_backend},
     backend_row{"nccl", nccl_unavailable, make_nccl_backend, memory_kind::device, true, "", make_nccl_backend_over},
-    backend_row{"nccl_mpi", nccl_mpi_unavailable, make_nccl_mpi_backend, memory_kind::device, true},
     backend_row{"hierarchical", hierarchical_unavailable, make_hierarchical_backend, memory_kind::host, false,
-                "nccl goes in steps by itself, within the nodes and across them; nccl_mpi goes across them by mpi"},
+                "nccl goes in steps by itself, within the nodes and across them"},
     backend_row{"shm", shm_refusal, make_shm},
     backend_row{"mpi", mpi_refusal, make_mpi_backend},
     backend_row{"tcp", tcp_refusal, make_tcp_backend},

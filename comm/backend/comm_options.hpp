@@ -44,8 +44,8 @@ class peer_loss {
 };
 
 struct comm_options {
-    /// The name of a row of the table of backends ("self", "nccl", "nccl_mpi", "hierarchical", "shm", "mpi", "tcp": the order in
-    /// which they are tried), or "" for the first that can serve this world and reaches `memory`; "nccl_mpi" is taken by name only.
+    /// The name of a row of the table of backends ("self", "nccl", "hierarchical", "shm", "mpi", "tcp": the order in
+    /// which they are tried), or "" for the first that can serve this world and reaches `memory`.
     std::string backend;
 
     /// Backend tcp: where each rank listens (tcp_address()), in the order of the ranks, where something else than PMIx has told them. Given,
@@ -80,13 +80,9 @@ struct comm_options {
     /// (fastest, and reduced in the order of the ranks); in larger ones it leaves the algorithm to MPI. The same on all ranks.
     int direct_ranks = 16;
 
-    /// Over several nodes (backends hierarchical and nccl_mpi), allreduces of so many bytes go in steps, within the nodes and
+    /// Over several nodes (backend hierarchical), allreduces of so many bytes go in steps, within the nodes and
     /// across them; smaller ones, for which three steps take longer than one, go from each rank to each. The same on all ranks.
     std::size_t hierarchical_bytes = std::size_t{1} << 16;
-
-    /// Backend nccl_mpi: such allreduces go in chunks of so many bytes, one of which is reduced within the node while another is
-    /// on the network. The same on all ranks.
-    std::size_t node_chunk_bytes = std::size_t{16} << 20;
 
     /// Reports lost ranks from outside, such as the launcher's word; null: nothing does. A report ends waits for these ranks at once with
     /// errc::peer_failed, also while the ranks meet over shm.

@@ -26,13 +26,13 @@ namespace {
 std::mutex link_guard;
 member_link* own_link = nullptr;  ///< one a process
 
-/// Over several nodes the launcher tells the ranks' addresses.
+/// Over several nodes the launcher tells the ranks' addresses, and so it does where the program wants the backend tcp: PMIx knows only those that were there at the start.
 member_link* find_link(environment const& variables) {
     std::scoped_lock const lock(link_guard);
     if (own_link != nullptr || !variables.has(elastic::events_variable)) return own_link;
     // A spare that waits has no place in its world yet, which identify() would look for.
-    bool const over_nodes = variables.has(elastic::over_nodes_variable);
-    return own_link = member_link::open(variables, over_nodes ? own_address(variables.get_or("MUSTER_HOST", ""), variables) : "");
+    bool const listens = variables.has(elastic::over_nodes_variable) || read_exchange_options(variables).comm.backend == "tcp";
+    return own_link = member_link::open(variables, listens ? own_address(variables.get_or("MUSTER_HOST", ""), variables) : "");
 }
 
 /// Who commits. A process that never asked the launcher is who its variables say.

@@ -29,8 +29,7 @@ std::optional<std::string> hierarchical_unavailable(identity const& who, comm_op
 /// and trees within the nodes (NVLink, PCIe) and across them (one path for each network card). Steps of our own with NCCL within
 /// the nodes and across them would take several communicators of NCCL's, whose kernels would start in an order that depends on
 /// how fast the network of each rank is; NCCL demands the same order on all ranks of a device ("Using multiple NCCL communicators
-/// concurrently", NCCL user guide), and can wait without end otherwise. With NCCL within the nodes and MPI across them, one
-/// communicator in a fixed order does: that is nccl_mpi (nccl/nccl_mpi_backend.hpp), for networks that MPI serves better.
+/// concurrently", NCCL user guide), and can wait without end otherwise.
 ///
 /// Nodes are distinguished by the identities' node ranks, not by host names: a test may so pretend several nodes on one machine.
 /// Collective; throws as the mpi and tcp backends do.

@@ -1,15 +1,14 @@
-#include "comm/trace/merge.hpp"
+#include "comm/trace/explain.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "comm/exchange/observe/rank_file.hpp"
 
 namespace muster {
 
@@ -74,10 +73,7 @@ std::string explain_reasons(std::span<flight_dump const> dumps) {
     return text;
 }
 
-}  // namespace
-
-std::string explain(std::span<flight_dump const> dumps) {
-    if (dumps.empty()) return "no flight recorder's files\n";
+std::string explain_generation(std::span<flight_dump const> dumps) {
     int ranks = 0;
     std::set<int> present;
     std::map<int, std::map<place, std::pair<position, std::vector<flight_dump const*>>>> sets;
@@ -112,21 +108,26 @@ std::string explain(std::span<flight_dump const> dumps) {
     return text + explain_reasons(dumps);
 }
 
+}  // namespace
+
+std::string explain(std::span<flight_dump const> dumps) {
+    if (dumps.empty()) return "no flight recorder's files\n";
+    std::map<int, std::vector<flight_dump>> generations;
+    for (auto const& each : dumps) generations[each.generation].push_back(each);
+    std::string text;
+    for (auto const& [generation, ranks] : generations) {
+        if (generations.size() > 1 || generation != 0) text += fmt::format("generation {}:\n", generation);
+        text += explain_generation(ranks);
+    }
+    return text;
+}
+
 std::vector<flight_dump> read_flight_dumps(std::string const& folder) {
     std::vector<flight_dump> dumps;
-    std::error_code problem;
-    for (auto const& entry : std::filesystem::directory_iterator(folder, problem)) {
-        std::string const name = entry.path().filename();
-        if (!name.starts_with("flight-") || !name.ends_with(".json")) continue;
-        dumps.push_back(parse_flight_dump(read_text_file(entry.path()), entry.path()));
-    }
-    if (dumps.empty())
-        throw error(
-            errc::not_found,
-            fmt::format("{}: no files flight-RANK.json{}; ranks write them only if an exchange failed: give the folder that "
-                        "MUSTER_FLIGHT_RECORDER named in such a run",
-                        folder, problem ? " (" + problem.message() + ")" : ""));
-    std::sort(dumps.begin(), dumps.end(), [](auto const& a, auto const& b) { return a.rank < b.rank; });
+    for (auto const& each : find_rank_files("flight", folder,
+                                            "ranks write them only if an exchange failed: give the folder that "
+                                            "MUSTER_FLIGHT_RECORDER named in such a run"))
+        dumps.push_back(parse_flight_dump(read_text_file(each.path), each.path));
     return dumps;
 }
 

@@ -1,43 +1,63 @@
-// A merge joins the timelines of all ranks into one, on rank 0's clock.
+// A merge joins the timelines of all ranks and generations into one, on one clock.
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "comm/exchange/observe/flight_recorder.hpp"
+#include "comm/exchange/observe/rank_file.hpp"
 
 namespace muster {
 
 struct merge_summary {
     int files = 0;
     std::size_t events = 0;
-    std::size_t dropped = 0;         ///< events that the ranks had no room for
-    double worst_error_us = 0;       ///< of the clock offsets
-    std::vector<std::string> ended;  ///< files that end early (their rank died), up to their last whole event
+    std::size_t dropped = 0;          ///< events that the ranks had no room for
+    double worst_error_us = 0;        ///< of the clock offsets
+    std::vector<std::string> ended;   ///< files that end early (their rank died), up to their last whole event
+    std::vector<std::string> losses;  ///< "generation 1: 3 ranks; rank 2 (node1) is lost", in order
 };
 
-/// Writes the events of all files to `out` as one JSON array, times moved to rank 0's clock. Throws errc::invalid_data naming
-/// file and line, errc::not_found, errc::system.
-merge_summary merge_timelines(std::span<std::string const> files, std::string const& out);
+/// Writes the events of all files to `out` as one JSON array, times moved to the clock of rank 0 of the first generation. A process has one track through all
+/// generations, named after its ranks. Where a later generation begins, a mark over all tracks says who was lost. Throws errc::invalid_data naming file and
+/// line, errc::not_found, errc::system.
+merge_summary merge_timelines(std::span<found_rank_file const> files, std::string const& out);
 
-/// FOLDER/timeline-*.json, by rank. Throws errc::not_found if there is none.
-std::vector<std::string> find_timelines(std::string const& folder);
+/// FOLDER/timeline-*.json. Throws errc::not_found if there is none.
+std::vector<found_rank_file> find_timelines(std::string const& folder);
 
-/// What merge_timelines does with one line: the event moved by `offset_us`; an "muster_clock" event sets `offset_us` (and
-/// `error_us`) for those that follow. Empty for lines that hold no event ("[", "]"). Throws std::exception on a line that is no
-/// event.
-std::string shift_line(std::string_view line, double& offset_us, double& error_us);
+/// What the first lines of a timeline say: whose it is, and how its clock lies to that of rank 0 of its generation (muster_clock of timeline.hpp).
+struct timeline_head {
+    rank_file which;
+    std::string host;
+    long process = 0;  ///< its number on its host; 0 in files that do not say it
+    double offset_us = 0, error_us = 0;
+};
 
-// An explanation tells, from the flight recorders of all ranks, where each rank was and whom it blames.
+/// A process in the merged timeline: the number of its track, the track's name, and how far times in each of its files are moved.
+struct timeline_track {
+    int number = 0;
+    std::string name;
+};
 
-/// Where the ranks were, for people; of each process set that has operations: "rank 3 (node2) is at allreduce #512 "grad.7", all
-/// others at #513", or that all are at the same one. Ranks that left no file are named, as are the reasons that ranks gave (ranks
-/// of one reason together). Pure; dumps in any order.
-std::string explain(std::span<flight_dump const> dumps);
+/// What a merge does with its files, which lie in the order of time.
+struct merge_plan {
+    std::vector<timeline_track> tracks;  ///< of each file; files of one process have the same
+    std::vector<double> shift_us;        ///< of each file
+    struct mark {
+        int generation = 0;
+        std::string text;
+    };
+    std::vector<mark> marks;  ///< of each generation after the first
+};
 
-/// Reads FOLDER/flight-*.json. Throws errc::not_found if there is none, errc::invalid_data naming the file.
-std::vector<flight_dump> read_flight_dumps(std::string const& folder);
+/// Clocks of two generations are joined over a host that has ranks in both; where there is none, they are taken as they are. Pure.
+merge_plan plan_merge(std::span<timeline_head const> heads);
+
+/// One line of a timeline, for the merged one: the event moved by `shift_us` and on track `track`. Empty for lines that hold no event ("[", "]") and for those
+/// that name the file's own track. Throws std::exception on a line that is no event.
+std::string move_line(std::string_view line, double shift_us, int track);
 
 }  // namespace muster

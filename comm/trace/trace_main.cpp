@@ -9,6 +9,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "comm/trace/explain.hpp"
 #include "comm/trace/merge.hpp"
 
 namespace {
@@ -25,7 +26,8 @@ constexpr command_row merge_row{
     .options = merge_options,
     .description =
         "Reads the timelines that ranks wrote to FOLDER (MUSTER_TIMELINE=FOLDER), moves them to rank 0's clock and\n"
-        "writes one JSON file, for https://ui.perfetto.dev or chrome://tracing.",
+        "writes one JSON file, for https://ui.perfetto.dev or chrome://tracing. A process keeps its track through all\n"
+        "generations; a mark at the start of each later one says which ranks are gone.",
     .most_words = 1,
 };
 
@@ -48,8 +50,9 @@ int merge(given_options const& given) {
     auto const folder = folder_of(given);
     auto const out = given.needed("output");
     auto const done = merge_timelines(find_timelines(folder), out);
-    fmt::print(stderr, "muster-trace: {} events of {} ranks in {}; clocks agree within {:.1f} us\n", done.events, done.files, out,
-               done.worst_error_us);
+    fmt::print(stderr, "muster-trace: {} events of {} timelines in {}; clocks agree within {:.1f} us\n", done.events, done.files,
+               out, done.worst_error_us);
+    for (auto const& each : done.losses) fmt::print(stderr, "muster-trace: {}\n", each);
     if (done.dropped != 0)
         fmt::print(stderr, "muster-trace: note: {} events are missing: they came faster than they could be written\n",
                    done.dropped);

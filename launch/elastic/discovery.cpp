@@ -13,12 +13,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
+#include <unordered_map>
 
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
 #include "base/trust/foreign_json.hpp"
+#include "launch/scheduler/hosts/bracketed_address.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/system/signal_table.hpp"
 
@@ -82,30 +84,33 @@ std::string discovery_answer::fault_with(std::string_view advice) const {
 
 std::vector<pool_host> parse_discovered(std::string_view text, int slots) {
     std::vector<pool_host> hosts;
+    std::unordered_map<std::string, std::size_t> places;
     for (auto const line : split(text, '\n')) {
         auto const word = trim(line);
         if (word.empty()) continue;
-        auto const colon = std::min(word.find(':'), word.size());
-        auto const name = word.substr(0, colon);
+        auto const ip = split_bracketed(word);
+        auto const rest = ip ? ip->rest : word.substr(std::min(word.find(':'), word.size()));
+        auto const name = ip ? ip->address : word.substr(0, word.size() - rest.size());
         auto const fail = [&](std::string_view part, std::string_view why) {
             throw parse_error("printed a wrong line", text, static_cast<std::size_t>(part.data() - text.data()), why,
                               errc::invalid_data);
         };
-        if (auto const fault = check_host_name(name))
+        if (!ip && looks_like_ipv6(word)) fail(word, bracket_ipv6);
+        if (auto const fault = ip ? std::nullopt : check_host_name(name))
             fail(word.substr(fault->offset), fmt::format("{}; print HOST or HOST:SLOTS", fault->message));
         pool_host one{std::string(name), slots};
-        if (colon < word.size()) {
-            auto const count = parse_integer(word.substr(colon + 1));
+        if (!rest.empty()) {
+            auto const count = rest.front() == ':' ? parse_integer(rest.substr(1)) : std::nullopt;
             if (!count || *count < 0 || *count > most_slots)
-                fail(word.substr(colon + 1), "no number of slots; print HOST or HOST:SLOTS");
+                fail(rest.substr(rest.front() == ':' ? 1 : 0), "no number of slots; print HOST or HOST:SLOTS");
             one.slots = static_cast<int>(*count);
         }
         if (one.slots == 0) continue;
-        auto const known = std::find_if(hosts.begin(), hosts.end(), [&](auto const& other) { return other.name == one.name; });
-        if (known == hosts.end())
+        auto const [known, is_new] = places.try_emplace(one.name, hosts.size());
+        if (is_new)
             hosts.push_back(std::move(one));
         else
-            known->slots = std::max(known->slots, one.slots);
+            hosts[known->second].slots = std::max(hosts[known->second].slots, one.slots);
         if (hosts.size() > max_hosts) fail(word, "too many hosts");
     }
     return hosts;

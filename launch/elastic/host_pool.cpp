@@ -5,8 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "base/units.hpp"
+#include "launch/elastic/slot_set.hpp"
 
 namespace muster {
 
@@ -28,16 +33,20 @@ void cool(std::vector<host_pool::cool_down>& cooling, slot const& at, cool_down_
 
 }  // namespace
 
+// There may be 50,000 hosts, of which a script tells every second: what follows does not look through all of them for each of them.
+
 bool host_pool::take(std::vector<pool_host> const& found) {
-    auto const before = hosts;
-    std::erase_if(hosts, [&](pool_host const& one) { return find_host(found, one.name) == found.end(); });
-    for (auto const& one : found) {
-        auto const known = find_host(hosts, one.name);
-        if (known == hosts.end())
-            hosts.push_back(one);
-        else
-            known->slots = one.slots;
-    }
+    auto const before = std::exchange(hosts, {});
+    std::unordered_map<std::string_view, pool_host const*> there;
+    for (auto const& one : found) there[one.name] = &one;  // the last of a name counts
+    auto const keep = [&](pool_host const& one) {
+        auto const its = there.find(one.name);
+        if (its == there.end()) return;
+        hosts.push_back(*its->second);
+        there.erase(its);
+    };
+    for (auto const& one : before) keep(one);
+    for (auto const& one : found) keep(one);
     return hosts != before;
 }
 
@@ -91,15 +100,21 @@ std::vector<slot> host_pool::all() const {
 }
 
 std::vector<slot> host_pool::usable(double now_s) const {
+    slot_set idle;
+    for (auto const& one : cooling)
+        if (one.until_s > now_s) idle.add(one.at);
     auto slots = all();
-    std::erase_if(slots, [&](slot const& one) { return is_cooling(one, now_s); });
+    if (!idle.empty())
+        std::erase_if(slots, [&](slot const& one) { return idle.contains(one) || idle.contains({one.host, whole_host}); });
     return slots;
 }
 
 std::optional<double> host_pool::next_free_s(double now_s) const {
     std::optional<double> next;
+    std::unordered_set<std::string_view> there;
+    for (auto const& one : hosts) there.insert(one.name);
     for (auto const& one : cooling) {
-        if (one.until_s <= now_s || find_host(hosts, one.at.host) == hosts.end()) continue;
+        if (one.until_s <= now_s || !there.contains(one.at.host)) continue;
         next = std::min(next.value_or(one.until_s), one.until_s);
     }
     return next;
@@ -107,9 +122,9 @@ std::optional<double> host_pool::next_free_s(double now_s) const {
 
 generation_events lost_in_pool(host_pool const& pool, std::vector<member> const& members, double now_s) {
     generation_events events;
-    auto const usable = pool.usable(now_s);
+    slot_set const usable(pool.usable(now_s));
     auto const add = [&](slot const& at) {
-        if (std::find(usable.begin(), usable.end(), at) == usable.end()) events.lost_slots.push_back(at);
+        if (!usable.contains(at)) events.lost_slots.push_back(at);
     };
     for (auto const& one : members) add(one.at);
     for (auto const& one : pool.all()) add(one);
@@ -119,41 +134,36 @@ generation_events lost_in_pool(host_pool const& pool, std::vector<member> const&
 host_change find_host_change(host_pool const& pool, std::vector<member> const& members, std::vector<slot> const& coming,
                              std::vector<slot> const& busy, int most, double now_s) {
     host_change change;
-    auto const all = pool.all();
-    auto const holds = [](std::vector<slot> const& slots, slot const& at) {
-        return std::find(slots.begin(), slots.end(), at) != slots.end();
-    };
-    std::vector<slot> taken = busy;
+    slot_set const all(pool.all());
+    slot_set taken(busy);
     auto left = static_cast<std::ptrdiff_t>(most);
     for (auto const& one : members) {
-        taken.push_back(one.at);
-        if (holds(all, one.at))
+        taken.add(one.at);
+        if (all.contains(one.at))
             --left;
         else
             change.leave.push_back(one.at);
     }
     for (auto const& at : coming) {
-        taken.push_back(at);
-        if (holds(all, at) && left > 0)
+        taken.add(at);
+        if (all.contains(at) && left > 0)
             --left;
         else
             change.end.push_back(at);
     }
     for (auto const& at : pool.usable(now_s))
-        if (left > 0 && !holds(taken, at)) change.start.push_back(at), --left;
+        if (left > 0 && !taken.contains(at)) change.start.push_back(at), --left;
     return change;
 }
 
 std::string find_host_news(host_pool const& pool, std::vector<member> const& members, int most, double now_s) {
     std::vector<std::string> parts;
-    auto const all = pool.all();
-    auto const gone = std::count_if(members.begin(), members.end(),
-                                    [&](member const& one) { return std::find(all.begin(), all.end(), one.at) == all.end(); });
+    slot_set const all(pool.all());
+    auto const gone = std::count_if(members.begin(), members.end(), [&](member const& one) { return !all.contains(one.at); });
     if (gone > 0) parts.push_back(fmt::format("{} of the slots in use {} gone", gone, gone == 1 ? "is" : "are"));
     auto free = pool.usable(now_s);
-    std::erase_if(free, [&](slot const& at) {
-        return std::any_of(members.begin(), members.end(), [&](member const& one) { return one.at == at; });
-    });
+    slot_set const in_use(members);
+    std::erase_if(free, [&](slot const& at) { return in_use.contains(at); });
     auto const room = static_cast<std::ptrdiff_t>(most) - (static_cast<std::ptrdiff_t>(members.size()) - gone);
     if (auto const more = std::min(static_cast<std::ptrdiff_t>(free.size()), room); more > 0)
         parts.push_back(fmt::format("{} more slot{} can be used", more, more == 1 ? "" : "s"));

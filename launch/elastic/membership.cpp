@@ -123,7 +123,7 @@ void stepper::end_meeting() {
 
 /// What came before a rank asked who it is, it has not heard.
 void stepper::tell_what_is_broken(std::vector<int> const& whom) {
-    if (!state.broken.by_loss && !state.broken.by_failure) return;
+    if (!state.broken.by_loss && !state.broken.by_failure && state.at != phase::forming) return;
     elastic::lost word{state.now.number, {}, "before this rank came to init(), others left its world"};
     for (std::size_t rank = 0; rank < state.now.members.size(); ++rank)
         if (is_loss(state.seats[static_cast<std::size_t>(find_seat(state, state.now.members[rank]))].state))
@@ -182,6 +182,8 @@ void stepper::take(happened::message const& what) {
     if (holds(guard::silent_when_closed, state.at == phase::closed, false)) return;
     if (auto const* const hello = std::get_if<elastic::hello>(&what.what)) {
         from.address = hello->address;
+        state.over_nodes =
+            state.over_nodes || (!from.address.empty() && state.most <= static_cast<int>(elastic::most_over_nodes));
         change(from, member_event::says_hello);
     } else if (std::holds_alternative<elastic::announce>(what.what)) {
         change(from, member_event::announces);
@@ -390,16 +392,15 @@ void stepper::begin(generation then, std::string const& why, std::string const& 
     effects.push_back(act::cancel_look{});
     cool_failed_slots();
     std::vector<int> seats;
-    bool anyone_joins = false, all_at_commit = true;
+    bool all_at_commit = true;
     for (auto const& one : then.members) {
         int const number = find_seat(state, one);
         auto& its = state.seats[static_cast<std::size_t>(number)];
-        if (waits(its)) anyone_joins = true, its.of.number = one.number;
-        all_at_commit = all_at_commit && its.asked.at_commit;
+        if (waits(its)) its.of.number = one.number;
+        all_at_commit = all_at_commit && its.asked.at_commit;  // none that comes in is
         seats.push_back(number);
     }
-    state.sync = holds(guard::sync_for_newcomers, anyone_joins, false) || state.broken.by_loss ||
-                 holds(guard::sync_unless_at_commit, !all_at_commit, false);
+    state.sync = state.broken.by_loss || holds(guard::sync_unless_at_commit, !all_at_commit, false);
     state.broken.by_loss = state.broken.by_failure = false;
     state.news = {};
     state.now = std::move(then);

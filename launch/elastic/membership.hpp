@@ -189,7 +189,7 @@ struct world {
     std::optional<double> asked_s;   ///< when the first member wanted the next generation
     std::optional<double> offers_s;  ///< when those that wait are offered at the latest, if that is due
     bool sync = false;               ///< the present generation's word on the state
-    bool over_nodes = false;
+    bool over_nodes = false;  ///< members tell each other where they listen; on one node, if the first that asks says so
     bool said_stay = false;  ///< that members stay on slots that are gone
 };
 

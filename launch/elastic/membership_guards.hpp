@@ -22,7 +22,6 @@ enum class guard {
     tells_again,  ///< … also where a rank came to init() later
     waits_for_judgement,
     within_resets,
-    sync_for_newcomers,
     sync_unless_at_commit,
     grows_at_commit_only,
     state_comes_first,
@@ -42,9 +41,9 @@ enum class guard {
 std::string_view name_of(guard which);
 
 #ifdef MUSTER_MUTANTS
-/// Which row of the table is left out, or which guard is turned; -1: none.
-extern int row_left_out;
-extern int guard_turned;
+/// Which row of the table is left out, or which guard is turned, in this thread; -1: none.
+extern constinit thread_local int row_left_out;
+extern constinit thread_local int guard_turned;
 inline bool is_row_left_out(std::ptrdiff_t row) {
     return row == row_left_out;
 }

@@ -33,14 +33,10 @@ std::vector<transition> const& transitions() {
         // as a member
         {started, says_hello, asking, act::answer},
         {asking, is_answered, working, act::none},
-        {started, announces, working, act::note_announcement},
         {working, announces, working, act::note_announcement},
         {asking, announces, working, act::note_announcement},  // it was answered before it asked again
-        {started, wants_next, wanting, act::note_wish},
         {working, wants_next, wanting, act::note_wish},
         {asking, wants_next, wanting, act::note_wish},
-        {wanting, wants_next, wanting, act::note_wish},
-        {started, wants_old, started, act::tell_generation},
         {working, wants_old, working, act::tell_generation},
         {wanting, wants_old, wanting, act::tell_generation},
         {working, says_hello, asking, act::answer},  // another program of the rank
@@ -130,7 +126,6 @@ std::string_view name_of(guard which) {
                                                                                           "tells again",
                                                                                           "waits for judgement",
                                                                                           "within resets",
-                                                                                          "sync for newcomers",
                                                                                           "sync unless at commit",
                                                                                           "grows at commit only",
                                                                                           "state comes first",

@@ -2,8 +2,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "launch/elastic/generation.hpp"
+#include "launch/elastic/slot_set.hpp"
 #include "launch/system/network.hpp"
 
 namespace muster {
@@ -15,17 +19,22 @@ bool holds(std::vector<T> const& all, T const& one) {
     return std::find(all.begin(), all.end(), one) != all.end();
 }
 
-bool is_lost(slot const& at, generation_events const& events) {
-    return holds(events.lost_hosts, at.host) || holds(events.lost_slots, at);
-}
+/// Which slots cannot be used, or are given back.
+struct slots_of_events {
+    explicit slots_of_events(generation_events const& events)
+        : lost_hosts(events.lost_hosts.begin(), events.lost_hosts.end()), lost(events.lost_slots), leaving(events.leaving) {}
+    std::unordered_set<std::string_view> lost_hosts;
+    slot_set lost;
+    slot_set leaving;
+    bool is_lost(slot const& at) const { return (!lost_hosts.empty() && lost_hosts.contains(at.host)) || lost.contains(at); }
+};
 
 /// Slots of the pool that can be used and that none of `members` is on, in the pool's order.
-std::vector<slot> free_slots(std::vector<slot> const& pool, std::vector<member> const& members, generation_events const& events) {
+std::vector<slot> free_slots(std::vector<slot> const& pool, std::vector<member> const& members, slots_of_events const& gone) {
     std::vector<slot> idle;
-    for (auto const& one : pool) {
-        bool const taken = std::any_of(members.begin(), members.end(), [&](member const& m) { return m.at == one; });
-        if (!taken && !is_lost(one, events) && !holds(events.leaving, one)) idle.push_back(one);
-    }
+    slot_set const taken(members);
+    for (auto const& one : pool)
+        if (!taken.contains(one) && !gone.is_lost(one) && !gone.leaving.contains(one)) idle.push_back(one);
     return idle;
 }
 
@@ -37,10 +46,9 @@ void put_state_first(std::vector<member>& members) {
 
 /// Slots of one host next to each other, hosts in the order in which they come first.
 void group_by_host(std::vector<member>& members) {
-    std::vector<std::string> hosts;
-    for (auto const& one : members)
-        if (!holds(hosts, one.at.host)) hosts.push_back(one.at.host);
-    auto const place = [&](member const& one) { return std::find(hosts.begin(), hosts.end(), one.at.host) - hosts.begin(); };
+    std::unordered_map<std::string, std::size_t> places;
+    for (auto const& one : members) places.try_emplace(one.at.host, places.size());
+    auto const place = [&](member const& one) { return places.at(one.at.host); };
     std::stable_sort(members.begin(), members.end(), [&](auto const& a, auto const& b) { return place(a) < place(b); });
 }
 
@@ -64,15 +72,16 @@ std::string_view called(std::string_view host) {
 std::string describe_change(generation const& now, std::vector<member> const& left, std::vector<slot> const& came) {
     std::vector<std::string> parts;
     std::vector<std::string_view> hosts;
+    std::unordered_set<std::string_view> seen;
     auto const add = [&](slot const& at) {
-        if (auto const host = called(at.host); !holds(hosts, host)) hosts.push_back(host);
+        if (auto const host = called(at.host); seen.insert(host).second) hosts.push_back(host);
     };
     for (auto const& one : left) add(one.at);
     if (left.size() == 1)
         parts.push_back(fmt::format("rank {} on {} is gone", rank_of(left.front(), now), hosts.front()));
     else if (!left.empty())
         parts.push_back(fmt::format("{} ranks on {} are gone", left.size(), fmt::join(hosts, ", ")));
-    hosts.clear();
+    hosts.clear(), seen.clear();
     for (auto const& one : came) add(one);
     if (!came.empty())
         parts.push_back(fmt::format("{} {} in on {}", came.size(), came.size() == 1 ? "comes" : "come", fmt::join(hosts, ", ")));
@@ -84,13 +93,14 @@ std::string describe_change(generation const& now, std::vector<member> const& le
 generation_choice next_generation(std::vector<slot> const& pool, generation const& now, generation_wishes const& wanted,
                                   generation_events const& events) {
     std::vector<member> stay, left, leaving;
+    slots_of_events const slots(events);
     for (auto const& one : now.members) {
-        bool const gone = is_lost(one.at, events) || (!wanted.restart && holds(events.ended, one.number));
-        (gone ? left : holds(events.leaving, one.at) ? leaving : stay).push_back(one);
+        bool const gone = slots.is_lost(one.at) || (!wanted.restart && holds(events.ended, one.number));
+        (gone ? left : slots.leaving.contains(one.at) ? leaving : stay).push_back(one);
     }
     bool const grows = wanted.restart || events.at_commit;
     auto const target = std::max(now.members.size(), grows ? static_cast<std::size_t>(std::max(wanted.most, 0)) : 0);
-    auto const free = free_slots(pool, now.members, events).size();
+    auto const free = free_slots(pool, now.members, slots).size();
     // Where members stay that are to leave, those with the state come first.
     std::stable_partition(leaving.begin(), leaving.end(), [](member const& one) { return one.has_state; });
     bool const anyone_has_state = std::any_of(stay.begin(), stay.end(), [](member const& one) { return one.has_state; });
@@ -102,7 +112,7 @@ generation_choice next_generation(std::vector<slot> const& pool, generation cons
         stay = now.members;
         std::erase_if(stay, [&](member const& one) { return holds(left, one); });
     }
-    auto came = free_slots(pool, stay, events);
+    auto came = free_slots(pool, stay, slots);
     if (came.size() + stay.size() > target) came.resize(target - stay.size());
     if (!wanted.restart && left.empty() && came.empty()) return {};
     auto const size = stay.size() + came.size();

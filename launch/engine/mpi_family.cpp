@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/system/elf_file.hpp"
+#include "launch/system/mpi_library.hpp"
 
 namespace muster {
 

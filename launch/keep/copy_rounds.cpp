@@ -1,7 +1,10 @@
 #include "launch/keep/copy_rounds.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
+
+#include "launch/keep/keeping_guards.hpp"
 
 namespace muster {
 
@@ -9,23 +12,66 @@ namespace {
 
 constexpr std::uint64_t farthest_ahead = 1024;
 
+using standing = copy_rounds::standing;
+using node_event = copy_rounds::node_event;
+
+struct row {
+    standing from;
+    node_event on;
+    standing to;
+};
+
+/// Whatever is not in it changes nothing.
+constexpr std::array rows{
+    row{standing::gone, node_event::comes, standing::there},
+    row{standing::gone, node_event::comes_with_ranks, standing::awaited},
+    row{standing::returns, node_event::comes, standing::there},
+    row{standing::returns, node_event::comes_with_ranks, standing::awaited},
+    row{standing::gone, node_event::is_lost_for_now, standing::returns},
+    row{standing::returns, node_event::is_lost, standing::gone},
+    row{standing::awaited, node_event::is_lost, standing::gone},
+    row{standing::awaited, node_event::is_lost_for_now, standing::returns},
+    row{standing::there, node_event::is_lost, standing::gone},
+    row{standing::there, node_event::is_lost_for_now, standing::returns},
+    row{standing::awaited, node_event::tells, standing::there},
+    row{standing::there, node_event::is_asked, standing::asked},
+    row{standing::awaited, node_event::is_asked, standing::asked},
+    row{standing::asked, node_event::answers, standing::done},
+    row{standing::done, node_event::is_asked, standing::asked},
+    row{standing::asked, node_event::is_released, standing::there},
+    row{standing::done, node_event::is_released, standing::there},
+    row{standing::there, node_event::ranks_begin, standing::awaited},
+    row{standing::awaited, node_event::no_ranks, standing::there},
+};
+
 }  // namespace
 
+bool copy_rounds::change(node& one, node_event on) {
+    auto const found =
+        std::find_if(rows.begin(), rows.end(), [&](row const& each) { return each.from == one.now && each.on == on; });
+    if (found != rows.end()) one.now = found->to;
+    return found != rows.end();
+}
+
 void copy_rounds::on_there(std::size_t which, bool expected) {
-    nodes_.at(which) = {.there = true, .expected = expected};
+    auto& one = nodes_.at(which);
+    change(one, expected ? node_event::comes_with_ranks : node_event::comes);
+    one.newest = one.held = 0;
 }
 
 void copy_rounds::on_lost(std::size_t which, bool returns) {
     auto& one = nodes_.at(which);
-    bool const counts = one.there;  // it may be the next one of another
-    one = {.returns = returns};
-    if (counts && (phase_ == phase::holding || phase_ == phase::sending)) fail();
+    bool const counts = one.is_there();  // it may be the next one of another
+    if (counts && is_under_way()) fail(which);
+    change(one, returns ? node_event::is_lost_for_now : node_event::is_lost);
+    one.newest = one.held = 0;
     try_begin();
 }
 
 void copy_rounds::on_newest(std::size_t which, std::uint64_t step) {
     auto& one = nodes_.at(which);
-    if (one.newest != 0 || step != 0) one.expected = false;
+    if (!one.is_there()) return;
+    if (one.newest != 0 || step != 0) change(one, node_event::tells);
     one.newest = step;
     if (step != 0 && step < last_) begin_again();
     try_begin();
@@ -33,53 +79,64 @@ void copy_rounds::on_newest(std::size_t which, std::uint64_t step) {
 
 /// The program has, with smaller numbers: what other nodes have told is of before.
 void copy_rounds::begin_again() {
+    if (is_under_way()) fail();
     for (auto& one : nodes_)
-        if (one.newest >= last_) one.newest = 0, one.expected = true;
-    last_ = 0;
+        if (one.newest >= last_) one.newest = 0, change(one, node_event::ranks_begin);
+    last_ = on_two_nodes_ = vain_ = 0;
 }
 
 void copy_rounds::try_begin() {
-    if (phase_ != phase::idle || std::count_if(nodes_.begin(), nodes_.end(), [](node const& one) { return one.there; }) < 2)
+    if (phase_ != phase::idle || std::count_if(nodes_.begin(), nodes_.end(), [](node const& one) { return one.is_there(); }) < 2)
         return;
     std::uint64_t least = UINT64_MAX, most = 0;
     for (auto const& one : nodes_) {
-        if (one.returns || (one.there && one.expected)) return;
-        if (!one.there || one.newest == 0) continue;
+        if (one.now == standing::returns || one.now == standing::awaited) return;
+        if (!one.is_there() || one.newest == 0) continue;
         least = std::min(least, one.newest);
         most = std::max(most, one.newest);
     }
-    if (most == 0 || least <= last_) return;
+    if (most == 0 || least <= std::max(last_, vain_)) return;
     auto const from = std::exchange(late_, false) ? least : most + ahead_;
     phase_ = phase::holding;
     ++round_;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-        auto& one = nodes_[i];
-        one.part = one.there && one.newest != 0;
-        one.done = false;
-        if (one.part) orders_.push_back({i, order::kind::hold, round_, from});
+        nodes_[i].of = {};
+        if (nodes_[i].newest != 0 && change(nodes_[i], node_event::is_asked)) orders_.push_back({i, order::kind::hold, round_, from});
     }
 }
 
 bool copy_rounds::all_done() const {
-    return std::all_of(nodes_.begin(), nodes_.end(), [](node const& one) { return !one.part || one.done; });
+    return std::all_of(nodes_.begin(), nodes_.end(), [](node const& one) { return one.now != standing::asked; });
 }
 
-void copy_rounds::on_held(std::size_t which, std::uint64_t round, std::uint64_t step) {
+void copy_rounds::on_held(std::size_t which, std::uint64_t round, std::uint64_t step, share const& of) {
     auto& one = nodes_.at(which);
-    if (phase_ != phase::holding || round != round_ || !one.part) return;
+    if (phase_ != phase::holding || round != round_ || one.now != standing::asked) return;
     if (step == 0) {
         ahead_ = std::clamp<std::uint64_t>(2 * ahead_, 1, farthest_ahead);
         return fail();
     }
     one.held = step;
-    one.done = true;
+    one.of = of;
+    change(one, node_event::answers);
     if (all_done()) send_if_all_hold();
+}
+
+/// Each rank of one generation has it: else those that are left would give up what others can go back to.
+bool copy_rounds::is_whole() const {
+    share all;
+    for (auto const& one : nodes_) {
+        if (!one.takes_part() || one.of.ranks == 0) continue;
+        if (all.ranks > 0 && (all.generation != one.of.generation || all.world_size != one.of.world_size)) return false;
+        all = {one.of.generation, all.ranks + one.of.ranks, one.of.world_size};
+    }
+    return all.ranks == all.world_size;
 }
 
 void copy_rounds::send_if_all_hold() {
     std::uint64_t least = UINT64_MAX, most = 0;
     for (auto const& one : nodes_) {
-        if (!one.part) continue;
+        if (!one.takes_part()) continue;
         least = std::min(least, one.held);
         most = std::max(most, one.held);
     }
@@ -87,21 +144,24 @@ void copy_rounds::send_if_all_hold() {
         ahead_ = std::clamp<std::uint64_t>(2 * ahead_, 1, farthest_ahead);
         return fail();
     }
+    if (keeping::holds(keeping::guard::copies_of_all_ranks, !is_whole(), false)) {
+        vain_ = most;
+        return fail();
+    }
     phase_ = phase::sending;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-        nodes_[i].done = false;
-        if (nodes_[i].part) orders_.push_back({i, order::kind::send, round_, most, next_of(i)});
+        if (nodes_[i].takes_part() && change(nodes_[i], node_event::is_asked)) orders_.push_back({i, order::kind::send, round_, most, next_of(i)});
     }
 }
 
 void copy_rounds::on_sent(std::size_t which, std::uint64_t round, bool whole) {
     auto& one = nodes_.at(which);
-    if (phase_ != phase::sending || round != round_ || !one.part) return;
+    if ((phase_ != phase::sending && phase_ != phase::spreading) || round != round_ || one.now != standing::asked) return;
     if (!whole) return fail();
-    one.done = true;
+    change(one, node_event::answers);
     if (!all_done()) return;
     for (auto const& each : nodes_)
-        if (each.part) last_ = each.held;
+        if (each.takes_part()) last_ = on_two_nodes_ = each.held;
     ahead_ /= 2;
     phase_ = phase::idle;
     release(last_);
@@ -117,37 +177,52 @@ void copy_rounds::on_late(std::uint64_t round) {
 }
 
 /// Another begins with what keepers tell next: after an order to release they say again what is committed.
-void copy_rounds::fail() {
+void copy_rounds::fail(std::size_t but) {
     phase_ = phase::idle;
-    release(last_);
+    release(keeping::holds(keeping::guard::common_stays_held, true, false) ? last_ : nodes_.front().held, but);
 }
 
-void copy_rounds::release(std::uint64_t step) {
+/// Not on node `but`, which is lost.
+void copy_rounds::release(std::uint64_t step, std::size_t but) {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-        nodes_[i].part = false;
-        if (nodes_[i].there) orders_.push_back({i, order::kind::release, round_, step});
+        if (change(nodes_[i], node_event::is_released) && nodes_[i].newest == 0) change(nodes_[i], node_event::ranks_begin);
+        if (nodes_[i].is_there() && i != but) orders_.push_back({i, order::kind::release, round_, step});
     }
 }
 
 void copy_rounds::pause() {
-    if (phase_ == phase::holding || phase_ == phase::sending) fail();
+    if (is_under_way()) fail();
     phase_ = phase::paused;
     for (auto& one : nodes_) one.newest = 0;
 }
 
-void copy_rounds::go_on(std::uint64_t step, std::vector<bool> const& have_ranks) {
+void copy_rounds::go_on(std::uint64_t step, std::vector<bool> const& have_ranks, bool spread) {
     last_ = step;
+    on_two_nodes_ = vain_ = 0;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-        nodes_[i].expected = have_ranks.at(i);
+        change(nodes_[i], have_ranks.at(i) ? node_event::ranks_begin : node_event::no_ranks);
         nodes_[i].newest = 0;  // what came in the meantime was of ranks that have gone
     }
     phase_ = phase::idle;
+    if (spread && step != 0) spread_last(have_ranks);
+}
+
+/// The next nodes have it not, or an older one.
+void copy_rounds::spread_last(std::vector<bool> const& have_ranks) {
+    if (std::count_if(nodes_.begin(), nodes_.end(), [](node const& one) { return one.is_there(); }) < 2) return;
+    ++round_;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        if (!have_ranks[i] || !change(nodes_[i], node_event::is_asked)) continue;
+        phase_ = phase::spreading;
+        nodes_[i].held = last_;
+        orders_.push_back({i, order::kind::send, round_, last_, next_of(i)});
+    }
 }
 
 /// The next one that is there, around the end.
 std::size_t copy_rounds::next_of(std::size_t which) const {
     for (std::size_t i = 1; i < nodes_.size(); ++i)
-        if (auto const next = (which + i) % nodes_.size(); nodes_[next].there) return next;
+        if (auto const next = (which + i) % nodes_.size(); nodes_[next].is_there()) return next;
     return which;
 }
 

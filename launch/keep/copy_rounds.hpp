@@ -1,6 +1,7 @@
 // The rounds in which a commit of all ranks is copied to the next nodes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -30,37 +31,65 @@ class copy_rounds {
     void on_lost(std::size_t node, bool returns = false);
     /// All ranks of this node have committed `step`; 0: it has none any more, or one that has not.
     void on_newest(std::size_t node, std::uint64_t step);
-    void on_held(std::size_t node, std::uint64_t round, std::uint64_t step);
+    /// What the ranks of a node hold: so many copies of a commit of so many ranks of this generation.
+    struct share {
+        std::uint64_t generation = 0;
+        int ranks = 0, world_size = 0;
+    };
+    void on_held(std::size_t node, std::uint64_t round, std::uint64_t step, share const& of);
     void on_sent(std::size_t node, std::uint64_t round, bool whole);
     /// The round takes too long: ranks have stopped committing, or a node is slow.
     void on_late(std::uint64_t round);
-    /// Ends what is under way; nothing begins until `go_on`, with ranks on these nodes, all of which hold `step`, and then not before all have committed.
+    /// Ends what is under way; nothing begins until `go_on`, with ranks on these nodes, all of which hold `step`, if it is not 0. That is copied
+    /// at once, if `spread`; then nothing begins before all have committed.
     void pause();
-    void go_on(std::uint64_t step, std::vector<bool> const& have_ranks);
+    void go_on(std::uint64_t step, std::vector<bool> const& have_ranks, bool spread = false);
 
     std::vector<order> take_orders();
     std::uint64_t round() const noexcept { return round_; }
     bool holding() const noexcept { return phase_ == phase::holding; }
-    std::uint64_t last() const noexcept { return last_; }  ///< the newest commit that is whole on two nodes; 0: none
+    std::uint64_t last() const noexcept { return last_; }  ///< to which all can go back; 0: none
+    std::uint64_t on_two_nodes() const noexcept { return on_two_nodes_; }  ///< the newest commit that is; 0: none
+
+    /// Where one node stands. What leads from one to another is in copy_rounds.cpp.
+    enum class standing {
+        gone,
+        returns,  ///< another keeper is on its way
+        awaited,  ///< its ranks have not committed since they began
+        there,
+        asked,  ///< it takes part in the round, and is to answer
+        done,   ///< … and has
+    };
+    enum class node_event { comes, comes_with_ranks, is_lost, is_lost_for_now, tells, is_asked, answers, is_released, ranks_begin, no_ranks };
 
   private:
-    enum class phase { idle, holding, sending, paused };
+    enum class phase { idle, holding, sending, spreading, paused };  ///< spreading: the commit with which all have begun
     struct node {
-        bool there = false, returns = false, expected = false, part = false, done = false;
+        standing now = standing::gone;
         std::uint64_t newest = 0, held = 0;
+        share of = {};
+        bool is_there() const noexcept { return now >= standing::awaited; }
+        bool takes_part() const noexcept { return now >= standing::asked; }
     };
+    static bool change(node& one, node_event on);
     void begin_again();
+    void spread_last(std::vector<bool> const& have_ranks);
     void try_begin();
-    void fail();
-    void release(std::uint64_t step);
+    static constexpr std::size_t nobody = SIZE_MAX;
+    void fail(std::size_t but = nobody);
+    void release(std::uint64_t step, std::size_t but = nobody);
     void send_if_all_hold();
     std::size_t next_of(std::size_t node) const;
     bool all_done() const;
+    bool is_whole() const;
+    bool is_under_way() const noexcept { return phase_ == phase::holding || phase_ == phase::sending || phase_ == phase::spreading; }
 
     std::vector<node> nodes_;
     std::vector<order> orders_;
     phase phase_ = phase::idle;
     std::uint64_t round_ = 0, last_ = 0, ahead_ = 0;
+    std::uint64_t on_two_nodes_ = 0;
+    std::uint64_t vain_ = 0;  ///< up to this no commit is whole: some of its ranks have ended
     bool late_ = false;
 };
 

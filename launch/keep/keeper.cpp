@@ -13,7 +13,6 @@
 
 #include "base/error.hpp"
 #include "base/version.hpp"
-#include "launch/keep/state_arrangement.hpp"
 #include "launch/remote/host_ranks.hpp"
 #include "launch/system/network.hpp"
 #include "launch/system/signal_table.hpp"
@@ -65,7 +64,7 @@ keeper::keeper(std::vector<int> const& nodes, environment const& variables) {
 
 void keeper::introduce(wire::keep_word::kind what) {
     say({.what = what,
-         .step = living_parts().size(),
+         .step = own_.owned_parts().size(),
          .file = own_.path(),
          .address = reachable_address("", "", leader_fd_),
          .port = receiver_->port(),
@@ -100,117 +99,45 @@ void keeper::on_frame(std::string_view frame) {
 }
 
 void keeper::on_message(wire::keep_order const& order) {
-    using kind = wire::keep_order::kind;
-    switch (order.what) {
-        case kind::report:
-            if (!std::exchange(reports_, true)) look();
-            return;
-        case kind::hold:
-            holding_ = holding{order.round, order.step, living_parts()};
-            for (int const part : holding_->parts) own_.want(part, order.step);
-            return look_for_held();
-        case kind::send: return send_held(order);
-        case kind::release: return release(order.step);
-        case kind::list: return list(order);
-        case kind::move: return move(order);
-        case kind::settle: return settle(order);
-        case kind::adopt: own_.adopt(order.file_id); return introduce(wire::keep_word::kind::adopted);
+    if (order.what == wire::keep_order::kind::adopt) {
+        own_.adopt(order.file_id);
+        return introduce(wire::keep_word::kind::adopted);
     }
-}
-
-/// Of ranks that run, and have asked for what they had kept, or have committed.
-std::vector<int> keeper::living_parts() {
-    auto parts = own_.parts();
-    std::erase_if(parts, [this](int part) { return !own_.has_owner(part); });
-    return parts;
+    bool const looks = duties_.reports();
+    carry_out(duties_.take(order));
+    if (!looks && duties_.reports()) look();
 }
 
 void keeper::look() {
     loop_.after(between_looks, [this] { look(); });
-    if (holding_) return look_for_held();
-    auto const parts = living_parts();
-    std::uint64_t newest = parts.empty() ? 0 : UINT64_MAX;
-    for (int const part : parts) {
-        std::uint64_t last = 0, number = 0;
-        for (auto const& one : own_.copies(part))
-            if (one.number > number) number = one.number, last = one.step;
-        newest = std::min(newest, last);
-    }
-    if (newest != told_newest_) say({.what = wire::keep_word::kind::newest, .step = told_newest_ = newest});
+    carry_out(duties_.look());
 }
 
-/// Once each rank holds a commit of the round.
-void keeper::look_for_held() {
-    std::uint64_t least = UINT64_MAX, most = 0;
-    for (int const part : holding_->parts) {
-        std::uint64_t first = UINT64_MAX;
-        for (auto const& one : own_.copies(part))
-            if (one.held && one.step >= holding_->from) first = std::min(first, one.step);
-        if (first == UINT64_MAX) return;
-        least = std::min(least, first);
-        most = std::max(most, first);
-    }
-    say({.what = wire::keep_word::kind::held, .round = holding_->round, .step = least == most ? least : 0});
-    holding_.reset();
+void keeper::carry_out(std::vector<keeper_duties::duty> duties) {
+    for (auto const& one : duties)
+        if (auto const* const word = std::get_if<wire::keep_word>(&one))
+            say(*word);
+        else if (auto const* const send = std::get_if<keeper_duties::send>(&one))
+            this->send(*send);
+        else if (std::holds_alternative<keeper_duties::stop_round>(one))
+            sender_.reset();
+        else
+            moves_.clear();
 }
 
-void keeper::send_held(wire::keep_order const& order) {
+void keeper::send(keeper_duties::send const& what) {
     std::vector<copy_sender::item> items;
-    for (int const part : own_.parts()) {
-        auto const one = own_.find(part, order.step);
-        if (one && one->held)
-            items.push_back({&own_, *one, true});
-        else if (own_.has_owner(part))
-            return say({.what = wire::keep_word::kind::sent,
-                        .round = order.round,
-                        .fault = fmt::format("a rank there has no commit {} that is held", order.step)});
-    }
-    sender_ = std::make_unique<copy_sender>(loop_, keeper_address{order.address, order.port, order.key}, std::move(items),
-                                            [this, round = order.round](std::string const& fault) {
-                                                say({.what = wire::keep_word::kind::sent, .round = round, .fault = fault});
-                                            });
-}
-
-/// What another node's rank had before `step` is of no use: all ranks have that.
-void keeper::release(std::uint64_t step) {
-    sender_.reset();
-    holding_.reset();
-    told_newest_ = 0;
-    for (int const part : own_.parts()) {
-        own_.want(part, 0);  // also of one that is gone: its successor would hold a commit that nobody needs
-        for (auto const& one : own_.copies(part))
-            if (one.held && one.step != step) own_.release(one);
-    }
-    of_others_.keep_from(step);
-}
-
-void keeper::list(wire::keep_order const& order) {
-    wire::keep_word word{.what = wire::keep_word::kind::listed, .round = order.round};
-    word.copies = list_copies(own_, false);
-    auto const more = list_copies(of_others_, true);
-    word.copies.insert(word.copies.end(), more.begin(), more.end());
-    say(word);
-}
-
-void keeper::move(wire::keep_order const& order) {
-    auto& from = order.of_neighbour ? of_others_ : own_;
-    auto const one = from.find(order.part, order.step, order.generation);
-    auto const answer = [this, round = order.round](std::string const& fault) {
-        say({.what = wire::keep_word::kind::moved, .round = round, .fault = fault});
-    };
-    if (!one) return answer("the copy is gone");
-    moves_.push_back(std::make_unique<copy_sender>(loop_, keeper_address{order.address, order.port, order.key},
-                                                   std::vector<copy_sender::item>{{&from, *one, false}}, answer));
-}
-
-void keeper::settle(wire::keep_order const& order) {
-    moves_.clear();
-    release(order.step);
-    // Ranks make the numbers again: what has them now is of another history.
-    for (auto* const store : {&own_, &of_others_}) store->keep_only(order.generation, order.step);
-    own_.drop_others(order.parts);
-    for (int const part : order.parts)
-        if (auto const one = own_.find(part, order.step); one && reports_) own_.hold(*one);
+    for (auto const& one : what.items) items.push_back({one.from_others ? &of_others_ : &own_, one.what, one.for_neighbour});
+    auto made = std::make_unique<copy_sender>(loop_, keeper_address{what.address, what.port, what.key}, std::move(items),
+                                              [this, done = what.done](std::string const& fault) {
+                                                  auto word = done;
+                                                  word.fault = fault;
+                                                  say(word);
+                                              });
+    if (what.done.what == wire::keep_word::kind::sent)
+        sender_ = std::move(made);
+    else
+        moves_.push_back(std::move(made));
 }
 
 int keeper_command(std::vector<std::string> const& args, environment const& variables) try {

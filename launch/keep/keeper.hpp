@@ -3,13 +3,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "base/environment.hpp"
 #include "launch/keep/copy_receiver.hpp"
 #include "launch/keep/copy_sender.hpp"
+#include "launch/keep/keeper_duties.hpp"
 #include "launch/keep/kept_store.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/wire/frame_channel.hpp"
@@ -31,17 +31,12 @@ class keeper {
     void on_message(wire::bye const&) { loop_.stop(); }
     template <typename Other>
     void on_message(Other const&) {}
-    void list(wire::keep_order const& order);
-    void move(wire::keep_order const& order);
-    void settle(wire::keep_order const& order);
-    void release(std::uint64_t step);
-    void send_held(wire::keep_order const& order);
     void look();
+    void carry_out(std::vector<keeper_duties::duty> duties);
+    void send(keeper_duties::send const& what);
     void introduce(wire::keep_word::kind what);
     void show_life();
     void live();
-    void look_for_held();
-    std::vector<int> living_parts();
     void say(wire::keep_word const& word);
 
     event_loop loop_;
@@ -51,14 +46,8 @@ class keeper {
     std::unique_ptr<copy_receiver> receiver_;
     std::unique_ptr<copy_sender> sender_;
     std::vector<std::unique_ptr<copy_sender>> moves_;
-    bool reports_ = false;
-    std::uint64_t told_newest_ = 0;
     event_loop::clock::time_point showed_life_{};
-    struct holding {
-        std::uint64_t round = 0, from = 0;
-        std::vector<int> parts;
-    };
-    std::optional<holding> holding_;
+    keeper_duties duties_{own_, of_others_};
 };
 
 /// Runs it. `muster keeper` may have the numbers of nodes.

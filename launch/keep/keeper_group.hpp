@@ -1,18 +1,16 @@
-// The process that leads the keepers of a run's nodes: has them copy commits to the next node, and have states where ranks will run.
+// The process that leads the keepers of a run's nodes: starts them, and carries their words to the state machine and its orders to them.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "base/unique_fd.hpp"
-#include "launch/keep/copy_rounds.hpp"
-#include "launch/keep/state_arrangement.hpp"
-#include "launch/preflight/node_prober.hpp"
+#include "launch/engine/running_engine.hpp"
+#include "launch/keep/keeping.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/wire/frame_channel.hpp"
@@ -34,75 +32,32 @@ class keeper_group {
     void run();
 
   private:
-    struct node {
-        enum class state { awaited, there, due, lost };  ///< due: another is to be started
-        std::string name;
-        state now = state::awaited;
-        std::string why;  ///< it is lost
-        std::unique_ptr<frame_channel> link;
-        wire::keep_word about;  ///< as it came
-        std::vector<wire::kept_copy> copies;
-        event_loop::clock::time_point heard{};
-        int starts = 0;
-        std::uint64_t memory = 0;  ///< of the keeper, or of the former one; 0: none has come yet
-        bool took_over = false;    ///< this one has the memory of the former one
-    };
+    void feed(decltype(keeping::event::what) what);
+    void act(keeping::act::order const& what);
+    void act(keeping::act::start const& what);
+    void act(keeping::act::close const& what);
+    void act(keeping::act::set_timer const& what);
+    void act(keeping::act::say const& what);
+    void act(keeping::act::answer const& what);
     void start_keepers(std::vector<std::size_t> const& whom);
-    void start_again();
-    bool may_start_again(node const& one) const;
-    static bool is_awaited(node const& one) noexcept { return one.now == node::state::awaited || one.now == node::state::due; }
-    void watch_silence();
-    void on_there(std::size_t which);
-    void call_missing();
     void on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
     void on_word(std::size_t which, std::string_view frame);
-    void on_lost(std::size_t which, std::string const& why);
-    void on_fault(std::size_t which, std::string const& fault);
-    void note_loss(std::size_t which, std::string const& why);
     void on_launcher(std::string_view frame);
-    void proceed();
-    void list_all();
-    void arrange();
-    void conclude();
-    void answered(std::size_t which, std::uint64_t round);
-    void carry_out_rounds();
-    void tell_of_rounds();
-    void send(std::size_t which, wire::keep_order const& order);
     void end();
+    bool ends() const noexcept { return state_.now == keeping::step_of_arrangement::ended; }
 
     run_context const& run_;
-    bool to_neighbours_, verbose_, quiet_;
     event_loop loop_;
     more_open_files files_;
-    std::vector<node> nodes_;
-    copy_rounds rounds_;
+    keeping::world state_;
+    std::deque<keeping::event> events_;  ///< that the present one has brought about
+    bool stepping_ = false;
+    std::vector<std::unique_ptr<frame_channel>> links_;
     shim_listener listener_;
     std::optional<shim_directions> directions_;
-    std::vector<std::unique_ptr<probe_engine>> engines_;
-    event_loop::clock::time_point looked_{};
-    bool starting_again_ = false;
+    std::vector<std::unique_ptr<running_engine>> engines_;
     frame_channel launcher_;
     std::string session_dir_;  ///< of the present launcher
-    std::string last_fault_;   ///< of a copy
-    bool ending_ = false, telling_ = false;
-    std::uint64_t told_ = 0;  ///< the commit of which it was said that it is on two nodes
-    // The arrangement that is under way.
-    enum class step { none, awaiting, listing, moving };
-    step now_ = step::none;
-    wire::place_states wanted_;
-    std::vector<std::size_t> node_of_;  ///< of each rank; the number of nodes where there is none
-    state_arrangement made_;
-    struct open_question {
-        std::size_t node;
-        std::uint64_t number;
-        std::size_t about;  ///< the node that a copy goes to, or the same
-        auto operator<=>(open_question const&) const = default;
-    };
-    std::set<open_question> open_;  ///< answers that are to come
-    std::uint64_t question_ = 0;
-    std::string not_moved_;  ///< why one of the moves that are under way has failed
-    int tries_ = 0;
-    std::vector<std::string> notes_;
 };
 
 }  // namespace muster

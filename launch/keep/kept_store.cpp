@@ -130,14 +130,6 @@ std::vector<kept_store::copy> kept_store::copies(int part) {
     return found;
 }
 
-std::optional<kept_store::copy> kept_store::find(int part, std::uint64_t step, std::optional<std::uint64_t> generation) {
-    std::optional<copy> latest;
-    for (auto const& one : copies(part))
-        if (one.step == step && (!generation || one.by.generation == *generation) && (!latest || one.number > latest->number))
-            latest = one;
-    return latest;
-}
-
 std::vector<kept_store::copy> kept_store::sound_copies() {
     std::vector<copy> found;
     for (int const part : parts())
@@ -191,15 +183,11 @@ kept_store::copy kept_store::begin(copy const& like) {
     if (like.part < 0 || static_cast<std::uint64_t>(like.part) >= kept::most_parts || like.bytes % kept::line_bytes != 0 ||
         like.bytes > kept::slot_bytes - kept::page_bytes)
         throw error(errc::invalid_data, "a state that is to be kept is none");
-    std::optional<std::size_t> chosen;
-    std::uint64_t oldest = UINT64_MAX;
-    for (std::size_t slot = 0; slot < kept::slots; ++slot) {
-        auto const* const head = head_of(like.part, slot);
-        bool const is_held = head != nullptr && head->ready.load() == kept::held;
-        auto const age = head == nullptr ? 0 : head->ready.load() == kept::half ? 1 : 1 + head->number;
-        if (is_held || age >= oldest) continue;
-        if (slot < 2 || !chosen) chosen = slot, oldest = age;  // of four no more than are needed
-    }
+    std::array<slot_use, kept::slots> uses;
+    for (std::size_t slot = 0; slot < kept::slots; ++slot)
+        if (auto const* const head = head_of(like.part, slot); head != nullptr)
+            uses[slot] = {head->ready.load() == kept::held, head->ready.load() == kept::half ? 1 : 1 + head->number};
+    auto const chosen = choose_slot(uses);
     if (!chosen) throw error(errc::internal, "each copy of a state is held");
     copy made = like;
     made.slot = *chosen;
@@ -231,32 +219,6 @@ bool kept_store::finish(copy const& one) {
     if (!is_sound(one)) return false;
     head_of(one.part, one.slot)->ready.store(kept::whole);
     return true;
-}
-
-void kept_store::keep_from(std::uint64_t step) {
-    for (int const part : parts()) {
-        auto const kept = find(part, step);
-        for (auto const& one : copies(part)) {
-            if (kept ? one.number < kept->number : one.step < step)
-                drop(one);
-            else if (one == kept)
-                hold(one);
-            else
-                release(one);
-        }
-    }
-}
-
-void kept_store::keep_only(std::uint64_t generation, std::uint64_t step) {
-    for (int const part : parts())
-        if (!has_owner(part))
-            for (auto const& one : copies(part))
-                if (one.by.generation != generation || (step != 0 && one.step != step)) drop(one);
-}
-
-void kept_store::drop_others(std::vector<int> const& these) {
-    for (int const part : parts())
-        if (std::find(these.begin(), these.end(), part) == these.end() && !has_owner(part)) drop_part(part);
 }
 
 void kept_store::drop(copy const& one) {

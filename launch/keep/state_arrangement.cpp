@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 
+#include "launch/keep/keeping_guards.hpp"
+
 namespace muster {
 
 namespace {
@@ -75,7 +77,8 @@ state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const
     state_arrangement made{.free_part = static_cast<int>(node_of.size())};
     for (std::size_t node = 0; node < there.size(); ++node)
         for (auto const& one : there[node]) {
-            if (one.rank >= 0 && one.rank < one.world_size)
+            if (one.rank >= 0 && one.rank < one.world_size &&
+                keeping::holds(keeping::guard::neighbours_copies_count, true, !one.of_neighbour))
                 commits[{one.generation, one.step, one.world_size}][one.rank].push_back({node, one});
             made.free_part = std::max(made.free_part, one.part + 1);
         }
@@ -92,6 +95,9 @@ state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const
             made.step = what.step;
             found = whole->second;
             for (std::size_t i = 0; i < after.size() && i < found.size(); ++i) after[i] = static_cast<int>(i);
+            for (auto const& [rank, places] : found)
+                for (auto const& one : places)
+                    if (rank >= static_cast<int>(after.size())) made.left_out.push_back({one.node, one.node, one.what});
         } else {
             found = newest_of(commits, what.generation);
             after = share_out(found, what.world_size, node_of, there.size());
@@ -106,16 +112,19 @@ state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const
         }
         auto const& best = best_of(found.at(after[i]), node_of[i]);
         made.parts.push_back(best.what.part);
-        if (best.node != node_of[i] || best.what.of_neighbour) made.moves.push_back({best.node, node_of[i], best.what});
+        if (keeping::holds(keeping::guard::moves_what_is_elsewhere, best.node != node_of[i] || best.what.of_neighbour, false))
+            made.moves.push_back({best.node, node_of[i], best.what});
     }
     return made;
 }
 
-std::vector<wire::kept_copy> list_copies(kept_store& store, bool of_neighbour) {
+wire::kept_copy describe(copy_shelf::copy const& one, bool of_neighbour) {
+    return {one.part, of_neighbour, one.step, one.by.generation, static_cast<int>(one.by.rank), static_cast<int>(one.by.world_size)};
+}
+
+std::vector<wire::kept_copy> list_copies(copy_shelf& store, bool of_neighbour) {
     std::vector<wire::kept_copy> all;
-    for (auto const& one : store.sound_copies())
-        all.push_back({one.part, of_neighbour, one.step, one.by.generation, static_cast<int>(one.by.rank),
-                       static_cast<int>(one.by.world_size)});
+    for (auto const& one : store.sound_copies()) all.push_back(describe(one, of_neighbour));
     return all;
 }
 

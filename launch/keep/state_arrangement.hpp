@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "launch/keep/kept_store.hpp"
+#include "launch/keep/copy_shelf.hpp"
 #include "launch/wire/messages.hpp"
 
 namespace muster {
@@ -23,7 +23,8 @@ struct state_arrangement {
     std::vector<int> parts;        ///< where each rank finds its state, and keeps on
     int free_part = 0;             ///< from here on they are nobody's
     std::vector<state_move> moves;
-    std::vector<int> without;  ///< its ranks of which nothing is left
+    std::vector<int> without;          ///< its ranks of which nothing is left
+    std::vector<state_move> left_out;  ///< of a commit that is whole: copies of ranks that none follows, where they are
     bool operator==(state_arrangement const&) const = default;
 };
 
@@ -33,7 +34,8 @@ struct state_arrangement {
 /// to them; they settle it among themselves. Pure.
 state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const& there, std::vector<std::size_t> const& node_of);
 
+wire::kept_copy describe(copy_shelf::copy const& one, bool of_neighbour);
 /// What a keeper tells of its memory.
-std::vector<wire::kept_copy> list_copies(kept_store& store, bool of_neighbour);
+std::vector<wire::kept_copy> list_copies(copy_shelf& store, bool of_neighbour);
 
 }  // namespace muster

@@ -12,6 +12,7 @@
 #include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "launch/system/elf_file.hpp"
+#include "launch/system/mpi_library.hpp"
 
 namespace muster {
 

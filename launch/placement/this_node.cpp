@@ -7,6 +7,7 @@
 #include "launch/hardware/discover_topology.hpp"
 #include "launch/placement/binding_steps.hpp"
 #include "launch/scheduler/host_choice.hpp"
+#include "launch/scheduler/hosts/bracketed_address.hpp"
 #include "launch/system/network.hpp"
 
 namespace muster {
@@ -23,11 +24,10 @@ node node_of(topology const& machine, placement_request const& wanted) {
 }
 
 bool is_this_host(node const& candidate) {
-    auto const is_number = [](std::string const& name) { return name.find_first_not_of("0123456789.:") == std::string::npos; };
     for (auto const& name : {candidate.name, candidate.address}) {
         if (name.empty()) continue;
         if (name == "localhost" || name.starts_with("127.") || name == "::1") return true;
-        if (is_number(name) ? !interface_that_has(name).empty() : same_host(short_name(name), short_host_name())) return true;
+        if (is_ip_address(name) ? !interface_that_has(name).empty() : same_host(short_name(name), short_host_name())) return true;
     }
     return false;
 }

@@ -1,14 +1,11 @@
 #include "launch/preflight/node_prober.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <filesystem>
 #include <utility>
 
@@ -27,121 +24,6 @@ namespace muster {
 
 std::vector<probed_node> probe_nodes(run_context const& run, std::vector<int> const& nodes, choose_first const& first) {
     return node_prober(run, nodes, first).run();
-}
-
-namespace {
-
-constexpr duration reap_again{0.02};
-constexpr std::size_t most_said_bytes = 64u << 10;
-
-}  // namespace
-
-probe_engine::probe_engine(event_loop& loop, engine_command const& command, more_open_files const& files,
-                           std::vector<std::size_t> slots, exit_callback on_exit, unreached_callback on_unreached)
-    : loop_(loop), slots_(std::move(slots)), on_exit_(std::move(on_exit)), on_unreached_(std::move(on_unreached)) {
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_system("pipe2", "for the engine's output");
-    output_.reset(ends[0]);
-    unique_fd const writer(ends[1]);
-    ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
-    pid_ = start_engine(command, files, {-1, writer.get(), writer.get()});
-    loop_.watch_readable(output_.get(), [this] { on_output(); });
-}
-
-probe_engine::~probe_engine() {
-    loop_.unwatch(output_.get());
-}
-
-bool probe_engine::brings(std::size_t slot) const noexcept {
-    return std::find(slots_.begin(), slots_.end(), slot) != slots_.end();
-}
-
-void probe_engine::on_output() {
-    std::array<char, 4096> bytes;
-    ssize_t const count = ::read(output_.get(), bytes.data(), bytes.size());
-    if (count > 0) {
-        said_.append(bytes.data(), static_cast<std::size_t>(count));
-        take_unreached();
-        if (said_.size() <= most_said_bytes) return;
-        auto const surplus = said_.size() - most_said_bytes;
-        said_.erase(0, surplus);
-        read_ -= std::min(read_, surplus);
-    } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
-        loop_.unwatch(output_.get());
-        reap();
-    }
-}
-
-/// What the starter of the engine remote says of single hosts is taken out of what it has said.
-void probe_engine::take_unreached() {
-    std::vector<unreached_host> all;
-    for (std::size_t end; (end = said_.find('\n', read_)) != std::string::npos;) {
-        auto one = parse_unreached_host(std::string_view(said_).substr(read_, end - read_));
-        if (one && one->number < slots_.size()) {
-            said_.erase(read_, end + 1 - read_);
-            all.push_back(std::move(*one));
-        } else {
-            read_ = end + 1;
-        }
-    }
-    for (auto const& one : all) on_unreached_(*this, slots_[one.number], one.why);
-}
-
-/// Its output has ended, so it is about to.
-void probe_engine::reap() {
-    if (::waitpid(pid_, &status_, WNOHANG) == 0) {
-        loop_.after(reap_again, [this] { reap(); });
-        return;
-    }
-    ended_ = true;
-    on_exit_(*this);
-}
-
-/// What it said of `node`: paragraphs are divided by empty lines and by rules.
-std::string probe_engine::quote(std::string const& node) const {
-    constexpr std::size_t most_lines = 8;
-    auto const name = short_name(without_user(node));
-    std::vector<std::string> about, last, now;
-    auto const end_paragraph = [&] {
-        if (now.size() > most_lines) now.erase(now.begin(), now.end() - most_lines);
-        if (about.empty() && join(now, " ").find(name) != std::string::npos) about = now;
-        if (!now.empty()) last = std::exchange(now, {});
-    };
-    for (auto const line : split(said_, '\n')) {
-        auto const words = trim(line);
-        if (words.find_first_not_of("-=") == std::string_view::npos)
-            end_paragraph();
-        else
-            now.emplace_back(words);
-    }
-    end_paragraph();
-    auto const& chosen = about.empty() ? last : about;
-    return chosen.empty() ? "" : ": " + join(chosen, " ");
-}
-
-std::string probe_engine::quote_lines(std::string const& node) const {
-    constexpr std::size_t most_lines = 4;
-    auto const name = short_name(without_user(node));
-    auto const is_of_name = [](char c) {
-        return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
-    };
-    std::vector<std::string> about;
-    for (auto const line : split(said_, '\n')) {
-        auto const at = line.find(name);
-        auto const behind = at + name.size();
-        if (at == std::string_view::npos || (at > 0 && is_of_name(line[at - 1])) ||
-            (behind < line.size() && is_of_name(line[behind])))
-            continue;
-        about.emplace_back(trim(line));
-    }
-    if (about.size() > most_lines) about.erase(about.begin(), about.end() - most_lines);
-    return about.empty() ? "" : ": " + join(about, " ");
-}
-
-void probe_engine::kill(int signal_number) const {
-    if (ended_) return;
-    ::kill(-pid_, signal_number);
-    ::kill(-pid_, SIGCONT);
 }
 
 namespace {
@@ -375,25 +257,25 @@ void node_prober::start_engine(std::vector<std::size_t> const& whom) {
         directions_.emplace(listener_.key(), listener_.port(), directions_request(job, run_.options, engine_->name));
     for (auto const& [name, value] : directions_->variables()) command.variables.set(name, value);
     write_files(command);
-    engines_.push_back(std::make_unique<probe_engine>(
-        loop_, command, files_, whom, [this](probe_engine& e) { on_exit(e); },
-        [this](probe_engine const& e, std::size_t which, std::string const& why) { on_unreached(e, which, why); }));
+    engines_.push_back(std::make_unique<running_engine>(
+        loop_, command, files_, whom, [this](running_engine& e) { on_exit(e); },
+        [this](running_engine const& e, std::size_t which, std::string const& why) { on_unreached(e, which, why); }));
 }
 
 /// The engine has told that no probe will come from there, and the others are on their way.
-void node_prober::on_unreached(probe_engine const& engine, std::size_t which, std::string const& why) {
+void node_prober::on_unreached(running_engine const& engine, std::size_t which, std::string const& why) {
     auto& one = slots_[which];
     if (phase_ != phase::probing || one.now != state::absent || &engine_of(one) != &engine) return;
     give_up(one, why + engine.quote_lines(one.found.name));
     go_on();
 }
 
-void node_prober::on_exit(probe_engine& engine) {
+void node_prober::on_exit(running_engine& engine) {
     loop_.after(final_messages_patience, [this, &engine] { on_engine_end(engine); });
     if (phase_ == phase::leaving) stop_if_done();
 }
 
-void node_prober::on_engine_end(probe_engine const& engine) {
+void node_prober::on_engine_end(running_engine const& engine) {
     if (phase_ != phase::probing) return;
     for (auto const i : engine.slots()) {
         if (slots_[i].now != state::absent || &engine_of(slots_[i]) != &engine) continue;
@@ -427,7 +309,7 @@ void node_prober::start_queued() {
     }
 }
 
-probe_engine const& node_prober::engine_of(probed_slot const& one) const {
+running_engine const& node_prober::engine_of(probed_slot const& one) const {
     auto const which = static_cast<std::size_t>(&one - slots_.data());
     for (auto e = engines_.rbegin(); e != engines_.rend(); ++e)
         if ((*e)->brings(which)) return **e;

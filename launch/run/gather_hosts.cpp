@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 
 #include "base/error.hpp"
@@ -61,11 +63,11 @@ bool ask(run_context& run, bool& answered, bool& faulty) {
 
 allocation hosts_of(std::vector<member> const& members) {
     allocation given{.scheduler = scheduler_kind::hostfile, .job_id = {}, .nodes = {}};
+    std::unordered_map<std::string_view, std::size_t> places;
     for (auto const& one : members) {
-        auto known = std::find_if(given.nodes.begin(), given.nodes.end(), [&](node const& n) { return n.name == one.at.host; });
-        if (known == given.nodes.end())
-            known = given.nodes.insert(known, node{one.at.host, one.at.host, 0, std::nullopt, std::nullopt});
-        ++known->slots;
+        auto const [known, is_new] = places.try_emplace(one.at.host, given.nodes.size());
+        if (is_new) given.nodes.push_back({one.at.host, one.at.host, 0, std::nullopt, std::nullopt});
+        ++given.nodes[known->second].slots;
     }
     return given;
 }

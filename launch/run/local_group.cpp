@@ -115,7 +115,7 @@ member_world::group local_group::calls_of_members() {
     auto const rank_of = [this](int seat) -> child_rank& { return ranks_[static_cast<std::size_t>(seat)]; };
     return {
         .send = [rank_of](int seat, std::string const& packet) { rank_of(seat).events.send(packet); },
-        .is_stopped = [this](int seat) { return is_stopped(seat); },
+        .look = [this](std::vector<int> const& seats, auto then) { look_at_stopped(seats, std::move(then)); },
         .kill = [this](int seat) { kill_rank(seat); },
         .say = [this](std::string const& line) { events_.say(line); },
         .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
@@ -126,12 +126,17 @@ member_world::group local_group::calls_of_members() {
         .give_up = [this](std::string const& why) { give_up_members(why); }};
 }
 
-bool local_group::is_stopped(int seat) const {
-    auto const leader = ranks_[static_cast<std::size_t>(seat)].pid;
-    if (muster::is_stopped(leader)) return true;
-    auto const below = descendants();
-    return std::any_of(below.begin(), below.end(),
-                       [&](pid_t pid) { return ::getpgid(pid) == leader && muster::is_stopped(pid); });
+/// One is stopped if any process of its group is.
+void local_group::look_at_stopped(std::vector<int> const& seats, stopped_taker then) {
+    std::vector<pid_t> groups;
+    for (pid_t const pid : descendants())
+        if (is_stopped(pid)) groups.push_back(::getpgid(pid));
+    std::vector<int> stopped;
+    for (int const seat : seats) {
+        auto const leader = ranks_[static_cast<std::size_t>(seat)].pid;
+        if (is_stopped(leader) || std::find(groups.begin(), groups.end(), leader) != groups.end()) stopped.push_back(seat);
+    }
+    then(stopped);
 }
 
 /// A process more, which has the cores and the GPU of that place.

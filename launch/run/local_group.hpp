@@ -80,6 +80,8 @@ class local_group final : public rank_group {
     void read_last_lines(int rank) override;
     void inspect(rows_taker then) override;
     void ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) override;
+    void look_at_stopped(std::vector<int> const& seats, stopped_taker then) override;
+    void kill_one(int seat) override { kill_rank(seat); }
 
   private:
     void poll_pmix();
@@ -95,7 +97,6 @@ class local_group final : public rank_group {
     slot slot_of(int planned) const;
     void start_newcomer(slot const& at);
     void watch(child_rank& rank);
-    bool is_stopped(int seat) const;
     void begin(generation const& now, std::vector<int> const& seats, std::string const& why);
     void on_output(child_rank& rank, rank_stream& stream);
     void detect_mpi();

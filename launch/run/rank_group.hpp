@@ -109,6 +109,12 @@ class rank_group {
     /// Has `command` run about each of these ranks, by their numbers at the start; `then` gets those that it was run about.
     virtual void ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) = 0;
 
+    using stopped_taker = std::function<void(std::vector<int> const& stopped)>;
+    /// Looks from now on which of these ranks are stopped, and calls `then`, at once or within some seconds. One that cannot be looked at is not.
+    virtual void look_at_stopped(std::vector<int> const&, stopped_taker then) { then({}); }
+    /// Kills this one, as the others cannot go on with it; its end is judged like any other.
+    virtual void kill_one(int) {}
+
   protected:
     /// As users know it: of a task of an array Slurm's own number says nothing to them.
     static std::string shown_job(run_context const& run) {

@@ -58,6 +58,11 @@ int run_supervisor::run(rank_group& ranks) {
                                                 [this](rank_group::rows_taker then) { ranks_->inspect(std::move(then)); },
                                                 [this](std::string const& reason) { expire(reason); },
                                                 [this](std::string const& line) { say(line); }});
+    stops_.emplace(
+        loop_, known,
+        stop_watch::supervision{[this] { return phase_ == run_phase::running && !failed_; },
+                                [this](auto const& whom, auto then) { ranks_->look_at_stopped(whom, std::move(then)); },
+                                [this](int rank) { ranks_->kill_one(rank); }, [this](std::string const& line) { say(line); }});
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
     loop_.watch_readable(run_.guardian_fd, [this] { on_guardian_gone(); });
     loop_.watch_readable(writer_.event_fd(), [this] { on_writer_event(); });
@@ -77,6 +82,7 @@ void run_supervisor::watch_run() {
     if (run_.asks_hosts != nullptr && run_.outcome != nullptr) hosts_.start();
     meeting_->start();
     if (run_.given.fixed && !options_.quiet) last_look_.start();
+    if (options_.is_elastic()) stops_->start();
 }
 
 // ------------------------------------------------------------------------------------------------ from the ranks

@@ -17,6 +17,7 @@
 #include "launch/watch/last_look.hpp"
 #include "launch/watch/meeting_watch.hpp"
 #include "launch/watch/run_deadlines.hpp"
+#include "launch/watch/stop_watch.hpp"
 
 namespace muster {
 
@@ -98,6 +99,7 @@ class run_supervisor final : private group_events {
     signal_requests requests_;
     rank_group* ranks_ = nullptr;
     std::optional<meeting_watch> meeting_;
+    std::optional<stop_watch> stops_;
 
     run_phase phase_ = run_phase::starting;
     int exit_code_ = 0;

@@ -8,7 +8,7 @@ import os
 import _muster_native as native
 from muster import world
 
-_MPI_BACKENDS = ("mpi", "hierarchical", "nccl_mpi")
+_MPI_BACKENDS = ("mpi", "hierarchical")
 
 
 @functools.lru_cache(maxsize=None)

@@ -39,6 +39,15 @@ expect_exit 0 env FAULTS='exit:1:4:3' "${run[@]}" -- $python "$steps"
 expect_contains stderr "(member 1) exited with code 3; 3 ranks go on in place"
 expect_survivors 3 55 0 2 3
 
+# Sockets within one node: the launcher tells the ranks where the others listen, also those that come later.
+export MUSTER_COMM_BACKEND=tcp
+expect_exit 0 env FAULTS='kill:0:3 kill:2:7' "${run[@]}" -- $python "$steps"
+expect_survivors 2 55 1 3
+expect_exit 0 env FAULTS='kill:2:5' UNTIL=4 "$MUSTER" run -n 4 --slots-per-node 5 --timeout 100s --min-np 2 --spares 1 -- $python "$steps"
+expect_equal "$(grep -c ' ends: rank . of 4' "$OUT")" 4 "ranks that have ended well"
+expect_exit 0 env FAULTS='kill:2:5' UNTIL=4 "$MUSTER" run -n 4 --slots-per-node 5 --timeout 100s --min-np 2 --spares 1 --warm-spares -- $python "$steps"
+expect_equal "$(grep -c ' ends: rank . of 4' "$OUT")" 4 "ranks that have ended well"
+unset MUSTER_COMM_BACKEND
 # A host of two names is two nodes, which muster's own sockets join.
 expect_exit 0 env FAULTS='kill:0:5' "$MUSTER" run -H localhost:2,127.0.0.1:2 --timeout 100s --min-np 2 -- $python "$steps"
 expect_survivors 3 55 1 2 3
@@ -56,6 +65,13 @@ expect_survivors 3 55 0 1 3
 # Rank 2 may have come to step 5, or hear of the loss before and stop in the next generation, where the others wait for it until the deadline.
 expect_exit 0 env FAULTS='stop:2:5 kill:0:5' MUSTER_COMM_DEADLINE=2s "${run[@]}" -q -- $python "$steps"
 expect_survivors 2 55 1 3
+# Nobody misses it: the others compute, or it is the last one.
+expect_exit 0 env FAULTS='stop:2:5' "${run[@]}" -- $python "$steps"
+expect_contains stderr "rank 2 on $host (member 2) has been stopped (SIGSTOP) for more than 5 s: killing it"
+expect_survivors 3 55 0 1 3
+expect_exit 137 env FAULTS='kill:0:3 kill:2:3 kill:3:3 stop:1:6' "$MUSTER" run -n 4 --slots-per-node 4 --timeout 100s --min-np 1 -- $python "$steps"
+expect_contains stderr "rank 0 on $host (member 1) has been stopped (SIGSTOP) for more than 5 s: killing it"
+expect_nothing_left
 # One that is stopped after it has asked for the next generation, while another still computes, is not taken into it.
 expect_exit 0 env FAULTS='kill:0:5 stop-asking:1:5 busy:2:5:1' "${run[@]}" -- $python "$steps"
 expect_contains stderr "rank 1 on $host (member 1) is stopped, and the others go on without it: killing it"

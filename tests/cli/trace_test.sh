@@ -14,7 +14,7 @@ timeout 30 "$MUSTER" run -q -n 2 --slots-per-node 2 -- "$MUSTER_BIN/comm_c_api" 
 expect_exit 0 timeout 30 env MUSTER_TIMELINE="$PWD/lines" MUSTER_TIMELINE_MARK_CYCLES=1 \
     "$MUSTER" run -q -n $ranks --slots-per-node $ranks -- "$MUSTER_BIN/comm_c_api"
 expect_exit 0 "$MUSTER" trace merge lines -o all.json
-expect_contains stderr "of $ranks ranks in all.json"
+expect_contains stderr "of $ranks timelines in all.json"
 expect_exit 0 python3 - all.json $ranks <<'EOF'
 import json, sys
 events = json.load(open(sys.argv[1]))
@@ -38,4 +38,22 @@ if [ -d flight ]; then
     expect_exit 0 "$MUSTER" trace explain flight
     expect_matches stdout "rank[s]? [0-2].* left no file: killed, stopped, or not failed"
     expect_matches stdout "blame[s]? rank [0-2]: "
+fi
+
+# ------------------------------------------------------------------------------------------------ a rank is lost, and the others go on
+python=/usr/bin/python3
+if [ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ] && $python -c 'import numpy' 2>/dev/null; then
+    expect_exit 0 env FAULTS=kill:2:5 MUSTER_TIMELINE="$PWD/story" MUSTER_FLIGHT_RECORDER="$PWD/last" \
+        "$MUSTER" run -q -n 4 --slots-per-node 4 --timeout 100s --min-np 2 -- $python "$MUSTER_SOURCE_DIR/tests/cli/programs/elastic_steps.py"
+    expect_exit 0 "$MUSTER" trace merge story -o story.json
+    expect_contains stderr "generation 1: 3 ranks; rank 2 ($(hostname)) is gone" "story/timeline-2.json ends early"
+    expect_equal "$($python -c '
+import json
+events = json.load(open("story.json"))
+print(*sorted(e["args"]["name"].replace("'"$(hostname)"'", "HOST") for e in events if e["name"] == "process_name"), sep="; ")
+print(*(e["name"].split(";")[0] for e in events if e["ph"] == "i"))
+')" 'rank 0 (HOST); rank 1 (HOST); rank 2 (HOST); rank 3 (HOST), rank 2 in generation 1
+generation 1: 3 ranks'
+    expect_exit 0 "$MUSTER" trace explain last
+    expect_contains stdout "blame rank 2"
 fi

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "comm/exchange/observe/flight_recorder.hpp"
 #include "comm/exchange/request/request_codec.hpp"
+#include "comm/trace/explain.hpp"
 #include "comm/trace/merge.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
@@ -21,8 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
             return 0;
         }
         try {
-            double offset = 0, error = 0;
-            muster::shift_line(text, offset, error);
+            muster::move_line(text, 1.5, 3);
         } catch (std::exception const&) {
         }
         auto const dump = muster::parse_flight_dump(std::string(text), "input");

@@ -13,7 +13,6 @@
 #include <string>
 
 #include "comm/backend/comm_error.hpp"
-#include "comm/backend_table.hpp"
 #include "comm/cuda/fusion_kernels.hpp"
 #include "comm/gradients/adasum.hpp"
 #include "nccl_test.hpp"
@@ -391,34 +390,6 @@ TEST(exchange_on_device, process_sets_have_lanes_of_their_own) {
     }
     EXPECT_THAT(a.values(), Each(1.0f));
     EXPECT_THAT(b.values(), Each(1.0f));
-}
-
-/// Two made-up nodes of two ranks.
-TEST(exchange_on_device, the_backend_that_is_asked_for_by_name) {
-    identity who = test::who();
-    auto options = quick();
-    options.comm.backend = "nccl_mpi";
-    if (who.world_size != 4) GTEST_SKIP() << "two nodes of two ranks take 4 ranks (gpu.nccl.fake.n4)";
-    who.node_count = 2;
-    who.node_rank = who.rank / 2;
-    who.local_rank = who.rank % 2;
-    who.local_size = 2;
-    comm_options over_mpi;
-    over_mpi.backend = "mpi";
-    auto const rows = backend_table();
-    auto const mpi = std::ranges::find(rows, "mpi", &backend_row::name);
-    if (auto const why = mpi->unavailable(who, over_mpi)) GTEST_SKIP() << *why;
-    exchange all(who, options);
-    EXPECT_EQ(all.backend(), "hierarchical");
-    gpu_vector<float> const large(filled(100'000, all.rank() + 1)), small(filled(10, all.rank() + 1));
-    for (int step = 0; step < 2; ++step) {
-        auto const first = all.allreduce("large", large.view(), large.view(), reduction::average);
-        auto const second = all.allreduce("small", small.view(), small.view(), reduction::average);
-        first.wait();
-        second.wait();
-    }
-    EXPECT_TRUE(large.values() == std::vector<float>(100'000, 2.5f));
-    EXPECT_THAT(small.values(), Each(2.5f));
 }
 
 TEST(exchange_on_device, memory_of_another_kind_on_another_rank_is_told_to_all) {

@@ -48,6 +48,5 @@ try kernels 60 "$programs/gpu_kernels"
 for ranks in 1 2 4; do try nccl.n$ranks 100 $(on $ranks "$programs/gpu_nccl"); done
 [ ! -x "$programs/gpu_loader" ] || try loader 60 "$programs/gpu_loader"
 [ ! -x "$programs/gpu_speed" ] || try kernels_speed 60 "$programs/gpu_speed" kernels --repetitions 7
-[ ! -x "$programs/gpu_nccl_mpi" ] || try nccl_mpi.n4 100 $(on 4 "$programs/gpu_nccl_mpi" --backend=mpi)
 ! command -v compute-sanitizer >/dev/null || try memcheck 150 compute-sanitizer --tool memcheck --leak-check full --error-exitcode 1 "$programs/gpu_kernels"
 exit $failed

@@ -269,10 +269,6 @@ TEST(exchange_options, that_differ_are_told_on_every_rank) {
     auto options = quick();
     if (is_last) options.fusion_bytes = 4096;
     EXPECT_THAT(told(options), HasSubstr("the option fusion_bytes of the exchange is 16777216 on rank 0"));
-    options = quick();
-    options.comm.backend = is_last ? "nccl_mpi" : "nccl";
-    EXPECT_THAT(told(options), HasSubstr("comm.backend, for device memory, of the exchange is nccl on rank 0"));
-    EXPECT_THAT(told(options), HasSubstr("and nccl_mpi on rank"));
 }
 
 TEST_F(exchanging, adasum_of_equal_vectors_is_the_vector) {

@@ -5,7 +5,7 @@
 
 namespace muster::simulation {
 
-/// A line for each mutant; up to so many schedules are tried. Returns 0 where all are found that can be.
+/// A line for each mutant; up to so many schedules are tried, and then the small world. Returns 0 where all are found.
 int run_mutants(std::uint64_t count);
 
 }  // namespace muster::simulation

@@ -40,6 +40,7 @@ schedule draw_schedule(std::uint64_t seed) {
         if (one.what == kind::computes) one.lasts_s = by.one_in(4) ? by.seconds(600, 900) : by.seconds(0.2, 8);
         if (one.what == kind::unkillable) one.at_s /= 2, one.lasts_s = by.seconds(0.5, 20);
         if (one.what == kind::host_silent) one.whom = by.below(made.hosts), one.lasts_s = by.one_in(2) ? -1 : by.seconds(0.1, 5);
+        if (one.what == kind::execs) one.number = by.below(2), one.at_s = by.one_in(2) ? by.seconds(0, 0.6) : one.at_s;
         if (one.what == kind::hosts_change) one.number = by.between(0, made.ranks + 3);
         if (one.what == kind::host_silent && made.hosts == 1) one.what = kind::collective;
         if (one.what == kind::hosts_change && !made.by_hosts) one.what = kind::departs;
@@ -47,6 +48,9 @@ schedule draw_schedule(std::uint64_t seed) {
     }
     for (int more = made.by_hosts ? by.below(4) : 0; more > 0; --more)
         made.faults.push_back({.what = kind::hosts_change, .at_s = by.seconds(0, 2), .number = by.between(1, made.ranks + 3)});
+    if (made.by_hosts) made.newcomer_limit_s = by.one_in(2) ? 60 : 2;
+    if (made.by_hosts && made.hosts > 1 && by.one_in(2))
+        made.faults.push_back({.what = kind::host_silent, .at_s = by.seconds(0.5, 3), .whom = by.below(made.hosts)});
     return made;
 }
 

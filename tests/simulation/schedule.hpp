@@ -51,7 +51,7 @@ struct schedule {
     std::uint64_t seed = 0;
     int ranks = 3, hosts = 1, least = 1, spares = 0, warm_spares = 0, most = 3, resets = -1;
     bool by_hosts = false, announces_late = false, over_nodes = false;
-    double comm_deadline_s = 30;
+    double comm_deadline_s = 30, newcomer_limit_s = 60;
     std::vector<fault> faults;
 };
 

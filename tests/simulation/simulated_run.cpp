@@ -54,6 +54,8 @@ struct process {
     bool has_state = false, must_sync = false, announced = false;
     bool announcement_known = false;  ///< to the launcher
     bool fails_next = false, ordered_to_end = false, dismissed = false;
+    bool is_second = false;  ///< another program of the rank
+    bool is_forgetful = false;  ///< it asks for the next generation, and has not said that it would
     bool lives() const { return now != doing::ended; }
 };
 
@@ -113,10 +115,13 @@ class run {
     void feed(decltype(membership::event::what) event);
     void perform(membership::effect const& deed);
     void on_end(int seat);
+    void note_end(int seat, membership::member_event how, std::string why);
     void judge();
     void end_run(std::string const& why);
     void look_at_hosts();
     void check_launcher();
+    void check_answer(happened::message const& from, std::vector<membership::effect> const& deeds);
+    void check_look(happened::look const& what);
 
     // the ranks
     void send(int from, elastic::message what);
@@ -127,7 +132,9 @@ class run {
     void complete(int seat);
     void leave(int seat, bool failed);
     void die(int seat, bool well);
-    void order_to_end(int seat, double delay);
+    void break_collectives(int seat);
+    void begin_another_program(int seat, bool forgetful);
+    void order_to_end(int seat, double delay, bool well);
     bool runs(int seat) const { return at(seat).lives() && at(seat).stopped_s < 0; }
     process& at(int seat) { return processes_[static_cast<std::size_t>(seat)]; }
     process const& at(int seat) const { return processes_[static_cast<std::size_t>(seat)]; }
@@ -135,12 +142,27 @@ class run {
         if (worlds_.size() <= static_cast<std::size_t>(generation)) worlds_.resize(static_cast<std::size_t>(generation) + 1);
         return worlds_[static_cast<std::size_t>(generation)];
     }
+    bool is_in(int seat, int generation) const { return at(seat).view.now && at(seat).view.now->number == generation; }
+    /// A member to whose words the launcher listens.
+    bool is_heard(int seat) const {
+        auto const state = launcher_.seats[static_cast<std::size_t>(seat)].state;
+        return membership::is_member(state) && state != member_state::condemned;
+    }
+    /// The others cannot go on.
+    bool is_awaited() const {
+        return loss_ || left_ || std::any_of(processes_.begin(), processes_.end(), [&](process const& one) {
+                   auto const known = end_known_[static_cast<std::size_t>(&one - processes_.data())];
+                   return one.now == doing::greeting || (one.now == doing::ended && !known) ||
+                          asked_[static_cast<std::size_t>(&one - processes_.data())];
+               });
+    }
     bool is_silent(int host) const { return silent_[static_cast<std::size_t>(host)]; }
     bool is_settled() const;
     /// So long after the last fault all is well again. Nobody knows of a stopped rank before the others have missed it in a collective.
     double patience() const {
         auto const hides = [](fault const& one) {
-            return one.what == fault::kind::stopped || one.what == fault::kind::departs || one.what == fault::kind::host_silent;
+            return one.what == fault::kind::stopped || one.what == fault::kind::departs || one.what == fault::kind::host_silent ||
+                   one.what == fault::kind::execs;
         };
         return std::any_of(of_.faults.begin(), of_.faults.end(), hides) ? of_.comm_deadline_s + 1300 : 1300;
     }
@@ -164,8 +186,10 @@ class run {
     std::vector<int> progress_;  ///< collectives completed since the last fault, by seat
     double last_fault_s_ = 0;
     int open_faults_ = 0;
-    bool loss_ = false;  ///< in the present generation
+    bool loss_ = false, left_ = false;  ///< in the present generation: one is lost; one wants the next
     std::array<double, 64> waits_since_s_{};
+    std::array<bool, 64> asked_{};                ///< by the words that came and went: a member has asked who it is, and was not answered
+    std::array<double, 64> stopped_at_looks_s_{};  ///< since the first of the looks in a row that found it stopped; 0: the last one did not
     outcome end_;
 };
 
@@ -181,7 +205,7 @@ void run::start() {
     state.by.warm_spares = of_.warm_spares;
     state.by.says_least = true;
     state.by.grace_s = 2;
-    state.by.newcomer_limit_s = 60;
+    state.by.newcomer_limit_s = of_.newcomer_limit_s;
     if (of_.resets >= 0) state.by.resets = of_.resets;
     state.most = of_.most;
     state.spares = of_.spares;
@@ -195,7 +219,7 @@ void run::start() {
         state.seats.push_back(
             {.who = {"n", rank, of_.ranks, index, index + 1, host, of_.hosts, host_name(host), identity::source::muster},
              .of = first.members.back()});
-        add_process(host, dice_.seconds(0.01, 0.6));
+        add_process(host, dice_.one_in(40) ? dice_.seconds(1, 20) : dice_.seconds(0.01, 0.6));
     }
     state.now = first;
     for (int host = 0; host < of_.hosts; ++host)
@@ -309,12 +333,46 @@ void run::feed(decltype(membership::event::what) event) {
             if (was_closed && !std::holds_alternative<act::look>(deed)) fail("the run has ended, and the launcher still acts");
             perform(deed);
         }
+        if (auto const* const message = std::get_if<happened::message>(&next.what)) check_answer(*message, deeds);
+        if (auto const* const look = std::get_if<happened::look>(&next.what)) check_look(*look);
     }
     stepping_ = false;
     check_launcher();
 }
 
+/// Whoever asks for a generation that has begun is told of it; and what is noted of one that asks who it is, by the words that came and went.
+void run::check_answer(happened::message const& from, std::vector<membership::effect> const& deeds) {
+    auto const seat = static_cast<std::size_t>(from.from);
+    bool const told = std::any_of(deeds.begin(), deeds.end(), [&](auto const& deed) {
+        auto const* const send = std::get_if<act::send>(&deed);
+        return send != nullptr && send->to == from.from && std::holds_alternative<elastic::generation>(send->what);
+    });
+    auto const* const wish = std::get_if<elastic::reform>(&from.what);
+    if (!is_heard(from.from) || closed_) return;
+    if (std::holds_alternative<elastic::hello>(from.what)) asked_[seat] = !told;
+    if (std::holds_alternative<elastic::announce>(from.what)) asked_[seat] = false;
+    if (wish == nullptr) return;
+    if (wish->after == launcher_.now.number) asked_[seat] = false;
+    if (wish->after < launcher_.now.number && !told && !asked_[seat] && launcher_.seats[seat].state != member_state::started) fail("one that asks for a generation that has begun is not told of it");
+}
+
+/// Whoever is stopped at two looks in a row is killed, if others wait for it.
+void run::check_look(happened::look const& what) {
+    for (int const number : what.looked_at) {
+        auto const seat = static_cast<std::size_t>(number);
+        bool const stopped = std::find(what.stopped.begin(), what.stopped.end(), number) != what.stopped.end();
+        auto& since_s = stopped_at_looks_s_[seat];
+        since_s = !stopped ? 0 : since_s > 0 ? since_s : now_;
+        if (what.what == membership::look_for::late_members && stopped && now_ - since_s >= membership::look_every_s && !closed_ &&
+            is_heard(number))
+            fail("one that is stopped at two looks in a row lives");
+    }
+}
+
 void run::check_launcher() {
+    for (std::size_t seat = 0; seat < launcher_.seats.size(); ++seat)
+        if (is_heard(static_cast<int>(seat)) && (launcher_.seats[seat].state == member_state::asking) != asked_[seat])
+            fail("for the launcher a rank asks who it is, and it does not, or it is not known that it asks");
     auto const& now = launcher_.now;
     for (auto const& one : now.members) {
         int found = 0;
@@ -328,6 +386,7 @@ void run::perform(membership::effect const& deed) {
         auto& to = at(send->to);
         if (auto const* const word = std::get_if<elastic::generation>(&send->what); word != nullptr && word->who.rank < 0)
             to.dismissed = true;
+        if (std::holds_alternative<elastic::generation>(send->what)) asked_[static_cast<std::size_t>(send->to)] = false;
         double const arrives = std::max(now_ + dice_.seconds(0.0001, dice_.one_in(8) ? 0.5 : 0.02), to.from_launcher_s);
         to.from_launcher_s = arrives;
         if (auto const* const word = std::get_if<elastic::hosts_changed>(&send->what);
@@ -344,14 +403,14 @@ void run::perform(membership::effect const& deed) {
     } else if (auto const* const kill = std::get_if<act::kill>(&deed)) {
         tell("launcher: kills {}", kill->whom);
         auto const& whom = at(kill->whom);
-        if (launcher_.seats[static_cast<std::size_t>(kill->whom)].state == member_state::condemned && whom.lives() &&
-            whom.stopped_s < 0 && !whom.computes_long && !is_silent(whom.host) && now_ - whom.went_on_s > 6)
+        bool const condemned = launcher_.seats[static_cast<std::size_t>(kill->whom)].state == member_state::condemned;
+        if (condemned && !is_awaited()) fail("a rank is killed for which nobody waits");
+        if (condemned && whom.lives() && !(whom.is_second && of_.over_nodes) && whom.stopped_s < 0 && !whom.computes_long && !is_silent(whom.host) && now_ - whom.went_on_s > 6)
             fail("a rank that runs is killed");
-        if (whom.lives() && whom.stopped_s >= 0 && now_ - whom.stopped_s < 0.4 && whom.went_on_s < 0 &&
-            launcher_.seats[static_cast<std::size_t>(kill->whom)].state == member_state::condemned)
+        if (whom.lives() && whom.stopped_s >= 0 && now_ - whom.stopped_s < 0.4 && whom.went_on_s < 0 && condemned)
             fail(
                 "a rank that is stopped for a moment is killed");  // one that has gone on may have been stopped at two looks in a row
-        order_to_end(kill->whom, dice_.seconds(0.001, 0.05));
+        order_to_end(kill->whom, dice_.seconds(0.001, 0.05), dice_.one_in(6));
     } else if (auto const* const begin = std::get_if<act::begin>(&deed)) {
         tell("launcher: generation {} begins with seats {}: {}{}", begin->now.number, fmt::join(begin->seats, ", "), begin->why,
              launcher_.sync ? "; state is spread" : "");
@@ -360,11 +419,11 @@ void run::perform(membership::effect const& deed) {
         world.seats = begin->seats;
         auto const before =
             begin->now.number == 1 ? static_cast<std::size_t>(of_.ranks) : world_of(begin->now.number - 1).seats.size();
-        loss_ = false;
+        loss_ = left_ = false;
         for (int const seat : begin->seats) {
             auto const& its = launcher_.seats[static_cast<std::size_t>(seat)];
             if (at(seat).lives() && at(seat).stopped_s >= 0) fail("a generation begins with a member that is stopped");
-            if (begin->seats.size() > before && its.of.has_state && !its.asked.at_commit)
+            if (begin->seats.size() > before && its.asked.has_state && !its.asked.at_commit)
                 fail("the world grows, and not all are at a commit");
         }
         if (begin->now.number > 16) fail("generations without end");
@@ -392,7 +451,7 @@ void run::perform(membership::effect const& deed) {
             return;
         }
         int const host = newcomer->at.host[1] - '0';
-        int const seat = add_process(host, dice_.one_in(30) ? 1e6 : dice_.seconds(0.05, 1));
+        int const seat = add_process(host, dice_.one_in(20) ? 1e6 : dice_.seconds(0.05, 1));
         auto who = launcher_.seats.front().who;
         who.host = newcomer->at.host;
         tell("launcher: starts seat {} on {}:{}", seat, newcomer->at.host, newcomer->at.index);
@@ -442,6 +501,12 @@ void run::end_run(std::string const& why) {
     for (auto const& deed : deeds) perform(deed);
 }
 
+void run::note_end(int seat, membership::member_event how, std::string why) {
+    feed(happened::end{seat, how, std::move(why)});
+    if (!membership::has_ended(launcher_.seats[static_cast<std::size_t>(seat)].state))
+        fail("one has ended, and is not known as such");
+}
+
 /// As the groups of ranks and their supervisor do.
 void run::on_end(int seat) {
     if (closed_ || end_known_[static_cast<std::size_t>(seat)]) return;
@@ -452,9 +517,7 @@ void run::on_end(int seat) {
     using enum membership::member_event;
     bool const member = membership::is_member(before);
     tell("launcher: seat {} {}", seat, well ? "has ended well" : silent ? "is lost with its host" : "is lost");
-    feed(happened::end{seat, well ? ends_well : silent && member ? is_lost_with_host : fails, fmt::format("seat {}", seat)});
-    if (!membership::has_ended(launcher_.seats[static_cast<std::size_t>(seat)].state))
-        fail("one has ended, and is not known as such");
+    note_end(seat, well ? ends_well : silent ? is_lost_with_host : fails, fmt::format("seat {}", seat));
     if (!member) {
         auto const& slot = launcher_.seats[static_cast<std::size_t>(seat)].of.at;
         if (before != member_state::leaving && membership::is_wanted(launcher_, seat) && of_.by_hosts)
@@ -493,6 +556,11 @@ void run::judge() {
 void run::look_at_hosts() {
     if (closed_ || !membership::anyone_announced(launcher_)) return;
     feed(happened::hosts{pool_, now_});
+    auto const all = pool_.all();
+    for (auto const& one : launcher_.seats)
+        if ((one.state == member_state::waiting || one.state == member_state::coming) && !launcher_.by.resets &&
+            std::find(all.begin(), all.end(), one.of.at) == all.end())
+            fail("a newcomer whose slot is gone stays");
 }
 
 // ------------------------------------------------------------------------------------------------ the ranks
@@ -530,7 +598,10 @@ void run::take_generation(int seat) {
     auto const& word = *one.view.now;
     if (word.who.rank < 0) {
         if (!one.dismissed) fail("a rank is told that it has no part, and the launcher has not said so");
-        return die(seat, true);
+        if (!dice_.one_in(8)) return die(seat, true);
+        one.now = doing::importing;  // it does something else before it ends
+        ++one.calls;
+        return;
     }
     if (word.number > 0) {
         auto const& seats = world_of(word.number).seats;
@@ -551,9 +622,9 @@ void run::take_generation(int seat) {
                     !membership::has_ended(launcher_.seats[static_cast<std::size_t>(r)].state))
                     fail("a rank over nodes is told nothing of where another listens");
     }
-    if (!one.announced && !of_.announces_late) one.announced = true, send(seat, elastic::announce{});
+    if (!one.announced && !of_.announces_late && !one.is_forgetful) one.announced = true, send(seat, elastic::announce{});
     // All begin at once in the first generation; later the launcher says whether state is spread.
-    one.must_sync = word.sync || word.number == 0;
+    one.must_sync = word.sync || word.number == 0 || (one.is_second && !one.has_state);
     one.round = 0;
     enter(seat, doing::meeting);
 }
@@ -588,7 +659,7 @@ void run::enter(int seat, doing next) {
     auto const is_there = [&](int member) {
         auto const& other = at(member);
         bool const collective = other.now == doing::meeting || other.now == doing::syncing || other.now == doing::in_collective;
-        return collective && other.view.now->number == generation && other.round == one.round;
+        return collective && is_in(member, generation) && other.round == one.round;
     };
     if (world.arrived[round] == all && std::all_of(world.seats.begin(), world.seats.end(), is_there))
         for (int const member : world.seats) after(dice_.seconds(0.0005, 0.01), what::rank_completes, member, at(member).calls);
@@ -603,13 +674,13 @@ void run::complete(int seat) {
     bool const first = world.seats.front() == seat;
     one.vain = 0;
     if (one.now == doing::meeting) {
-        if (!one.announced) one.announced = true, send(seat, elastic::announce{});
+        if (!one.announced && !one.is_forgetful) one.announced = true, send(seat, elastic::announce{});
         for (int const member : world.seats)
-            if (at(member).must_sync != one.must_sync && at(member).view.now->number == one.view.now->number)
+            if (at(member).must_sync != one.must_sync && is_in(member, one.view.now->number))
                 fail("members of one generation have different words on the state");
         if (!one.must_sync) {
             for (int const member : world.seats)
-                if (at(member).view.now->number == one.view.now->number && at(member).now != doing::ended &&
+                if (is_in(member, one.view.now->number) && at(member).now != doing::ended &&
                     at(member).round <= 1 && (!at(member).has_state || at(member).version != one.version))
                     fail(fmt::format("seats {} and {} differ, and the state is not spread", seat, member));
             return enter(seat, doing::computing);
@@ -634,13 +705,14 @@ void run::complete(int seat) {
 void run::leave(int seat, bool failed) {
     auto& one = at(seat);
     int const generation = one.view.now->number;
-    if (!one.announced) {
+    if (!one.announced && !one.is_forgetful) {
         tell("seat {}: a collective fails before it can go on, and so it ends", seat);
         return die(seat, false);
     }
     if (failed && one.now == doing::meeting && !is_broken(one.view, generation) && ++one.vain == 5) return die(seat, false);
     tell("seat {}: leaves generation {} {}", seat, generation, failed ? "after a failure" : "at a commit");
     one.now = doing::reforming;
+    left_ = left_ || generation == launcher_.now.number;
     ++one.calls;
     send(seat, elastic::reform{generation, one.has_state, !failed && !one.must_sync, 0});
     after(600, what::rank_fails, seat, one.calls);
@@ -655,7 +727,11 @@ void run::die(int seat, bool well) {
     ++one.calls;
     one.dies_s = well ? -2 : now_;
     if (!is_silent(one.host)) after(dice_.seconds(0.0005, 0.05), what::launcher_sees_end, seat);
-    // Those that wait for it in a collective may see it by themselves.
+    break_collectives(seat);
+}
+
+/// Those that wait for it in a collective may see by themselves that it is gone.
+void run::break_collectives(int seat) {
     for (std::size_t other = 0; other < processes_.size(); ++other) {
         auto const& their = processes_[other];
         if (their.now != doing::meeting && their.now != doing::syncing && their.now != doing::in_collective) continue;
@@ -669,11 +745,12 @@ void run::die(int seat, bool well) {
     }
 }
 
-void run::order_to_end(int seat, double delay) {
+/// `well`: it ends with 0 just then.
+void run::order_to_end(int seat, double delay, bool well) {
     auto& one = at(seat);
     one.ordered_to_end = true;
-    if (!one.lives()) return;
-    queue_.push({std::max(now_ + delay, one.unkillable_s), order_++, what::dies, seat});
+    if (!one.lives() || (is_silent(one.host) && delay > 0)) return;  // the order does not come there
+    queue_.push({std::max(now_ + delay, one.unkillable_s), order_++, what::dies, seat, well ? 1 : 0});
 }
 
 // ------------------------------------------------------------------------------------------------ what happens
@@ -731,8 +808,7 @@ void run::handle(occurrence const& one) {
             using enum membership::member_event;
             for (int const seat : lost) {
                 end_known_[static_cast<std::size_t>(seat)] = true;
-                bool const member = membership::is_member(launcher_.seats[static_cast<std::size_t>(seat)].state);
-                feed(happened::end{seat, member ? is_lost_with_host : fails, "its host is lost"});
+                note_end(seat, is_lost_with_host, "its host is lost");
             }
             loss_ = true;
             pool_.note_lost(host_name(one.a), {}, now_, 0);
@@ -751,7 +827,9 @@ void run::handle(occurrence const& one) {
             silent_[static_cast<std::size_t>(one.a)] = false;
             for (std::size_t seat = 0; seat < processes_.size(); ++seat)
                 if (processes_[seat].host == one.a) {
-                    if (processes_[seat].lives())
+                    if (processes_[seat].lives() && processes_[seat].ordered_to_end)
+                        order_to_end(static_cast<int>(seat), 0.01, false);
+                    else if (processes_[seat].lives())
                         read(static_cast<int>(seat));
                     else if (!end_known_[seat])
                         after(0.001, what::launcher_sees_end, static_cast<int>(seat));
@@ -766,7 +844,7 @@ void run::handle(occurrence const& one) {
                 read(one.a);
             }
             return;
-        case what::dies: return die(one.a, false);
+        case what::dies: return die(one.a, one.b != 0);
     }
 }
 
@@ -779,7 +857,7 @@ void run::befall(fault const& one) {
     std::fill(progress_.begin(), progress_.end(), 0);
     tell("FAULT: {}", describe(one));
     switch (one.what) {
-        case killed: return order_to_end(whom, 0);
+        case killed: return order_to_end(whom, 0, false);
         case stopped:
             if (!its.lives() || its.stopped_s >= 0) return;
             its.stopped_s = now_;
@@ -823,25 +901,44 @@ void run::befall(fault const& one) {
                 take(its.view, again);
                 if (before.now != its.view.now || before.lost != its.view.lost)
                     fail("a word that comes again changes what a rank knows");
-            } else if (!its.outbox.empty() && !closed_) {
-                auto const& again = its.outbox[static_cast<std::size_t>(dice_.below(static_cast<int>(its.outbox.size())))];
-                auto const* const asked = std::get_if<elastic::reform>(&again);
-                if (asked == nullptr || asked->after >= launcher_.now.number) return;
+            } else if (!closed_) {
                 auto const before = launcher_.seats;
-                feed(happened::message{whom, again});
+                feed(happened::message{whom, elastic::reform{launcher_.now.number - dice_.between(1, 2), true, true, 0}});
                 if (before != launcher_.seats) fail("a word that comes again changes what the launcher knows");
                 feed(happened::message{whom, elastic::reform{launcher_.now.number + 3, true, true, 0}});
                 if (before != launcher_.seats) fail("a word of the future changes what the launcher knows");
             }
             return;
-        case execs: {
-            // One that waits in init(); amid the training others would have to do the same.
-            if (its.lives() && its.stopped_s < 0 && its.now == doing::greeting && !its.view.now)
-                send(whom, elastic::hello{of_.over_nodes ? "a" : ""});
-            return;
-        }
+        case execs: return begin_another_program(whom, one.number % 2 == 1);
         case count_: return;
     }
+}
+
+/// In place of the one that runs; not between the beginning of a generation and its first collective, where nobody would see it.
+void run::begin_another_program(int seat, bool forgetful) {
+    auto& one = at(seat);
+    if (!one.lives() || one.stopped_s >= 0 || one.ordered_to_end || is_silent(one.host)) return;
+    elastic::hello const hello{of_.over_nodes ? "a" : ""};
+    if (one.now == doing::greeting && !one.view.now) {
+        one.is_forgetful = forgetful;
+        return send(seat, hello);
+    }
+    bool const asks = one.now == doing::reforming && one.sent == one.outbox.size() && one.view.now->number == launcher_.now.number;
+    if (!asks && one.now != doing::computing && one.now != doing::in_collective) return;
+    tell("seat {}: another program begins", seat);
+    if (!asks) break_collectives(seat);
+    one.is_second = true;
+    one.view = {};
+    one.version = one.round = one.vain = 0;
+    one.has_state = one.must_sync = one.announced = one.announcement_known = one.fails_next = false;
+    one.heard = {};
+    ++one.calls;
+    if (asks) {
+        one.now = doing::greeting;
+        return feed(happened::message{seat, hello});
+    }
+    one.now = doing::importing;
+    after(dice_.seconds(0.05, 1), what::rank_continues, seat, one.calls);
 }
 
 }  // namespace

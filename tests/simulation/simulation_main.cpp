@@ -5,20 +5,29 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
+#include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "all_cores.hpp"
+#include "kept_run.hpp"
 #include "launch/elastic/membership_guards.hpp"
+#include "launch/keep/keeping_guards.hpp"
 #include "mutants.hpp"
 #include "simulated_run.hpp"
 #include "small_world.hpp"
 
 namespace muster::membership {
-int row_left_out = -1;
-int guard_turned = -1;
+constinit thread_local int row_left_out = -1;
+constinit thread_local int guard_turned = -1;
 }  // namespace muster::membership
+namespace muster::keeping {
+constinit thread_local int guard_turned = -1;
+}  // namespace muster::keeping
 
 namespace muster::simulation {
 
@@ -29,7 +38,8 @@ double seconds_since(std::chrono::steady_clock::time_point then) {
 }
 
 /// Without the faults that do not matter.
-schedule shrink(schedule of) {
+template <typename Schedule>
+Schedule shrink(Schedule of) {
     auto const what = simulate(of).broken;
     for (std::size_t i = of.faults.size(); i-- > 0;) {
         auto fewer = of;
@@ -39,45 +49,86 @@ schedule shrink(schedule of) {
     return of;
 }
 
-void tell(std::uint64_t seed) {
-    auto const whole = draw_schedule(seed);
+template <typename Schedule>
+void tell(Schedule const& whole) {
     auto const small = shrink(whole);
     std::vector<std::string> story;
     auto const end = simulate(small, &story);
-    fmt::print("seed {}: {}\n{} of {} faults matter:\n", seed, describe(small), small.faults.size(), whole.faults.size());
+    fmt::print("seed {}: {}\n{} of {} faults matter:\n", whole.seed, describe(small), small.faults.size(), whole.faults.size());
     for (auto const& one : small.faults) fmt::print("  {}\n", describe(one));
     for (auto const& line : story) fmt::print("{}\n", line);
     fmt::print("{}\n", end.broken.empty() ? "all invariants hold" : "BROKEN: " + end.broken);
 }
 
-int run_random(std::uint64_t first, std::uint64_t count, double limit_s) {
-    auto const began = std::chrono::steady_clock::now();
+/// Which of the two simulations.
+enum class model { members, kept };
+
+outcome simulate(model which, std::uint64_t seed) {
+    return which == model::kept ? simulate(draw_kept_schedule(seed)) : simulate(draw_schedule(seed));
+}
+
+void tell(model which, std::uint64_t seed) {
+    if (which == model::kept)
+        tell(draw_kept_schedule(seed));
+    else
+        tell(draw_schedule(seed));
+}
+
+/// What the schedules of one core have come to.
+struct alignas(64) tally {
     std::uint64_t done = 0, events = 0, generations = 0, gave_up = 0;
-    for (; done < count && (limit_s <= 0 || done % 256 != 0 || seconds_since(began) < limit_s); ++done) {
-        auto const end = simulate(draw_schedule(first + done));
-        events += static_cast<std::uint64_t>(end.events);
-        generations += static_cast<std::uint64_t>(end.generations);
-        gave_up += end.gave_up;
-        if (end.broken.empty()) continue;
-        tell(first + done);
-        fmt::print("again: simulation --seed {}\n", first + done);
+    std::uint64_t broken = 0;  ///< the first seed that breaks an invariant; 0: none
+};
+
+int run_random(model which, std::uint64_t first, std::uint64_t count) {
+    auto const began = std::chrono::steady_clock::now();
+    std::vector<tally> all(cores());
+    auto const [row, guard, kept_guard] =
+        std::tuple(membership::row_left_out, membership::guard_turned, keeping::guard_turned);
+    on_all_cores(count, 256, [&](std::uint64_t item, unsigned core) {
+        membership::row_left_out = row;
+        membership::guard_turned = guard;
+        keeping::guard_turned = kept_guard;
+        auto& its = all[core];
+        auto const end = simulate(which, first + item);
+        ++its.done;
+        its.events += static_cast<std::uint64_t>(end.events);
+        its.generations += static_cast<std::uint64_t>(end.generations);
+        its.gave_up += end.gave_up;
+        if (end.broken.empty()) return true;
+        its.broken = first + item;
+        return false;
+    });
+    tally sum;
+    for (auto const& one : all) {
+        sum.done += one.done, sum.events += one.events, sum.generations += one.generations, sum.gave_up += one.gave_up;
+        if (one.broken != 0 && (sum.broken == 0 || one.broken < sum.broken)) sum.broken = one.broken;
+    }
+    if (sum.broken != 0) {
+        tell(which, sum.broken);
+        fmt::print("again: simulation{} --seed {}\n", which == model::kept ? " --kept" : "", sum.broken);
         return 1;
     }
-    fmt::print("{} schedules, {} events, {} generations, {} gave up; {:.0f} schedules a second\n", done, events, generations,
-               gave_up, static_cast<double>(done) / seconds_since(began));
+    auto const took = seconds_since(began);
+    fmt::print("{} schedules, {} events, {} generations, {} gave up, in {:.1f} s; {:.0f} schedules a second\n", sum.done, sum.events,
+               sum.generations, sum.gave_up, took, static_cast<double>(sum.done) / took);
     return 0;
 }
 
-int survey(std::uint64_t first, std::uint64_t count) {
-    std::vector<std::pair<std::string, std::vector<std::uint64_t>>> kinds;
-    for (std::uint64_t seed = first; seed < first + count; ++seed) {
-        auto const end = simulate(draw_schedule(seed));
-        if (end.broken.empty()) continue;
-        auto found = std::find_if(kinds.begin(), kinds.end(), [&](auto const& one) { return one.first == end.broken; });
-        if (found == kinds.end()) found = kinds.insert(found, {end.broken, {}});
-        found->second.push_back(seed);
-    }
-    for (auto const& [what, seeds] : kinds) fmt::print("{:6} {} (seed {})\n", seeds.size(), what, seeds.front());
+int survey(model which, std::uint64_t first, std::uint64_t count) {
+    std::map<std::string, std::vector<std::uint64_t>> kinds;
+    std::mutex guard;
+    on_all_cores(count, 256, [&](std::uint64_t item, unsigned) {
+        auto const end = simulate(which, first + item);
+        if (end.broken.empty()) return true;
+        std::scoped_lock const lock(guard);
+        auto kind = end.broken;
+        std::replace_if(kind.begin(), kind.end(), [](char one) { return one >= '0' && one <= '9'; }, '#');
+        kinds[kind].push_back(first + item);
+        return true;
+    });
+    for (auto const& [what, seeds] : kinds)
+        fmt::print("{:6} {} (seed {})\n", seeds.size(), what, *std::min_element(seeds.begin(), seeds.end()));
     return kinds.empty() ? 0 : 1;
 }
 
@@ -92,12 +143,14 @@ int main(std::vector<std::string> const& words) {
     auto const has = [&](std::string_view name) { return std::find(words.begin(), words.end(), name) != words.end(); };
     membership::row_left_out = static_cast<int>(number("--without-row", static_cast<std::uint64_t>(-1)));
     membership::guard_turned = static_cast<int>(number("--without-guard", static_cast<std::uint64_t>(-1)));
-    if (has("--seed")) return tell(number("--seed", 0)), 0;
+    keeping::guard_turned = static_cast<int>(number("--without-kept-guard", static_cast<std::uint64_t>(-1)));
+    auto const which = has("--kept") ? model::kept : model::members;
+    if (has("--seed")) return tell(which, number("--seed", 0)), 0;
     if (has("--mutants")) return run_mutants(number("--count", 20'000));
     if (has("--small-world"))
         return run_small_world(static_cast<int>(number("--ranks", 3)), static_cast<int>(number("--faults", 1)));
-    if (has("--survey")) return survey(number("--first", 1), number("--count", 100'000));
-    return run_random(number("--first", 1), number("--count", 200'000), static_cast<double>(number("--limit", 0)));
+    if (has("--survey")) return survey(which, number("--first", 1), number("--count", 100'000));
+    return run_random(which, number("--first", 1), number("--count", 200'000));
 }
 
 }  // namespace muster::simulation

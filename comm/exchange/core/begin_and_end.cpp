@@ -9,7 +9,6 @@
 
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/process_set.hpp"
-#include "comm/backend_table.hpp"
 #include "comm/exchange/request/pending_request.hpp"
 
 namespace muster::detail {
@@ -64,14 +63,9 @@ tensor_view bytes_view(void* data, std::size_t bytes) {
 
 /// Every rank sees every rank's, so all of them throw, or none.
 void check_options(communicator& ranks, exchange_options const& options) {
-    auto const rows = backend_table();
-    std::array<std::int64_t, 3> const mine{static_cast<std::int64_t>(options.fusion_bytes),
-                                           static_cast<std::int64_t>(options.cache_capacity),
-                                           &device_row(options.comm.backend) - rows.data()};
-    static constexpr std::array names{"fusion_bytes", "cache_capacity", "comm.backend, for device memory,"};
-    auto const text = [&](std::size_t which, std::int64_t value) {
-        return which + 1 == names.size() ? std::string(rows[static_cast<std::size_t>(value)].name) : std::to_string(value);
-    };
+    std::array<std::int64_t, 2> const mine{static_cast<std::int64_t>(options.fusion_bytes),
+                                           static_cast<std::int64_t>(options.cache_capacity)};
+    static constexpr std::array names{"fusion_bytes", "cache_capacity"};
     std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(ranks.size()));
     ranks.allgather("exchange options", input_of(std::span(mine)), view_of(std::span(all))).wait();
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -81,7 +75,7 @@ void check_options(communicator& ranks, exchange_options const& options) {
         throw comm_error(
             errc::usage,
             fmt::format("the option {} of the exchange is {} on rank 0 ({}) and {} on rank {} ({}); give the same everywhere",
-                        names[which], text(which, all[which]), ranks.host_of(0), text(which, all[i]), rank, ranks.host_of(rank)),
+                        names[which], all[which], ranks.host_of(0), all[i], rank, ranks.host_of(rank)),
             {rank});
     }
 }

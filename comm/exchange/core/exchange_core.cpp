@@ -43,7 +43,7 @@ bool is_over(pending_request const* what) {
 }  // namespace
 
 exchange_core::exchange_core(identity const& who, exchange_options const& options)
-    : trace(who.rank, who.world_size, who.host),
+    : trace(who.rank, who.world_size, who.host, options.generation),
       who_(who),
       options_(for_negotiation(options)),
       deadline_(std::chrono::duration_cast<exchange_clock::duration>(options.deadline)),
@@ -483,6 +483,7 @@ void exchange_core::dump_flight(std::string const& reason, std::vector<int> cons
 flight_dump exchange_core::dump() const {
     check_process();
     flight_dump all;
+    all.generation = options_.generation;
     all.rank = who_.rank;
     all.ranks = who_.world_size;
     all.host = who_.host;

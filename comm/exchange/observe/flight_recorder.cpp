@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
+#include "comm/exchange/observe/rank_file.hpp"
 
 namespace muster {
 
@@ -90,8 +91,9 @@ json json_of(flight_record const& one) {
 }  // namespace
 
 std::string to_json(flight_dump const& dump) {
-    json all{{"schema", schema},      {"rank", dump.rank},         {"ranks", dump.ranks},     {"host", dump.host},
-             {"reason", dump.reason}, {"culprits", dump.culprits}, {"waiting", dump.waiting}, {"records", json::array()}};
+    json all{{"schema", schema},        {"generation", dump.generation}, {"rank", dump.rank},         {"ranks", dump.ranks},
+             {"host", dump.host},       {"reason", dump.reason},         {"culprits", dump.culprits}, {"waiting", dump.waiting},
+             {"records", json::array()}};
     for (auto const& each : dump.records) all["records"].push_back(json_of(each));
     return all.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
@@ -102,6 +104,7 @@ flight_dump parse_flight_dump(std::string const& text, std::string const& origin
         if (all.at("schema").get<std::string>() != schema)
             throw error(errc::invalid_data, std::string("the schema is not ") + schema);
         flight_dump dump;
+        dump.generation = all.value("generation", 0);
         dump.rank = all.at("rank").get<int>();
         dump.ranks = all.at("ranks").get<int>();
         dump.host = all.at("host").get<std::string>();
@@ -123,7 +126,7 @@ flight_dump parse_flight_dump(std::string const& text, std::string const& origin
 std::string write_flight_dump(flight_dump const& dump, std::string const& folder) {
     std::error_code ignored;
     std::filesystem::create_directories(folder, ignored);
-    std::string const path = fmt::format("{}/flight-{}.json", folder, dump.rank);
+    std::string const path = fmt::format("{}/{}", folder, name_of("flight", {dump.generation, dump.rank}));
     auto const file = open_output_file(path, "give a folder of your own");
     std::string const text = to_json(dump);
     for (std::string_view rest = text; !rest.empty();) {

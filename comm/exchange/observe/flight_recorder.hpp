@@ -28,6 +28,7 @@ struct flight_record {
 
 /// What a rank leaves behind. `waiting` names what was submitted and not agreed on, with the ranks that were missing, if known.
 struct flight_dump {
+    int generation = 0;
     int rank = 0;
     int ranks = 1;
     std::string host;
@@ -86,7 +87,7 @@ std::string to_json(flight_dump const& dump);
 /// Throws errc::invalid_data naming `origin` and what is wrong.
 flight_dump parse_flight_dump(std::string const& text, std::string const& origin);
 
-/// Writes FOLDER/flight-RANK.json, making the folder if need be; returns the path. Throws errc::system.
+/// Writes FOLDER/flight-RANK.json (rank_file.hpp), making the folder if need be; returns the path. Throws errc::system.
 std::string write_flight_dump(flight_dump const& dump, std::string const& folder);
 
 }  // namespace muster

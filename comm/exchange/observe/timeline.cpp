@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "base/process/start_thread.hpp"
 #include "base/trust/open_output_file.hpp"
+#include "comm/exchange/observe/rank_file.hpp"
 
 namespace muster {
 
@@ -25,7 +26,8 @@ std::string json_text(std::string_view text) {
 
 }  // namespace
 
-timeline::timeline(int rank, int ranks, std::string host) : rank_(rank), ranks_(ranks), host_(std::move(host)) {
+timeline::timeline(int rank, int ranks, std::string host, int generation)
+    : rank_(rank), ranks_(ranks), generation_(generation), host_(std::move(host)) {
     names_.push_back("\"\"");
     numbers_.emplace("", 0);
 }
@@ -48,7 +50,7 @@ std::uint32_t timeline::intern(std::string_view name) {
 void timeline::start(std::string const& folder, clock_offset offset, bool mark_cycles) {
     std::error_code ignored;
     std::filesystem::create_directories(folder, ignored);
-    open(fmt::format("{}/timeline-{}.json", folder, rank_), offset, mark_cycles, false);
+    open(fmt::format("{}/{}", folder, name_of("timeline", {generation_, rank_})), offset, mark_cycles, false);
 }
 
 void timeline::start_file(std::string const& path, clock_offset offset, bool mark_cycles) {
@@ -72,8 +74,8 @@ void timeline::open(std::string const& path, clock_offset offset, bool mark_cycl
     meta("thread_name", 1, R"("name":"collectives")");
     meta("thread_name", 0, R"("name":"rounds")");
     meta("muster_clock", 0,
-         fmt::format(R"("rank":{},"ranks":{},"host":{},"offset_us":{:.3f},"error_us":{:.3f})", rank_, ranks_, json_text(host_),
-                     offset.offset_us, offset.error_us));
+         fmt::format(R"("generation":{},"rank":{},"ranks":{},"host":{},"process":{},"offset_us":{:.3f},"error_us":{:.3f})",
+                     generation_, rank_, ranks_, json_text(host_), ::getpid(), offset.offset_us, offset.error_us));
     ending_ = false;
     marks_ = mark_cycles;
     writer_ = start_thread("for a timeline", [this] { write_events(); });

@@ -44,19 +44,19 @@ struct trace_event {
 
 /// Chrome's trace format (JSON array, one event a line; the trailing "]" may be missing where a rank died, which its readers
 /// allow): process = rank; tracks "rounds" and "collectives"; NEGOTIATE and QUEUE as asynchronous events of category "tensor".
-/// Times are microseconds of this rank's steady clock. A metadata event "muster_clock" holds rank, host and clock offset for the
+/// Times are microseconds of this rank's steady clock. A metadata event "muster_clock" holds generation, rank, host, process and clock offset for the
 /// merge. Source: "Trace Event Format", Chromium project.
 ///
 /// add() neither allocates nor blocks: events go through a ring to a thread that writes them; those that it has no room for are
 /// counted. One thread adds; start() and stop() may be called by any.
 class timeline {
   public:
-    timeline(int rank, int ranks, std::string host);
+    timeline(int rank, int ranks, std::string host, int generation = 0);
     ~timeline();  ///< stops; errors are logged
     timeline(timeline const&) = delete;
     timeline& operator=(timeline const&) = delete;
 
-    /// Opens FOLDER/timeline-RANK.json, making the folder. Stops first if it runs. Throws errc::system.
+    /// Opens FOLDER/timeline-RANK.json (rank_file.hpp), making the folder. Stops first if it runs. Throws errc::system.
     void start(std::string const& folder, clock_offset offset, bool mark_cycles);
     /// The same into a file of that name, in a folder that is there, with Horovod's names of events: NEGOTIATE_ALLREDUCE, QUEUE,
     /// ALLREDUCE, MEMCPY_IN_FUSION_BUFFER, MEMCPY_OUT_FUSION_BUFFER, CYCLE_START.
@@ -83,7 +83,7 @@ class timeline {
     void put(std::string const& line);
     std::string line_of(trace_event const& event);
 
-    int const rank_, ranks_;
+    int const rank_, ranks_, generation_;
     std::string const host_;
     std::atomic<bool> running_{false}, marks_{false}, ending_{false};
     std::atomic<std::uint64_t> head_{0}, tail_{0}, dropped_{0};

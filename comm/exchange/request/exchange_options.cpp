@@ -53,6 +53,7 @@ exchange_options read_exchange_options(environment const& variables) {
     options.error_feedback = read_switch(variables, "MUSTER_ERROR_FEEDBACK");
     refuse_removed(variables, "MUSTER_STATIC_GRAPH", "static graph");
     refuse_removed(variables, "MUSTER_AUTOTUNE", "autotuner");
+    options.generation = static_cast<int>(parse_integer(variables.get_or("MUSTER_GENERATION", "")).value_or(0));
     options.timeline_folder = variables.get_or("MUSTER_TIMELINE", "");
     options.mark_cycles = read_switch(variables, "MUSTER_TIMELINE_MARK_CYCLES");
     options.flight_folder = variables.get_or("MUSTER_FLIGHT_RECORDER", "");

@@ -40,6 +40,9 @@ struct exchange_options {
     /// What messages add to this rank's host: "GPU 2"; may differ on each rank.
     std::string device_name;
 
+    /// Which generation of the world it is made in: part of the names of timelines and flight recorders.
+    int generation = 0;
+
     /// Where each rank writes its timeline from the start on; empty: not before start_timeline().
     std::string timeline_folder;
     bool mark_cycles = false;

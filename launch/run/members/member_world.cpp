@@ -167,9 +167,9 @@ void member_world::act(act::tell_that_it_waits const& what) {
 }
 
 void member_world::act(act::look const& what) {
-    std::vector<int> stopped;
-    std::copy_if(what.at.begin(), what.at.end(), std::back_inserter(stopped), calls_.is_stopped);
-    feed(happened::look{what.what, what.at, std::move(stopped), pmix::make_job_name(short_host_name())});
+    calls_.look(what.at, [this, what](std::vector<int> const& stopped) {
+        feed(happened::look{what.what, what.at, stopped, pmix::make_job_name(short_host_name())});
+    });
 }
 
 void member_world::act(act::set_timer const& what) {

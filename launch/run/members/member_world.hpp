@@ -22,8 +22,8 @@ class member_world {
     struct group {
         /// Passes a message on to the rank (pmix/member_message.hpp).
         std::function<void(int seat, std::string const& packet)> send;
-        /// Whether the rank is stopped, as far as is known by now; asked again and again.
-        std::function<bool(int seat)> is_stopped;
+        /// Looks from now on which of these ranks are stopped, and calls `then`, at once or within some seconds.
+        std::function<void(std::vector<int> const& seats, std::function<void(std::vector<int> const& stopped)> then)> look;
         std::function<void(int seat)> kill;
         std::function<void(std::string const& line)> say;
         /// The generation begins; `seats` by rank.

@@ -54,6 +54,10 @@ class remote_group final : public rank_group {
     void ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) override {
         questions_.ask_about(command, whom, std::move(then));
     }
+    void look_at_stopped(std::vector<int> const& seats, stopped_taker then) override {
+        questions_.look_at_stopped(seats, std::move(then));
+    }
+    void kill_one(int seat) override;
 
   private:
     static constexpr std::size_t largest_frame_bytes = 16u << 20;

@@ -31,12 +31,8 @@ member_world::group remote_group::calls_of_members() {
     return {
         .send = [this](int seat,
                        std::string const& packet) { ranks_[seat].link.send_surely(wire::encode(wire::member_packet{packet})); },
-        .is_stopped = [this](int seat) { return questions_.is_stopped(seat); },
-        .kill =
-            [this](int seat) {
-                if (!ranks_[seat].link.open()) return spares_.end_starter(seat);
-                ranks_[seat].link.send(wire::encode(wire::signal{SIGKILL, true}));
-            },
+        .look = [this](std::vector<int> const& seats, auto then) { look_at_stopped(seats, std::move(then)); },
+        .kill = [this](int seat) { kill_one(seat); },
         .say = [this](std::string const& line) { events_.say(line); },
         .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
         .start = [](int) { throw error(errc::unavailable, "over several nodes none is started"); },
@@ -44,6 +40,11 @@ member_world::group remote_group::calls_of_members() {
         .look_at_hosts = [this] { events_.look_at_hosts(); },
         .waits = [this](int seat) { spares_.log().note_wait(seat); },
         .give_up = [this](std::string const& why) { give_up_members(why); }};
+}
+
+void remote_group::kill_one(int seat) {
+    if (!ranks_[seat].link.open()) return spares_.end_starter(seat);
+    ranks_[seat].link.send(wire::encode(wire::signal{SIGKILL, true}));
 }
 
 void remote_group::on_message(remote_rank& rank, wire::member_packet const& packet) {

@@ -39,7 +39,6 @@ struct remote_rank {
     int answered = 0;   ///< number of the last ping that its shim has answered
     int inspected = 0;  ///< number of the inspection that `sight` is from
     process_sight sight;
-    bool stopped = false;   ///< as its last sight for the others, who go on in place, says
     bool given_up = false;  ///< they have gone on without it, and nobody listens to it
 };
 

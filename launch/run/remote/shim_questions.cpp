@@ -11,7 +11,7 @@ namespace {
 
 constexpr int most_missed_by_agents = 2;  ///< as with shims, two thirds of the time in which a node must answer
 constexpr duration inspection_limit{3};
-constexpr int about_stops = -1;  ///< the number of each such question; the others count from 1
+constexpr duration stop_look_limit{2};
 
 }  // namespace
 
@@ -81,6 +81,7 @@ void shim_questions::ask(std::string const& command, std::vector<int> const& who
 }
 
 void shim_questions::finish_if_answered() {
+    if (!stop_looks_.empty()) loop_.after(duration(0), [this] { finish_stop_looks(); });  // once its end is noted
     auto const pending = [this](int r) { return runs(r) && ranks_[r].inspected != question_; };
     if (after_question_ && std::none_of(asked_.begin(), asked_.end(), pending)) finish_asking();
 }
@@ -89,13 +90,44 @@ void shim_questions::finish_asking() {
     if (auto const then = std::exchange(after_question_, nullptr)) then(ranks_.rows(question_));
 }
 
-bool shim_questions::is_stopped(int rank) {
-    ranks_[rank].link.send(wire::encode(wire::inspect{about_stops, {}}));
-    return ranks_[rank].stopped;
+void shim_questions::look_at_stopped(std::vector<int> const& whom, rank_group::stopped_taker then) {
+    int const number = --stop_look_;
+    auto const bytes = wire::encode(wire::inspect{number, {}});
+    stop_look look{number, {}, {}, std::move(then)};
+    for (int const rank : whom)
+        if (runs(rank) && ranks_[rank].link.open()) {
+            look.awaited.push_back(rank);
+            ranks_[rank].link.send(bytes);
+        }
+    stop_looks_.push_back(std::move(look));
+    loop_.after(stop_look_limit, [this, number] { give_up_stop_look(number); });
+    finish_stop_looks();
+}
+
+/// What does not answer is not known to be stopped.
+void shim_questions::give_up_stop_look(int number) {
+    for (auto& look : stop_looks_)
+        if (look.number == number) look.awaited.clear();
+    finish_stop_looks();
+}
+
+/// In their order.
+void shim_questions::finish_stop_looks() {
+    while (!stop_looks_.empty()) {
+        auto& first = stop_looks_.front();
+        std::erase_if(first.awaited, [this](int rank) { return !runs(rank) || !ranks_[rank].link.open(); });
+        if (!first.awaited.empty()) return;
+        auto const done = std::move(first);
+        stop_looks_.pop_front();
+        done.then(done.stopped);
+    }
 }
 
 void shim_questions::take(int rank, wire::seen const& seen) {
-    if (seen.number == about_stops) ranks_[rank].stopped = seen.sight.state == 'T';
+    for (auto& look : stop_looks_)
+        if (look.number == seen.number && std::erase(look.awaited, rank) > 0 && seen.sight.state == 'T')
+            look.stopped.push_back(rank);
+    if (seen.number < 0) return finish_stop_looks();
     if (seen.number != question_ || !after_question_) return;
     ranks_[rank].inspected = seen.number;
     ranks_[rank].sight = seen.sight;

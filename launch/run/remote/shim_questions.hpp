@@ -1,6 +1,7 @@
 // The questions that a run's shims are asked: whether they are there, and what their ranks do.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <string>
 #include <utility>
@@ -36,8 +37,7 @@ class shim_questions {
     void inspect(rank_group::rows_taker then);
     void ask_about(std::string const& command, std::vector<int> const& whom, rank_group::rows_taker then);
     void take(int rank, wire::seen const& seen);
-    /// Whether the rank is stopped, as its shim has said last, and asks again.
-    bool is_stopped(int rank);
+    void look_at_stopped(std::vector<int> const& whom, rank_group::stopped_taker then);
     /// A rank has ended: if only it was waited for, `then` is called.
     void finish_if_answered();
 
@@ -47,6 +47,15 @@ class shim_questions {
     std::vector<int> silent() const;
     void ask(std::string const& command, std::vector<int> const& whom, duration limit, rank_group::rows_taker then);
     void finish_asking();
+    /// One at who is stopped. Each has a number of its own, below 0: what was seen before says nothing.
+    struct stop_look {
+        int number;
+        std::vector<int> awaited;
+        std::vector<int> stopped;
+        rank_group::stopped_taker then;
+    };
+    void finish_stop_looks();
+    void give_up_stop_look(int number);
     bool runs(int rank) const { return ranks_.known(rank).now == rank_evidence::state::running; }
 
     event_loop& loop_;
@@ -56,6 +65,8 @@ class shim_questions {
     int beat_ = 0;                ///< number of the last ping
     int agents_count_since_ = 0;  ///< number of the ping from which on agents must answer
     int question_ = 0;            ///< number of the last one about what ranks do
+    std::deque<stop_look> stop_looks_;
+    int stop_look_ = 0;  ///< number of the last one
     std::vector<int> asked_;
     rank_group::rows_taker after_question_;
 };

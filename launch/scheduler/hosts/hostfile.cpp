@@ -1,6 +1,5 @@
 #include "launch/scheduler/hosts/hostfile.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/scheduler/hosts/bracketed_address.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 
 namespace muster {
@@ -16,16 +16,6 @@ namespace muster {
 namespace {
 
 constexpr std::int64_t most_slots = 1'000'000;
-
-/// Also in brackets, with a zone, and with slots behind the brackets: "[fe80::1%eth0]:2". The engines' host files have no way to write one.
-bool is_ipv6_address(std::string_view word) {
-    if (word.starts_with('[')) {
-        auto const inside = word.substr(1, word.find(']') - 1);
-        return inside.find(':') != std::string_view::npos;
-    }
-    in6_addr address{};
-    return ::inet_pton(AF_INET6, std::string(word.substr(0, word.find('%'))).c_str(), &address) == 1;
-}
 
 class host_collector {
   public:
@@ -48,7 +38,12 @@ class host_collector {
             (user.empty() || user.front() == '-' || !std::all_of(user.begin(), user.end(), is_user)))
             fail(word, "expected a user's name before the '@'");
         auto list = at == std::string_view::npos ? word : word.substr(at + 1);
-        if (is_ipv6_address(list)) fail(list, "an IPv6 address cannot stand here; write the host's name, as in node1:2");
+        if (auto const ip = split_bracketed(list)) {
+            if (!ip->rest.empty() && ip->rest.front() != ':') fail(ip->rest, "expected :SLOTS behind the address");
+            if (!ip->rest.empty()) slots = number(ip->rest.substr(1), "the slots behind ':'", 0);
+            return {user.empty() ? std::string(ip->address) : fmt::format("{}@{}", user, ip->address)};
+        }
+        if (looks_like_ipv6(list)) fail(list, std::string(bracket_ipv6));
         if (auto const colon = list.rfind(':'); colon != std::string_view::npos) {
             slots = number(list.substr(colon + 1), "the slots behind ':'", 0);
             list = list.substr(0, colon);

@@ -10,7 +10,9 @@
 
 #include "base/error.hpp"
 #include "comm/exchange/observe/counters.hpp"
+#include "comm/exchange/observe/rank_file.hpp"
 #include "comm/exchange/observe/timeline.hpp"
+#include "comm/trace/explain.hpp"
 #include "comm/trace/merge.hpp"
 
 namespace muster {
@@ -52,6 +54,17 @@ TEST(explain, a_rank_without_a_file_and_reasons_are_told) {
               "rank 2 left no file: killed, stopped, or not failed\n"
               "rank 3 (node1) waits for loss\n"
               "ranks 0 (node0), 1 (node0) blame rank 2: it waits for rank 2\n");
+}
+
+TEST(explain, each_generation_is_told_by_itself) {
+    std::vector dumps{at(0, 9, false), at(1, 9, false)};
+    for (auto& each : dumps) each.ranks = 2;
+    dumps.push_back(dumps[0]);
+    dumps[2].generation = 1;
+    dumps[2].ranks = 1;
+    EXPECT_EQ(explain(dumps),
+              "generation 0:\nall 2 rank(s) that left a file are at allreduce #9 \"grad.7\"\n"
+              "generation 1:\nall 1 rank(s) that left a file are at allreduce #9 \"grad.7\"\n");
 }
 
 TEST(flight_recorder, it_keeps_the_last_and_knows_what_has_not_finished) {
@@ -132,6 +145,32 @@ TEST(timeline, more_than_there_is_room_for_is_counted) {
     EXPECT_EQ(trace.dropped(), 0u);
 }
 
+TEST(rank_file, names_are_read_as_they_are_written) {
+    for (rank_file const each : {rank_file{0, 0}, rank_file{0, 12}, rank_file{3, 7}})
+        EXPECT_EQ(parse_rank_file("flight", name_of("flight", each)), each);
+    EXPECT_EQ(name_of("timeline", {2, 5}), "timeline-g2-5.json");
+    for (auto const* other : {"timeline-1.json", "flight-.json", "flight-g0-1.json", "flight-g1.json", "flight-g-1.json",
+                              "flight--1.json", "flight-1.jsonl", "flight-99999999999.json"})
+        EXPECT_EQ(parse_rank_file("flight", other), std::nullopt) << other;
+}
+
+/// Rank 1 of three is lost; rank 2 goes on as rank 1, and the third generation is of new processes. node0's clock is that of generation 0's rank 0, node1's
+/// 100 us behind it, also where it is rank 0's.
+TEST(merge, a_process_keeps_its_track_and_a_mark_says_who_was_lost) {
+    std::vector<timeline_head> const heads{
+        {{0, 0}, "node0", 10, 0, 1},   {{0, 1}, "node0", 11, 0, 1}, {{0, 2}, "node1", 12, 100, 1}, {{1, 0}, "node0", 10, 0, 1},
+        {{1, 1}, "node1", 12, 100, 1}, {{2, 0}, "node1", 20, 0, 1}, {{2, 1}, "node0", 21, -100, 1}};
+    auto const plan = plan_merge(heads);
+    EXPECT_THAT(plan.shift_us, testing::ElementsAre(0, 0, 100, 0, 100, 100, 0));
+    ASSERT_EQ(plan.marks.size(), 2u);
+    EXPECT_EQ(plan.marks[0].text, "generation 1: 2 ranks; rank 1 (node0) is gone");
+    EXPECT_EQ(plan.marks[1].text, "generation 2: 2 ranks; all were started again");
+    EXPECT_EQ(plan.tracks[2].name, "rank 2 (node1), rank 1 in generation 1");
+    EXPECT_EQ(plan.tracks[4].number, 2);
+    EXPECT_EQ(plan.tracks[3].number, 0);
+    EXPECT_EQ(plan.tracks[6].name, "rank 1 (node0) from generation 2");
+}
+
 // Of another user's folder: deep values, and names that are no files.
 TEST(merge, files_of_others_are_read_within_bounds) {
     folder const in;
@@ -140,7 +179,8 @@ TEST(merge, files_of_others_are_read_within_bounds) {
     EXPECT_THROW(merge_timelines(find_timelines(in.path), in.path + "/out.json"), error);
     ASSERT_EQ(::mkfifo((in.path + "/timeline-1.json").c_str(), 0600), 0);
     std::filesystem::create_symlink("/dev/zero", in.path + "/timeline-2.json");
-    EXPECT_THAT(find_timelines(in.path), testing::ElementsAre(in.path + "/timeline-0.json"));
+    EXPECT_THAT(find_timelines(in.path),
+                testing::ElementsAre(testing::Field(&found_rank_file::path, in.path + "/timeline-0.json")));
     ASSERT_EQ(::mkfifo((in.path + "/flight-0.json").c_str(), 0600), 0);
     EXPECT_THROW(read_flight_dumps(in.path), error);
 }

@@ -216,6 +216,34 @@ environment path_alone() {
     return variables;
 }
 
+TEST(parse_discovered, takes_addresses_in_brackets) {
+    EXPECT_THAT(parse_discovered("[fd00::5:1]:1\n[::1]\n[10.0.0.1]:3\n10.0.0.2:4\n", 2),
+                ElementsAre(pool_host{"fd00::5:1", 1}, pool_host{"::1", 2}, pool_host{"10.0.0.1", 3}, pool_host{"10.0.0.2", 4}));
+    for (auto const* text : {"fd00::5:1", "fd00::5:1:1", "[fd00::5:1]1", "[fd00::5:1]:x", "[fe80::1%eth0]:1", "[fd00::5:1"})
+        EXPECT_THROW(parse_discovered(text, 2), parse_error) << text;
+}
+
+// With work that grows as the square of their number this takes minutes.
+TEST(find_host_change, of_many_hosts_takes_no_time) {
+    constexpr int many = 50'000;
+    std::string text;
+    for (int i = 0; i < many; ++i) text += "h" + std::to_string(i) + ":2\n";
+    host_pool pool;
+    std::vector<member> members;
+    for (int round = 0; round < 2; ++round) {
+        pool.take(parse_discovered(text, 1));
+        if (members.empty())
+            for (auto const& at : pool.all()) members.push_back({static_cast<int>(members.size()), at, true});
+        pool.note_failure({"h1", 0}, range, 0, 0);
+        EXPECT_EQ(find_host_change(pool, members, {}, {}, 2 * many, 1), host_change{});
+        EXPECT_EQ(find_host_news(pool, members, 2 * many, 1), "");
+        EXPECT_EQ(lost_in_pool(pool, members, 1).lost_slots.size(), 2u) << "one failed slot, as a member's and as the pool's";
+        auto const next = next_generation(pool.all(), {0, members, 2 * many}, {.least = 1, .most = 2 * many, .restart = true},
+                                          lost_in_pool(pool, members, 1));
+        EXPECT_EQ(next.then.members.size(), 2u * many - 1);
+    }
+}
+
 TEST(ask_hosts, runs_a_file_or_a_command) {
     script_file const file("echo a:2; echo b");
     EXPECT_EQ(ask_hosts({file.path, 3}, path_alone()), (discovery_answer{.hosts = {{"a", 2}, {"b", 3}}}));

@@ -81,10 +81,15 @@ TEST(host_files, faults_are_shown_with_a_caret) {
     EXPECT_NE(placed_fault("").find("it names no host"), std::string::npos);
 }
 
-TEST(host_files, take_no_ipv6_address) {
-    auto const why = "an IPv6 address cannot stand here; write the host's name, as in node1:2";
+TEST(host_files, take_addresses_in_brackets) {
+    EXPECT_EQ(parse_hostfile("a\n[fd00::1] slots=2\n[fd00::2]:3\n", "hosts"),
+              (entries{{"a", {}, {}}, {"fd00::1", 2, {}}, {"fd00::2", 3, {}}}));
+    EXPECT_EQ(parse_hosts("[fd00::5:1]:1,u@[::1]:2,[10.0.0.1]:4,[fd00::5:1]", "-H"),
+              (entries{{"fd00::5:1", 2, {}}, {"u@::1", 2, {}}, {"10.0.0.1", 4, {}}}));
+    auto const why = "an IPv6 address stands in brackets, as in [fd00::5:1]:2, without a zone";
     EXPECT_EQ(fault("a\nfe80::1 slots=2\n"), fmt::format("hosts:2:1: {}\n  fe80::1 slots=2\n  ^", why));
-    EXPECT_EQ(fault("[::1]:2", false), fmt::format("-H: {}\n  [::1]:2\n  ^", why));
+    EXPECT_NE(placed_fault("a,[::1]2", false).find("1:8: expected :SLOTS behind the address"), std::string::npos);
+    EXPECT_NE(placed_fault("a,[::1]:x", false).find("1:9: the slots behind ':' must be a number"), std::string::npos);
     for (auto const* text : {"a,fe80::1:2", "a,[fe80::1%eth0]:2", "a,fe80::1%eth0", "a,[::1"})
         EXPECT_EQ(placed_fault(text, false).find(fmt::format("1:3: {}", why)), 0u) << text;
     EXPECT_EQ(placed_fault("u@::1", false).find(fmt::format("1:3: {}", why)), 0u);

@@ -49,7 +49,7 @@ copy_rounds of_three() {
 /// Both have committed it, and copied it.
 void finish_round(copy_rounds& rounds, std::uint64_t step) {
     for (std::size_t i : {0, 1}) rounds.on_newest(i, step);
-    for (std::size_t i : {0, 1}) rounds.on_held(i, rounds.round(), step);
+    for (std::size_t i : {0, 1}) rounds.on_held(i, rounds.round(), step, {});
     for (std::size_t i : {0, 1}) rounds.on_sent(i, rounds.round(), true);
     rounds.take_orders();
 }
@@ -60,9 +60,9 @@ TEST(copy_rounds, once_all_ranks_have_a_commit_it_goes_to_the_next_nodes_and_the
     EXPECT_THAT(orders(rounds), IsEmpty());
     rounds.on_newest(1, 6);
     EXPECT_THAT(orders(rounds), ElementsAre("hold 0 1:6", "hold 1 1:6"));
-    rounds.on_held(1, 1, 6);
+    rounds.on_held(1, 1, 6, {});
     EXPECT_THAT(orders(rounds), IsEmpty());
-    rounds.on_held(0, 1, 6);
+    rounds.on_held(0, 1, 6, {});
     EXPECT_THAT(orders(rounds), ElementsAre("send 0 1:6->1", "send 1 1:6->2"));
     rounds.on_sent(0, 1, true);
     rounds.on_newest(0, 7);
@@ -80,8 +80,8 @@ TEST(copy_rounds, a_lost_node_is_left_out_of_the_ring_and_so_is_one_whose_ranks_
     rounds.on_lost(2);
     rounds.on_newest(0, 7);
     rounds.on_newest(1, 7);
-    rounds.on_held(0, 2, 7);
-    rounds.on_held(1, 2, 7);
+    rounds.on_held(0, 2, 7, {});
+    rounds.on_held(1, 2, 7, {});
     EXPECT_THAT(orders(rounds), ElementsAre("hold 0 2:7", "hold 1 2:7", "send 0 2:7->1", "send 1 2:7->0"));
     rounds.on_sent(0, 2, true);
     rounds.on_sent(1, 2, false);
@@ -99,13 +99,13 @@ TEST(copy_rounds, ranks_that_commit_faster_than_orders_reach_them_are_ordered_fa
     finish_round(rounds, 11);
     rounds.on_newest(1, 20);
     rounds.on_newest(0, 22);
-    rounds.on_held(0, 2, 22);
-    rounds.on_held(1, 2, 0);  // its ranks hold two commits
+    rounds.on_held(0, 2, 22, {});
+    rounds.on_held(1, 2, 0, {});  // its ranks hold two commits
     EXPECT_THAT(orders(rounds), ElementsAre("hold 0 2:22", "hold 1 2:22", "release 0 2:11", "release 1 2:11", "release 2 2:11"));
     rounds.on_newest(1, 30);
     EXPECT_THAT(orders(rounds), ElementsAre("hold 0 3:31", "hold 1 3:31"));
-    rounds.on_held(0, 3, 31);
-    rounds.on_held(1, 3, 32);
+    rounds.on_held(0, 3, 31, {});
+    rounds.on_held(1, 3, 32, {});
     rounds.take_orders();
     rounds.on_newest(0, 40);
     EXPECT_THAT(orders(rounds), ElementsAre("hold 0 4:42", "hold 1 4:42"));
@@ -119,7 +119,7 @@ TEST(copy_rounds, a_loss_or_a_pause_ends_a_round_and_the_last_whole_commit_stays
     auto rounds = of_three();
     finish_round(rounds, 5);
     for (std::size_t i : {0, 1}) rounds.on_newest(i, 6);
-    for (std::size_t i : {0, 1}) rounds.on_held(i, 2, 6);
+    for (std::size_t i : {0, 1}) rounds.on_held(i, 2, 6, {});
     rounds.take_orders();
     rounds.on_lost(2);  // who was to take one
     EXPECT_THAT(orders(rounds), ElementsAre("release 0 2:5", "release 1 2:5", "hold 0 3:6", "hold 1 3:6"));

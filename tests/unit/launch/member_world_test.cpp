@@ -47,7 +47,11 @@ struct member_world_test : testing::Test {
             loop, context, who,
             member_world::group{
                 .send = [this](int seat, std::string const& packet) { sent[static_cast<std::size_t>(seat)].push_back(packet); },
-                .is_stopped = [this](int seat) { return seat == stopped; },
+                .look =
+                    [this](std::vector<int> const& at, auto const& then) {
+                        bool const is_looked_at = std::find(at.begin(), at.end(), stopped) != at.end();
+                        then(is_looked_at ? std::vector<int>{stopped} : std::vector<int>());
+                    },
                 .kill = [this](int seat) { done.push_back("kill " + std::to_string(seat)); },
                 .say = [this](std::string const& line) { done.push_back(line); },
                 .begin =
@@ -75,8 +79,14 @@ struct member_world_test : testing::Test {
         return elastic::decode(packet);
     }
     elastic::generation hear_generation(int rank) { return std::get<elastic::generation>(hear(rank).value()); }
+    /// Each has asked who it is, and has heard it.
     void announce_all() {
-        for (int rank = 0; rank < size; ++rank) say(rank, elastic::announce{});
+        for (int rank = 0; rank < size; ++rank) announce(rank);
+    }
+    void announce(int rank) {
+        say(rank, elastic::hello{});
+        sent[static_cast<std::size_t>(rank)].clear();
+        say(rank, elastic::announce{});
     }
     void lose(int seat) {
         world->note_end(seat, false, "it was killed");
@@ -177,6 +187,8 @@ TEST_F(member_world_test, programs_that_have_not_said_that_they_can_do_not_go_on
     EXPECT_THAT(why_not, HasSubstr("no rank had begun elastic.run"));
     EXPECT_FALSE(hear(0)) << "they end, and need not hear of it";
     say(0, elastic::announce{});
+    EXPECT_FALSE(world->can_go_on(why_not)) << "nobody can say so who has not asked who it is";
+    announce(0);
     EXPECT_TRUE(world->can_go_on(why_not));
     lose(1);
     EXPECT_FALSE(world->can_go_on(why_not));
@@ -322,7 +334,7 @@ TEST_F(member_world_test, a_word_of_another_generation_changes_nothing) {
 }
 
 TEST_F(member_world_test, one_that_comes_to_init_later_hears_of_what_is_lost) {
-    say(0, elastic::announce{});
+    announce(0);
     lose(2);
     sent.assign(sent.size(), {});  // what a rank gets before it asks who it is, it does not keep
     say(1, elastic::hello{});
@@ -494,8 +506,8 @@ TEST_F(member_world_test, over_nodes_all_tell_where_they_listen_before_any_begin
         EXPECT_EQ(first.who, who[static_cast<std::size_t>(rank)].who);
         EXPECT_THAT(first.addresses, ElementsAre("a", "b", "c"));
         EXPECT_EQ(first.master, "") << "as the ranks were started with";
+        say(rank, elastic::announce{});
     }
-    announce_all();
     lose(0);
     for (int const rank : {1, 2}) {
         hear(rank);

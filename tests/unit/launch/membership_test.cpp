@@ -44,6 +44,7 @@ struct membership_test : testing::Test {
         now_s = end_s;
     }
     void announce_all() {
+        for (int rank = 0; rank < 3; ++rank) feed(happened::message{rank, elastic::hello{"a"}});
         for (int rank = 0; rank < 3; ++rank) feed(happened::message{rank, elastic::announce{}});
     }
     void lose(int seat) {

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "launch/system/elf_file.hpp"
+#include "launch/system/mpi_library.hpp"
 
 namespace muster::pmix {
 namespace {

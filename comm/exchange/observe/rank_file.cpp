@@ -1,0 +1,63 @@
+#include "comm/exchange/observe/rank_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+namespace {
+
+std::optional<int> number_in(std::string_view text) {
+    auto const number = parse_integer(text);
+    if (!number || *number < 0 || *number > std::numeric_limits<int>::max()) return std::nullopt;
+    return static_cast<int>(*number);
+}
+
+}  // namespace
+
+std::string name_of(std::string_view kind, rank_file const& file) {
+    return file.generation == 0 ? fmt::format("{}-{}.json", kind, file.rank)
+                                : fmt::format("{}-g{}-{}.json", kind, file.generation, file.rank);
+}
+
+std::optional<rank_file> parse_rank_file(std::string_view kind, std::string_view name) {
+    if (!name.starts_with(fmt::format("{}-", kind)) || !name.ends_with(".json")) return std::nullopt;
+    name.remove_prefix(kind.size() + 1);
+    name.remove_suffix(std::string_view(".json").size());
+    rank_file file;
+    if (name.starts_with('g')) {
+        auto const end = std::min(name.find('-'), name.size());
+        auto const generation = number_in(name.substr(1, end - 1));
+        if (!generation || *generation == 0 || end == name.size()) return std::nullopt;
+        file.generation = *generation;
+        name.remove_prefix(end + 1);
+    }
+    auto const rank = number_in(name);
+    if (!rank) return std::nullopt;
+    file.rank = *rank;
+    return file;
+}
+
+std::vector<found_rank_file> find_rank_files(std::string_view kind, std::string const& folder, std::string_view advice) {
+    std::vector<found_rank_file> found;
+    std::error_code problem;
+    for (auto const& entry : std::filesystem::directory_iterator(folder, problem)) {
+        std::error_code fault;
+        auto const which = parse_rank_file(kind, entry.path().filename().string());
+        if (which && entry.is_regular_file(fault)) found.push_back({*which, entry.path()});
+    }
+    if (found.empty())
+        throw error(errc::not_found, fmt::format("{}: no files {}-RANK.json{}; {}", folder, kind,
+                                                 problem ? " (" + problem.message() + ")" : "", advice));
+    std::ranges::sort(found, {}, &found_rank_file::which);
+    return found;
+}
+
+}  // namespace muster

@@ -1,0 +1,34 @@
+// The names of the files that ranks leave in one folder: by kind, generation and rank, so that no generation of a run overwrites an earlier one's.
+#pragma once
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+/// Which file of a kind. In the order of time: by generation, then by rank.
+struct rank_file {
+    int generation = 0;  ///< MUSTER_GENERATION; 0 in runs that are neither elastic nor restarted
+    int rank = 0;
+    auto operator<=>(rank_file const&) const = default;
+};
+
+/// "timeline-3.json" for rank 3 of generation 0, "timeline-g2-3.json" for that of generation 2. Pure.
+std::string name_of(std::string_view kind, rank_file const& file);
+
+/// The other way round; nothing for other names. Pure.
+std::optional<rank_file> parse_rank_file(std::string_view kind, std::string_view name);
+
+/// A file of a folder.
+struct found_rank_file {
+    rank_file which;
+    std::string path;
+};
+
+/// The regular files of this kind in a folder, in order. Throws errc::not_found with `advice` if there is none.
+std::vector<found_rank_file> find_rank_files(std::string_view kind, std::string const& folder, std::string_view advice);
+
+}  // namespace muster

@@ -1,0 +1,150 @@
+// The state machine of the process that leads the keepers: which of them are there, what is copied, and where states go before a generation.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launch/keep/copy_rounds.hpp"
+#include "launch/keep/state_arrangement.hpp"
+#include "launch/wire/messages.hpp"
+
+namespace muster::keeping {
+
+// Plain values and pure functions: no clock, no input or output, nothing by chance. Times are in seconds on a clock that only goes forward.
+
+inline constexpr double between_looks_s = 1;
+inline constexpr int most_starts = 5;  ///< of keepers on one node
+
+/// The keeper of one node.
+struct node {
+    enum class state { awaited, there, due, lost };  ///< due: another is to be started
+    std::string name;
+    state now = state::awaited;
+    std::string why = {};             ///< it is lost
+    std::string untold_loss = {};     ///< why; a note of it is to come
+    wire::keep_word about = {};       ///< as it came
+    std::vector<wire::kept_copy> copies = {};
+    double heard_s = 0;
+    int starts = 0;
+    std::uint64_t memory = 0;  ///< of the keeper, or of the former one; 0: none has come yet
+    bool took_over = false;    ///< this one has the memory of the former one
+};
+
+/// How far the arrangement is that the launcher has asked for; ended: no launcher is left.
+enum class step_of_arrangement { none, awaiting, listing, moving, ended };
+
+struct open_question {
+    std::size_t node;
+    std::uint64_t number;
+    std::size_t about;  ///< the node that a copy goes to, or the same
+    auto operator<=>(open_question const&) const = default;
+};
+
+struct arrangement {
+    wire::place_states wanted = {};
+    std::vector<std::size_t> node_of = {};  ///< of each rank; the number of nodes where there is none
+    state_arrangement made = {};
+    std::set<open_question> open = {};  ///< answers that are to come
+    std::string not_moved = {};         ///< why one of the moves that are under way has failed
+    int tries = 0;
+};
+
+struct world {
+    world(std::vector<std::string> const& names, double lost_after, bool at_neighbours);
+
+    double lost_after_s;
+    bool to_neighbours;
+    bool can_start = true;  ///< others, in place of keepers that are lost; set by the caller
+    std::vector<node> nodes;
+    copy_rounds rounds;
+    step_of_arrangement now = step_of_arrangement::none;
+    arrangement under_way;
+    std::uint64_t question = 0;
+    double looked_s = 0;
+    bool tells = false;      ///< a timer for that is set
+    std::uint64_t told = 0;  ///< the commit of which it was said that it is on two nodes
+    std::string last_fault;  ///< of a copy
+};
+
+// ------------------------------------------------------------------------------------------------ events
+
+enum class timer { silence, another_start, another, note_of_loss, failed_copies, round, telling, arrivals };
+
+namespace happened {
+struct beginning {};
+struct word {
+    std::size_t from;
+    wire::keep_word what;
+};
+struct loss {
+    std::size_t of;
+    std::string why;
+};
+/// What was to start a keeper there has ended, or could not.
+struct no_start {
+    std::size_t of;
+    std::string why;
+};
+struct timer_fired {
+    timer which;
+    std::size_t node = 0;
+    std::uint64_t number = 0;
+};
+/// From the launcher of the next generation.
+struct request {
+    wire::place_states what;
+};
+struct end {};
+}  // namespace happened
+
+struct event {
+    double at_s;
+    std::variant<happened::beginning, happened::word, happened::loss, happened::no_start, happened::timer_fired,
+                 happened::request, happened::end>
+        what;
+};
+
+// ------------------------------------------------------------------------------------------------ effects
+
+namespace act {
+struct order {
+    std::size_t to;
+    wire::keep_order what;
+};
+/// What cannot be started is told by happened::no_start.
+struct start {
+    std::vector<std::size_t> whom;
+};
+struct close {
+    std::size_t whose;
+};
+struct set_timer {
+    timer which;
+    double after_s;
+    std::size_t node = 0;
+    std::uint64_t number = 0;
+};
+struct say {
+    std::string line;
+    bool if_verbose = false;
+};
+struct answer {
+    wire::states_placed what;
+};
+}  // namespace act
+
+using effect = std::variant<act::order, act::start, act::close, act::set_timer, act::say, act::answer>;
+
+/// The only thing that changes a world. What is to be done follows in this order.
+std::vector<effect> step(world& state, event const& what);
+
+inline bool is_awaited(node const& one) noexcept {
+    return one.now == node::state::awaited || one.now == node::state::due;
+}
+
+}  // namespace muster::keeping

@@ -1,0 +1,42 @@
+// Watches for ranks that stay stopped (SIGSTOP), in runs that go on without a lost one.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "launch/settings/run_options.hpp"
+#include "launch/system/event_loop.hpp"
+#include "launch/watch/evidence.hpp"
+
+namespace muster {
+
+/// Nobody else need miss such a rank: it may be the last one, or the others compute. One that is stopped at two looks in a row is killed, and its end is a failure
+/// as any other. Serves elastic runs only: in others a stopped rank is the user's. Used from the loop's thread.
+class stop_watch {
+  public:
+    struct supervision {
+        std::function<bool()> active;  ///< ranks run, and are not ending
+        std::function<void(std::vector<int> const& ranks, std::function<void(std::vector<int> const& stopped)> then)> look;
+        std::function<void(int rank)> kill;
+        std::function<void(std::string const& line)> say;
+    };
+    /// All of these must outlive it.
+    stop_watch(event_loop& loop, evidence const& known, supervision run) : loop_(loop), known_(known), run_(std::move(run)) {}
+
+    /// Looks from now on.
+    void start() { look_later(); }
+
+  private:
+    void look_later();
+    void look();
+    void take(std::vector<int> const& stopped);
+
+    event_loop& loop_;
+    evidence const& known_;
+    supervision run_;
+    std::vector<int> stopped_;  ///< at the last look
+    event_loop::clock::time_point due_;
+};
+
+}  // namespace muster

@@ -1,0 +1,127 @@
+#include "simulated_memory.hpp"
+
+#include <algorithm>
+
+namespace muster::simulation {
+
+memory_file::part& memory_file::at(int number) {
+    for (auto& one : parts)
+        if (one.number == number) return one;
+    return parts.emplace_back(part{.number = number});
+}
+
+memory_file::part const* memory_file::find(int number) const {
+    for (auto const& one : parts)
+        if (one.number == number) return &one;
+    return nullptr;
+}
+
+std::vector<int> simulated_memory::parts() const {
+    std::vector<int> all;
+    for (auto const& one : file_->parts) all.push_back(one.number);
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+bool simulated_memory::has_owner(int part) const {
+    auto const* const one = file_->find(part);
+    return one != nullptr && one->owner >= 0;
+}
+
+std::vector<copy_shelf::copy> simulated_memory::copies(int part) {
+    std::vector<copy> all;
+    auto const* const one = file_->find(part);
+    if (one == nullptr) return all;
+    for (auto const& slot : one->slots)
+        if (slot.whole) all.push_back(slot.what);
+    return all;
+}
+
+std::vector<copy_shelf::copy> simulated_memory::sound_copies() {
+    std::vector<copy> all;
+    for (int const part : parts())
+        for (auto const& one : copies(part)) all.push_back(one);
+    return all;
+}
+
+void simulated_memory::want(int part, std::uint64_t step) {
+    auto& its = file_->at(part);
+    its.wanted = step;
+    if (step == 0) return;
+    std::optional<copy> first;
+    for (auto const& one : copies(part))
+        if (one.step >= step && (!first || one.step < first->step || (one.step == first->step && one.number > first->number))) first = one;
+    if (!first) return;
+    its.wanted = 0;
+    hold(*first);
+}
+
+void simulated_memory::hold(copy const& one) {
+    if (auto& slot = slot_of(one); slot.whole) slot.what.held = true;
+}
+
+void simulated_memory::release(copy const& one) {
+    slot_of(one).what.held = false;
+}
+
+void simulated_memory::drop(copy const& one) {
+    slot_of(one) = {};
+}
+
+void simulated_memory::drop_part(int part) {
+    std::erase_if(file_->parts, [part](auto const& one) { return one.number == part; });
+}
+
+std::optional<copy_shelf::copy> simulated_memory::begin(copy const& like) {
+    auto& its = file_->at(like.part);
+    std::array<slot_use, kept::slots> uses;
+    for (std::size_t i = 0; i < kept::slots; ++i) {
+        auto const& slot = its.slots[i];
+        if (slot.what.number != 0) uses[i] = {slot.whole && slot.what.held, slot.whole ? 1 + slot.what.number : 1};
+    }
+    auto const chosen = choose_slot(uses);
+    if (!chosen) return std::nullopt;
+    auto made = like;
+    made.slot = *chosen;
+    made.held = false;
+    its.slots[*chosen] = {made, false};
+    return made;
+}
+
+void simulated_memory::finish(copy const& one) {
+    slot_of(one).whole = true;
+}
+
+void open_part(memory_file& file, int part, int rank) {
+    auto& its = file.at(part);
+    its.owner = rank;
+    for (auto const& one : its.slots)
+        if (one.whole) its.commits = std::max(its.commits, one.what.number);
+}
+
+/// The oldest that the keeper does not need, or one that was never used; not the newest.
+std::size_t begin_commit(memory_file& file, int part, std::uint64_t step, bool first) {
+    auto& its = file.at(part);
+    if (first) {  // later ones are of another history, where an earlier one is there to go on from
+        bool const earlier = std::any_of(its.slots.begin(), its.slots.end(), [&](auto const& one) { return one.whole && one.what.step < step; });
+        for (auto& one : its.slots)
+            if (earlier && one.whole && one.what.step >= step && !one.what.held) one.whole = false;
+    }
+    std::size_t newest = kept::slots, chosen = kept::slots;
+    for (std::size_t i = 0; i < kept::slots; ++i)
+        if (its.slots[i].whole && (newest == kept::slots || its.slots[i].what.number > its.slots[newest].what.number)) newest = i;
+    auto const age = [&](std::size_t i) { return its.slots[i].what.number == 0 ? UINT64_MAX : its.slots[i].what.number; };
+    for (std::size_t i = 0; i < kept::slots; ++i)
+        if (i != newest && !(its.slots[i].whole && its.slots[i].what.held) && (chosen == kept::slots || age(i) < age(chosen))) chosen = i;
+    if (chosen < kept::slots) its.slots[chosen].whole = false;
+    return chosen;
+}
+
+void end_commit(memory_file& file, int part, std::size_t slot, std::uint64_t step, kept::origin const& by) {
+    auto& its = file.at(part);
+    bool const wanted = its.wanted != 0 && step >= its.wanted;
+    if (wanted) its.wanted = 0;
+    its.slots[slot] = {{part, slot, ++its.commits, step, 64, 0, wanted, by}, true};
+}
+
+}  // namespace muster::simulation
