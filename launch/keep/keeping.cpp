@@ -320,12 +320,11 @@ void stepper::take(happened::request const& what) {
 /// On nodes that will have ranks. Of another that had one, nothing is to be had any more.
 void stepper::call_missing() {
     auto const& hosts = all.under_way.wanted.hosts;
-    for (std::size_t i = 0; i < all.nodes.size(); ++i) {
-        auto& one = all.nodes[i];
-        bool const wanted = std::find(hosts.begin(), hosts.end(), one.name) != hosts.end();
-        if (wanted && one.now == state::lost && may_start_again(one)) one.now = state::due;
-        if (!wanted && one.memory != 0 && is_awaited(one)) on_lost(i, one.why);
-    }
+    auto const is_wanted = [&](node const& one) { return std::find(hosts.begin(), hosts.end(), one.name) != hosts.end(); };
+    for (auto& one : all.nodes)
+        if (is_wanted(one) && one.now == state::lost && may_start_again(one)) one.now = state::due;
+    for (std::size_t i = 0; i < all.nodes.size(); ++i)
+        if (auto const& one = all.nodes[i]; !is_wanted(one) && one.memory != 0 && is_awaited(one)) on_lost(i, one.why);
     start_due();
 }
 
