@@ -189,7 +189,7 @@ void stepper::on_there(std::size_t which) {
     if (all.to_neighbours) send(which, {.what = wire::keep_order::kind::report});
     if (all.to_neighbours && holds(guard::releases_at_coming, !arranges(), false))  // what the keeper before it held
         send(which, {.what = wire::keep_order::kind::release, .step = all.rounds.last()});
-    all.rounds.on_there(which, holds(guard::round_waits_for_ranks, !arranges() && one.about.step > 0, false));
+    all.rounds.on_there(which, !arranges() && one.about.step > 0);
     proceed();
 }
 
@@ -204,7 +204,7 @@ void stepper::on_lost(std::size_t which, std::string const& why) {
     one.now = again ? state::due : state::lost;
     one.copies.clear();
     effects.push_back(act::close{which});
-    all.rounds.on_lost(which, holds(guard::round_waits_for_another, again && !arranges(), false));
+    all.rounds.on_lost(which);
     carry_out_rounds();
     std::erase_if(all.under_way.open, [which](auto const& each) { return each.node == which || each.about == which; });
     if (again) set_timer(timer::another_start, before_another_s);
@@ -431,8 +431,7 @@ void stepper::settle() {
 
 std::string_view name_of(guard which) {
     constexpr std::array<std::string_view, static_cast<std::size_t>(guard::count_)> names{
-        "misses the silent",      "another takes over",      "round waits for another", "round waits for ranks",
-        "keeps the left out",       "copies of all ranks",      "releases at coming",      "spreads the first",       "common stays held",      "neighbours' copies count", "moves what is elsewhere",
+        "misses the silent",      "another takes over",      "keeps the left out",       "copies of all ranks",      "releases at coming",      "spreads the first",       "common stays held",      "neighbours' copies count", "moves what is elsewhere",
         "tries to move again",    "forgets other histories", "listens from awakening",  "says that it is at it"};
     return names[static_cast<std::size_t>(which)];
 }

@@ -9,8 +9,6 @@ namespace muster::keeping {
 enum class guard {
     misses_the_silent,      ///< a keeper that stands still is lost
     another_takes_over,     ///< it gets the memory of the one before it
-    round_waits_for_another,  ///< which may find what that one held
-    round_waits_for_ranks,  ///< those of a keeper that comes, and has some, commit first
     keeps_the_left_out,     ///< what ranks without successors have committed, until there is something newer
     copies_of_all_ranks,    ///< a round in which a rank has ended is none
     releases_at_coming,     ///< what the keeper before it held

@@ -164,6 +164,8 @@ class kept_run {
     std::vector<seen_copy> copies_there() const;
     std::pair<std::uint64_t, std::uint64_t> newest_whole(std::vector<seen_copy> const& all) const;
     void check_end();
+    void check_spread();
+    bool is_quiet() const;
     void tell_slots();
     void check_beginning(std::uint64_t step, std::uint64_t generation);
 
@@ -192,7 +194,7 @@ class kept_run {
     std::vector<std::string> lost_hosts_;
     std::vector<generation_end> ends_;
     int starting_ = 0;                 ///< ranks that have not opened their memory
-    double began_s_ = 0;
+    double began_s_ = 0, placed_s_ = 0;
     std::uint64_t begun_step_ = 0;
     bool measured_ = false;
     std::uint64_t steps_made_ = 0;     ///< in the present generation
@@ -286,6 +288,7 @@ void kept_run::handle(occurrence const& one) {
             bool const all = std::all_of(ranks_.begin(), ranks_.end(), [&](auto const& each) { return each.lives && each.step >= step; });
             if (!all) return;
             ++steps_made_;
+            check_spread();
             for (std::size_t r = 0; r < ranks_.size(); ++r) after(of_.step_s + dice_.seconds(0, 0.05), what::rank_commits, static_cast<int>(r), ranks_[r].calls);
             return;
         }
@@ -590,7 +593,7 @@ std::string kept_run::put(std::size_t to, copy_shelf::copy const& one, bool for_
 
 void kept_run::begin_generation(wire::states_placed const& placed) {
     phase_ = run_phase::runs;
-    began_s_ = now_;
+    began_s_ = placed_s_ = now_;
     steps_made_ = 0;
     ranks_.assign(present_.members.size(), {});
     starting_ = static_cast<int>(ranks_.size());
@@ -760,6 +763,23 @@ void kept_run::tell_slots() {
                 tell("  node {}{} part {} wanted {}:{}", i, others ? " for others" : "", part.number, part.wanted, text);
             }
     }
+}
+
+/// Nothing has been amiss since the ranks were placed.
+bool kept_run::is_quiet() const {
+    for (auto const& one : of_.faults) {
+        bool const lasting = one.what >= kept_fault::kind::memory_full;
+        if (one.at_s <= now_ && one.at_s + (lasting ? one.lasts_s : 0) >= placed_s_ - 1) return false;
+    }
+    auto const whole = [](node const& one) { return !one.lives || (one.keeper && !one.keeper->stopped); };
+    return leader_ && !leader_stopped_ && std::all_of(nodes_.begin(), nodes_.end(), whole) &&
+           std::count_if(nodes_.begin(), nodes_.end(), [](node const& one) { return one.lives; }) >= 2;
+}
+
+/// What all have begun with is on two nodes before they commit anew.
+void kept_run::check_spread() {
+    if (steps_made_ == 1 && begun_step_ != 0 && of_.to_neighbours && of_.step_s > 0.9 && common_ == 0 && is_quiet())
+        fail("what the ranks have begun with is on one node only");
 }
 
 /// What was on two nodes has outlived one fault.
