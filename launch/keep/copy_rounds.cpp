@@ -95,7 +95,8 @@ void copy_rounds::try_begin() {
     ++round_;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
         nodes_[i].of = {};
-        if (nodes_[i].newest != 0 && change(nodes_[i], node_event::is_asked)) orders_.push_back({i, order::kind::hold, round_, from});
+        if (nodes_[i].newest != 0 && change(nodes_[i], node_event::is_asked))
+            orders_.push_back({i, order::kind::hold, round_, from});
     }
 }
 
@@ -144,7 +145,8 @@ void copy_rounds::send_if_all_hold() {
     }
     phase_ = phase::sending;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-        if (nodes_[i].takes_part() && change(nodes_[i], node_event::is_asked)) orders_.push_back({i, order::kind::send, round_, most, next_of(i)});
+        if (nodes_[i].takes_part() && change(nodes_[i], node_event::is_asked))
+            orders_.push_back({i, order::kind::send, round_, most, next_of(i)});
     }
 }
 

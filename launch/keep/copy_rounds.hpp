@@ -46,7 +46,7 @@ class copy_rounds {
     std::vector<order> take_orders();
     std::uint64_t round() const noexcept { return round_; }
     bool holding() const noexcept { return phase_ == phase::holding; }
-    std::uint64_t last() const noexcept { return last_; }  ///< to which all can go back; 0: none
+    std::uint64_t last() const noexcept { return last_; }                  ///< to which all can go back; 0: none
     std::uint64_t on_two_nodes() const noexcept { return on_two_nodes_; }  ///< the newest commit that is; 0: none
 
     /// Where one node stands. What leads from one to another is in copy_rounds.cpp.
@@ -79,7 +79,9 @@ class copy_rounds {
     std::size_t next_of(std::size_t node) const;
     bool all_done() const;
     bool is_whole() const;
-    bool is_under_way() const noexcept { return phase_ == phase::holding || phase_ == phase::sending || phase_ == phase::spreading; }
+    bool is_under_way() const noexcept {
+        return phase_ == phase::holding || phase_ == phase::sending || phase_ == phase::spreading;
+    }
 
     std::vector<node> nodes_;
     std::vector<order> orders_;

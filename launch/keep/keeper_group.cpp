@@ -129,7 +129,9 @@ void keeper_group::start_keepers(std::vector<std::size_t> const& whom) {
             if (ends() && std::all_of(engines_.begin(), engines_.end(), [](auto const& one) { return one->ended(); }))
                 loop_.stop();
         },
-        [this](probe_engine const&, std::size_t slot, std::string const& why) { feed(happened::loss{slot, why}); }));
+        [this](probe_engine const&, std::size_t slot, std::string const& why) {
+            feed(happened::loss{slot, why});
+        }));
 }
 
 // ------------------------------------------------------------------------------------------------ what happens
@@ -150,7 +152,9 @@ void keeper_group::on_arrival(wire::hello const& hello, std::unique_ptr<frame_ch
     if (hello.version != version()) return feed(happened::loss{which, "has muster " + hello.version});
     links_[which] = std::move(link);
     links_[which]->set_callbacks({[this, which](std::string_view frame) { on_word(which, frame); },
-                                  [this, which](std::string const& reason) { feed(happened::loss{which, reason}); }},
+                                  [this, which](std::string const& reason) {
+                                      feed(happened::loss{which, reason});
+                                  }},
                                  largest_word_bytes);
 }
 

@@ -34,8 +34,7 @@ std::vector<mutant> list_mutants() {
     std::vector<mutant> all;
     auto const& rows = membership::transitions();
     for (std::size_t i = 0; i < rows.size(); ++i)
-        all.push_back(
-            {fmt::format("row {}: {}, {}", i, name_of(rows[i].from), name_of(rows[i].on)), static_cast<int>(i)});
+        all.push_back({fmt::format("row {}: {}, {}", i, name_of(rows[i].from), name_of(rows[i].on)), static_cast<int>(i)});
     for (int i = 0; i < static_cast<int>(membership::guard::count_); ++i)
         all.push_back({fmt::format("guard {}: {}", i, name_of(static_cast<membership::guard>(i))), -1, i});
     for (int i = 0; i < static_cast<int>(keeping::guard::count_); ++i)
@@ -76,7 +75,8 @@ int run_mutants(std::uint64_t count) {
     });
     std::size_t found = 0;
     for (auto const& one : all) {
-        fmt::print("{:60} {}\n", one.name, one.found.empty() ? fmt::format("NOT FOUND by {} schedules and the small world", count) : one.found);
+        fmt::print("{:60} {}\n", one.name,
+                   one.found.empty() ? fmt::format("NOT FOUND by {} schedules and the small world", count) : one.found);
         found += !one.found.empty();
     }
     fmt::print("{} of {} mutants are found\n", found, all.size());

@@ -32,7 +32,8 @@ struct keeping_test : testing::Test {
         for (auto const& one : step(state, {now_s, std::move(what)})) {
             if (auto const* const order = std::get_if<act::order>(&one)) {
                 constexpr std::array names{"report", "hold", "send", "release", "list", "move", "settle", "adopt"};
-                deeds.push_back(fmt::format("{} {} {}", names[static_cast<std::size_t>(order->what.what)], order->to, order->what.step));
+                deeds.push_back(
+                    fmt::format("{} {} {}", names[static_cast<std::size_t>(order->what.what)], order->to, order->what.step));
                 question[order->to] = order->what.round;
             } else if (auto const* const start = std::get_if<act::start>(&one)) {
                 for (auto const which : start->whom) deeds.push_back(fmt::format("start {}", which));
@@ -53,7 +54,9 @@ struct keeping_test : testing::Test {
     void list(std::size_t which, std::vector<wire::kept_copy> copies) {
         feed(happened::word{which, {.what = word_kind::listed, .round = question[which], .copies = std::move(copies)}});
     }
-    static wire::kept_copy copy(int rank, std::uint64_t step, int world_size = 2) { return {rank, false, step, 0, rank, world_size}; }
+    static wire::kept_copy copy(int rank, std::uint64_t step, int world_size = 2) {
+        return {rank, false, step, 0, rank, world_size};
+    }
     /// The ranks of the first generation run.
     void begin() {
         feed(happened::beginning{});
@@ -64,7 +67,8 @@ struct keeping_test : testing::Test {
     }
     void newest(std::size_t which, std::uint64_t step) { feed(happened::word{which, {.what = word_kind::newest, .step = step}}); }
     void held(std::size_t which, std::uint64_t step, std::vector<wire::kept_copy> copies) {
-        feed(happened::word{which, {.what = word_kind::held, .round = state.rounds.round(), .step = step, .copies = std::move(copies)}});
+        feed(happened::word{which,
+                            {.what = word_kind::held, .round = state.rounds.round(), .step = step, .copies = std::move(copies)}});
     }
     void sent(std::size_t which) { feed(happened::word{which, {.what = word_kind::sent, .round = state.rounds.round()}}); }
 };
