@@ -929,6 +929,9 @@ void run::begin_another_program(int seat, bool forgetful) {
     bool const asks =
         one.now == doing::reforming && one.sent == one.outbox.size() && one.view.now->number == launcher_.now.number;
     if (!asks && one.now != doing::computing && one.now != doing::in_collective) return;
+    auto const meets = [&](int other) { return at(other).lives() && is_in(other, one.view.now->number) && at(other).round == 0; };
+    auto const& seats = world_of(one.view.now->number).seats;
+    if (!asks && std::any_of(seats.begin(), seats.end(), meets)) return;
     tell("seat {}: another program begins", seat);
     if (!asks) break_collectives(seat);
     one.is_second = true;
