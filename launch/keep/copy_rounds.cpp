@@ -25,14 +25,8 @@ struct row {
 constexpr std::array rows{
     row{standing::gone, node_event::comes, standing::there},
     row{standing::gone, node_event::comes_with_ranks, standing::awaited},
-    row{standing::returns, node_event::comes, standing::there},
-    row{standing::returns, node_event::comes_with_ranks, standing::awaited},
-    row{standing::gone, node_event::is_lost_for_now, standing::returns},
-    row{standing::returns, node_event::is_lost, standing::gone},
     row{standing::awaited, node_event::is_lost, standing::gone},
-    row{standing::awaited, node_event::is_lost_for_now, standing::returns},
     row{standing::there, node_event::is_lost, standing::gone},
-    row{standing::there, node_event::is_lost_for_now, standing::returns},
     row{standing::awaited, node_event::tells, standing::there},
     row{standing::there, node_event::is_asked, standing::asked},
     row{standing::awaited, node_event::is_asked, standing::asked},
@@ -59,11 +53,11 @@ void copy_rounds::on_there(std::size_t which, bool expected) {
     one.newest = one.held = 0;
 }
 
-void copy_rounds::on_lost(std::size_t which, bool returns) {
+void copy_rounds::on_lost(std::size_t which) {
     auto& one = nodes_.at(which);
     bool const counts = one.is_there();  // it may be the next one of another
     if (counts && is_under_way()) fail(which);
-    change(one, returns ? node_event::is_lost_for_now : node_event::is_lost);
+    change(one, node_event::is_lost);
     one.newest = one.held = 0;
     try_begin();
 }
@@ -90,7 +84,7 @@ void copy_rounds::try_begin() {
         return;
     std::uint64_t least = UINT64_MAX, most = 0;
     for (auto const& one : nodes_) {
-        if (one.now == standing::returns || one.now == standing::awaited) return;
+        if (one.now == standing::awaited) return;
         if (!one.is_there() || one.newest == 0) continue;
         least = std::min(least, one.newest);
         most = std::max(most, one.newest);
@@ -101,7 +95,8 @@ void copy_rounds::try_begin() {
     ++round_;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
         nodes_[i].of = {};
-        if (nodes_[i].newest != 0 && change(nodes_[i], node_event::is_asked)) orders_.push_back({i, order::kind::hold, round_, from});
+        if (nodes_[i].newest != 0 && change(nodes_[i], node_event::is_asked))
+            orders_.push_back({i, order::kind::hold, round_, from});
     }
 }
 
@@ -150,7 +145,8 @@ void copy_rounds::send_if_all_hold() {
     }
     phase_ = phase::sending;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-        if (nodes_[i].takes_part() && change(nodes_[i], node_event::is_asked)) orders_.push_back({i, order::kind::send, round_, most, next_of(i)});
+        if (nodes_[i].takes_part() && change(nodes_[i], node_event::is_asked))
+            orders_.push_back({i, order::kind::send, round_, most, next_of(i)});
     }
 }
 

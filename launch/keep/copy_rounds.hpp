@@ -26,9 +26,7 @@ class copy_rounds {
 
     /// `expected`: it has ranks whose next commit is waited for.
     void on_there(std::size_t node, bool expected = false);
-    /// `returns`: another keeper is on its way, which may find what this one held. No round begins until it is there or lost: the newest commit that is common
-    /// to all would be given up for one that is not.
-    void on_lost(std::size_t node, bool returns = false);
+    void on_lost(std::size_t node);
     /// All ranks of this node have committed `step`; 0: it has none any more, or one that has not.
     void on_newest(std::size_t node, std::uint64_t step);
     /// What the ranks of a node hold: so many copies of a commit of so many ranks of this generation.
@@ -48,19 +46,18 @@ class copy_rounds {
     std::vector<order> take_orders();
     std::uint64_t round() const noexcept { return round_; }
     bool holding() const noexcept { return phase_ == phase::holding; }
-    std::uint64_t last() const noexcept { return last_; }  ///< to which all can go back; 0: none
+    std::uint64_t last() const noexcept { return last_; }                  ///< to which all can go back; 0: none
     std::uint64_t on_two_nodes() const noexcept { return on_two_nodes_; }  ///< the newest commit that is; 0: none
 
     /// Where one node stands. What leads from one to another is in copy_rounds.cpp.
     enum class standing {
         gone,
-        returns,  ///< another keeper is on its way
         awaited,  ///< its ranks have not committed since they began
         there,
         asked,  ///< it takes part in the round, and is to answer
         done,   ///< … and has
     };
-    enum class node_event { comes, comes_with_ranks, is_lost, is_lost_for_now, tells, is_asked, answers, is_released, ranks_begin, no_ranks };
+    enum class node_event { comes, comes_with_ranks, is_lost, tells, is_asked, answers, is_released, ranks_begin, no_ranks };
 
   private:
     enum class phase { idle, holding, sending, spreading, paused };  ///< spreading: the commit with which all have begun
@@ -82,7 +79,9 @@ class copy_rounds {
     std::size_t next_of(std::size_t node) const;
     bool all_done() const;
     bool is_whole() const;
-    bool is_under_way() const noexcept { return phase_ == phase::holding || phase_ == phase::sending || phase_ == phase::spreading; }
+    bool is_under_way() const noexcept {
+        return phase_ == phase::holding || phase_ == phase::sending || phase_ == phase::spreading;
+    }
 
     std::vector<node> nodes_;
     std::vector<order> orders_;

@@ -27,10 +27,10 @@ class copy_shelf {
     copy_shelf(copy_shelf const&) = delete;
     copy_shelf& operator=(copy_shelf const&) = delete;
 
-    virtual std::vector<int> parts() const = 0;       ///< that have anything
-    virtual bool has_owner(int part) const = 0;       ///< a living process keeps its state there
-    virtual std::vector<copy> copies(int part) = 0;   ///< the whole ones, as their heads say
-    virtual std::vector<copy> sound_copies() = 0;     ///< of all parts; reads all of them
+    virtual std::vector<int> parts() const = 0;      ///< that have anything
+    virtual bool has_owner(int part) const = 0;      ///< a living process keeps its state there
+    virtual std::vector<copy> copies(int part) = 0;  ///< the whole ones, as their heads say
+    virtual std::vector<copy> sound_copies() = 0;    ///< of all parts; reads all of them
     /// Has the first commit of `step` or a later one held, be it there or not; 0: none. What is held now is in `copies`.
     virtual void want(int part, std::uint64_t step) = 0;
     virtual void hold(copy const& one) = 0;

@@ -63,7 +63,8 @@ void keeper_duties::look_for_held() {
         word.copies.push_back(describe(*first, false));
     }
     auto const step_of = [](wire::kept_copy const& one) { return one.step; };
-    auto const [least, most] = std::ranges::minmax(word.copies.empty() ? std::vector<wire::kept_copy>(1) : word.copies, {}, step_of);
+    auto const [least, most] =
+        std::ranges::minmax(word.copies.empty() ? std::vector<wire::kept_copy>(1) : word.copies, {}, step_of);
     if (least.step == most.step) word.step = least.step;
     duties_.emplace_back(std::move(word));
     holding_.reset();
@@ -106,8 +107,7 @@ void keeper_duties::move(wire::keep_order const& order) {
     wire::keep_word done{.what = wire::keep_word::kind::moved, .round = order.round};
     auto const one = (order.of_neighbour ? of_others_ : own_).find(order.part, order.step, order.generation);
     if (one) {
-        duties_.emplace_back(
-            send{order.address, order.port, order.key, {{*one, order.of_neighbour, false}}, std::move(done)});
+        duties_.emplace_back(send{order.address, order.port, order.key, {{*one, order.of_neighbour, false}}, std::move(done)});
         return;
     }
     done.fault = "the copy is gone";

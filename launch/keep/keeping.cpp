@@ -139,7 +139,8 @@ void stepper::miss_the_silent() {
     if (holds(guard::listens_from_awakening, stood_still, false))
         for (auto& one : all.nodes) one.heard_s = now_s;
     for (std::size_t i = 0; i < all.nodes.size(); ++i)
-        if (holds(guard::misses_the_silent, all.nodes[i].now == state::there && now_s - all.nodes[i].heard_s > all.lost_after_s, false))
+        if (holds(guard::misses_the_silent, all.nodes[i].now == state::there && now_s - all.nodes[i].heard_s > all.lost_after_s,
+                  false))
             on_lost(i, fmt::format("its keeper has not answered for {}", format_seconds(all.lost_after_s)));
     if (holds(guard::says_that_it_is_at_it, arranges(), false)) effects.push_back(act::answer{{.under_way = true}});
     set_timer(timer::silence, between_looks_s);
@@ -155,8 +156,7 @@ void stepper::take(happened::word const& what) {
     switch (word.what) {
         case kind::there:
             if (holds(guard::another_takes_over, one.memory != 0, false)) {
-                effects.push_back(
-                    act::order{which, {.what = wire::keep_order::kind::adopt, .file_id = one.memory}});
+                effects.push_back(act::order{which, {.what = wire::keep_order::kind::adopt, .file_id = one.memory}});
                 break;
             }
             [[fallthrough]];
@@ -189,7 +189,7 @@ void stepper::on_there(std::size_t which) {
     if (all.to_neighbours) send(which, {.what = wire::keep_order::kind::report});
     if (all.to_neighbours && holds(guard::releases_at_coming, !arranges(), false))  // what the keeper before it held
         send(which, {.what = wire::keep_order::kind::release, .step = all.rounds.last()});
-    all.rounds.on_there(which, holds(guard::round_waits_for_ranks, !arranges() && one.about.step > 0, false));
+    all.rounds.on_there(which, !arranges() && one.about.step > 0);
     proceed();
 }
 
@@ -204,7 +204,7 @@ void stepper::on_lost(std::size_t which, std::string const& why) {
     one.now = again ? state::due : state::lost;
     one.copies.clear();
     effects.push_back(act::close{which});
-    all.rounds.on_lost(which, holds(guard::round_waits_for_another, again && !arranges(), false));
+    all.rounds.on_lost(which);
     carry_out_rounds();
     std::erase_if(all.under_way.open, [which](auto const& each) { return each.node == which || each.about == which; });
     if (again) set_timer(timer::another_start, before_another_s);
@@ -287,9 +287,10 @@ void stepper::take(happened::timer_fired const& what) {
             if (is_awaited(one)) return set_timer(timer::note_of_loss, before_note_of_loss_s, what.node);
             auto const why = std::exchange(one.untold_loss, {});
             bool const held = one.now == state::there && one.took_over;
-            return say(held ? fmt::format("note: --keep-state: the keeper on {} was lost: {}; another holds what ranks there commit",
-                                          one.name, why)
-                            : fmt::format("note: --keep-state: what ranks on {} commit is no longer held: {}", one.name, why));
+            return say(
+                held ? fmt::format("note: --keep-state: the keeper on {} was lost: {}; another holds what ranks there commit",
+                                   one.name, why)
+                     : fmt::format("note: --keep-state: what ranks on {} commit is no longer held: {}", one.name, why));
         }
         case timer::failed_copies: all.rounds.on_sent(what.node, what.number, false); return carry_out_rounds();
         case timer::round: all.rounds.on_late(what.number); return carry_out_rounds();
@@ -320,12 +321,11 @@ void stepper::take(happened::request const& what) {
 /// On nodes that will have ranks. Of another that had one, nothing is to be had any more.
 void stepper::call_missing() {
     auto const& hosts = all.under_way.wanted.hosts;
-    for (std::size_t i = 0; i < all.nodes.size(); ++i) {
-        auto& one = all.nodes[i];
-        bool const wanted = std::find(hosts.begin(), hosts.end(), one.name) != hosts.end();
-        if (wanted && one.now == state::lost && may_start_again(one)) one.now = state::due;
-        if (!wanted && one.memory != 0 && is_awaited(one)) on_lost(i, one.why);
-    }
+    auto const is_wanted = [&](node const& one) { return std::find(hosts.begin(), hosts.end(), one.name) != hosts.end(); };
+    for (auto& one : all.nodes)
+        if (is_wanted(one) && one.now == state::lost && may_start_again(one)) one.now = state::due;
+    for (std::size_t i = 0; i < all.nodes.size(); ++i)
+        if (auto const& one = all.nodes[i]; !is_wanted(one) && one.memory != 0 && is_awaited(one)) on_lost(i, one.why);
     start_due();
 }
 
@@ -333,7 +333,8 @@ void stepper::proceed() {
     if (all.now == phase::awaiting && std::none_of(all.nodes.begin(), all.nodes.end(), is_awaited)) list_all();
     if (all.now == phase::listing && all.under_way.open.empty()) arrange();
     if (all.now != phase::moving || !all.under_way.open.empty()) return;
-    if (holds(guard::tries_to_move_again, !all.under_way.not_moved.empty() && ++all.under_way.tries < most_tries_to_move, false)) {
+    if (holds(guard::tries_to_move_again, !all.under_way.not_moved.empty() && ++all.under_way.tries < most_tries_to_move,
+              false)) {
         list_all();
         return proceed();
     }
@@ -415,13 +416,13 @@ void stepper::settle() {
     auto const& its = all.under_way;
     std::vector<bool> have_ranks(all.nodes.size());
     for (std::size_t i = 0; i < all.nodes.size(); ++i) {
-        wire::keep_order order{
-            .what = wire::keep_order::kind::settle, .step = its.made.step, .generation = its.made.generation};
+        wire::keep_order order{.what = wire::keep_order::kind::settle, .step = its.made.step, .generation = its.made.generation};
         for (std::size_t rank = 0; rank < its.node_of.size(); ++rank)
             if (its.node_of[rank] == i) order.parts.push_back(its.made.parts[rank]);
         have_ranks[i] = !order.parts.empty();
         for (auto const& one : its.made.left_out)
-            if (holds(guard::keeps_the_left_out, one.from == i && !one.what.of_neighbour, false)) order.parts.push_back(one.what.part);
+            if (holds(guard::keeps_the_left_out, one.from == i && !one.what.of_neighbour, false))
+                order.parts.push_back(one.what.part);
         send(i, std::move(order));
     }
     all.rounds.go_on(its.made.step, have_ranks, holds(guard::spreads_the_first, all.to_neighbours, false));
@@ -432,9 +433,10 @@ void stepper::settle() {
 
 std::string_view name_of(guard which) {
     constexpr std::array<std::string_view, static_cast<std::size_t>(guard::count_)> names{
-        "misses the silent",      "another takes over",      "round waits for another", "round waits for ranks",
-        "keeps the left out",       "copies of all ranks",      "releases at coming",      "spreads the first",       "common stays held",      "neighbours' copies count", "moves what is elsewhere",
-        "tries to move again",    "forgets other histories", "listens from awakening",  "says that it is at it"};
+        "misses the silent",       "another takes over",  "keeps the left out",      "copies of all ranks",
+        "releases at coming",      "spreads the first",   "common stays held",       "neighbours' copies count",
+        "moves what is elsewhere", "tries to move again", "forgets other histories", "listens from awakening",
+        "says that it is at it"};
     return names[static_cast<std::size_t>(which)];
 }
 

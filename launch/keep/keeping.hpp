@@ -25,9 +25,9 @@ struct node {
     enum class state { awaited, there, due, lost };  ///< due: another is to be started
     std::string name;
     state now = state::awaited;
-    std::string why = {};             ///< it is lost
-    std::string untold_loss = {};     ///< why; a note of it is to come
-    wire::keep_word about = {};       ///< as it came
+    std::string why = {};          ///< it is lost
+    std::string untold_loss = {};  ///< why; a note of it is to come
+    wire::keep_word about = {};    ///< as it came
     std::vector<wire::kept_copy> copies = {};
     double heard_s = 0;
     int starts = 0;

@@ -119,7 +119,8 @@ state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const
 }
 
 wire::kept_copy describe(copy_shelf::copy const& one, bool of_neighbour) {
-    return {one.part, of_neighbour, one.step, one.by.generation, static_cast<int>(one.by.rank), static_cast<int>(one.by.world_size)};
+    return {
+        one.part, of_neighbour, one.step, one.by.generation, static_cast<int>(one.by.rank), static_cast<int>(one.by.world_size)};
 }
 
 std::vector<wire::kept_copy> list_copies(copy_shelf& store, bool of_neighbour) {

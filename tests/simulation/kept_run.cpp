@@ -25,14 +25,13 @@ namespace {
 namespace act = keeping::act;
 namespace happened = keeping::happened;
 
-constexpr double lost_after_s = 13;          ///< a host, or a keeper that stands still
+constexpr double lost_after_s = 13;  ///< a host, or a keeper that stands still
 constexpr double patience_with_leader_s = 15;
-constexpr double settled_within_s = 180;     ///< after the last fault
+constexpr double settled_within_s = 180;  ///< after the last fault
 
 /// A process that keeps for one node.
 struct keeper_process {
-    keeper_process(std::uint64_t first_id)
-        : own(make(first_id)), of_others(make(first_id + 1)), duties(own, of_others) {}
+    keeper_process(std::uint64_t first_id) : own(make(first_id)), of_others(make(first_id + 1)), duties(own, of_others) {}
     static std::shared_ptr<memory_file> make(std::uint64_t id) {
         auto file = std::make_shared<memory_file>();
         file->id = id;
@@ -40,7 +39,7 @@ struct keeper_process {
     }
     simulated_memory own, of_others;
     keeper_duties duties;
-    std::deque<wire::keep_order> inbox = {};  ///< while it is stopped
+    std::deque<wire::keep_order> inbox = {};   ///< while it is stopped
     int round_sending = 0, moves_sending = 0;  ///< what is sent counts if these are still the same at its end
     bool stopped = false;
 };
@@ -48,9 +47,9 @@ struct keeper_process {
 struct node {
     std::unique_ptr<keeper_process> keeper = {};
     int incarnation = 0;  ///< of the keeper
-    bool lives = true;
+    bool lives = true, cuts_next = false;
     double full_until_s = -1, no_start_until_s = -1;
-    double touched_s = -1;  ///< when it, or its keeper, had a fault last
+    double touched_s = -1;                      ///< when it, or its keeper, had a fault last
     double to_keeper_s = 0, from_keeper_s = 0;  ///< when the last word arrives
 };
 
@@ -72,16 +71,16 @@ struct seen_copy {
 
 enum class what {
     befalls,
-    ends_fault,   ///< of a keeper or the leader that was stopped
+    ends_fault,  ///< of a keeper or the leader that was stopped
     rank_starts,
     rank_commits,
     commit_ends,
     rank_dies,
     keeper_comes,
-    keeper_does,   ///< an order that has come
+    keeper_does,  ///< an order that has come
     keeper_looks,
-    leader_hears,  ///< a word
-    leader_misses, ///< a connection that has ended
+    leader_hears,   ///< a word
+    leader_misses,  ///< a connection that has ended
     leader_times,
     copy_ends,
     launcher_knows,  ///< that a rank or node is lost
@@ -118,7 +117,9 @@ class kept_run {
     outcome go();
 
   private:
-    void after(double delay, what is, int a = 0, int b = 0, std::size_t c = 0) { queue_.push({now_ + delay, order_++, is, a, b, c}); }
+    void after(double delay, what is, int a = 0, int b = 0, std::size_t c = 0) {
+        queue_.push({now_ + delay, order_++, is, a, b, c});
+    }
     std::size_t post(mail one) {
         mail_.push_back(std::move(one));
         return mail_.size() - 1;
@@ -164,6 +165,8 @@ class kept_run {
     std::vector<seen_copy> copies_there() const;
     std::pair<std::uint64_t, std::uint64_t> newest_whole(std::vector<seen_copy> const& all) const;
     void check_end();
+    void check_spread();
+    bool is_quiet() const;
     void tell_slots();
     void check_beginning(std::uint64_t step, std::uint64_t generation);
 
@@ -182,7 +185,7 @@ class kept_run {
     bool leader_stopped_ = false, stepping_ = false;
     std::deque<keeping::event> events_;
     std::vector<std::pair<what, std::size_t>> unread_;  ///< of a leader that is stopped
-    double leader_sign_s_ = 0;
+    double leader_sign_s_ = 0, leader_went_on_s_ = -1e9;
     std::uint64_t ids_ = 0;
 
     run_phase phase_ = run_phase::runs;
@@ -191,18 +194,18 @@ class kept_run {
     generation present_;
     std::vector<std::string> lost_hosts_;
     std::vector<generation_end> ends_;
-    int starting_ = 0;                 ///< ranks that have not opened their memory
-    double began_s_ = 0;
+    int starting_ = 0;  ///< ranks that have not opened their memory
+    double began_s_ = 0, placed_s_ = 0;
     std::uint64_t begun_step_ = 0;
     bool measured_ = false;
-    std::uint64_t steps_made_ = 0;     ///< in the present generation
-    int asked_ = 0;                    ///< requests so far
+    std::uint64_t steps_made_ = 0;  ///< in the present generation
+    int asked_ = 0;                 ///< requests so far
 
-    std::uint64_t common_ = 0;         ///< of which the leader knows that it is on two nodes
-    int faults_since_common_ = 0;      ///< that cost memory
+    std::uint64_t common_ = 0;     ///< of which the leader knows that it is on two nodes
+    int faults_since_common_ = 0;  ///< that cost memory
     bool leader_lost_since_ = false;
     double all_ended_s_ = 0;
-    std::vector<seen_copy> seen_;      ///< as the last generation ended
+    std::vector<seen_copy> seen_;  ///< as the last generation ended
 };
 
 // ------------------------------------------------------------------------------------------------ the course of things
@@ -212,7 +215,8 @@ outcome kept_run::go() {
     nodes_.resize(nodes);
     for (std::size_t i = 0; i < nodes; ++i)
         for (int k = 0; k < of_.per_node; ++k) pool_.push_back({name_of(i), k});
-    for (int rank = 0; rank < of_.nodes * of_.per_node; ++rank) present_.members.push_back({rank, pool_[static_cast<std::size_t>(rank)]});
+    for (int rank = 0; rank < of_.nodes * of_.per_node; ++rank)
+        present_.members.push_back({rank, pool_[static_cast<std::size_t>(rank)]});
     present_.born = of_.nodes * of_.per_node;
     for (std::size_t i = 0; i < of_.faults.size(); ++i) {
         queue_.push({of_.faults[i].at_s, order_++, what::befalls, static_cast<int>(i)});
@@ -228,7 +232,8 @@ outcome kept_run::go() {
         ++end_.events;
         handle(next);
         if (open_faults_ == 0 && phase_ == run_phase::runs && steps_made_ >= 3 && now_ > last_fault_s_ + 3) break;
-        if (now_ > last_fault_s_ + settled_within_s) fail("long after the last fault the ranks have neither begun again nor has the run ended");
+        if (now_ > last_fault_s_ + settled_within_s)
+            fail("long after the last fault the ranks have neither begun again nor has the run ended");
         if (end_.events > 100'000) fail("it never comes to rest");
     }
     end_.generations = present_.number;
@@ -239,17 +244,15 @@ outcome kept_run::go() {
 void kept_run::handle(occurrence const& one) {
     auto const which = static_cast<std::size_t>(one.a);
     switch (one.is) {
-        case what::befalls:
-            --open_faults_;
-            return befall(of_.faults[which]);
+        case what::befalls: --open_faults_; return befall(of_.faults[which]);
         case what::ends_fault: {
             --open_faults_;
             if (one.b == 1) {
                 if (one.c != static_cast<std::size_t>(leaders_) || !leader_stopped_) return;
                 tell("the leader goes on");
                 leader_stopped_ = false;
-                for (auto const& [is, item] : std::exchange(unread_, {}))
-                    handle({now_, 0, is, 0, leaders_, item});
+                leader_went_on_s_ = now_;
+                for (auto const& [is, item] : std::exchange(unread_, {})) handle({now_, 0, is, 0, leaders_, item});
                 return;
             }
             auto& its = nodes_[which].keeper;
@@ -283,10 +286,13 @@ void kept_run::handle(occurrence const& one) {
                 after(dice_.seconds(0, 0.02), what::keeper_looks, static_cast<int>(its.node), nodes_[its.node].incarnation);
             }
             its.has_committed = true;
-            bool const all = std::all_of(ranks_.begin(), ranks_.end(), [&](auto const& each) { return each.lives && each.step >= step; });
+            bool const all =
+                std::all_of(ranks_.begin(), ranks_.end(), [&](auto const& each) { return each.lives && each.step >= step; });
             if (!all) return;
             ++steps_made_;
-            for (std::size_t r = 0; r < ranks_.size(); ++r) after(of_.step_s + dice_.seconds(0, 0.05), what::rank_commits, static_cast<int>(r), ranks_[r].calls);
+            check_spread();
+            for (std::size_t r = 0; r < ranks_.size(); ++r)
+                after(of_.step_s + dice_.seconds(0, 0.05), what::rank_commits, static_cast<int>(r), ranks_[r].calls);
             return;
         }
         case what::rank_dies:
@@ -331,9 +337,10 @@ void kept_run::handle(occurrence const& one) {
             if (one.b != leaders_ || !leader_) return;
             if (leader_stopped_) return after(0.5, one.is, one.a, one.b, one.c);
             auto const& timer = mail_[one.c].timer;
-            if (timer.which == keeping::timer::silence)  // signs of life have come meanwhile
+            if (timer.which == keeping::timer::silence && now_ - leader_went_on_s_ > 1)  // signs of life have come meanwhile
                 for (std::size_t i = 0; i < nodes_.size(); ++i)
-                    if (nodes_[i].lives && nodes_[i].keeper && !nodes_[i].keeper->stopped && leader_->nodes[i].now == keeping::node::state::there)
+                    if (nodes_[i].lives && nodes_[i].keeper && !nodes_[i].keeper->stopped &&
+                        leader_->nodes[i].now == keeping::node::state::there)
                         feed(happened::word{i, {.what = wire::keep_word::kind::alive}});
             return feed(timer);
         }
@@ -342,14 +349,15 @@ void kept_run::handle(occurrence const& one) {
             if (one.b != present_.number || phase_ != run_phase::runs) return;
             auto const& about = mail_[one.c];
             bool const node = about.placed.world_size == 1;
-            return end_generation(node ? end_kind::node : end_kind::rank, node ? 1 : about.placed.free_part, about.placed.free_part != 7,
-                                  node ? std::vector{name_of(which)} : std::vector<std::string>());
+            return end_generation(node ? end_kind::node : end_kind::rank, node ? 1 : about.placed.free_part,
+                                  about.placed.free_part != 7, node ? std::vector{name_of(which)} : std::vector<std::string>());
         }
         case what::launcher_decides: return decide();
         case what::launcher_places: return place();
         case what::launcher_waits: {  // as state_holder::place: the leader has ended, or has not answered for long
             if (phase_ != run_phase::places || one.a != asked_) return;
-            if (leader_ && now_ - leader_sign_s_ < patience_with_leader_s) return after(0.1 + dice_.seconds(0, 0.5), one.is, one.a);
+            if (leader_ && now_ - leader_sign_s_ < patience_with_leader_s)
+                return after(0.1 + dice_.seconds(0, 0.5), one.is, one.a);
             tell("launcher: the leader {}", leader_ ? "has not answered for 15 s" : "has ended");
             leader_.reset();
             for (std::size_t i = 0; i < nodes_.size(); ++i) end_keeper(i, -1);
@@ -374,7 +382,8 @@ void kept_run::note_memory_fault(std::size_t node) {
 int kept_run::count_impaired() const {
     int count = 0;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-        bool const has_ranks = std::any_of(present_.members.begin(), present_.members.end(), [&](member const& one) { return one.at.host == name_of(i); });
+        bool const has_ranks = std::any_of(present_.members.begin(), present_.members.end(),
+                                           [&](member const& one) { return one.at.host == name_of(i); });
         bool const counts = has_ranks || nodes_[i].lives || leader_->nodes[i].now == keeping::node::state::there;
         count += counts && (!nodes_[i].keeper || nodes_[i].keeper->stopped);
     }
@@ -405,7 +414,9 @@ void kept_run::befall(kept_fault const& one) {
             if (!its || its->stopped) return;
             note_memory_fault(number);
             its->stopped = true;
-            if (one.lasts_s >= 0) ++open_faults_, after(one.lasts_s, what::ends_fault, one.whom, 0, static_cast<std::size_t>(nodes_[number].incarnation));
+            if (one.lasts_s >= 0)
+                ++open_faults_,
+                    after(one.lasts_s, what::ends_fault, one.whom, 0, static_cast<std::size_t>(nodes_[number].incarnation));
             return;
         }
         case node_lost: {
@@ -436,6 +447,7 @@ void kept_run::befall(kept_fault const& one) {
             nodes_[number].touched_s = std::max(nodes_[number].touched_s, now_ + one.lasts_s);
             return;
         case slow: return;
+        case cut: nodes_[number].cuts_next = true; return;
         case no_start: nodes_[number].no_start_until_s = now_ + one.lasts_s; return;
         case count_: return;
     }
@@ -463,7 +475,8 @@ void kept_run::feed(decltype(keeping::event::what) event) {
         events_.pop_front();
         for (auto const& deed : keeping::step(*leader_, next)) perform(deed);
         if (leader_->rounds.on_two_nodes() != common_) {
-            if (leader_->rounds.on_two_nodes() > common_) faults_since_common_ = count_impaired(), leader_lost_since_ = leader_stopped_;
+            if (leader_->rounds.on_two_nodes() > common_)
+                faults_since_common_ = count_impaired(), leader_lost_since_ = leader_stopped_;
             common_ = leader_->rounds.on_two_nodes();
         }
     }
@@ -476,14 +489,19 @@ void kept_run::perform(keeping::effect const& deed) {
         auto& its = nodes_[order->to];
         if (!its.keeper) return;
         its.to_keeper_s = std::max(now_ + delay(), its.to_keeper_s);
-        after(its.to_keeper_s - now_, what::keeper_does, static_cast<int>(order->to), its.incarnation, post({.order = order->what}));
+        after(its.to_keeper_s - now_, what::keeper_does, static_cast<int>(order->to), its.incarnation,
+              post({.order = order->what}));
     } else if (auto const* const start = std::get_if<act::start>(&deed)) {
         for (auto const which : start->whom) after(dice_.seconds(0.1, 1), what::keeper_comes, static_cast<int>(which), leaders_);
     } else if (auto const* const close = std::get_if<act::close>(&deed)) {
+        auto const& its = nodes_[close->whose];
+        if (its.lives && its.keeper && !its.keeper->stopped && now_ - its.touched_s > lost_after_s + 2)
+            fail("a keeper that answers is given up");
         end_keeper(close->whose, -1);  // a keeper ends with its connection, at the latest when it runs again
     } else if (auto const* const timer = std::get_if<act::set_timer>(&deed)) {
         double const late = dice_.one_in(10) ? dice_.seconds(0, 0.5) : 0;
-        after(timer->after_s + late, what::leader_times, 0, leaders_, post({.timer = {timer->which, timer->node, timer->number}}));
+        after(timer->after_s + late, what::leader_times, 0, leaders_,
+              post({.timer = {timer->which, timer->node, timer->number}}));
     } else if (auto const* const said = std::get_if<act::say>(&deed)) {
         tell("leader: {}", said->line);
     } else if (auto const* const answer = std::get_if<act::answer>(&deed)) {
@@ -496,7 +514,10 @@ void kept_run::start_keeper(std::size_t which) {
     its.keeper = std::make_unique<keeper_process>(ids_ += 2);
     ++its.incarnation;
     tell("a keeper comes on node {}", which);
-    say(which, {.what = wire::keep_word::kind::there, .file = name_of(which), .address = name_of(which), .file_id = its.keeper->own.file()->id});
+    say(which, {.what = wire::keep_word::kind::there,
+                .file = name_of(which),
+                .address = name_of(which),
+                .file_id = its.keeper->own.file()->id});
 }
 
 /// `seen_within_s` below 0: nobody sees it.
@@ -524,11 +545,17 @@ void kept_run::take(std::size_t which, wire::keep_order const& order) {
     auto& its = *nodes_[which].keeper;
     if (order.what == wire::keep_order::kind::adopt) {
         for (auto const& rank : ranks_)
-            if (rank.lives && rank.has_begun && rank.node == which && rank.file && rank.file->id == order.file_id) its.own.adopt(rank.file);
-        return say(which, {.what = wire::keep_word::kind::adopted, .step = its.own.owned_parts().size(), .file = name_of(which), .address = name_of(which), .file_id = its.own.file()->id});
+            if (rank.lives && rank.has_begun && rank.node == which && rank.file && rank.file->id == order.file_id)
+                its.own.adopt(rank.file);
+        return say(which, {.what = wire::keep_word::kind::adopted,
+                           .step = its.own.owned_parts().size(),
+                           .file = name_of(which),
+                           .address = name_of(which),
+                           .file_id = its.own.file()->id});
     }
     carry_out(which, its.duties.take(order));
-    if (its.duties.reports()) after(dice_.seconds(0, 0.02), what::keeper_looks, static_cast<int>(which), nodes_[which].incarnation);
+    if (its.duties.reports())
+        after(dice_.seconds(0, 0.02), what::keeper_looks, static_cast<int>(which), nodes_[which].incarnation);
 }
 
 void kept_run::carry_out(std::size_t which, std::vector<keeper_duties::duty> duties) {
@@ -565,11 +592,13 @@ void kept_run::end_copies(std::size_t from, mail const& what, int sending) {
     if (its.keeper->stopped || (nodes_[to].keeper && nodes_[to].keeper->stopped))  // a sender waits for the answer
         return after(1, what::copy_ends, static_cast<int>(from), sending, post(what));
     if (!nodes_[to].keeper) word.fault = "the keeper there does not answer";
+    if (std::exchange(nodes_[from].cuts_next, false)) word.fault = "the connection to the keeper there has ended";
     for (auto const& one : what.copies.items) {
         if (!word.fault.empty()) break;
         auto const& shelf = one.from_others ? its.keeper->of_others : its.keeper->own;
         auto const* const part = shelf.file()->find(one.what.part);
-        bool const there = part != nullptr && part->slots[one.what.slot].whole && part->slots[one.what.slot].what.number == one.what.number;
+        bool const there =
+            part != nullptr && part->slots[one.what.slot].whole && part->slots[one.what.slot].what.number == one.what.number;
         word.fault = there ? put(to, one.what, one.for_neighbour) : "a copy has come incomplete or changed";
     }
     say(from, std::move(word));
@@ -590,7 +619,7 @@ std::string kept_run::put(std::size_t to, copy_shelf::copy const& one, bool for_
 
 void kept_run::begin_generation(wire::states_placed const& placed) {
     phase_ = run_phase::runs;
-    began_s_ = now_;
+    began_s_ = placed_s_ = now_;
     steps_made_ = 0;
     ranks_.assign(present_.members.size(), {});
     starting_ = static_cast<int>(ranks_.size());
@@ -603,7 +632,8 @@ void kept_run::begin_generation(wire::states_placed const& placed) {
         its.part = placed.parts.at(r);
         its.calls = present_.number * 1000 + 1;
         its.lives = nodes_[its.node].lives;
-        auto const host = static_cast<std::size_t>(std::find(hosts.begin(), hosts.end(), present_.members[r].at.host) - hosts.begin());
+        auto const host =
+            static_cast<std::size_t>(std::find(hosts.begin(), hosts.end(), present_.members[r].at.host) - hosts.begin());
         if (!placed.files.at(host).empty() && nodes_[its.node].keeper) its.file = nodes_[its.node].keeper->own.file();
         after(dice_.seconds(0.05, 0.5), what::rank_starts, static_cast<int>(r), its.calls);
         if (!its.lives) {  // its host has gone meanwhile
@@ -618,7 +648,8 @@ void kept_run::begin_generation(wire::states_placed const& placed) {
 
 /// All begin with the newest number that all find.
 void kept_run::begin_training() {
-    if (phase_ != run_phase::runs || std::any_of(ranks_.begin(), ranks_.end(), [](auto const& one) { return !one.lives; })) return;
+    if (phase_ != run_phase::runs || std::any_of(ranks_.begin(), ranks_.end(), [](auto const& one) { return !one.lives; }))
+        return;
     std::map<std::uint64_t, std::size_t> found;
     for (auto const& rank : ranks_) {
         std::set<std::uint64_t> steps;
@@ -636,7 +667,8 @@ void kept_run::begin_training() {
         for (auto const& one : ranks_[r].file->find(ranks_[r].part)->slots)
             if (one.whole && one.what.step == begun_step_ && one.what.number > newest.number) newest = one.what;
         generations.insert(newest.by.generation);
-        if (newest.by.rank != r && newest.by.world_size == ranks_.size()) fail(fmt::format("rank {} goes on from what rank {} has committed", r, newest.by.rank));
+        if (newest.by.rank != r && newest.by.world_size == ranks_.size())
+            fail(fmt::format("rank {} goes on from what rank {} has committed", r, newest.by.rank));
     }
     if (generations.size() > 1) fail("ranks go on from commits of different generations");
     tell("ranks: all begin at step {}", begun_step_);
@@ -668,12 +700,22 @@ void kept_run::end_generation(end_kind kind, int code, bool from_outside, std::v
     tell("launcher: generation {} ends", present_.number);
     lost_hosts_.insert(lost_hosts_.end(), lost.begin(), lost.end());
     bool const measured = std::any_of(ranks_.begin(), ranks_.end(), [&](auto const& one) { return one.step > begun_step_; });
-    generation_end end{.number = present_.number, .kind = kind, .code = code, .lost_hosts = std::move(lost), .lived_s = now_ - began_s_, .at_s = now_};
-    end.standstill = find_standstill({.code = code, .from_outside = from_outside || kind == end_kind::node, .measured = measured, .measured_before = measured_}, false);
+    generation_end end{.number = present_.number,
+                       .kind = kind,
+                       .code = code,
+                       .lost_hosts = std::move(lost),
+                       .lived_s = now_ - began_s_,
+                       .at_s = now_};
+    end.standstill = find_standstill({.code = code,
+                                      .from_outside = from_outside || kind == end_kind::node,
+                                      .measured = measured,
+                                      .measured_before = measured_},
+                                     false);
     if (measured && !end.standstill.empty()) fail("a generation that has committed is said to have made no progress");
     measured_ = measured_ || measured;
     ends_.push_back(std::move(end));
-    for (std::size_t r = 0; r < ranks_.size(); ++r) after(dice_.seconds(0.001, 0.3), what::rank_dies, static_cast<int>(r), ranks_[r].calls);
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+        after(dice_.seconds(0.001, 0.3), what::rank_dies, static_cast<int>(r), ranks_[r].calls);
     after(0.31, what::launcher_decides);
 }
 
@@ -683,12 +725,15 @@ void kept_run::decide() {
     if (!decision.again) {
         auto const restarts = static_cast<int>(ends_.size()) - 1;
         bool const alike = ends_.size() >= 3 && ends_.back().at_s - ends_[ends_.size() - 3].at_s <= 60 &&
-                           std::all_of(ends_.end() - 3, ends_.end(), [&](auto const& one) { return one.code == ends_.back().code && one.kind == ends_.back().kind; });
+                           std::all_of(ends_.end() - 3, ends_.end(), [&](auto const& one) {
+                               return one.code == ends_.back().code && one.kind == ends_.back().kind;
+                           });
         bool const idle = ends_.size() >= 2 && !ends_.back().standstill.empty() && !ends_[ends_.size() - 2].standstill.empty();
         if (restarts < of_.restarts && !alike && !idle) fail("the run ends, and a restart is left: " + decision.why);
         return end_run(decision.why);
     }
-    auto choice = next_generation(pool_, present_, {.least = of_.least, .most = of_.nodes * of_.per_node, .restart = true}, {.lost_hosts = lost_hosts_});
+    auto choice = next_generation(pool_, present_, {.least = of_.least, .most = of_.nodes * of_.per_node, .restart = true},
+                                  {.lost_hosts = lost_hosts_});
     if (choice.next != generation_choice::step::change) return end_run(choice.why);
     present_ = std::move(choice.then);
     phase_ = run_phase::waits;
@@ -762,15 +807,35 @@ void kept_run::tell_slots() {
     }
 }
 
+/// Nothing has been amiss since the ranks were placed.
+bool kept_run::is_quiet() const {
+    for (auto const& one : of_.faults) {
+        bool const lasting = one.what >= kept_fault::kind::memory_full;
+        double const until_s = one.what == kept_fault::kind::cut ? now_ : one.at_s + (lasting ? one.lasts_s : 0);
+        if (one.at_s <= now_ && until_s >= placed_s_ - 1) return false;
+    }
+    auto const whole = [](node const& one) { return !one.lives || (one.keeper && !one.keeper->stopped); };
+    return leader_ && !leader_stopped_ && std::all_of(nodes_.begin(), nodes_.end(), whole) &&
+           std::count_if(nodes_.begin(), nodes_.end(), [](node const& one) { return one.lives; }) >= 2;
+}
+
+/// What all have begun with is on two nodes before they commit anew.
+void kept_run::check_spread() {
+    if (steps_made_ == 1 && begun_step_ != 0 && of_.to_neighbours && of_.step_s > 0.9 && common_ == 0 && is_quiet())
+        fail("what the ranks have begun with is on one node only");
+}
+
 /// What was on two nodes has outlived one fault.
 void kept_run::check_end() {
     seen_ = copies_there();
     all_ended_s_ = now_;
     auto const whole = newest_whole(seen_);
     std::erase_if(seen_, [&](seen_copy const& one) { return nodes_[one.node].keeper->stopped; });
-    tell("(whole: commit {} of generation {}; on two nodes {}; faults since {})", whole.second, whole.first, common_, faults_since_common_);
+    tell("(whole: commit {} of generation {}; on two nodes {}; faults since {})", whole.second, whole.first, common_,
+         faults_since_common_);
     if (of_.to_neighbours && common_ != 0 && story_ && whole.second < common_) tell_slots();
-    if (of_.to_neighbours && common_ != 0 && faults_since_common_ <= 1 && !leader_lost_since_ && whole.second < common_ && leader_)
+    if (of_.to_neighbours && common_ != 0 && faults_since_common_ <= 1 && !leader_lost_since_ && whole.second < common_ &&
+        leader_)
         fail(fmt::format("commit {} was on two nodes, and is lost by one fault", common_));
 }
 
@@ -787,7 +852,8 @@ void kept_run::check_beginning(std::uint64_t step, std::uint64_t generation) {
     }
     auto const whole = newest_whole(seen_);
     if (std::pair(generation, step) < whole)
-        fail(fmt::format("the ranks begin at commit {} of generation {}, and commit {} of generation {} was whole", step, generation, whole.second, whole.first));
+        fail(fmt::format("the ranks begin at commit {} of generation {}, and commit {} of generation {} was whole", step,
+                         generation, whole.second, whole.first));
 }
 
 }  // namespace

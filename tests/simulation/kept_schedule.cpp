@@ -34,7 +34,9 @@ kept_schedule draw_kept_schedule(std::uint64_t seed) {
         made.faults.push_back(one);
     }
     // A fault of a keeper matters when the ranks begin again.
-    if (by.one_in(2)) made.faults.push_back({.what = kind::rank_killed, .at_s = by.seconds(5, 45), .whom = by.below(made.nodes * made.per_node)});
+    if (by.one_in(2))
+        made.faults.push_back(
+            {.what = kind::rank_killed, .at_s = by.seconds(5, 45), .whom = by.below(made.nodes * made.per_node)});
     return made;
 }
 
@@ -45,9 +47,17 @@ std::string describe(kept_schedule const& of) {
 
 std::string describe(kept_fault const& one) {
     constexpr std::array<char const*, static_cast<std::size_t>(kept_fault::kind::count_)> names{
-        "rank {} is killed",         "rank {} fails",      "the keeper of node {} is killed", "the keeper of node {} is stopped",
-        "node {} is lost",           "the leader is killed ({})", "the leader is stopped ({})", "memory of node {} is full",
-        "copies are slow ({})", "no keeper can be started on node {}"};
+        "rank {} is killed",
+        "rank {} fails",
+        "the keeper of node {} is killed",
+        "the keeper of node {} is stopped",
+        "node {} is lost",
+        "the leader is killed ({})",
+        "the leader is stopped ({})",
+        "the next copy from node {} is cut off",
+        "memory of node {} is full",
+        "copies are slow ({})",
+        "no keeper can be started on node {}"};
     return fmt::format("at {:.3f} s {} ({:.2f} s)", one.at_s,
                        fmt::format(fmt::runtime(names[static_cast<std::size_t>(one.what)]), one.whom), one.lasts_s);
 }

@@ -9,16 +9,17 @@ namespace muster::simulation {
 
 struct kept_fault {
     enum class kind {
-        rank_killed,      ///< by a signal from outside
-        rank_fails,       ///< by its own program
+        rank_killed,  ///< by a signal from outside
+        rank_fails,   ///< by its own program
         keeper_killed,
-        keeper_stopped,   ///< for `lasts_s`; below 0: for ever
+        keeper_stopped,  ///< for `lasts_s`; below 0: for ever
         node_lost,
         leader_killed,
         leader_stopped,
-        memory_full,      ///< no copy finds room on this node, for `lasts_s`
-        slow,             ///< copies take long, for `lasts_s`
-        no_start,         ///< no keeper can be started on this node, for `lasts_s`
+        cut,          ///< the next copy from this node does not arrive
+        memory_full,  ///< no copy finds room on this node, for `lasts_s`
+        slow,         ///< copies take long, for `lasts_s`
+        no_start,     ///< no keeper can be started on this node, for `lasts_s`
         count_,
     };
     kind what = kind::rank_killed;

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "all_cores.hpp"
+#include "kept_run.hpp"
 #include "launch/elastic/membership.hpp"
 #include "launch/elastic/membership_guards.hpp"
+#include "launch/keep/keeping_guards.hpp"
 #include "simulated_run.hpp"
 #include "small_world.hpp"
 
@@ -24,7 +26,7 @@ std::uint64_t find(std::uint64_t count, std::string& what) {
 
 struct mutant {
     std::string name;
-    int row = -1, guard = -1;
+    int row = -1, guard = -1, kept_guard = -1;
     std::string found = {};  ///< by what; empty: it is not
 };
 
@@ -32,11 +34,19 @@ std::vector<mutant> list_mutants() {
     std::vector<mutant> all;
     auto const& rows = membership::transitions();
     for (std::size_t i = 0; i < rows.size(); ++i)
-        all.push_back(
-            {fmt::format("row {}: {}, {}", i, name_of(rows[i].from), name_of(rows[i].on)), static_cast<int>(i)});
+        all.push_back({fmt::format("row {}: {}, {}", i, name_of(rows[i].from), name_of(rows[i].on)), static_cast<int>(i)});
     for (int i = 0; i < static_cast<int>(membership::guard::count_); ++i)
         all.push_back({fmt::format("guard {}: {}", i, name_of(static_cast<membership::guard>(i))), -1, i});
+    for (int i = 0; i < static_cast<int>(keeping::guard::count_); ++i)
+        all.push_back({fmt::format("kept states, guard {}: {}", i, name_of(static_cast<keeping::guard>(i))), -1, -1, i});
     return all;
+}
+
+std::string find_kept(std::uint64_t count) {
+    for (std::uint64_t seed = 1; seed <= count; ++seed)
+        if (auto const end = simulate(draw_kept_schedule(seed)); !end.broken.empty())
+            return fmt::format("seed {:6}: {}", seed, end.broken);
+    return {};
 }
 
 std::string find(std::uint64_t count) {
@@ -58,13 +68,15 @@ int run_mutants(std::uint64_t count) {
         auto& one = all[item];
         membership::row_left_out = one.row;
         membership::guard_turned = one.guard;
-        one.found = find(count);
-        membership::row_left_out = membership::guard_turned = -1;
+        keeping::guard_turned = one.kept_guard;
+        one.found = one.kept_guard >= 0 ? find_kept(count) : find(count);
+        membership::row_left_out = membership::guard_turned = keeping::guard_turned = -1;
         return true;
     });
     std::size_t found = 0;
     for (auto const& one : all) {
-        fmt::print("{:60} {}\n", one.name, one.found.empty() ? fmt::format("NOT FOUND by {} schedules and the small world", count) : one.found);
+        fmt::print("{:60} {}\n", one.name,
+                   one.found.empty() ? fmt::format("NOT FOUND by {} schedules and the small world", count) : one.found);
         found += !one.found.empty();
     }
     fmt::print("{} of {} mutants are found\n", found, all.size());

@@ -50,7 +50,8 @@ void simulated_memory::want(int part, std::uint64_t step) {
     if (step == 0) return;
     std::optional<copy> first;
     for (auto const& one : copies(part))
-        if (one.step >= step && (!first || one.step < first->step || (one.step == first->step && one.number > first->number))) first = one;
+        if (one.step >= step && (!first || one.step < first->step || (one.step == first->step && one.number > first->number)))
+            first = one;
     if (!first) return;
     its.wanted = 0;
     hold(*first);
@@ -103,7 +104,8 @@ void open_part(memory_file& file, int part, int rank) {
 std::size_t begin_commit(memory_file& file, int part, std::uint64_t step, bool first) {
     auto& its = file.at(part);
     if (first) {  // later ones are of another history, where an earlier one is there to go on from
-        bool const earlier = std::any_of(its.slots.begin(), its.slots.end(), [&](auto const& one) { return one.whole && one.what.step < step; });
+        bool const earlier =
+            std::any_of(its.slots.begin(), its.slots.end(), [&](auto const& one) { return one.whole && one.what.step < step; });
         for (auto& one : its.slots)
             if (earlier && one.whole && one.what.step >= step && !one.what.held) one.whole = false;
     }
@@ -112,7 +114,8 @@ std::size_t begin_commit(memory_file& file, int part, std::uint64_t step, bool f
         if (its.slots[i].whole && (newest == kept::slots || its.slots[i].what.number > its.slots[newest].what.number)) newest = i;
     auto const age = [&](std::size_t i) { return its.slots[i].what.number == 0 ? UINT64_MAX : its.slots[i].what.number; };
     for (std::size_t i = 0; i < kept::slots; ++i)
-        if (i != newest && !(its.slots[i].whole && its.slots[i].what.held) && (chosen == kept::slots || age(i) < age(chosen))) chosen = i;
+        if (i != newest && !(its.slots[i].whole && its.slots[i].what.held) && (chosen == kept::slots || age(i) < age(chosen)))
+            chosen = i;
     if (chosen < kept::slots) its.slots[chosen].whole = false;
     return chosen;
 }

@@ -54,7 +54,7 @@ struct process {
     bool has_state = false, must_sync = false, announced = false;
     bool announcement_known = false;  ///< to the launcher
     bool fails_next = false, ordered_to_end = false, dismissed = false;
-    bool is_second = false;  ///< another program of the rank
+    bool is_second = false;     ///< another program of the rank
     bool is_forgetful = false;  ///< it asks for the next generation, and has not said that it would
     bool lives() const { return now != doing::ended; }
 };
@@ -188,8 +188,9 @@ class run {
     int open_faults_ = 0;
     bool loss_ = false, left_ = false;  ///< in the present generation: one is lost; one wants the next
     std::array<double, 64> waits_since_s_{};
-    std::array<bool, 64> asked_{};                ///< by the words that came and went: a member has asked who it is, and was not answered
-    std::array<double, 64> stopped_at_looks_s_{};  ///< since the first of the looks in a row that found it stopped; 0: the last one did not
+    std::array<bool, 64> asked_{};  ///< by the words that came and went: a member has asked who it is, and was not answered
+    std::array<double, 64>
+        stopped_at_looks_s_{};  ///< since the first of the looks in a row that found it stopped; 0: the last one did not
     outcome end_;
 };
 
@@ -353,7 +354,8 @@ void run::check_answer(happened::message const& from, std::vector<membership::ef
     if (std::holds_alternative<elastic::announce>(from.what)) asked_[seat] = false;
     if (wish == nullptr) return;
     if (wish->after == launcher_.now.number) asked_[seat] = false;
-    if (wish->after < launcher_.now.number && !told && !asked_[seat] && launcher_.seats[seat].state != member_state::started) fail("one that asks for a generation that has begun is not told of it");
+    if (wish->after < launcher_.now.number && !told && !asked_[seat] && launcher_.seats[seat].state != member_state::started)
+        fail("one that asks for a generation that has begun is not told of it");
 }
 
 /// Whoever is stopped at two looks in a row is killed, if others wait for it.
@@ -363,8 +365,8 @@ void run::check_look(happened::look const& what) {
         bool const stopped = std::find(what.stopped.begin(), what.stopped.end(), number) != what.stopped.end();
         auto& since_s = stopped_at_looks_s_[seat];
         since_s = !stopped ? 0 : since_s > 0 ? since_s : now_;
-        if (what.what == membership::look_for::late_members && stopped && now_ - since_s >= membership::look_every_s && !closed_ &&
-            is_heard(number))
+        if (what.what == membership::look_for::late_members && stopped && now_ - since_s >= membership::look_every_s &&
+            !closed_ && is_heard(number))
             fail("one that is stopped at two looks in a row lives");
     }
 }
@@ -405,7 +407,8 @@ void run::perform(membership::effect const& deed) {
         auto const& whom = at(kill->whom);
         bool const condemned = launcher_.seats[static_cast<std::size_t>(kill->whom)].state == member_state::condemned;
         if (condemned && !is_awaited()) fail("a rank is killed for which nobody waits");
-        if (condemned && whom.lives() && !(whom.is_second && of_.over_nodes) && whom.stopped_s < 0 && !whom.computes_long && !is_silent(whom.host) && now_ - whom.went_on_s > 6)
+        if (condemned && whom.lives() && !(whom.is_second && of_.over_nodes) && whom.stopped_s < 0 && !whom.computes_long &&
+            !is_silent(whom.host) && now_ - whom.went_on_s > 6)
             fail("a rank that runs is killed");
         if (whom.lives() && whom.stopped_s >= 0 && now_ - whom.stopped_s < 0.4 && whom.went_on_s < 0 && condemned)
             fail(
@@ -680,8 +683,8 @@ void run::complete(int seat) {
                 fail("members of one generation have different words on the state");
         if (!one.must_sync) {
             for (int const member : world.seats)
-                if (is_in(member, one.view.now->number) && at(member).now != doing::ended &&
-                    at(member).round <= 1 && (!at(member).has_state || at(member).version != one.version))
+                if (is_in(member, one.view.now->number) && at(member).now != doing::ended && at(member).round <= 1 &&
+                    (!at(member).has_state || at(member).version != one.version))
                     fail(fmt::format("seats {} and {} differ, and the state is not spread", seat, member));
             return enter(seat, doing::computing);
         }
@@ -923,8 +926,12 @@ void run::begin_another_program(int seat, bool forgetful) {
         one.is_forgetful = forgetful;
         return send(seat, hello);
     }
-    bool const asks = one.now == doing::reforming && one.sent == one.outbox.size() && one.view.now->number == launcher_.now.number;
+    bool const asks =
+        one.now == doing::reforming && one.sent == one.outbox.size() && one.view.now->number == launcher_.now.number;
     if (!asks && one.now != doing::computing && one.now != doing::in_collective) return;
+    auto const meets = [&](int other) { return at(other).lives() && is_in(other, one.view.now->number) && at(other).round == 0; };
+    auto const& seats = world_of(one.view.now->number).seats;
+    if (!asks && std::any_of(seats.begin(), seats.end(), meets)) return;
     tell("seat {}: another program begins", seat);
     if (!asks) break_collectives(seat);
     one.is_second = true;

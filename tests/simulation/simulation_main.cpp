@@ -9,7 +9,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -74,6 +73,21 @@ void tell(model which, std::uint64_t seed) {
         tell(draw_schedule(seed));
 }
 
+/// The mutant of this thread, for others.
+struct mutant_of_thread {
+    int row, guard, kept_guard;
+};
+
+mutant_of_thread turned_here() {
+    return {membership::row_left_out, membership::guard_turned, keeping::guard_turned};
+}
+
+void turn(mutant_of_thread const& one) {
+    membership::row_left_out = one.row;
+    membership::guard_turned = one.guard;
+    keeping::guard_turned = one.kept_guard;
+}
+
 /// What the schedules of one core have come to.
 struct alignas(64) tally {
     std::uint64_t done = 0, events = 0, generations = 0, gave_up = 0;
@@ -83,12 +97,9 @@ struct alignas(64) tally {
 int run_random(model which, std::uint64_t first, std::uint64_t count) {
     auto const began = std::chrono::steady_clock::now();
     std::vector<tally> all(cores());
-    auto const [row, guard, kept_guard] =
-        std::tuple(membership::row_left_out, membership::guard_turned, keeping::guard_turned);
+    auto const turned = turned_here();
     on_all_cores(count, 256, [&](std::uint64_t item, unsigned core) {
-        membership::row_left_out = row;
-        membership::guard_turned = guard;
-        keeping::guard_turned = kept_guard;
+        turn(turned);
         auto& its = all[core];
         auto const end = simulate(which, first + item);
         ++its.done;
@@ -110,20 +121,23 @@ int run_random(model which, std::uint64_t first, std::uint64_t count) {
         return 1;
     }
     auto const took = seconds_since(began);
-    fmt::print("{} schedules, {} events, {} generations, {} gave up, in {:.1f} s; {:.0f} schedules a second\n", sum.done, sum.events,
-               sum.generations, sum.gave_up, took, static_cast<double>(sum.done) / took);
+    fmt::print("{} schedules, {} events, {} generations, {} gave up, in {:.1f} s; {:.0f} schedules a second\n", sum.done,
+               sum.events, sum.generations, sum.gave_up, took, static_cast<double>(sum.done) / took);
     return 0;
 }
 
 int survey(model which, std::uint64_t first, std::uint64_t count) {
     std::map<std::string, std::vector<std::uint64_t>> kinds;
     std::mutex guard;
+    auto const turned = turned_here();
     on_all_cores(count, 256, [&](std::uint64_t item, unsigned) {
+        turn(turned);
         auto const end = simulate(which, first + item);
         if (end.broken.empty()) return true;
         std::scoped_lock const lock(guard);
         auto kind = end.broken;
-        std::replace_if(kind.begin(), kind.end(), [](char one) { return one >= '0' && one <= '9'; }, '#');
+        std::replace_if(
+            kind.begin(), kind.end(), [](char one) { return one >= '0' && one <= '9'; }, '#');
         kinds[kind].push_back(first + item);
         return true;
     });

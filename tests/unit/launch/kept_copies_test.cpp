@@ -140,22 +140,23 @@ TEST(copy_rounds, a_loss_or_a_pause_ends_a_round_and_the_last_whole_commit_stays
 TEST(copy_rounds, while_another_keeper_is_on_its_way_the_last_whole_commit_stays) {
     auto rounds = of_three();
     finish_round(rounds, 5);
-    rounds.on_lost(0, true);
+    rounds.on_lost(0);
     orders(rounds);
     rounds.on_newest(1, 9);
-    EXPECT_THAT(orders(rounds), IsEmpty());  // else the next node would give up what it has of those ranks
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 1 2:9"));
+    rounds.on_held(1, 2, 9, {0, 1, 2});  // else the next node would give up what it has of the ranks on node 0
+    EXPECT_THAT(orders(rounds), ElementsAre("release 1 2:5", "release 2 2:5"));
+    EXPECT_EQ(rounds.last(), 5u);
+    rounds.on_newest(1, 9);
+    EXPECT_THAT(orders(rounds), IsEmpty()) << "it is as little whole as before";
     rounds.on_there(0, true);
+    rounds.on_newest(1, 10);
     EXPECT_THAT(orders(rounds), IsEmpty());
-    rounds.on_newest(0, 9);
-    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 2:9", "hold 1 2:9"));
-
-    auto without = of_three();
-    finish_round(without, 5);
-    without.on_lost(0, true);
-    without.on_newest(1, 9);
-    orders(without);
-    without.on_lost(0);
-    EXPECT_THAT(orders(without), ElementsAre("hold 1 2:9"));
+    rounds.on_newest(0, 10);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 3:10", "hold 1 3:10"));
+    rounds.on_held(0, 3, 10, {0, 1, 2});
+    rounds.on_held(1, 3, 10, {0, 1, 2});
+    EXPECT_THAT(orders(rounds), ElementsAre("send 0 3:10->1", "send 1 3:10->2"));
 }
 
 TEST(copy_rounds, nothing_that_was_told_before_the_ranks_began_again_counts) {
