@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "pmix/member_message.hpp"
@@ -41,7 +42,13 @@ kept_state::kept_state(std::string_view place) {
                     "the state cannot be kept where file sizes are limited; run ulimit -f unlimited, or leave out --keep-state");
     std::string const path(place.substr(colon + 1));
     file_.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (!file_) throw_system("open", path + ", the state that is kept");
+    if (!file_) {  // as where it is lost later: the others keep theirs, and this rank trains on with them
+        spdlog::warn("what this rank commits does not outlive its process: open {}: {}; its node's keeper has ended, perhaps", path,
+                     std::strerror(errno));
+        file_ = kept::make_memory();
+        part_ = 0;
+        return;
+    }
     auto lock = kept::owner_lock(part_);
     ::fcntl(file_.get(), F_OFD_SETLK, &lock);  // a child of the process before this one may still have it, and shows the same
     void* const page = map_page();

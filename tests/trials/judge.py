@@ -74,7 +74,7 @@ def why_it_may_end(story, ending):
     before = ending.out[: serious[0].lines]
     if not any(UP.search(line) for line in before) and any(hit.fault.target in ("agent", "host") for hit in serious):
         return "a host was lost before the first rank was up"
-    if story.way in IN_PLACE and story.way != "kept-in-place":
+    if story.way in IN_PLACE and "--max-restarts" not in story.options():
         training = {TRAINS.search(line)[1] for line in before if TRAINS.search(line)}
         if len(training) < story.ranks:
             return "a rank was hit before elastic.run had begun on all"
