@@ -43,8 +43,8 @@ kept_state::kept_state(std::string_view place) {
     std::string const path(place.substr(colon + 1));
     file_.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!file_) {  // as where it is lost later: the others keep theirs, and this rank trains on with them
-        spdlog::warn("what this rank commits does not outlive its process: open {}: {}; its node's keeper has ended, perhaps", path,
-                     std::strerror(errno));
+        spdlog::warn("what this rank commits does not outlive its process: open {}: {}; its node's keeper has ended, perhaps",
+                     path, std::strerror(errno));
         file_ = kept::make_memory();
         part_ = 0;
         return;
@@ -167,12 +167,20 @@ kept::head const* kept_state::find_whole(std::size_t which) {
     if (there < place + page_bytes) return nullptr;
     kept::head const* head = &map(which, std::max(slots_[which].bytes, page_bytes));
     auto const ready = head->ready.load();
-    if ((ready != kept::whole && ready != kept::held) || head->bytes > std::min(kept::slot_bytes, there - place) - page_bytes)
-        return nullptr;
+    if (ready != kept::whole && ready != kept::held) return nullptr;
+    if (head->bytes > std::min(kept::slot_bytes, there - place) - page_bytes) return note_damage(which);
     head = &map(which, std::max(slots_[which].bytes, static_cast<std::size_t>(page_bytes + head->bytes)));
     kept::line_sums sums;
     sums.add(slots_[which].at + page_bytes, head->bytes);
-    return sums.value() == head->sum ? head : nullptr;
+    return sums.value() == head->sum ? head : note_damage(which);
+}
+
+/// Else ranks would begin at an older one, or anew, and nobody knew why.
+std::nullptr_t kept_state::note_damage(std::size_t which) {
+    auto const& head = *reinterpret_cast<kept::head const*>(slots_[which].at);
+    if (!std::exchange(damaged_[which], true))
+        spdlog::warn("the copy of commit {} that this rank finds in memory is damaged, and is not used", head.step);
+    return nullptr;
 }
 
 std::vector<kept_state::copy> kept_state::find() {
