@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "pmix/member_message.hpp"
@@ -41,7 +42,13 @@ kept_state::kept_state(std::string_view place) {
                     "the state cannot be kept where file sizes are limited; run ulimit -f unlimited, or leave out --keep-state");
     std::string const path(place.substr(colon + 1));
     file_.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (!file_) throw_system("open", path + ", the state that is kept");
+    if (!file_) {  // as where it is lost later: the others keep theirs, and this rank trains on with them
+        spdlog::warn("what this rank commits does not outlive its process: open {}: {}; its node's keeper has ended, perhaps",
+                     path, std::strerror(errno));
+        file_ = kept::make_memory();
+        part_ = 0;
+        return;
+    }
     auto lock = kept::owner_lock(part_);
     ::fcntl(file_.get(), F_OFD_SETLK, &lock);  // a child of the process before this one may still have it, and shows the same
     void* const page = map_page();
@@ -160,12 +167,20 @@ kept::head const* kept_state::find_whole(std::size_t which) {
     if (there < place + page_bytes) return nullptr;
     kept::head const* head = &map(which, std::max(slots_[which].bytes, page_bytes));
     auto const ready = head->ready.load();
-    if ((ready != kept::whole && ready != kept::held) || head->bytes > std::min(kept::slot_bytes, there - place) - page_bytes)
-        return nullptr;
+    if (ready != kept::whole && ready != kept::held) return nullptr;
+    if (head->bytes > std::min(kept::slot_bytes, there - place) - page_bytes) return note_damage(which);
     head = &map(which, std::max(slots_[which].bytes, static_cast<std::size_t>(page_bytes + head->bytes)));
     kept::line_sums sums;
     sums.add(slots_[which].at + page_bytes, head->bytes);
-    return sums.value() == head->sum ? head : nullptr;
+    return sums.value() == head->sum ? head : note_damage(which);
+}
+
+/// Else ranks would begin at an older one, or anew, and nobody knew why.
+std::nullptr_t kept_state::note_damage(std::size_t which) {
+    auto const& head = *reinterpret_cast<kept::head const*>(slots_[which].at);
+    if (!std::exchange(damaged_[which], true))
+        spdlog::warn("the copy of commit {} that this rank finds in memory is damaged, and is not used", head.step);
+    return nullptr;
 }
 
 std::vector<kept_state::copy> kept_state::find() {

@@ -25,7 +25,7 @@ class kept_state {
 
     /// `place`: the value of elastic::kept_state_variable, "PART:FILE", its part of the file that the node's keeper, or the parent of its launcher, holds to
     /// the end of the run, over all restarts. The user's other processes can open it, other users cannot. Without a file, as where the node's
-    /// keeper is lost: memory of this process alone. Throws errc::usage, errc::system.
+    /// keeper is lost: memory of this process alone; so it is where the file is not there any more. Throws errc::usage, errc::system.
     explicit kept_state(std::string_view place = {});
     ~kept_state();
     kept_state(kept_state const&) = delete;
@@ -50,6 +50,7 @@ class kept_state {
     void forget_later(std::uint64_t step);
     std::size_t take_slot();
     kept::head const* find_whole(std::size_t which);
+    std::nullptr_t note_damage(std::size_t which);
 
     unique_fd file_;
     std::uint64_t part_ = 0;
@@ -58,6 +59,7 @@ class kept_state {
     std::uint64_t commits_ = 0;  ///< by all processes that have had this part
     std::size_t newest_ = kept::slots;
     bool has_committed_ = false;
+    std::array<bool, kept::slots> damaged_{};  ///< was told of
 };
 
 }  // namespace muster

@@ -1,3 +1,4 @@
+#include "base/command/print_note.hpp"
 #include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>
@@ -57,7 +58,7 @@ int show(std::vector<std::string> const& args, settings_sources const& sources) 
     bool const all = given.flag("all");
     fmt::print("{}", given.flag("json") ? config_json(given, all) : config_table(given, all));
     print_notes(given);
-    if (given.values.empty() && !all) fmt::print(stderr, "muster: note: nothing is set; --all shows the built-in values\n");
+    if (given.values.empty() && !all) print_note("nothing is set; --all shows the built-in values");
     return 0;
 }
 

@@ -198,11 +198,18 @@ std::string_view mark(state how) {
 }
 
 /// What to do stands below what was found, so that both have room.
+/// It may quote variables and what programs print; its lines stay.
+std::string printable(std::string_view text) {
+    std::vector<std::string> lines;
+    for (auto const line : split(text, '\n')) lines.push_back(without_controls(line));
+    return join(lines, "\n");
+}
+
 std::string text_of(std::vector<finding> const& findings, std::size_t width) {
     text_table table({"", "what", "found, and what to do"});
     for (auto const& f : findings) {
-        table.add({std::string(mark(f.how)), f.what, f.detail});
-        if (!f.advice.empty()) table.add({"", "", "-> " + f.advice});
+        table.add({std::string(mark(f.how)), f.what, printable(f.detail)});
+        if (!f.advice.empty()) table.add({"", "", "-> " + printable(f.advice)});
     }
     return table.text(width);
 }

@@ -1,3 +1,4 @@
+#include "base/command/print_note.hpp"
 #include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>
@@ -124,13 +125,13 @@ int hosts_command(std::vector<std::string> const& args, environment const& varia
     auto const& format = find_format(wanted);
     std::vector<std::string> tried;
     auto const sources = telling_sources(real_sources(variables, [&] { return node_of(discover_here(variables)); }),
-                                         [](std::string const& what) { fmt::print(stderr, "muster: note: {}\n", what); });
+                                         [](std::string const& what) { print_note(what); });
     auto const given =
         read_allocation(sources, choice_with_site(make_allocation_choice(values), values.text("site"), variables), &tried);
     if (values.flag("verbose"))
-        for (auto const& line : tried) fmt::print(stderr, "muster: note: not {}\n", line);
-    fmt::print(stderr, "muster: note: {}\n", describe(given));
-    if (auto const why = explain_unknown_gpus(given); !why.empty()) fmt::print(stderr, "muster: note: {}\n", why);
+        for (auto const& line : tried) print_note(fmt::format("not {}", line));
+    print_note(describe(given));
+    if (auto const why = explain_unknown_gpus(given); !why.empty()) print_note(why);
     fmt::print("{}", format.text(given));
     return 0;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/command/print_note.hpp"
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -178,11 +179,11 @@ int plan_command(std::vector<std::string> const& args, environment const& variab
     }
     fmt::print("{}", plan_table(p));
     if (!given.flag("quiet"))
-        for (auto const& note : p.notes) fmt::print(stderr, "muster: note: {}\n", note);
+        for (auto const& note : p.notes) print_note(note);
     if (given.flag("verbose"))
         for (auto const& shape : p.shapes)
             if (!shape.machine.gpu_detail.empty())
-                fmt::print(stderr, "muster: note: {}: {}\n", shape.machine.host, shape.machine.gpu_detail);
+                print_note(fmt::format("{}: {}", shape.machine.host, shape.machine.gpu_detail));
     return 0;
 }
 

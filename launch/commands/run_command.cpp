@@ -1,3 +1,4 @@
+#include "base/command/print_note.hpp"
 #include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>

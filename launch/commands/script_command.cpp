@@ -1,3 +1,4 @@
+#include "base/command/print_note.hpp"
 #include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>
@@ -68,7 +69,7 @@ int script_command(std::vector<std::string> const& args, environment const& env)
     }
     auto const plan = plan_job(options, env);
     auto const script = render_script(plan.request, options.template_file);
-    for (auto const& note : plan.notes) fmt::print(stderr, "muster: note: {}\n", note);
+    for (auto const& note : plan.notes) print_note(note);
     if (std::fwrite(script.data(), 1, script.size(), stdout) != script.size() || std::fflush(stdout) != 0)
         throw_system("write", "standard output");
     return 0;

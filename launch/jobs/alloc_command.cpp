@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/this_process.hpp"
@@ -77,10 +78,9 @@ int alloc_command(std::vector<std::string> const& args, environment const& varia
     auto const shell = shell_variables(submission_variables(variables), plan, site);
     auto const words = alloc_words(plan, shell);
     fmt::print(stderr, "muster: {}\n", describe(plan.request));
-    for (auto const& note : plan.notes) fmt::print(stderr, "muster: note: {}\n", note);
+    for (auto const& note : plan.notes) print_note(note);
     if (!plan.request.modules.empty() || !plan.request.setup.empty())
-        fmt::print(stderr, "muster: note: a job script of {} would load modules or run lines first: muster script shows them\n",
-                   plan.site);
+        print_note(fmt::format("a job script of {} would load modules or run lines first: muster script shows them", plan.site));
     if (given.flag("dry-run")) {
         fmt::print("{}\n", shell_join(words));
         return 0;

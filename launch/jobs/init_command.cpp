@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/process.hpp"
@@ -71,9 +72,8 @@ std::string starter_job_script(std::string const& site, bool with_gpus, environm
         auto const plan = plan_job(options, variables);
         return render_script(plan.request, options.template_file);
     } catch (error const& why) {
-        fmt::print(stderr,
-                   "muster: note: job.sh is not written: {}; once muster.toml is complete, muster submit writes a script\n",
-                   why.what());
+        print_note(
+            fmt::format("job.sh is not written: {}; once muster.toml is complete, muster submit writes a script", why.what()));
         return {};
     }
 }

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/command/command_set.hpp"
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
@@ -117,9 +118,9 @@ int jobs_command(std::vector<std::string> const& args, environment const& variab
     }
     fmt::print("{}", table_of(jobs, terminal_width(variables)));
     if (jobs.empty() && given.flag("all"))
-        fmt::print(stderr, "muster: note: no job of yours waits or runs, and muster has submitted none in the last 7 days\n");
+        print_note("no job of yours waits or runs, and muster has submitted none in the last 7 days");
     else if (jobs.empty())
-        fmt::print(stderr, "muster: note: no job of yours waits or runs; --all lists those of the last 7 days too\n");
+        print_note("no job of yours waits or runs; --all lists those of the last 7 days too");
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/commands/commands.hpp"
@@ -149,7 +150,7 @@ int print_run_logs(settings_result const& given) {
     tail.follow({}, files_of_run(word));
     tail.finish();
     if (gone && !read_run_exit(folder))
-        fmt::print(stderr, "muster: note: the run was killed: {} is gone, which led it, and run.json has no end\n", *gone);
+        print_note(fmt::format("the run was killed: {} is gone, which led it, and run.json has no end", *gone));
     if (auto const why = tail.why_no_rank(); !why.empty())
         throw error(errc::not_found, fmt::format("{}: {}", without_controls(word), why));
     return 0;
@@ -200,8 +201,8 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
         if (!why.empty()) throw error(errc::not_found, fmt::format("job {}: {}", id, why));
     };
     auto const note_script = [](log_tail const& tail) {
-        if (auto const why = tail.why_no_script(); !why.empty()) fmt::print(stderr, "muster: note: {}\n", why);
-        for (auto const& why : tail.other_jobs()) fmt::print(stderr, "muster: note: {}\n", why);
+        if (auto const why = tail.why_no_script(); !why.empty()) print_note(why);
+        for (auto const& why : tail.other_jobs()) print_note(why);
     };
     if (!follow) {  // the tasks of an array one after the other
         std::string why;

@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/this_process.hpp"
@@ -86,16 +87,15 @@ std::string some_of(std::vector<std::string> names) {
 
 void tell_differences(recorded_run const& run, std::string const& folder, environment const& variables) {
     if (run.version != version())
-        fmt::print(stderr, "muster: note: that run was of muster {}, this one is {}\n", without_controls(run.version), version());
+        print_note(fmt::format("that run was of muster {}, this one is {}", without_controls(run.version), version()));
     std::vector<std::string> missing;
     for (auto const& name : run.left_out)
         if (!variables.has(name)) missing.push_back(name);
     if (!missing.empty())
-        fmt::print(stderr,
-                   "muster: note: that run had variables that its record leaves out as secrets, and which are not set now: {}\n",
-                   without_controls(some_of(missing)));
+        print_note(fmt::format("that run had variables that its record leaves out as secrets, and which are not set now: {}",
+                               without_controls(some_of(missing))));
     if (auto const names = differing_variables(folder, variables, run.options); !names.empty())
-        fmt::print(stderr, "muster: note: variables that have other values now: {}\n", without_controls(some_of(names)));
+        print_note(fmt::format("variables that have other values now: {}", without_controls(some_of(names))));
 }
 
 /// The number of the array that a run was a task of, by its variables; "" if of none.

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/process.hpp"
@@ -74,7 +75,7 @@ void mark_cluster(job_plan const& plan) try {
     auto const name = folder.open_file(cluster_file, {}, 0644);
     write_all(name.get(), plan.cluster + "\n", fmt::format("{}/{}", plan.files_folder, cluster_file));
 } catch (error const& e) {
-    fmt::print(stderr, "muster: note: that this folder is of jobs of {} is not kept ({})\n", plan.cluster, e.what());
+    print_note(fmt::format("that this folder is of jobs of {} is not kept ({})", plan.cluster, e.what()));
 }
 
 std::string said_by(command_output const& answer) {
@@ -160,8 +161,8 @@ void note_common_file(script_request const& request) {
     if (mode ? mode->starts_with('a') : request.requeue) return;
     for (auto const& file : output_files(request))
         if (file.find('%') == std::string::npos && file != "/dev/null")
-            fmt::print(stderr, "muster: note: each job that writes to {} begins it anew; give each its own: {}\n", file,
-                       (fs::path(file).parent_path() / with_own_name(file)).string());
+            print_note(fmt::format("each job that writes to {} begins it anew; give each its own: {}", file,
+                                   (fs::path(file).parent_path() / with_own_name(file)).string()));
 }
 
 bool is_below(fs::path const& path, fs::path const& folder) {
@@ -217,7 +218,7 @@ void check_files(script_request const& request, settings_result const& given, en
 
 void print_plan(job_plan const& plan) {
     fmt::print(stderr, "muster: job {} at {}: {}\n", plan.request.job_name, plan.site, describe(plan.request));
-    for (auto const& note : plan.notes) fmt::print(stderr, "muster: note: {}\n", note);
+    for (auto const& note : plan.notes) print_note(note);
 }
 
 /// What has been submitted.
@@ -406,8 +407,7 @@ submitted_jobs submit_links(job_plan const& plan, std::string const& path, std::
             mark_cluster(plan);
         }
         if (auto const why = write_job_record(make_record(plan, id, done.cluster, done.script, args), variables); !why.empty())
-            fmt::print(stderr, "muster: note: no record of job {} is kept ({}), so muster logs and rerun do not find its files\n",
-                       id, why);
+            print_note(fmt::format("no record of job {} is kept ({}), so muster logs and rerun do not find its files", id, why));
     }
     return done;
 }
@@ -449,7 +449,7 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
     if (checks) {
         auto const braces =
             plan.request.array.empty() && plan.request.sweep.empty() ? note_braces(plan.request.command) : std::nullopt;
-        if (braces) fmt::print(stderr, "muster: note: {}\n", *braces);
+        if (braces) print_note(*braces);
         check_files(plan.request, given, variables);
         make_output_folders(plan.request, !given.flag("dry-run") && !given.flag("check-only"));
     }

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
@@ -104,8 +105,8 @@ class job_watcher {
         tail_.finish();
         screen_.end();
         for (auto const& why : {tail_.why_no_rank(), tail_.why_no_script()})
-            if (!why.empty()) fmt::print(stderr, "muster: note: {}\n", why);
-        for (auto const& why : tail_.other_jobs()) fmt::print(stderr, "muster: note: {}\n", why);
+            if (!why.empty()) print_note(why);
+        for (auto const& why : tail_.other_jobs()) print_note(why);
         for (auto const& job : jobs_)
             if (job.code != 0 && job.code != saved_code_) return job.code;
         return jobs_.back().code;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "launch/engine/engine_job.hpp"
@@ -44,8 +45,7 @@ void print_findings(run_options const& options, node_survey const& survey) {
     for (auto const& line : describe_findings(survey.findings, survey.nodes, severity::error))
         fmt::print(stderr, "muster: {}\n", line);
     if (options.quiet) return;
-    for (auto const& line : describe_findings(survey.findings, survey.nodes, severity::note))
-        fmt::print(stderr, "muster: note: {}\n", line);
+    for (auto const& line : describe_findings(survey.findings, survey.nodes, severity::note)) print_note(line);
 }
 
 void print_nodes(node_survey const& survey, duration took) {
@@ -77,7 +77,7 @@ allocation without_bad_nodes(run_options const& options, allocation const& given
     } catch (error const& e) {
         throw error(e.code(), fmt::format("{}: {}", without, e.what()));
     }
-    if (!options.quiet) fmt::print(stderr, "muster: note: going on {}\n", without);
+    if (!options.quiet) print_note(fmt::format("going on {}", without));
     return left;
 }
 

@@ -34,6 +34,7 @@ void member_socket::watch(event_loop& loop, std::function<void(std::string_view)
     loop_ = &loop;
     take_ = std::move(take);
     loop.watch_readable(ours_.get(), [this] { read(); });
+    if (!waiting_.empty()) loop.watch_room(ours_.get(), [this] { write_waiting(); });
 }
 
 void member_socket::read() {
@@ -44,13 +45,29 @@ void member_socket::read() {
     take_(std::string_view(packet).substr(0, static_cast<std::size_t>(got)));
 }
 
-void member_socket::send(std::string_view packet) const noexcept {
-    if (ours_) static_cast<void>(::send(ours_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+void member_socket::send(std::string_view packet) {
+    if (!ours_ || (waiting_.empty() && write(packet))) return;
+    waiting_.emplace_back(packet);
+    if (waiting_.size() == 1 && loop_ != nullptr) loop_->watch_room(ours_.get(), [this] { write_waiting(); });
+}
+
+/// False: there is no room for it now.
+bool member_socket::write(std::string_view packet) noexcept {
+    ssize_t sent = 0;
+    do sent = ::send(ours_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    return sent >= 0 || (errno != EAGAIN && errno != ENOBUFS);
+}
+
+void member_socket::write_waiting() {
+    while (!waiting_.empty() && write(waiting_.front())) waiting_.pop_front();
+    if (waiting_.empty()) loop_->unwatch_room(ours_.get());
 }
 
 void member_socket::close() noexcept {
     if (loop_ != nullptr && ours_) loop_->unwatch(ours_.get());
     ours_.reset();
+    waiting_.clear();
 }
 
 }  // namespace muster

@@ -1,7 +1,9 @@
 // The socket by which a rank of an elastic run hears from its launcher (MUSTER_EVENTS), as the process that starts the rank holds it.
 #pragma once
 
+#include <deque>
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "base/unique_fd.hpp"
@@ -24,17 +26,20 @@ class member_socket {
 
     /// `take` gets each packet of the rank, until close(). `loop` must outlive that, and this object stays where it is meanwhile.
     void watch(event_loop& loop, std::function<void(std::string_view packet)> take);
-    /// Drops it where nothing reads.
-    void send(std::string_view packet) const noexcept;
+    /// Behind those that wait until there is room, as where the rank is stopped. Drops it where nothing has the rank's end any more.
+    void send(std::string_view packet);
     /// A rank that waits for a packet sees that none comes.
     void close() noexcept;
 
   private:
     void read();
+    bool write(std::string_view packet) noexcept;
+    void write_waiting();
 
     unique_fd ours_, theirs_;
     event_loop* loop_ = nullptr;
     std::function<void(std::string_view)> take_;
+    std::deque<std::string> waiting_;
 };
 
 }  // namespace muster

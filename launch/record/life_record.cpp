@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/command/print_note.hpp"
 #include "base/process/files.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
@@ -112,8 +113,8 @@ void exclude(run_context const& run, std::string const& nodes) {
     if (answer.exit_status > 128) answer = run_captured(words, run.inherited, requeue_limit);
     auto const lost = compress_hosts(run.outcome->lost_hosts);
     if (answer.exit_status != 0)
-        fmt::print(stderr, "muster: note: the next start may be on {} again: {}: {}\n", lost, shell_join(words),
-                   without_controls(trim(answer.err.empty() ? answer.out : answer.err)));
+        print_note(fmt::format("the next start may be on {} again: {}: {}", lost, shell_join(words),
+                               without_controls(trim(answer.err.empty() ? answer.out : answer.err))));
     else if (!run.options.quiet)
         fmt::print(
             stderr,

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/this_process.hpp"
@@ -249,7 +250,7 @@ void run_record::end(int code, run_outcome const& outcome) {
         write_whole(folder, "run.json.new", text());
         folder.rename_file("run.json.new", "run.json");
     } catch (std::exception const& e) {
-        fmt::print(stderr, "muster: note: how the run ended is not in {}/run.json: {}\n", folder_, e.what());
+        print_note(fmt::format("how the run ended is not in {}/run.json: {}", folder_, e.what()));
     }
 }
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/run/prepare_run.hpp"

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "launch/keep/kept_store.hpp"
 #include "launch/keep/state_arrangement.hpp"

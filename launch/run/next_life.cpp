@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "launch/elastic/lives.hpp"
 #include "launch/ranks/rank_name.hpp"

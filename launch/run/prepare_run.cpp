@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/this_process.hpp"
@@ -57,14 +58,6 @@ std::vector<identity> identify_spares(run_context const& run, std::vector<identi
 }
 
 }  // namespace
-
-void print_note(std::string const& text) {
-    auto const before = ::signal(SIGPIPE, SIG_IGN);
-    std::string lines;  // which may quote variables and files
-    for (auto const line : split(text, '\n')) lines += without_controls(line) + '\n';
-    std::fputs(fmt::format("muster: note: {}", lines).c_str(), stderr);
-    ::signal(SIGPIPE, before);
-}
 
 run_preparation prepare_run(run_context const& run) {
     auto const& options = run.options;

@@ -22,9 +22,6 @@ struct run_preparation {
     bool lists_workers;            ///< the world is small enough for TF_CONFIG: each rank gets a port
 };
 
-/// Prints a note on standard error. Where nobody reads that any more, the run goes on without it.
-void print_note(std::string const& text);
-
 /// Prints the mapping's note. Throws errc::usage for a rank of --print-env that the run does not have, and for -x;
 /// errc::not_found for --as-horovod in an installation without Python.
 run_preparation prepare_run(run_context const& run);

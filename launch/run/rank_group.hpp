@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 #include "launch/run/members/member_world.hpp"
 #include "launch/settings/run_context.hpp"
@@ -120,7 +121,7 @@ class rank_group {
     static std::string shown_job(run_context const& run) {
         auto const array = run.inherited.get_or("SLURM_ARRAY_JOB_ID", ""), task = run.inherited.get_or("SLURM_ARRAY_TASK_ID", "");
         bool const is_task = run.given.scheduler == scheduler_kind::slurm && !array.empty() && !task.empty();
-        return is_task ? array + "_" + task : run.given.job_id;
+        return without_controls(is_task ? array + "_" + task : run.given.job_id);
     }
 
     // Of runs that go on in place.

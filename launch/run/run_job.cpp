@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/this_process.hpp"
@@ -130,8 +131,8 @@ std::string make_output_dir(run_context const& run) {
     clear_former_generations(path);
     int const cleared = clear_former_ranks(path, run.map.world_size());
     if (cleared > 0 && !run.options.quiet)
-        fmt::print(stderr, "muster: note: --output-dir {}: removed the output of {} of a former run, which had more\n", path,
-                   count_of_ranks(static_cast<std::size_t>(cleared)));
+        print_note(fmt::format("--output-dir {}: removed the output of {} of a former run, which had more", path,
+                               count_of_ranks(static_cast<std::size_t>(cleared))));
     return path;
 }
 
@@ -219,8 +220,7 @@ local_placement place_on_this_node(run_context const& run, topology machine) {
     auto const here = std::find_if(counts.begin(), counts.end(), [](int n) { return n > 0; });
     auto const place =
         with_share(run.options.place, run.given, run.given.nodes.at(static_cast<std::size_t>(here - counts.begin())));
-    if (auto const note = share_note(machine, place); !note.empty() && !run.options.quiet)
-        fmt::print(stderr, "muster: note: {}\n", note);
+    if (auto const note = share_note(machine, place); !note.empty() && !run.options.quiet) print_note(note);
     auto map = run.map;
     auto& most = map.ranks_per_node[static_cast<std::size_t>(here - counts.begin())];
     most += waiting_beside(run, run.given.nodes.at(static_cast<std::size_t>(here - counts.begin())).name, most);

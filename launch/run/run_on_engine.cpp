@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/command/print_note.hpp"
 #include "base/environment.hpp"
 #include "base/process/files.hpp"
 #include "base/process/this_process.hpp"
@@ -106,7 +107,7 @@ int run_on_engine(run_context const& run, run_preparation const& prepared) {
     auto ranks = make_ranks(run, prepared, engine.name);
     auto command = engine.command(job, run.sources);
     if (auto const note = note_on_size(job, run.sources, engine.name); !note.empty() && !options.quiet) print_note(note);
-    if (!command.note.empty() && !options.quiet) fmt::print(stderr, "muster: note: {}\n", command.note);
+    if (!command.note.empty() && !options.quiet) print_note(command.note);
     if (options.dry_run) {
         fmt::print("{}", shell_text(command, run.inherited));
         return 0;

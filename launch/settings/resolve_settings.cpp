@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "base/command/given_options.hpp"
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/settings/foreign_options.hpp"
@@ -411,9 +412,9 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
 void print_notes(settings_result const& given) {
     bool const quiet = given.flag("quiet"), asked = quiet && given.get("quiet").from >= setting_layer::variable;
     if (!quiet)
-        for (auto const& note : given.notes) fmt::print(stderr, "muster: note: {}\n", note);
+        for (auto const& note : given.notes) print_note(note);
     if (!asked)
-        for (auto const& note : given.file_notes) fmt::print(stderr, "muster: note: {}\n", note);
+        for (auto const& note : given.file_notes) print_note(note);
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import os
 import queue
 import time
 from typing import Any, Callable, Dict, Iterable, List, Optional
@@ -173,6 +174,23 @@ def announce() -> bool:
     return native.announce()
 
 
+class _VainWorlds:
+    """Counts worlds in a row that failed soon after they had begun, and of which nobody was gone: another one would end the same way."""
+
+    MOST = 10
+    SOON_S = 10.0
+
+    def __init__(self) -> None:
+        self._count, self._members, self._began = 0, "", time.monotonic()
+
+    def are_enough(self, reason: BaseException) -> bool:
+        members, now = os.environ.get("MUSTER_MEMBERS", ""), time.monotonic()
+        vain = isinstance(reason, CollectiveError) and members == self._members and now - self._began < self.SOON_S
+        self._count = self._count + 1 if vain else 0
+        self._members, self._began = members, now
+        return self._count == self.MOST
+
+
 def run_fn(func: Callable[..., Any], reset: Optional[Callable[..., None]] = None, reform: Callable[..., bool] = reform_world) -> Callable[..., Any]:
     """Wraps func(state, …) so that it is begun again from its state when the world has changed.
 
@@ -185,13 +203,14 @@ def run_fn(func: Callable[..., Any], reset: Optional[Callable[..., None]] = None
         reform: makes the world again; of the arguments and result of `reform_world`.
 
     Returns:
-        A function of the same arguments. Its result is that of `func`. What `reset` raises, and whatever else `func` raises, goes on to the caller.
+        A function of the same arguments. Its result is that of `func`. The failure of ten worlds in a row, each within ten seconds and with no rank gone, what `reset` raises, and whatever else `func` raises, goes on to the caller.
     """
 
     @functools.wraps(func)
     def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
         announce()
         must_reset, must_sync, has_state = False, True, False
+        vain = _VainWorlds()
         begins = not membership.joined()  # a rank that joins the others finds them in sync()
         while True:
             try:
@@ -207,6 +226,8 @@ def run_fn(func: Callable[..., Any], reset: Optional[Callable[..., None]] = None
                 return func(state, *args, **kwargs)
             except (CollectiveError, HostsUpdatedInterrupt) as caught:
                 reason: Exception = caught
+            if vain.are_enough(reason):
+                raise reason
             try:
                 if reset is None:
                     must_sync = reform(reason, has_state)

@@ -15,6 +15,7 @@ from typing import Any, Callable, List, Tuple
 
 import _muster_native as native
 from muster import world
+from muster.errors import CollectiveError
 
 MOST = 4  # copies that may be there
 _LINE = 64  # each piece is filled up to a multiple of it
@@ -48,6 +49,8 @@ def keep(step: int, value: Any, reduce: Callable[[Any], Any] = lambda value: Not
         step: its number; later ones are larger.
         value: what pickle takes. Arrays of NumPy are copied as they are.
         reduce: as Pickler.reducer_override, for what else holds large memory (`buffer_at`).
+
+    Raises RuntimeError where there is no room for it.
     """
     buffers: List[memoryview] = []
 
@@ -61,7 +64,10 @@ def keep(step: int, value: Any, reduce: Callable[[Any], Any] = lambda value: Not
     sizes = [len(skeleton), *(view.nbytes for view in buffers)]
     head = bytearray(struct.pack(f"<{len(sizes) + 1}Q", len(sizes), *sizes))
     pieces = [memoryview(head), memoryview(skeleton), *buffers]
-    native.keep_state(step, [_place_of(view) for view in pieces])
+    try:
+        native.keep_state(step, [_place_of(view) for view in pieces])
+    except CollectiveError as error:  # no other rank is at fault, and a world made again would end the same way
+        raise RuntimeError(error.reason) from None
 
 
 def _pieces_of(address: int, size: int) -> List[memoryview]:

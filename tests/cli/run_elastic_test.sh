@@ -77,6 +77,20 @@ expect_exit 0 env FAULTS='kill:0:5 stop-asking:1:5 busy:2:5:1' "${run[@]}" -- $p
 expect_contains stderr "rank 1 on $host (member 1) is stopped, and the others go on without it: killing it"
 expect_survivors 2 55 2 3
 
+# A failure that comes again in every world, where nobody is gone, ends the run.
+expect_exit 1 "${run[@]}" -- $python -c '
+import muster
+from muster import arrays, elastic, errors, world
+muster.init()
+def train(state):
+    if world.rank() == 1: raise errors.CollectiveError("comes again")
+    arrays.broadcast_object(1)
+    arrays.broadcast_object(1)
+elastic.run_fn(train)(elastic.ObjectState(arrays.broadcast_object, world.rank, step=0))'
+expect_contains stderr "CollectiveError: comes again" "generation 10: 4 ranks in place: a collective failed, and no rank is gone"
+expect_not_contains stderr "generation 11: 4 ranks in place"
+expect_nothing_left
+
 # ------------------------------------------------------------------------------------------------ who takes their places
 
 # A rank that is started in place of a lost one comes last, and gets the state of the others.

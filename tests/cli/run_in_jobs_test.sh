@@ -89,3 +89,9 @@ chmod +x refusing/scontrol
 SLURM_JOB_ID=$'7\e[2J' PATH=$PWD/refusing:$PATH expect_exit 125 "$MUSTER" run -n 1 -- true
 expect_contains stderr '7\x1b[2J'
 ! grep -q "$(printf '\033')" "$ERR" || fail "a note holds an escape sequence"
+for command in doctor hosts 'plan -n 1'; do
+    SLURM_JOB_ID=$'7\e[2J' PATH=$PWD/refusing:$PATH "$MUSTER" $command >"$OUT" 2>"$ERR"
+    COMMAND="muster $command"
+    expect_true grep -qF '7\x1b[2J' "$OUT" "$ERR"
+    ! grep -q "$(printf '\033')" "$OUT" "$ERR" || fail "what it prints holds an escape sequence"
+done

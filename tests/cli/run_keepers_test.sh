@@ -69,3 +69,16 @@ touch "$gate"
 expect_end 124
 expect_contains stderr '--timeout'
 expect_nothing_left
+
+# One is killed before the ranks of its node have found their memory: these train on with the others, and keep nothing.
+rm -f go
+start env HOLD=6:/ "$MUSTER" run --verbose -H node1:2,node2:2,node3:2 --remote-shell "$PWD/shell.sh" --heartbeat 1s --timeout 120s --max-restarts 1 --keep-state node -- \
+    sh -c 'touch up.$RANK; until [ -e go ]; do sleep 0.05; done; exec "$@"' - $python "$MUSTER_SOURCE_DIR/tests/cli/programs/kept_shards.py"
+wait_until 60 test -e up.0
+kill -9 "$(keeper_on node1)"
+wait_until 60 told 'what ranks on node1 commit is no longer held'
+touch go
+expect_end 0
+expect_equal "$(ends)" 6 'ranks that have ended well'
+expect_contains stdout 'what this rank commits does not outlive its process'
+expect_nothing_left

@@ -226,6 +226,8 @@ class Slurm(Node):
             path.unlink()
         (self.work / "run").mkdir(exist_ok=True, mode=0o777)
         os.chmod(self.work / "run", 0o777)
+        self.before = ()
+        self.before = set(self.left())  # folders of agents that an earlier run's faults have killed
         variables = {**self.settings, "MUSTER_COMM_DEADLINE": "8s", "LEDGER_FOLDER": str(self.work / "run"), "OMP_NUM_THREADS": "1"}
         program = [program[0], str(self.work / "ledger.py"), *program[2:]]
         words = [str(self.script), "run", "salloc", "-Q", "-K", f"-N{story.hosts}", f"--ntasks-per-node={story.slots}", "--no-kill", "prefix/bin/muster", "run",
@@ -254,7 +256,7 @@ class Slurm(Node):
 
     def left(self):
         done = self.cluster("left", check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True)
-        return [line for line in done.stdout.splitlines() if "file /tmp/tmp" not in line]
+        return [line for line in done.stdout.splitlines() if "file /tmp/tmp" not in line and line not in self.before]
 
     def close(self):
         self.cluster("down", check=False)

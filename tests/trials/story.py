@@ -49,7 +49,8 @@ class Story:
             words += ["--spares", str(self.spares)]
         if self.way == "warm-spare":
             words += ["--warm-spares"]
-        if self.way in ("restart", "kept", "kept-in-place"):
+        # Over hosts nobody is started in place of a lost rank: all begin again, where idle ones are.
+        if self.way in ("restart", "kept", "kept-in-place") or (self.way == "spare" and self.hosts > 1):
             words += ["--max-restarts", str(MOST_RESTARTS)]
         if self.way in KEPT:
             words += ["--keep-state", "node" if self.hosts == 1 else "node,neighbour"]

@@ -14,6 +14,7 @@ namespace muster {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::span<std::byte const> bytes_of(std::string const& text) {
@@ -64,8 +65,11 @@ TEST_F(kept_parts, what_was_not_written_to_its_end_or_has_changed_is_no_copy) {
     auto* const newest = const_cast<std::byte*>(places[0].bytes.data());
     newest[49'999] = std::byte{'a'};
     EXPECT_THAT(found(own), ElementsAre("1:" + std::string(50'000, 'a')));
+    testing::internal::CaptureStdout();  // where the log goes
     kept_state again(part(3));
     EXPECT_THAT(found(again), ElementsAre("1:" + std::string(50'000, 'a')));
+    EXPECT_THAT(testing::internal::GetCapturedStdout(),
+                HasSubstr("the copy of commit 2 that this rank finds in memory is damaged, and is not used"));
     commit(again, 3, "c");  // not over the one that is whole
     EXPECT_THAT(found(again), ElementsAre("3:c", "1:" + std::string(50'000, 'a')));
 }
@@ -114,7 +118,9 @@ TEST_F(kept_parts, a_copy_that_the_keeper_needs_stays_and_commits_go_on_beside_i
 TEST_F(kept_parts, places_that_are_none_are_refused) {
     for (auto const* const place : {"x:/dev/null", "1", "-1:/dev/null", "9999999:/dev/null"})
         EXPECT_THROW(kept_state{place}, error);
-    EXPECT_THROW(kept_state{"0:/no/such"}, error);
+    kept_state gone("0:/no/such");  // its keeper has ended
+    commit(gone, 1, "x");
+    EXPECT_THAT(found(gone), ElementsAre("1:x"));
     kept_state alone;
     commit(alone, 1, "x");
     EXPECT_THAT(found(alone), ElementsAre("1:x"));
