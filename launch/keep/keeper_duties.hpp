@@ -1,4 +1,4 @@
-// What a node's keeper does about its leader's orders: pure, but for the shelves.
+// What a node's keeper does about its leader's orders: pure except for the shelves.
 #pragma once
 
 #include <cstdint>
