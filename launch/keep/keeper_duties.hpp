@@ -1,4 +1,4 @@
-// Decides what a node's keeper does about its leader's orders. Pure, apart from the shelves.
+// What a node's keeper does about its leader's orders: pure except for the shelves.
 #pragma once
 
 #include <cstdint>

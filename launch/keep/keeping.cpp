@@ -67,7 +67,7 @@ copy_rounds::share share_of(std::vector<wire::kept_copy> const& copies) {
     copy_rounds::share all;
     for (auto const& one : copies) all = {one.generation, all.ranks + 1, one.world_size};
     auto const is_other = [&](auto const& one) { return one.generation != all.generation || one.world_size != all.world_size; };
-    if (std::any_of(copies.begin(), copies.end(), is_other)) all.world_size = -1;  // of no commit
+    if (std::any_of(copies.begin(), copies.end(), is_other)) all.world_size = -1;  // they are not of one commit
     return all;
 }
 

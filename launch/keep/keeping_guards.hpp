@@ -10,7 +10,7 @@ enum class guard {
     misses_the_silent,    ///< a keeper that stands still is lost
     another_takes_over,   ///< it gets the memory of the one before it
     keeps_the_left_out,   ///< what ranks without successors have committed, until there is something newer
-    copies_of_all_ranks,  ///< a round in which a rank has ended is none
+    copies_of_all_ranks,  ///< a round in which a rank has ended does not count
     releases_at_coming,   ///< what the keeper before it held
     spreads_the_first,    ///< the commit with which all begin goes to the next nodes at once
     common_stays_held,    ///< what a round that fails has made is not kept, the last whole commit is

@@ -37,6 +37,12 @@ kept_schedule draw_kept_schedule(std::uint64_t seed) {
     if (by.one_in(2))
         made.faults.push_back(
             {.what = kind::rank_killed, .at_s = by.seconds(5, 45), .whom = by.below(made.nodes * made.per_node)});
+    // … and one of a rank just after they have, with fewer ranks perhaps.
+    if (by.one_in(8)) {
+        double const at_s = by.seconds(3, 20);
+        made.faults.push_back({.what = kind::node_lost, .at_s = at_s, .whom = by.below(made.nodes)});
+        made.faults.push_back({.what = kind::rank_killed, .at_s = at_s + by.seconds(14, 16.5), .whom = 0});
+    }
     return made;
 }
 

@@ -73,7 +73,7 @@ struct keeping_test : testing::Test {
     void sent(std::size_t which) { feed(happened::word{which, {.what = word_kind::sent, .round = state.rounds.round()}}); }
 };
 
-TEST_F(keeping_test, a_round_in_which_a_rank_has_ended_is_none) {
+TEST_F(keeping_test, a_round_in_which_a_rank_has_ended_does_not_count) {
     begin();
     newest(0, 7), newest(1, 7);
     held(0, 7, {copy(0, 7, 3)}), held(1, 7, {copy(1, 7, 3)});  // of three ranks
