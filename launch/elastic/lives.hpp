@@ -32,7 +32,7 @@ struct progress_signs {
     bool from_outside =
         false;  ///< the scheduler, the user, a time limit, a lost node or a signal that none of it had sent ended it
     duration lived{0};
-    std::string must_grow = {};  ///< file that shows progress; empty: none
+    std::string must_grow = {};  ///< file or folder of checkpoints that shows progress; empty: none
     bool grew = false;
     bool measured = false;         ///< it wrote a line with muster-metric:
     bool measured_before = false;  ///< an earlier one did

@@ -42,7 +42,8 @@ struct generation_end {
     double at_s = 0;                ///< when it failed, on a clock that only goes forward
     /// What shows that it came no further than those before it; empty: it did, or nothing shows it.
     std::string standstill = {};
-    bool in_place = false;  ///< those that were left went on, with their processes
+    bool in_place = false;      ///< those that were left went on, with their processes
+    bool from_outside = false;  ///< what ended it is no sign against the program
     bool operator==(generation_end const&) const = default;
 };
 
@@ -65,7 +66,7 @@ struct restart_decision {
 std::vector<generation_end> without_survived(std::span<generation_end const> ends);
 
 /// `ends`: of all generations, the latest last; those that were followed in place count for nothing. `chance`, from 0 to 1, spreads the delay between 0.75 and 1.25 of 0.2 s, which doubles with each
-/// generation that lived for less than a minute, up to 30 s. Three failures of one kind and code within a minute are the last ones, and so are two
+/// generation that lived for less than a minute, up to 30 s. Three failures of one kind and code within a minute are the last ones, unless one came from outside, and so are two
 /// generations in a row that came no further. Pure.
 restart_decision decide_restart(restart_policy const& policy, std::span<generation_end const> ends, double chance);
 

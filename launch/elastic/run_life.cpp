@@ -70,6 +70,7 @@ generation_end end_of(ordered_json const& row) {
     end.at_s = row.at("at_s").get<double>();
     end.standstill = row.at("standstill").get<std::string>();
     end.in_place = row.at("in_place").get<bool>();
+    end.from_outside = row.at("from_outside").get<bool>();
     return end;
 }
 
@@ -117,7 +118,8 @@ ordered_json to_json(generation_end const& end) {
               {"waited", ms(end.waited_s)}}},
             {"at_s", ms(end.at_s)},
             {"standstill", end.standstill},
-            {"in_place", end.in_place}};
+            {"in_place", end.in_place},
+            {"from_outside", end.from_outside}};
 }
 
 std::string to_text(run_life const& life) {

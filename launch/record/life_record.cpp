@@ -15,6 +15,7 @@
 #include "base/text.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "launch/elastic/lives.hpp"
+#include "launch/record/growth.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/slurm/slurm_job.hpp"
@@ -41,14 +42,12 @@ std::string stop_file_of(std::string const& lives_file) {
 progress_signs signs_of(run_context const& run, int code, std::vector<program_life> const& former) {
     auto const& outcome = *run.outcome;
     double const end = outcome.failed_s < 0 ? seconds_now() : outcome.failed_s;
-    std::error_code fault;
-    auto const size = fs::file_size(run.options.must_grow, fault);
     progress_signs signs{.code = code,
                          .saved = code == run.options.saved_code,
                          .from_outside = outcome.from_outside,
                          .lived = duration(outcome.started_s < 0 ? 0 : end - outcome.started_s),
                          .must_grow = run.options.must_grow,
-                         .grew = !fault && size > run.life.first_size,
+                         .grew = measure_growth(run.options.must_grow) > run.life.first_size,
                          .measured = outcome.metric_s >= 0};
     for (auto const& one : run.life.ends) signs.measured = signs.measured || one.metric_s >= 0;
     for (auto const& one : former) signs.measured_before = signs.measured_before || one.measured;
@@ -158,9 +157,7 @@ void begin_life(run_context& run) {
     if (run.life.is_first()) {
         run.life.first_life =
             life_number(former, number("MUSTER_CHAIN_LINK"), std::max(run.given.restarts, number("SLURM_RESTART_COUNT")));
-        std::error_code fault;
-        auto const size = fs::file_size(run.options.must_grow, fault);
-        run.life.first_size = fault ? 0 : size;
+        run.life.first_size = measure_growth(run.options.must_grow);
     }
     if (path.empty() || run.options.dry_run || run.options.print_env) return;
     int const generation = run.life.now.number;

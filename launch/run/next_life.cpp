@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "launch/elastic/lives.hpp"
 #include "launch/ranks/rank_name.hpp"
+#include "launch/record/growth.hpp"
 #include "launch/run/gather_hosts.hpp"
 #include "launch/run/prepare_run.hpp"
 
@@ -176,12 +177,6 @@ void add_waiting(run_context& run, std::vector<node> idle, mapping& map) {
     }
 }
 
-std::uintmax_t size_of(std::string const& path) {
-    std::error_code fault;
-    auto const size = std::filesystem::file_size(path, fault);
-    return fault ? 0 : size;
-}
-
 /// By what it is seen that the ranks came no further since they were started, in place or not.
 std::string standstill_of(run_context const& run, generation_end const& end) {
     auto const& life = run.life;
@@ -190,7 +185,7 @@ std::string standstill_of(run_context const& run, generation_end const& end) {
         {.code = end.code,
          .from_outside = run.outcome->from_outside || end.kind == end_kind::node || end.kind == end_kind::other,
          .must_grow = run.options.must_grow,
-         .grew = size_of(run.options.must_grow) > life.file_size,
+         .grew = measure_growth(run.options.must_grow) > life.file_size,
          .measured = run.outcome->metric_s >= 0,
          .measured_before = std::any_of(life.ends.begin(), life.ends.end(), measures)},
         false);
@@ -218,7 +213,8 @@ generation_end end_of(run_context const& run, int code, double began_s) {
                        .metric_s = since_start(outcome.metric_s),
                        .lived_s = failed - started,
                        .ending_s = now - failed,
-                       .at_s = failed};
+                       .at_s = failed,
+                       .from_outside = outcome.from_outside};
     for (auto const& one : present.members) end.members.push_back(one.number);
     if (auto const rank = static_cast<std::size_t>(outcome.rank); outcome.rank >= 0 && rank < end.members.size())
         end.member = end.members[rank];
@@ -237,7 +233,7 @@ void leave_out_lost(allocation& given, run_life const& life) {
 
 mapping map_generation(run_context& run, placement_request& place) {
     auto& life = run.life;
-    life.file_size = size_of(run.options.must_grow);
+    life.file_size = measure_growth(run.options.must_grow);
     std::vector<node> idle;
     mapping map;
     if (life.is_first()) {

@@ -135,13 +135,14 @@ void run_supervisor::judge(std::function<verdict(evidence const&)> const& what) 
 }
 
 /// The one place where a verdict becomes deeds.
-void run_supervisor::act_on(verdict const& judged) {
+void run_supervisor::act_on(verdict const& first) {
     if (failed_) return;
-    if (judged.next == verdict::step::hold) {
-        if (!judged.culprits.empty()) ranks_->known().suspect = judged.culprits.front().rank;
-        return decide_after(judged.patience);
+    if (first.next == verdict::step::hold) {
+        if (!first.culprits.empty()) ranks_->known().suspect = first.culprits.front().rank;
+        return decide_after(first.patience);
     }
-    if (!judged.ends() || go_on_in_place(judged)) return;
+    if (!first.ends() || go_on_in_place(first)) return;
+    auto const judged = blame_stopped_instead(ranks_->known(), first);
     failed_ = true;
     if (judged.of_rank) {
         culprit_ = judged.culprits.front().rank;

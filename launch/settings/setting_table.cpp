@@ -150,7 +150,7 @@ constexpr setting rows[]{
     {"blacklist-cooldown-range", 0, "", "LO,HI", kind::list, "", running, group::restarts, use::everywhere, "",
      "leave a slot idle after a failure for LO seconds, twice as long after each further one, HI at most; default: 5,300", 1, ',', check_seconds},
     {"must-grow", 0, "", "FILE", kind::text, "", "run script", group::restarts, use::everywhere, "",
-     "start no third time in a row if FILE does not grow"},
+     "start no third time in a row if FILE does not grow; a folder: if no new file comes"},
 
     {"preflight", 0, "", "", kind::flag, "", running, group::checks, use::common, "",
      "examine every node before the ranks start"},

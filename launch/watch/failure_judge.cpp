@@ -78,12 +78,21 @@ int stopped_rank_of(evidence const& known, rank_evidence const& rank) {
     return -1;
 }
 
+/// The rank that is stopped, where this one waited for it and has failed since.
+std::optional<verdict> blame_stopped(evidence const& known, rank_evidence const& rank) {
+    auto const fault = fault_of(rank);
+    int const stopped = fault ? stopped_rank_of(known, rank) : -1;
+    if (stopped < 0) return std::nullopt;
+    return blame_rank(known, stopped, failure_cause::rank_end,
+                      fmt::format("is stopped, so {}, which waited for it, {}", known.name_of(rank), fault->what),
+                      fault->exit_code, "SIGCONT lets a stopped process go on: see what sent it SIGSTOP");
+}
+
+/// In a run that may go on, blame_stopped_instead() asks once it does not: this rank has ended, and the others may go on without it.
 verdict blame_end(evidence const& known, rank_evidence const& rank, std::string_view advice = {}) {
     auto const fault = fault_of(rank);
-    if (int const stopped = stopped_rank_of(known, rank); known.members.empty() && stopped >= 0)
-        return blame_rank(known, stopped, failure_cause::rank_end,
-                          fmt::format("is stopped, so {}, which waited for it, {}", known.name_of(rank), fault->what),
-                          fault->exit_code, "SIGCONT lets a stopped process go on: see what sent it SIGSTOP");
+    if (known.members.empty())
+        if (auto const stopped = blame_stopped(known, rank)) return *stopped;
     bool const by_kernel = rank.memory == memory_verdict::in_cgroup || rank.memory == memory_verdict::either ||
                            rank.memory == memory_verdict::on_node;
     bool const own = advice.empty() || (by_kernel && !fault->advice.empty());
@@ -506,6 +515,11 @@ verdict explain_request_to_end(evidence const& known) {
     auto const lost = known.list(is_down);
     return give_up(blame_all(known, failure_cause::node, is_down, lost.empty() ? why : fmt::format("{} ({})", why, lost),
                              exit_code(errc::peer_failed)));
+}
+
+verdict blame_stopped_instead(evidence const& known, verdict judged) {
+    if (!judged.of_rank || judged.culprits.empty()) return judged;
+    return blame_stopped(known, known[judged.culprits.front().rank]).value_or(std::move(judged));
 }
 
 }  // namespace muster

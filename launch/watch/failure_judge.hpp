@@ -111,4 +111,7 @@ verdict blame_run(failure_cause cause, std::string text, int exit_code);
 /// An agent of the engine remote was lost before all ranks had come.
 verdict blame_agent(evidence const& known, int rank);
 
+/// Of a run that was to go on and does not: where the rank that is blamed waited in vain for one that is stopped, that one is to blame. Pure.
+verdict blame_stopped_instead(evidence const& known, verdict judged);
+
 }  // namespace muster

@@ -77,6 +77,17 @@ expect_exit 0 env FAULTS='kill:0:5 stop-asking:1:5 busy:2:5:1' "${run[@]}" -- $p
 expect_contains stderr "rank 1 on $host (member 1) is stopped, and the others go on without it: killing it"
 expect_survivors 2 55 2 3
 
+# Before elastic.run has begun a stopped rank ends the run, and is to blame, not the one that has missed it.
+expect_exit 1 env MUSTER_COMM_DEADLINE=2s "${run[@]}" -- $python -c '
+import os, signal, muster, numpy as np
+from muster import arrays, world
+muster.init()
+arrays.allreduce(np.ones(1), "x")
+if world.rank() == 1: os.kill(os.getpid(), signal.SIGSTOP)
+arrays.allreduce(np.ones(1), "y")'
+expect_matches stderr "^muster: error: generation 0: rank 1 on $host \(member 1\) is stopped, so rank [023] on $host \(member [023]\), which waited for it, exited with code 1"
+expect_nothing_left
+
 # A failure that comes again in every world, where nobody is gone, ends the run.
 expect_exit 1 "${run[@]}" -- $python -c '
 import muster

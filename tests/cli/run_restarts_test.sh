@@ -109,6 +109,15 @@ expect_exit 11 "${run[@]}" --max-restarts 9 --must-grow log -- sh -c "$fails"
 expect_contains stderr "no restart after generation 1: generations 0 and 1 came no further: log has not grown (--must-grow)"
 expect_exit 12 "${run[@]}" --max-restarts 9 -- sh -c "[ \$MUSTER_GENERATION != 0 ] || echo 'muster-metric: loss 1'; $fails"
 expect_contains stderr "no restart after generation 2: generations 1 and 2 came no further: no line with muster-metric: was written"
+# A folder of checkpoints: a new file is progress, one that is being written is none.
+mkdir saved && touch saved/step-1
+expect_exit 14 "${run[@]}" --max-restarts 4 --must-grow saved -- sh -c "[ \$RANK != 0 ] || { sleep 0.02; echo >saved/step-2.\$MUSTER_GENERATION; }; $fails"
+expect_contains stderr "no restart after generation 4: this was restart 4 of 4 (--max-restarts)"
+expect_exit 11 "${run[@]}" --max-restarts 4 --must-grow saved -- sh -c "sleep 0.02; echo >saved/step-9.new; $fails"
+expect_contains stderr "generations 0 and 1 came no further: saved has not grown (--must-grow)"
+# Failures alike that come from outside are no sign against the program.
+expect_exit 137 "${run[@]}" --max-restarts 3 -- sh -c '[ $RANK = 2 ] && kill -9 $$; exec sleep 100'
+expect_contains stderr "no restart after generation 3: this was restart 3 of 3 (--max-restarts)"
 # What was killed from outside may have come as far as it could.
 expect_exit 0 "${run[@]}" --max-restarts 9 -- sh -c '[ $MUSTER_GENERATION != 0 ] || echo "muster-metric: loss 1"; [ $RANK = 0 ] || exit 0
 case $MUSTER_GENERATION in 0 | 1 | 3) kill -9 $$ ;; 2) kill -TERM $$ ;; 4) exit 3 ;; esac'
