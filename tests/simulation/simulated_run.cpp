@@ -789,6 +789,7 @@ void run::handle(occurrence const& one) {
             if (its.sent >= its.outbox.size()) return;
             auto word = its.outbox[its.sent++];
             if (std::holds_alternative<elastic::announce>(word)) its.announcement_known = true;
+            if (std::holds_alternative<elastic::hello>(word)) its.announcement_known = false;  // of the program before
             feed(happened::message{one.a, std::move(word)});
             return;
         }
