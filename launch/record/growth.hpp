@@ -1,4 +1,4 @@
-// How far a program has come, by what it writes: a log that grows, or checkpoints in a folder.
+// Measures progress by what a program writes: a log that grows, or checkpoints in a folder.
 #pragma once
 
 #include <cstdint>

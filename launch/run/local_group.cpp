@@ -134,6 +134,7 @@ void local_group::look_at_stopped(std::vector<int> const& seats, stopped_taker t
     std::vector<int> stopped;
     for (int const seat : seats) {
         auto const leader = ranks_[static_cast<std::size_t>(seat)].pid;
+        if (leader <= 0) continue;
         if (is_stopped(leader) || std::find(groups.begin(), groups.end(), leader) != groups.end()) stopped.push_back(seat);
     }
     then(stopped);

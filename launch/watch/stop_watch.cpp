@@ -8,8 +8,6 @@ namespace muster {
 
 namespace {
 
-constexpr duration look_every{5};
-
 bool holds(std::vector<int> const& ranks, int rank) {
     return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
@@ -17,14 +15,14 @@ bool holds(std::vector<int> const& ranks, int rank) {
 }  // namespace
 
 void stop_watch::look_later() {
-    due_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(look_every);
-    loop_.after(look_every, [this] { look(); });
+    due_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(pause_);
+    loop_.after(pause_, [this] { look(); });
 }
 
 /// A look that comes late was held up with this process, perhaps by a suspended job, whose ranks do not all go on at the same moment.
 void stop_watch::look() {
     if (!run_.active()) return look_later();
-    if (duration(event_loop::clock::now() - due_) > look_every) stopped_.clear();
+    if (duration(event_loop::clock::now() - due_) > pause_) stopped_.clear();
     std::vector<int> ranks;
     for (auto const& one : known_.ranks)
         if (one.running()) ranks.push_back(one.rank);
@@ -38,7 +36,7 @@ void stop_watch::take(std::vector<int> const& stopped) {
     for (int const rank : stopped) {
         if (!holds(before, rank) || !known_[rank].running()) continue;
         run_.say(fmt::format("note: {} has been stopped (SIGSTOP) for more than {}: killing it", known_.name_of(known_[rank]),
-                             format_duration(look_every)));
+                             format_duration(pause_)));
         run_.kill(rank);
     }
 }

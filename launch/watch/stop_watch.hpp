@@ -24,8 +24,10 @@ class stop_watch {
     /// All of these must outlive it.
     stop_watch(event_loop& loop, evidence const& known, supervision run) : loop_(loop), known_(known), run_(std::move(run)) {}
 
-    /// Looks from now on.
-    void start() { look_later(); }
+    static constexpr duration usual_pause{5};
+
+    /// Looks from now on, each time after this pause.
+    void start(duration pause = usual_pause) { pause_ = pause, look_later(); }
 
   private:
     void look_later();
@@ -35,6 +37,7 @@ class stop_watch {
     event_loop& loop_;
     evidence const& known_;
     supervision run_;
+    duration pause_ = usual_pause;
     std::vector<int> stopped_;  ///< at the last look
     event_loop::clock::time_point due_;
 };

@@ -71,6 +71,9 @@ def why_it_may_end(story, ending):
     serious = [hit for hit in ending.hits if hit.fault.target in ("rank", "agent", "host")]
     if not serious:
         return ""
+    told = {int(ENDS.search(line)[1]) for line in ending.out if ENDS.search(line)}
+    if members_hit(ending)[0] & told:
+        return "a rank was hit as it ended"  # it has told its end, and was still there
     before = ending.out[: serious[0].lines]
     if not any(UP.search(line) for line in before) and any(hit.fault.target in ("agent", "host") for hit in serious):
         return "a host was lost before the first rank was up"
