@@ -62,7 +62,11 @@ int run_supervisor::run(rank_group& ranks) {
         loop_, known,
         stop_watch::supervision{[this] { return phase_ == run_phase::running && !failed_; },
                                 [this](auto const& whom, auto then) { ranks_->look_at_stopped(whom, std::move(then)); },
-                                [this](int rank) { ranks_->kill_one(rank); }, [this](std::string const& line) { say(line); }});
+                                [this](int rank) {
+                                    ranks_->known()[rank].killed_as_stopped = true;
+                                    ranks_->kill_one(rank);
+                                },
+                                [this](std::string const& line) { say(line); }});
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
     loop_.watch_readable(run_.guardian_fd, [this] { on_guardian_gone(); });
     loop_.watch_readable(writer_.event_fd(), [this] { on_writer_event(); });

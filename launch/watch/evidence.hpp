@@ -43,12 +43,13 @@ struct rank_evidence {
 
     bool connected = false;  ///< to its world's server of PMIx or PMI-1, where that is muster's own
     bool finalized = false;
-    bool uses_mpi = false;        ///< seen from outside, with engines whose server tells nothing
-    std::string mpi_elsewhere;    ///< the MPI library that it uses without having connected; empty: none was seen
-    std::string daemon_lost;      ///< name of the engine's daemon on its node, if that died
-    bool cut = false;             ///< its watcher's connection was closed at the other end: the watcher has ended, the node lives
-    bool asked = false;           ///< the engine or the scheduler had asked its watcher to end
-    bool watcher_killed = false;  ///< its watcher's guard was killed, and had not been asked to end before
+    bool uses_mpi = false;      ///< seen from outside, with engines whose server tells nothing
+    std::string mpi_elsewhere;  ///< the MPI library that it uses without having connected; empty: none was seen
+    std::string daemon_lost;    ///< name of the engine's daemon on its node, if that died
+    bool cut = false;           ///< its watcher's connection was closed at the other end: the watcher has ended, the node lives
+    bool asked = false;         ///< the engine or the scheduler had asked its watcher to end
+    bool killed_as_stopped = false;  ///< by muster, since it had been stopped for long (stop_watch.hpp)
+    bool watcher_killed = false;     ///< its watcher's guard was killed, and had not been asked to end before
 
     int shown() const noexcept { return number < 0 ? rank : number; }
     bool over() const noexcept { return now == state::gone || now == state::lost; }
@@ -96,7 +97,7 @@ struct evidence {
 
     std::string engine;  ///< that started the watchers; empty: the ranks are this process' own children
     std::optional<int> engine_status;
-    std::string cancelled_step;              ///< a step of Slurm's with ranks in it, of which Slurm says that somebody has cancelled it
+    std::string cancelled_step;  ///< a step of Slurm's with ranks in it, of which Slurm says that somebody has cancelled it
     std::vector<std::string> unknown_hosts;  ///< of ranks that have not come up: names without an address here
 
     bool asked = false;           ///< the engine or the scheduler has asked watchers to end

@@ -54,7 +54,10 @@ verdict blame_all(evidence const& known, failure_cause cause, evidence::conditio
 }
 
 std::optional<end_fault> fault_of(rank_evidence const& rank) {
-    return rank.wait_status && !rank.ended_well() ? find_end_fault(*rank.wait_status, rank.memory) : std::nullopt;
+    if (!rank.wait_status || rank.ended_well()) return std::nullopt;
+    auto fault = find_end_fault(*rank.wait_status, rank.memory);
+    if (fault && rank.killed_as_stopped) fault->advice = "muster sent it, since the rank was stopped: see what sent it SIGSTOP";
+    return fault;
 }
 
 /// Ended by what a scheduler or an engine sends to all.
