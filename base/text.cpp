@@ -24,7 +24,7 @@ struct character {
     std::size_t bytes;
 };
 
-/// Of a text that is not empty.
+/// Decodes the first character of a text that is not empty.
 character first_character(std::string_view text) noexcept {
     auto const lead = static_cast<unsigned char>(text.front());
     if (lead < 0x80) return {lead, 1};

@@ -41,7 +41,7 @@ struct program_text {
     std::size_t width = usual_help_width;  ///< of help
 };
 
-/// What `PROGRAM COMMAND --help` prints, in lines of any width: usage, examples and `options`, a line for each.
+/// Returns what `PROGRAM COMMAND --help` prints, in lines of any width: usage, examples and `options`, a line for each.
 std::string command_help(std::string_view program, command_row const& row, std::string_view options);
 
 /// A program's commands with the functions that run them. Not thread safe while commands are added.
@@ -67,9 +67,9 @@ class command_set {
 
     bool has(std::string_view name) const noexcept;
     program_text const& program() const noexcept { return program_; }
-    /// In the order in which they were added.
+    /// Returns the commands in the order in which they were added.
     std::vector<command_row const*> rows() const;
-    /// What `PROGRAM --help` prints, in lines of any width.
+    /// Returns what `PROGRAM --help` prints, in lines of any width.
     std::string overview() const;
     std::string version() const;
 
@@ -99,7 +99,7 @@ int run_main(std::string_view program, std::function<int()> const& body) noexcep
 
 // The words that a shell offers on a program's command line: commands and options, for the scripts of `muster completion`.
 
-/// Without a command the names of the commands that are not hidden; with one its options: "--output". Empty for a command that is
+/// Returns the names of the commands that are not hidden or, with a command, its options: "--output". The list is empty for a command that is
 /// not there. Pure.
 std::vector<std::string> completion_words(command_set const& commands, std::string const& command);
 

@@ -60,7 +60,7 @@ std::vector<po::option> read_empty_value(std::vector<std::string>& args) {
     throw error(errc::usage, fmt::format("{} has no value; give it one, or see --help", spelled));
 }
 
-/// Of "-fx", where f is known, "-x".
+/// Returns "-x" of "-fx", where f is known.
 std::string unknown_part(po::options_description const& table, std::string const& word) {
     if (word.starts_with("--") || find_option(table, word) == nullptr) return word;
     auto const letter = std::ranges::find_if(word.begin() + 2, word.end(), [&](char c) {

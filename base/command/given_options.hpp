@@ -22,7 +22,7 @@ struct option_row {
     std::string_view choices;   ///< "auto idx csv": values that a shell completes; empty: files
 };
 
-/// What reading a command line needs to know of an option.
+/// Holds what reading a command line needs to know of an option.
 struct option_shape {
     std::string name;
     char letter = 0;

@@ -297,7 +297,7 @@ class converter {
     std::uint64_t total_ = 0;
 };
 
-/// What is counted while samples are read is added up over the ranks.
+/// Adds up over the ranks what was counted while samples were read.
 void take_notes(convert_report& report, std::vector<opened_split> const& splits, communicator& ranks) {
     std::vector<std::int64_t> counts;
     for (opened_split const& split : splits) {

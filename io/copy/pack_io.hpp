@@ -20,7 +20,7 @@
 
 namespace muster {
 
-/// How many bytes a pack has on its way: those of its pieces, and 8 for the checksum of each.
+/// Returns how many bytes a pack has on its way: those of its pieces, and 8 for the checksum of each.
 std::uint64_t sent_bytes(pack const& what) noexcept;
 
 class pack_reader {

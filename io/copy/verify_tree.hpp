@@ -13,7 +13,7 @@ struct tree_check {
     std::vector<std::string> faults;  ///< a sentence each: file, chunk, offset, what was found
 };
 
-/// Whether `path` is a folder with the state of a copy in it.
+/// Returns whether `path` is a folder with the state of a copy in it.
 bool is_copied_tree(std::string const& path);
 
 /// Compares every file that the manifests of `path` list with them, on `threads` threads. Where a chunk is damaged and its source is

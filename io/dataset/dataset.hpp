@@ -18,7 +18,7 @@ namespace muster {
 
 class communicator;
 
-/// What a file says about one of its splits.
+/// Holds what a file says about one of its splits.
 struct dataset_info {
     std::string path;
     std::string name;        ///< "fashion-mnist"; may be empty
@@ -81,7 +81,7 @@ class dataset {
         read(rows.first, rows.count, images, labels);
     }
 
-    /// Where the chunks of samples lie in the file; empty if contiguous. Not collective.
+    /// Returns where the chunks of samples lie in the file; empty if contiguous. Not collective.
     std::vector<hdf5::stored_chunk> stored_chunks() const;
 
     /// Reads everything, in pieces of about 8 MiB, and compares it with the checksums and the range of labels. Throws

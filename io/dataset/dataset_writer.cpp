@@ -31,7 +31,7 @@ struct written_split {
     std::vector<std::int32_t> done;
 };
 
-/// Its functions are those of dataset_writer, and their steps. open(), gather() and close() are collective.
+/// It has the functions of dataset_writer, and their steps. open(), gather() and close() are collective.
 struct dataset_writer::state {
     state(std::string path_, std::vector<split_plan> plans_, writer_options options_, std::shared_ptr<communicator> ranks_);
 

@@ -272,7 +272,7 @@ int copy_repeatedly(copy_request request, duration every, std::string const& hos
     }
 }
 
-/// What runs beside it, if it is given.
+/// Returns the program that runs next to it, if one is given.
 std::vector<std::string> command_of(given_options const& given, identity const& who) {
     if (given.program().empty()) return {};
     for (char const* const option : {"dry-run", "json"})

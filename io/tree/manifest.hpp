@@ -55,7 +55,7 @@ struct journal_contents {
     std::vector<journal_record> records;
 };
 
-/// What the journal in the folder `state` says; nothing if there is none, or none that is whole. A record that was cut off is left
+/// Returns what the journal in the folder `state` says; nothing if there is none, or none that is whole. A record that was cut off is left
 /// out. What it says is to be checked against the files: they may have come to the disk later than the journal, or not at all.
 std::optional<journal_contents> read_journal(int state);
 

@@ -55,7 +55,7 @@ void in_parallel(std::size_t items, int threads, Work&& work, std::function<void
 
 // A gate for threads that copy: lets in as many as the processors can serve, and more while they wait for the source.
 
-/// How long a thread's calls took, and how long it worked in them.
+/// Says how long a thread's calls took, and how long it worked in them.
 class wait_share {
   public:
     /// Times the calls until it goes; nothing without a share.

@@ -21,7 +21,7 @@ class completion : public std::enable_shared_from_this<completion> {
     /// One more callback to come: what to pass as its cookie. It must be called exactly once, or `cancel`led.
     void* expect_one();
     static void cancel(void* cookie);
-    /// As pmix_op_cbfunc_t.
+    /// Has the type pmix_op_cbfunc_t.
     static void done(pmix_status_t status, void* cookie);
 
     /// True once all have come; false after `deadline`.

@@ -117,7 +117,7 @@ class Checkpoint:
             os.close(folder)
 
     def _remove_old(self, saved: int) -> None:
-        """Those after `saved` are of a training that went back to an earlier step: they would be taken for the newest."""
+        """Removes old checkpoints. Those after `saved` belong to a training that went back to an earlier step: they would be taken for the newest."""
         steps = self.steps()
         older = [step for step in steps if step <= saved]
         for step in [*(step for step in steps if step > saved), *older[self.keep :]]:

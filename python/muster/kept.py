@@ -21,7 +21,7 @@ _LINE = 64  # each piece is filled up to a multiple of it
 
 
 def is_held() -> bool:
-    """Whether the run keeps what ranks commit: the same on all of them, also where a node's keeper is lost."""
+    """Returns whether the run keeps what ranks commit: the same on all of them, also where a node's keeper is lost."""
     return bool(os.environ.get("MUSTER_KEPT_STATE"))
 
 
@@ -94,7 +94,7 @@ def newest_common() -> int:
 
 
 def load(step: int) -> Any:
-    """What was kept with that number. Its memory is a copy. Raises KeyError where there is no whole one."""
+    """Returns what was kept with that number. Its memory is a copy. Raises KeyError where there is no whole one."""
     for which in range(MOST):  # each look at one reads all copies
         found = native.kept_state(which)
         if found is None:

@@ -41,7 +41,7 @@ def compare_nodes() -> None:
 
 
 def is_initialized() -> bool:
-    """Whether `init` was called, and `shutdown` not since."""
+    """Returns whether `init` was called, and `shutdown` not since."""
     return _comm is not None
 
 
@@ -89,7 +89,7 @@ def cross_size() -> int:
 
 
 def is_homogeneous() -> bool:
-    """Whether every node has the same number of ranks."""
+    """Returns whether every node has the same number of ranks."""
     comm()
     return _homogeneous
 

@@ -24,12 +24,12 @@ def keras_module() -> Any:
 
 
 def is_keras3(optimizer_class: type) -> bool:
-    """Whether it is an optimizer of Keras 3, which has one `apply` for all backends; else one of Keras 2 (tf_keras)."""
+    """Returns whether it is an optimizer of Keras 3, which has one `apply` for all backends; else one of Keras 2 (tf_keras)."""
     return hasattr(optimizer_class, "apply")
 
 
 def backend_of(optimizer_class: type) -> str:
-    """What its gradients are: of "torch", "tensorflow" or "jax"."""
+    """Returns what its gradients are: of "torch", "tensorflow" or "jax"."""
     if not is_keras3(optimizer_class):
         return "tensorflow"
     import keras

@@ -81,7 +81,7 @@ def muster_command(words: List[str], variables: Mapping[str, str]) -> Tuple[List
 
 
 def map_options(command: List[str]) -> List[str]:
-    """Of a command of `muster run` the options that say where the ranks go, as `muster plan` takes them."""
+    """Returns those options of a command of `muster run` that say where the ranks go, as `muster plan` takes them."""
     words = command[: command.index("--")]
     chosen: List[str] = []
     for word, value in zip(words, words[1:]):
