@@ -35,7 +35,7 @@ inline constexpr std::size_t most_tasks = 100'000;
 /// Returns what the job with this number in the array has for each parameter: the values of the last one change fastest. `index` is less than count_tasks(). Pure.
 std::vector<std::string> values_of_task(std::vector<each_parameter> const& each, std::size_t index);
 
-/// "{lr}" in a word: where it stands, braces included. What a shell would fill in ("${lr}"), and braces around anything but a name, are none; nor is "{{lr}}",
+/// Says where "{lr}" stands in a word, braces included. What a shell would fill in ("${lr}"), and braces around anything but a name, do not count; nor does "{{lr}}",
 /// which stands for the braces themselves.
 struct placeholder {
     std::size_t offset, length;

@@ -67,7 +67,7 @@ struct script_request {
     int nodes = 1;
     int ranks_per_node = 1;  ///< one rank a GPU
     int spare_nodes = 0;     ///< asked for behind these, and idle (--spares)
-    int spare_places = 0;    ///< the same on the one node, beside its ranks
+    int spare_places = 0;    ///< the same on the one node, next to its ranks
     bool with_gpus = true;   ///< false: ranks without GPUs
     int cpus_per_rank = 1;   ///< 0: not asked for
     duration walltime{0};    ///< not for `local`

@@ -24,11 +24,11 @@ struct command_row {
     std::string_view closing;             ///< lines below the options
     std::string_view arguments;           ///< the words that may come first: "show path check"; empty: none, or any
     std::string_view manual;              ///< more paragraphs for the man page, an empty line between two
-    std::size_t most_words = 0;           ///< words that may stand beside the options
+    std::size_t most_words = 0;           ///< words that may stand next to the options
     bool hidden = false;                  ///< not shown: the program itself starts it
     bool takes_program = false;           ///< the words behind "--" are a program's
     bool takes_jobs = false;              ///< its words are numbers of jobs
-    bool is_program = false;              ///< a program of its own, PROGRAM-NAME: the row has a summary alone
+    bool is_program = false;              ///< a separate program, PROGRAM-NAME: the row has a summary alone
 };
 
 /// A program, as its help shows it.
@@ -86,8 +86,8 @@ class command_set {
     std::vector<entry> entries_;
 };
 
-/// Writes what standard output still holds. Standard output is data: where some of it is lost although `code` is 0, that is told
-/// on standard error, and the exit code of errc::io returned; else `code`.
+/// Writes what standard output still holds. Standard output is data: where some of it is lost although `code` is 0, this says so
+/// on standard error, and returns the exit code of errc::io; else `code`.
 int finish_output(std::string_view program, int code) noexcept;
 
 /// Prints "PROGRAM: error: TEXT" on standard error.

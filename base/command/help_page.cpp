@@ -28,7 +28,7 @@ std::size_t cells(std::string_view text) {
 struct help_line {
     std::size_t indent = 0;
     std::string_view head, tail;
-    std::size_t column = 0;  ///< of the tail; 0: there is none
+    std::size_t column = 0;  ///< of the tail; 0: no tail
 
     bool is_option() const { return indent > 0 && head.starts_with('-'); }
     bool is_prose() const { return indent == 0 && tail.empty() && !head.empty(); }

@@ -171,7 +171,7 @@ unique_fd listen_at(std::string const& address, int port) {
     return listens ? std::move(socket) : unique_fd();
 }
 
-/// The first port of the range that `listen` gets. Each process begins at a place of its own, so that not all of them try the same ports.
+/// The first port of the range that `listen` gets. Each process begins at another place, so that not all of them try the same ports.
 template <typename Listen>
 unique_fd listen_in(port_range range, std::string const& name, Listen const& listen) {
     auto const count = range.last - range.first + 1;

@@ -61,7 +61,7 @@ struct listener {
 listener listen_on_all(int port = 0);
 listener listen_on(std::string const& address);
 
-/// A numeric address and port for connect(); length 0 if `address` is none.
+/// A numeric address and port for connect(); length 0 if `address` is invalid.
 struct socket_address {
     sockaddr_storage storage{};
     socklen_t length = 0;

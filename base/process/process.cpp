@@ -39,7 +39,7 @@ std::string shown_path(environment const& variables) {
     return fmt::format("{} and {} more folders", shown, folders(path) - folders(shown));
 }
 
-/// The first executable file of that name on PATH; empty if there is none.
+/// The first executable file of that name on PATH, or nothing.
 std::string first_on_path(std::string const& program, environment const& variables) {
     auto const folders = search_path(variables);
     for (auto const folder : split(folders, ':')) {

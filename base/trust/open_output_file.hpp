@@ -36,7 +36,7 @@ class output_folder {
     /// that was there is emptied and given that mode before it is returned.
     unique_fd open_file(std::string_view name, std::string_view hint = {}, mode_t mode = 0666) const;
 
-    /// Nothing happens where there is none.
+    /// Removes the file, if there is one.
     void remove_file(std::string_view name) const noexcept;
     /// Gives the file `from` the name `to`, in place of what has it. Throws errc::system.
     void rename_file(std::string_view from, std::string_view to) const;

@@ -165,7 +165,7 @@ std::string distrust(std::string const& path) {
     auto const here = std::filesystem::absolute(path, fault).parent_path();
     struct stat link {};
     if (::lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode) || ::stat(here.c_str(), &folder) != 0) return {};
-    link.st_mode &= ~mode_t{0777};  // a link has no mode of its own
+    link.st_mode &= ~mode_t{0777};  // a link's mode means nothing
     return distrust(link, folder, reader);
 }
 

@@ -17,7 +17,7 @@ std::optional<std::string> read_small_file(std::string const& path, std::string_
 /// Holds what read_trusted_file() has found.
 struct trusted_text {
     std::optional<std::string> text;  ///< nothing: there is no such file, or it is not trusted
-    std::string distrust;             ///< why it is not; empty: it is, or there is none
+    std::string distrust;             ///< why it is not; empty: it is, or there is no file
 };
 
 /// Works as read_small_file(), but reads only a file that distrust() finds no fault with. It is opened once, and what was judged is what is read:

@@ -59,7 +59,7 @@ void agree_on_columns(source_facts const& first, opened_split const& split) {
     split.source->order_columns(first.columns);
 }
 
-/// Two arrays of as many samples are more likely one split's samples and labels.
+/// Two arrays of the same number of samples are more likely one split's samples and labels.
 std::string pair_advice(split_source const& first, source_facts const& facts, split_source const& second,
                         source_facts const& other) {
     auto const is_array = [](split_source const& one) { return one.labels.empty() && one.images.ends_with(".npy"); };

@@ -19,7 +19,7 @@ struct split_part {
     bool operator==(split_part const&) const = default;
 };
 
-/// "train=0.8,val=0.2". Throws parse_error (errc::usage) for what is none, and errc::usage for fractions that do not make 1. Pure.
+/// Parses "train=0.8,val=0.2". Throws parse_error (errc::usage) for other text, and errc::usage for fractions that do not make 1. Pure.
 std::vector<split_part> parse_split_parts(std::string_view text);
 
 /// Returns how many samples each part gets: its fraction of `samples`, rounded so that all of them have a place. Throws errc::usage if one gets none. Pure.

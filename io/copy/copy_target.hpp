@@ -117,7 +117,7 @@ class copy_target {
 /// Opens the folder `path`, made if `make`. Throws errc::io if it is another user's or a link; empty if it is not there.
 unique_fd open_own_folder(std::string const& path, bool make);
 
-/// The manifest in a state folder; empty if there is none. Throws errc::invalid_data if it is damaged.
+/// Reads the manifest in a state folder, or returns an empty one. Throws errc::invalid_data if it is damaged.
 manifest read_manifest(int state, std::string_view folder);
 
 /// Returns whether a chunk of an open file has this checksum. Throws errc::system, naming `path`.

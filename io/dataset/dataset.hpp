@@ -85,7 +85,7 @@ class dataset {
     std::vector<hdf5::stored_chunk> stored_chunks() const;
 
     /// Reads everything, in pieces of about 8 MiB, and compares it with the checksums and the range of labels. Throws
-    /// errc::invalid_data that names the file, the array, the block, its samples and its bytes in the file. `progress`, if given, is told the bytes
+    /// errc::invalid_data that names the file, the array, the block, its samples and its bytes in the file. `progress`, if given, gets the bytes
     /// read after each piece. Collective if opened so: each rank checks its part.
     void verify(std::function<void(std::uint64_t)> const& progress = {}) const;
 

@@ -303,7 +303,7 @@ split_plan settled(split_plan plan) {
     return plan;
 }
 
-/// The space is taken before the first byte is written, so that a full file system is told at once.
+/// The space is taken before the first byte is written, so that a full file system is an error at once.
 void reserve(int fd, std::string const& path, std::uint64_t bytes) {
     if (::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0) return;
     if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)

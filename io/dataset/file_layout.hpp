@@ -50,7 +50,7 @@ struct split_contents {
     bool operator==(split_contents const&) const = default;
 };
 
-/// Creates the file `path`, serially, with its groups, arrays and attributes but for the checksums, and closes it. The arrays have
+/// Creates the file `path`, serially, with its groups, arrays and attributes except for the checksums, and closes it. The arrays have
 /// their space, which is a hole so far; a compressed one has none, and no place in the answer. The same plans give the same
 /// bytes. Throws hdf5_error.
 file_layout create_layout(std::string const& path, std::vector<split_plan> const& plans, writer_options const& options);

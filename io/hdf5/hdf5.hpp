@@ -128,7 +128,7 @@ std::string why_not_read(dataset_form const& form);
 /// The type of the elements, in either byte order, of an enumeration that of its values; nothing if it is none of ours.
 std::optional<element_type> element_of(place const& where, dataset const& handle);
 
-/// Values and names of the elements' enumeration, in order of value; empty if it is none.
+/// Values and names of the elements' enumeration, in order of value; empty for other types.
 std::vector<std::pair<std::int64_t, std::string>> enumeration_of(place const& where, dataset const& handle);
 
 /// Holds what attributes say of a dataset's numbers, by the conventions of NetCDF and HDF5's specification of images.

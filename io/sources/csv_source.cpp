@@ -180,7 +180,7 @@ void csv_source::refuse_file_names(std::string_view row, std::size_t line, sourc
     });
 }
 
-/// A header is told from a sample by what cannot be one; where both are likely, neither is taken silently.
+/// Tells a header from a sample by what cannot be one; where both are likely, neither is taken silently.
 bool csv_source::is_header(std::vector<std::string> const& first, std::vector<std::string> const& second,
                            source_options const& options) const {
     if (options.header) return *options.header;

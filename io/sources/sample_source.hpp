@@ -138,7 +138,7 @@ struct source_options {
     bool operator==(source_options const&) const = default;
 };
 
-/// One split to open: a file or a folder, and the labels where they are in a file of their own.
+/// One split to open: a file or a folder, and the labels where another file has them.
 struct split_source {
     std::string split;   ///< "train"; empty: as the source says, else "train"
     std::string images;  ///< path
@@ -152,7 +152,7 @@ struct named_source {
     std::unique_ptr<sample_source> source;
 };
 
-/// Opens what is asked for: a folder or an archive may hold several splits. Throws errc::usage where the format cannot be told.
+/// Opens what is asked for: a folder or an archive may hold several splits. Throws errc::usage where it cannot detect the format.
 std::vector<named_source> open_sources(split_source const& asked, source_options const& options);
 
 }  // namespace muster

@@ -48,7 +48,7 @@ namespace {
 constexpr int passed_on[]{SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 constexpr std::chrono::milliseconds until_free{50};
 
-/// Copies on a thread of its own, so that signals reach the command during a copy too.
+/// Copies on another thread, so that signals reach the command during a copy too.
 class copier {
   public:
     explicit copier(beside_request const& request) : request_(request) {

@@ -19,7 +19,7 @@ enum class progress_style {
 inline constexpr char const* progress_names = "none|bar|lines|json";
 progress_style parse_progress(std::string const& name);
 
-/// A function to be told the bytes that this rank has done of `total`. Shows nothing for 0 bytes.
+/// Returns a function to call with the bytes that this rank has done of `total`. Shows nothing for 0 bytes.
 std::function<void(std::uint64_t)> progress(std::string what, std::uint64_t total, progress_style style);
 
 /// "812 MB/s", "2.5 MB/s", "13.2 kB/s".

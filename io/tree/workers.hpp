@@ -97,7 +97,7 @@ class thread_gate {
   public:
     thread_gate(int processors, int threads) : least_(std::clamp(processors, 1, threads)), most_(threads), allowed_(least_) {}
 
-    /// A thread's stay inside. `reading` takes the times of its reads: where they mostly waited, twice as many threads are allowed
+    /// Measures a thread's stay inside. `reading` takes the times of its reads: where they mostly waited, twice the number of threads is allowed
     /// after it, else one less.
     class stay {
       public:

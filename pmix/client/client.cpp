@@ -132,7 +132,7 @@ bool client_is_available() noexcept try {
 }
 
 client::client(duration deadline) : state_(std::make_shared<state>()) {
-    open_library();  // where it is missing, that is told here, not on another thread
+    open_library();  // throws here, not on another thread, where the library is missing
     if (in_use.exchange(true)) throw error(errc::usage, "there is a PMIx client in this process already; use that one");
     bool connected = false;
     try {

@@ -47,7 +47,7 @@ std::shared_ptr<completion> call_in_thread(Call call) {
     return done;
 }
 
-/// Runs a blocking call of the library on a thread of its own and gives what it returned; nothing if it did not return in time.
+/// Runs a blocking call of the library on another thread and gives what it returned; nothing if it did not return in time.
 /// The thread is then left behind, so `call` must own what it uses.
 template <typename Call>
 std::shared_ptr<completion> call_with_deadline(duration deadline, Call call) {

@@ -52,7 +52,7 @@ def sharing(tensors: Sequence[torch.Tensor]) -> Set[int]:
 
 
 def apart(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy, in memory of its own."""
+    """A copy, in separate memory."""
     return tensor.detach().clone(memory_format=torch.contiguous_format)
 
 

@@ -13,7 +13,7 @@ _MPI_BACKENDS = ("mpi", "hierarchical")
 
 @functools.lru_cache(maxsize=None)
 def library() -> str:
-    """The file of libmuster_comm that this process has loaded; its bare name if that cannot be told."""
+    """The file of libmuster_comm that this process has loaded; its bare name if that is unknown."""
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
         for line in maps:
             path = line.rstrip("\n").partition("/")[2]
@@ -44,7 +44,7 @@ def mpi_threads_supported() -> bool:
 
 
 def gloo_built() -> bool:
-    """False: muster has backends of its own in Gloo's place."""
+    """False: muster's backends take Gloo's place."""
     return False
 
 

@@ -88,7 +88,7 @@ def steps() -> List[int]:
 
 
 def newest_common() -> int:
-    """The newest commit that all ranks find whole; 0 where there is none. Collective."""
+    """The newest commit that all ranks find whole, or 0. Collective."""
     numbers = [set(theirs) for theirs in world.gather_numbers((steps() + [0] * MOST)[:MOST], "muster.kept")]
     return max(set.intersection(*numbers), default=0)
 

@@ -151,7 +151,7 @@ def _ranks_of(comm) -> List[int]:
 
 
 def shutdown() -> None:
-    """Ends this process's membership. Collective, but does not hang when ranks have failed. Does nothing if there is none."""
+    """Ends this process's membership. Collective, but does not hang when ranks have failed. Does nothing without one."""
     with _lock:
         ended = world.leave()
         sets.end()

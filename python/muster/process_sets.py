@@ -1,4 +1,4 @@
-"""Makes process sets: some of the ranks, which run collectives of their own."""
+"""Makes process sets: some of the ranks, which run their own collectives."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def enter(made: native.Comm) -> None:
 
 
 def leave() -> Optional[native.Comm]:
-    """Takes the communicator out, for the caller to end; None if there is none."""
+    """Takes the communicator out, for the caller to end, or gives None."""
     global _comm
     left, _comm = _comm, None
     return left

@@ -265,7 +265,7 @@ class Loader:
         return begun
 
     def __len__(self) -> int:
-        """Batches of the pass that runs, or, where none does, of the next: on every rank as many."""
+        """Batches of the pass that runs, or, where none does, of the next: the same number on every rank."""
         longest = self.sampler._count(self.sampler._part(self._place._replace(rank=0, local_rank=0), *self.sampler.next_pass()))
         return -(-longest // self.batch_size)
 
@@ -324,7 +324,7 @@ class Loader:
         return [(images, self._element), (labels, self._dataset._facts.label_element)]
 
     def _finish_jax(self, images: Any, labels: Any) -> Tuple[Any, Any]:
-        """JAX runs behind the program and takes arrays for constant, so it gets memory of its own."""
+        """JAX runs behind the program and takes arrays for constant, so it gets separate memory."""
         if self._channels_last:
             images = images.transpose(0, 2, 3, 1)
         return tuple(self._to_jax(each) for each in (images, labels))  # type: ignore[return-value]

@@ -109,7 +109,7 @@ class Work(dist._Work):
     _source_rank = source_rank
 
     def get_future(self) -> torch.futures.Future:
-        """Completed by a thread of its own when the collective has ended; its value is the list of the tensors."""
+        """Completed by another thread when the collective has ended; its value is the list of the tensors."""
         if self._future is None:
             self._begin_future()
         return self._future

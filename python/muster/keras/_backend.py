@@ -61,7 +61,7 @@ def build_optimizer(model: Any, optimizer: Optional[Any] = None) -> None:
 
 
 def broadcast_variables(variables: Sequence[Any], root_rank: int, process_set: Any = arrays.global_process_set) -> None:
-    """Assigns the root's values to variables of Keras or TensorFlow. Collective, with as many variables in the same order; blocks."""
+    """Assigns the root's values to variables of Keras or TensorFlow. Collective, with the same number of variables in the same order; blocks."""
     variables = list(variables)
     for variable, value in zip(variables, arrays.broadcast_all([as_array(one) for one in variables], root_rank, process_set=process_set)):
         variable.assign(value)

@@ -14,7 +14,7 @@ _numbers = itertools.count()
 
 
 class Reduction:
-    """Says how gradients are reduced; called with lists of the backend's own tensors, in which None stands for no gradient. One group of requests a call."""
+    """Says how gradients are reduced; called with lists of the backend's tensors, in which None means that there is no gradient. One group of requests a call."""
 
     def __init__(self, backend: str, op: int, predivide: float, compression: Any, process_set: ProcessSet, factor: float = 1.0) -> None:
         self.backend = backend
@@ -180,7 +180,7 @@ def DistributedOptimizer(
 
 
 def PartialDistributedOptimizer(optimizer: Any, *args: Any, local_layers: Any = None, **options: Any) -> Any:
-    """A DistributedOptimizer that leaves the gradients of some layers as they are on each rank, but for their scale.
+    """A DistributedOptimizer that leaves the gradients of some layers as they are on each rank, except for their scale.
 
     Args:
         optimizer, args, options: as DistributedOptimizer takes them.

@@ -118,7 +118,7 @@ def shared_bytes(comm: native.Comm, size: int) -> torch.Tensor:
 
 
 def _tensor_at(storage, byte: int, gradient: Gradient) -> torch.Tensor:
-    """A tensor of its own, no view, in that storage: some functions refuse to work in place on views."""
+    """A separate tensor, no view, in that storage: some functions refuse to work in place on views."""
     strides = [0] * len(gradient.shape)
     step = 1
     for i in reversed(gradient.order or range(len(gradient.shape))):

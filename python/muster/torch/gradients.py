@@ -260,7 +260,7 @@ class GradientReducer:
 
     @_outside_of_graphs
     def synchronize(self) -> None:
-        """Reduces what has not been started, as it is (zeros where there is none), and waits for all. Collective over the set, blocking.
+        """Reduces what has not been started, as it is (zeros for a missing one), and waits for all. Collective over the set, blocking.
 
         Raises:
             CollectiveError: ranks have failed, or their parameters differ. The gradients are then undefined, and the next step begins anew.
