@@ -32,7 +32,7 @@ struct memory_circumstances {
 /// Chooses the mode where nothing was asked for. Pure.
 memory_mode choose_memory(memory_circumstances const& now);
 
-/// Returns whether these options go with the dataset and the sampler; `together`: the loader has a communicator. Throws errc::usage, or
+/// Checks whether these options go with the dataset and the sampler; `together`: the loader has a communicator. Throws errc::usage, or
 /// errc::unavailable where the file cannot be read in the mode that was asked for.
 void check_options(dataset const& from, sampler const& order, loader_options const& options, bool together);
 

@@ -409,7 +409,7 @@ class GradientReducer:
         return [options] + [str(gradient) for gradient in gradients]
 
     def _agree_on_sparse(self, number: int) -> None:
-        """Returns which parameters have sparse gradients: those for which some rank has got one."""
+        """Agrees with the other ranks on the parameters with sparse gradients: those for which some rank has got one."""
         if self.how.sparse_as_dense:
             return
         mine = {}
