@@ -25,7 +25,7 @@ struct cpuset {
 
 cpuset intersect(cpuset const& a, cpuset const& b);
 
-/// What this process may run on. Throws errc::system.
+/// Returns what this process may run on. Throws errc::system.
 cpuset current_affinity();
 
 }  // namespace muster

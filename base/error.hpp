@@ -11,7 +11,7 @@ namespace muster {
 
 // Carets: a place in a text, shown under its line.
 
-/// Where a byte offset lies in a text; both from 1, the column in bytes.
+/// Says where a byte offset lies in a text; both from 1, the column in bytes.
 struct text_position {
     std::size_t line = 1;
     std::size_t column = 1;
@@ -25,7 +25,7 @@ text_position locate(std::string_view text, std::size_t offset) noexcept;
 std::string render_caret(std::string_view origin, std::string_view text, std::size_t offset, std::string_view message,
                          bool is_file = false);
 
-/// What kind of failure an error is. `exit_code` gives the process exit code that it leads to.
+/// Names the kinds of failure that an error can be. `exit_code` gives the process exit code that it leads to.
 enum class errc {
     usage,         ///< a wrong option or argument on a command line
     config,        ///< a wrong line in a settings, site or host file

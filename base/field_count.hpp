@@ -24,7 +24,7 @@ consteval std::size_t count_fields() {
 
 }  // namespace detail
 
-/// Of an aggregate without base classes and arrays; a member that is a struct counts once.
+/// Counts the members of an aggregate without base classes and arrays; a member that is a struct counts once.
 template <typename T>
 requires std::is_aggregate_v<T>
 inline constexpr std::size_t field_count = detail::count_fields<std::remove_cv_t<T>>();

@@ -24,7 +24,7 @@ struct character {
     std::size_t bytes;
 };
 
-/// Of a text that is not empty.
+/// Decodes the first character of a text that is not empty.
 character first_character(std::string_view text) noexcept {
     auto const lead = static_cast<unsigned char>(text.front());
     if (lead < 0x80) return {lead, 1};
@@ -44,7 +44,7 @@ character first_character(std::string_view text) noexcept {
     return valid ? character{code, size} : character{-1, 1};
 }
 
-/// C0 but for line feed and tab, DEL, C1, line and paragraph separators, and what turns the direction of writing.
+/// Returns whether terminals obey the character: C0 except for line feed and tab, DEL, C1, line and paragraph separators, and what turns the direction of writing.
 bool obeyed_by_terminals(char32_t c) noexcept {
     if (c == U'\n' || c == U'\t') return false;
     return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || (c >= 0x200e && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||

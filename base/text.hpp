@@ -18,7 +18,7 @@ constexpr bool is_digit(char c) noexcept {
 }
 
 std::string_view trim(std::string_view text) noexcept;
-/// Of a string that ends with the expression: not a view of it.
+/// Takes a string that ends with the expression, and so returns no view of it.
 template <std::same_as<std::string> Temporary>
 std::string trim(Temporary&& text) {
     return std::string(trim(std::string_view(text)));
@@ -46,7 +46,7 @@ std::optional<double> parse_real(std::string_view text) noexcept;
 /// that is not UTF-8: a terminal obeys none of them. For every text of others that is printed. Pure.
 std::string without_controls(std::string_view text);
 
-/// Where the first byte stands that is no part of UTF-8 text; nothing if all is.
+/// Returns where the first byte stands that is no part of UTF-8 text; nothing if all is.
 std::optional<std::size_t> not_utf8_at(std::string_view text) noexcept;
 
 /// The candidate with the smallest edit distance to `word`, if that is near enough to be a slip of the finger.

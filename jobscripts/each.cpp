@@ -17,7 +17,7 @@ bool is_name(std::string_view text) noexcept {
     return is_variable_name(text);
 }
 
-/// Whether the word is to be filled in at `found`; of an array without parameters only {index} is.
+/// Returns whether the word is to be filled in at `found`; of an array without parameters only {index} is.
 bool is_filled(placeholder const& found, std::vector<each_parameter> const& each) {
     if (found.name == index_name || (found.is_escaped && !each.empty())) return true;
     return std::ranges::find(each, found.name, &each_parameter::name) != each.end();

@@ -28,14 +28,14 @@ std::optional<each_fault> find_each_fault(std::string_view entry);
 /// "lr=0.1,0.01"; "\," is a comma in a value. The entry has no fault. Pure.
 each_parameter read_each(std::string_view entry);
 
-/// How many jobs make every combination; 0 beyond most_tasks. Pure.
+/// Returns how many jobs make every combination; 0 beyond most_tasks. Pure.
 std::size_t count_tasks(std::vector<each_parameter> const& each) noexcept;
 inline constexpr std::size_t most_tasks = 100'000;
 
-/// What the job with this number in the array has for each parameter: the values of the last one change fastest. `index` is less than count_tasks(). Pure.
+/// Returns what the job with this number in the array has for each parameter: the values of the last one change fastest. `index` is less than count_tasks(). Pure.
 std::vector<std::string> values_of_task(std::vector<each_parameter> const& each, std::size_t index);
 
-/// "{lr}" in a word: where it stands, braces included. What a shell would fill in ("${lr}"), and braces around anything but a name, are none; nor is "{{lr}}",
+/// Says where "{lr}" stands in a word, braces included. What a shell would fill in ("${lr}"), and braces around anything but a name, do not count; nor does "{{lr}}",
 /// which stands for the braces themselves.
 struct placeholder {
     std::size_t offset, length;

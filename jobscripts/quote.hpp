@@ -12,7 +12,7 @@ namespace muster {
 /// a script begins inside a word. Bash gives back the same bytes in any locale. Throws errc::usage on a NUL byte.
 std::string bash_quote(std::string_view word);
 
-/// What a directive's value may consist of. Directives are read by the scheduler and not by a shell, and there is no common way
+/// Says what a directive's value may consist of. Directives are read by the scheduler and not by a shell, and there is no common way
 /// of quoting in them; so what could end a value, a line or a directive is refused.
 enum class directive_text {
     name,        ///< job, account, queue: letters, digits and _ . + - @, the first a letter, a digit or _
@@ -36,7 +36,7 @@ std::optional<directive_fault> find_fault(std::string_view value, directive_text
 /// the value is empty or longer than 256 bytes.
 std::string directive_value(std::string_view what, std::string_view value, directive_text kind);
 
-/// Whether a shell variable may be named so.
+/// Returns whether a shell variable may be named so.
 bool is_variable_name(std::string_view name) noexcept;
 
 /// `name` itself if a shell variable may be named so; else parse_error (errc::usage).

@@ -156,7 +156,7 @@ std::string names_text(std::vector<each_parameter> const& each) {
     return join(names, ", ");
 }
 
-/// How the jobs of an array, a chain or a dependency are told to the scheduler, and what the script does about them.
+/// Sets how the script names the jobs of an array, a chain or a dependency to the scheduler, and what it does about them.
 void set_sequence(data& values, script_request const& request) {
     bool const batch = request.kind != script_kind::local;
     bool const arrays = request.kind == script_kind::slurm || request.kind == script_kind::pbs;
@@ -311,7 +311,7 @@ struct template_tag {
     std::string name;
 };
 
-/// Without comments; up to a tag that changes the delimiters.
+/// Returns the tags without comments, up to one that changes the delimiters.
 std::vector<template_tag> tags_of(std::string_view text) {
     std::vector<template_tag> tags;
     for (auto at = text.find("{{"); at != std::string_view::npos; at = text.find("{{", at)) {

@@ -11,13 +11,13 @@
 
 namespace muster {
 
-/// Which scheduler a script is for; `local` is a machine without one.
+/// Says which scheduler a script is for; `local` is a machine without one.
 enum class script_kind { slurm, pbs, cobalt, flux, local };
 
 /// "slurm", "pbs", "cobalt", "flux", "local": also the name of the template.
 std::string_view to_string(script_kind kind) noexcept;
 
-/// How a Slurm job asks for its GPUs.
+/// Says how a Slurm job asks for its GPUs.
 enum class gpu_request { gpus_per_node, gres, none };
 
 /// A container image and what opens it; no image: none.
@@ -29,7 +29,7 @@ struct container_request {
     bool operator==(container_request const&) const = default;
 };
 
-/// Where results go; no folder: they stay.
+/// Says where results go; no folder: they stay.
 struct artifact_request {
     std::string folder;                ///< shared by the nodes; %j in it becomes the job's number
     std::string every = "10min";       ///< as `muster stage out --every` reads it
@@ -67,7 +67,7 @@ struct script_request {
     int nodes = 1;
     int ranks_per_node = 1;  ///< one rank a GPU
     int spare_nodes = 0;     ///< asked for behind these, and idle (--spares)
-    int spare_places = 0;    ///< the same on the one node, beside its ranks
+    int spare_places = 0;    ///< the same on the one node, next to its ranks
     bool with_gpus = true;   ///< false: ranks without GPUs
     int cpus_per_rank = 1;   ///< 0: not asked for
     duration walltime{0};    ///< not for `local`
@@ -92,11 +92,11 @@ struct script_request {
 
 // The folders of a node that containers of apptainer and singularity show, and those that can be shown to them.
 
-/// Whether such a container shows this folder without being asked to, in the default configuration: /tmp, /var/tmp, /dev and what is
+/// Returns whether such a container shows this folder without being asked to, in the default configuration: /tmp, /var/tmp, /dev and what is
 /// below. Pure.
 bool is_shown_in_containers(std::string_view folder) noexcept;
 
-/// Whether this folder is to be named to --bind, and can be: it is absolute, not shown already, and holds neither comma nor colon, which
+/// Returns whether this folder is to be named to --bind, and can be: it is absolute, not shown already, and holds neither comma nor colon, which
 /// have a meaning there. Pure.
 bool is_to_be_bound(std::string_view folder) noexcept;
 

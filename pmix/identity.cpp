@@ -24,7 +24,7 @@ struct reading {
     std::string_view variable;
 };
 
-/// What one source knows; a source may know only part of an identity.
+/// Holds what one source knows; a source may know only part of an identity.
 struct partial {
     source from = source::singleton;
     std::string nspace;
@@ -38,7 +38,7 @@ struct source_row {
     std::string_view rank, world_size, local_rank, local_size, node_rank, node_count, nspace, host;
 };
 
-// In order of trust. Slurm is not in this table: it needs more than names (slurm_step.hpp).
+// The rows are in order of trust. Slurm is not in this table: it needs more than names (slurm_step.hpp).
 constexpr std::array rows{
     source_row{source::muster, "MUSTER_RANK", "MUSTER_WORLD_SIZE", "MUSTER_LOCAL_RANK", "MUSTER_LOCAL_SIZE", "MUSTER_NODE_RANK",
                "MUSTER_NODE_COUNT", "MUSTER_NSPACE", "MUSTER_HOST"},
@@ -115,7 +115,7 @@ std::vector<partial> gather(environment const& variables) {
     std::vector<partial> found;
     for (auto const& row : rows) {
         if (auto entry = read_row(row, variables)) found.push_back(std::move(*entry));
-        // What muster itself set is complete, and whatever else is there was set for it or is left over from outside.
+        // An identity that muster itself set is complete, and whatever else is there was set for it or is left over from outside.
         if (row.from == source::muster && !found.empty()) return found;
     }
     if (auto slurm = read_slurm(variables)) {

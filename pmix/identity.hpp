@@ -10,7 +10,7 @@ namespace muster {
 
 /// A rank's place in its world.
 struct identity {
-    /// Which variables it was read from.
+    /// Names the variables that the identity was read from.
     enum class source { muster, pmix, slurm, pmi, pals, ompi, singleton };
 
     std::string nspace;  ///< the name of the job step; equal on all its ranks

@@ -32,7 +32,7 @@ struct control {
     std::atomic<std::uint64_t> wanted;  ///< the first commit of this step or a later one is to be held; 0: none
 };
 
-/// Who committed it: a rank of one generation of the run. A number alone may be used again by another world.
+/// Holds who committed a part: a rank of one generation of the run. A number alone may be used again by another world.
 struct origin {
     std::uint64_t generation = 0, rank = 0, world_size = 1;
     bool operator==(origin const&) const = default;
@@ -53,7 +53,7 @@ constexpr std::uint64_t place_of(std::uint64_t part, std::size_t slot) noexcept 
     return place_of(part) + page_bytes + slot * slot_bytes;
 }
 
-/// What /proc says of it begins with this.
+/// /proc shows the memory file under a name that begins with this.
 constexpr char const* memory_mark = "/memfd:muster-state";
 
 inline unique_fd make_memory() {

@@ -90,7 +90,7 @@ class reader {
     std::size_t at_ = 0;
 };
 
-/// As many members as the encoder writes and the readers read.
+/// The encoder writes, and the readers read, this number of members.
 static_assert(field_count<hello> == 1 && field_count<announce> == 0 && field_count<reform> == 4 && field_count<lost> == 3 &&
               field_count<generation> == 7 && field_count<identity> == 9 && field_count<hosts_changed> == 2);
 

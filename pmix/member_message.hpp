@@ -23,9 +23,9 @@ inline constexpr std::string_view kept_state_variable = "MUSTER_KEPT_STATE";
 inline constexpr std::size_t longest_bytes = std::size_t{160} << 10;
 inline constexpr std::size_t most_over_nodes = 1000;
 
-// From a rank.
+// Messages from a rank:
 
-/// Who am I? Answered by `generation`, at once or when the rank's first one begins.
+/// Asks “Who am I?”. `generation` answers it, at once or when the rank's first one begins.
 struct hello {
     std::string address;  ///< where it listens for ranks on other nodes (tcp_address()); empty: all are on one
     bool operator==(hello const&) const = default;
@@ -43,7 +43,7 @@ struct reform {
     bool operator==(reform const&) const = default;
 };
 
-// To a rank.
+// Messages to a rank:
 
 /// These ranks of that generation are gone.
 struct lost {

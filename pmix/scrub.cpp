@@ -10,7 +10,7 @@ namespace {
 
 using names = std::string_view;
 
-// Of any launcher: never a user's setting.
+// Launchers set these; they are never a user's setting.
 constexpr std::array prefixes{
     names{"PMI_"},
     names{"PMI2_"},
@@ -114,7 +114,7 @@ void remove_own_defaults(environment& variables) {
     for (auto const entry : split(*told, ';')) {
         auto const equals = entry.find('=');
         if (equals == std::string_view::npos) continue;
-        // What somebody changed since is that somebody's choice.
+        // A variable that somebody changed since is that somebody's choice.
         if (variables.get(entry.substr(0, equals)) == entry.substr(equals + 1)) variables.unset(entry.substr(0, equals));
     }
 }

@@ -73,7 +73,7 @@ std::optional<slurm_step> read_slurm_step(environment const& variables) {
     step.name = fmt::format("slurm.{}.{}", variables.get_or("SLURM_JOB_ID", variables.get_or("SLURM_JOBID", "0")),
                             variables.get_or("SLURM_STEP_ID", variables.get_or("SLURM_STEPID", "0")));
     step.host = variables.get_or("SLURMD_NODENAME", "");
-    // The step's own count first: SLURM_NTASKS may be the job's where srun was told another number.
+    // The step's own count first: SLURM_NTASKS may be the job's where srun was given another number.
     step.tasks = first_number(variables, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"}, &step.tasks_variable);
     step.local_rank = first_number(variables, {"SLURM_LOCALID"});
     step.node_rank = first_number(variables, {"SLURM_NODEID"});

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// What Slurm told a task of a step. Numbers that no variable told are absent.
+/// Holds what Slurm told a task of a step. Numbers that no variable told are absent.
 struct slurm_step {
     std::string name;  ///< "slurm.JOB.STEP"
     std::string host;  ///< SLURMD_NODENAME, or empty

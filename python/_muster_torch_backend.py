@@ -32,7 +32,7 @@ def register() -> None:
 
 
 def _has_gpu(torch) -> bool:
-    """Whether tensors may lie on a GPU here: torch moves what it gathers (ShardedTensor.gather) to the first device that is not the CPU. Asks no driver, whose
+    """Returns whether tensors may lie on a GPU here: torch moves what it gathers (ShardedTensor.gather) to the first device that is not the CPU. Asks no driver, whose
     state would not survive a fork."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if not torch.backends.cuda.is_built() or visible is not None and visible.strip() in ("", "-1"):

@@ -24,11 +24,11 @@ struct command_row {
     std::string_view closing;             ///< lines below the options
     std::string_view arguments;           ///< the words that may come first: "show path check"; empty: none, or any
     std::string_view manual;              ///< more paragraphs for the man page, an empty line between two
-    std::size_t most_words = 0;           ///< words that may stand beside the options
+    std::size_t most_words = 0;           ///< words that may stand next to the options
     bool hidden = false;                  ///< not shown: the program itself starts it
     bool takes_program = false;           ///< the words behind "--" are a program's
     bool takes_jobs = false;              ///< its words are numbers of jobs
-    bool is_program = false;              ///< a program of its own, PROGRAM-NAME: the row has a summary alone
+    bool is_program = false;              ///< a separate program, PROGRAM-NAME: the row has a summary alone
 };
 
 /// A program, as its help shows it.
@@ -41,7 +41,7 @@ struct program_text {
     std::size_t width = usual_help_width;  ///< of help
 };
 
-/// What `PROGRAM COMMAND --help` prints, in lines of any width: usage, examples and `options`, a line for each.
+/// Returns what `PROGRAM COMMAND --help` prints, in lines of any width: usage, examples and `options`, a line for each.
 std::string command_help(std::string_view program, command_row const& row, std::string_view options);
 
 /// A program's commands with the functions that run them. Not thread safe while commands are added.
@@ -67,9 +67,9 @@ class command_set {
 
     bool has(std::string_view name) const noexcept;
     program_text const& program() const noexcept { return program_; }
-    /// In the order in which they were added.
+    /// Returns the commands in the order in which they were added.
     std::vector<command_row const*> rows() const;
-    /// What `PROGRAM --help` prints, in lines of any width.
+    /// Returns what `PROGRAM --help` prints, in lines of any width.
     std::string overview() const;
     std::string version() const;
 
@@ -86,8 +86,8 @@ class command_set {
     std::vector<entry> entries_;
 };
 
-/// Writes what standard output still holds. Standard output is data: where some of it is lost although `code` is 0, that is told
-/// on standard error, and the exit code of errc::io returned; else `code`.
+/// Writes what standard output still holds. Standard output is data: where some of it is lost although `code` is 0, this says so
+/// on standard error, and returns the exit code of errc::io; else `code`.
 int finish_output(std::string_view program, int code) noexcept;
 
 /// Prints "PROGRAM: error: TEXT" on standard error.
@@ -99,7 +99,7 @@ int run_main(std::string_view program, std::function<int()> const& body) noexcep
 
 // The words that a shell offers on a program's command line: commands and options, for the scripts of `muster completion`.
 
-/// Without a command the names of the commands that are not hidden; with one its options: "--output". Empty for a command that is
+/// Returns the names of the commands that are not hidden or, with a command, its options: "--output". The list is empty for a command that is
 /// not there. Pure.
 std::vector<std::string> completion_words(command_set const& commands, std::string const& command);
 

@@ -60,7 +60,7 @@ std::vector<po::option> read_empty_value(std::vector<std::string>& args) {
     throw error(errc::usage, fmt::format("{} has no value; give it one, or see --help", spelled));
 }
 
-/// Of "-fx", where f is known, "-x".
+/// Returns "-x" of "-fx", where f is known.
 std::string unknown_part(po::options_description const& table, std::string const& word) {
     if (word.starts_with("--") || find_option(table, word) == nullptr) return word;
     auto const letter = std::ranges::find_if(word.begin() + 2, word.end(), [&](char c) {
@@ -79,7 +79,7 @@ std::string unknown_part(po::options_description const& table, std::string const
                                          word->substr(option.size())));
 }
 
-/// A program whose "--" was forgotten, with options of its own: the first word too many, if it stands before what is unknown.
+/// Refuses a program with options whose "--" was forgotten: the first word too many, if it stands before what is unknown.
 void refuse_program_without_dashes(std::string const& command, std::span<option_shape const> known,
                                    std::vector<std::string> const& args, option_words const& read, std::size_t most_words) {
     if (std::ranges::find(args, "--") != args.end()) return;

@@ -22,7 +22,7 @@ struct option_row {
     std::string_view choices;   ///< "auto idx csv": values that a shell completes; empty: files
 };
 
-/// What reading a command line needs to know of an option.
+/// Holds what reading a command line needs to know of an option.
 struct option_shape {
     std::string name;
     char letter = 0;
@@ -33,7 +33,7 @@ struct option_shape {
 struct option_words {
     std::vector<std::pair<std::string, std::string>> options;  ///< name and value; a flag's value is empty
     std::vector<std::string> words;
-    std::size_t before_dashes = 0;       ///< of the words stand before "--"; all, where there is none
+    std::size_t before_dashes = 0;       ///< of the words stand before "--"; all, without one
     std::optional<std::string> unknown;  ///< the first option that is in no shape; the others are not read then
 };
 
@@ -46,7 +46,7 @@ option_words read_option_words(std::span<option_shape const> known, std::vector<
 /// expected, and take names that are in the table only.
 class given_options {
   public:
-    /// `command` is how messages name it, "muster-stage convert"; `most_words` is how many words may stand beside the options.
+    /// `command` is how messages name it, "muster-stage convert"; `most_words` is how many words may stand next to the options.
     /// `takes_program`: the words behind "--" are a program's, and are not among these. Throws errc::usage for an unknown option
     /// (with the nearest known one), one that is given twice and for too many words.
     given_options(std::string command, std::span<option_row const> rows, std::size_t most_words,

@@ -19,7 +19,7 @@ constexpr std::size_t widest_options = 32;     ///< the column behind the option
 constexpr std::size_t indent_of_rest = 6;      ///< of an example's next lines
 constexpr std::string_view continued = " \\";  ///< behind a line of the shell that goes on
 
-/// In code points.
+/// Counts code points.
 std::size_t cells(std::string_view text) {
     return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
@@ -28,7 +28,7 @@ std::size_t cells(std::string_view text) {
 struct help_line {
     std::size_t indent = 0;
     std::string_view head, tail;
-    std::size_t column = 0;  ///< of the tail; 0: there is none
+    std::size_t column = 0;  ///< of the tail; 0: no tail
 
     bool is_option() const { return indent > 0 && head.starts_with('-'); }
     bool is_prose() const { return indent == 0 && tail.empty() && !head.empty(); }
@@ -46,7 +46,7 @@ help_line read_line(std::string_view text) {
     return line;
 }
 
-/// How many bytes of a word that is too wide stand in `room`.
+/// Returns how many bytes of a word that is too wide stand in `room`.
 std::size_t cut_of(std::string_view word, std::size_t room) {
     std::size_t end = 0;
     for (std::size_t seen = 0; end < word.size(); ++end)

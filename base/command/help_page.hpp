@@ -11,7 +11,7 @@ namespace muster {
 
 inline constexpr std::size_t usual_help_width = 80;
 
-/// How wide help is printed: COLUMNS, else the width of the terminal that standard output or standard error is, else 80.
+/// Returns how wide help is printed: COLUMNS, else the width of the terminal that standard output or standard error is, else 80.
 std::size_t help_width(environment const& variables);
 
 /// `text` with no line wider than `width`, in code points, as long as it is at least 40: lines are divided at blanks, words that have

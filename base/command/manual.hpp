@@ -21,7 +21,7 @@ std::string option_paragraph(char letter, std::string_view name, std::string_vie
 /// Lines as they stand.
 std::string example_block(std::string_view lines);
 
-/// What ends a page: the place of the sections of docs/environment.md that name `page` ("muster run"), and SEE ALSO, which names `pages` without `own`.
+/// Returns what ends a page: the place of the sections of docs/environment.md that name `page` ("muster run"), and SEE ALSO, which names `pages` without `own`.
 std::string page_end(std::string_view page, std::vector<std::string> const& pages, std::string_view own);
 
 /// Adds the hidden command "manual", which prints the page of the program with all of its commands that are not hidden.

@@ -7,7 +7,7 @@
 
 namespace muster {
 
-/// What to do where a write fails with EFBIG.
+/// Says what to do where a write fails with EFBIG.
 inline constexpr std::string_view too_large_hint = "raise the limit of file sizes (ulimit -f)";
 
 // Writes a whole text or block to a file, however many calls that takes.
@@ -19,7 +19,7 @@ void write_all(int file, std::string_view bytes, std::string_view path,
 
 // Reads a whole file; a missing file gives an empty string. For files of /proc, and files that programs leave.
 
-/// What the file holds; empty where it cannot be read, is no regular file (a pipe, /dev/zero) or has more than `most_bytes`. Files that a user names go
+/// Returns what the file holds; empty where it cannot be read, is no regular file (a pipe, /dev/zero) or has more than `most_bytes`. Files that a user names go
 /// through read_small_file (base/trust) instead, which tells faults.
 std::string read_text_file(std::string const& path, std::size_t most_bytes = std::size_t{64} << 20);
 

@@ -53,7 +53,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array local_prefixes{"docker", "virbr", "cni", "podman", "lxcbr", "lxdbr"};
 
-/// Whether a device of this machine carries it: its own, or one below it (of a bond, a VLAN, a bridge).
+/// Returns whether a device of this machine carries it: its own, or one below it (of a bond, a VLAN, a bridge).
 bool has_hardware(fs::path const& interface, int depth = 0) {
     std::error_code fault;
     if (fs::exists(interface / "device", fault)) return true;
@@ -66,7 +66,7 @@ bool has_hardware(fs::path const& interface, int depth = 0) {
 
 constexpr int most_waiting = 4096;  ///< connections that the kernel keeps for a socket
 
-/// With the port that it got.
+/// Reads the port that the socket got.
 listener listening(unique_fd socket, std::string const& name) {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
@@ -171,7 +171,7 @@ unique_fd listen_at(std::string const& address, int port) {
     return listens ? std::move(socket) : unique_fd();
 }
 
-/// The first port of the range that `listen` gets. Each process begins at a place of its own, so that not all of them try the same ports.
+/// The first port of the range that `listen` gets. Each process begins at another place, so that not all of them try the same ports.
 template <typename Listen>
 unique_fd listen_in(port_range range, std::string const& name, Listen const& listen) {
     auto const count = range.last - range.first + 1;

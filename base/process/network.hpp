@@ -19,21 +19,21 @@ struct interface_address {
     bool operator==(interface_address const&) const = default;
 };
 
-/// Of all interfaces that are up, without link-local ones. Throws errc::system.
+/// Lists the addresses of all interfaces that are up, without link-local ones. Throws errc::system.
 std::vector<interface_address> all_addresses(bool with_loopback);
 
 /// Addresses of this machine that other machines may reach: interfaces that are up, no loopback, no link-local ones; IPv4 first,
 /// and the interface of the default route before others. Throws errc::system.
 std::vector<interface_address> own_addresses();
 
-/// Whether an interface of that name has an address here.
+/// Returns whether an interface of that name has an address here.
 bool has_interface(std::string_view interface);
 
 /// The addresses of one interface. `named_by`, the option or variable that names it, begins the message. Throws errc::usage, naming the interfaces
 /// there are, if it has none.
 std::vector<interface_address> addresses_of(std::string_view interface, std::string_view named_by = "--network-interface");
 
-/// Why the address of `interface` leads nobody here: it is a bridge of containers or virtual machines of this machine alone, of which
+/// Returns why the address of `interface` leads nobody here: it is a bridge of containers or virtual machines of this machine alone, of which
 /// every such machine has one with the same address (docker0: 172.17.0.1), or it is a link-local address. Empty if it is none of
 /// that. `sysfs`: /sys/class/net.
 std::string why_not_unique(std::string_view interface, std::string_view address, std::string const& sysfs = "/sys/class/net");
@@ -47,7 +47,7 @@ struct port_range {
 /// "40000-41000". Throws parse_error that names `origin`. Pure.
 port_range parse_port_range(std::string_view text, std::string_view origin);
 
-/// From now on this process listens for other nodes on ports of this range only; without a call on any. What listens on 127.0.0.1 is not concerned. Any thread may
+/// Makes this process listen for other nodes on ports of this range only; without a call it takes any. What listens on 127.0.0.1 is not concerned. Any thread may
 /// call it: a process has one range, which its start or its launcher tells (MUSTER_PORTS).
 void use_ports(port_range range) noexcept;
 std::optional<port_range> ports_in_use() noexcept;
@@ -61,7 +61,7 @@ struct listener {
 listener listen_on_all(int port = 0);
 listener listen_on(std::string const& address);
 
-/// A numeric address and port for connect(); length 0 if `address` is none.
+/// A numeric address and port for connect(); length 0 if `address` is invalid.
 struct socket_address {
     sockaddr_storage storage{};
     socklen_t length = 0;

@@ -39,7 +39,7 @@ std::string shown_path(environment const& variables) {
     return fmt::format("{} and {} more folders", shown, folders(path) - folders(shown));
 }
 
-/// The first executable file of that name on PATH; empty if there is none.
+/// The first executable file of that name on PATH, or nothing.
 std::string first_on_path(std::string const& program, environment const& variables) {
     auto const folders = search_path(variables);
     for (auto const folder : split(folders, ':')) {
@@ -57,7 +57,7 @@ std::string suggestion(std::string const& program) {
 
 }  // namespace
 
-/// As vfork, with a stack of its own: the child shares our memory, and we wait until it runs its program.
+/// Works as vfork does, but on a separate stack: the child shares our memory, and we wait until it runs its program.
 pid_t start_process(process_request const& request) {
     alignas(64) thread_local std::array<std::byte, 64 << 10> stack;  // this thread waits, so it has one child at a time
     child_image image(request);

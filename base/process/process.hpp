@@ -30,7 +30,7 @@ struct soft_limit {
     bool operator==(soft_limit const&) const = default;
 };
 
-/// What to start, and how.
+/// Holds what to start, and how.
 struct process_request {
     std::string path;                           ///< absolute or with a slash: see find_program
     std::vector<std::string> const* arguments;  ///< argv, with argv[0]; must outlive the call

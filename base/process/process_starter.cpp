@@ -127,11 +127,11 @@ char const* child_image::prepare() const noexcept {
     return nullptr;
 }
 
-/// What is to become 0, 1 and 2 goes above these first, where it does not lie there.
+/// Moves what is to become 0, 1 and 2 above these first, where it does not lie there.
 char const* child_image::take_descriptors() const noexcept {
     int from[]{request_.stdin_fd, request_.stdout_fd, request_.stderr_fd};
     for (int& fd : from) {
-        // Not by open(), which is a point of cancellation and changes what the child shares with the thread that goes on.
+        // open() is not used: it is a point of cancellation and changes what the child shares with the thread that goes on.
         if (fd < 0 && (fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC))) < 0)
             return "open(/dev/null)";
         if (fd <= STDERR_FILENO && (fd = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)) < 0) return "fcntl";

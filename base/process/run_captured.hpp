@@ -16,7 +16,7 @@ namespace muster {
 inline constexpr std::chrono::milliseconds command_limit{10'000};
 inline constexpr std::size_t command_output_limit = std::size_t{64} << 20;  ///< of stdout; qstat of 10,000 nodes is about 1 MB
 
-/// How a command ended, and what it printed.
+/// Says how a command ended, and what it printed.
 struct command_output {
     int exit_status = 0;  ///< 128+n: ended by signal n
     std::string out;
@@ -28,7 +28,7 @@ struct command_output {
     }
 };
 
-/// How to run a command.
+/// Says how to run a command.
 struct capture_options {
     std::optional<std::chrono::milliseconds> limit;  ///< nothing: however long it takes
     std::string_view input;                          ///< given on standard input, which then ends
@@ -39,7 +39,7 @@ struct capture_options {
     std::size_t output_limit = command_output_limit;
 };
 
-/// For a command that a person waits for: in this process' group, so that Ctrl-C reaches it, with this process' standard error,
+/// Gives options for a command that a person waits for: it runs in this process' group, so that Ctrl-C reaches it, with this process' standard error,
 /// and ended by SIGTERM if this process dies.
 capture_options foreground();
 

@@ -24,7 +24,7 @@ namespace muster {
 /// is not among them. 0 if there is no such process, or it may not be read. Any thread.
 std::uint64_t caught_signals(pid_t pid);
 
-/// Whether the signal (1 to 64) is one of these; any other number is none.
+/// Returns whether the signal (1 to 64) is in the set; no other number is.
 constexpr bool holds_signal(std::uint64_t signals, int number) noexcept {
     return number >= 1 && number <= 64 && (signals >> (number - 1) & 1) != 0;
 }

@@ -9,7 +9,7 @@ namespace muster {
 
 namespace {
 
-/// Where `text` gets deeper than deepest_json; of text that is no JSON, some place or nothing.
+/// Returns where `text` gets deeper than deepest_json; of text that is no JSON, some place or nothing.
 std::optional<std::size_t> too_deep_at(std::string_view text) noexcept {
     std::size_t depth = 0;
     bool in_text = false;

@@ -16,7 +16,7 @@ inline constexpr std::size_t deepest_json = 100;  ///< arrays and objects within
 template <typename Json>
 Json parse_json_as(std::string_view text, std::string_view origin, errc code = errc::invalid_data);
 
-/// What nlohmann's library says of a value of another type or a key that is missing, without its own words in front ("[json.exception.type_error.302] "). Pure.
+/// Returns what nlohmann's library says of a value of another type or a key that is missing, without its own words in front ("[json.exception.type_error.302] "). Pure.
 std::string_view json_fault(std::exception const& fault) noexcept;
 
 /// The same; a discarded value (Json::is_discarded) in place of an error.

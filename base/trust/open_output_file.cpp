@@ -27,7 +27,7 @@ constexpr int attempts = 8;
                 fmt::format("{} is not written to: {}; {}", path, why, hint.empty() ? "remove it, or give another" : hint));
 }
 
-/// Why a file that was there already is not emptied; "" if it may be.
+/// Returns why a file that was there already is not emptied; "" if it may be.
 std::string refusal_of(struct stat const& found) {
     if (S_ISDIR(found.st_mode)) return "it is a folder";
     if (!S_ISREG(found.st_mode)) return "it is a pipe, a socket or a device";
@@ -52,7 +52,7 @@ unique_fd open_start(std::string_view path) {
     return unique_fd(::open(path.starts_with('/') ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-/// Where the link `part` leads. One of another user would lead what is written where that user wants.
+/// Returns where the link `part` leads. One of another user would lead what is written where that user wants.
 std::string target_of(int folder, std::string const& part, std::string const& path, std::string_view hint) {
     unique_fd const link(::openat(folder, part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     struct stat found {};
@@ -74,7 +74,7 @@ unique_fd walk(parts_to_walk todo, std::string const& path, std::string_view hin
     while (at && !todo.empty()) {
         auto const part = std::move(todo.back());
         todo.pop_back();
-        // With O_DIRECTORY a file system that is mounted when it is looked at is mounted.
+        // O_DIRECTORY mounts a file system that is mounted when it is looked at.
         constexpr int how = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
         unique_fd next(::openat(at.get(), part.c_str(), how));
         if (!next && errno == ENOENT && make && (::mkdirat(at.get(), part.c_str(), 0777) == 0 || errno == EEXIST))
@@ -105,7 +105,7 @@ std::pair<unique_fd, std::string> open_parent(std::string const& path, std::stri
     return {walk(std::move(todo), path, hint, make), std::move(name)};
 }
 
-/// What is to be opened, and how.
+/// Holds what is to be opened, and how.
 struct wanted_file {
     int folder;
     std::string name;
@@ -115,10 +115,10 @@ struct wanted_file {
     mode_t mode;
 };
 
-/// Of a file that is there; -1 with ENOENT if it vanished.
+/// Opens a file that is there; -1 with ENOENT if it vanished.
 unique_fd open_existing(wanted_file const& wanted) {
     auto const& [folder, name, path, hint, how, mode] = wanted;
-    // Without O_NONBLOCK a pipe would be waited for.
+    // O_NONBLOCK keeps it from waiting for a pipe.
     int const access = how == if_there::kept ? O_RDWR : O_WRONLY;
     unique_fd file(::openat(folder, name.c_str(), access | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!file) {
@@ -138,7 +138,7 @@ unique_fd open_existing(wanted_file const& wanted) {
 unique_fd open_in(wanted_file const& wanted) {
     int const access = wanted.found == if_there::kept ? O_RDWR : O_WRONLY;
     for (int i = 0; i < attempts; ++i) {
-        // What is made here needs no look at its owner, whom some file systems give another number.
+        // A file that is made here needs no look at its owner, whom some file systems give another number.
         unique_fd file(::openat(wanted.folder, wanted.name.c_str(), access | O_CREAT | O_EXCL | O_CLOEXEC, wanted.mode));
         if (!file && errno == EEXIST && wanted.found == if_there::refused) return file;
         if (!file && errno == EEXIST) file = open_existing(wanted);

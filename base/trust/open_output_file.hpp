@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// What becomes of a file that is there already. `refused`: nothing is opened, and errno is EEXIST. `kept`: it is open for reading, too.
+/// Says what becomes of a file that is there already. `refused`: nothing is opened, and errno is EEXIST. `kept`: it is open for reading, too.
 enum class if_there { emptied, kept, refused };
 
 /// Opens `path` for writing: the one way to open an output by its path, as a unit test sees to. What is there already is taken only if it is a
@@ -32,11 +32,11 @@ class output_folder {
 
     std::string const& path() const noexcept { return path_; }
 
-    /// As open_output_file(). With a `mode` that shuts others out (0600, 0700) nobody else can read the file at any time: it is made so, and one
+    /// Works as open_output_file(). With a `mode` that shuts others out (0600, 0700) nobody else can read the file at any time: it is made so, and one
     /// that was there is emptied and given that mode before it is returned.
     unique_fd open_file(std::string_view name, std::string_view hint = {}, mode_t mode = 0666) const;
 
-    /// Nothing happens where there is none.
+    /// Removes the file, if there is one.
     void remove_file(std::string_view name) const noexcept;
     /// Gives the file `from` the name `to`, in place of what has it. Throws errc::system.
     void rename_file(std::string_view from, std::string_view to) const;

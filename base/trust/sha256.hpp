@@ -11,7 +11,7 @@ namespace muster {
 /// Pure.
 std::array<std::uint8_t, 32> sha256(std::string_view text);
 
-/// Its first `bytes` (at most 32) in hexadecimal digits. Pure.
+/// Returns the first `bytes` (at most 32) of the text's SHA-256 in hexadecimal digits. Pure.
 std::string sha256_digits(std::string_view text, std::size_t bytes = 32);
 
 }  // namespace muster

@@ -45,7 +45,7 @@ std::optional<gid_t> private_group_of(uid_t user) {
     return who->pw_gid;
 }
 
-/// Why another user can write to what is called `what`.
+/// Returns why another user can write to what is called `what`.
 std::string writer_fault(struct stat const& found, file_reader const& reader, std::string_view what) {
     if (found.st_uid != reader.user && found.st_uid != 0)
         return fmt::format("{} belongs to {}", what, name_of_user(found.st_uid));
@@ -63,7 +63,7 @@ unique_fd open_to_read(std::string const& path) {
     return unique_fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
 }
 
-/// Of the last open().
+/// Returns whether the last open() found nothing.
 bool is_missing() {
     return errno == ENOENT || errno == ENOTDIR;
 }
@@ -94,7 +94,7 @@ std::string read_whole(unique_fd const& file, struct stat const& found, std::str
 
 constexpr int most_links = 40;  // as the kernel's own limit
 
-/// Why a link on the way to `path` may lead to where another user wants; "" if none does.
+/// Returns why a link on the way to `path` may lead to where another user wants; "" if none does.
 std::string fault_of_links(std::string const& path, uid_t reader) {
     namespace fs = std::filesystem;
     std::error_code fault;
@@ -145,7 +145,7 @@ trusted_text read_trusted_file(std::string const& path, std::string_view what) {
 
 std::string distrust(struct stat const& file, struct stat const& folder, file_reader const& reader) {
     if (auto fault = writer_fault(file, reader, "it"); !fault.empty()) return fault;
-    // In a sticky folder nobody but its owner can move another file to this name.
+    // Nobody but its owner can move another file to this name in a sticky folder.
     auto owner_alone = folder;
     if ((folder.st_mode & S_ISVTX) != 0) owner_alone.st_mode &= ~mode_t{0022};
     return writer_fault(owner_alone, reader, "its folder");
@@ -165,7 +165,7 @@ std::string distrust(std::string const& path) {
     auto const here = std::filesystem::absolute(path, fault).parent_path();
     struct stat link {};
     if (::lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode) || ::stat(here.c_str(), &folder) != 0) return {};
-    link.st_mode &= ~mode_t{0777};  // a link has no mode of its own
+    link.st_mode &= ~mode_t{0777};  // a link's mode means nothing
     return distrust(link, folder, reader);
 }
 

@@ -14,23 +14,23 @@ inline constexpr std::size_t longest_settings_bytes = std::size_t{1} << 20;  ///
 /// be read, is no regular file (opening a pipe would wait for ever) or has more than longest_settings_bytes.
 std::optional<std::string> read_small_file(std::string const& path, std::string_view what);
 
-/// What read_trusted_file() has found.
+/// Holds what read_trusted_file() has found.
 struct trusted_text {
     std::optional<std::string> text;  ///< nothing: there is no such file, or it is not trusted
-    std::string distrust;             ///< why it is not; empty: it is, or there is none
+    std::string distrust;             ///< why it is not; empty: it is, or there is no file
 };
 
-/// As read_small_file(), but only of a file that distrust() finds no fault with. It is opened once, and what was judged is what is read:
+/// Works as read_small_file(), but reads only a file that distrust() finds no fault with. It is opened once, and what was judged is what is read:
 /// another file that somebody moves to that name meanwhile is not. Throws as that does, not for a file that is not trusted.
 trusted_text read_trusted_file(std::string const& path, std::string_view what);
 
-/// Who reads a file: the user, and the group that has no other member, where there is one (as with umask 002).
+/// Holds who reads a file: the user, and the group that has no other member, where there is one (as with umask 002).
 struct file_reader {
     uid_t user;
     std::optional<gid_t> private_group;
 };
 
-/// Why a file in a folder, both as stat(2) shows them, may have been written by another user than the reader or root: "" if it
+/// Returns why a file in a folder, both as stat(2) shows them, may have been written by another user than the reader or root: "" if it
 /// cannot. Of folders that others may write to, only a sticky one of the reader's or root's keeps a file its owner's. Pure.
 std::string distrust(struct stat const& file, struct stat const& folder, file_reader const& reader);
 

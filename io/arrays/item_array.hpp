@@ -24,7 +24,7 @@ struct array_form {
     bool operator==(array_form const&) const = default;
 };
 
-/// Not thread safe. Opening one has checked that the file can hold what its header promises.
+/// It is not thread safe. Opening one has checked that the file can hold what its header promises.
 class item_array {
   public:
     virtual ~item_array() = default;
@@ -37,14 +37,14 @@ class item_array {
 
     /// Reads whole items, which must not lie before those read so far, in memory's byte order.
     virtual void read(hyperslab rows, std::span<std::uint8_t> out) = 0;
-    /// After the last item: throws if something is wrong with what follows.
+    /// Checks what follows the last item: throws if something is wrong with it.
     virtual void finish() {}
     /// The offset of an item in the file's (uncompressed) stream, for messages.
     virtual std::uint64_t offset_of(std::size_t) const noexcept { return 0; }
     virtual bool compressed() const noexcept { return false; }
-    /// What its elements' values are called, in order of value; empty where they have no names.
+    /// Returns what its elements' values are called, in order of value; empty where they have no names.
     virtual std::vector<std::pair<std::int64_t, std::string>> names() const { return {}; }
-    /// What people should know of it, or empty.
+    /// Returns what people should know of it, or empty.
     virtual std::string note() const { return {}; }
     [[noreturn]] void fail(source_error::fault fault) const;
 
@@ -81,7 +81,7 @@ class stream_array : public item_array {
     void read(std::span<std::uint8_t> out);
 
   protected:
-    /// For a class that reads its header itself: check() afterwards.
+    /// Serves a class that reads its header itself and calls check() afterwards.
     explicit stream_array(byte_source source) : source_(std::move(source)) {}
     void check(array_form form);
     byte_source& source() noexcept { return source_; }
@@ -125,7 +125,7 @@ std::unique_ptr<item_array> open_npy(byte_source from);
 //   then      the elements, the last dimension fastest, and nothing after them
 // Source: the page of the MNIST database by LeCun, Cortes and Burges, "The IDX file format".
 
-/// What an IDX file is taken for.
+/// Says what an IDX file is taken for.
 enum class idx_kind { images, labels };
 
 /// An IDX file, plain or gzip: an item is an image, or a label. Opening checks every field of the header and that the file can
@@ -160,7 +160,7 @@ class hdf5_array : public item_array {
     std::string told_;  ///< by attributes
 };
 
-/// Whether an HDF5 file has this array.
+/// Returns whether an HDF5 file has this array.
 bool has_hdf5_array(std::string const& path, std::string const& object);
 
 /// The arrays that an HDF5 file has, with shapes and types, for messages.

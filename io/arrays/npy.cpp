@@ -20,7 +20,7 @@ constexpr std::size_t longest_header = 65536;  // NumPy itself reads 10,000 byte
     throw source_error(from.name(), from.compressed(), std::move(fault));
 }
 
-/// Reads the dictionary; what it meets that it does not expect is told with its offset.
+/// Reads the dictionary; its errors name what it does not expect, with the offset.
 class header_reader {
   public:
     header_reader(byte_source const& from, std::string_view text, std::uint64_t offset)

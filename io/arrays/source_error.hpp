@@ -32,7 +32,7 @@ class source_error : public error {
     fault fault_;
 };
 
-/// "an HDF5 file", "a zip archive", …: the known format that a file begins like, and what to do with it; empty if it is none.
+/// "an HDF5 file", "a zip archive", …: the known format that a file begins like, and what to do with it; else empty.
 std::string_view known_format(std::string_view head);
 
 }  // namespace muster

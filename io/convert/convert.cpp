@@ -59,7 +59,7 @@ void agree_on_columns(source_facts const& first, opened_split const& split) {
     split.source->order_columns(first.columns);
 }
 
-/// Two arrays of as many samples are more likely one split's samples and labels.
+/// Two arrays of the same number of samples are more likely one split's samples and labels.
 std::string pair_advice(split_source const& first, source_facts const& facts, split_source const& second,
                         source_facts const& other) {
     auto const is_array = [](split_source const& one) { return one.labels.empty() && one.images.ends_with(".npy"); };
@@ -297,7 +297,7 @@ class converter {
     std::uint64_t total_ = 0;
 };
 
-/// What is counted while samples are read is added up over the ranks.
+/// Adds up over the ranks what was counted while samples were read.
 void take_notes(convert_report& report, std::vector<opened_split> const& splits, communicator& ranks) {
     std::vector<std::int64_t> counts;
     for (opened_split const& split : splits) {

@@ -28,7 +28,7 @@ std::uint64_t next_number(std::uint64_t& state) noexcept {
     return z ^ (z >> 31);
 }
 
-/// From 0 to `below` - 1.
+/// Returns a number from 0 to `below` - 1.
 std::size_t next_below(std::uint64_t& state, std::size_t below) noexcept {
     auto const share = static_cast<double>(next_number(state) >> 11) * 0x1p-53;
     return std::min(below - 1, static_cast<std::size_t>(share * static_cast<double>(below)));
@@ -66,7 +66,7 @@ class selected_source final : public sample_source {
         take_over();
     }
 
-    /// What follows the last sample is looked at from there: the samples between belong to other splits.
+    /// Looks from the last sample of all at what follows it: the samples between belong to other splits.
     void finish() override {
         auto const size = sample_bytes();
         auto const step = std::max<std::size_t>(1, window_bytes / size);

@@ -19,10 +19,10 @@ struct split_part {
     bool operator==(split_part const&) const = default;
 };
 
-/// "train=0.8,val=0.2". Throws parse_error (errc::usage) for what is none, and errc::usage for fractions that do not make 1. Pure.
+/// Parses "train=0.8,val=0.2". Throws parse_error (errc::usage) for other text, and errc::usage for fractions that do not make 1. Pure.
 std::vector<split_part> parse_split_parts(std::string_view text);
 
-/// How many samples each part gets: its fraction of `samples`, rounded so that all of them have a place. Throws errc::usage if one gets none. Pure.
+/// Returns how many samples each part gets: its fraction of `samples`, rounded so that all of them have a place. Throws errc::usage if one gets none. Pure.
 std::vector<std::size_t> counts_of_parts(std::vector<split_part> const& parts, std::size_t samples);
 
 /// Some of the rows of a source, in their order: a bit for each.

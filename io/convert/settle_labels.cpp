@@ -91,7 +91,7 @@ void note_gaps(std::vector<opened_split>& splits, std::vector<bool> const& prese
                     count == 1 ? "" : "s", join(missing, ", "), count > most_told ? ", …" : "", classes - 1));
 }
 
-/// The labels that `all` have and `own` have not, as far as they are told and one more.
+/// The labels that `all` have and `own` have not: those that a message names, and one more.
 std::vector<std::string> lacking_labels(std::vector<bool> const& own, std::vector<bool> const& all) {
     std::vector<std::string> out;
     for (std::size_t label = 0; label < all.size() && out.size() <= most_told; ++label)

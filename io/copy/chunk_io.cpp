@@ -114,7 +114,7 @@ void chunk_reader::begin(piece const& next) {
     listed_file const& file = list_.files[next.file];
     open_file_ = next.file;
     int const folder = folders_[file.source].parent(file.path);
-    // Without O_NONBLOCK a pipe that has come to this name would be waited for.
+    // O_NONBLOCK keeps it from waiting for a pipe that has come to this name.
     file_.reset(folder < 0 ? -1 : ::openat(folder, std::string(name_of(file.path)).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     if (file_) return;
     if (errno == ENOENT) refuse("was removed");

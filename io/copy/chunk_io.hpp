@@ -23,7 +23,7 @@ class source_changed : public error {
     explicit source_changed(std::string const& message) : error(errc::io, message) {}
 };
 
-/// Not thread safe: each thread has its own. The list must live longer.
+/// It is not thread safe: each thread has one. The list must live longer.
 class chunk_reader {
   public:
     explicit chunk_reader(file_list const& list);
@@ -66,7 +66,7 @@ class running_checksum {
     unique_handle<running_checksum_traits> state_;
 };
 
-/// Not thread safe: each thread has its own. Target and list must live longer. A file of one chunk is made here, with its mode and
+/// It is not thread safe: each thread has one. Target and list must live longer. A file of one chunk is made here, with its mode and
 /// time at its end; larger ones are there already (copy_target::begin).
 class chunk_writer {
   public:

@@ -99,7 +99,7 @@ void copy_target::open_state(bool look_only) {
                         path_));
 }
 
-/// What a copy that was killed left of files that are not in this list would be placed with the folder around it.
+/// Drops what a copy that was killed left of files that are not in this list: they would be placed with the folder around them.
 void copy_target::drop_strangers(file_list const& list) {
     if (!before_) {
         incoming_.reset();

@@ -20,7 +20,7 @@ namespace muster {
 /// The folder in the state folder that has a file for each folder that was unpacked from an archive.
 inline constexpr char unpacked_folder_name[] = "unpacked";
 
-/// What of a list is in the target already.
+/// Holds what of a list is in the target already.
 struct copy_presence {
     enum class place : std::uint8_t { missing, known, finished_before };  ///< known: the manifest has it
     std::vector<std::uint8_t> needed;                                     ///< by chunk: 1 if it is to be written
@@ -33,7 +33,7 @@ struct copy_presence {
     void skip(chunk_plan const& plan, std::size_t file);
 };
 
-/// How far files that seem to be there are trusted: those with the size and time that the manifest says, or only those whose
+/// Says how far files that seem to be there are trusted: those with the size and time that the manifest says, or only those whose
 /// contents have its checksums.
 enum class copy_check { fast, full };
 
@@ -117,10 +117,10 @@ class copy_target {
 /// Opens the folder `path`, made if `make`. Throws errc::io if it is another user's or a link; empty if it is not there.
 unique_fd open_own_folder(std::string const& path, bool make);
 
-/// The manifest in a state folder; empty if there is none. Throws errc::invalid_data if it is damaged.
+/// Reads the manifest in a state folder, or returns an empty one. Throws errc::invalid_data if it is damaged.
 manifest read_manifest(int state, std::string_view folder);
 
-/// Whether a chunk of an open file has this checksum. Throws errc::system, naming `path`.
+/// Returns whether a chunk of an open file has this checksum. Throws errc::system, naming `path`.
 bool chunk_matches(int file, std::uint64_t offset, std::uint64_t length, std::uint64_t checksum, std::span<std::byte> buffer,
                    std::string_view path);
 

@@ -51,7 +51,7 @@ void unite(communicator& nodes, std::vector<std::uint8_t>& needed) {
             .wait();
 }
 
-/// That this thread may run on.
+/// Counts the processors that this thread may run on.
 int processors() {
     cpu_set_t mine;
     CPU_ZERO(&mine);

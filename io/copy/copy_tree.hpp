@@ -27,7 +27,7 @@ struct copy_request {
     std::function<void(std::uint64_t done, std::uint64_t total)> progress;
 };
 
-/// What one node did.
+/// Holds what one node did.
 struct copy_report {
     std::uint64_t files = 0, folders = 0, links = 0, bytes = 0;  ///< listed
     std::uint64_t files_there = 0, bytes_there = 0;              ///< were there before, and intact

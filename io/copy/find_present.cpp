@@ -42,7 +42,7 @@ class past_chunks {
         if (at == files_.end() || at->second.file->size != now.size || at->second.file->mtime_ns != now.mtime_ns) return nullptr;
         return &at->second;
     }
-    /// Whether it was to be copied then: it may be in its place, not yet in the manifest, and the source may have changed since.
+    /// Returns whether it was to be copied then: it may be in its place, not yet in the manifest, and the source may have changed since.
     bool is_begun(std::string_view path) const {
         auto const at = std::ranges::lower_bound(begun_, path, {}, &listed_file::path);
         return at != begun_.end() && at->path == path;
@@ -94,7 +94,7 @@ class finder {
     }
 
   private:
-    /// What no copy brought is the user's, whose file it would replace, and clean then remove; one like the source is no loss.
+    /// Refuses to replace what no copy brought: it is the user's, and clean would remove it. One like the source is no loss.
     void refuse_foreign(listed_file const& file, struct stat const& found) {
         if (listed_.find(file.path) != nullptr || past_.is_begun(file.path)) return;
         bool const same = file.is_file() ? S_ISREG(found.st_mode) && static_cast<std::uint64_t>(found.st_size) == file.size &&

@@ -17,11 +17,11 @@ namespace muster {
 
 namespace {
 
-/// In front of each rank's part of a round: whether something failed there.
+/// Each rank's part of a round begins with a header, which says whether something failed there.
 constexpr std::size_t header_bytes = 64;
 /// Parts begin at multiples of this: the kernel copies from other addresses at half the speed.
 constexpr std::size_t part_alignment = 64;
-/// What all ranks send in one round at most; with many nodes a pack goes in several slices.
+/// All ranks together send at most this in one round; with many nodes a pack goes in several slices.
 constexpr std::uint64_t most_bytes_a_round = std::uint64_t{64} << 20;
 constexpr std::size_t rounds_under_way = 2;
 
@@ -56,7 +56,7 @@ class round_buffers {
     std::shared_ptr<shared> shared_;
 };
 
-/// Which bytes of which packs go in which round: the same on all ranks.
+/// Says which bytes of which packs go in which round: the same on all ranks.
 class round_table {
   public:
     round_table(std::span<pack const> packs, std::size_t ranks) : packs_(packs), ranks_(ranks) {
@@ -76,7 +76,7 @@ class round_table {
         return std::min<std::uint64_t>(slice_bytes_, all - std::min<std::uint64_t>(all, offset_in(round)));
     }
     std::size_t most_bytes() const noexcept { return ranks_ * part_of(slice_bytes_); }
-    /// What a rank sends in a round for so many bytes.
+    /// Returns what a rank sends in a round for so many bytes.
     static std::size_t part_of(std::uint64_t bytes) noexcept {
         return header_bytes + (bytes + part_alignment - 1) / part_alignment * part_alignment;
     }

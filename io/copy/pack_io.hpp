@@ -20,7 +20,7 @@
 
 namespace muster {
 
-/// How many bytes a pack has on its way: those of its pieces, and 8 for the checksum of each.
+/// Returns how many bytes a pack has on its way: those of its pieces, and 8 for the checksum of each.
 std::uint64_t sent_bytes(pack const& what) noexcept;
 
 class pack_reader {
@@ -76,7 +76,7 @@ class pack_writers {
 
     /// Slices of one pack go to one thread, in order. Does not wait.
     void put(pack_slice slice);
-    /// The first failure so far; null if there is none. What comes after one is not written.
+    /// The first failure so far, or null. What comes after one is not written.
     std::exception_ptr failure();
     /// Waits until all is written; throws the first failure.
     void finish();

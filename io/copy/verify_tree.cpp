@@ -46,7 +46,7 @@ unique_fd open_tree(std::string const& path) {
     return root;
 }
 
-/// What there is of `length` bytes from `offset` on.
+/// Reads what there is from `offset` on, up to the size of `into`, and returns the bytes read.
 std::size_t read_part(int file, std::uint64_t offset, std::span<std::byte> into) {
     std::size_t got = 0;
     while (got < into.size()) {
@@ -85,7 +85,7 @@ std::string first_difference(checked_chunk const& damaged, std::span<std::byte c
                        static_cast<unsigned>(*good));
 }
 
-/// What is wrong with a chunk; "" if nothing is.
+/// Returns what is wrong with a chunk; "" if nothing is.
 std::string fault_of(checked_chunk const& one, folder_cache& folders, aligned_bytes& buffer) {
     listed_file const& file = one.entry->file;
     int const folder = folders.parent(file.path);

@@ -13,11 +13,11 @@ struct tree_check {
     std::vector<std::string> faults;  ///< a sentence each: file, chunk, offset, what was found
 };
 
-/// Whether `path` is a folder with the state of a copy in it.
+/// Returns whether `path` is a folder with the state of a copy in it.
 bool is_copied_tree(std::string const& path);
 
 /// Compares every file that the manifests of `path` list with them, on `threads` threads. Where a chunk is damaged and its source is
-/// still what it was, that is read too, to name the first byte that differs. `progress` is told the bytes read, on the calling
+/// still what it was, that is read too, to name the first byte that differs. `progress` gets the bytes read, on the calling
 /// thread. Throws errc::not_found where there is no manifest, errc::invalid_data where that is damaged, errc::system.
 tree_check verify_tree(std::string const& path, int threads,
                        std::function<void(std::uint64_t done, std::uint64_t total)> const& progress);

@@ -95,7 +95,7 @@ std::string dataset::place_of_chunks(hyperslab rows, bool of_images) const {
         return fmt::format(", in chunks {} to {}, at bytes {} to {} of the file", first, last, chunks.at(first).offset,
                            chunks.at(last).offset);
     } catch (std::exception const&) {
-        return {};  // a file so damaged that it does not tell; what is wrong is told without
+        return {};  // a file so damaged that it does not tell; the message does without
     }
 }
 

@@ -18,7 +18,7 @@ namespace muster {
 
 class communicator;
 
-/// What a file says about one of its splits.
+/// Holds what a file says about one of its splits.
 struct dataset_info {
     std::string path;
     std::string name;        ///< "fashion-mnist"; may be empty
@@ -81,11 +81,11 @@ class dataset {
         read(rows.first, rows.count, images, labels);
     }
 
-    /// Where the chunks of samples lie in the file; empty if contiguous. Not collective.
+    /// Returns where the chunks of samples lie in the file; empty if contiguous. Not collective.
     std::vector<hdf5::stored_chunk> stored_chunks() const;
 
     /// Reads everything, in pieces of about 8 MiB, and compares it with the checksums and the range of labels. Throws
-    /// errc::invalid_data that names the file, the array, the block, its samples and its bytes in the file. `progress`, if given, is told the bytes
+    /// errc::invalid_data that names the file, the array, the block, its samples and its bytes in the file. `progress`, if given, gets the bytes
     /// read after each piece. Collective if opened so: each rank checks its part.
     void verify(std::function<void(std::uint64_t)> const& progress = {}) const;
 

@@ -31,7 +31,7 @@ struct written_split {
     std::vector<std::int32_t> done;
 };
 
-/// Its functions are those of dataset_writer, and their steps. open(), gather() and close() are collective.
+/// It has the functions of dataset_writer, and their steps. open(), gather() and close() are collective.
 struct dataset_writer::state {
     state(std::string path_, std::vector<split_plan> plans_, writer_options options_, std::shared_ptr<communicator> ranks_);
 
@@ -303,7 +303,7 @@ split_plan settled(split_plan plan) {
     return plan;
 }
 
-/// The space is taken before the first byte is written, so that a full file system is told at once.
+/// The space is taken before the first byte is written, so that a full file system is an error at once.
 void reserve(int fd, std::string const& path, std::uint64_t bytes) {
     if (::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0) return;
     if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)

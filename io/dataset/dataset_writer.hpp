@@ -23,7 +23,7 @@ struct writer_options {
     bool replace = false;                                ///< whether a file that exists may be replaced
     bool durable = true;                                 ///< close() waits until the file is on disk
     std::string command;                                 ///< the command line, to be kept in the file; may be empty
-    /// What the contents are made from, in a few words. A writer that was killed is taken up again by one of the same identity
+    /// Says what the contents are made from, in a few words. A writer that was killed is taken up again by one of the same identity
     /// and plans, with what it had written; empty: every writer begins anew.
     std::string identity;
     bool restart = false;  ///< what a writer that was killed has left is dropped
@@ -71,7 +71,7 @@ class dataset_writer {
 
     std::vector<split_plan> const& plans() const noexcept;
 
-    /// What this rank is to write of a split: runs of whole blocks of checksums, in order, without what an earlier writer did.
+    /// Returns what this rank is to write of a split: runs of whole blocks of checksums, in order, without what an earlier writer did.
     std::vector<hyperslab> share(std::size_t split) const;
     std::size_t block_samples(std::size_t split = 0) const { return plans()[split].block_samples(); }
 

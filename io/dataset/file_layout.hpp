@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// Where an array's rows lie in the file.
+/// Says where an array's rows lie in the file.
 struct array_place {
     std::size_t row_bytes = 0;
     std::size_t chunk_rows = 0;          ///< 0: contiguous
@@ -42,7 +42,7 @@ struct file_layout {
     bool operator==(file_layout const&) const = default;
 };
 
-/// What is known of a split's contents when all is written.
+/// Holds what is known of a split's contents when all is written.
 struct split_contents {
     std::vector<std::uint64_t> image_blocks;  ///< checksums
     std::vector<std::uint64_t> label_blocks;
@@ -50,7 +50,7 @@ struct split_contents {
     bool operator==(split_contents const&) const = default;
 };
 
-/// Creates the file `path`, serially, with its groups, arrays and attributes but for the checksums, and closes it. The arrays have
+/// Creates the file `path`, serially, with its groups, arrays and attributes except for the checksums, and closes it. The arrays have
 /// their space, which is a hole so far; a compressed one has none, and no place in the answer. The same plans give the same
 /// bytes. Throws hdf5_error.
 file_layout create_layout(std::string const& path, std::vector<split_plan> const& plans, writer_options const& options);

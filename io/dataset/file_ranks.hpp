@@ -12,7 +12,7 @@ namespace muster {
 /// A communicator of this process alone, which uses no MPI whatever the program uses elsewhere.
 std::shared_ptr<communicator> alone();
 
-/// How a communicator is made whose ranks read or write one file together: several do so over MPI, which the backend chosen by
+/// Returns how a communicator is made whose ranks read or write one file together: several do so over MPI, which the backend chosen by
 /// itself need not be.
 comm_options options_for_files(identity const& who);
 

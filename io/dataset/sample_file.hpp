@@ -28,7 +28,7 @@ class sample_file {
 
     std::size_t sample_bytes() const noexcept { return sample_bytes_; }
 
-    /// Where in a page of `page_bytes` the samples from `row` on begin: bytes are copied faster to a place like it. 0 where they
+    /// Returns where in a page of `page_bytes` the samples from `row` on begin: bytes are copied faster to a place like it. 0 where they
     /// are inflated.
     std::size_t place_in_page(std::uint64_t row, std::size_t page_bytes) const noexcept;
 

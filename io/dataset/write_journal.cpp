@@ -48,7 +48,7 @@ std::string holder_of(std::string const& header) {
     return fmt::format("host {}, process {}", holder.substr(0, space), holder.substr(space + 1));
 }
 
-/// Where the file system has no locks, only a process of this host can be told to be gone.
+/// Returns whether the holder is gone. Where the file system has no locks, muster can see that only of a process of this host.
 bool is_gone(std::string const& holder) {
     std::size_t const space = holder.rfind(' ');
     if (space == std::string::npos) return true;

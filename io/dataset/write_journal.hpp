@@ -24,10 +24,10 @@ struct block_record {
 
 class write_journal {
   public:
-    /// For the rank that writes on behalf of all: creates the journal of `output` or opens the one that is there, and locks it.
+    /// Serves the rank that writes on behalf of all: creates the journal of `output` or opens the one that is there, and locks it.
     /// Throws errc::unavailable, naming host and process, where another writer holds it; errc::system.
     static write_journal lock(std::string const& output);
-    /// For any other rank: opens what lock() made.
+    /// Serves any other rank: opens what lock() made.
     static write_journal join(std::string const& output);
     static std::string path_of(std::string const& output);
 

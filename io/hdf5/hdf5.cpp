@@ -53,7 +53,7 @@ hid_t memory_type(element_type type) {
     return H5I_INVALID_HID;
 }
 
-/// As they lie in a file: least significant byte first, which is memory's own order on every machine that muster runs on.
+/// Returns the type as it lies in a file: least significant byte first, which is memory's own order on every machine that muster runs on.
 hid_t file_type(element_type type) {
     switch (type) {
         case element_type::u8: return H5T_STD_U8LE;
@@ -84,7 +84,7 @@ dataspace make_space(place const& where, std::span<std::uint64_t const> extent) 
                              [&] { return H5Screate_simple(static_cast<int>(dimensions.size()), dimensions.data(), nullptr); }));
 }
 
-/// What both sides of a transfer select: `rows` of the dataset, and as many elements one after the other in memory.
+/// Holds what both sides of a transfer select: `rows` of the dataset, and the same number of elements one after the other in memory.
 struct selection {
     dataspace in_file;
     dataspace in_memory;

@@ -121,17 +121,17 @@ struct dataset_form {
     std::string missing_filter;  ///< "lzf (32000)": one that is needed to read it and is not here; empty: none is
 };
 dataset_form form_of(place const& where, dataset const& handle);
-/// Why the elements are not read: they lie elsewhere than in this dataset, and whoever made it says where, so the reader's own
+/// Returns why the elements are not read: they lie elsewhere than in this dataset, and whoever made it says where, so the reader's own
 /// files might be among that; or they are compressed by what this HDF5 does not know. Empty if they are read.
 std::string why_not_read(dataset_form const& form);
 
 /// The type of the elements, in either byte order, of an enumeration that of its values; nothing if it is none of ours.
 std::optional<element_type> element_of(place const& where, dataset const& handle);
 
-/// Values and names of the elements' enumeration, in order of value; empty if it is none.
+/// Values and names of the elements' enumeration, in order of value; empty for other types.
 std::vector<std::pair<std::int64_t, std::string>> enumeration_of(place const& where, dataset const& handle);
 
-/// What attributes say of a dataset's numbers, by the conventions of NetCDF and HDF5's specification of images.
+/// Holds what attributes say of a dataset's numbers, by the conventions of NetCDF and HDF5's specification of images.
 struct number_meaning {
     std::string
         changed_by;    ///< those by which the values are others than the stored numbers: "scale_factor 0.01, add_offset 273.15"

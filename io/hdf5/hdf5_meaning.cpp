@@ -48,7 +48,7 @@ bool is_signed_integer(place const& where, dataset const& of) {
     return H5Tget_class(type.get()) == H5T_INTEGER && H5Tget_sign(type.get()) == H5T_SGN_2;
 }
 
-/// Whether with this value the numbers are others than those stored.
+/// Returns whether with this value the numbers are others than those stored.
 bool changes_numbers(std::string_view name, attribute_value const& value, bool is_signed) {
     bool const one_number = value.numbers.size() == 1;
     if (name == "scale_factor") return !one_number || value.numbers[0] != 1;

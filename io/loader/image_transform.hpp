@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// What is done to an image: value = (byte / 255 - mean) / deviation of its channel, of a part of crop_height x crop_width.
+/// Holds what is done to an image: value = (byte / 255 - mean) / deviation of its channel, of a part of crop_height x crop_width.
 struct transform_options {
     std::vector<float> mean;       ///< one a channel; empty: 0
     std::vector<float> deviation;  ///< one a channel; empty: 1

@@ -20,7 +20,7 @@
 
 namespace muster {
 
-/// How many records are asked for ahead, and how much of each: its beginning, after which the processor's own prefetcher follows;
+/// Says how many records are asked for ahead, and how much of each: its beginning, after which the processor's own prefetcher follows;
 /// where the next record lies it cannot know. Measured on records of 784 and 3136 bytes, of 2 to 16 records and 256 bytes to all:
 /// more than 512 bytes are no gain, and asking for the first records of the next batch already is worth a fifth.
 inline constexpr std::size_t records_ahead = 16;
@@ -155,7 +155,7 @@ struct loader::state {
         rank_range const sharing = order.options().spread == spread_rule::by_node ? node() : rank_range{options.rank, 1};
         std::size_t const first = shard_of(samples, sharing.first, options.world).first;
         hyperslab const found{first, shard_of(samples, sharing.first + sharing.count - 1, options.world).end() - first};
-        // Who has none pads from anywhere.
+        // A rank without samples pads from anywhere.
         return found.empty() && order.options().tail == tail_rule::pad ? hyperslab{0, samples} : found;
     }
 
@@ -233,7 +233,7 @@ struct loader::state {
                       [&](std::uint64_t sample) { return source + (sample - held.first) * image_bytes; });
     }
 
-    /// From place `at` of the batch on.
+    /// Fills the batch from its place `at` on.
     template <typename Record>
     void gather_pixels(std::span<std::uint64_t const> samples, std::span<std::uint64_t const> next, slot& into, std::size_t at,
                        Record&& record) const {
@@ -346,7 +346,7 @@ struct loader::state {
     loader_report spent;
     std::chrono::steady_clock::time_point first_step_ended;
 
-    // With windows.
+    // Loaders with windows alone use these.
     std::unique_ptr<window_reader> windows;
     epoch_walk way;
     std::optional<windowed_order> way_order;

@@ -18,7 +18,7 @@ namespace muster {
 
 class communicator;
 
-/// Where the samples lie that a loader draws from.
+/// Says where the samples lie that a loader draws from.
 enum class memory_mode {
     automatic,  ///< what fits: see loader
     whole,      ///< every sample, in this rank's own memory
@@ -51,7 +51,7 @@ struct loader_options {
     bool operator==(loader_options const&) const = default;
 };
 
-/// How the time of an epoch was spent, as MLPerf Storage counts: accelerator utilisation is the time that training computed by
+/// Says how the time of an epoch was spent, as MLPerf Storage counts: accelerator utilisation is the time that training computed by
 /// all the time, from the end of the first step on (the first is left out).
 struct loader_report {
     std::size_t steps = 0;      ///< batches delivered, with the first

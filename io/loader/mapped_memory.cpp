@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t large_page = std::size_t{2} << 20;
 
-/// Where a rank's memory file is.
+/// Says where a rank's memory file is.
 struct announcement {
     std::int64_t pid, file, device, node;
 };
@@ -91,7 +91,7 @@ mapped_memory share_on_node(communicator& ranks, std::size_t bytes, bool large_p
     run_on_all(ranks, "sealing a node's copy of the samples", [&] {
         if (!leads) return;
         memory.protect();
-        // Who opens it from now on cannot write it; where the kernel is older, the others' mappings alone are read only.
+        // Nobody who opens it from now on can write it; where the kernel is older, the others' mappings alone are read only.
         ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
         struct stat status {};
         if (::fstat(file.get(), &status) != 0) throw_system("fstat", "a node's copy of the samples");

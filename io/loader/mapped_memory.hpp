@@ -40,7 +40,7 @@ class mapped_memory {
     /// afterwards. Throws errc::system.
     static mapped_memory map_shared(int file, std::size_t bytes, std::size_t whole, bool writable);
 
-    /// From now on writing through bytes() is a crash. Throws errc::system.
+    /// Makes writing through bytes() a crash from now on. Throws errc::system.
     void protect() const;
 
     std::span<std::uint8_t> bytes() const noexcept { return bytes_; }

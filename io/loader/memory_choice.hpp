@@ -20,7 +20,7 @@ struct memory_room {
 /// drop (inactive_file) do not count as used. What cannot be read sets no limit. `root` stands before /proc and /sys (for tests).
 memory_room available_memory(std::string const& root = {});
 
-/// What decides about the memory mode; with several ranks the worst of all of them.
+/// Holds what decides about the memory mode; with several ranks the worst of all of them.
 struct memory_circumstances {
     bool mappable = false;  ///< the file is contiguous
     bool windowed = false;  ///< the sampler has a window, and the file can be read by chunks
@@ -29,10 +29,10 @@ struct memory_circumstances {
     bool fits = false;
 };
 
-/// Where nothing was asked for. Pure.
+/// Chooses the mode where nothing was asked for. Pure.
 memory_mode choose_memory(memory_circumstances const& now);
 
-/// Whether these options go with the dataset and the sampler; `together`: the loader has a communicator. Throws errc::usage, or
+/// Checks whether these options go with the dataset and the sampler; `together`: the loader has a communicator. Throws errc::usage, or
 /// errc::unavailable where the file cannot be read in the mode that was asked for.
 void check_options(dataset const& from, sampler const& order, loader_options const& options, bool together);
 

@@ -114,7 +114,7 @@ void prefetcher::loop() {
         --busy_;
         if (!failure) {
             ready_[item % slots_] = 1;
-        } else if (item < items_) {  // the lowest that failed is told
+        } else if (item < items_) {  // `failure_` is that of the lowest that failed
             failure_ = failure;
             items_ = item;
         }

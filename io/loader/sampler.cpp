@@ -36,7 +36,7 @@ std::uint64_t epoch_key(sampler_options const& options, std::uint64_t epoch) {
     return permutation::mix(permutation::mix(options.seed) + epoch);
 }
 
-/// How many of `total` positions dealt out in turn fall to `place`.
+/// Returns how many of `total` positions dealt out in turn fall to `place`.
 std::size_t dealt(std::size_t total, std::size_t place, std::size_t world) {
     return total > place ? (total - place - 1) / world + 1 : 0;
 }
@@ -236,7 +236,7 @@ void weighted_draws::make_table(double sum) {
             small.push_back(more);
         }
     }
-    // What is left is 1 but for rounding; a weight of 0 must not be drawn by it.
+    // The rest is 1 except for rounding; a weight of 0 must not be drawn by it.
     for (std::uint64_t const i : large) keep_[i] = 1;
     for (std::uint64_t const i : small) {
         if (weights_[i] > 0)

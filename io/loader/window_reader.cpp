@@ -61,7 +61,7 @@ void window_reader::enter(std::uint64_t w) {
     std::unique_lock lock(mutex_);
     expect(running_ && w >= current_ && w < order_->windows(), "a window that lies ahead");
     while (current_ < w) {
-        // What a window lacks when it is left is still being read into its memory, which the window after the next gets.
+        // The consumer waits for what a window lacks when it is left: it is still being read into its memory, which the window after the next gets.
         to_consumer_.wait(lock, [&] { return failure_ || read_[current_ % 2] == order_->places_of(current_).count; });
         if (failure_) std::rethrow_exception(failure_);
         read_[current_ % 2] = 0;

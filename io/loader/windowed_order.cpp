@@ -63,8 +63,8 @@ std::uint64_t permutation::position_of(std::uint64_t sample) const noexcept {
     return sample;
 }
 
-// Whether a value needs another turn cannot be predicted, so it is no branch: those that do are listed, and the list is gone
-// through until it is empty. Values beside each other are independent and overlap in the processor.
+// It cannot be predicted whether a value needs another turn, so it is no branch: those that do are listed, and the list is gone
+// through until it is empty. Values next to each other are independent and overlap in the processor.
 void permutation::fill(std::uint64_t first, std::uint64_t step, std::span<std::uint64_t> out) const noexcept {
     std::array<std::uint16_t, 256> again;
     while (!out.empty()) {

@@ -54,7 +54,7 @@ class permutation {
     std::array<std::uint64_t, rounds> keys_;
 };
 
-/// How much of a dataset a shuffle mixes at once. Equal on all ranks: it is part of the order.
+/// Says how much of a dataset a shuffle mixes at once. Equal on all ranks: it is part of the order.
 struct shuffle_window {
     std::size_t chunk_samples = 0;  ///< consecutive samples of the file that are read at once; 0: no window
     std::size_t chunks = 0;         ///< chunks whose samples are mixed with each other
@@ -81,13 +81,13 @@ class windowed_order {
     /// The samples at first, first + step, …, all positions less than size(), into `out`.
     void fill(std::uint64_t first, std::uint64_t step, std::span<std::uint64_t> out) const noexcept;
 
-    /// Which window a position less than size() belongs to.
+    /// Returns which window a position less than size() belongs to.
     std::uint64_t window_of(std::uint64_t position) const noexcept;
 
     /// The places in the order of chunks that window `w` has.
     hyperslab places_of(std::uint64_t w) const noexcept;
 
-    /// Which chunk stands at a place in the order of chunks, and the samples of a chunk.
+    /// Returns which chunk stands at a place in the order of chunks, and the samples of a chunk.
     std::uint64_t chunk_at(std::uint64_t place) const noexcept { return shuffle_ ? order_(place) : place; }
     hyperslab samples_of(std::uint64_t chunk) const noexcept;
 

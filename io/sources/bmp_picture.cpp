@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
-// Of stb_image's formats BMP alone is compiled, and with internal linkage.
+// BMP alone of stb_image's formats is compiled, and with internal linkage.
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_ONLY_BMP
@@ -19,7 +19,7 @@ namespace muster {
 
 namespace {
 
-/// What stb_image does not tell: where the pixels lie, so that a file that ends too early is found, and what they are made of. The fields are
+/// Holds what stb_image does not tell: where the pixels lie, so that a file that ends too early is found, and what they are made of. The fields are
 /// those of BITMAPCOREHEADER (12 bytes) and BITMAPINFOHEADER to BITMAPV5HEADER (Microsoft, "Bitmap Header Types").
 class bmp_layout {
   public:
@@ -75,7 +75,7 @@ class bmp_layout {
     [[noreturn]] void refuse(std::string_view what, std::string_view advice = damaged_picture) const {
         refuse_picture(name_, fmt::format("BMP: {}", what), advice);
     }
-    /// Of `count` bytes, the lowest first.
+    /// Reads a number of `count` bytes, the lowest first.
     std::size_t number(std::size_t at, std::size_t count) const {
         if (at + count > bytes_.size()) refuse("the file ends too early");
         std::size_t value = 0;

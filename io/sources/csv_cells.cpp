@@ -10,7 +10,7 @@ namespace muster {
 
 namespace {
 
-/// A number too small for its type is 0, as NumPy takes it; one too large is none.
+/// A number too small for its type is 0, as NumPy takes it; one too large is invalid.
 template <typename Number>
 std::optional<Number> real_of(std::string_view text) {
     if (text.starts_with('+')) text.remove_prefix(1);

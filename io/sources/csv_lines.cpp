@@ -46,7 +46,7 @@ bool csv_lines::refill() {
     return got > 0;
 }
 
-/// Where the row at position_ ends in text_: before its line feed, or at the end of the file. Each byte is looked at once.
+/// Returns where the row at position_ ends in text_: before its line feed, or at the end of the file. Each byte is looked at once.
 std::size_t csv_lines::end_of_row() {
     std::size_t searched = 0;  // bytes of the row
     bool quoted = false, at_begin = true;

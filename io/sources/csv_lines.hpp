@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// Where a row begins.
+/// Says where a row begins.
 struct csv_place {
     std::uint64_t offset = 0;  ///< in the uncompressed stream
     std::size_t line = 1;

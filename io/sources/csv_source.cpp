@@ -110,7 +110,7 @@ void csv_source::fail(std::string_view row, std::size_t column, std::string_view
     fail({std::string(row), lines_.place().line, column, {}, 0}, message);
 }
 
-/// Of a cell of the labels: which column this is, and that nobody named it.
+/// Fails because of a cell of the labels, and says which column this is and that nobody named it.
 void csv_source::fail_cell(seen const& at, std::string_view message) const {
     std::string const name = names_.empty() ? "" : fmt::format(", '{}'", without_controls(names_[*label_column_]));
     fail(at, fmt::format("{} (the labels are column {}{}{})", message, *label_column_ + 1, name,
@@ -167,7 +167,7 @@ void csv_source::read_beginning(source_options const& options) {
     names_ = std::move(first);
 }
 
-/// Before anything is asked about columns that could not be read anyway.
+/// Refuses names of pictures before anything is asked about columns that could not be read anyway.
 void csv_source::refuse_file_names(std::string_view row, std::size_t line, source_options const& options) const {
     if (!options.drop.empty() || !options.columns.empty()) return;
     each_field(row, separator_, [&](std::string_view field, std::size_t column, std::size_t) {
@@ -180,7 +180,7 @@ void csv_source::refuse_file_names(std::string_view row, std::size_t line, sourc
     });
 }
 
-/// A header is told from a sample by what cannot be one; where both are likely, neither is taken silently.
+/// Tells a header from a sample by what cannot be one; where both are likely, neither is taken silently.
 bool csv_source::is_header(std::vector<std::string> const& first, std::vector<std::string> const& second,
                            source_options const& options) const {
     if (options.header) return *options.header;
@@ -289,7 +289,7 @@ void csv_source::order_columns(std::vector<std::string> const& names) {
     facts_.columns = names;
 }
 
-/// What is seen of the labels on the way through the file.
+/// Holds what is seen of the labels on the way through the file.
 struct csv_source::label_index {
     std::optional<label_kind> asked;
     std::set<std::string, std::less<>> names;

@@ -19,7 +19,7 @@ using array_opener = std::function<std::unique_ptr<item_array>()>;
 /// targets; those of an HDF5 enumeration are named by it.
 class array_source : public sample_source {
   public:
-    /// `open_labels` is null where there are none. Throws what the openers throw, and source_error.
+    /// `open_labels` is null if there are no labels. Throws what the openers throw, and source_error.
     array_source(array_opener const& open_images, array_opener open_labels, dimension_order order);
 
     std::vector<std::string> files() const override;

@@ -67,7 +67,7 @@ class picture_walk {
         for (auto const& [in, file] : found_) names.push_back(in.empty() ? file : in + "/" + file);
         return names;
     }
-    /// Those in root/`folder` itself.
+    /// Lists those in root/`folder` itself.
     std::vector<std::string> in(std::string const& folder) {
         found_.clear();
         most_ = SIZE_MAX;
@@ -278,7 +278,7 @@ std::vector<std::string> folder_source::files() const {
     return all;
 }
 
-/// Its bytes into bytes_; what its header says.
+/// Reads the file into bytes_, and returns what its header says.
 picture_header folder_source::read_file(std::size_t sample) {
     std::string const path = folder_ + "/" + pictures_[sample].name;
     std::uint64_t bytes = 0;

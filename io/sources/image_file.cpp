@@ -28,7 +28,7 @@ constexpr picture_format formats[] = {
     {"BM", 0, read_bmp_header, read_bmp_pixels},
 };
 
-/// By its first bytes, whatever its name says.
+/// Finds the format by the first bytes, whatever the name says.
 picture_format const& format_of(std::span<std::uint8_t const> bytes, std::string const& name) {
     std::string_view const text(reinterpret_cast<char const*>(bytes.data()), bytes.size());
     for (picture_format const& each : formats)
@@ -37,7 +37,7 @@ picture_format const& format_of(std::span<std::uint8_t const> bytes, std::string
                    "convert it, take it out of the folder, or give --skip-damaged");
 }
 
-/// What is transparent is laid on black: each colour is multiplied by its alpha, as it is stored.
+/// Lays what is transparent on black: each colour is multiplied by its alpha, as it is stored.
 void lay_on_black(picture& made) {
     std::size_t const colours = made.channels - 1;
     std::size_t const pixels = made.width * made.height;

@@ -20,7 +20,7 @@ struct picture {
     bool operator==(picture const&) const = default;
 };
 
-/// What the header of a picture says.
+/// Holds what the header of a picture says.
 struct picture_header {
     image_shape shape;    ///< 1 channel if it is gray, else 3
     int orientation = 1;  ///< Exif's: 1 upright, 2 to 8 turned or mirrored when shown; 1 where the file does not say
@@ -31,14 +31,14 @@ struct picture_header {
 inline constexpr std::string_view picture_formats = "PNG, JPEG, WebP or BMP";
 inline constexpr std::string_view picture_endings = ".png, .jpg, .jpeg, .webp, .bmp";
 
-/// Whether a file of that name is taken for a picture, whatever the case of its ending.
+/// Returns whether a file of that name is taken for a picture, whatever the case of its ending.
 bool is_picture_name(std::string_view file);
 
-/// Of a picture whose file is `bytes`. Throws errc::invalid_data naming `name`: of none of these formats, damaged, more pixels than
+/// Reads the header of a picture whose file is `bytes`. Throws errc::invalid_data naming `name`: of none of these formats, damaged, more pixels than
 /// `most_pixels`.
 picture_header probe_picture(std::span<std::uint8_t const> bytes, std::string const& name);
 
-/// Its pixels with 1 or 3 channels, whatever it has itself, as they are stored: neither gamma nor profile nor orientation is applied.
+/// Reads the pixels with 1 or 3 channels, whatever the picture has itself, as they are stored: neither gamma nor profile nor orientation is applied.
 /// Colours become gray by the weights of ITU-R BT.601, of 16 bits the upper 8 are taken, what is transparent is laid on black (colour
 /// times alpha), inks (CMYK) become light as Pillow does it. The size is checked, as above, before memory is asked for.
 picture decode_picture(std::span<std::uint8_t const> bytes, std::string const& name, std::size_t channels);

@@ -7,7 +7,7 @@
 
 // After <cstdio>, whose names they use.
 #include <jpeglib.h>
-// After <jpeglib.h>.
+// This header follows <jpeglib.h>.
 #include <jerror.h>
 
 #include "base/text.hpp"
@@ -85,7 +85,7 @@ class jpeg_reader {
         jpeg_save_markers(&info_, JPEG_APP0 + 1, 0xffff);
         return jpeg_read_header(&info_, 1) == JPEG_HEADER_OK;
     }
-    /// What follows the last row is not looked at: no pixel depends on it.
+    /// Reads all rows, and does not look at what follows the last one: no pixel depends on it.
     bool read_rows(picture& made, std::uint8_t* inks) {
         if (setjmp(failure_.back) != 0) return false;
         bool const four = info_.num_components == 4;

@@ -69,7 +69,7 @@ bool is_array(file_region const& entry) {
     return byte_source(entry).read(magic) == magic.size() && magic[0] == 0x93 && magic[1] == 'N';
 }
 
-/// Of other files than arrays: those are to be unpacked, and then converted.
+/// Returns whether it is a file of other files than arrays: those are to be unpacked, and then converted.
 bool is_archive(std::string const& path, std::string_view head) {
     fs::path const name(path);
     if (name.extension() == ".tar" || name.stem().extension() == ".tar" || (head.size() > 262 && head.substr(257, 5) == "ustar"))

@@ -13,7 +13,7 @@ namespace muster {
 
 namespace {
 
-/// What libpng's functions that we give it work on.
+/// Holds what libpng's functions that we give it work on.
 struct png_input {
     std::span<std::uint8_t const> rest;
     char message[256] = "";

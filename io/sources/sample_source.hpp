@@ -29,9 +29,9 @@ struct source_facts {
     bool operator==(source_facts const&) const = default;
 };
 
-/// What people must know of a source beyond its samples.
+/// Holds what people must know of a source beyond its samples.
 struct source_notes {
-    /// How many files, and the first few of their names.
+    /// Holds the number of files, and the first few of their names.
     struct some {
         std::size_t count = 0;
         std::vector<std::string> names;
@@ -49,7 +49,7 @@ struct source_notes {
     bool operator==(source_notes const&) const = default;
 };
 
-/// What unnamed labels are, as far as all of them tell.
+/// Holds what unnamed labels are, as far as all of them tell.
 struct label_scan {
     std::uint32_t largest = 0;
     static constexpr std::uint32_t most_present = 1U << 24;
@@ -82,13 +82,13 @@ class sample_source {
     /// lie before those read so far: a compressed stream goes forward only.
     virtual void read(hyperslab rows, std::span<std::uint8_t> images, std::span<std::uint32_t> labels) = 0;
 
-    /// After the last sample: throws if something is wrong with what follows it.
+    /// Checks what follows the last sample: throws if something is wrong with it.
     virtual void finish() {}
 
-    /// Only where facts().classes is 0 and there are labels.
+    /// Needs facts().classes to be 0, and labels.
     virtual label_scan scan_labels() { return {}; }
 
-    /// From now on labels are targets of a regression: read() gives the bits of their float32. Only where facts().classes is 0.
+    /// Makes labels the targets of a regression: read() then gives the bits of their float32. Needs facts().classes to be 0.
     virtual void take_targets() {}
 
     /// Puts the columns of a table into the order of `names`, which are facts().columns in another order.
@@ -116,10 +116,10 @@ std::optional<source_format> parse_source_format(std::string_view name) noexcept
 /// The order of the dimensions of samples that have three.
 enum class dimension_order { automatic, chw, hwc };
 
-/// What labels are: numbers of classes, names of classes, targets of a regression.
+/// Says what labels are: numbers of classes, names of classes, targets of a regression.
 enum class label_kind { number, name, target };
 
-/// How sources are read.
+/// Says how sources are read.
 struct source_options {
     source_format format = source_format::automatic;
     std::string images;  ///< of npz and hdf5: the array inside; empty: by the usual names
@@ -138,7 +138,7 @@ struct source_options {
     bool operator==(source_options const&) const = default;
 };
 
-/// One split to open: a file or a folder, and the labels where they are in a file of their own.
+/// One split to open: a file or a folder, and the labels where another file has them.
 struct split_source {
     std::string split;   ///< "train"; empty: as the source says, else "train"
     std::string images;  ///< path
@@ -152,7 +152,7 @@ struct named_source {
     std::unique_ptr<sample_source> source;
 };
 
-/// Opens what is asked for: a folder or an archive may hold several splits. Throws errc::usage where the format cannot be told.
+/// Opens what is asked for: a folder or an archive may hold several splits. Throws errc::usage where it cannot detect the format.
 std::vector<named_source> open_sources(split_source const& asked, source_options const& options);
 
 }  // namespace muster

@@ -50,7 +50,7 @@ int webp_orientation(std::span<std::uint8_t const> bytes) {
     return orientation;
 }
 
-/// Its first picture, on a canvas that is transparent where that one is smaller.
+/// Reads the first picture, on a canvas that is transparent where that one is smaller.
 void read_first_of_animation(std::span<std::uint8_t const> bytes, std::string const& name, picture& made) {
     WebPData const data{bytes.data(), bytes.size()};
     WebPAnimDecoderOptions options{};

@@ -66,7 +66,7 @@ option_row const convert_options[]{
     {"json", 0, "", "report as JSON", ""},
 };
 
-/// As it was given, without the program's folder, so that the same command gives the same file from anywhere.
+/// Returns the command as it was given, without the program's folder, so that the same command gives the same file from anywhere.
 std::string command_line() {
     std::ifstream file("/proc/self/cmdline", std::ios::binary);
     std::vector<std::string> words;

@@ -94,7 +94,7 @@ struct split_info {
     value_range targets;                      ///< smallest and largest
 };
 
-/// How many samples each class has, or which targets there are: only the labels are read.
+/// Counts the samples of each class, or finds which targets there are: only the labels are read.
 void count_classes(dataset const& from, split_info& into) {
     std::size_t const size = from.label_bytes();
     if (size == 0 || from.classes() > most_classes) return;

@@ -48,7 +48,7 @@ namespace {
 constexpr int passed_on[]{SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 constexpr std::chrono::milliseconds until_free{50};
 
-/// Copies on a thread of its own, so that signals reach the command during a copy too.
+/// Copies on another thread, so that signals reach the command during a copy too.
 class copier {
   public:
     explicit copier(beside_request const& request) : request_(request) {
@@ -272,7 +272,7 @@ int copy_repeatedly(copy_request request, duration every, std::string const& hos
     }
 }
 
-/// What runs beside it, if it is given.
+/// Returns the program that runs next to it, if one is given.
 std::vector<std::string> command_of(given_options const& given, identity const& who) {
     if (given.program().empty()) return {};
     for (char const* const option : {"dry-run", "json"})

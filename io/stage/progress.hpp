@@ -19,13 +19,13 @@ enum class progress_style {
 inline constexpr char const* progress_names = "none|bar|lines|json";
 progress_style parse_progress(std::string const& name);
 
-/// A function to be told the bytes that this rank has done of `total`. Shows nothing for 0 bytes.
+/// Returns a function to call with the bytes that this rank has done of `total`. Shows nothing for 0 bytes.
 std::function<void(std::uint64_t)> progress(std::string what, std::uint64_t total, progress_style style);
 
 /// "812 MB/s", "2.5 MB/s", "13.2 kB/s".
 std::string format_rate(double bytes_per_s);
 
-/// What it shows, for tests: "convert: 42 %, 1.2 GiB of 2.9 GiB, 812 MB/s, 2.1 s left".
+/// Returns what it shows, for tests: "convert: 42 %, 1.2 GiB of 2.9 GiB, 812 MB/s, 2.1 s left".
 std::string progress_line(std::string const& what, std::uint64_t done, std::uint64_t total, double seconds);
 
 /// The same with a bar, in less than so many columns: where there is no room the rate and the bytes are left out.

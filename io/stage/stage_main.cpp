@@ -9,7 +9,7 @@
 #include "io/stage/commands.hpp"
 #include "pmix/identity.hpp"
 
-/// Failures that the ranks agreed on have been told by rank 0 alone (comm/run_with_ranks.hpp). Of any other each rank tells its
+/// Rank 0 alone has reported failures that the ranks agreed on (comm/run_with_ranks.hpp). Of any other each rank reports its
 /// own, since the first that ends may be the only one that the launcher lets finish.
 int main(int argc, char** argv) {
     using namespace muster;

@@ -135,7 +135,7 @@ std::uint64_t told_bytes(archive_entry* entry) {
     return static_cast<std::uint64_t>(std::max<la_int64_t>(0, ::archive_entry_size(entry)));
 }
 
-/// What an archive has become so far, held against what it may.
+/// Holds what an archive has become so far, held against what it may.
 class unpack_budget {
   public:
     unpack_budget(std::string const& path, int target, unpack_limits const& limits) : path_(path), limits_(limits) {
@@ -145,7 +145,7 @@ class unpack_budget {
         names_ = found.f_files == 0 ? UINT64_MAX : found.f_favail;  // some file systems do not count them
     }
 
-    /// Of what is to come: `entry` names the one that has it, "" the whole archive.
+    /// Counts what is to come: `entry` names the one that has it, "" the whole archive.
     void take(std::uint64_t entries, std::uint64_t bytes, std::string_view entry) {
         entries_ += entries;
         if (__builtin_add_overflow(bytes_, bytes, &bytes_)) bytes_ = UINT64_MAX;
@@ -252,7 +252,7 @@ class unpacker {
 
     static timespec time_of(archive_entry* entry) { return {::archive_entry_mtime(entry), ::archive_entry_mtime_nsec(entry)}; }
 
-    /// As the entry has it, but for what the umask takes and setuid bits.
+    /// Returns the mode that the entry has, without what the umask takes and setuid bits.
     mode_t mode_of(archive_entry* entry) const { return ::archive_entry_perm(entry) & 0777 & ~umask_; }
 
     void make_folder(std::string const& path) {

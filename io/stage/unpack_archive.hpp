@@ -23,7 +23,7 @@ struct unpack_limits {
     bool operator==(unpack_limits const&) const = default;
 };
 
-/// What is believed of an archive of so many bytes, since a small one can become any number of them: 1100 times as much, which no
+/// Returns what is believed of an archive of so many bytes, since a small one can become any number of them: 1100 times as much, which no
 /// deflated one exceeds, or 64 MiB; an entry for each 4 bytes, or 10,000. Pure.
 unpack_limits default_limits(std::uint64_t archive_bytes) noexcept;
 

@@ -31,7 +31,7 @@ class chunk_plan {
     std::vector<std::size_t> first_{0};
 };
 
-/// How many chunks a file of `size` bytes has.
+/// Returns how many chunks a file of `size` bytes has.
 std::size_t chunks_of_size(std::uint64_t size, std::uint64_t chunk_bytes) noexcept;
 
 /// One chunk of one file.
@@ -65,7 +65,7 @@ struct source_blocks {
     bool operator==(source_blocks const&) const = default;
 };
 
-/// Of the file or folder at `path`. Lustre's stripe is what `lfs getstripe`, found along PATH, prints. Never fails: what cannot be found is 0.
+/// Asks about the file or folder at `path`. Lustre's stripe is what `lfs getstripe`, found along PATH, prints. Never fails: what cannot be found is 0.
 source_blocks find_source_blocks(std::string const& path, environment const& variables);
 
 /// The number that `lfs getstripe -S` printed; 0 if it is not a number. Pure.

@@ -35,7 +35,7 @@ struct file_list {
 /// The name of folders that hold the state of a copy; they are never listed themselves.
 inline constexpr std::string_view state_folder_name = ".muster-stage";
 
-/// What lies at and below `sources`, read by `threads` threads. A source lands in the target under its last name; of one that ends
+/// Returns what lies at and below `sources`, read by `threads` threads. A source lands in the target under its last name; of one that ends
 /// in "/." the contents do. A source that is a link is followed; links below are listed as links. Throws errc::not_found,
 /// errc::system, and errc::usage for pipes, sockets and devices and for two sources that give one path.
 file_list list_files(std::span<std::string const> sources, int threads);
@@ -47,7 +47,7 @@ void refuse_target_in_sources(std::span<std::string const> sources, std::string 
 std::string bytes_of_list(file_list const& list);
 file_list list_of_bytes(std::string_view bytes);
 
-/// Where an entry is read from.
+/// Returns where an entry is read from.
 std::string source_path(file_list const& list, listed_file const& file);
 
 /// The folder part of a path, "" if it has none; its last name.

@@ -27,7 +27,7 @@ struct manifest {
     std::vector<std::string> sources;
     std::vector<manifest_entry> entries;
 
-    /// The entry of a path; null if there is none.
+    /// The entry of a path, or null.
     manifest_entry const* find(std::string_view path) const noexcept;
     /// Takes the entries of `newer`, also in place of own ones of the same path.
     void merge(manifest newer);
@@ -55,7 +55,7 @@ struct journal_contents {
     std::vector<journal_record> records;
 };
 
-/// What the journal in the folder `state` says; nothing if there is none, or none that is whole. A record that was cut off is left
+/// Returns what the journal in the folder `state` says; nothing without a whole one. A record that was cut off is left
 /// out. What it says is to be checked against the files: they may have come to the disk later than the journal, or not at all.
 std::optional<journal_contents> read_journal(int state);
 

@@ -55,7 +55,7 @@ void in_parallel(std::size_t items, int threads, Work&& work, std::function<void
 
 // A gate for threads that copy: lets in as many as the processors can serve, and more while they wait for the source.
 
-/// How long a thread's calls took, and how long it worked in them.
+/// Says how long a thread's calls took, and how long it worked in them.
 class wait_share {
   public:
     /// Times the calls until it goes; nothing without a share.
@@ -97,7 +97,7 @@ class thread_gate {
   public:
     thread_gate(int processors, int threads) : least_(std::clamp(processors, 1, threads)), most_(threads), allowed_(least_) {}
 
-    /// A thread's stay inside. `reading` takes the times of its reads: where they mostly waited, twice as many threads are allowed
+    /// Measures a thread's stay inside. `reading` takes the times of its reads: where they mostly waited, twice the number of threads is allowed
     /// after it, else one less.
     class stay {
       public:

@@ -67,7 +67,7 @@ value get(pmix_proc_t const& of, std::string_view key, duration deadline) {
     auto const request = std::make_shared<pending_get>();
     request->key = key;
     request->of = of;
-    // So that the server forgets the request as well.
+    // This makes the server forget the request as well.
     request->directives.add_int(PMIX_TIMEOUT, static_cast<int>(std::min(std::ceil(deadline.count()), 1e6)));
     request->cookie = request->done->expect_one();
     auto* cookie = new std::shared_ptr<pending_get>(request);
@@ -132,7 +132,7 @@ bool client_is_available() noexcept try {
 }
 
 client::client(duration deadline) : state_(std::make_shared<state>()) {
-    open_library();  // where it is missing, that is told here, not on another thread
+    open_library();  // throws here, not on another thread, where the library is missing
     if (in_use.exchange(true)) throw error(errc::usage, "there is a PMIx client in this process already; use that one");
     bool connected = false;
     try {

@@ -13,7 +13,7 @@
 
 namespace muster::pmix {
 
-/// Whether this process could be a client: the PMIx library is there. Asks no server.
+/// Returns whether this process could be a client: the PMIx library is there. Asks no server.
 bool client_is_available() noexcept;
 
 /// A PMIx client. One per process at a time; an MPI library in the same process may use PMIx as well. Not thread safe. Every call

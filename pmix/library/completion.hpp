@@ -21,7 +21,7 @@ class completion : public std::enable_shared_from_this<completion> {
     /// One more callback to come: what to pass as its cookie. It must be called exactly once, or `cancel`led.
     void* expect_one();
     static void cancel(void* cookie);
-    /// As pmix_op_cbfunc_t.
+    /// Has the type pmix_op_cbfunc_t.
     static void done(pmix_status_t status, void* cookie);
 
     /// True once all have come; false after `deadline`.
@@ -47,7 +47,7 @@ std::shared_ptr<completion> call_in_thread(Call call) {
     return done;
 }
 
-/// Runs a blocking call of the library on a thread of its own and gives what it returned; nothing if it did not return in time.
+/// Runs a blocking call of the library on another thread and gives what it returned; nothing if it did not return in time.
 /// The thread is then left behind, so `call` must own what it uses.
 template <typename Call>
 std::shared_ptr<completion> call_with_deadline(duration deadline, Call call) {

@@ -62,7 +62,7 @@ class info_list {
 /// An info_list with copies of a callback's arguments, which do not outlive the callback.
 info_list copy_of(pmix_info_t const* entries, std::size_t count);
 
-// In the place of macros of pmix.h: those of version 5 call functions that the library of version 4.2 may lack, and which library a program gets is decided where it runs.
+// These stand in place of macros of pmix.h: those of version 5 call functions that the library of version 4.2 may lack, and which library a program gets is decided where it runs.
 bool has_key(pmix_info_t const& entry, char const* key);
 void set_key(pmix_key_t& to, std::string_view key);
 /// A flag is true where it says so, or is there without a value.

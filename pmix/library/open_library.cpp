@@ -13,7 +13,7 @@ namespace {
 /// A function of version 4.2 and later.
 constexpr char const* newest_function = "PMIx_Info_load";
 
-/// Its name since version 3. Its own parts, which it opens in turn, look for its symbols among all that are loaded.
+/// Opens the library by the name that it has had since version 3. Its parts, which it opens in turn, look for its symbols among all that are loaded.
 void* open_of_system() noexcept {
     return ::dlopen("libpmix.so.2", RTLD_NOW | RTLD_GLOBAL);
 }

@@ -75,7 +75,7 @@ bool ask(int netlink, endpoint const& local, endpoint const& remote) {
     return send(netlink, &asked, sizeof asked, 0) == static_cast<ssize_t>(sizeof asked);
 }
 
-/// What the kernel knows of the socket with these ends; nothing if there is none.
+/// Returns what the kernel knows of the socket with these ends, or nothing.
 std::optional<inet_diag_msg> socket_at(int netlink, endpoint const& local, endpoint const& remote) {
     if (!ask(netlink, local, remote)) return std::nullopt;
     std::array<char, 8192> answer;

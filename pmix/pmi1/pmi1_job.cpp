@@ -197,7 +197,7 @@ void pmi1_job::release(std::vector<pmi1_reply>& replies) {
     waiting_count_ = 0;
 }
 
-/// A spawn comes as many lines, one setting each, up to "endcmd"; several of them (`totspawns`) get one answer.
+/// A spawn comes in lines, one setting each, up to "endcmd"; several of them (`totspawns`) get one answer.
 bool pmi1_job::spawn_line(int rank, std::string_view line, std::vector<pmi1_reply>& replies) {
     auto& request = spawns_[static_cast<std::size_t>(rank)];
     if (line.size() >= pmi1_longest_line) return false;

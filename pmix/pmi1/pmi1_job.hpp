@@ -27,7 +27,7 @@ class pmi1_job {
     /// One of several jobs that are a world together, on this node. `mapping` tells which rank is on which node.
     pmi1_job(std::string name, int world_size, int local_size, std::string mapping);
 
-    /// Where all local ranks are at a barrier of several nodes: what they have put since the last one, to be given to the others.
+    /// Returns, once all local ranks are at a barrier of several nodes, what they have put since the last one, to be given to the others.
     std::optional<std::string> take_part();
     /// The parts of all nodes have come: the local ranks go on.
     void finish_barrier(std::string_view parts, std::vector<pmi1_reply>& replies);

@@ -199,7 +199,7 @@ void pmi1_server::state::accept_some(std::vector<server_event>& events) {
 }
 
 void pmi1_server::state::take_in(unique_fd fd) {
-    // Of too many that have not said who they are the oldest goes: the newest may be a rank.
+    // The oldest goes where too many have not said who they are: the newest may be a rank.
     if (auto const nameless = unnamed(); nameless.size() >= tokens.size() + most_unnamed_besides_ranks)
         drop(*std::min_element(nameless.begin(), nameless.end(),
                                [this](int a, int b) { return connections.at(a).since < connections.at(b).since; }));

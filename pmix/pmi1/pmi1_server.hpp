@@ -32,7 +32,7 @@ class pmi1_server {
     /// the user chose one. Removes PMI_FD, PMI_RANK and PMI_SIZE, which would be taken first.
     void set_client_environment(int rank, environment& variables);
 
-    /// Of a job of several nodes, after `poll`: what is to be given to the others' servers, if all local ranks wait for them.
+    /// Returns, in a job of several nodes and after `poll`, what is to be given to the others' servers, if all local ranks wait for them.
     std::optional<std::string> take_part();
     /// The parts of all servers have come together.
     void finish_barrier(std::string_view parts);
@@ -57,7 +57,7 @@ class pmi1_listener {
     int fd() const noexcept { return listener_.get(); }  ///< readable while somebody waits
     std::uint16_t port() const noexcept { return port_; }
 
-    /// Those of the next few callers who come from 127.0.0.1 and are processes of this user, as the kernel says; the others, and
+    /// Accepts those of the next few callers who come from 127.0.0.1 and are processes of this user, as the kernel says; the others, and
     /// all for whom there is no file descriptor left, are closed. Of refused ones an event tells the first, the 10th, the 100th …
     std::vector<unique_fd> accept_some(std::vector<server_event>& events);
 

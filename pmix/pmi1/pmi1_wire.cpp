@@ -32,7 +32,7 @@ std::optional<pmi1_message> parse_pmi1(std::string_view line) {
         if (word.empty()) continue;
         auto const equals = word.find('=');
         if (equals == std::string_view::npos || equals == 0) return std::nullopt;
-        // What an abort says, since MPICH 4.2, is a sentence and comes last.
+        // An abort's message, since MPICH 4.2, is a sentence and comes last.
         if (word.substr(0, equals) == "message") {
             message.words.emplace_back("message", line.substr(static_cast<std::size_t>(word.data() - line.data()) + equals + 1));
             break;

@@ -33,7 +33,7 @@ class held_listener {
     int port_ = 0;
 };
 
-/// What a program's own `bind` is to do: the kernel's, or the giving. Result and errno are bind's.
+/// Does what a program's `bind` is to do: the kernel's, or the giving. Result and errno are bind's.
 int bind_or_give(int fd, sockaddr const* address, socklen_t length) noexcept;
 
 }  // namespace muster::pmix

@@ -12,7 +12,7 @@
 
 namespace muster::pmix {
 
-/// How long the library may take for each of its steps.
+/// Says how long the library may take for each of its steps.
 inline constexpr duration library_deadline{10};
 
 /// The server's own name among the library's processes.

@@ -196,7 +196,7 @@ void server::leave() {
 
 server::~server() {
     if (is_left_) return;
-    // From here on upcalls find no server and refuse; what was posted before is answered, so that no rank waits for ever.
+    // Upcalls find no server and refuse from here on; what was posted before is answered, so that no rank waits for ever.
     set_active_core(nullptr);
     try {
         state_->core->run();
@@ -286,7 +286,7 @@ void server::report_exit(int rank, int wait_status) {
         auto owned = std::make_unique<notice>(notice{proc, {}});
         owned->keys.add_proc(PMIX_EVENT_AFFECTED_PROC, proc);
         owned->keys.add_int(PMIX_EXIT_CODE, exit_code_of(wait_status));
-        // Only for those who asked for this very code: a default handler (Open MPI has one) would end its rank with words of its
+        // The event reaches only those who asked for this very code: a default handler (Open MPI has one) would end its rank with a message of its
         // own.
         owned->keys.add(PMIX_EVENT_NON_DEFAULT, true);
         auto* keys = owned->keys.data();
@@ -299,7 +299,7 @@ void server::report_exit(int rank, int wait_status) {
             spdlog::debug("PMIx_Notify_event: {}", PMIx_Error_string(status));
         }
     }
-    // Of one that connected the library sees the connection end. Told before it does, it closes a socket that it still writes to.
+    // The library sees the connection of a rank that connected end. Told before it does, it closes a socket that it still writes to.
     if (!state_->connected[index]) state_->ended.push_back(rank);
 }
 

@@ -9,7 +9,7 @@
 
 namespace muster::pmix {
 
-/// When the library's server is started.
+/// Says when the library's server is started.
 enum class library_start {
     at_once,
     at_first_call,  ///< where it can be: once a rank connects, so that programs without PMIx do not wait for it (3 ms)
@@ -45,7 +45,7 @@ class server {
     /// call), and throws only then, library_error or errc::timeout: no rank can connect any more.
     std::vector<server_event> poll();
 
-    /// Of a job of several nodes: what is to be carried to the servers of the others since the last call; after `poll`.
+    /// Returns, in a job of several nodes and after `poll`, what is to be carried to the servers of the others since the last call.
     server_mail take_mail();
     /// The parts of all servers, in any order, have come together.
     void finish_exchange(std::string const& name, std::string const& parts);

@@ -26,7 +26,7 @@ void server_core::post(work item) noexcept {
         queue_.push_back(std::move(item));
     }
     std::uint64_t const one = 1;
-    // Cannot fail but for a full counter, and then the reader is awake anyway.
+    // This fails only if the counter is full, and then the reader is awake anyway.
     [[maybe_unused]] auto const written = write(wake_.get(), &one, sizeof one);
 }
 

@@ -47,7 +47,7 @@ class server_core {
     std::map<std::string, published, std::less<>> data;
     std::vector<pending_lookup> lookups;
 
-    // What goes to the servers of other nodes, and who waits for what comes back: upcall_fence.cpp, upcall_direct_modex.cpp.
+    // These hold what goes to the servers of other nodes, and who waits for what comes back: upcall_fence.cpp, upcall_direct_modex.cpp.
     struct pending_modex {
         pmix_modex_cbfunc_t answer;
         void* cookie;
@@ -70,7 +70,7 @@ class server_core {
 server_core* active_core() noexcept;
 void set_active_core(server_core* core) noexcept;
 
-/// Whether the active server is one of several: what all of them would have to know together (names that are published, groups,
+/// Returns whether the active server is one of several: what all of them would have to know together (names that are published, groups,
 /// MPI_Comm_connect) it refuses.
 bool core_spans_nodes() noexcept;
 
@@ -80,7 +80,7 @@ pmix_server_module_t upcalls() noexcept;
 /// The job's description as PMIx keys.
 info_list describe_job(job const& description);
 
-/// How many processors the job's ranks may use together, from their cpusets, or from this process' own mask if they are not
+/// Returns how many processors the job's ranks may use together, from their cpusets, or from this process' own mask if they are not
 /// bound. Throws errc::usage on an invalid cpuset.
 int count_processors(job const& description);
 

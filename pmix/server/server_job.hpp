@@ -59,13 +59,13 @@ struct modex_message {
 /// The status of an answer that there is nobody to give: PMIX_ERR_NOT_FOUND.
 inline constexpr int modex_not_found = -46;
 
-/// What a server wants to be carried to others.
+/// Holds what a server wants to be carried to others.
 struct server_mail {
     std::vector<exchange_part> parts;
     std::vector<modex_message> modex;
 };
 
-/// What happened at a server, in order. Produced by the library's threads, consumed by the launcher's loop.
+/// Holds what happened at a server, in order. Produced by the library's threads, consumed by the launcher's loop.
 struct server_event {
     enum class kind {
         connected,  ///< the rank initialised its PMI library

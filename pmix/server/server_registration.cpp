@@ -49,7 +49,7 @@ std::string rank_list(std::vector<int> const& ranks) {
     return list;
 }
 
-/// Where a rank is.
+/// Says where a rank is.
 struct place {
     int node = 0;
     int local_rank = 0;

@@ -230,7 +230,7 @@ pmix_status_t upcall_fence(pmix_proc_t const procs[], size_t nprocs, pmix_info_t
     std::free(data);
     core->post(
         [members = std::vector<pmix_proc_t>(procs, procs + nprocs), given = std::move(given), answer, cookie](server_core& mine) {
-            // What the local ranks gave is all that there is: hand it back.
+            // The job has nothing but what the local ranks gave: hand it back.
             if (!mine.description.spans_nodes()) return answer_modex({answer, cookie}, PMIX_SUCCESS, given);
             auto const name = name_of_fence(members);
             mine.fences[name] = {answer, cookie};
@@ -304,7 +304,7 @@ bool is_directive(pmix_info_t const& entry) {
            has_key(entry, PMIX_ACCESS_PERMISSIONS);
 }
 
-/// How many of `keys` a lookup waits for; none without PMIX_WAIT, all where that is 0 or no number.
+/// Returns how many of `keys` a lookup waits for; none without PMIX_WAIT, all where that is 0 or no number.
 std::size_t needed_by(pmix_info_t const info[], size_t count, std::size_t keys) {
     for (size_t i = 0; i < count; ++i) {
         if (!has_key(info[i], PMIX_WAIT)) continue;

@@ -12,7 +12,7 @@ from muster import built
 
 
 def _version(package: str) -> str:
-    """Its version, without importing it; "" if it is not there."""
+    """Returns its version, without importing it; "" if it is not there."""
     if util.find_spec(package) is None:
         return ""
     try:

@@ -21,7 +21,7 @@ TYPES = {
 
 
 def has_plain_memory(tensor: torch.Tensor) -> bool:
-    """Whether its memory holds its elements as they are, one after the other: no strides, no conjugation or negation that is still to come."""
+    """Returns whether its memory holds its elements as they are, one after the other: no strides, no conjugation or negation that is still to come."""
     return tensor.is_contiguous() and not tensor.is_neg() and not (tensor.dtype.is_complex and tensor.is_conj())
 
 
@@ -40,7 +40,7 @@ def _memory_of(tensor: torch.Tensor) -> Tuple[int, int]:
 
 
 def sharing(tensors: Sequence[torch.Tensor]) -> Set[int]:
-    """Which of the tensors, by their places in the list, may share memory with another of them: the same one twice, views that overlap."""
+    """Returns which of the tensors, by their places in the list, may share memory with another of them: the same one twice, views that overlap."""
     found: Set[int] = set()
     reach = owner = 0
     for begin, end, place in sorted((*_memory_of(tensor), place) for place, tensor in enumerate(tensors)):
@@ -52,7 +52,7 @@ def sharing(tensors: Sequence[torch.Tensor]) -> Set[int]:
 
 
 def apart(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy, in memory of its own."""
+    """A copy, in separate memory."""
     return tensor.detach().clone(memory_format=torch.contiguous_format)
 
 

@@ -55,7 +55,7 @@ def _scaled(array: np.ndarray, factor: float, divisor: int = 1) -> np.ndarray:
 
 
 def _summed(array: np.ndarray, op: int, prescale_factor: float) -> np.ndarray:
-    """What is reduced in place of the array. Integers to be averaged become 64 bits wide, since their sum need not fit where the average does."""
+    """Returns what is reduced in place of the array. Integers to be averaged become 64 bits wide, since their sum need not fit where the average does."""
     array = _native(array)
     return _scaled(array.astype(np.int64) if op == Average and not _is_floating(array) else array, prescale_factor)
 
@@ -148,7 +148,7 @@ def allgather(array: np.ndarray, name: Optional[str] = None, process_set: Proces
 
 
 def gather_rows(array: np.ndarray, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Tuple[np.ndarray, List[int]]:
-    """As `allgather`, with the number of rows of each rank."""
+    """Works as `allgather`, and also returns the number of rows of each rank."""
     number = number_of(process_set)
     array = np.atleast_1d(array)
     name = world.nameless("allgather", number) if name is None else "allgather." + name

@@ -13,7 +13,7 @@ _MPI_BACKENDS = ("mpi", "hierarchical")
 
 @functools.lru_cache(maxsize=None)
 def library() -> str:
-    """The file of libmuster_comm that this process has loaded; its bare name if that cannot be told."""
+    """The file of libmuster_comm that this process has loaded; its bare name if that is unknown."""
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
         for line in maps:
             path = line.rstrip("\n").partition("/")[2]
@@ -28,23 +28,23 @@ def module(name: str) -> str:
 
 
 def mpi_built() -> bool:
-    """Whether muster can use MPI here."""
+    """Returns whether muster can use MPI here."""
     return os.path.exists(module("mpi"))
 
 
 def mpi_enabled() -> bool:
-    """Whether the ranks exchange over MPI now. False before `init`."""
+    """Returns whether the ranks exchange over MPI now. False before `init`."""
     return world.is_initialized() and world.backend()[0] in _MPI_BACKENDS
 
 
 def mpi_threads_supported() -> bool:
-    """Whether this process has initialized MPI for any thread to call: muster asks for that wherever it uses MPI. ValueError before `init`."""
+    """Returns whether this process has initialized MPI for any thread to call: muster asks for that wherever it uses MPI. ValueError before `init`."""
     world.comm()
     return mpi_enabled()
 
 
 def gloo_built() -> bool:
-    """False: muster has backends of its own in Gloo's place."""
+    """False: muster's backends take Gloo's place."""
     return False
 
 
@@ -61,7 +61,7 @@ def nccl_built() -> int:
 
 @functools.lru_cache(maxsize=None)
 def cuda_built() -> bool:
-    """Whether muster was built to reduce tensors on NVIDIA GPUs where they lie."""
+    """Returns whether muster was built to reduce tensors on NVIDIA GPUs where they lie."""
     return native.built("cuda_kernels") != 0
 
 

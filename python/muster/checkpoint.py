@@ -27,7 +27,7 @@ def exit_saved() -> NoReturn:
 
 
 class Checkpoint:
-    """The checkpoints of a training in a folder of its own.
+    """The checkpoints of a training in its folder.
 
     A file is written under another name, synced to disk, and renamed: a reader finds it whole or not at all. It has a checksum, so that one that was damaged
     later is passed over. The newest `keep` stay. Let one rank save and load, and broadcast what it has loaded; several processes that save at once leave
@@ -88,7 +88,7 @@ class Checkpoint:
         return path
 
     def load(self) -> Optional[Tuple[int, Any]]:
-        """(step, state) of the newest whole checkpoint; None if there is none. Says on standard error which damaged ones it passed over.
+        """(step, state) of the newest whole checkpoint, or None. Says on standard error which damaged ones it passed over.
 
         Raises:
             CheckpointError: there are files, and each is damaged. To begin anew is for you to decide.
@@ -117,7 +117,7 @@ class Checkpoint:
             os.close(folder)
 
     def _remove_old(self, saved: int) -> None:
-        """Those after `saved` are of a training that went back to an earlier step: they would be taken for the newest."""
+        """Removes old checkpoints. Those after `saved` belong to a training that went back to an earlier step: they would be taken for the newest."""
         steps = self.steps()
         older = [step for step in steps if step <= saved]
         for step in [*(step for step in steps if step > saved), *older[self.keep :]]:

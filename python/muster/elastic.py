@@ -18,7 +18,7 @@ from muster.errors import CollectiveError, HostsUpdatedInterrupt
 
 
 class HostUpdateResult:
-    """What happened to the hosts: bits, which add up."""
+    """Says what happened to the hosts: bits, which add up."""
 
     no_update = 0
     removed = 1
@@ -27,7 +27,7 @@ class HostUpdateResult:
 
 
 class _HostMessages(queue.Queue):
-    """Of a state. Whoever looks into it finds what the launcher has told by then."""
+    """Holds a state's messages. Whoever looks into it finds what the launcher has told by then."""
 
     def __init__(self, state: "State") -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class _HostMessages(queue.Queue):
 
 
 class State:
-    """What is saved, restored and spread over the ranks. Derive from it, and write save, restore and sync."""
+    """Holds what is saved, restored and spread over the ranks. Derive from it, and write save, restore and sync."""
 
     def __init__(self, bcast_object: Callable[[Any], Any], get_rank: Callable[[], int]) -> None:
         """

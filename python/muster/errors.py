@@ -85,7 +85,7 @@ _last_unmet = ""
 
 
 def unmet_calls(reason: str) -> Tuple[int, str]:
-    """Of calls that never meet, which have all failed: (process set, what each rank waited in); (0, "") of any other reason."""
+    """Returns, for calls that never meet, which have all failed, (process set, what each rank waited in); (0, "") for any other reason."""
     found = _UNMET.search(reason)
     return (int(found.group(1) or 0), found.group(2)) if found else (0, "")
 

@@ -22,7 +22,7 @@ _LINE = 64  # each piece is filled up to a multiple of it
 
 
 def is_held() -> bool:
-    """Whether the run keeps what ranks commit: the same on all of them, also where a node's keeper is lost."""
+    """Returns whether the run keeps what ranks commit: the same on all of them, also where a node's keeper is lost."""
     return bool(os.environ.get("MUSTER_KEPT_STATE"))
 
 
@@ -94,13 +94,13 @@ def steps() -> List[int]:
 
 
 def newest_common() -> int:
-    """The newest commit that all ranks find whole; 0 where there is none. Collective."""
+    """The newest commit that all ranks find whole, or 0. Collective."""
     numbers = [set(theirs) for theirs in world.gather_numbers((steps() + [0] * MOST)[:MOST], "muster.kept")]
     return max(set.intersection(*numbers), default=0)
 
 
 def load(step: int) -> Any:
-    """What was kept with that number. Its memory is a copy. Raises KeyError where there is no whole one."""
+    """Returns what was kept with that number. Its memory is a copy. Raises KeyError where there is no whole one."""
     for which in range(MOST):  # each look at one reads all copies
         found = native.kept_state(which)
         if found is None:

@@ -86,7 +86,7 @@ def init(comm=None, process_sets=None, settings: Sequence[str] = ()) -> None:
 
 
 def joined() -> bool:
-    """Whether this rank has joined a world that had begun, in place of a lost one, as far as `init` was called."""
+    """Returns whether this rank has joined a world that had begun, in place of a lost one, as far as `init` was called."""
     return _joined
 
 
@@ -151,7 +151,7 @@ def _ranks_of(comm) -> List[int]:
 
 
 def shutdown() -> None:
-    """Ends this process's membership. Collective, but does not hang when ranks have failed. Does nothing if there is none."""
+    """Ends this process's membership. Collective, but does not hang when ranks have failed. Does nothing without one."""
     with _lock:
         ended = world.leave()
         sets.end()
@@ -160,7 +160,7 @@ def shutdown() -> None:
 
 
 def end_at_exit() -> None:
-    """At the interpreter's end. A rank that ends by an exception does not wait for the others: they are told."""
+    """Ends muster at the interpreter's end. A rank that ends by an exception does not wait for the others: it reports that to them."""
     if getattr(sys, "last_value", None) is None:
         shutdown()
         return

@@ -10,7 +10,7 @@ from muster import world
 
 
 def counters(format: Optional[str] = None) -> Union[Dict[str, Any], str]:
-    """What this rank has done since `init`: collectives and bytes by kind, tensors, errors, nanoseconds waited. Not collective; any thread may call it.
+    """Returns what this rank has done since `init`: collectives and bytes by kind, tensors, errors, nanoseconds waited. Not collective; any thread may call it.
 
     Args:
         format: None: a dict of numbers; those by kind are dicts themselves. "prometheus": text that Prometheus reads, metrics muster_comm_*_total with the label rank.

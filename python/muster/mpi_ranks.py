@@ -21,7 +21,7 @@ def ranks_of(comm: Any) -> List[int]:
 
 
 def is_world(comm: Any) -> bool:
-    """Whether it has all ranks of the job, in their order."""
+    """Returns whether it has all ranks of the job, in their order."""
     from mpi4py import MPI
 
     return ranks_of(comm) == list(range(MPI.COMM_WORLD.Get_size()))

@@ -1,4 +1,4 @@
-"""Makes process sets: some of the ranks, which run collectives of their own."""
+"""Makes process sets: some of the ranks, which run their own collectives."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ProcessSet:
 
     @property
     def ranks(self) -> List[int]:
-        """Its ranks in the world, ascending."""
+        """Lists its ranks in the world, ascending."""
         return list(range(world.size())) if self._ranks is None else list(self._ranks)
 
     def _place(self):
@@ -42,7 +42,7 @@ class ProcessSet:
         return self._place()[1]
 
     def included(self) -> bool:
-        """Whether this rank belongs to it."""
+        """Returns whether this rank belongs to it."""
         return self._place()[0] >= 0
 
     def __eq__(self, other: object) -> bool:
@@ -156,7 +156,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
 
 
 def number_of(process_set: ProcessSet) -> int:
-    """Its number, for a submission. Raises ValueError if it is not in use."""
+    """Returns its number, for a submission. Raises ValueError if it is not in use."""
     if process_set.process_set_id is None:
         raise ValueError(f"{process_set} is not in use; give it to init() or add_process_set()")
     return process_set.process_set_id

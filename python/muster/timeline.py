@@ -38,7 +38,7 @@ def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
 
 
 def stop_timeline() -> None:
-    """Ends the recording; the file is whole when this returns. Does nothing if there is none."""
+    """Ends the recording; the file is whole when this returns. Does nothing without one."""
     global _recording
     comm = world.comm()
     if _recording:

@@ -28,7 +28,7 @@ def enter(made: native.Comm) -> None:
 
 
 def leave() -> Optional[native.Comm]:
-    """Takes the communicator out, for the caller to end; None if there is none."""
+    """Takes the communicator out, for the caller to end, or gives None."""
     global _comm
     left, _comm = _comm, None
     return left
@@ -41,7 +41,7 @@ def compare_nodes() -> None:
 
 
 def is_initialized() -> bool:
-    """Whether `init` was called, and `shutdown` not since."""
+    """Returns whether `init` was called, and `shutdown` not since."""
     return _comm is not None
 
 
@@ -89,7 +89,7 @@ def cross_size() -> int:
 
 
 def is_homogeneous() -> bool:
-    """Whether every node has the same number of ranks."""
+    """Returns whether every node has the same number of ranks."""
     comm()
     return _homogeneous
 

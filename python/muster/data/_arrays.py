@@ -79,7 +79,7 @@ def to_array(kind: str, memory: Any, element: Element, shape: Sequence[int]) -> 
 
 
 def for_losses(torch: ModuleType, labels: Any) -> Any:
-    """Labels as torch's losses want them, in memory of their own: classes as int64, targets as float32. `labels` is of uint8, of int16 and int32 that stand for
+    """Labels as torch's losses want them, in separate memory: classes as int64, targets as float32. `labels` is of uint8, of int16 and int32 that stand for
     unsigned numbers, or of float32."""
     if labels.dtype == torch.float32:
         return labels.clone()
@@ -90,7 +90,7 @@ def for_losses(torch: ModuleType, labels: Any) -> Any:
 
 
 def signed_for_torch(element: Element) -> Element:
-    """The signed type of as many bytes: not every torch has uint16 and uint32."""
+    """The signed type of the same number of bytes: not every torch has uint16 and uint32."""
     return {U16: ELEMENTS[3], U32: ELEMENTS[5]}.get(element, element)
 
 

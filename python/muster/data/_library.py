@@ -56,7 +56,7 @@ class Part(NamedTuple):
 
 
 class Transform(NamedTuple):
-    """How bytes become f32: muster_transform."""
+    """Says how bytes become f32: muster_transform."""
 
     channels: int
     crop_height: int

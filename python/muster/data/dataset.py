@@ -19,7 +19,7 @@ def _stamp_of(status: os.stat_result) -> _Stamp:
 
 
 class _Facts:
-    """What a file says about a split: plain values, which are pickled with the dataset."""
+    """Holds what a file says about a split: plain values, which are pickled with the dataset."""
 
     def __init__(self, path: str, split: str) -> None:
         self.stamp = _stamp_of(os.stat(path)) if os.path.exists(path) else (0, 0)  # a missing file is told by the library

@@ -19,7 +19,7 @@ Numbers = Union[float, Sequence[float]]
 
 
 class Report(NamedTuple):
-    """How the time of a pass was spent, without its first step."""
+    """Says how the time of a pass was spent, without its first step."""
 
     steps: int  #: batches delivered, with the first
     samples: int  #: in them
@@ -209,7 +209,7 @@ class Loader:
         flip: bool,
         dtype: Any,
     ) -> Optional[_library.Transform]:
-        """How bytes become f32, and the shape that they then have; None: they stay as they are."""
+        """Returns how bytes become f32, and the shape that they then have; None: they stay as they are."""
         data = self._dataset
         wanted = None
         if dtype is not None:  # also torch.float32, numpy.float32
@@ -265,7 +265,7 @@ class Loader:
         return begun
 
     def __len__(self) -> int:
-        """Batches of the pass that runs, or, where none does, of the next: on every rank as many."""
+        """Batches of the pass that runs, or, where none does, of the next: the same number on every rank."""
         longest = self.sampler._count(self.sampler._part(self._place._replace(rank=0, local_rank=0), *self.sampler.next_pass()))
         return -(-longest // self.batch_size)
 
@@ -324,7 +324,7 @@ class Loader:
         return [(images, self._element), (labels, self._dataset._facts.label_element)]
 
     def _finish_jax(self, images: Any, labels: Any) -> Tuple[Any, Any]:
-        """JAX runs behind the program and takes arrays for constant, so it gets memory of its own."""
+        """JAX runs behind the program and takes arrays for constant, so it gets separate memory."""
         if self._channels_last:
             images = images.transpose(0, 2, 3, 1)
         return tuple(self._to_jax(each) for each in (images, labels))  # type: ignore[return-value]
@@ -353,7 +353,7 @@ class Loader:
         self.sampler.set_epoch(epoch)
 
     def state_dict(self) -> Dict[str, Any]:
-        """Where all ranks stand after the last batch that was delivered: plain values, the same on every rank. A Sampler takes it too."""
+        """Returns where all ranks stand after the last batch that was delivered: plain values, the same on every rank. A Sampler takes it too."""
         return self.sampler.state_dict()
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
@@ -362,7 +362,7 @@ class Loader:
         self._running = None
 
     def report(self) -> Report:
-        """How the time of the newest pass was spent, so far."""
+        """Returns how the time of the newest pass was spent, so far."""
         if self._native is not None and self._pid == os.getpid():
             self._last_report = Report(*self._native.report())
         return self._last_report

@@ -106,7 +106,7 @@ class Sampler:
         return self._native
 
     def place(self) -> Place:
-        """Which rank this is, asked anew."""
+        """Returns which rank this is, asked anew."""
         if self._rank is None or self._size is None:
             return this_place()
         rank = self._rank() if callable(self._rank) else self._rank
@@ -136,7 +136,7 @@ class Sampler:
 
     @property
     def _done(self) -> bool:
-        """Whether the pass went to its end: what was given out early, and not recorded, has not."""
+        """Returns whether the pass went to its end: what was given out early, and not recorded, has not."""
         return self._given_out and (self._recorded is None or self._recorded >= self._pass_count * self._pass_size)
 
     def next_pass(self) -> Tuple[int, int]:
@@ -155,7 +155,7 @@ class Sampler:
         self._pass += 1  # what still runs counts no more
 
     def note(self, taken: int) -> None:
-        """For the loader: all ranks together have had so many of the epoch."""
+        """Notes for the loader that all ranks together have had so many of the epoch."""
         self._recorded = taken - self._base
 
     def note_end(self) -> None:
@@ -232,7 +232,7 @@ class Sampler:
         }
 
     def state_dict(self) -> Dict[str, Any]:
-        """Where all ranks stand: plain values. Take rank 0's, in the same step on all ranks.
+        """Returns where all ranks stand: plain values. Take rank 0's, in the same step on all ranks.
 
         Counts what this sampler has given out, or what record_batch() was told.
         """

@@ -87,7 +87,7 @@ class Communicator:
                 _open.append(self)
 
     def note_failure(self) -> None:
-        """What has failed once stays so; the next process group of all ranks begins anew."""
+        """Notes a failure, which stays; the next process group of all ranks begins anew."""
         global _world_failed
         self.failed = True
         if self._shared:
@@ -112,7 +112,7 @@ class Communicator:
 
 
 def has_failed() -> bool:
-    """Whether a collective of a group that is there has failed."""
+    """Returns whether a collective of a group that is there has failed."""
     with _lock:
         return _world_failed or any(one.failed for one in _open)
 
@@ -124,12 +124,12 @@ def begin_anew() -> None:
 
 
 def is_joined(rank: int, size: int) -> bool:
-    """Whether muster.world has been joined as this rank of as many."""
+    """Returns whether muster.world has been joined as this rank of this size."""
     return world.is_initialized() and (world.rank(), world.size()) == (rank, size)
 
 
 def hears_of_losses() -> bool:
-    """Whether the default group's ranks are all of an elastic run's, with their numbers."""
+    """Returns whether the default group's ranks are all of an elastic run's, with their numbers."""
     now = native.generation() if is_joined(dist.get_rank(), dist.get_world_size()) else None
     return now is not None and now[1:3] == (world.rank(), world.size())
 
@@ -140,7 +140,7 @@ def _number(name: str) -> int:
 
 
 def _is_world(rank: int, size: int) -> bool:
-    """Whether a default group of this rank and size is what the variables of muster say."""
+    """Returns whether a default group of this rank and size is what the variables of muster say."""
     if world.is_initialized():
         return is_joined(rank, size)
     if multiprocessing.parent_process() is not None:  # its variables are its parent's
@@ -149,7 +149,7 @@ def _is_world(rank: int, size: int) -> bool:
 
 
 def place() -> str:
-    """Which node this is; ranks with the same text can share memory."""
+    """Returns which node this is; ranks with the same text can share memory."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
         return boot.read().strip() + " " + os.readlink("/proc/self/ns/net")
 
@@ -207,7 +207,7 @@ def _register_exit() -> None:
 
 
 def of_all(store, rank: int, size: int, timeout: float) -> Communicator:
-    """For a default group. Collective over its ranks."""
+    """Makes the communicator of a default group. Collective over its ranks."""
     global _world_failed
     if _is_world(rank, size):
         if _world_failed:
@@ -225,14 +225,14 @@ def of_world(ranks: List[int], label: str) -> Communicator:
 
 
 def of_generation(ranks: List[int], label: str, timeout: float) -> Communicator:
-    """For a group of some ranks of an elastic run's world on one node. Collective over those."""
+    """Makes the communicator of a group of some ranks of an elastic run's world on one node. Collective over those."""
     made = native.create(_settings(timeout), ranks, f"c10d {label}")
     _register_exit()
     return Communicator(made, False, 1, [socket.gethostname()] * len(ranks))
 
 
 def of_members(store, rank: int, size: int, timeout: float) -> Communicator:
-    """For a group of some ranks. Collective over those."""
+    """Makes the communicator of a group of some ranks. Collective over those."""
     variables, nodes, hosts = _meet(store, rank, size)
     return Communicator(_made(variables, timeout), False, nodes, hosts)
 
@@ -255,7 +255,7 @@ def _made(variables: List[str], timeout: float) -> native.Comm:
 
 
 def _end_all() -> None:
-    """At the interpreter's end. A rank that ends by an exception waits for nobody; else groups are ended in the order in which they were made."""
+    """Ends all groups at the interpreter's end. A rank that ends by an exception waits for nobody; else groups are ended in the order in which they were made."""
     import sys
 
     with _lock:

@@ -19,7 +19,7 @@ _ASPECTS = ("Sequence number", "Op type", "Tensor shapes", "Tensor dtypes", "Ten
 
 
 class _Fingerprint(NamedTuple):
-    """What a rank calls, in the letters of its parts."""
+    """Holds what a rank calls, in the letters of its parts."""
 
     number: str
     operation: str
@@ -102,5 +102,5 @@ def _mismatch(group, first: _Fingerprint, other: _Fingerprint, differ: List[int]
 
 
 def comparison() -> Optional[Comparison]:
-    """What compares the calls of a group that is being made, where TORCH_DISTRIBUTED_DEBUG=DETAIL asks for that."""
+    """Returns what compares the calls of a group that is being made, where TORCH_DISTRIBUTED_DEBUG=DETAIL asks for that."""
     return Comparison() if dist.get_debug_level() == dist.DebugLevel.DETAIL else None

@@ -46,7 +46,7 @@ def flat_of(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two contiguous tensors share memory: muster takes an input apart from its output."""
+    """Returns whether two contiguous tensors share memory: muster takes an input apart from its output."""
     at, to = a.data_ptr(), b.data_ptr()
     return at < to + b.numel() * b.element_size() and to < at + a.numel() * a.element_size()
 
@@ -174,7 +174,7 @@ class Group(dist.ProcessGroup):
 
     @property
     def options(self) -> SimpleNamespace:
-        """What torch asks of a backend: its timeout, for groups made of this one."""
+        """Returns what torch asks of a backend: its timeout, for groups made of this one."""
         return SimpleNamespace(backend="muster", _timeout=timedelta(seconds=self._timeout))
 
     def set_timeout(self, timeout) -> None:
@@ -185,7 +185,7 @@ class Group(dist.ProcessGroup):
     # ------------------------------------------------------------------------------------------------ other backends
 
     def _find_others(self) -> None:
-        """Which kinds of device another backend serves ("cpu:muster,cuda:nccl"), of which torch leaves the Python group to find out."""
+        """Finds which kinds of device another backend serves ("cpu:muster,cuda:nccl"): torch leaves that to the Python group."""
         self._others = {}
         config = getattr(getattr(dist.distributed_c10d, "_world", None), "pg_backend_config", {}).get(self, "")
         for part in str(config).split(","):
@@ -275,7 +275,7 @@ class Group(dist.ProcessGroup):
                 pass
 
     def _explain(self, error: Exception, communicator: Optional[communicators.Communicator]) -> Exception:
-        """What `wait` raises of it: in text and attributes with the ranks of the world, where this group has only some of them."""
+        """Returns what `wait` raises of it: in text and attributes with the ranks of the world, where this group has only some of them."""
         if not isinstance(error, CollectiveError) or isinstance(error, MessageError):
             return error
         unmet = unmet_calls(error.reason)[1]

@@ -116,7 +116,7 @@ class _Link:
         threading.Thread(target=self._run, name=f"muster-send-{peer}", daemon=True).start()
 
     def is_broken(self) -> bool:
-        """Whether the other process has ended, or has left the group."""
+        """Returns whether the other process has ended, or has left the group."""
         if self.socket is None:
             return False
         try:

@@ -32,7 +32,7 @@ class _Received:
 
 
 def _gathered(outputs: Sequence[Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
-    """What is alike on all ranks in an all_gather: the input, or the outputs where they say that ranks give different sizes."""
+    """Returns what is alike on all ranks in an all_gather: the input, or the outputs where they say that ranks give different sizes."""
     return inputs if len({tensor.shape for tensor in outputs[0]}) == 1 else outputs[0]
 
 

@@ -27,7 +27,7 @@ class _Forms:
         self.one = one
 
     def is_long(self, given: Sequence[Any]) -> bool:
-        """Whether these are the arguments of the long form, as torch gives them."""
+        """Returns whether these are the arguments of the long form, as torch gives them."""
         count = len(self.arguments)
         if len(given) != count and not (len(given) == count + 1 and isinstance(given[count], self.options)):
             return False

@@ -75,7 +75,7 @@ class MusterProcessGroup(ReducingGroup):
     supports_splitting = True
 
     def eager_connect_single_device(self, device=None) -> None:
-        """Its ranks have met already."""
+        """Does nothing: the ranks have met already."""
 
     def comm_split_count(self) -> int:
         return self._splits
@@ -106,7 +106,7 @@ class MusterProcessGroup(ReducingGroup):
         return self._store is not None and hasattr(dist, "_reconfigure")
 
     def get_reconfigure_handle(self) -> str:
-        """What `reconfigure` of the other members takes for this process."""
+        """Returns what `reconfigure` of the other members takes for this process."""
         return communicators.handle_of(self._rank, self._token)
 
     def reconfigure(self, opts) -> Work:
@@ -141,7 +141,7 @@ class MusterProcessGroup(ReducingGroup):
         return Ended(self, [])
 
     def get_error(self):
-        """As torch's backends: COMM_ERROR after a collective has failed."""
+        """Returns the same as torch's backends: COMM_ERROR after a collective has failed."""
         kinds = torch._C._distributed_c10d.ErrorType
         return kinds.COMM_ERROR if self._communicator is not None and self._communicator.failed else kinds.SUCCESS
 

@@ -151,7 +151,7 @@ class ReducingGroup(MovingGroup):
         return self._begun("reduce", (request,), [tensor], finish, opts)
 
     def _reduce_scatter(self, out: torch.Tensor, given: torch.Tensor, opts):
-        """(request, what is to be done when it has ended) for a flat input of as many elements for each rank."""
+        """(request, what is to be done when it has ended) for a flat input of the same number of elements for each rank."""
         plan = plan_of(opts.reduceOp if opts is not None else _RedOp.SUM, out.dtype, self._size)
         flat = plain(given).view(-1)
         if plan.local is not None:

@@ -36,7 +36,7 @@ _BITWISE = {_Op.BAND: torch.bitwise_and, _Op.BOR: torch.bitwise_or, _Op.BXOR: to
 
 
 def _types(**wider):
-    """Of those types that this torch has: the type that each travels in."""
+    """Maps each of those types that this torch has to the type that it travels in."""
     return {getattr(torch, name): carrier for name, carrier in wider.items() if hasattr(torch, name)}
 
 
@@ -55,7 +55,7 @@ _UINT64 = getattr(torch, "uint64", None)
 
 
 class Plan(NamedTuple):
-    """How tensors of one type are reduced.
+    """Says how tensors of one type are reduced.
 
     Attributes:
         how: the reduction of muster, of what `pack` gives.
@@ -115,7 +115,7 @@ def _premultiplied(op, dtype: torch.dtype, size: int) -> Plan:
 
 
 def plan_of(op, dtype: torch.dtype, size: int) -> Plan:
-    """How tensors of this type are reduced over `size` ranks. Raises ValueError for what has no meaning, such as MAX of complex numbers."""
+    """Returns how tensors of this type are reduced over `size` ranks. Raises ValueError for what has no meaning, such as MAX of complex numbers."""
     of = getattr(op, "op", op)
     if of == _Op.PREMUL_SUM:
         return _premultiplied(op, dtype, size)

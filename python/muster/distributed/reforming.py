@@ -44,7 +44,7 @@ def retire_models(groups: Sequence[Any], keeps: Callable[[str], bool]) -> None:
 
 
 def _models_of(groups: Sequence[Any]) -> List[DistributedDataParallel]:
-    """Those that can still take a step. They are found by what refers to the groups: a list of all objects would hold tensors that torch frees meanwhile."""
+    """Returns those that can still take a step. They are found by what refers to the groups: a list of all objects would hold tensors that torch frees meanwhile."""
     holders = gc.get_referrers(*groups) if groups else []
     owners = gc.get_referrers(*dicts) if (dicts := [one for one in holders if type(one) is dict and "reducer" in one]) else []
     found = {id(one): one for one in [*holders, *owners] if DistributedDataParallel in type(one).__mro__}
@@ -52,12 +52,12 @@ def _models_of(groups: Sequence[Any]) -> List[DistributedDataParallel]:
 
 
 def is_default() -> bool:
-    """Whether torch.distributed's default group is muster's."""
+    """Returns whether torch.distributed's default group is muster's."""
     return dist.is_available() and dist.is_initialized() and hasattr(dist.distributed_c10d._get_default_group(), "is_of_muster")
 
 
 def is_failure(reason: BaseException) -> bool:
-    """Whether a collective of this world has failed. DistributedDataParallel's backward pass makes a plain RuntimeError of it."""
+    """Returns whether a collective of this world has failed. DistributedDataParallel's backward pass makes a plain RuntimeError of it."""
     return isinstance(reason, CollectiveError) or isinstance(reason, RuntimeError) and communicators.has_failed()
 
 

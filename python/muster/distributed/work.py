@@ -40,7 +40,7 @@ class Work(dist._Work):
         self._source = -1
 
     def _seconds(self, timeout: Optional[timedelta]) -> float:
-        """How long it may take from now on. A timeout of its own counts from now, the group's from the beginning of the collective."""
+        """Returns how long it may take from now on. Its timeout counts from now, the group's from the beginning of the collective."""
         if timeout is not None and timeout > _NO_TIMEOUT:
             return timeout.total_seconds()
         given = getattr(self._options, "timeout", None)
@@ -77,7 +77,7 @@ class Work(dist._Work):
         return True
 
     def _forget(self) -> None:
-        """What has ended keeps no group, which ends with its last user."""
+        """Drops the group: work that has ended keeps none, so that a group ends with its last user."""
         group, self._group = self._group, None
         if group is not None:
             group._forget(self)
@@ -86,7 +86,7 @@ class Work(dist._Work):
         self.wait()
 
     def is_completed(self) -> bool:
-        """Whether `wait` will not block."""
+        """Returns whether `wait` will not block."""
         return self._done or all(request.poll() for request in self._requests)
 
     def is_success(self) -> bool:
@@ -103,13 +103,13 @@ class Work(dist._Work):
         return self._result
 
     def source_rank(self) -> int:
-        """Of a message: who sent it."""
+        """Returns who sent the message."""
         return self._source
 
     _source_rank = source_rank
 
     def get_future(self) -> torch.futures.Future:
-        """Completed by a thread of its own when the collective has ended; its value is the list of the tensors."""
+        """Completed by another thread when the collective has ended; its value is the list of the tensors."""
         if self._future is None:
             self._begin_future()
         return self._future

@@ -24,12 +24,12 @@ def keras_module() -> Any:
 
 
 def is_keras3(optimizer_class: type) -> bool:
-    """Whether it is an optimizer of Keras 3, which has one `apply` for all backends; else one of Keras 2 (tf_keras)."""
+    """Returns whether it is an optimizer of Keras 3, which has one `apply` for all backends; else one of Keras 2 (tf_keras)."""
     return hasattr(optimizer_class, "apply")
 
 
 def backend_of(optimizer_class: type) -> str:
-    """What its gradients are: of "torch", "tensorflow" or "jax"."""
+    """Returns what its gradients are: of "torch", "tensorflow" or "jax"."""
     if not is_keras3(optimizer_class):
         return "tensorflow"
     import keras
@@ -61,7 +61,7 @@ def build_optimizer(model: Any, optimizer: Optional[Any] = None) -> None:
 
 
 def broadcast_variables(variables: Sequence[Any], root_rank: int, process_set: Any = arrays.global_process_set) -> None:
-    """Assigns the root's values to variables of Keras or TensorFlow. Collective, with as many variables in the same order; blocks."""
+    """Assigns the root's values to variables of Keras or TensorFlow. Collective, with the same number of variables in the same order; blocks."""
     variables = list(variables)
     for variable, value in zip(variables, arrays.broadcast_all([as_array(one) for one in variables], root_rank, process_set=process_set)):
         variable.assign(value)

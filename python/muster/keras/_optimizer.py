@@ -14,7 +14,7 @@ _numbers = itertools.count()
 
 
 class Reduction:
-    """How gradients are reduced; called with lists of the backend's own tensors, in which None stands for no gradient. One group of requests a call."""
+    """Says how gradients are reduced; called with lists of the backend's tensors, in which None means that there is no gradient. One group of requests a call."""
 
     def __init__(self, backend: str, op: int, predivide: float, compression: Any, process_set: ProcessSet, factor: float = 1.0) -> None:
         self.backend = backend
@@ -64,7 +64,7 @@ class Reduction:
         return getattr(Compression, getattr(self.compression, "kind", "none"), self.compression)
 
     def _on_arrays(self, *values: Any) -> List[Any]:
-        """For arrays of whatever converts to NumPy's."""
+        """Reduces arrays of whatever converts to NumPy's."""
         wire = getattr(self.compression, "wire", 0)
         return arrays.grouped_allreduce(values, self.name, self.op, self.before, self.after, self.process_set, wire)
 
@@ -93,7 +93,7 @@ def _scaled(gradient: Any, by: float) -> Any:
 
 
 class _LocalVariables:
-    """What both kinds of distributed optimizers have."""
+    """Holds what both kinds of distributed optimizers have."""
 
     def register_local_var(self, variable: Any) -> None:
         """The gradient of this variable is this rank's own: it is not reduced."""
@@ -101,7 +101,7 @@ class _LocalVariables:
 
 
 class _DistributedApply(_LocalVariables):
-    """For Keras 3."""
+    """Serves Keras 3."""
 
     def apply(self, grads, trainable_variables=None):
         variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
@@ -109,7 +109,7 @@ class _DistributedApply(_LocalVariables):
 
 
 class _DistributedApplyGradients(_LocalVariables):
-    """For Keras 2."""
+    """Serves Keras 2."""
 
     def apply_gradients(self, grads_and_vars, *args, **kwargs):
         pairs = list(grads_and_vars)
@@ -180,7 +180,7 @@ def DistributedOptimizer(
 
 
 def PartialDistributedOptimizer(optimizer: Any, *args: Any, local_layers: Any = None, **options: Any) -> Any:
-    """A DistributedOptimizer that leaves the gradients of some layers as they are on each rank, but for their scale.
+    """A DistributedOptimizer that leaves the gradients of some layers as they are on each rank, except for their scale.
 
     Args:
         optimizer, args, options: as DistributedOptimizer takes them.

@@ -6,7 +6,7 @@ import _muster_native as native
 
 
 class NoneCompressor:
-    """As they are."""
+    """Sends tensors as they are."""
 
     kind = "none"
     wire = 0
@@ -27,7 +27,7 @@ class BF16Compressor:
 
 
 class Compression:
-    """How tensors travel."""
+    """Says how tensors travel."""
 
     none = NoneCompressor
     fp16 = FP16Compressor

@@ -104,7 +104,7 @@ def _make_callbacks() -> Dict[str, type]:
             self.state.commit()
 
     class UpdateBatchStateCallback(_callback_class()):
-        """Counts batches in `state.batch`, from 0 in each epoch. An epoch that was begun before is given as many batches less, where their number is known."""
+        """Counts batches in `state.batch`, from 0 in each epoch. An epoch that was begun before is shorter by that many batches, where their number is known."""
 
         def __init__(self, state: Any) -> None:
             super().__init__()

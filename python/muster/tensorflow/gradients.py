@@ -72,7 +72,7 @@ def PartialDistributedGradientTape(
     op: int = Average, gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Any = None, process_set: ProcessSet = global_process_set,
     local_layers: Optional[Any] = None, scale_local_gradients: bool = True,
 ) -> Any:  # fmt: skip
-    """As `DistributedGradientTape`, but the gradients of these layers stay each rank's own, divided by the number of ranks unless told otherwise."""
+    """Works as `DistributedGradientTape`, but each rank keeps its gradients of these layers, divided by the number of ranks unless `scale_local_gradients` is False."""
     tape = DistributedGradientTape(gradtape, compression=compression, op=op, gradient_predivide_factor=gradient_predivide_factor, process_set=process_set,
                                    scale_local_gradients=scale_local_gradients)  # fmt: skip
     layers = [] if local_layers is None else local_layers if isinstance(local_layers, (list, tuple)) else [local_layers]

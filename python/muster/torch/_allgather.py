@@ -19,7 +19,7 @@ from muster.torch._tensors import as_bytes, of_result, place_of, place_of_all, p
 
 
 def _rows_of(tensor: torch.Tensor) -> torch.Tensor:
-    """What is sent: of a scalar one row."""
+    """Returns what is sent: of a scalar one row."""
     rows = plain(tensor.detach())
     return rows.reshape(1) if rows.dim() == 0 else rows
 

@@ -68,7 +68,7 @@ def _submit(
 def _submit_in_place(
     tensor: torch.Tensor, average: Optional[bool], name: Optional[str], op: Optional[int], prescale: float, postscale: float, process_set: ProcessSet
 ) -> int:
-    """As `_submit`. What is usual costs one call of the extension, which gives None for the rest."""
+    """Works as `_submit`. The usual costs one call of the extension, which gives None for the rest."""
     if process_set is global_process_set and average is None:
         if name is None:
             name = world.nameless_part("allreduce", 0)

@@ -63,7 +63,7 @@ def reducescatter_async(
 
 
 def _factor(op: int, process_set: ProcessSet, prescale: float, postscale: float) -> float:
-    """What the gathered gradient is multiplied by: an average's is the whole sum's divided by the ranks, as a sum's would be after an average."""
+    """Returns what the gathered gradient is multiplied by: an average's is the whole sum's divided by the ranks, as a sum's would be after an average."""
     return (process_set.size() if op == Sum else 1) * prescale * postscale
 
 

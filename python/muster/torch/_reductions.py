@@ -40,7 +40,7 @@ def check_adasum(op: int, process_set: ProcessSet) -> None:
 
 
 class Plan(NamedTuple):
-    """How tensors are reduced. Floating types: by muster wholly. Integers: scaled in double precision, summed, scaled again; each truncates."""
+    """Says how tensors are reduced. Floating types: by muster wholly. Integers: scaled in double precision, summed, scaled again; each truncates."""
 
     how: int  #: the reduction, as muster calls it
     prescale: float  #: factors for muster
@@ -52,12 +52,12 @@ class Plan(NamedTuple):
 
     @property
     def is_native(self) -> bool:
-        """Whether muster does all of it."""
+        """Returns whether muster does all of it."""
         return self.before == 1 and self.after == 1 and self.divisor == 1 and not self.is_mean
 
 
 def plan(op: int, prescale: float, postscale: float, process_set: ProcessSet, *tensors: torch.Tensor) -> Plan:
-    """How to reduce tensors of these types, all in the same way. ValueError for types that cannot be reduced so, and for a set that is not in use."""
+    """Returns how to reduce tensors of these types, all in the same way. ValueError for types that cannot be reduced so, and for a set that is not in use."""
     floating = True
     for tensor in tensors:
         kind = tensor.dtype
@@ -90,7 +90,7 @@ def scaled(tensor: torch.Tensor, factor: float, divisor: int = 1) -> torch.Tenso
 
 
 def sent_of(tensor: torch.Tensor, how: Plan) -> torch.Tensor:
-    """What travels of a tensor: its plain memory, wide enough, scaled."""
+    """Returns what travels of a tensor: its plain memory, wide enough, scaled."""
     if how.before == 1 and has_plain_memory(tensor) and (tensor.dtype.is_floating_point or not how.is_mean):
         return tensor  # only its memory is read, so that it need not be detached, which takes longer than all of this
     tensor = plain(tensor.detach())
@@ -100,7 +100,7 @@ def sent_of(tensor: torch.Tensor, how: Plan) -> torch.Tensor:
 
 
 def result_of(received: torch.Tensor, how: Plan, dtype: torch.dtype) -> torch.Tensor:
-    """What the ranks' `sent_of` have become, as a tensor of the type that was given."""
+    """Returns what the ranks' `sent_of` have become, as a tensor of the type that was given."""
     return received if how.is_native else scaled(received, how.after, how.divisor).to(dtype)
 
 

@@ -23,7 +23,7 @@ def add(request: Optional[native.Handle], output: Any, finish: Optional[Callable
 
 
 def poll(handle: int) -> bool:
-    """Whether the request has ended, well or not, so that `synchronize` will not block. ValueError if it was waited for already."""
+    """Returns whether the request has ended, well or not, so that `synchronize` will not block. ValueError if it was waited for already."""
     if handle not in _open:
         raise ValueError(f"the handle {handle} was never given, or was waited for already")
     request = _open[handle][0]

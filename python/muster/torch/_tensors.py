@@ -33,7 +33,7 @@ _HOST = Place(native.HOST, 0)
 
 
 def place_of(tensor: torch.Tensor) -> Place:
-    """Its kind of memory, and of a tensor on a GPU the current stream there. ValueError for what is neither. (On a GPU: not tried yet.)"""
+    """Returns its kind of memory, and of a tensor on a GPU the current stream there. ValueError for what is neither. (On a GPU: not tried yet.)"""
     if tensor.layout is not torch.strided:
         raise ValueError(f"a tensor of the layout {tensor.layout} has no one memory; use sparse_allreduce_async, or to_dense()")
     kind = tensor.device.type
@@ -54,7 +54,7 @@ def place_of_all(tensors: Sequence[torch.Tensor]) -> Place:
 
 
 def shape_of(tensor: torch.Tensor) -> Sequence[int]:
-    """Its shape, with more than 8 dimensions made one after the first."""
+    """Returns its shape, with more than 8 dimensions made one after the first."""
     shape = tensor.shape
     return shape if len(shape) <= _MOST_DIMENSIONS else (shape[0], tensor.numel() // max(1, shape[0]))
 

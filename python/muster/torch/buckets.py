@@ -38,7 +38,7 @@ def sizes_from_environment() -> Tuple[int, int]:
 
 
 class Gradient(NamedTuple):
-    """What the ranks must agree on about one parameter. A plain value."""
+    """Holds what the ranks must agree on about one parameter. A plain value."""
 
     name: str
     shape: Tuple[int, ...]
@@ -68,13 +68,13 @@ def order_in_memory(shape: Sequence[int], strides: Sequence[int]) -> Optional[Tu
 
 
 def describe(name: str, parameter: torch.Tensor, group: int = -1) -> Gradient:
-    """What the gradient of this parameter will be: laid out as the parameter is where that has no holes, else row by row."""
+    """Returns what the gradient of this parameter will be: laid out as the parameter is where that has no holes, else row by row."""
     order = order_in_memory(parameter.shape, parameter.stride()) if parameter.layout is torch.strided else ()
     return Gradient(name, tuple(parameter.shape), parameter.dtype, parameter.device.type, order or (), group)
 
 
 def plan_buckets(gradients: Sequence[Gradient], element_sizes: Sequence[int], first_bytes: int, bucket_bytes: int) -> List[List[int]]:
-    """Which gradients go together: lists of indices into `gradients`. Pure, and the same wherever its arguments are.
+    """Returns which gradients go together: lists of indices into `gradients`. Pure, and the same wherever its arguments are.
 
     Begins with the last gradient, since backward does. A bucket holds one type on one kind of device. A group of the user's becomes one bucket for each of
     its types. Gradients without elements are in no bucket.
@@ -118,7 +118,7 @@ def shared_bytes(comm: native.Comm, size: int) -> torch.Tensor:
 
 
 def _tensor_at(storage, byte: int, gradient: Gradient) -> torch.Tensor:
-    """A tensor of its own, no view, in that storage: some functions refuse to work in place on views."""
+    """A separate tensor, no view, in that storage: some functions refuse to work in place on views."""
     strides = [0] * len(gradient.shape)
     step = 1
     for i in reversed(gradient.order or range(len(gradient.shape))):
@@ -191,7 +191,7 @@ class Bucket:
 
 
 def size_in_bytes(gradient: Gradient) -> int:
-    """Of all its elements."""
+    """Returns the size of all its elements."""
     size = torch.empty(0, dtype=gradient.dtype).element_size()
     for extent in gradient.shape:
         size *= extent

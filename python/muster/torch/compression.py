@@ -9,7 +9,7 @@ import _muster_native as native
 
 
 class Compressor:
-    """What a compression does. A class of one's own has these two, called on every rank."""
+    """Does a compression. A class that you write has these two, called on every rank."""
 
     @staticmethod
     def compress(tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
@@ -64,7 +64,7 @@ class BF16Compressor(_Cast):
 
 
 class Compression:
-    """How tensors travel."""
+    """Says how tensors travel."""
 
     none = NoneCompressor
     fp16 = FP16Compressor
@@ -72,7 +72,7 @@ class Compression:
 
 
 def wire_of(compression: Any, op: int, *tensors: torch.Tensor) -> int:
-    """What to submit these tensors with so that muster compresses them in the copy it makes anyway (WIRE_F16 …); 0: call compress and decompress.
+    """Returns what to submit these tensors with so that muster compresses them in the copy it makes anyway (WIRE_F16 …); 0: call compress and decompress.
 
     muster does it for sums and averages of f32.
     """

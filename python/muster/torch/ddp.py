@@ -18,7 +18,7 @@ _NAMES = 64  # of the default state: more than can be under way at once, few eno
 
 
 class DDPState:
-    """How `ddp_hook` reduces: one for each model, made in the same order on all ranks.
+    """Says how `ddp_hook` reduces: one for each model, made in the same order on all ranks.
 
     Args:
         compression: Compression.bf16 or .fp16: f32 gradients travel in 16 bits; what rounding loses is kept (4 bytes an element) and added in the next step.
@@ -46,7 +46,7 @@ class DDPState:
 
 
 class _AnyModel(DDPState):
-    """What None stands for: several models share it, so that names are numbered by the calls, whose order is the same on all ranks."""
+    """Stands for None: several models share it, so that names are numbered by the calls, whose order is the same on all ranks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class _Reduced(torch.futures.Future):
         return super().wait()
 
     def done(self) -> bool:
-        """Whether `wait` would return at once."""
+        """Returns whether `wait` would return at once."""
         if self._handle is not None and self._handle.poll():
             self.complete()
         return super().done()

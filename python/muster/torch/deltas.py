@@ -10,7 +10,7 @@ from muster.torch.gradients import GradientReducer, Reduction
 
 
 class DeltaReducer:
-    """Between `begin` and `finish` an optimizer makes its step; `finish` replaces each parameter's change by the ranks' changes, reduced.
+    """An optimizer makes its step between `begin` and `finish`; `finish` replaces each parameter's change by the ranks' changes, reduced.
 
     Built on a GradientReducer whose parameters are stand-ins, with the deltas as gradients. Collective over the process set; one thread at a time.
     """

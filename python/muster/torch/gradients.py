@@ -22,7 +22,7 @@ _REDUCIBLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch
 
 
 class Reduction(NamedTuple):
-    """How gradients are reduced."""
+    """Says how gradients are reduced."""
 
     op: int  #: Average, Sum …: Horovod's number
     how: int  #: the same, muster's number
@@ -82,7 +82,7 @@ class _Single:
 
 
 def factors(how: Reduction) -> Tuple[float, float]:
-    """What gradients are multiplied by before they are added, and the result after."""
+    """Returns what gradients are multiplied by before they are added, and the result after."""
     return 1.0 / how.predivide, how.predivide
 
 
@@ -205,7 +205,7 @@ class GradientReducer:
     # ------------------------------------------------------------------------------------------ a step
 
     def _arrived_otherwise(self, slot: Slot) -> None:
-        """What a hook does for a gradient that is not to be reduced yet, too many, or in no bucket."""
+        """Does what a hook does for a gradient that is not to be reduced yet, too many, or in no bucket."""
         if slot.delay > 0:
             return
         if slot.delay < 0:
@@ -260,7 +260,7 @@ class GradientReducer:
 
     @_outside_of_graphs
     def synchronize(self) -> None:
-        """Reduces what has not been started, as it is (zeros where there is none), and waits for all. Collective over the set, blocking.
+        """Reduces what has not been started, as it is (zeros for a missing one), and waits for all. Collective over the set, blocking.
 
         Raises:
             CollectiveError: ranks have failed, or their parameters differ. The gradients are then undefined, and the next step begins anew.
@@ -389,7 +389,7 @@ class GradientReducer:
         return f"gradient.{name}{self._suffix}"
 
     def _wire(self, slot: Slot) -> Optional[int]:
-        """How muster sends the gradient of this parameter in a bucket; None if it must go through the compression's own functions."""
+        """Returns how muster sends the gradient of this parameter in a bucket; None if it must go through the compression's own functions."""
         compression = self.how.compression
         if compression is NoneCompressor:
             return native.WIRE_DEFAULT
@@ -399,7 +399,7 @@ class GradientReducer:
         return wire_of(compression, self.how.op, like) or None
 
     def _lines(self, gradients: Sequence[Gradient]) -> List[str]:
-        """What must be the same on all ranks, one line each."""
+        """Returns what must be the same on all ranks, one line each."""
         how = self.how
         compression = getattr(how.compression, "__name__", type(how.compression).__name__)
         options = (
@@ -409,7 +409,7 @@ class GradientReducer:
         return [options] + [str(gradient) for gradient in gradients]
 
     def _agree_on_sparse(self, number: int) -> None:
-        """Which parameters have sparse gradients: those for which some rank has got one."""
+        """Agrees with the other ranks on the parameters with sparse gradients: those for which some rank has got one."""
         if self.how.sparse_as_dense:
             return
         mine = {}

@@ -25,7 +25,7 @@ _OWN = ("_muster", "_should_synchronize", "_synchronized")
 
 
 class _Settings:
-    """What a wrapper was made with."""
+    """Holds what a wrapper was made with."""
 
     def __init__(self, names: Dict[int, str], groups: Union[int, List[List[torch.Tensor]]], how: Reduction, passes: int, sizes: Optional[Tuple[int, int]]) -> None:
         self.names = names  #: by the parameter's id
@@ -40,7 +40,7 @@ class _Settings:
 
 
 class _Distributed:
-    """What a wrapper adds to the class of the optimizer it wraps."""
+    """Holds what a wrapper adds to the class of the optimizer it wraps."""
 
     _muster: _Settings
     _should_synchronize: bool
@@ -102,7 +102,7 @@ class _Distributed:
             self._should_synchronize = True
 
     def set_backward_passes_per_step(self, passes: int) -> None:
-        """How many backward passes are accumulated, locally, before gradients are reduced. The same on all ranks; between steps."""
+        """Sets how many backward passes are accumulated, locally, before gradients are reduced. The same on all ranks; between steps."""
         check_passes(passes)
         self._muster.passes = passes
         if self._muster.reducer is not None:
@@ -166,7 +166,7 @@ class _Distributed:
         return closure_of_all_ranks
 
     def zero_grad(self, *arguments: Any, **more: Any) -> None:
-        """As the wrapped optimizer's. AssertionError if gradients have come that no step has used: they may be under way."""
+        """Works as the wrapped optimizer's. AssertionError if gradients have come that no step has used: they may be under way."""
         reducer = self._reducer()
         if reducer is None:
             return super().zero_grad(*arguments, **more)
@@ -187,7 +187,7 @@ class _Distributed:
         return None
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """As the wrapped optimizer's; what has come of a step is forgotten."""
+        """Works as the wrapped optimizer's, and forgets what has come of a step."""
         reducer = self._reducer()
         if reducer is not None:
             reducer.begin_anew()
@@ -197,7 +197,7 @@ class _Distributed:
         original.param_groups, original.state = self.param_groups, self.state
 
     def add_param_group(self, param_group: Dict[str, Any]) -> None:
-        """As the wrapped optimizer's. On every rank, at the same place; the ranks agree on the new parameters in the next step."""
+        """Works as the wrapped optimizer's. On every rank, at the same place; the ranks agree on the new parameters in the next step."""
         groups = self.__dict__["param_groups"]
         known = len(groups)
         super().add_param_group(param_group)
@@ -293,7 +293,7 @@ def _empty(base: type) -> Any:
 
 
 def _of_base(optimizer: Any) -> Dict[str, Any]:
-    """What of its attributes is the wrapped class's. `step` among them is a scheduler's, bound to the instance."""
+    """Returns what of its attributes is the wrapped class's. `step` among them is a scheduler's, bound to the instance."""
     return {name: value for name, value in optimizer.__dict__.items() if name not in _OWN and name != "step"}
 
 

@@ -12,7 +12,7 @@ _Any = TypeVar("_Any")
 
 
 def extension_available(ext_base_name: str, verbose: bool = False) -> bool:
-    """Whether collectives on this framework's tensors ("torch", "tensorflow", "keras") can run here: it is installed."""
+    """Returns whether collectives on this framework's tensors ("torch", "tensorflow", "keras") can run here: it is installed."""
     return ext_base_name in ("torch", "tensorflow", "keras") and importlib.util.find_spec(ext_base_name) is not None
 
 
@@ -24,7 +24,7 @@ def check_extension(ext_name: str, ext_env_var: str, pkg_path: str, *args: str) 
 
 
 def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
-    """Whether torch sees a GPU; of other frameworks False."""
+    """Returns whether torch sees a GPU; of other frameworks False."""
     if ext_base_name != "torch" or not extension_available("torch"):
         return False
     import torch
@@ -36,7 +36,7 @@ _cache = functools.lru_cache(maxsize=None)
 
 
 def mpi_built(verbose: bool = False) -> bool:
-    """Whether muster can use MPI here."""
+    """Returns whether muster can use MPI here."""
     return _built("mpi_built")
 
 
@@ -99,7 +99,7 @@ def env(**variables: Optional[str]) -> Iterator[None]:
 
 
 def num_rank_is_power_2(num_rank: int) -> bool:
-    """Whether the number of ranks is 1, 2, 4, 8 …"""
+    """Returns whether the number of ranks is 1, 2, 4, 8 …"""
     return num_rank > 0 and num_rank & (num_rank - 1) == 0
 
 
@@ -111,7 +111,7 @@ def split_list(values: Sequence[_Any], parts: int) -> List[Sequence[_Any]]:
 
 
 def is_iterable(value: Any) -> bool:
-    """Whether it can be iterated over."""
+    """Returns whether it can be iterated over."""
     try:
         iter(value)
     except TypeError:
@@ -120,7 +120,7 @@ def is_iterable(value: Any) -> bool:
 
 
 def is_version_greater_equal_than(version: str, target: str) -> bool:
-    """Whether the version "2.15.0+cu13" is at least the target "2.1.0", compared by their numbers."""
+    """Returns whether the version "2.15.0+cu13" is at least the target "2.1.0", compared by their numbers."""
     import re
 
     def numbers(text):

@@ -16,12 +16,12 @@ _SCHEDULERS = ("SLURM_JOB_ID", "PBS_JOBID", "COBALT_JOBID", "LSB_JOBID", "FLUX_J
 
 
 def _own_folder() -> str:
-    """The folder that holds this package, as it was found: links in its path are kept, since the program lies beside the link."""
+    """The folder that holds this package, as it was found: links in its path are kept, since the program lies next to the link."""
     return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def find_muster() -> str:
-    """The program `muster` of this installation or build, else that of PATH. FileNotFoundError if there is none."""
+    """The program `muster` of this installation or build, else that of PATH. FileNotFoundError without one."""
     folder = _own_folder()
     for _ in range(5):
         folder = os.path.dirname(folder)
@@ -81,7 +81,7 @@ def muster_command(words: List[str], variables: Mapping[str, str]) -> Tuple[List
 
 
 def map_options(command: List[str]) -> List[str]:
-    """Of a command of `muster run` the options that say where the ranks go, as `muster plan` takes them."""
+    """Returns those options of a command of `muster run` that say where the ranks go, as `muster plan` takes them."""
     words = command[: command.index("--")]
     chosen: List[str] = []
     for word, value in zip(words, words[1:]):
@@ -91,7 +91,7 @@ def map_options(command: List[str]) -> List[str]:
 
 
 def _print_build() -> NoReturn:
-    """Becomes `python3 -m muster`, with the package beside this one."""
+    """Becomes `python3 -m muster`, with the package next to this one."""
     package = os.path.join(os.path.dirname(_own_folder()), "python")
     if os.path.isdir(package):
         os.environ["PYTHONPATH"] = os.pathsep.join(part for part in (*os.environ.get("PYTHONPATH", "").split(os.pathsep), package) if part)

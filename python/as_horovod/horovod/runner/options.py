@@ -63,7 +63,7 @@ def _least_ranks(to: Translation, option: str, values: List[str]) -> None:
 
 
 def _elastic(name: str, unit: str = "") -> Action:
-    """For `muster run` where the world may change."""
+    """Gives `muster run` an option for runs whose world may change."""
 
     def action(to: Translation, option: str, values: List[str]) -> None:
         to.elastic[name] = ",".join(str(_whole(option, value)) for value in values) + unit
@@ -123,7 +123,7 @@ _OF_MPIRUN = ("tag-output", "timestamp-output", "display-map", "display-allocati
 
 
 def _mpi_args(to: Translation, option: str, values: List[str]) -> None:
-    """What mpirun prints with them is printed, and the variables of -x are set; the other words have no effect."""
+    """Prints what mpirun prints with these words, and sets the variables of -x; the other words have no effect."""
     words, left = shlex.split(values[0]), []
     while words:
         word = words.pop(0)

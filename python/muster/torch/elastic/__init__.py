@@ -34,7 +34,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _groups() -> Any:
-    """What knows of torch.distributed's groups, where the default one is muster's."""
+    """Returns what knows of torch.distributed's groups, where the default one is muster's."""
     groups = sys.modules.get("muster.distributed.reforming")
     return groups if groups is not None and groups.is_default() else None
 

@@ -37,7 +37,7 @@ class StateHandler:
 
 
 class _StateDictHandler(StateHandler):
-    """Of what has state_dict and load_state_dict: learning rate schedulers, GradScaler, samplers and loaders."""
+    """Keeps what has state_dict and load_state_dict: learning rate schedulers, GradScaler, samplers and loaders."""
 
     def __init__(self, value: Any) -> None:
         super().__init__(value)
@@ -54,7 +54,7 @@ class _StateDictHandler(StateHandler):
 
 
 class ModelStateHandler(_StateDictHandler):
-    """Of models: tensors are broadcast into the memory they have."""
+    """Keeps models: tensors are broadcast into the memory they have."""
 
     def sync(self) -> None:
         tensors = self.value.state_dict()
@@ -65,14 +65,14 @@ class ModelStateHandler(_StateDictHandler):
 
 
 class OptimizerStateHandler(_StateDictHandler):
-    """Of optimizers."""
+    """Keeps optimizers."""
 
     def sync(self) -> None:
         broadcast_optimizer_state(self.value, root_rank=0)
 
 
 class SamplerStateHandler(_StateDictHandler):
-    """Of samplers."""
+    """Keeps samplers."""
 
 
 # A number means one state. A rank that is gone may have completed one commit that none of the others has, and its part is still held; it cannot
@@ -206,7 +206,7 @@ class TorchState(ObjectState):
             handler.save()
 
     def _forget_gradients(self) -> None:
-        """What a step has left that was not finished, or not zeroed yet, would go into the next one."""
+        """Drops gradients of a step that was not finished, or not zeroed yet: they would go into the next one."""
         for handler in self._handlers.values():
             value = handler.value
             if isinstance(value, torch.nn.Module):
