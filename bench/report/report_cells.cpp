@@ -239,6 +239,25 @@ report_table side_by_side(report_json const& document, markup how) {
     return out;
 }
 
+report_table busbw_table_of(report_json const& document, json_place const& table, markup how) {
+    auto const& curves = document.at(table).at("curves");
+    report_table out{{"bytes"}, {}, {}};
+    std::map<double, std::map<std::size_t, json_place>> places;  // bytes: of each curve's point
+    for (std::size_t c = 0; c < curves.size(); ++c) {
+        out.head.push_back(curves[c].at("name").get<std::string>() +
+                           (curves[c].at("simulated").get<bool>() ? " (simulated)" : "") + ", GB/s");
+        for (std::size_t p = 0; p < curves[c].at("points").size(); ++p)
+            places[curves[c].at("points")[p].at("bytes").get<double>()].try_emplace(c, table / "curves" / c / "points" / p);
+    }
+    for (auto const& [bytes, of] : places) {
+        std::vector<std::string> cells{figure_text(document, how).count(of.begin()->second / "bytes").text()};
+        for (std::size_t c = 0; c < curves.size(); ++c)
+            cells.push_back(of.contains(c) ? figure_text(document, how).figure(of.at(c) / "busbw_gbs").text() : "");
+        out.rows.push_back(std::move(cells));
+    }
+    return out;
+}
+
 namespace {
 
 constexpr std::size_t metrics_of_a_table = 6;

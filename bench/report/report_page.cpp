@@ -5,7 +5,6 @@
 #include <kainjow/mustache.hpp>
 
 #include "base/error.hpp"
-#include "bench/report/plots/report_charts.hpp"
 #include "bench/study/scaling_table.hpp"
 
 namespace muster {
@@ -21,7 +20,7 @@ data with(std::initializer_list<std::pair<std::string, std::string>> members) {
     return d;
 }
 
-/// Cells with their column's key, by which a phone lays them out.
+/// Cells with their column's key, by which a phone lays them out; the last column is the note.
 data table_data(report_table const& table) {
     list head, rows;
     auto const key = [&](std::size_t i) { return i < table.keys.size() ? table.keys[i] : std::string(); };
@@ -42,11 +41,10 @@ data table_data(report_table const& table) {
     return out;
 }
 
-data charts_data(std::vector<report_chart> const& charts) {
+data figures_data(std::vector<report_figure> const& figures) {
     list out;
-    for (auto const& each : charts)
-        out.push_back(
-            with({{"title", each.title}, {"svg", each.svg}, {"legend", legend_html(each.legend)}, {"caption", each.caption}}));
+    for (auto const& each : figures)
+        out.push_back(with({{"url", data_url(each.svg)}, {"file", each.file}, {"caption", each.caption}}));
     return data(out);
 }
 
@@ -127,10 +125,6 @@ data study_data(report_json const& document, std::size_t index, bool several) {
     d.set("causes", findings_data(document, at));
     d.set("was_judged", !s.at("judgements").empty());
     d.set("judgements", judgements_data(document, at));
-    // Those of one study stand among the other plots.
-    auto const charts = several ? study_charts(document, at) : std::vector<report_chart>();
-    d.set("charts", charts_data(charts));
-    d.set("has_charts", !charts.empty());
     d.set("context", facts_data(s.at("context")));
     // Those of several studies are mostly the same.
     auto const& all = document.at("studies");
@@ -152,6 +146,27 @@ data busbw_contexts(report_json const& tables) {
         data d = with({{"host", table.at("host").get<std::string>()}, {"busy_text", table.at("busy_text").get<std::string>()}});
         d.set("busy", table.at("busy").get<bool>());
         d.set("context", facts_data(shown));
+        out.push_back(d);
+    }
+    return data(out);
+}
+
+/// The tables, and where each comes from.
+data busbw_data(report_json const& document) {
+    list out;
+    auto const& tables = document.at("busbw");
+    for (std::size_t i = 0; i < tables.size(); ++i) {
+        auto const text = [&](char const* name) { return tables[i].at(name).get<std::string>(); };
+        auto const ranks = tables[i].at("ranks").get<int>();
+        data d =
+            with({{"title", fmt::format("{} {} on {} rank{}", text("collective"), text("type"), ranks, ranks == 1 ? "" : "s")},
+                  {"host", text("host")},
+                  {"created", text("created")},
+                  {"file", text("file")}});
+        auto table = busbw_table_of(document, json_place("/busbw") / i, markup::html);
+        table.head.emplace_back();
+        for (auto& row : table.rows) row.emplace_back();
+        d.set("table", table_data(table));
         out.push_back(d);
     }
     return data(out);
@@ -195,7 +210,7 @@ std::string title_of(report_json const& document) {
 
 }  // namespace
 
-std::string report_html(report_json const& document) {
+std::string report_html(report_json const& document, report_figures const& figures) {
     auto const& all = document.at("studies");
     data d = with({{"title", title_of(document)}});
     list studies, labels;
@@ -209,20 +224,16 @@ std::string report_html(report_json const& document) {
     d.set("labels", data(labels));
     d.set("differ", !document.at("differences").empty());
     d.set("differences", differences_data(document.at("differences")));
-    auto charts = scaling_charts(document);
-    if (all.size() == 1)
-        for (auto& chart : study_charts(document, json_place("/studies/0"))) charts.push_back(std::move(chart));
-    auto const busbw = busbw_charts(document);
     d.set("several", all.size() > 1);
     if (all.size() > 1) d.set("side_by_side", table_data(side_by_side(document, markup::html)));
-    d.set("compared", !charts.empty());
-    d.set("pairs", groups_of(document).size() > 1);
-    d.set("charts", charts_data(charts));
-    d.set("has_busbw", !busbw.empty());
-    d.set("busbw", charts_data(busbw));
+    d.set("has_figures", !figures.drawn.empty());
+    d.set("figures", figures_data(figures.drawn));
+    d.set("no_figures", !figures.why_none.empty());
+    d.set("why_none", figures.why_none);
+    d.set("has_busbw", !document.at("busbw").empty());
+    d.set("busbw", busbw_data(document));
     d.set("busbw_contexts", busbw_contexts(document.at("busbw")));
     d.set("published", published);
-    d.set("published_chart", charts_data({published_chart()}));
     d.set("published_rows", published_data());
     kainjow::mustache::mustache view{std::string(find_text(report_templates(), "report.html.mustache"))};
     expect(view.is_valid(), "the report's template is valid: " + view.error_message());

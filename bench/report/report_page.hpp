@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,14 +12,16 @@
 #include "base/text.hpp"
 #include "bench/report/figure_text.hpp"
 #include "bench/report/report_document.hpp"
+#include "bench/report/report_figures.hpp"
 
 namespace muster {
 
-/// The page's template, as it was when this program was built.
+/// The page's template and plots.py, as they were when this program was built.
 std::span<embedded_text const> report_templates() noexcept;
 
-/// One page. Every text from outside is escaped. Pure, as are the others.
-std::string report_html(report_json const& document);
+/// One page, with the figures in it; without any it has its tables, and says why and how to draw. Every text from outside is escaped. Pure, as are
+/// the others.
+std::string report_html(report_json const& document, report_figures const& figures = {});
 std::string report_markdown(report_json const& document);
 /// A line of names and one for each number of ranks of each study: label, ranks, speed-up, and median, ends of the spread and count of each
 /// metric. A report of collectives alone has lines of sizes.
@@ -46,6 +49,8 @@ report_table metrics_table_of(report_json const& document, json_place const& stu
 std::string base_text(report_json const& document, json_place const& study, markup how);
 /// One row for each number of ranks of any study: judged metric, speed-up and efficiency of each. The last column is empty.
 report_table side_by_side(report_json const& document, markup how);
+/// One row for each size and one column for each curve of a table of collectives: bus bandwidth. It has no note.
+report_table busbw_table_of(report_json const& document, json_place const& table, markup how);
 /// Tables with one row for each run: what it was, with a note in the last column, and its other metrics.
 std::vector<report_table> runs_tables_of(report_json const& document, json_place const& study, markup how);
 
@@ -56,7 +61,15 @@ extern command_row const report_row;
 /// Returns the exit code; throws muster::error.
 int report_command(given_options const& given, environment const& variables);
 
-/// Writes FOLDER/summary.json and, with `page`, FOLDER/report.html of the same facts, and names them on standard error. Throws errc::io.
-void write_report(report_json const& document, std::filesystem::path const& folder, bool page);
+/// Which files of a report are wanted.
+struct report_files {
+    std::filesystem::path folder;                       ///< of report.html, summary.json and plots.py
+    bool page = true;                                   ///< false: summary.json alone, and what `figures` asks for
+    std::optional<std::filesystem::path> figures = {};  ///< where figures must come; nothing: FOLDER/figures if there is a page
+};
+
+/// Writes FOLDER/summary.json and, with a page, FOLDER/plots.py, which draws the figures where Matplotlib is, and FOLDER/report.html, and names
+/// them on standard error. Throws errc::io, and errc::unavailable if figures are asked for that cannot be drawn.
+void write_report(report_json const& document, report_files const& wanted, environment const& variables);
 
 }  // namespace muster

@@ -84,30 +84,6 @@ std::string markdown_of(report_json const& document, std::size_t index, bool sev
     return out + markdown_table(rules, 3);
 }
 
-report_table busbw_table(report_json const& table) {
-    report_table out{{"bytes"}, {}, {}};
-    std::vector<double> sizes;
-    for (auto const& curve : table.at("curves")) {
-        out.head.push_back(told(curve, "name") + (curve.at("simulated").get<bool>() ? " (simulated)" : "") + ", GB/s");
-        for (auto const& point : curve.at("points"))
-            if (double const bytes = point.at("bytes").get<double>(); std::ranges::find(sizes, bytes) == sizes.end())
-                sizes.push_back(bytes);
-    }
-    std::ranges::sort(sizes);
-    for (double const bytes : sizes) {
-        std::vector<std::string> row{fmt::format("{:.0f}", bytes)};
-        for (auto const& curve : table.at("curves")) {
-            auto const& points = curve.at("points");
-            auto const found =
-                std::ranges::find_if(points, [&](auto const& p) { return p.at("bytes").template get<double>() == bytes; });
-            double const value = found == points.end() ? 0 : found->at("busbw_gbs").get<double>();
-            row.push_back(found == points.end() ? "" : show_value(value, three_digits(value)));
-        }
-        out.rows.push_back(row);
-    }
-    return out;
-}
-
 std::string csv_text(std::string const& text) {
     if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
     std::string out = "\"";
@@ -178,12 +154,13 @@ std::string report_markdown(report_json const& document) {
         out += "## What differs\n\n" + markdown_table(differ, differ.head.size());
     }
     report_json shown;  // a file's tables share one context
-    for (auto const& table : document.at("busbw")) {
+    for (std::size_t i = 0; i < document.at("busbw").size(); ++i) {
+        auto const& table = document.at("busbw")[i];
         out +=
             fmt::format("## Bus bandwidth: {} {} on {} ranks\n\n{}; {}; {}\n\n", told(table, "collective"), told(table, "type"),
                         table.at("ranks").get<int>(), told(table, "host"), told(table, "created"), told(table, "file"));
         if (table.at("busy").get<bool>()) out += busy_markdown(table);
-        out += markdown_table(busbw_table(table), 0);
+        out += markdown_table(busbw_table_of(document, json_place("/busbw") / i, markup::plain), 0);
         if (table.at("context") != shown) out += "### Context\n\n" + facts(table.at("context"));
         shown = table.at("context");
     }

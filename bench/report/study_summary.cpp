@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <span>
 
 #include "bench/study/failed_runs.hpp"
 #include "bench/study/findings.hpp"
@@ -15,17 +14,6 @@
 namespace muster {
 
 namespace {
-
-// Colours that stay apart for colour-blind readers (Okabe and Ito).
-constexpr time_part parts[]{
-    {"startup_s", "start-up", "#9aa0a8"},
-    {"loader_wait_s", "input", "#cc79a7"},
-    {"compute_s", "compute", "#0072b2"},
-    {"exposed_s", "exposed communication", "#d55e00"},
-    {"waiting_s", "waiting for other ranks", "#e69f00"},
-    {"allreduce_wait_s", "exposed communication and waiting for other ranks", "#d55e00"},
-    {"test_s", "test", "#009e73"},
-};
 
 report_json to_json(summary const& s, std::string const& unit) {
     return {{"median", s.median},     {"low", s.spread.low},  {"high", s.spread.high}, {"confidence", s.spread.confidence},
@@ -278,10 +266,6 @@ std::string unit_of(std::vector<scaling_row> const& rows, std::string const& met
 }
 
 }  // namespace
-
-std::span<time_part const> time_parts() noexcept {
-    return parts;
-}
 
 bool has_published_settings(study const& results) {
     auto const& plan = results.plan;

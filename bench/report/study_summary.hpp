@@ -19,14 +19,6 @@ report_json study_summary(study const& results, std::string const& file, std::ve
 /// rate 0.01 a rank, momentum 0.5. Pure.
 bool has_published_settings(study const& results);
 
-/// The parts of a run's time that metrics tell, in the order in which they are shown.
-struct time_part {
-    char const* metric;
-    char const* name;
-    char const* colour;
-};
-std::span<time_part const> time_parts() noexcept;
-
 // The context of a study: all that was recorded of machine, versions, bindings and load, and what its columns mean.
 
 /// "MNIST network, …" or the program's line with its series and batch. Pure.
