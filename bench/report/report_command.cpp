@@ -9,6 +9,7 @@
 #include "base/text_table.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "bench/report/report_figures.hpp"
+#include "bench/report/report_json.hpp"
 #include "bench/report/report_page.hpp"
 #include "bench/study/failed_runs.hpp"
 #include "bench/study/findings.hpp"
@@ -42,10 +43,6 @@ constexpr std::string_view formats[]{"html", "md", "csv", "json"};
 
 void write_report_file(fs::path const& path, std::string const& text) {
     write_output_file(path.string(), text, "give another place with -o");
-}
-
-std::string dump(report_json const& value) {
-    return value.dump(1, ' ', false, report_json::error_handler_t::replace) + "\n";
 }
 
 /// "" where no format is asked for.
@@ -93,10 +90,10 @@ void tell_figures(report_figures const& figures, fs::path const& folder, bool mu
 }
 
 /// Draws for what has no folder of its own: into --figures, or for the page alone.
-report_figures draw_apart(given_options const& given, report_json const& document, environment const& variables) {
+report_figures draw_apart(given_options const& given, report_document const& document, environment const& variables) {
     temporary_folder const apart("muster-report", variables);
     auto const summary = fs::path(apart.path()) / "summary.json";
-    write_report_file(summary, dump(document));
+    write_report_file(summary, dump_json(to_json(document)));
     bool const kept = given.has("figures");
     auto const folder = kept ? fs::path(given.text("figures")) : fs::path(apart.path()) / "figures";
     if (kept) make_folder(folder, "--figures");
@@ -106,14 +103,14 @@ report_figures draw_apart(given_options const& given, report_json const& documen
 }
 
 /// One format alone, into a file or to standard output.
-void write_format(std::string const& format, given_options const& given, report_input const& input, report_json const& document,
-                  environment const& variables) {
+void write_format(std::string const& format, given_options const& given, report_input const& input,
+                  report_document const& document, environment const& variables) {
     report_figures figures;
     if (format == "html" || given.has("figures")) figures = draw_apart(given, document, variables);
     auto const text = format == "html"  ? report_html(document, figures)
                       : format == "md"  ? report_markdown(document)
                       : format == "csv" ? report_csv(document)
-                                        : dump(document);
+                                        : dump_json(to_json(document));
     if (format != "html" && (!given.has("output") || given.text("output") == "-")) {
         fmt::print("{}", text);
         return;
@@ -124,23 +121,20 @@ void write_format(std::string const& format, given_options const& given, report_
     fmt::print(stderr, "wrote {}\n", path.string());
 }
 
-void print_differences(report_json const& document) {
-    if (document.at("differences").empty()) return;
+void print_differences(report_document const& document) {
+    if (document.differences.empty()) return;
     std::vector<std::string> head{"what differs"};
-    for (auto const& s : document.at("studies")) head.push_back(s.at("label").get<std::string>());
+    for (auto const& s : document.studies) head.push_back(s.label);
     text_table table(head);
-    for (auto const& each : document.at("differences")) {
-        std::vector<std::string> row{each.at("what").get<std::string>()};
-        for (auto const& value : each.at("values")) {
-            auto const text = without_controls(value.get<std::string>());
-            row.push_back(text.empty() ? "-" : text);
-        }
+    for (auto const& each : document.differences) {
+        std::vector<std::string> row{each.what};
+        for (auto const& value : each.values) row.push_back(value.empty() ? "-" : without_controls(value));
         table.add(row);
     }
     fmt::print("{}", table.text());
 }
 
-void print_tables(report_input const& input, report_json const& document) {
+void print_tables(report_input const& input, report_document const& document) {
     for (auto const& [results, file, judged] : input.studies) {
         if (input.studies.size() > 1) fmt::print("{} ({})\n", results.name, file);
         fmt::print("{}{}{}{}", scaling_text(results), findings_text(find_causes(results)),
@@ -152,13 +146,13 @@ void print_tables(report_input const& input, report_json const& document) {
 
 }  // namespace
 
-void write_report(report_json const& document, report_files const& wanted, environment const& variables) {
+void write_report(report_document const& document, report_files const& wanted, environment const& variables) {
     auto const write = [&](char const* name, std::string const& text) {
         auto const path = wanted.folder / name;
         write_report_file(path, text);
         fmt::print(stderr, "wrote {}\n", path.string());
     };
-    write("summary.json", dump(document));
+    write("summary.json", dump_json(to_json(document)));
     if (!wanted.page && !wanted.figures) return;
     auto const folder = wanted.figures.value_or(wanted.folder / "figures");
     if (wanted.figures) make_folder(folder, "--figures");
@@ -194,7 +188,7 @@ int report_command(given_options const& given, environment const& variables) {
         each.judged = judge_study(each.results, demands, baseline ? &*baseline : nullptr);
         good &= none_broken(each.judged);
     }
-    auto const document = report_document(input);
+    auto const document = gather_report(input);
     if (!format.empty()) {
         write_format(format, given, input, document, variables);
         for (auto const& each : input.studies) fmt::print(stderr, "{}", judgements_text(each.judged));
@@ -203,7 +197,7 @@ int report_command(given_options const& given, environment const& variables) {
     if (given.has("json") && input.studies.size() != 1)
         throw error(errc::usage, "--json is of one study; give --format json for several");
     if (given.has("json"))
-        fmt::print("{}", dump(document.at("studies").front()));
+        fmt::print("{}", dump_json(to_json(document.studies.front())));
     else
         print_tables(input, document);
     std::fflush(stdout);

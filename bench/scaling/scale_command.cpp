@@ -251,7 +251,7 @@ int conclude(study const& results, scale_request const& request, study const* ba
     std::fflush(stdout);
     auto const file = (request.folder / "results.json").string();
     fmt::print(stderr, "wrote {}\n", file);
-    write_report(report_document({{{results, file, judged}}, report_json::array()}), {request.folder, request.html}, variables);
+    write_report(gather_report({{{results, file, judged}}}), {request.folder, request.html}, variables);
     return good && !has_failures(results) ? 0 : 1;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "bench/report/report_document.hpp"
+#include "bench/report/report_json.hpp"
 #include "bench/report/report_page.hpp"
 #include "bench/report/study_summary.hpp"
 #include "bench/study/scaling_table.hpp"
@@ -34,7 +35,7 @@ TEST(report_html, escapes_everything) {
         run.metrics.push_back({evil, evil, 0, {1}});
         run.reason = evil;
     }
-    auto const document = report_document({{{s, "study/results.json"}}});
+    auto const document = gather_report({{{s, "study/results.json"}}});
     for (auto const& figures : {report_figures{{{evil, evil, evil}}, ""}, report_figures{{}, evil}}) {
         auto const page = report_html(document, figures);
         EXPECT_THAT(page, Not(HasSubstr("<script")));
@@ -93,15 +94,15 @@ TEST(report_html, has_a_tile_of_the_base_where_more_ranks_are_no_faster) {
     for (auto const& [one, two] : {std::pair(std::vector{4.0, 4.0, 4.0}, std::vector{8.0, 8.0, 8.0}),
                                    std::pair(std::vector{4.0, 1.0, 9.0}, std::vector{3.9, 1.0, 9.0})}) {
         auto const s = plain_study({1, 2}, {one, two});
-        auto const tile = report_document(report_input{{{s, "results.json"}}})["studies"][0]["tiles"][0];
-        EXPECT_EQ(tile["kind"], "best");
-        EXPECT_EQ(tile["ranks"], 1);
+        auto const study = gather_report({{{s, "results.json"}}}).studies.at(0);
+        ASSERT_TRUE(study.best);
+        EXPECT_EQ(study.best->ranks, 1);
         auto const text = without_tags(page_of(s));
         EXPECT_THAT(text, HasSubstr("more ranks are not measurably faster"));
         EXPECT_THAT(text, testing::Not(HasSubstr("xon 2 ranks")));
     }
-    auto const faster = report_document(report_input{{{plain_study({1, 2}, {{4, 4, 4}, {2, 2, 2}}), "results.json"}}});
-    EXPECT_EQ(faster["studies"][0]["tiles"][0]["ranks"], 2);
+    auto const faster = gather_report({{{plain_study({1, 2}, {{4, 4, 4}, {2, 2, 2}}), "results.json"}}});
+    EXPECT_EQ(faster.studies.at(0).best->ranks, 2);
 }
 
 TEST(report_html, names_no_share_of_the_time_where_more_ranks_are_slower) {
@@ -122,11 +123,11 @@ TEST(report_document, puts_studies_side_by_side_and_says_what_differs) {
     auto const one = plain_study({1, 2}, {{4, 4, 4}, {2, 2, 2}});
     auto other = plain_study({1, 2}, {{4, 4, 4}, {3, 3, 3}});
     other.plan.launch = {"--bind-to", "none"};
-    auto const document = report_document({{{one, "one/results.json"}, {other, "other/results.json"}}});
-    EXPECT_EQ(document["studies"][0]["label"], "train.py (one)");
-    EXPECT_EQ(document["studies"][1]["rows"][1]["speedup"]["value"], 4.0 / 3);
-    ASSERT_EQ(document["differences"].size(), 1u);
-    EXPECT_EQ(document["differences"][0]["setting"], "plan/launch");
+    auto const document = gather_report({{{one, "one/results.json"}, {other, "other/results.json"}}});
+    EXPECT_EQ(document.studies.at(0).label, "train.py (one)");
+    EXPECT_EQ(document.studies.at(1).rows.at(1).speedup->value, 4.0 / 3);
+    ASSERT_EQ(document.differences.size(), 1u);
+    EXPECT_EQ(document.differences[0].setting, "plan/launch");
     auto const text = without_tags(report_html(document));
     EXPECT_THAT(text, HasSubstr("What differs"));
     EXPECT_THAT(report_markdown(document), HasSubstr("| options of muster run | - | --bind-to none |"));
@@ -155,7 +156,7 @@ TEST(report_html, counts_the_cores_of_all_nodes) {
 }
 
 TEST(report_html, holds_its_figures_or_says_how_to_draw_them) {
-    auto const document = report_document({{{sample_study(), "study/results.json"}}});
+    auto const document = gather_report({{{sample_study(), "study/results.json"}}});
     auto const drawn = report_html(document, {{{"speed-up.svg", "Spreads < 1.", "<svg/>"}}, ""});
     EXPECT_THAT(
         drawn,
@@ -193,7 +194,7 @@ TEST(report_html, of_two_studies_shows_results_before_what_differs) {
     one.plan.series = work_series::strong;
     other.plan.series = work_series::weak;
     other.variables = {{"OMP_NUM_THREADS", "1"}};
-    auto const page = report_html(report_document({{{one, "/tmp/x/one/results.json"}, {other, "/tmp/x/other/results.json"}}}));
+    auto const page = report_html(gather_report({{{one, "/tmp/x/one/results.json"}, {other, "/tmp/x/other/results.json"}}}));
     EXPECT_LT(page.find("Scaling: train.py"), page.find("What differs"));
     EXPECT_THAT(page, HasSubstr("<h1>Scaling of train.py (one) and train.py (other)</h1>"));
     EXPECT_THAT(without_tags(page), HasSubstr("variable OMP_NUM_THREADS"));
@@ -247,36 +248,47 @@ TEST(report_document, of_another_commands_results_says_what_to_give) {
 }
 
 TEST(figure_text, finds_the_figures_of_a_sentence) {
-    report_json const document{{"figure", 0.3125},
-                               {"ranks", 2},
-                               {"text", "at 2 ranks, 31% of wall_s on node-3 is 1.5 s"},
-                               {"values", {{"s", 1.5}}},
-                               {"names", report_json::array({"node-3"})}};
-    EXPECT_EQ(figure_text(document, markup::html).sentence(json_place(), "text").text(),
+    told_sentence const told{"at 2 ranks, 31% of wall_s on node-3 is 1.5 s", {{"s", 1.5}}, {"node-3"}};
+    std::vector<known_figure> const more{{json_place("/figure"), 0.3125}, {json_place("/ranks"), 2}};
+    EXPECT_EQ(figure_text(markup::html).sentence(told, json_place(), more).text(),
               "at <span data-value=\"/ranks\" data-digits=\"0\">2</span> ranks, <span data-value=\"/figure\" data-digits=\"0\" "
               "data-scale=\"100\">31</span>% of wall_s on <span data-name>node-3</span> is <span data-value=\"/values/s\" "
               "data-digits=\"1\">1.5</span> s");
-    EXPECT_EQ(figure_text(document, markup::plain).sentence(json_place(), "text").text(), document["text"].get<std::string>());
+    EXPECT_EQ(figure_text(markup::plain).sentence(told, json_place(), more).text(), told.text);
 }
 
-TEST(busbw_curves, are_bytes_over_time_times_the_factor) {
+TEST(report_json, has_each_member_of_the_schema) {
+    auto s = sample_study();
+    s.plan.notes = {"generated images"};
+    auto const document = to_json(gather_report({{{s, "study/results.json"}}}));
+    EXPECT_EQ(document.at("schema"), "muster.report/1");
+    auto const& study = document.at("studies").at(0);
+    EXPECT_EQ(study.at("schema"), "muster.scaling-summary/3");
+    EXPECT_EQ(study.at("notes"), report_json::array({"generated images"}));
+    EXPECT_EQ(study.at("by_rank").at("runs").at(0).at("values").at(1), 4 - 0.15625) << "compute_s of rank 1 of 2";
+    EXPECT_EQ(study.at("tiles").at(0).at("speedup").at("value"), 8 / 4.5);
+    EXPECT_EQ(study.at("runs").at(0).at("metrics").at("train_s"), 7.5);
+    EXPECT_EQ(study.at("rows").at(2).at("values").at("cores"), 2);
+}
+
+TEST(busbw_tables, are_bytes_over_time_times_the_factor) {
     auto const document = parse_json(R"({"schema": "muster.collectives/1", "created": "now", "command": "x",
         "context": {"host": "a", "cores": 1, "load": 0.5}, "collective": "allreduce", "type": "f32", "redop": "sum", "ranks": 4,
         "simulated": false, "bus_factor": 1.5, "jobs": [{"name": "shm", "simulated": false}],
         "cells": [{"by": "shm", "bytes": 3000, "out_of_place_us": [2, 4, 3], "in_place_us": []}]})",
                                      "here");
     ASSERT_TRUE(is_collectives(document));
-    auto curves = report_json::array();
-    add_busbw_curves(checked_json(document, "here"), "c.json", curves);
-    ASSERT_EQ(curves.size(), 1u);
-    EXPECT_DOUBLE_EQ(curves[0]["curves"][0]["points"][0]["busbw_gbs"].get<double>(), 1.5) << "3000 B in 3 us, by 1.5";
-    auto const text = without_tags(report_html(report_document({{}, curves})));
+    std::vector<busbw_table> tables;
+    add_busbw_tables(checked_json(document, "here"), "c.json", tables);
+    ASSERT_EQ(tables.size(), 1u);
+    EXPECT_DOUBLE_EQ(tables[0].curves.at(0).points.at(0).busbw_gbs, 1.5) << "3000 B in 3 us, by 1.5";
+    auto const text = without_tags(report_html(gather_report({{}, tables})));
     EXPECT_THAT(text, HasSubstr("allreduce f32 on 4 ranks"));
     EXPECT_THAT(text, HasSubstr("bytesshm, GB/s\n\n30001.50")) << "the table";
     EXPECT_THAT(text, AllOf(HasSubstr("Machinea, 1 core\n"), Not(HasSubstr("A busy machine"))));
 }
 
-TEST(busbw_curves, come_with_their_machine_and_say_that_it_was_busy) {
+TEST(busbw_tables, come_with_their_machine_and_say_that_it_was_busy) {
     auto const document = parse_json(R"([{"schema": "muster.collectives/1", "created": "now", "command": "x --json c",
         "context": {"host": "a", "processor": "<b>EPYC", "cores": 2, "kernel": "Linux 6.1", "compiler": "GCC 12.2.0", "load": 4},
         "collective": "allreduce", "type": "f32", "redop": "sum", "ranks": 2, "simulated": false, "bus_factor": 1,
@@ -284,9 +296,9 @@ TEST(busbw_curves, come_with_their_machine_and_say_that_it_was_busy) {
         "cells": [{"by": "shm", "bytes": 3000, "out_of_place_us": [1, 3, 900], "in_place_us": []}],
         "load": {"average": 4, "cpus": 2, "others_before": 1.998, "others_during": 1.0, "busiest": [{"name": "cc1plus", "pid": 1, "cpus": 1}]}}])",
                                      "here");
-    auto curves = report_json::array();
-    for (int i = 0; i < 2; ++i) add_busbw_curves(checked_json(document, "here"), "c.json", curves);
-    auto const whole = report_document({{}, curves});
+    std::vector<busbw_table> tables;
+    for (int i = 0; i < 2; ++i) add_busbw_tables(checked_json(document, "here"), "c.json", tables);
+    auto const whole = gather_report({{}, tables});
     auto const page = report_html(whole), markdown = report_markdown(whole);
     for (auto const& text : {without_tags(page), markdown})
         for (auto const* wanted : {"Before the runs other programs used 2.0 of 2 CPUs (cc1plus 1.00; load average 4.0)",
