@@ -1,9 +1,9 @@
+#include "bench/report/report_cells.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
-
-#include "bench/report/report_page.hpp"
 
 namespace muster {
 

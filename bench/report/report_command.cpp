@@ -1,3 +1,4 @@
+#include "bench/report/report_command.hpp"
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "bench/report/report_figures.hpp"
 #include "bench/report/report_json.hpp"
 #include "bench/report/report_page.hpp"
+#include "bench/report/report_text.hpp"
 #include "bench/study/failed_runs.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/scaling_table.hpp"

@@ -5,6 +5,7 @@
 #include <kainjow/mustache.hpp>
 
 #include "base/error.hpp"
+#include "bench/report/report_cells.hpp"
 #include "bench/study/scaling_table.hpp"
 
 namespace muster {

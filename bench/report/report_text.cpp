@@ -1,8 +1,11 @@
+#include "bench/report/report_text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "bench/report/report_page.hpp"
+#include "bench/report/report_cells.hpp"
+#include "bench/report/report_json.hpp"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 #include "bench/report/report_document.hpp"
-#include "bench/report/study_summary.hpp"
+#include "bench/report/study_context.hpp"
 #include "bench/study/program_software.hpp"
 
 namespace muster {

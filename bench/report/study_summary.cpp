@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "bench/report/study_context.hpp"
 #include "bench/study/failed_runs.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/scaling_table.hpp"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/report/busbw_table.hpp"
+#include "bench/report/checklist.hpp"
 #include "bench/report/figure_text.hpp"
 #include "bench/study/expectation.hpp"
 #include "bench/study/findings.hpp"
@@ -61,17 +62,6 @@ struct shown_run {
     std::optional<double> find(std::string_view metric) const noexcept;
 };
 
-enum class rule_answer { not_known, yes, no };
-std::string_view to_string(rule_answer answer) noexcept;
-
-struct checked_rule {
-    int number = 1;
-    std::string rule;  ///< in our own words
-    rule_answer answer = rule_answer::not_known;
-    std::string reason;  ///< one sentence, from what was recorded
-    bool operator==(checked_rule const&) const = default;
-};
-
 struct study_summary {
     std::string label, name, file, created, host;
     int cores = 0;
@@ -107,24 +97,5 @@ told_sentence note_of(scaling_row const& row);
 /// Whether it is one of the two networks under the settings of the published table of 1 to 32 GPUs: its protocol, batch 64 a rank,
 /// rate 0.01 a rank, momentum 0.5. Pure.
 bool has_published_settings(study const& results);
-
-// The context of a study: all that was recorded of machine, versions, bindings and load, and what its columns mean.
-
-/// "MNIST network, …" or the program's line with its series and batch. Pure.
-std::string study_subtitle(study const& results);
-
-/// What is recorded and not told in words of its own comes last, under its own name, so that no factor is
-/// left out. Pure.
-std::vector<report_fact> study_context(study const& results);
-std::vector<report_fact> study_definitions(study const& results);
-
-/// The settings and facts of a study as "plan/repeats": "6", without times and places of a single run. Pure.
-std::vector<std::pair<std::string, std::string>> study_settings(study const& results);
-
-// A reviewer's checklist of a scaling study: says for each of twelve rules whether the study follows it.
-
-/// All twelve, in order, decided from the recorded data alone. Pure.
-/// (T. Hoefler and R. Belli: Scientific Benchmarking of Parallel Computing Systems, SC'15, rules 1 to 12.)
-std::vector<checked_rule> check_rules(study const& results);
 
 }  // namespace muster

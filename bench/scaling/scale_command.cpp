@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "bench/report/report_page.hpp"
+#include "bench/report/report_command.hpp"
 #include "bench/scaling/plan_point.hpp"
 #include "bench/scaling/run_point.hpp"
 #include "bench/scaling/scale_request.hpp"

@@ -11,6 +11,7 @@
 #include "bench/report/report_document.hpp"
 #include "bench/report/report_json.hpp"
 #include "bench/report/report_page.hpp"
+#include "bench/report/report_text.hpp"
 #include "bench/study/expectation.hpp"
 #include "bench/study/scaling_table.hpp"
 #include "bench/study/study.hpp"

@@ -7,6 +7,7 @@
 #include "bench/report/report_document.hpp"
 #include "bench/report/report_json.hpp"
 #include "bench/report/report_page.hpp"
+#include "bench/report/report_text.hpp"
 #include "bench/report/study_summary.hpp"
 #include "bench/study/scaling_table.hpp"
 #include "tests/unit/bench/sample_study.hpp"

@@ -1,10 +1,12 @@
-#include "bench/report/study_summary.hpp"
+#include "bench/report/study_context.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "bench/tools/statistics.hpp"
 
 namespace muster {
 
