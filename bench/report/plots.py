@@ -108,9 +108,10 @@ def draw_speedup(studies, of):
 
 
 def draw_efficiency(studies, of):
-    ideal_part = lambda ratio: ratio and ratio["efficiency"] / ratio["value"]
-    axes, rows, _ = against_ranks(studies, lambda row: spread_of(row["speedup"], "value", ideal_part(row["speedup"])),
-                                  lambda value: f"{100 * value:.0f}%")
+    def value_of(row):
+        return row["speedup"] and spread_of(row["speedup"], "value", row["speedup"]["efficiency"] / row["speedup"]["value"])
+
+    axes, rows, _ = against_ranks(studies, value_of, lambda value: f"{100 * value:.0f}%")
     if len(rows) < 2:
         return None
     add_models(axes, rows, studies, lambda speedup, ranks: speedup / ranks)
