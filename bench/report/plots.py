@@ -144,8 +144,7 @@ def draw_by_rank(study, of):
         table.append([float("nan") if v is None or not middle else 100 * (v / middle - 1) for v in run["values"]])
     if not table:
         return None
-    most = max([5] + [abs(v) for column in table for v in column if abs(v) < 1e15])
-    axes = plt.subplots()[1]
+    most, axes = max([5] + [abs(v) for column in table for v in column if abs(v) < 1e15]), plt.subplots()[1]
     image = axes.imshow(list(zip(*table)), cmap="RdBu_r", vmin=-most, vmax=most, aspect="auto", interpolation="nearest",
                         extent=(0.5, len(table) + 0.5, strip["ranks"] - 0.5, -0.5))
     axes.figure.colorbar(image, label="% from the median of its run")
