@@ -8,7 +8,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "bench/gpu/gpu_check.hpp"
-#include "bench/report/report_page.hpp"
+#include "bench/report/report_command.hpp"
 #include "bench/tools/commands.hpp"
 
 int main(int argc, char** argv) {

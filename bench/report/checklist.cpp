@@ -1,4 +1,4 @@
-#include "bench/report/study_summary.hpp"
+#include "bench/report/checklist.hpp"
 
 #include <fmt/format.h>
 

@@ -55,18 +55,17 @@ figure_text& figure_text::name(std::string_view text) {
     return *this;
 }
 
-figure_text& figure_text::figure(json_place const& at, shown_rounding how) {
-    if (!document_.contains(at) || !document_.at(at).is_number()) return words("-");
-    auto const shown = show_value(document_.at(at).get<double>(), how);
+figure_text& figure_text::figure(std::optional<double> value, json_place const& at, shown_rounding how) {
+    if (!value || !std::isfinite(*value)) return words("-");
+    auto const shown = show_value(*value, how);
     if (how_ == markup::plain) return words(shown);
     text_ += fmt::format("<span data-value=\"{}\" data-digits=\"{}\"{}>{}</span>", html_text(at.to_string()), how.digits,
                          how.scale == 1 ? "" : fmt::format(" data-scale=\"{:g}\"", how.scale), shown);
     return *this;
 }
 
-figure_text& figure_text::figure(json_place const& at) {
-    if (!document_.contains(at) || !document_.at(at).is_number()) return words("-");
-    return figure(at, three_digits(document_.at(at).get<double>()));
+figure_text& figure_text::figure(std::optional<double> value, json_place const& at) {
+    return figure(value, at, three_digits(value.value_or(0)));
 }
 
 bool figure_text::take_name(std::string_view rest, std::vector<std::string> const& names, std::size_t& length) {
@@ -100,25 +99,17 @@ std::size_t figure_text::take_figure(std::string_view rest, std::vector<known_fi
     if (found == known.end())
         words(token);
     else
-        figure(found->at, how);
+        figure(found->value, found->at, how);
     return end;
 }
 
-figure_text& figure_text::sentence(json_place const& at, std::string const& key) {
-    auto const& object = document_.at(at);
-    std::vector<known_figure> known;
-    std::vector<std::string> names;
-    for (auto const& [member, value] : object.items())
-        if (value.is_number()) known.push_back({at / member, value.get<double>()});
-    if (object.contains("values"))
-        for (auto const& [member, value] : object.at("values").items())
-            if (value.is_number()) known.push_back({at / "values" / member, value.get<double>()});
-    if (object.contains("names"))
-        for (auto const& value : object.at("names"))
-            if (auto text = value.get<std::string>(); has_digit(text)) names.push_back(std::move(text));
+figure_text& figure_text::sentence(told_sentence const& told, json_place const& at, std::vector<known_figure> more) {
+    auto& known = more;
+    for (auto const& [member, value] : told.values) known.push_back({at / "values" / member, value});
+    auto names = told.names;
+    std::erase_if(names, [](auto const& each) { return !has_digit(each); });
     std::ranges::sort(names, std::greater<>(), &std::string::size);
-    auto const told = object.at(key).get<std::string>();
-    std::string_view const text = told;
+    std::string_view const text = told.text;
     for (std::size_t i = 0; i < text.size();) {
         bool const begins = i == 0 || !is_word(text[i - 1]);
         std::size_t length = 0;

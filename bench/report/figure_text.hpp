@@ -2,8 +2,10 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace muster {
@@ -27,35 +29,45 @@ std::string html_text(std::string_view text);
 
 enum class markup { html, plain };
 
-/// Collects a text about one document. In HTML a figure is <span data-value="POINTER" data-digits="D" [data-scale="S"]>…</span>, so that
-/// whoever reads the page can look it up; words whose digits are no figures are <span data-name>…</span>.
+/// A number of the report, and where its JSON has it.
+struct known_figure {
+    json_place at;
+    double value;
+};
+using named_values = std::vector<std::pair<std::string, double>>;
+
+/// A sentence, its figures by their names in "values", and the words of it whose digits are no figures.
+struct told_sentence {
+    std::string text;
+    named_values values = {};
+    std::vector<std::string> names = {};
+};
+
+/// Collects a text. In HTML a figure is <span data-value="POINTER" data-digits="D" [data-scale="S"]>…</span>, so that whoever reads the page
+/// can look it up; words whose digits are no figures are <span data-name>…</span>.
 class figure_text {
   public:
-    figure_text(report_json const& document, markup how) : document_(document), how_(how) {}
+    explicit figure_text(markup how) : how_(how) {}
 
     figure_text& words(std::string_view text);
     /// A word from outside: a host, a metric, a list of cores.
     figure_text& name(std::string_view text);
-    /// The number at that place of the document; "-" if there is none.
-    figure_text& figure(json_place const& at, shown_rounding how);
-    figure_text& figure(json_place const& at);  ///< three digits
-    figure_text& count(json_place const& at) { return figure(at, {}); }
-    figure_text& percent(json_place const& at, int digits = 0) { return figure(at, {digits, 100}).words("%"); }
-    /// The member `key` of the object at that place, a sentence: its figures are looked for among the numbers of the object and of its
-    /// member "values", its names in the member "names".
-    figure_text& sentence(json_place const& at, std::string const& key);
+    /// "-" for no value.
+    figure_text& figure(std::optional<double> value, json_place const& at, shown_rounding how);
+    figure_text& figure(std::optional<double> value, json_place const& at);  ///< three digits
+    figure_text& count(double value, json_place const& at) { return figure(value, at, {}); }
+    figure_text& percent(double value, json_place const& at, int digits = 0) {
+        return figure(value, at, {digits, 100}).words("%");
+    }
+    /// The sentence of the object at that place. Its figures are looked for among `more` and the sentence's values, in this order.
+    figure_text& sentence(told_sentence const& told, json_place const& at, std::vector<known_figure> more = {});
 
     std::string const& text() const noexcept { return text_; }
 
   private:
-    struct known_figure {
-        json_place at;
-        double value;
-    };
     bool take_name(std::string_view rest, std::vector<std::string> const& names, std::size_t& length);
     std::size_t take_figure(std::string_view rest, std::vector<known_figure> const& known);
 
-    report_json const& document_;
     markup how_;
     std::string text_;
 };

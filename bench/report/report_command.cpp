@@ -1,3 +1,4 @@
+#include "bench/report/report_command.hpp"
 
 #include <fmt/format.h>
 
@@ -8,13 +9,16 @@
 #include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "base/trust/open_output_file.hpp"
-#include "bench/report/plots/report_charts.hpp"
+#include "bench/report/report_figures.hpp"
+#include "bench/report/report_json.hpp"
 #include "bench/report/report_page.hpp"
+#include "bench/report/report_text.hpp"
 #include "bench/study/failed_runs.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/scaling_table.hpp"
 #include "bench/study/study.hpp"
 #include "bench/study/study_demands.hpp"
+#include "bench/tools/temporary_folder.hpp"
 
 namespace muster {
 
@@ -24,9 +28,12 @@ namespace {
 
 constexpr option_row report_options[]{
     {"results", 0, "FILE", "results.json of muster-bench scale, or its folder, as the words without an option", ""},
-    {"output", 'o', "PATH", "folder of report.html and summary.json [that of the results; of several: the current one]; with --format: a file", ""},
+    {"output", 'o', "PATH",
+     "folder of report.html, summary.json and plots.py [that of the results; of several: the current one]; with --format: a file",
+     ""},
     {"format", 0, "NAME", "html, md, csv or json: only this, to -o or, except for html, to standard output", ""},
-    {"figures", 0, "DIR", "each plot as SVG and, where rsvg-convert is installed, as PDF", ""},
+    {"figures", 0, "DIR", "each figure as SVG, PDF and PNG, by plots.py and Matplotlib [the folder figures next to report.html]",
+     ""},
     {"no-html", 0, "", "no report.html", ""},
     {"json", 0, "", "the summary of one study on standard output instead of the table", ""},
     {"expect", 0, "BOUND", "'speedup[4]>=3.5': exit code 1 where it is broken; may be given again", "", true},
@@ -38,10 +45,6 @@ constexpr std::string_view formats[]{"html", "md", "csv", "json"};
 
 void write_report_file(fs::path const& path, std::string const& text) {
     write_output_file(path.string(), text, "give another place with -o");
-}
-
-std::string dump(report_json const& value) {
-    return value.dump(1, ' ', false, report_json::error_handler_t::replace) + "\n";
 }
 
 /// "" where no format is asked for.
@@ -78,12 +81,38 @@ void make_folder(fs::path const& folder, std::string_view option) {
                                 folder.string(), option));
 }
 
+/// Throws errc::unavailable if there are none though they `must` come.
+void tell_figures(report_figures const& figures, fs::path const& folder, bool must) {
+    if (figures.why_none.empty())
+        fmt::print(stderr, "wrote {} figures into {}, as SVG, PDF and PNG\n", figures.drawn.size(), folder.string());
+    else if (must)
+        throw error(errc::unavailable, fmt::format("no figures: {}; leave out --figures", figures.why_none));
+    else
+        fmt::print(stderr, "no figures: {}\n", figures.why_none);
+}
+
+/// Draws for what has no folder of its own: into --figures, or for the page alone.
+report_figures draw_apart(given_options const& given, report_document const& document, environment const& variables) {
+    temporary_folder const apart("muster-report", variables);
+    auto const summary = fs::path(apart.path()) / "summary.json";
+    write_report_file(summary, dump_json(to_json(document)));
+    bool const kept = given.has("figures");
+    auto const folder = kept ? fs::path(given.text("figures")) : fs::path(apart.path()) / "figures";
+    if (kept) make_folder(folder, "--figures");
+    auto figures = draw_figures(own_plots_script(), summary, folder, variables);
+    if (kept) tell_figures(figures, folder, true);
+    return figures;
+}
+
 /// One format alone, into a file or to standard output.
-void write_format(std::string const& format, given_options const& given, report_input const& input, report_json const& document) {
-    auto const text = format == "html"  ? report_html(document)
+void write_format(std::string const& format, given_options const& given, report_input const& input,
+                  report_document const& document, environment const& variables) {
+    report_figures figures;
+    if (format == "html" || given.has("figures")) figures = draw_apart(given, document, variables);
+    auto const text = format == "html"  ? report_html(document, figures)
                       : format == "md"  ? report_markdown(document)
                       : format == "csv" ? report_csv(document)
-                                        : dump(document);
+                                        : dump_json(to_json(document));
     if (format != "html" && (!given.has("output") || given.text("output") == "-")) {
         fmt::print("{}", text);
         return;
@@ -94,31 +123,20 @@ void write_format(std::string const& format, given_options const& given, report_
     fmt::print(stderr, "wrote {}\n", path.string());
 }
 
-void write_all_figures(report_json const& document, fs::path const& folder, environment const& variables) {
-    make_folder(folder, "--figures");
-    auto const written = write_figures(document, folder, variables);
-    fmt::print(stderr, "wrote {} figures into {}{}\n", written.files.size(), folder.string(),
-               written.pdf ? ", as SVG and PDF"
-                           : ", as SVG only: PDF needs rsvg-convert along PATH (Debian: librsvg2-bin; or convert with inkscape)");
-}
-
-void print_differences(report_json const& document) {
-    if (document.at("differences").empty()) return;
+void print_differences(report_document const& document) {
+    if (document.differences.empty()) return;
     std::vector<std::string> head{"what differs"};
-    for (auto const& s : document.at("studies")) head.push_back(s.at("label").get<std::string>());
+    for (auto const& s : document.studies) head.push_back(s.label);
     text_table table(head);
-    for (auto const& each : document.at("differences")) {
-        std::vector<std::string> row{each.at("what").get<std::string>()};
-        for (auto const& value : each.at("values")) {
-            auto const text = without_controls(value.get<std::string>());
-            row.push_back(text.empty() ? "-" : text);
-        }
+    for (auto const& each : document.differences) {
+        std::vector<std::string> row{each.what};
+        for (auto const& value : each.values) row.push_back(value.empty() ? "-" : without_controls(value));
         table.add(row);
     }
     fmt::print("{}", table.text());
 }
 
-void print_tables(report_input const& input, report_json const& document) {
+void print_tables(report_input const& input, report_document const& document) {
     for (auto const& [results, file, judged] : input.studies) {
         if (input.studies.size() > 1) fmt::print("{} ({})\n", results.name, file);
         fmt::print("{}{}{}{}", scaling_text(results), findings_text(find_causes(results)),
@@ -130,14 +148,19 @@ void print_tables(report_input const& input, report_json const& document) {
 
 }  // namespace
 
-void write_report(report_json const& document, fs::path const& folder, bool page) {
+void write_report(report_document const& document, report_files const& wanted, environment const& variables) {
     auto const write = [&](char const* name, std::string const& text) {
-        auto const path = folder / name;
+        auto const path = wanted.folder / name;
         write_report_file(path, text);
         fmt::print(stderr, "wrote {}\n", path.string());
     };
-    if (page) write("report.html", report_html(document));
-    write("summary.json", dump(document));
+    write("summary.json", dump_json(to_json(document)));
+    if (!wanted.page && !wanted.figures) return;
+    auto const folder = wanted.figures.value_or(wanted.folder / "figures");
+    if (wanted.figures) make_folder(folder, "--figures");
+    auto const figures = draw_figures(plots_script_of(wanted.folder), wanted.folder / "summary.json", folder, variables);
+    if (wanted.page) write("report.html", report_html(document, figures));
+    tell_figures(figures, folder, wanted.figures.has_value());
 }
 
 constexpr command_row report_row{
@@ -151,7 +174,8 @@ constexpr command_row report_row{
     .options = report_options,
     .description =
         "RESULTS are files or folders of muster-bench scale, side by side in one report, and files that collectives wrote\n"
-        "with --json. Every figure in the page's text is one of the numbers of --format json.",
+        "with --json. Every number in the page's text is one of --format json. Beside the page lies plots.py, which draws its\n"
+        "figures with Matplotlib: edit it for a paper.",
     .most_words = 64,
 };
 
@@ -166,23 +190,24 @@ int report_command(given_options const& given, environment const& variables) {
         each.judged = judge_study(each.results, demands, baseline ? &*baseline : nullptr);
         good &= none_broken(each.judged);
     }
-    auto const document = report_document(input);
-    if (given.has("figures")) write_all_figures(document, given.text("figures"), variables);
+    auto const document = gather_report(input);
     if (!format.empty()) {
-        write_format(format, given, input, document);
+        write_format(format, given, input, document, variables);
         for (auto const& each : input.studies) fmt::print(stderr, "{}", judgements_text(each.judged));
         return good ? 0 : 1;
     }
     if (given.has("json") && input.studies.size() != 1)
         throw error(errc::usage, "--json is of one study; give --format json for several");
     if (given.has("json"))
-        fmt::print("{}", dump(document.at("studies").front()));
+        fmt::print("{}", dump_json(to_json(document.studies.front())));
     else
         print_tables(input, document);
     std::fflush(stdout);
     auto const folder = folder_of(given, input);
     make_folder(folder, "-o");
-    write_report(document, folder, !given.has("no-html"));
+    report_files wanted{folder, !given.has("no-html")};
+    if (given.has("figures")) wanted.figures = given.text("figures");
+    write_report(document, wanted, variables);
     return good ? 0 : 1;
 }
 

@@ -5,7 +5,7 @@
 #include <kainjow/mustache.hpp>
 
 #include "base/error.hpp"
-#include "bench/report/plots/report_charts.hpp"
+#include "bench/report/report_cells.hpp"
 #include "bench/study/scaling_table.hpp"
 
 namespace muster {
@@ -21,7 +21,7 @@ data with(std::initializer_list<std::pair<std::string, std::string>> members) {
     return d;
 }
 
-/// Cells with their column's key, by which a phone lays them out.
+/// Cells with their column's key, by which a phone lays them out; the last column is the note.
 data table_data(report_table const& table) {
     list head, rows;
     auto const key = [&](std::size_t i) { return i < table.keys.size() ? table.keys[i] : std::string(); };
@@ -42,116 +42,135 @@ data table_data(report_table const& table) {
     return out;
 }
 
-data charts_data(std::vector<report_chart> const& charts) {
+data figures_data(std::vector<report_figure> const& figures) {
     list out;
-    for (auto const& each : charts)
-        out.push_back(
-            with({{"title", each.title}, {"svg", each.svg}, {"legend", legend_html(each.legend)}, {"caption", each.caption}}));
+    for (auto const& each : figures)
+        out.push_back(with({{"url", data_url(each.svg)}, {"file", each.file}, {"caption", each.caption}}));
     return data(out);
 }
 
-data facts_data(report_json const& facts) {
+data facts_data(std::vector<report_fact> const& facts) {
     list out;
-    for (auto const& each : facts)
-        out.push_back(with({{"what", each.at("what").get<std::string>()}, {"value", each.at("value").get<std::string>()}}));
+    for (auto const& [what, value] : facts) out.push_back(with({{"what", what}, {"value", value}}));
     return data(out);
 }
 
-data findings_data(report_json const& document, json_place const& study) {
+data findings_data(std::vector<scaling_finding> const& findings, json_place const& study) {
     list out;
-    auto const& findings = document.at(study).at("findings");
     for (std::size_t i = 0; i < findings.size(); ++i) {
+        auto const& each = findings[i];
         auto const at = study / "findings" / i;
-        figure_text text(document, markup::html), advice(document, markup::html);
-        out.push_back(with({{"why", findings[i].at("cause").get<std::string>()},
-                            {"text", text.sentence(at, "text").text()},
-                            {"advice", advice.sentence(at, "advice").text()}}));
+        auto const sentence = [&](std::string const& text) {
+            return figure_text(markup::html)
+                .sentence({text, each.values, each.names}, at,
+                          {{at / "ranks", double(each.ranks)},
+                           {at / "figure", each.figure},
+                           {at / "low", each.low},
+                           {at / "high", each.high}})
+                .text();
+        };
+        out.push_back(
+            with({{"why", std::string(to_string(each.why))}, {"text", sentence(each.text)}, {"advice", sentence(each.advice)}}));
     }
     return data(out);
 }
 
-data judgements_data(report_json const& document, json_place const& study) {
+data judgements_data(std::vector<judgement> const& judged, json_place const& study) {
     list out;
-    auto const& judged = document.at(study).at("judgements");
-    for (std::size_t i = 0; i < judged.size(); ++i)
-        out.push_back(with({{"text", figure_text(document, markup::html).sentence(study / "judgements" / i, "text").text()},
-                            {"verdict", judged[i].at("verdict") == "broken" ? "broken" : ""}}));
+    for (std::size_t i = 0; i < judged.size(); ++i) {
+        told_sentence const told{judged[i].text, judged[i].values, judged[i].names};
+        out.push_back(with({{"text", figure_text(markup::html).sentence(told, study / "judgements" / i).text()},
+                            {"verdict", judged[i].came == expectation_outcome::broken ? "broken" : ""}}));
+    }
     return data(out);
 }
 
-data checklist_data(report_json const& rules) {
+data checklist_data(std::vector<checked_rule> const& rules) {
     list out;
     for (auto const& each : rules) {
-        auto const answer = each.at("answer").get<std::string>();
-        out.push_back(with({{"number", std::to_string(each.at("number").get<int>())},
-                            {"rule", each.at("rule").get<std::string>()},
+        std::string const answer(to_string(each.answer));
+        out.push_back(with({{"number", std::to_string(each.number)},
+                            {"rule", each.rule},
                             {"answer", answer},
-                            {"kind", answer == "not known" ? "unknown" : answer},
-                            {"reason", each.at("reason").get<std::string>()}}));
+                            {"kind", each.answer == rule_answer::not_known ? "unknown" : answer},
+                            {"reason", each.reason}}));
     }
     return data(out);
 }
 
-data study_data(report_json const& document, std::size_t index, bool several) {
+data study_data(report_document const& document, std::size_t index) {
     json_place const at = json_place("/studies") / index;
-    auto const& s = document.at(at);
-    auto const text = [&](char const* name) { return s.at(name).get<std::string>(); };
-    data d = with({{"label", text("label")},
-                   {"subtitle", text("subtitle")},
-                   {"host", text("host")},
-                   {"created", text("created")},
-                   {"busy_text", text("busy_text")},
-                   {"base", base_text(document, at, markup::html)},
-                   {"of", several ? ": " + text("label") : ""}});
-    d.set("headline", figure_text(document, markup::html).sentence(at / "headline", "text").text());
-    auto const missing = figure_text(document, markup::html).sentence(at / "unfinished", "text").text();
-    d.set("unfinished", !missing.empty());
-    d.set("missing", missing);
+    auto const& all = document.studies;
+    auto const& s = all[index];
+    bool const several = all.size() > 1;
+    data d = with({{"label", s.label},
+                   {"subtitle", s.subtitle},
+                   {"host", s.host},
+                   {"created", s.created},
+                   {"busy_text", s.busy_text},
+                   {"base", base_text(s, at, markup::html)},
+                   {"of", several ? ": " + s.label : ""}});
+    d.set("headline", figure_text(markup::html).sentence(s.headline, at / "headline").text());
+    d.set("unfinished", !s.unfinished.text.empty());
+    d.set("missing", figure_text(markup::html).sentence(s.unfinished, at / "unfinished").text());
     d.set("several", several);
-    d.set("busy", s.at("busy").get<bool>());
+    d.set("busy", s.busy);
     list tiles;
-    for (auto const& tile : tiles_of(document, at, markup::html))
+    for (auto const& tile : tiles_of(s, at, markup::html))
         tiles.push_back(with({{"kind", tile.kind}, {"value", tile.value}, {"what", tile.what}}));
     d.set("tiles", data(tiles));
-    d.set("table", table_data(scaling_table_of(document, at, markup::html)));
-    auto const others = metrics_table_of(document, at, markup::html);
+    d.set("table", table_data(scaling_table_of(s, at, markup::html)));
+    auto const others = metrics_table_of(s, at, markup::html);
     d.set("has_others", !others.rows.empty());
     d.set("others", table_data(others));
     list runs;
-    for (auto const& table : runs_tables_of(document, at, markup::html)) runs.push_back(table_data(table));
+    for (auto const& table : runs_tables_of(s, at, markup::html)) runs.push_back(table_data(table));
     d.set("runs", data(runs));
     list notes;
-    for (auto const& note : s.at("notes")) notes.push_back(with({{"text", note.get<std::string>()}}));
+    for (auto const& note : s.notes) notes.push_back(with({{"text", note}}));
     d.set("notes", data(notes));
-    d.set("explained", !s.at("findings").empty());
-    d.set("causes", findings_data(document, at));
-    d.set("was_judged", !s.at("judgements").empty());
-    d.set("judgements", judgements_data(document, at));
-    // Those of one study stand among the other plots.
-    auto const charts = several ? study_charts(document, at) : std::vector<report_chart>();
-    d.set("charts", charts_data(charts));
-    d.set("has_charts", !charts.empty());
-    d.set("context", facts_data(s.at("context")));
+    d.set("explained", !s.findings.empty());
+    d.set("causes", findings_data(s.findings, at));
+    d.set("was_judged", !s.judgements.empty());
+    d.set("judgements", judgements_data(s.judgements, at));
+    d.set("context", facts_data(s.context));
     // Those of several studies are mostly the same.
-    auto const& all = document.at("studies");
-    auto const same = [&](report_json const& other) { return other.at("definitions") == s.at("definitions"); };
-    d.set("defines", std::find_if(all.begin(), all.end(), same) == all.begin() + static_cast<std::ptrdiff_t>(index));
-    d.set("defines_of", std::all_of(all.begin(), all.end(), same) || !several ? "" : ": " + text("label"));
-    d.set("definitions", facts_data(s.at("definitions")));
-    d.set("checklist", checklist_data(s.at("checklist")));
+    auto const same = [&](study_summary const& other) { return other.definitions == s.definitions; };
+    d.set("defines", std::ranges::find_if(all, same) == all.begin() + static_cast<std::ptrdiff_t>(index));
+    d.set("defines_of", std::ranges::all_of(all, same) || !several ? "" : ": " + s.label);
+    d.set("definitions", facts_data(s.definitions));
+    d.set("checklist", checklist_data(s.checklist));
     return d;
 }
 
 /// One of each file of collectives, whose tables share it.
-data busbw_contexts(report_json const& tables) {
+data busbw_contexts(std::vector<busbw_table> const& tables) {
     list out;
-    report_json shown;
+    std::vector<report_fact> shown;
     for (auto const& table : tables) {
-        if (table.at("context") == shown) continue;
-        shown = table.at("context");
-        data d = with({{"host", table.at("host").get<std::string>()}, {"busy_text", table.at("busy_text").get<std::string>()}});
-        d.set("busy", table.at("busy").get<bool>());
+        if (table.context == shown) continue;
+        shown = table.context;
+        data d = with({{"host", table.host}, {"busy_text", table.busy_text}});
+        d.set("busy", table.busy);
         d.set("context", facts_data(shown));
+        out.push_back(d);
+    }
+    return data(out);
+}
+
+/// The tables, and where each comes from.
+data busbw_data(std::vector<busbw_table> const& tables) {
+    list out;
+    for (std::size_t i = 0; i < tables.size(); ++i) {
+        auto const& each = tables[i];
+        data d = with({{"title", fmt::format("{} {} on {}", each.collective, each.type, ranks_text(each.ranks))},
+                       {"host", each.host},
+                       {"created", each.created},
+                       {"file", each.file}});
+        auto table = busbw_table_of(each, json_place("/busbw") / i, markup::html);
+        table.head.emplace_back();  // it has no notes
+        for (auto& row : table.rows) row.emplace_back();
+        d.set("table", table_data(table));
         out.push_back(d);
     }
     return data(out);
@@ -170,59 +189,50 @@ data published_data() {
     return data(out);
 }
 
-data differences_data(report_json const& differences) {
+data differences_data(std::vector<setting_difference> const& differences) {
     list out;
     for (auto const& each : differences) {
         list values;
-        for (auto const& value : each.at("values"))
-            values.push_back(with({{"value", value.get<std::string>().empty() ? "-" : value.get<std::string>()}}));
-        data d = with({{"setting", each.at("what").get<std::string>()}});
+        for (auto const& value : each.values) values.push_back(with({{"value", value.empty() ? "-" : value}}));
+        data d = with({{"setting", each.what}});
         d.set("values", data(values));
         out.push_back(d);
     }
     return data(out);
 }
 
-std::string title_of(report_json const& document) {
-    auto const& studies = document.at("studies");
-    if (studies.size() == 1) return "Scaling of " + studies[0].at("label").get<std::string>();
+std::string title_of(std::vector<study_summary> const& studies) {
     if (studies.empty()) return "Bus bandwidth of collectives";
     std::string out = "Scaling of ";
     for (std::size_t i = 0; i < studies.size(); ++i)
-        out += (i == 0 ? "" : i + 1 == studies.size() ? " and " : ", ") + studies[i].at("label").get<std::string>();
+        out += (i == 0 ? "" : i + 1 == studies.size() ? " and " : ", ") + studies[i].label;
     return out;
 }
 
 }  // namespace
 
-std::string report_html(report_json const& document) {
-    auto const& all = document.at("studies");
-    data d = with({{"title", title_of(document)}});
+std::string report_html(report_document const& document, report_figures const& figures) {
+    auto const& all = document.studies;
+    data d = with({{"title", title_of(all)}});
     list studies, labels;
-    bool published = false;
     for (std::size_t i = 0; i < all.size(); ++i) {
-        studies.push_back(study_data(document, i, all.size() > 1));
-        labels.push_back(with({{"value", all[i].at("label").get<std::string>()}}));
-        published |= all[i].at("published_settings").get<bool>();
+        studies.push_back(study_data(document, i));
+        labels.push_back(with({{"value", all[i].label}}));
     }
     d.set("studies", data(studies));
     d.set("labels", data(labels));
-    d.set("differ", !document.at("differences").empty());
-    d.set("differences", differences_data(document.at("differences")));
-    auto charts = scaling_charts(document);
-    if (all.size() == 1)
-        for (auto& chart : study_charts(document, json_place("/studies/0"))) charts.push_back(std::move(chart));
-    auto const busbw = busbw_charts(document);
+    d.set("differ", !document.differences.empty());
+    d.set("differences", differences_data(document.differences));
     d.set("several", all.size() > 1);
     if (all.size() > 1) d.set("side_by_side", table_data(side_by_side(document, markup::html)));
-    d.set("compared", !charts.empty());
-    d.set("pairs", groups_of(document).size() > 1);
-    d.set("charts", charts_data(charts));
-    d.set("has_busbw", !busbw.empty());
-    d.set("busbw", charts_data(busbw));
-    d.set("busbw_contexts", busbw_contexts(document.at("busbw")));
-    d.set("published", published);
-    d.set("published_chart", charts_data({published_chart()}));
+    d.set("has_figures", !figures.drawn.empty());
+    d.set("figures", figures_data(figures.drawn));
+    d.set("no_figures", !figures.why_none.empty());
+    d.set("why_none", figures.why_none);
+    d.set("has_busbw", !document.busbw.empty());
+    d.set("busbw", busbw_data(document.busbw));
+    d.set("busbw_contexts", busbw_contexts(document.busbw));
+    d.set("published", std::ranges::any_of(all, &study_summary::published_settings));
     d.set("published_rows", published_data());
     kainjow::mustache::mustache view{std::string(find_text(report_templates(), "report.html.mustache"))};
     expect(view.is_valid(), "the report's template is valid: " + view.error_message());

@@ -1,8 +1,11 @@
+#include "bench/report/report_text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "bench/report/report_page.hpp"
+#include "bench/report/report_cells.hpp"
+#include "bench/report/report_json.hpp"
 
 namespace muster {
 
@@ -32,80 +35,47 @@ std::string markdown_table(report_table const& table, std::size_t left = 1) {
     return out + "\n";
 }
 
-std::string told(report_json const& object, char const* name) {
-    return one_line(object.at(name).get<std::string>(), false);
+std::string line(std::string_view text) {
+    return one_line(text, false);
 }
 
-std::string text_or_dash(report_json const& value) {
-    auto const text = value.get<std::string>();
-    return text.empty() ? "-" : text;
-}
-
-std::string facts(report_json const& all) {
+std::string facts(std::vector<report_fact> const& all) {
     std::string out;
-    for (auto const& each : all) out += fmt::format("- **{}**: {}\n", told(each, "what"), told(each, "value"));
+    for (auto const& [what, value] : all) out += fmt::format("- **{}**: {}\n", line(what), line(value));
     return out + "\n";
 }
 
-std::string busy_markdown(report_json const& of) {
-    return fmt::format("**A busy machine: these figures mean little.** {}.\n\n", told(of, "busy_text"));
+std::string busy_markdown(std::string const& text) {
+    return fmt::format("**A busy machine: these figures mean little.** {}.\n\n", line(text));
 }
 
-std::string markdown_of(report_json const& document, std::size_t index, bool several) {
-    json_place const at = json_place("/studies") / index;
-    auto const& s = document.at(at);
-    auto out = fmt::format("## {}\n\n{}; {}; {}\n\n", several ? told(s, "label") : "Scaling", told(s, "subtitle"),
-                           told(s, "host"), told(s, "created"));
-    if (s.at("busy").get<bool>()) out += busy_markdown(s);
-    for (auto const& note : s.at("notes")) out += fmt::format("Note: {}\n\n", one_line(note.get<std::string>(), false));
-    if (auto const missing = s.at("unfinished").at("text").get<std::string>(); !missing.empty())
-        out += fmt::format("**Unfinished**: {}.\n\n", missing);
-    out += fmt::format("{}.\n\n", told(s.at("headline"), "text"));
-    for (auto const& tile : tiles_of(document, at, markup::plain)) out += fmt::format("- **{}** {}\n", tile.value, tile.what);
-    out += "\n" + markdown_table(scaling_table_of(document, at, markup::plain));
-    if (auto const base = base_text(document, at, markup::plain); !base.empty()) out += base + "\n\n";
-    if (auto const others = metrics_table_of(document, at, markup::plain); !others.rows.empty()) out += markdown_table(others);
-    for (auto const& each : s.at("judgements")) out += fmt::format("- {}\n", told(each, "text"));
-    if (!s.at("judgements").empty()) out += "\n";
-    if (!s.at("findings").empty()) out += "### What limits it\n\n";
-    for (auto const& each : s.at("findings"))
-        out += fmt::format("- **{}**: {}. {}.\n", told(each, "cause"), told(each, "text"), told(each, "advice"));
-    if (!s.at("findings").empty()) out += "\n";
+std::string markdown_of(study_summary const& s, json_place const& at, bool several) {
+    auto out = fmt::format("## {}\n\n{}; {}; {}\n\n", several ? line(s.label) : "Scaling", line(s.subtitle), line(s.host),
+                           line(s.created));
+    if (s.busy) out += busy_markdown(s.busy_text);
+    for (auto const& note : s.notes) out += fmt::format("Note: {}\n\n", line(note));
+    if (!s.unfinished.text.empty()) out += fmt::format("**Unfinished**: {}.\n\n", s.unfinished.text);
+    out += fmt::format("{}.\n\n", line(s.headline.text));
+    for (auto const& tile : tiles_of(s, at, markup::plain)) out += fmt::format("- **{}** {}\n", tile.value, tile.what);
+    out += "\n" + markdown_table(scaling_table_of(s, at, markup::plain));
+    if (auto const base = base_text(s, at, markup::plain); !base.empty()) out += base + "\n\n";
+    if (auto const others = metrics_table_of(s, at, markup::plain); !others.rows.empty()) out += markdown_table(others);
+    for (auto const& each : s.judgements) out += fmt::format("- {}\n", line(each.text));
+    if (!s.judgements.empty()) out += "\n";
+    if (!s.findings.empty()) out += "### What limits it\n\n";
+    for (auto const& each : s.findings)
+        out += fmt::format("- **{}**: {}. {}.\n", to_string(each.why), line(each.text), line(each.advice));
+    if (!s.findings.empty()) out += "\n";
     out += "### Every run\n\n";
-    for (auto const& table : runs_tables_of(document, at, markup::plain)) out += markdown_table(table);
-    out += "### Context\n\n" + facts(s.at("context")) + "### What the numbers mean\n\n" + facts(s.at("definitions"));
+    for (auto const& table : runs_tables_of(s, at, markup::plain)) out += markdown_table(table);
+    out += "### Context\n\n" + facts(s.context) + "### What the numbers mean\n\n" + facts(s.definitions);
     report_table rules{{"", "rule", "kept", "why"}, {}, {}};
-    for (auto const& each : s.at("checklist"))
-        rules.rows.push_back(
-            {std::to_string(each.at("number").get<int>()), told(each, "rule"), told(each, "answer"), told(each, "reason")});
+    for (auto const& each : s.checklist)
+        rules.rows.push_back({std::to_string(each.number), each.rule, std::string(to_string(each.answer)), line(each.reason)});
     out +=
         "### A reviewer's checklist\n\nThe twelve rules of T. Hoefler and R. Belli (SC'15), in our words, for this study, from "
         "what was recorded.\n\n";
     return out + markdown_table(rules, 3);
-}
-
-report_table busbw_table(report_json const& table) {
-    report_table out{{"bytes"}, {}, {}};
-    std::vector<double> sizes;
-    for (auto const& curve : table.at("curves")) {
-        out.head.push_back(told(curve, "name") + (curve.at("simulated").get<bool>() ? " (simulated)" : "") + ", GB/s");
-        for (auto const& point : curve.at("points"))
-            if (double const bytes = point.at("bytes").get<double>(); std::ranges::find(sizes, bytes) == sizes.end())
-                sizes.push_back(bytes);
-    }
-    std::ranges::sort(sizes);
-    for (double const bytes : sizes) {
-        std::vector<std::string> row{fmt::format("{:.0f}", bytes)};
-        for (auto const& curve : table.at("curves")) {
-            auto const& points = curve.at("points");
-            auto const found =
-                std::ranges::find_if(points, [&](auto const& p) { return p.at("bytes").template get<double>() == bytes; });
-            double const value = found == points.end() ? 0 : found->at("busbw_gbs").get<double>();
-            row.push_back(found == points.end() ? "" : show_value(value, three_digits(value)));
-        }
-        out.rows.push_back(row);
-    }
-    return out;
 }
 
 std::string csv_text(std::string const& text) {
@@ -115,83 +85,89 @@ std::string csv_text(std::string const& text) {
     return out + "\"";
 }
 
+/// As the JSON has it.
 std::string csv_number(report_json const& value) {
     return value.is_number() ? value.dump() : std::string();
 }
 
-std::string scaling_csv(report_json const& studies) {
+std::string scaling_csv(std::vector<study_summary> const& studies) {
     std::vector<std::string> metrics;
     for (auto const& s : studies)
-        for (auto const& name : s.at("metrics"))
-            if (auto text = name.get<std::string>(); std::ranges::find(metrics, text) == metrics.end())
-                metrics.push_back(std::move(text));
+        for (auto const& name : s.metrics)
+            if (std::ranges::find(metrics, name) == metrics.end()) metrics.push_back(name);
     std::string out =
         "study,ranks,nodes,runs,failed,oversubscribed,simulated,crowded,speedup,speedup_low,speedup_high,efficiency";
     for (auto const& name : metrics)
         for (auto const* part : {"", "_low", "_high", "_count"}) out += "," + csv_text(name + part);
     out += "\n";
     for (auto const& s : studies)
-        for (auto const& row : s.at("rows")) {
-            out += csv_text(s.at("label").get<std::string>());
-            for (auto const* name : {"ranks", "nodes", "runs", "failed"}) out += "," + csv_number(row.at(name));
-            for (auto const* name : {"oversubscribed", "simulated", "crowded"}) out += row.at(name).get<bool>() ? ",1" : ",0";
-            for (auto const* name : {"value", "low", "high", "efficiency"})
-                out += "," + (row.at("speedup").is_null() ? std::string() : csv_number(row.at("speedup").at(name)));
-            for (auto const& name : metrics)
-                for (auto const* part : {"median", "low", "high", "count"})
-                    out += "," +
-                           (row.at("metrics").contains(name) ? csv_number(row.at("metrics").at(name).at(part)) : std::string());
+        for (auto const& row : s.rows) {
+            out += fmt::format("{},{},{},{},{},{:d},{:d},{:d}", csv_text(s.label), row.ranks, row.nodes, row.runs, row.failed,
+                               row.oversubscribed, row.simulated, row.crowded);
+            if (auto const& ratio = row.speedup)
+                for (double const value : {ratio->value, ratio->low, ratio->high, row.efficiency}) out += "," + csv_number(value);
+            else
+                out += ",,,,";
+            for (auto const& name : metrics) {
+                if (auto const* metric = row.find(name)) {
+                    auto const& value = metric->value;
+                    for (double const each : {value.median, value.spread.low, value.spread.high}) out += "," + csv_number(each);
+                    out += fmt::format(",{}", value.count);
+                } else {
+                    out += ",,,,";
+                }
+            }
             out += "\n";
         }
     return out;
 }
 
-std::string busbw_csv(report_json const& tables) {
+std::string busbw_csv(std::vector<busbw_table> const& tables) {
     std::string out = "collective,type,redop,ranks,by,simulated,bytes,us,busbw_gbs,low,high,samples\n";
     for (auto const& table : tables)
-        for (auto const& curve : table.at("curves"))
-            for (auto const& point : curve.at("points")) {
-                for (auto const* name : {"collective", "type", "redop"}) out += csv_text(table.at(name).get<std::string>()) + ",";
-                out += csv_number(table.at("ranks")) + "," + csv_text(curve.at("name").get<std::string>());
-                out += curve.at("simulated").get<bool>() ? ",1" : ",0";
-                for (auto const* name : {"bytes", "us", "busbw_gbs", "low", "high", "samples"})
-                    out += "," + csv_number(point.at(name));
-                out += "\n";
+        for (auto const& curve : table.curves)
+            for (auto const& point : curve.points) {
+                out += fmt::format("{},{},{},{},{},{:d}", csv_text(table.collective), csv_text(table.type), csv_text(table.redop),
+                                   table.ranks, csv_text(curve.name), curve.simulated);
+                for (double const value : {point.bytes, point.us, point.busbw_gbs, point.low, point.high})
+                    out += "," + csv_number(value);
+                out += fmt::format(",{}\n", point.samples);
             }
     return out;
 }
 
 }  // namespace
 
-std::string report_markdown(report_json const& document) {
-    auto const& studies = document.at("studies");
+std::string report_markdown(report_document const& document) {
+    auto const& studies = document.studies;
     std::string out = "# Scaling report\n\n";
     if (studies.size() > 1) out += "## Side by side\n\n" + markdown_table(side_by_side(document, markup::plain), 0);
-    for (std::size_t i = 0; i < studies.size(); ++i) out += markdown_of(document, i, studies.size() > 1);
-    if (!document.at("differences").empty()) {
+    for (std::size_t i = 0; i < studies.size(); ++i)
+        out += markdown_of(studies[i], json_place("/studies") / i, studies.size() > 1);
+    if (!document.differences.empty()) {
         report_table differ{{"setting"}, {}, {}};
-        for (auto const& s : studies) differ.head.push_back(told(s, "label"));
-        for (auto const& each : document.at("differences")) {
-            differ.rows.push_back({told(each, "what")});
-            for (auto const& value : each.at("values")) differ.rows.back().push_back(text_or_dash(value));
+        for (auto const& s : studies) differ.head.push_back(line(s.label));
+        for (auto const& each : document.differences) {
+            differ.rows.push_back({line(each.what)});
+            for (auto const& value : each.values) differ.rows.back().push_back(value.empty() ? "-" : value);
         }
         out += "## What differs\n\n" + markdown_table(differ, differ.head.size());
     }
-    report_json shown;  // a file's tables share one context
-    for (auto const& table : document.at("busbw")) {
-        out +=
-            fmt::format("## Bus bandwidth: {} {} on {} ranks\n\n{}; {}; {}\n\n", told(table, "collective"), told(table, "type"),
-                        table.at("ranks").get<int>(), told(table, "host"), told(table, "created"), told(table, "file"));
-        if (table.at("busy").get<bool>()) out += busy_markdown(table);
-        out += markdown_table(busbw_table(table), 0);
-        if (table.at("context") != shown) out += "### Context\n\n" + facts(table.at("context"));
-        shown = table.at("context");
+    std::vector<report_fact> shown;  // a file's tables share one context
+    for (std::size_t i = 0; i < document.busbw.size(); ++i) {
+        auto const& table = document.busbw[i];
+        out += fmt::format("## Bus bandwidth: {} {} on {} ranks\n\n{}; {}; {}\n\n", line(table.collective), line(table.type),
+                           table.ranks, line(table.host), line(table.created), line(table.file));
+        if (table.busy) out += busy_markdown(table.busy_text);
+        out += markdown_table(busbw_table_of(table, json_place("/busbw") / i, markup::plain), 0);
+        if (table.context != shown) out += "### Context\n\n" + facts(table.context);
+        shown = table.context;
     }
     return out;
 }
 
-std::string report_csv(report_json const& document) {
-    return document.at("studies").empty() ? busbw_csv(document.at("busbw")) : scaling_csv(document.at("studies"));
+std::string report_csv(report_document const& document) {
+    return document.studies.empty() ? busbw_csv(document.busbw) : scaling_csv(document.studies);
 }
 
 }  // namespace muster

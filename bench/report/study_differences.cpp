@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 #include "bench/report/report_document.hpp"
-#include "bench/report/study_summary.hpp"
+#include "bench/report/study_context.hpp"
 #include "bench/study/program_software.hpp"
 
 namespace muster {
@@ -149,8 +149,8 @@ std::vector<settings> compared_settings(std::vector<reported_study> const& studi
 
 }  // namespace
 
-report_json study_differences(std::vector<reported_study> const& studies) {
-    auto out = report_json::array();
+std::vector<setting_difference> study_differences(std::vector<reported_study> const& studies) {
+    std::vector<setting_difference> out;
     if (studies.size() < 2) return out;
     std::vector<names> all;
     std::vector<std::string> order;
@@ -162,14 +162,13 @@ report_json study_differences(std::vector<reported_study> const& studies) {
         }
     }
     for (auto const& name : order) {
-        auto values = report_json::array();
-        bool same = true;
+        std::vector<std::string> values;
         for (auto const& one : all) {
             auto const found = one.find(name);
             values.push_back(found == one.end() ? "" : found->second);
-            same &= values.back() == values.front();
         }
-        if (!same) out.push_back({{"setting", name}, {"what", setting_words(name)}, {"values", values}});
+        if (std::ranges::count(values, values.front()) != std::ssize(values))
+            out.push_back({name, setting_words(name), std::move(values)});
     }
     return out;
 }

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <span>
 
+#include "bench/report/study_context.hpp"
 #include "bench/study/failed_runs.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/scaling_table.hpp"
@@ -16,88 +16,6 @@ namespace muster {
 
 namespace {
 
-// Colours that stay apart for colour-blind readers (Okabe and Ito).
-constexpr time_part parts[]{
-    {"startup_s", "start-up", "#9aa0a8"},
-    {"loader_wait_s", "input", "#cc79a7"},
-    {"compute_s", "compute", "#0072b2"},
-    {"exposed_s", "exposed communication", "#d55e00"},
-    {"waiting_s", "waiting for other ranks", "#e69f00"},
-    {"allreduce_wait_s", "exposed communication and waiting for other ranks", "#d55e00"},
-    {"test_s", "test", "#009e73"},
-};
-
-report_json to_json(summary const& s, std::string const& unit) {
-    return {{"median", s.median},     {"low", s.spread.low},  {"high", s.spread.high}, {"confidence", s.spread.confidence},
-            {"smallest", s.smallest}, {"largest", s.largest}, {"count", s.count},      {"unit", unit}};
-}
-
-report_json to_json(speedup_ratio const& ratio, double efficiency) {
-    return {{"value", ratio.value},
-            {"low", ratio.low},
-            {"high", ratio.high},
-            {"has_spread", ratio.has_spread},
-            {"within_spread", ratio.within_spread},
-            {"efficiency", efficiency}};
-}
-
-report_json to_json(scaling_row const& r) {
-    report_json row{{"ranks", r.ranks},
-                    {"nodes", r.nodes},
-                    {"runs", r.runs},
-                    {"failed", r.failed},
-                    {"failure", r.failure},
-                    {"metrics", report_json::object()},
-                    {"speedup", nullptr},
-                    {"crowded", r.crowded},
-                    {"oversubscribed", r.oversubscribed},
-                    {"simulated", r.simulated},
-                    {"note", scaling_note(r)},
-                    {"values", {{"made", r.runs + r.failed}, {"cores", r.cores}, {"others", r.others}}},
-                    {"names", report_json::array({r.failure, "100%"})}};
-    for (auto const& each : r.outliers) {
-        auto const repeat = std::to_string(each.repetition + 1);
-        row["values"]["outlying_repeat_" + repeat] = each.repetition + 1;
-        row["values"]["outlier_" + repeat] = each.value;
-        row["values"]["median"] = r.metrics.front().value.median;
-    }
-    for (auto const& metric : r.metrics) row["metrics"][metric.name] = to_json(metric.value, metric.unit);
-    if (r.speedup) row["speedup"] = to_json(*r.speedup, r.efficiency);
-    return row;
-}
-
-report_json values_json(std::vector<std::pair<std::string, double>> const& values) {
-    auto out = report_json::object();
-    for (auto const& [name, value] : values) out[name] = value;
-    return out;
-}
-
-report_json findings_json(std::vector<scaling_finding> const& causes) {
-    auto out = report_json::array();
-    for (auto const& each : causes)
-        out.push_back({{"cause", to_string(each.why)},
-                       {"ranks", each.ranks},
-                       {"figure", each.figure},
-                       {"low", each.low},
-                       {"high", each.high},
-                       {"text", each.text},
-                       {"advice", each.advice},
-                       {"values", values_json(each.values)},
-                       {"names", each.names}});
-    return out;
-}
-
-report_json judgements_json(std::vector<judgement> const& judged) {
-    constexpr std::string_view names[]{"kept", "broken", "not judged"};
-    auto out = report_json::array();
-    for (auto const& each : judged)
-        out.push_back({{"verdict", names[static_cast<std::size_t>(each.came)]},
-                       {"text", each.text},
-                       {"values", values_json(each.values)},
-                       {"names", each.names}});
-    return out;
-}
-
 constexpr int most_ranks_shown = 4096;  // a strip of more cannot be drawn
 
 bool is_share(cause why) {
@@ -105,31 +23,32 @@ bool is_share(cause why) {
 }
 
 /// What went wrong, the worst first.
-void add_bad_news(study const& s, std::vector<scaling_row> const& rows, std::vector<scaling_finding> const& causes,
-                  std::vector<judgement> const& judged, report_json& tiles) {
-    std::size_t failed = 0, made = 0;
+std::vector<bad_news> bad_news_of(study const& s, std::vector<scaling_row> const& rows,
+                                  std::vector<scaling_finding> const& causes, std::vector<judgement> const& judged) {
+    std::vector<bad_news> out;
+    std::int64_t failed = 0, made = 0;
     bool busy = s.load.crowded_before(), simulated = false;
     for (auto const& row : rows) {
-        failed += row.failed - row.lost;
-        made += row.failed - row.lost + row.runs;
+        failed += std::int64_t(row.failed - row.lost);
+        made += std::int64_t(row.failed - row.lost + row.runs);
         busy |= row.crowded;
         simulated |= row.simulated;
     }
     auto const progress = progress_of(s);
-    if (!progress.missing.empty())
-        tiles.push_back({{"kind", "unfinished"}, {"made", progress.made}, {"planned", progress.planned}});
-    if (failed > 0) tiles.push_back({{"kind", "failed"}, {"failed", failed}, {"made", made}});
+    if (!progress.missing.empty()) out.push_back({bad_news_kind::unfinished, progress.made, progress.planned});
+    if (failed > 0) out.push_back({bad_news_kind::failed, failed, made});
     auto const broken = std::ranges::count(judged, expectation_outcome::broken, &judgement::came);
-    if (broken > 0) tiles.push_back({{"kind", "broken"}, {"broken", broken}, {"judged", judged.size()}});
-    if (busy) tiles.push_back({{"kind", "busy"}});
-    if (simulated) tiles.push_back({{"kind", "simulated"}});
+    if (broken > 0) out.push_back({bad_news_kind::broken, broken, std::ssize(judged)});
+    if (busy) out.push_back({bad_news_kind::busy});
+    if (simulated) out.push_back({bad_news_kind::simulated});
     auto const worst = std::ranges::find_if(causes, [](auto const& each) { return each.why != cause::oversubscribed; });
-    if (worst == causes.end()) return;
-    report_json tile{{"kind", "cause"}, {"cause", to_string(worst->why)}, {"ranks", worst->ranks}};
+    if (worst == causes.end()) return out;
+    bad_news news{bad_news_kind::cause, 0, 0, worst->why, worst->ranks, {}, {}};
     // What does not shrink is no share of the time where more ranks are slower.
     bool const has_figure = worst->why != cause::serial_part || worst->figure < 1;
-    if (has_figure) tile[is_share(worst->why) ? "share" : "ranks_of_core"] = worst->figure;
-    tiles.push_back(tile);
+    if (has_figure) (is_share(worst->why) ? news.share : news.ranks_of_core) = worst->figure;
+    out.push_back(news);
+    return out;
 }
 
 /// The fastest beyond the spreads, else the base: no more ranks than help.
@@ -139,42 +58,25 @@ scaling_row const* row_of_tile(std::vector<scaling_row> const& rows, study_plan 
     return best->speedup->within_spread || best->speedup->value <= 1 ? base : best;
 }
 
-/// The best point, then what went wrong, the worst first.
-report_json tiles_json(study const& s, std::vector<scaling_row> const& rows, std::vector<scaling_finding> const& causes,
-                       std::vector<judgement> const& judged) {
-    auto tiles = report_json::array();
-    if (auto const* best = row_of_tile(rows, s.plan)) {
-        auto const* metric = best->find(s.plan.judged.name);
-        tiles.push_back({{"kind", "best"},
-                         {"ranks", best->ranks},
-                         {"nodes", best->nodes},
-                         {"metric", metric->name},
-                         {"value", to_json(metric->value, metric->unit)},
-                         {"base", best == base_row(rows, s.plan)},
-                         {"others", std::ranges::count_if(rows, [&](auto const& row) { return &row != best && row.speedup; })}});
-        if (best->speedup) tiles.back()["speedup"] = to_json(*best->speedup, best->efficiency);
-    }
-    add_bad_news(s, rows, causes, judged, tiles);
-    return tiles;
+std::optional<best_point> best_of(study const& s, std::vector<scaling_row> const& rows) {
+    auto const* best = row_of_tile(rows, s.plan);
+    if (best == nullptr) return std::nullopt;
+    auto const others = std::ranges::count_if(rows, [&](auto const& row) { return &row != best && row.speedup; });
+    return best_point{best->ranks,   best->nodes,     *best->find(s.plan.judged.name), best == base_row(rows, s.plan), others,
+                      best->speedup, best->efficiency};
 }
 
-/// A text with its figures.
-report_json sentence_json(std::string const& text, std::vector<std::pair<std::string, double>> const& values,
-                          std::vector<std::string> const& names = {}) {
-    return {{"text", text}, {"values", values_json(values)}, {"names", names}};
-}
-
-/// What is missing; a text of nothing if all runs were made.
-report_json unfinished_json(study const& s) {
+told_sentence unfinished_of(study const& s) {
     auto const progress = progress_of(s);
-    std::vector<std::pair<std::string, double>> values{{"made", static_cast<double>(progress.made)},
-                                                       {"planned", static_cast<double>(progress.planned)},
-                                                       {"repeats", progress.repeats}};
+    told_sentence out{unfinished_text(progress),
+                      {{"made", static_cast<double>(progress.made)},
+                       {"planned", static_cast<double>(progress.planned)},
+                       {"repeats", progress.repeats}}};
     for (auto const& [ranks, made] : progress.missing) {
-        values.emplace_back(fmt::format("ranks_{}", ranks), ranks);
-        values.emplace_back(fmt::format("made_{}", ranks), made);
+        out.values.emplace_back(fmt::format("ranks_{}", ranks), ranks);
+        out.values.emplace_back(fmt::format("made_{}", ranks), made);
     }
-    return sentence_json(unfinished_text(progress), values);
+    return out;
 }
 
 /// The last value of each rank, or as the plan says.
@@ -186,7 +88,7 @@ double told_by(metric_series const& series, study_plan const& plan) {
 }
 
 /// The metric that most ranks tell at the largest number of ranks that has enough cores; compute_s before all others.
-report_json by_rank_json(study const& s) {
+std::optional<rank_strip> strip_of(study const& s) {
     std::map<int, std::map<std::string, std::set<int>>> told;  // ranks, metric: by which ranks
     std::set<int> crowded;
     for (auto const& run : s.runs) {
@@ -201,47 +103,46 @@ report_json by_rank_json(study const& s) {
             if (n <= most_ranks_shown && (!enough || !crowded.contains(n)) && (ranks == 0 || enough) &&
                 std::ranges::any_of(by_metric, [](auto const& one) { return one.second.size() > 1; }))
                 ranks = n;
-    if (ranks == 0) return nullptr;
+    if (ranks == 0) return std::nullopt;
     std::string metric;
     std::size_t most = 1;
     for (auto const& [name, by] : told[ranks])
         if (by.size() > most || (by.size() == most && most > 1 && name == "compute_s")) metric = name, most = by.size();
-    report_json out{{"metric", metric}, {"unit", ""}, {"ranks", ranks}, {"runs", report_json::array()}};
+    rank_strip out{metric, "", ranks, {}};
     for (auto const& run : s.runs) {
         if (!run.counts() || run.ranks != ranks) continue;
-        std::vector<double> values(static_cast<std::size_t>(ranks), NAN);
+        std::vector<std::optional<double>> values(static_cast<std::size_t>(ranks));
         for (auto const& series : run.metrics)
             if (series.name == metric && series.rank >= 0 && series.rank < ranks) {
                 values[static_cast<std::size_t>(series.rank)] = told_by(series, s.plan);
-                out["unit"] = series.unit;
+                out.unit = series.unit;
             }
-        auto cells = report_json::array();
-        for (double const value : values) cells.push_back(std::isnan(value) ? report_json() : report_json(value));
-        out["runs"].push_back({{"repetition", run.repetition + 1}, {"values", cells}});
+        out.runs.push_back({run.repetition + 1, std::move(values)});
     }
     return out;
 }
 
-report_json runs_json(study const& s, std::vector<std::string> const& metrics) {
-    auto out = report_json::array();
+std::vector<shown_run> shown_runs(study const& s, std::vector<std::string> const& metrics) {
+    std::vector<shown_run> out;
     for (auto const& run : s.runs) {
         if (!run.was_made()) continue;  // its number of ranks says which job ended without it
-        report_json one{{"order", run.order + 1},
-                        {"ranks", run.ranks},
-                        {"repetition", run.repetition + 1},
-                        {"warmup", run.warmup},
-                        {"started", run.started},
-                        {"status", to_string(run.status)},
-                        {"reason", run.reason},
-                        {"failure", outcome_of(run)},
-                        {"output", run.output},
-                        {"load_average", run.load.average < 0 ? report_json() : report_json(run.load.average)},
-                        {"others", std::max(run.load.before, run.load.during.value_or(0))},
-                        {"metrics", report_json::object()}};
+        shown_run one{run.order + 1,
+                      run.ranks,
+                      run.repetition + 1,
+                      run.warmup,
+                      run.status,
+                      run.started,
+                      run.reason,
+                      outcome_of(run),
+                      run.output,
+                      {},
+                      std::max(run.load.before, run.load.during.value_or(0)),
+                      {}};
+        if (run.load.average >= 0) one.load_average = run.load.average;
         for (auto const& name : metrics)
             if (auto const value = value_of(run, name, s.plan); value && (run.status == run_status::ok || name == "wall_s"))
-                one["metrics"][name] = *value;
-        out.push_back(one);
+                one.metrics.emplace_back(name, *value);
+        out.push_back(std::move(one));
     }
     return out;
 }
@@ -256,21 +157,6 @@ std::vector<std::string> metric_names(std::vector<scaling_row> const& rows, std:
     return out;
 }
 
-/// What a reader must know of every figure, where the plan holds it.
-report_json notes_json(study const& s) {
-    auto const document = muster::to_json(s);
-    auto const& plan = document.at("plan");
-    return plan.contains("notes") ? report_json(plan.at("notes")) : report_json::array();
-}
-
-report_json checklist_json(study const& s) {
-    auto out = report_json::array();
-    for (auto const& each : check_rules(s))
-        out.push_back(
-            {{"number", each.number}, {"rule", each.rule}, {"answer", to_string(each.answer)}, {"reason", each.reason}});
-    return out;
-}
-
 std::string unit_of(std::vector<scaling_row> const& rows, std::string const& metric) {
     for (auto const& row : rows)
         if (auto const* found = row.find(metric)) return found->unit;
@@ -279,10 +165,6 @@ std::string unit_of(std::vector<scaling_row> const& rows, std::string const& met
 
 }  // namespace
 
-std::span<time_part const> time_parts() noexcept {
-    return parts;
-}
-
 bool has_published_settings(study const& results) {
     auto const& plan = results.plan;
     auto const given = [&](std::string_view option) { return std::ranges::find(plan.program, option) != plan.program.end(); };
@@ -290,44 +172,65 @@ bool has_published_settings(study const& results) {
            !given("--lr") && !given("--momentum");
 }
 
-report_json study_summary(study const& s, std::string const& file, std::vector<judgement> const& judged) {
-    auto const rows = scaling_rows(s);
-    auto const causes = find_causes(s);
-    auto const* base = base_row(rows, s.plan);
+std::string_view to_string(bad_news_kind kind) noexcept {
+    constexpr std::string_view names[]{"unfinished", "failed", "broken", "busy", "simulated", "cause"};
+    return names[static_cast<std::size_t>(kind)];
+}
+
+std::optional<double> shown_run::find(std::string_view metric) const noexcept {
+    for (auto const& [name, value] : metrics)
+        if (name == metric) return value;
+    return std::nullopt;
+}
+
+told_sentence note_of(scaling_row const& row) {
+    told_sentence out{scaling_note(row),
+                      {{"made", static_cast<double>(row.runs + row.failed)}, {"cores", row.cores}, {"others", row.others}},
+                      {row.failure, "100%"}};
+    for (auto const& each : row.outliers) {
+        auto const repeat = std::to_string(each.repetition + 1);
+        out.values.emplace_back("outlying_repeat_" + repeat, each.repetition + 1);
+        out.values.emplace_back("outlier_" + repeat, each.value);
+        out.values.emplace_back("median", row.metrics.front().value.median);
+    }
+    return out;
+}
+
+study_summary summarise_study(study const& s, std::string const& label, std::string const& file,
+                              std::vector<judgement> const& judged) {
+    study_summary out;
+    out.label = label;
+    out.name = s.name;
+    out.file = file;
+    out.created = s.created;
+    out.host = s.machine.host;
+    out.cores = s.machine.cores;
+    out.subtitle = study_subtitle(s);
+    out.rows = scaling_rows(s);
+    out.judged = s.plan.judged.name;
+    out.judged_unit = unit_of(out.rows, out.judged);
+    out.judged_rate = s.plan.judged.rate;
+    out.series = s.plan.series;
+    if (auto const* base = base_row(out.rows, s.plan)) out.base_ranks = base->ranks;
+    out.busy = s.load.crowded_before() || std::ranges::any_of(out.rows, &scaling_row::crowded);
+    out.busy_text = s.load.crowded_before() ? "Before the runs " + crowd_text(s.load)
+                    : out.busy              ? "Other programs worked during the runs that the table notes"
+                                            : "";
+    out.notes = s.plan.notes;
+    out.published_settings = has_published_settings(s);
+    out.metrics = metric_names(out.rows, out.judged);
     auto const headline = headline_of(s);
-    auto const metrics = metric_names(rows, s.plan.judged.name);
-    bool const busy = s.load.crowded_before() || std::ranges::any_of(rows, &scaling_row::crowded);
-    report_json out{{"schema", "muster.scaling-summary/3"},
-                    {"name", s.name},
-                    {"file", file},
-                    {"created", s.created},
-                    {"host", s.machine.host},
-                    {"cores", s.machine.cores},
-                    {"subtitle", study_subtitle(s)},
-                    {"judged", s.plan.judged.name},
-                    {"judged_unit", unit_of(rows, s.plan.judged.name)},
-                    {"judged_rate", s.plan.judged.rate},
-                    {"series", to_string(s.plan.series)},
-                    {"base_ranks", base == nullptr ? report_json() : report_json(base->ranks)},
-                    {"busy", busy},
-                    {"busy_text", s.load.crowded_before() ? "Before the runs " + crowd_text(s.load)
-                                  : busy                  ? "Other programs worked during the runs that the table notes"
-                                                          : ""},
-                    {"notes", notes_json(s)},
-                    {"published_settings", has_published_settings(s)},
-                    {"metrics", metrics},
-                    {"headline", sentence_json(headline.text, headline.values, headline.names)},
-                    {"unfinished", unfinished_json(s)},
-                    {"tiles", tiles_json(s, rows, causes, judged)},
-                    {"rows", report_json::array()},
-                    {"findings", findings_json(causes)},
-                    {"judgements", judgements_json(judged)},
-                    {"by_rank", by_rank_json(s)},
-                    {"runs", runs_json(s, metrics)},
-                    {"context", study_context(s)},
-                    {"definitions", study_definitions(s)},
-                    {"checklist", checklist_json(s)}};
-    for (auto const& r : rows) out["rows"].push_back(to_json(r));
+    out.headline = {headline.text, headline.values, headline.names};
+    out.unfinished = unfinished_of(s);
+    out.best = best_of(s, out.rows);
+    out.findings = find_causes(s);
+    out.bad = bad_news_of(s, out.rows, out.findings, judged);
+    out.judgements = judged;
+    out.by_rank = strip_of(s);
+    out.runs = shown_runs(s, out.metrics);
+    out.context = study_context(s);
+    out.definitions = study_definitions(s);
+    out.checklist = check_rules(s);
     return out;
 }
 

@@ -1,60 +1,101 @@
-// The summary of one study: what the report shows of it, as JSON, from which all its texts are written.
+// The summary of one study: computes what the report shows of it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "bench/report/busbw_table.hpp"
+#include "bench/report/checklist.hpp"
 #include "bench/report/figure_text.hpp"
 #include "bench/study/expectation.hpp"
+#include "bench/study/findings.hpp"
+#include "bench/study/scaling_table.hpp"
 #include "bench/study/study.hpp"
 
 namespace muster {
 
-/// Schema "muster.scaling-summary/3": rows, tiles, findings, judgements, parts of the time, values of each rank, runs, context, definitions,
-/// checklist. `judged` are the bounds and the baseline that it was judged by. Pure.
-report_json study_summary(study const& results, std::string const& file, std::vector<judgement> const& judged);
+/// The number of ranks that the study is shown by.
+struct best_point {
+    int ranks = 1, nodes = 1;
+    row_metric judged;
+    bool base = false;        ///< it is the one that the others are compared with
+    std::int64_t others = 0;  ///< other rows with a speed-up
+    std::optional<speedup_ratio> speedup;
+    double efficiency = 0;
+};
+
+enum class bad_news_kind { unfinished, failed, broken, busy, simulated, cause };
+std::string_view to_string(bad_news_kind kind) noexcept;
+
+/// Something that a reader must know before the figures.
+struct bad_news {
+    bad_news_kind kind = bad_news_kind::busy;
+    std::int64_t count = 0, of = 0;  ///< runs made of those planned, failed of those made, bounds broken of those judged
+    cause why = cause::serial_part;  ///< of a cause, as `ranks`
+    int ranks = 0;
+    std::optional<double> share, ranks_of_core;  ///< the cause's figure
+};
+
+/// What each rank told of a metric, in each run of one number of ranks.
+struct rank_strip {
+    struct run {
+        int repetition = 1;
+        std::vector<std::optional<double>> values;  ///< by rank
+    };
+    std::string metric, unit;
+    int ranks = 0;
+    std::vector<run> runs;
+};
+
+/// A run as the report lists it; order and repetition from 1.
+struct shown_run {
+    int order = 1, ranks = 1, repetition = 1;
+    bool warmup = false;
+    run_status status = run_status::ok;
+    std::string started, reason, failure, output;
+    std::optional<double> load_average;
+    double others = 0;  ///< CPUs that other programs used
+    named_values metrics;
+
+    std::optional<double> find(std::string_view metric) const noexcept;
+};
+
+struct study_summary {
+    std::string label, name, file, created, host;
+    int cores = 0;
+    std::string subtitle, judged, judged_unit;
+    bool judged_rate = false;
+    work_series series = work_series::as_given;
+    std::optional<int> base_ranks;
+    bool busy = false;
+    std::string busy_text;
+    std::vector<std::string> notes;  ///< what a reader must know of every figure
+    bool published_settings = false;
+    std::vector<std::string> metrics;  ///< of all rows, the judged one first, wall_s last
+    told_sentence headline;
+    told_sentence unfinished;  ///< what is missing; no text if all runs were made
+    std::optional<best_point> best;
+    std::vector<bad_news> bad;  ///< the worst first
+    std::vector<scaling_row> rows;
+    std::vector<scaling_finding> findings;
+    std::vector<judgement> judgements;
+    std::optional<rank_strip> by_rank;
+    std::vector<shown_run> runs;
+    std::vector<report_fact> context, definitions;
+    std::vector<checked_rule> checklist;
+};
+
+/// `judged` are the bounds and the baseline that it was judged by. Pure.
+study_summary summarise_study(study const& results, std::string const& label, std::string const& file,
+                              std::vector<judgement> const& judged);
+
+/// scaling_note of a row, with its figures. Pure.
+told_sentence note_of(scaling_row const& row);
 
 /// Whether it is one of the two networks under the settings of the published table of 1 to 32 GPUs: its protocol, batch 64 a rank,
 /// rate 0.01 a rank, momentum 0.5. Pure.
 bool has_published_settings(study const& results);
-
-/// The parts of a run's time that metrics tell, in the order in which they are shown.
-struct time_part {
-    char const* metric;
-    char const* name;
-    char const* colour;
-};
-std::span<time_part const> time_parts() noexcept;
-
-// The context of a study: all that was recorded of machine, versions, bindings and load, and what its columns mean.
-
-/// "MNIST network, …" or the program's line with its series and batch. Pure.
-std::string study_subtitle(study const& results);
-
-/// Arrays of {"what", "value"}. What is recorded and not told in words of its own comes last, under its own name, so that no factor is
-/// left out. Pure.
-report_json study_context(study const& results);
-report_json study_definitions(study const& results);
-
-/// The settings and facts of a study as "plan/repeats": "6", without times and places of a single run. Pure.
-std::vector<std::pair<std::string, std::string>> study_settings(study const& results);
-
-// A reviewer's checklist of a scaling study: says for each of twelve rules whether the study follows it.
-
-enum class rule_answer { not_known, yes, no };
-std::string_view to_string(rule_answer answer) noexcept;
-
-struct checked_rule {
-    int number = 1;
-    std::string rule;  ///< in our own words
-    rule_answer answer = rule_answer::not_known;
-    std::string reason;  ///< one sentence, from what was recorded
-    bool operator==(checked_rule const&) const = default;
-};
-
-/// All twelve, in order, decided from the recorded data alone. Pure.
-/// (T. Hoefler and R. Belli: Scientific Benchmarking of Parallel Computing Systems, SC'15, rules 1 to 12.)
-std::vector<checked_rule> check_rules(study const& results);
 
 }  // namespace muster

@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "bench/report/report_page.hpp"
+#include "bench/report/report_command.hpp"
 #include "bench/scaling/plan_point.hpp"
 #include "bench/scaling/run_point.hpp"
 #include "bench/scaling/scale_request.hpp"
@@ -244,14 +244,14 @@ void print_study(study const& results, fs::path const& folder) {
 }
 
 /// Judges a study whose runs are all made, and writes its files. Returns the exit code.
-int conclude(study const& results, scale_request const& request, study const* baseline) {
+int conclude(study const& results, scale_request const& request, study const* baseline, environment const& variables) {
     auto const judged = judge_study(results, request.demands, baseline);
     fmt::print("{}", judgements_text(judged));
     bool const good = none_broken(judged);
     std::fflush(stdout);
     auto const file = (request.folder / "results.json").string();
     fmt::print(stderr, "wrote {}\n", file);
-    write_report(report_document({{{results, file, judged}}, report_json::array()}), request.folder, request.html);
+    write_report(gather_report({{{results, file, judged}}}), {request.folder, request.html}, variables);
     return good && !has_failures(results) ? 0 : 1;
 }
 
@@ -266,7 +266,7 @@ int scale_in_jobs(scale_request const& request, study const* baseline, environme
             fmt::print(stderr, "muster-bench: note: {}\n", why);
         print_study(results, request.folder);
     }
-    if (running.all_ended() && !results.runs.empty()) return conclude(results, request, baseline);
+    if (running.all_ended() && !results.runs.empty()) return conclude(results, request, baseline, variables);
     fmt::print(stderr, "{}the same command collects what they bring{}; with --wait it stays until they have ended\n",
                running.live_text(),
                request.html
@@ -326,7 +326,7 @@ int scale_command(given_options const& given, environment const& variables, std:
     auto const& results = running.results();
     refuse_if_all_failed(results, request.folder);
     print_study(results, request.folder);
-    return conclude(results, request, baseline ? &*baseline : nullptr);
+    return conclude(results, request, baseline ? &*baseline : nullptr, variables);
 }
 
 }  // namespace muster

@@ -1,5 +1,5 @@
 # timeout: 240
-# Reports: a study of known times gives these numbers and causes, every figure of the page is one of the JSON, and a browser shows it whole.
+# Reports: a study of known times gives these numbers and causes, every number of the page is one of the JSON, a browser shows it whole, and plots.py draws it.
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
 programs=$MUSTER_SOURCE_DIR/tests/cli/programs
@@ -46,6 +46,11 @@ json.dump([{"schema": "muster.collectives/1", "created": "2026-01-31T12:00:00Z",
             "jobs": [{"name": "shm", "simulated": False}, {"name": "openmpi", "simulated": False}], "cells": cells}], open("collectives.json", "w"))
 PY
 expect_true python3 make.py
+
+# without COMMAND..: as if there were no Matplotlib.
+mkdir -p hidden
+echo 'raise ImportError("hidden")' >hidden/matplotlib.py
+without() { PYTHONPATH=$PWD/hidden "$@"; }
 
 # Exactly these numbers.
 expect_exit 0 "$bench" report known.json --format json
@@ -104,7 +109,7 @@ page known known.json
 page causes causes.json collectives.json
 page three known.json slower.json causes.json
 expect_contains page-three.html 'What differs' 'slower' "A reviewer's checklist"
-page same known.json slower.json
+without page same known.json slower.json
 expect_equal "$(grep -c 'What the numbers mean' page-same.html)" 1 'how often a page says what is the same of both studies'
 
 # A figure that is not the JSON's is found.
@@ -113,7 +118,7 @@ expect_exit 1 python3 -B "$programs/page_figures.py" wrong.html page-known.json
 expect_contains stdout 'the page says 3.34, the JSON 3.33'
 
 # Against a baseline: judged on the page, and by the exit code.
-expect_exit 1 "$bench" report slower.json --baseline known.json --format html -o judged.html
+without expect_exit 1 "$bench" report slower.json --baseline known.json --format html -o judged.html
 expect_contains stderr 'worse: wall_s at 8 ranks: 45.0 against 30.0 (+50.0%, 5.0% allowed)'
 expect_exit 1 "$bench" report slower.json --baseline known.json --format json -o judged.json
 expect_exit 0 python3 -B "$programs/page_figures.py" judged.html judged.json
@@ -130,24 +135,71 @@ expect_true python3 -c 'import csv, sys; rows = list(csv.DictReader(open(sys.arg
 expect_exit 0 "$bench" report collectives.json --format csv
 expect_contains stdout 'allreduce,f32,sum,2,openmpi,0,'
 
-# Figures as files: SVG that stands alone, and PDF by rsvg-convert (here one that only copies).
-mkdir -p tools
-printf '#!/bin/sh\necho "$*" >>"%s/asked"\ncp "$3" "${2#--output=}"\n' "$PWD" >tools/rsvg-convert
-chmod +x tools/rsvg-convert
-PATH=$PWD/tools:$PATH expect_exit 0 "$bench" report known.json slower.json --no-html -o drawn --figures figures
-expect_contains stderr 'wrote 3 figures into figures, as SVG and PDF'
-expect_equal "$(ls figures | paste -sd' ')" 'efficiency.pdf efficiency.svg speed-up.pdf speed-up.svg wall_s.pdf wall_s.svg' 'figures'
-expect_true python3 -c 'import glob, xml.etree.ElementTree as e; all_of = glob.glob("figures/*.svg"); assert all(e.parse(f).getroot().tag == "{http://www.w3.org/2000/svg}svg" for f in all_of)'
-expect_exit 0 "$bench" report causes.json slower.json --no-html -o drawn --figures of-two
-expect_true test -s of-two/where-the-time-of-a-run-goes-causes-2.svg -a ! -e of-two/speed-up-2.svg
-expect_contains figures/speed-up.svg '>slower<' '>ideal<' 'data-value="/studies/0/rows/3/speedup/value"'
-only=$(mktemp -d -p .) && PATH=$PWD/$only expect_exit 0 "$bench" report known.json --no-html -o drawn --figures figures
-expect_contains stderr 'as SVG only: PDF needs rsvg-convert along PATH'
+# Without Matplotlib: the page has its tables and says how to draw; plots.py lies beside it. Asking for the figures is an error.
+without expect_exit 0 "$bench" report known.json -o bare
+expect_contains stderr 'no figures: neither /usr/bin/python3 nor the python3 along PATH has Matplotlib' 'wrote bare/plots.py' 'wrote bare/report.html'
+expect_contains bare/report.html 'python3 plots.py' 'Debian: python3-matplotlib' '>3.33<'
+expect_not_contains bare/report.html '<img'
+expect_true test -s bare/summary.json -a ! -e bare/figures
+without expect_exit 125 "$bench" report known.json --no-html -o drawn --figures figures
+expect_contains stderr 'no figures: neither' 'leave out --figures'
 expect_exit 125 "$bench" report known.json --no-html -o drawn --figures known.json
 expect_contains stderr "'known.json'" 'give another with --figures'
 
+# With it: each figure is there three times, its text and its points are those of the study, and the page holds it.
+drawing() { "$1" -c 'import matplotlib' 2>/dev/null && drawer=$1; }
+drawer=
+drawing /usr/bin/python3 || drawing python3 || echo 'no figures drawn: Matplotlib is not installed'
+if [ -n "$drawer" ]; then
+    expect_exit 0 "$bench" report known.json slower.json causes.json collectives.json -o all
+    expect_contains stderr 'wrote 6 figures into all/figures, as SVG, PDF and PNG'
+    names='allreduce-f32-on-2-ranks compute_s-of-each-rank-in-each-run-causes-2 efficiency speed-up wall_s where-the-time-of-a-run-goes-causes-2'
+    expect_equal "$(ls all/figures | paste -sd' ')" "$(for name in $names; do echo $name.pdf $name.png $name.svg; done | paste -sd' ')" 'figures'
+    expect_true python3 - all <<'PY'
+import base64, glob, re, sys, xml.etree.ElementTree as xml
+SVG = "{http://www.w3.org/2000/svg}"
+files = {open(name, "rb").read() for name in glob.glob(sys.argv[1] + "/figures/*.svg")}
+assert all(xml.fromstring(text).tag == SVG + "svg" for text in files)
+page = open(sys.argv[1] + "/report.html").read()
+assert {base64.b64decode(url) for url in re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)} == files
+assert all(open(name, "rb").read(5) == b"%PDF-" for name in glob.glob(sys.argv[1] + "/figures/*.pdf"))
+speedup = open(sys.argv[1] + "/figures/speed-up.svg").read()
+assert all(f"<!-- {word} -->" in speedup for word in ("slower", "causes &lt;2&gt;", "ideal", "times the base (log scale)")), "legend and axis"
+PY
+    expect_exit 0 "$bench" report known.json --no-html -o drawn --figures figures
+    expect_true grep -q -e '<!-- 3.33 -->' figures/speed-up.svg
+    expect_exit 0 "$bench" report causes.json --format html -o one.html
+    expect_equal "$(grep -c '<img ' one.html)" 5 'figures of a page alone'
+
+    # A user's plots.py is kept, and draws; by hand as well. What it does wrong is told, and the page has its tables.
+    (cd all && sed -i 's/"Speed-up" + of/"My own figure" + of/' plots.py && rm -r figures && "$drawer" -B plots.py >printed)
+    expect_true test -s all/figures/my-own-figure.pdf
+    expect_exit 0 "$bench" report known.json slower.json causes.json collectives.json -o all
+    expect_contains stderr 'kept all/plots.py, which is not as this version writes it'
+    expect_contains all/report.html 'alt="my-own-figure.svg"'
+    echo 'raise SystemExit("out of ink")' >all/plots.py
+    expect_exit 0 "$bench" report known.json -o all
+    expect_contains stderr 'no figures: plots.py ended with exit code 1: out of ink'
+    expect_contains all/report.html 'out of ink' '>3.33<'
+
+    # Hostile names, a weak series by nodes, and values that nobody has measured.
+    python3 - <<'PY'
+import json
+study = json.load(open("known.json"))
+study["name"], study["plan"]["series"] = "_$\\frac{<&\x1b\n", "weak"
+for run in study["runs"]:
+    run["nodes"] = max(1, run["ranks"] // 2)
+    run["wall_s"] *= 1e-200 if run["ranks"] == 4 else 1
+json.dump(study, open("hostile.json", "w"))
+PY
+    expect_exit 0 "$bench" report hostile.json -o hostile
+    expect_contains stderr 'wrote 3 figures into hostile/figures'
+    expect_true "$drawer" -c 'import glob, xml.etree.ElementTree as e; assert all(e.parse(f) for f in glob.glob("hostile/figures/*.svg"))'
+    expect_contains hostile/figures/speed-up.svg '<!-- 4 nodes -->'
+fi
+
 # Whoever writes the page writes the summary of the same facts, and names both: here of a study that goes on.
-grows() { expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1 --repeats "$1" --warmup 0 -o grown "${@:2}" -- true; }
+grows() { without expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1 --repeats "$1" --warmup 0 -o grown "${@:2}" -- true; }
 summary_is_of() {
     expect_contains stderr 'wrote grown/summary.json'
     expect_equal "$(python3 -c 'import json; print(json.load(open("grown/summary.json"))["studies"][0]["rows"][0]["runs"])')" "$1" 'runs of the summary'
@@ -157,6 +209,7 @@ summary_is_of 1
 grows 2
 expect_contains stderr 'wrote grown/results.json' 'wrote grown/report.html'
 summary_is_of 2
+expect_true test -s grown/plots.py
 grows 3 --no-html
 summary_is_of 3
 expect_not_contains stderr 'report.html'

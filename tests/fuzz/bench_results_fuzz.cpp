@@ -9,7 +9,9 @@
 
 #include "base/error.hpp"
 #include "bench/report/report_document.hpp"
+#include "bench/report/report_json.hpp"
 #include "bench/report/report_page.hpp"
+#include "bench/report/report_text.hpp"
 #include "bench/study/expectation.hpp"
 #include "bench/study/scaling_table.hpp"
 #include "bench/study/study.hpp"
@@ -21,9 +23,10 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         auto const study = muster::read_study(muster::parse_json(text, "results.json"), "results.json");
         auto const rows = muster::scaling_rows(study);
         if (rows.empty() || muster::scaling_text(study).empty()) __builtin_trap();
-        auto const document = muster::report_document({{{study, "results.json"}}});
+        auto const document = muster::gather_report({{{study, "results.json"}}});
         auto const page = muster::report_html(document);
         if (muster::report_markdown(document).empty() || muster::report_csv(document).empty()) __builtin_trap();
+        if (muster::to_json(document).empty()) __builtin_trap();
         if (page.find("<script") != std::string::npos) __builtin_trap();
         for (auto const* bound : {"speedup>=1", "wall_s[2]<3"}) muster::judge(muster::parse_expectation(bound), rows, study.plan);
         muster::compare_with_baseline(study, study, 0.05);

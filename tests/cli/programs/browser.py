@@ -21,29 +21,8 @@ LOOK = r"""(() => {
   if (page.scrollWidth > window.innerWidth) wrong.push(`the page is ${page.scrollWidth} wide in ${window.innerWidth}`);
   for (const e of document.querySelectorAll('section, figure, .tile, h1, h2, h3, p, li, dd, dt'))
     if (e.scrollWidth > e.clientWidth + 1 && (matchMedia('print').matches || !e.querySelector('table.runs'))) wrong.push(`cut off: ${e.tagName} "${said(e)}"`);
-  const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
-  let labels = 0;
-  for (const svg of document.querySelectorAll('svg')) {
-    const frame = box(svg), texts = [...svg.querySelectorAll('text')];
-    const marks = [...svg.querySelectorAll('circle')];
-    for (const t of texts) {
-      const r = box(t);
-      if (r.left < frame.left - 1 || r.right > frame.right + 1 || r.top < frame.top - 1 || r.bottom > frame.bottom + 1)
-        wrong.push(`outside of its plot: "${said(t)}"`);
-      for (const other of texts) if (t !== other && meet(r, box(other))) wrong.push(`"${said(t)}" covers "${said(other)}"`);
-    }
-    for (const t of svg.querySelectorAll('text.label')) {
-      ++labels;
-      if (!marks.length) continue;
-      const r = box(t), scale = frame.width / 400;
-      if (marks.some(m => meet(r, box(m)))) wrong.push(`"${said(t)}" covers a point`);
-      const near = marks.some(m => { const c = box(m), x = (c.left + c.right) / 2, y = (c.top + c.bottom) / 2;
-        const dx = Math.max(r.left - x, 0, x - r.right), dy = Math.max(r.top - y, 0, y - r.bottom);
-        return Math.hypot(dx, dy) <= 16 * scale; });
-      if (!near) wrong.push(`"${said(t)}" is not at its point`);
-    }
-  }
-  return {wrong, plots: document.querySelectorAll('svg').length, labels};
+  for (const e of document.images) if (!e.naturalWidth) wrong.push(`not shown: ${e.alt}`);
+  return {wrong, figures: document.images.length};
 })()"""
 
 
@@ -117,7 +96,7 @@ def look(browser, url, name):
         params = event.get("params", {})
         if event.get("method") in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"):
             found["wrong"].append(f"console: {json.dumps(params)[:200]}")
-        if event.get("method") == "Network.requestWillBeSent" and params["request"]["url"] != url:
+        if event.get("method") == "Network.requestWillBeSent" and params["request"]["url"] != url and not params["request"]["url"].startswith("data:"):
             found["wrong"].append(f"request: {params['request']['url']}")
     if "SHOTS" in os.environ:
         shot = browser.call("Page.captureScreenshot", session, captureBeyondViewport=True)["data"]
@@ -137,7 +116,7 @@ def main():
         browser = Browser(program, home)
         for name in sys.argv[2:] or ["1280", "400", "paper"]:
             found = look(browser, url, name)
-            print(f"{name}: {found['plots']} plots, {found['labels']} labels, {len(found['wrong'])} faults")
+            print(f"{name}: {found['figures']} figures, {len(found['wrong'])} faults")
             for each in found["wrong"]:
                 print(f"  {each}")
             bad += len(found["wrong"])

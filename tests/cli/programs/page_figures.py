@@ -10,7 +10,7 @@ import sys
 from html.parser import HTMLParser
 
 REGIONS = {"headline", "tiles", "scaling", "base", "causes", "judged"}
-EMPTY = {"meta", "br", "line", "circle", "rect"}
+EMPTY = {"meta", "br", "img"}
 
 
 class Page(HTMLParser):

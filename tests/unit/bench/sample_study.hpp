@@ -108,7 +108,7 @@ inline study plain_study(std::vector<int> const& ranks, std::vector<std::vector<
 }
 
 inline std::string page_of(study const& s) {
-    return report_html(report_document({{{s, "study/results.json"}}}));
+    return report_html(gather_report({{{s, "study/results.json"}}}));
 }
 
 /// The words of a page.

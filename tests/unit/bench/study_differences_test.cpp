@@ -23,10 +23,8 @@ study study_of(std::string const& line, software const& versions = {}) {
 std::vector<std::string> differences_of(std::vector<study> const& studies) {
     report_input input;
     for (auto const& each : studies) input.studies.push_back({each, "some/results.json"});
-    auto const document = report_document(input);
     std::vector<std::string> out;
-    for (auto const& row : document["differences"])
-        out.push_back(row["what"].get<std::string>() + ": " + join(row["values"].get<std::vector<std::string>>(), " / "));
+    for (auto const& row : study_differences(input.studies)) out.push_back(row.what + ": " + join(row.values, " / "));
     return out;
 }
 

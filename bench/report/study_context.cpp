@@ -1,17 +1,19 @@
-#include "bench/report/study_summary.hpp"
+#include "bench/report/study_context.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "bench/tools/statistics.hpp"
 
 namespace muster {
 
 namespace {
 
-report_json pair(std::string what, std::string value) {
-    return {{"what", std::move(what)}, {"value", std::move(value)}};
+report_fact pair(std::string what, std::string value) {
+    return {std::move(what), std::move(value)};
 }
 
 std::string count(std::int64_t n, std::string_view one) {
@@ -48,7 +50,7 @@ std::string load_text(study const& s) {
 }
 
 /// Of the program that this one brings: see examples/published_table.py and steps_command.cpp.
-void add_training_definitions(report_json& out) {
+void add_training_definitions(std::vector<report_fact>& out) {
     out.push_back(
         pair("train_s",
              "Wall-clock seconds of all epochs' training on rank 0, from a reduction in which all ranks meet before the "
@@ -104,7 +106,7 @@ bool is_told(std::string const& name) {
 }
 
 /// Factors that are recorded without words of their own.
-void add_others(study const& s, report_json& out) {
+void add_others(study const& s, std::vector<report_fact>& out) {
     auto const document = to_json(s);
     std::vector<std::pair<std::string, std::string>> found;
     for (auto const& [name, value] : document.at("context").items())
@@ -117,9 +119,9 @@ void add_others(study const& s, report_json& out) {
 
 }  // namespace
 
-report_json study_context(study const& s) {
+std::vector<report_fact> study_context(study const& s) {
     auto const& m = s.machine;
-    report_json out{
+    std::vector<report_fact> out{
         pair("Machine", fmt::format("{}: {}, {}{}, {:.1f} GiB memory", m.host,
                                     m.processor.empty() ? "unknown processor" : m.processor, count(m.cores, "core"),
                                     m.virtualised ? ", virtual machine" : "", static_cast<double>(m.memory_bytes) / 0x1p30)),
@@ -144,9 +146,9 @@ report_json study_context(study const& s) {
     return out;
 }
 
-report_json study_definitions(study const& s) {
+std::vector<report_fact> study_definitions(study const& s) {
     auto const& judged = s.plan.judged;
-    report_json out{
+    std::vector<report_fact> out{
         pair("spread",
              fmt::format(
                  "A confidence interval of the median from the order of the values alone (no normal distribution assumed). "

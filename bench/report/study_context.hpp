@@ -1,0 +1,24 @@
+// The context of a study: lists all that was recorded of machine, versions, bindings and load, and what its columns mean.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/report/busbw_table.hpp"
+#include "bench/study/study.hpp"
+
+namespace muster {
+
+/// "MNIST network, …" or the program's line with its series and batch. Pure.
+std::string study_subtitle(study const& results);
+
+/// What is recorded and not told in words of its own comes last, under its own name, so that no factor is
+/// left out. Pure.
+std::vector<report_fact> study_context(study const& results);
+std::vector<report_fact> study_definitions(study const& results);
+
+/// The settings and facts of a study as "plan/repeats": "6", without times and places of a single run. Pure.
+std::vector<std::pair<std::string, std::string>> study_settings(study const& results);
+
+}  // namespace muster
