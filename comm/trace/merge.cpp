@@ -24,7 +24,7 @@ namespace {
 using nlohmann::json;
 
 /// Tracks of processes that came after the first generation begin here.
-constexpr int tracks_of_a_generation = 1'000'000;
+constexpr std::int64_t tracks_of_a_generation = 1'000'000;
 
 /// The event of a line; nothing if it holds none.
 std::optional<json> event_of(std::string_view line) {
@@ -44,7 +44,7 @@ bool names_track(std::string_view name) {
     return name == "process_name" || name == "process_sort_index";
 }
 
-std::string moved(json event, double shift_us, int track) {
+std::string moved(json event, double shift_us, std::int64_t track) {
     if (names_track(event.value("name", ""))) return {};
     if (auto const ts = event.find("ts"); ts != event.end()) *ts = ts->get<double>() + shift_us;
     event["pid"] = track;
@@ -155,7 +155,7 @@ std::string describe_change(std::span<timeline_head const> before, std::span<tim
 
 }  // namespace
 
-std::string move_line(std::string_view line, double shift_us, int track) {
+std::string move_line(std::string_view line, double shift_us, std::int64_t track) {
     auto event = event_of(line);
     return event ? moved(std::move(*event), shift_us, track) : std::string{};
 }
@@ -202,7 +202,7 @@ merge_summary merge_timelines(std::span<found_rank_file const> files, std::strin
     auto const plan = plan_merge(heads);
     merged_file to(out);
     merge_summary all;
-    std::set<int> named;
+    std::set<std::int64_t> named;
     std::map<int, double> begins;  // the first event of each generation
     for (std::size_t i = 0; i < files.size(); ++i) {
         auto const& track = plan.tracks[i];

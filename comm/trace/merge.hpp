@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,7 +39,7 @@ struct timeline_head {
 
 /// A process in the merged timeline: the number of its track, the track's name, and how far times in each of its files are moved.
 struct timeline_track {
-    int number = 0;
+    std::int64_t number = 0;
     std::string name;
 };
 
@@ -58,6 +59,6 @@ merge_plan plan_merge(std::span<timeline_head const> heads);
 
 /// One line of a timeline, for the merged one: the event moved by `shift_us` and on track `track`. Empty for lines that hold no event ("[", "]") and for those
 /// that name the file's own track. Throws std::exception on a line that is no event.
-std::string move_line(std::string_view line, double shift_us, int track);
+std::string move_line(std::string_view line, double shift_us, std::int64_t track);
 
 }  // namespace muster

@@ -11,6 +11,7 @@
 #include "base/text_table.hpp"
 #include "launch/help/help.hpp"
 #include "launch/placement/this_node.hpp"
+#include "launch/scheduler/hosts/bracketed_address.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/settings/settings_to_options.hpp"
@@ -96,7 +97,7 @@ std::string hosts_hostfile(allocation const& given) {
     std::string text;
     bool const gpus = has_gpus(given);
     for (auto const& n : given.nodes)
-        if (takes_ranks(n, gpus)) text += fmt::format("{} slots={}\n", n.name, slots_of(n));
+        if (takes_ranks(n, gpus)) text += fmt::format("{} slots={}\n", is_ipv6_address(n.name) ? fmt::format("[{}]", n.name) : n.name, slots_of(n));
     return text;
 }
 

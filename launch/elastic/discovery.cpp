@@ -90,7 +90,7 @@ std::vector<pool_host> parse_discovered(std::string_view text, int slots) {
         if (word.empty()) continue;
         auto const ip = split_bracketed(word);
         auto const rest = ip ? ip->rest : word.substr(std::min(word.find(':'), word.size()));
-        auto const name = ip ? ip->address : word.substr(0, word.size() - rest.size());
+        std::string_view const name = ip ? std::string_view(ip->address) : word.substr(0, word.size() - rest.size());
         auto const fail = [&](std::string_view part, std::string_view why) {
             throw parse_error("printed a wrong line", text, static_cast<std::size_t>(part.data() - text.data()), why,
                               errc::invalid_data);

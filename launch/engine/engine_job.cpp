@@ -12,6 +12,7 @@
 #include "base/trust/open_output_file.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
+#include "launch/scheduler/hosts/bracketed_address.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/slurm/slurm_job.hpp"
 #include "launch/system/network.hpp"
@@ -79,6 +80,13 @@ std::optional<int> gpus_on_each(engine_job const& job) {
         auto const& node = job.given.nodes.at(n);
         return node.gpus_counted ? std::nullopt : node.gpus;
     });
+}
+
+std::optional<std::string> has_ipv6_host(engine_job const& job) {
+    for (int const node : used_nodes(job))
+        if (auto const& host = job.given.nodes.at(static_cast<std::size_t>(node)).name; is_ipv6_address(without_user(host)))
+            return fmt::format("it cannot be given the IPv6 address {}; write the host's name, or use the engine remote", host);
+    return std::nullopt;
 }
 
 std::optional<std::string> beyond_first_component(engine_job const& job, environment const& variables) {

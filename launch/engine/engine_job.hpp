@@ -78,6 +78,9 @@ std::optional<int> ranks_on_each(engine_job const& job);
 /// Of GPUs, only those that the scheduler knows of and can be asked for.
 std::optional<int> gpus_on_each(engine_job const& job);
 
+/// Why mpirun and mpiexec cannot run on these nodes, one of which has an IPv6 address for a name: their host files have no way to say it. Pure.
+std::optional<std::string> has_ipv6_host(engine_job const& job);
+
 /// Why a step cannot be on all these nodes: a step of one command, srun's own or one that mpirun or mpiexec makes for its
 /// daemons, lies in one component of a heterogeneous Slurm job, the first unless told otherwise. Nothing in any other job.
 std::optional<std::string> beyond_first_component(engine_job const& job, environment const& variables);

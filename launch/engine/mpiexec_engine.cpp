@@ -192,6 +192,7 @@ std::optional<mpiexec_program> find_mpiexec(scheduler_sources const& sources) {
 std::optional<std::string> mpiexec_unavailable(engine_job const& job, scheduler_sources const& sources) {
     auto const found = search(sources);
     if (!found.program) return found.refusal;
+    if (auto why = has_ipv6_host(job)) return why;
     return beyond_first_component(job, sources.variables);
 }
 

@@ -138,6 +138,7 @@ std::optional<mpirun_program> read_mpirun_version(std::string const& name, std::
 std::optional<std::string> mpirun_unavailable(engine_job const& job, scheduler_sources const& sources) {
     auto const found = find_mpirun(sources);
     if (!found.program) return found.refusal;
+    if (auto why = has_ipv6_host(job)) return why;
     if (job.given.scheduler == scheduler_kind::slurm &&
         sources.run_command(slurm_words(slurm_ask::srun_version)).exit_status == 127)
         return "in a Slurm job mpirun needs srun, which is not on PATH";

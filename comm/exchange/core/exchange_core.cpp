@@ -12,6 +12,7 @@
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend_table.hpp"
 #include "comm/exchange/core/begin_and_end.hpp"
+#include "comm/exchange/observe/rank_file.hpp"
 
 namespace muster::detail {
 
@@ -304,6 +305,10 @@ void exchange_core::set_up(communicator ranks) {
     auto places = gather_places(ranks, options_.device_name);
     if (!options_.comm.members.empty()) who_ = among_members(who_, ranks);
     offset = measure_clocks(ranks);
+    if (options_.generation == 0 && who_.rank == 0) {
+        remove_later_generations("timeline", options_.timeline_folder);
+        remove_later_generations("flight", options_.flight_folder);
+    }
     if (!options_.timeline_folder.empty()) trace.start(options_.timeline_folder, offset, options_.mark_cycles);
     negotiators_.start(std::move(ranks), std::move(places));
     ranks_ = &negotiators_.ranks();

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <limits>
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -43,6 +45,18 @@ std::optional<rank_file> parse_rank_file(std::string_view kind, std::string_view
     if (!rank) return std::nullopt;
     file.rank = *rank;
     return file;
+}
+
+void remove_later_generations(std::string_view kind, std::string const& folder) noexcept {
+    try {
+        std::error_code problem;
+        for (auto const& entry : std::filesystem::directory_iterator(folder, problem)) {
+            auto const which = parse_rank_file(kind, entry.path().filename().string());
+            if (which && which->generation > 0) std::filesystem::remove(entry.path(), problem);
+        }
+    } catch (std::exception const& fault) {
+        spdlog::debug("{}: {}", folder, fault.what());
+    }
 }
 
 std::vector<found_rank_file> find_rank_files(std::string_view kind, std::string const& folder, std::string_view advice) {

@@ -22,6 +22,9 @@ std::string name_of(std::string_view kind, rank_file const& file);
 /// The other way round; nothing for other names. Pure.
 std::optional<rank_file> parse_rank_file(std::string_view kind, std::string_view name);
 
+/// Removes the files of later generations, which an earlier run has left in the folder. Rank 0 of generation 0 does so before it writes. Never throws.
+void remove_later_generations(std::string_view kind, std::string const& folder) noexcept;
+
 /// A file of a folder.
 struct found_rank_file {
     rank_file which;

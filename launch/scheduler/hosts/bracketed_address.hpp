@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace muster {
@@ -9,7 +10,7 @@ namespace muster {
 inline constexpr std::string_view bracket_ipv6 = "an IPv6 address stands in brackets, as in [fd00::5:1]:2, without a zone";
 
 struct bracketed_address {
-    std::string_view address;
+    std::string address;    ///< as the kernel writes it, so that two spellings are one host
     std::string_view rest;  ///< behind the brackets
 };
 
@@ -18,6 +19,9 @@ std::optional<bracketed_address> split_bracketed(std::string_view word);
 
 /// Whether it is one without brackets, or something in brackets that has colons and is none. Pure.
 bool looks_like_ipv6(std::string_view word);
+
+/// An IPv6 address without brackets. Pure.
+bool is_ipv6_address(std::string_view word);
 
 /// An IPv4 or IPv6 address, without brackets. Pure.
 bool is_ip_address(std::string_view word);

@@ -41,7 +41,7 @@ class host_collector {
         if (auto const ip = split_bracketed(list)) {
             if (!ip->rest.empty() && ip->rest.front() != ':') fail(ip->rest, "expected :SLOTS behind the address");
             if (!ip->rest.empty()) slots = number(ip->rest.substr(1), "the slots behind ':'", 0);
-            return {user.empty() ? std::string(ip->address) : fmt::format("{}@{}", user, ip->address)};
+            return {user.empty() ? ip->address : fmt::format("{}@{}", user, ip->address)};
         }
         if (looks_like_ipv6(list)) fail(list, std::string(bracket_ipv6));
         if (auto const colon = list.rfind(':'); colon != std::string_view::npos) {

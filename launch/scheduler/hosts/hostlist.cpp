@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "launch/scheduler/hosts/bracketed_address.hpp"
 
 namespace muster {
 
@@ -278,7 +279,7 @@ std::vector<run> runs_of(std::span<std::string const> hosts) {
     std::vector<run> runs;
     for (std::size_t i = 0; i < hosts.size();) {
         auto const first = number_before(hosts[i], hosts[i].size());
-        if (first.digits.empty()) {
+        if (first.digits.empty() || is_ipv6_address(hosts[i])) {
             runs.push_back({hosts[i++], "", false});
             continue;
         }
@@ -286,7 +287,7 @@ std::vector<run> runs_of(std::span<std::string const> hosts) {
         std::size_t const start = i;
         for (; i < hosts.size(); ++i) {
             auto const next = number_before(hosts[i], hosts[i].size());
-            if (next.prefix != first.prefix || next.digits.empty()) break;
+            if (next.prefix != first.prefix || next.digits.empty() || is_ipv6_address(hosts[i])) break;
             numbers.add(next.digits);
         }
         runs.push_back({first.prefix, numbers.take(), i - start > 1});

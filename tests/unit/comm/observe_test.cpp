@@ -171,6 +171,25 @@ TEST(merge, a_process_keeps_its_track_and_a_mark_says_who_was_lost) {
     EXPECT_EQ(plan.tracks[6].name, "rank 1 (node0) from generation 2");
 }
 
+TEST(rank_file, what_an_earlier_run_has_left_of_later_generations_goes) {
+    folder const in;
+    for (auto const* name : {"timeline-0.json", "timeline-g1-0.json", "timeline-g7-12.json", "flight-g1-0.json"})
+        std::ofstream(in.path + "/" + name) << "[";
+    remove_later_generations("timeline", in.path);
+    remove_later_generations("timeline", in.path + "/nowhere");
+    EXPECT_TRUE(fs::exists(in.path + "/timeline-0.json"));
+    EXPECT_TRUE(fs::exists(in.path + "/flight-g1-0.json"));
+    EXPECT_FALSE(fs::exists(in.path + "/timeline-g1-0.json"));
+    EXPECT_FALSE(fs::exists(in.path + "/timeline-g7-12.json"));
+}
+
+TEST(merge, tracks_of_any_generation_are_their_own) {
+    std::vector<timeline_head> const heads{{{0, 0}, "n", 1, 0, 0}, {{2148, 0}, "n", 2, 0, 0}, {{4295, 0}, "n", 3, 0, 0}};
+    auto const plan = plan_merge(heads);
+    EXPECT_EQ(plan.tracks[1].number, 2'148'000'000);
+    EXPECT_EQ(plan.tracks[2].number, 4'295'000'000);
+}
+
 // Of another user's folder: deep values, and names that are no files.
 TEST(merge, files_of_others_are_read_within_bounds) {
     folder const in;

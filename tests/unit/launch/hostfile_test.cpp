@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/pbs.hpp"
 
 namespace muster {
@@ -86,6 +87,10 @@ TEST(host_files, take_addresses_in_brackets) {
               (entries{{"a", {}, {}}, {"fd00::1", 2, {}}, {"fd00::2", 3, {}}}));
     EXPECT_EQ(parse_hosts("[fd00::5:1]:1,u@[::1]:2,[10.0.0.1]:4,[fd00::5:1]", "-H"),
               (entries{{"fd00::5:1", 2, {}}, {"u@::1", 2, {}}, {"10.0.0.1", 4, {}}}));
+    // two spellings of one address are one host, and nothing lies behind a NUL
+    EXPECT_EQ(parse_hosts("[fd00::1]:1,[FD00:0:0::1]:1", "-H"), (entries{{"fd00::1", 2, {}}}));
+    EXPECT_THROW(parse_hosts(std::string("[10.0.0.1\0evil]:2", 18), "-H"), error);
+    EXPECT_EQ(compress_hosts(std::vector<std::string>{"fd00::5:1", "fd00::5:2", "n1", "n2"}), "fd00::5:1,fd00::5:2,n[1-2]");
     auto const why = "an IPv6 address stands in brackets, as in [fd00::5:1]:2, without a zone";
     EXPECT_EQ(fault("a\nfe80::1 slots=2\n"), fmt::format("hosts:2:1: {}\n  fe80::1 slots=2\n  ^", why));
     EXPECT_NE(placed_fault("a,[::1]2", false).find("1:8: expected :SLOTS behind the address"), std::string::npos);
