@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <iterator>
 #include <optional>
 #include <system_error>
 
@@ -19,6 +18,7 @@
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "launch/observe/working_process.hpp"
 
 namespace muster {
 
@@ -191,13 +191,13 @@ std::vector<pid_t> process_table::tree_of(pid_t root) const {
     return tree;
 }
 
-/// A script that does nothing but wait for its one child is not what hangs.
 pid_t process_table::working_process(pid_t rank) const {
-    for (pid_t at = rank;;) {
-        auto const [first, last] = children_.equal_range(at);
-        if (first == last || std::next(first) != last || name_of_call(read_of(at, "syscall")) != "wait") return at;
-        at = first->second;
-    }
+    return muster::working_process(rank, [this](pid_t parent) {
+        std::vector<pid_t> children;
+        auto const [first, last] = children_.equal_range(parent);
+        for (auto it = first; it != last; ++it) children.push_back(it->second);
+        return children;
+    });
 }
 
 process_sight process_table::inspect(pid_t rank, int port) const {

@@ -1,7 +1,10 @@
 #include "launch/record/growth.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 
 namespace muster {
@@ -11,7 +14,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int deepest = 3;
-constexpr int most_entries = 100'000;  ///< a folder that is no place for checkpoints
 
 bool counts(fs::path const& file) {
     auto const name = file.filename().string();
@@ -26,26 +28,39 @@ std::uintmax_t time_of(fs::directory_entry const& file) {
     return fault || ns < 0 ? 0 : static_cast<std::uintmax_t>(ns);
 }
 
-std::uintmax_t newest_in(std::string const& folder) {
+/// The folder's order is not that of the files' times, so what is not read may be newer.
+std::uintmax_t newest_in(std::string const& folder, int most_entries) {
     std::error_code fault;
     std::uintmax_t newest = 0;
     int seen = 0;
     for (auto at = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, fault);
-         !fault && at != fs::recursive_directory_iterator() && ++seen <= most_entries; at.increment(fault)) {
+         !fault && at != fs::recursive_directory_iterator(); at.increment(fault)) {
+        if (++seen > most_entries) return unknown_growth;
         if (at.depth() >= deepest || !counts(at->path())) at.disable_recursion_pending();
         std::error_code of_file;
         if (counts(at->path()) && at->is_regular_file(of_file)) newest = std::max(newest, time_of(*at));
     }
-    return newest;
+    return fault ? unknown_growth : newest;
 }
 
 }  // namespace
 
-std::uintmax_t measure_growth(std::string const& path) {
+std::uintmax_t measure_growth(std::string const& path, int most_entries) {
     std::error_code fault;
-    if (fs::is_directory(path, fault)) return newest_in(path);
+    if (fs::is_directory(path, fault)) return newest_in(path, most_entries);
     auto const size = fs::file_size(path, fault);
     return fault ? 0 : size;
+}
+
+bool has_grown(std::string const& path, std::uintmax_t before, int most_entries) {
+    auto const now = measure_growth(path, most_entries);
+    if (now != unknown_growth && before != unknown_growth) return now > before;
+    fmt::print(
+        stderr,
+        "muster: note: {} could not be read to its end (it has more than {} entries, or they changed meanwhile), so whether it "
+        "has grown (--must-grow) is unknown and counts as progress; name the folder that holds only the checkpoints\n",
+        path, most_entries);
+    return true;
 }
 
 }  // namespace muster

@@ -47,7 +47,7 @@ progress_signs signs_of(run_context const& run, int code, std::vector<program_li
                          .from_outside = outcome.from_outside,
                          .lived = duration(outcome.started_s < 0 ? 0 : end - outcome.started_s),
                          .must_grow = run.options.must_grow,
-                         .grew = measure_growth(run.options.must_grow) > run.life.first_size,
+                         .grew = has_grown(run.options.must_grow, run.life.first_size),
                          .measured = outcome.metric_s >= 0};
     for (auto const& one : run.life.ends) signs.measured = signs.measured || one.metric_s >= 0;
     for (auto const& one : former) signs.measured_before = signs.measured_before || one.measured;

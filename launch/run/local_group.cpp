@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "launch/observe/container_start.hpp"
 #include "launch/observe/process_sight.hpp"
+#include "launch/observe/working_process.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/record/run_record.hpp"
@@ -126,17 +127,11 @@ member_world::group local_group::calls_of_members() {
         .give_up = [this](std::string const& why) { give_up_members(why); }};
 }
 
-/// One is stopped if any process of its group is.
 void local_group::look_at_stopped(std::vector<int> const& seats, stopped_taker then) {
-    std::vector<pid_t> groups;
-    for (pid_t const pid : descendants())
-        if (is_stopped(pid)) groups.push_back(::getpgid(pid));
+    brief_look look;
     std::vector<int> stopped;
-    for (int const seat : seats) {
-        auto const leader = ranks_[static_cast<std::size_t>(seat)].pid;
-        if (leader <= 0) continue;
-        if (is_stopped(leader) || std::find(groups.begin(), groups.end(), leader) != groups.end()) stopped.push_back(seat);
-    }
+    for (int const seat : seats)
+        if (auto const pid = ranks_[static_cast<std::size_t>(seat)].pid; pid > 0 && look.is_stopped(pid)) stopped.push_back(seat);
     then(stopped);
 }
 

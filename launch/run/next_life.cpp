@@ -185,7 +185,7 @@ std::string standstill_of(run_context const& run, generation_end const& end) {
         {.code = end.code,
          .from_outside = run.outcome->from_outside || end.kind == end_kind::node || end.kind == end_kind::other,
          .must_grow = run.options.must_grow,
-         .grew = measure_growth(run.options.must_grow) > life.file_size,
+         .grew = end.code != 0 && has_grown(run.options.must_grow, life.file_size),
          .measured = run.outcome->metric_s >= 0,
          .measured_before = std::any_of(life.ends.begin(), life.ends.end(), measures)},
         false);

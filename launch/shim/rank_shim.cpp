@@ -18,6 +18,7 @@
 #include "launch/observe/container_start.hpp"
 #include "launch/observe/mpi_use.hpp"
 #include "launch/observe/process_sight.hpp"
+#include "launch/observe/working_process.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/ranks/gpu_sampler.hpp"
 #include "launch/ranks/output_writer.hpp"
@@ -202,9 +203,13 @@ void rank_shim::on_message(wire::ping const& ping) {
     tell(wire::pong{ping.number, line_.missed_pings()});
 }
 
+/// Below 0 they are looks at who is stopped, which come every few seconds: this thread forwards output, and other shims of the node do the same.
 void rank_shim::on_message(wire::inspect const& inspect) {
     wire::seen seen{inspect.number, {}};
-    if (pid_ > 0 && !wait_status_) {
+    if (pid_ > 0 && !wait_status_ && inspect.number < 0) {
+        seen.sight.pid = brief_look().working_process(pid_);
+        if (is_stopped(static_cast<pid_t>(seen.sight.pid))) seen.sight.state = 'T';
+    } else if (pid_ > 0 && !wait_status_) {
         seen.sight = process_table().inspect(pid_, master_port_);
         if (last_written_ != nullptr)
             add_output(seen.sight, last_written_->last_lines(), duration(event_loop::clock::now() - last_output_).count());

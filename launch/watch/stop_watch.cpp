@@ -2,17 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace muster {
-
-namespace {
-
-bool holds(std::vector<int> const& ranks, int rank) {
-    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
-}
-
-}  // namespace
 
 void stop_watch::look_later() {
     due_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(pause_);
@@ -31,10 +21,10 @@ void stop_watch::look() {
 }
 
 void stop_watch::take(std::vector<int> const& stopped) {
-    auto const before = std::exchange(stopped_, stopped);
+    auto const before = std::exchange(stopped_, {stopped.begin(), stopped.end()});
     if (!run_.active()) return;
     for (int const rank : stopped) {
-        if (!holds(before, rank) || !known_[rank].running()) continue;
+        if (!before.contains(rank) || !known_[rank].running()) continue;
         run_.say(fmt::format("note: {} has been stopped (SIGSTOP) for more than {}: killing it", known_.name_of(known_[rank]),
                              format_duration(pause_)));
         run_.kill(rank);

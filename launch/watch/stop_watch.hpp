@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -38,7 +39,7 @@ class stop_watch {
     evidence const& known_;
     supervision run_;
     duration pause_ = usual_pause;
-    std::vector<int> stopped_;  ///< at the last look
+    std::set<int> stopped_;  ///< at the last look
     event_loop::clock::time_point due_;
 };
 

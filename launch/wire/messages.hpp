@@ -211,7 +211,7 @@ struct pong {
 
 /// From the launcher: look at the rank; first run `command` for it, if there is one (--on-hang).
 struct inspect {
-    int number = 0;
+    int number = 0;  ///< below 0: only who is stopped is asked, and of the answer pid and state count
     std::string command;
     bool operator==(inspect const&) const = default;
 };

@@ -47,6 +47,22 @@ expect_exit 0 "$MUSTER" run -q -n 1 --output-dir out -- true
 [ ! -e out/generation.1 ] && [ ! -e out/generation.2 ] || fail "folders of former generations are left"
 $python -c 'import json; run = json.load(open("out/run.json")); assert "generation" not in run and "generations" not in run' || fail "a run that cannot start again names generations"
 
+# A rank that stays stopped is lost, or the program that its script waits for; one with a stopped child besides works.
+cat >stopped.sh <<'SH'
+[ "$MUSTER_GENERATION" = 0 ] || exit 0
+if [ "$RANK" = 1 ]; then
+    sh -c 'kill -STOP $$; :'
+    exit 9
+fi
+sleep 100 &
+kill -STOP $!
+exec sleep 100
+SH
+expect_exit 0 "$MUSTER" run -n 2 --max-restarts 1 -- sh stopped.sh
+expect_contains stderr "rank 1 on $(hostname) (member 1) has been stopped (SIGSTOP) for more than 5 s: killing it"
+expect_not_contains stderr "rank 0 on $(hostname) (member 0) has been stopped"
+expect_nothing_left
+
 # The first failure ends any other run, in the words of always.
 expect_exit 3 "$MUSTER" run -n 3 -- sh -c '[ $RANK = 1 ] && exit 3; exec sleep 100'
 expect_contains stderr "muster: error: rank 1 on $(hostname) exited with code 3"

@@ -13,6 +13,13 @@ constexpr int most_missed_by_agents = 2;  ///< as with shims, two thirds of the 
 constexpr duration inspection_limit{3};
 constexpr duration stop_look_limit{2};
 
+/// Leaves out who has gone, as long as such a rank comes first: one that is still awaited decides, and who comes behind it is not looked at with each answer.
+template <typename Predicate>
+bool is_answered(std::set<int>& awaited, Predicate has_gone) {
+    while (!awaited.empty() && has_gone(*awaited.begin())) awaited.erase(awaited.begin());
+    return awaited.empty();
+}
+
 }  // namespace
 
 void shim_questions::beat() {
@@ -70,10 +77,13 @@ void shim_questions::ask_about(std::string const& command, std::vector<int> cons
 void shim_questions::ask(std::string const& command, std::vector<int> const& whom, duration limit, rank_group::rows_taker then) {
     int const number = ++question_;
     after_question_ = std::move(then);
-    asked_ = whom;
+    awaited_.clear();
     auto const bytes = wire::encode(wire::inspect{number, command});
     for (int const rank : whom)
-        if (runs(rank)) ranks_[rank].link.send(bytes);
+        if (runs(rank)) {
+            awaited_.insert(rank);
+            ranks_[rank].link.send(bytes);
+        }
     loop_.after(limit, [this, number] {
         if (number == question_) finish_asking();
     });
@@ -82,8 +92,7 @@ void shim_questions::ask(std::string const& command, std::vector<int> const& who
 
 void shim_questions::finish_if_answered() {
     if (!stop_looks_.empty()) loop_.after(duration(0), [this] { finish_stop_looks(); });  // once its end is noted
-    auto const pending = [this](int r) { return runs(r) && ranks_[r].inspected != question_; };
-    if (after_question_ && std::none_of(asked_.begin(), asked_.end(), pending)) finish_asking();
+    if (after_question_ && is_answered(awaited_, [this](int rank) { return !runs(rank); })) finish_asking();
 }
 
 void shim_questions::finish_asking() {
@@ -96,7 +105,7 @@ void shim_questions::look_at_stopped(std::vector<int> const& whom, rank_group::s
     stop_look look{number, {}, {}, std::move(then)};
     for (int const rank : whom)
         if (runs(rank) && ranks_[rank].link.open()) {
-            look.awaited.push_back(rank);
+            look.awaited.insert(rank);
             ranks_[rank].link.send(bytes);
         }
     stop_looks_.push_back(std::move(look));
@@ -115,8 +124,7 @@ void shim_questions::give_up_stop_look(int number) {
 void shim_questions::finish_stop_looks() {
     while (!stop_looks_.empty()) {
         auto& first = stop_looks_.front();
-        std::erase_if(first.awaited, [this](int rank) { return !runs(rank) || !ranks_[rank].link.open(); });
-        if (!first.awaited.empty()) return;
+        if (!is_answered(first.awaited, [this](int rank) { return !runs(rank) || !ranks_[rank].link.open(); })) return;
         auto const done = std::move(first);
         stop_looks_.pop_front();
         done.then(done.stopped);
@@ -125,12 +133,12 @@ void shim_questions::finish_stop_looks() {
 
 void shim_questions::take(int rank, wire::seen const& seen) {
     for (auto& look : stop_looks_)
-        if (look.number == seen.number && std::erase(look.awaited, rank) > 0 && seen.sight.state == 'T')
-            look.stopped.push_back(rank);
+        if (look.number == seen.number && look.awaited.erase(rank) > 0 && seen.sight.state == 'T') look.stopped.push_back(rank);
     if (seen.number < 0) return finish_stop_looks();
     if (seen.number != question_ || !after_question_) return;
     ranks_[rank].inspected = seen.number;
     ranks_[rank].sight = seen.sight;
+    awaited_.erase(rank);
     finish_if_answered();
 }
 

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,7 +51,7 @@ class shim_questions {
     /// One at who is stopped. Each has a number of its own, below 0: what was seen before says nothing.
     struct stop_look {
         int number;
-        std::vector<int> awaited;
+        std::set<int> awaited;
         std::vector<int> stopped;
         rank_group::stopped_taker then;
     };
@@ -66,8 +67,8 @@ class shim_questions {
     int agents_count_since_ = 0;  ///< number of the ping from which on agents must answer
     int question_ = 0;            ///< number of the last one about what ranks do
     std::deque<stop_look> stop_looks_;
-    int stop_look_ = 0;  ///< number of the last one
-    std::vector<int> asked_;
+    int stop_look_ = 0;      ///< number of the last one
+    std::set<int> awaited_;  ///< who has not answered the last question about what ranks do
     rank_group::rows_taker after_question_;
 };
 

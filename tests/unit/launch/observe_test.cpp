@@ -1,11 +1,16 @@
 // Tests of what is seen of ranks from outside: memory, processes, notices of MPI.
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
 #include <map>
 
 #include <string>
@@ -14,6 +19,7 @@
 #include "launch/observe/memory_kills.hpp"
 #include "launch/observe/mpi_use.hpp"
 #include "launch/observe/process_sight.hpp"
+#include "launch/observe/working_process.hpp"
 #include "launch/system/cgroup.hpp"
 
 namespace muster {
@@ -178,6 +184,68 @@ TEST(process_sight, one_that_has_been_killed_is_leaving) {
     ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
     EXPECT_TRUE(process_table().inspect(child, 0).leaving);
     ::waitpid(child, nullptr, 0);
+}
+
+/// A rank that is this script, which has written a line.
+class script_rank {
+  public:
+    explicit script_rank(char const* script) {
+        std::array<int, 2> ends{};
+        if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            ::setpgid(0, 0);
+            ::dup2(ends[1], STDOUT_FILENO);
+            ::execl("/bin/sh", "sh", "-c", script, nullptr);
+            ::_exit(127);
+        }
+        ::close(ends[1]);
+        char line = 0;
+        EXPECT_EQ(::read(ends[0], &line, 1), 1);
+        ::close(ends[0]);
+    }
+    script_rank(script_rank const&) = delete;
+    script_rank& operator=(script_rank const&) = delete;
+    ~script_rank() {
+        if (pid_ <= 0) return;
+        ::kill(-pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+    }
+    pid_t pid() const { return pid_; }
+
+  private:
+    pid_t pid_ = -1;
+};
+
+/// Its script has written, and is about to stop itself or to wait.
+bool is_soon_stopped(pid_t rank) {
+    auto const limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (std::chrono::steady_clock::now() < limit) {
+        if (brief_look().is_stopped(rank)) return true;
+        ::usleep(1000);
+    }
+    return false;
+}
+
+TEST(brief_look, a_stopped_child_is_not_the_rank) {
+    script_rank const rank("sleep 100 & kill -STOP $!; sleep 100 & echo; wait");
+    EXPECT_FALSE(brief_look().is_stopped(rank.pid()));
+    EXPECT_EQ(brief_look().working_process(rank.pid()), rank.pid()) << "it has two children";
+}
+
+TEST(brief_look, a_stopped_rank_is_one) {
+    script_rank const rank("echo; kill -STOP $$");
+    EXPECT_TRUE(is_soon_stopped(rank.pid()));
+    EXPECT_EQ(brief_look().working_process(rank.pid()), rank.pid());
+}
+
+TEST(brief_look, the_child_that_a_script_waits_for_is_the_rank) {
+    script_rank const rank("sh -c 'echo; kill -STOP $$; :'; :");
+    EXPECT_TRUE(is_soon_stopped(rank.pid()));
+    auto const child = brief_look().working_process(rank.pid());
+    EXPECT_NE(child, rank.pid());
+    EXPECT_EQ(process_table().inspect(rank.pid(), 0).pid, child) << "a full look finds the same";
+    EXPECT_EQ(process_table().inspect(rank.pid(), 0).state, 'T');
 }
 
 TEST(process_sight, states_are_words) {
