@@ -39,7 +39,7 @@ struct stepper {
 
     bool arranges() const { return all.now != phase::none && all.now != phase::ended; }
     bool may_start_again(node const& one) const;
-    void start(std::vector<std::size_t> whom);
+    void start(std::vector<std::size_t> const& whom);
     void start_due();
     void miss_the_silent();
     void on_there(std::size_t which);
@@ -96,7 +96,7 @@ void stepper::take(happened::beginning const&) {
     std::vector<std::size_t> whom(all.nodes.size());
     for (std::size_t i = 0; i < whom.size(); ++i) whom[i] = i;
     all.looked_s = now_s;
-    start(std::move(whom));
+    start(whom);
     set_timer(timer::silence, between_looks_s);
 }
 
@@ -105,12 +105,13 @@ bool stepper::may_start_again(node const& one) const {
     return all.now != phase::ended && one.memory != 0 && one.starts < most_starts && all.can_start;
 }
 
-void stepper::start(std::vector<std::size_t> whom) {
+void stepper::start(std::vector<std::size_t> const& whom) {
+    act::start these;
     for (auto const which : whom) {
         all.nodes[which].now = state::awaited;
-        ++all.nodes[which].starts;
+        these.whom.push_back({which, ++all.nodes[which].starts});
     }
-    effects.push_back(act::start{std::move(whom)});
+    effects.push_back(std::move(these));
 }
 
 void stepper::start_due() {
@@ -126,11 +127,12 @@ void stepper::start_due() {
     if (whom.empty()) return;
     for (auto const which : whom)
         set_timer(timer::another, patience_with_another_s, which, static_cast<std::uint64_t>(all.nodes[which].starts + 1));
-    start(std::move(whom));
+    start(whom);
 }
 
 void stepper::take(happened::no_start const& what) {
-    if (all.nodes[what.of].now == state::awaited) on_lost(what.of, what.why);
+    auto const& one = all.nodes[what.of];
+    if (one.now == state::awaited && one.starts == what.number) on_lost(what.of, what.why);
 }
 
 /// A stopped process' connection stays. Where this one was stopped itself, it has not listened.

@@ -36,7 +36,7 @@ struct keeping_test : testing::Test {
                     fmt::format("{} {} {}", names[static_cast<std::size_t>(order->what.what)], order->to, order->what.step));
                 question[order->to] = order->what.round;
             } else if (auto const* const start = std::get_if<act::start>(&one)) {
-                for (auto const which : start->whom) deeds.push_back(fmt::format("start {}", which));
+                for (auto const& each : start->whom) deeds.push_back(fmt::format("start {}", each.node));
             } else if (auto const* const answer = std::get_if<act::answer>(&one); answer != nullptr && !answer->what.under_way) {
                 placed = answer->what;
                 deeds.push_back(fmt::format("answer {}", placed.step));
@@ -125,6 +125,17 @@ TEST_F(keeping_test, a_restart_waits_for_the_keeper_of_each_node_with_ranks_also
     ask({"b", "c"});
     EXPECT_THAT(deeds, Contains("start 2"));
     EXPECT_THAT(deeds, Not(Contains("list 1 0"))) << "nobody knows yet what c can hold";
+}
+
+TEST_F(keeping_test, what_started_the_former_keeper_may_end_while_another_is_on_its_way) {
+    begin();
+    feed(happened::loss{0, "killed"});
+    feed(happened::timer_fired{timer::another_start});
+    EXPECT_THAT(deeds, Contains("start 0"));
+    feed(happened::no_start{0, 1, "no keeper came"});
+    EXPECT_EQ(state.nodes[0].now, node::state::awaited);
+    feed(happened::no_start{0, 2, "no keeper came"});
+    EXPECT_EQ(state.nodes[0].now, node::state::lost);
 }
 
 TEST_F(keeping_test, what_a_rank_without_a_successor_has_committed_stays) {
