@@ -53,6 +53,7 @@ struct stepper {
     void arrange();
     void conclude();
     void settle();
+    bool is_open(std::size_t which, std::uint64_t number) const;
     void answered(std::size_t which, std::uint64_t number);
     void carry_out_rounds();
     void tell_of_rounds();
@@ -177,7 +178,7 @@ void stepper::take(happened::word const& what) {
             answered(which, word.round);
             break;
         case kind::moved:
-            if (!word.fault.empty())
+            if (!word.fault.empty() && is_open(which, word.round))
                 all.under_way.not_moved = fmt::format("a state that {} has could not be moved: {}", one.name, word.fault);
             answered(which, word.round);
             break;
@@ -302,6 +303,7 @@ void stepper::take(happened::timer_fired const& what) {
             if (all.told != 0) say(fmt::format("muster: --keep-state: commit {} is on two nodes", all.told), true);
             return;
         case timer::arrivals:
+            if (all.now != phase::awaiting || what.number != all.requests) return;
             for (std::size_t i = 0; i < all.nodes.size(); ++i)
                 if (is_awaited(all.nodes[i]))
                     on_lost(i, fmt::format("no keeper came within {}", format_seconds(patience_with_keepers_s)));
@@ -316,7 +318,7 @@ void stepper::take(happened::request const& what) {
     all.rounds.pause();
     carry_out_rounds();
     call_missing();
-    set_timer(timer::arrivals, patience_with_keepers_s);
+    set_timer(timer::arrivals, patience_with_keepers_s, 0, ++all.requests);
     proceed();
 }
 
@@ -341,6 +343,11 @@ void stepper::proceed() {
         return proceed();
     }
     conclude();
+}
+
+bool stepper::is_open(std::size_t which, std::uint64_t number) const {
+    auto const& open = all.under_way.open;
+    return std::any_of(open.begin(), open.end(), [&](auto const& one) { return one.node == which && one.number == number; });
 }
 
 void stepper::answered(std::size_t which, std::uint64_t number) {

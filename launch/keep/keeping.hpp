@@ -65,6 +65,7 @@ struct world {
     step_of_arrangement now = step_of_arrangement::none;
     arrangement under_way;
     std::uint64_t question = 0;
+    std::uint64_t requests = 0;  ///< so far
     double looked_s = 0;
     bool tells = false;      ///< a timer for that is set
     std::uint64_t told = 0;  ///< the commit of which it was said that it is on two nodes
