@@ -429,9 +429,8 @@ void stepper::settle() {
         for (std::size_t rank = 0; rank < its.node_of.size(); ++rank)
             if (its.node_of[rank] == i) order.parts.push_back(its.made.parts[rank]);
         have_ranks[i] = !order.parts.empty();
-        for (auto const& one : its.made.left_out)
-            if (holds(guard::keeps_the_left_out, one.from == i && !one.what.of_neighbour, false))
-                order.parts.push_back(one.what.part);
+        if (holds(guard::keeps_the_left_out, true, false))
+            for (int const part : left_out_parts(its.made, i)) order.parts.push_back(part);
         send(i, std::move(order));
     }
     all.rounds.go_on(its.made.step, have_ranks, holds(guard::spreads_the_first, all.to_neighbours, false));
