@@ -75,8 +75,8 @@ void keeper_group::act(act::start const& what) {
         start_keepers(what.whom);
     } catch (error const& e) {
         if (engines_.empty()) throw;  // the first ones
-        for (auto const which : what.whom)
-            feed(happened::no_start{which, std::string("no other keeper could be started: ") + e.what()});
+        for (auto const& one : what.whom)
+            feed(happened::no_start{one.node, one.number, std::string("no other keeper could be started: ") + e.what()});
     }
 }
 
@@ -99,13 +99,15 @@ void keeper_group::act(act::answer const& what) {
 }
 
 /// Each start has an engine of its own.
-void keeper_group::start_keepers(std::vector<std::size_t> const& whom) {
+void keeper_group::start_keepers(std::vector<act::start::one> const& whom) {
     mapping map;
     map.ranks_per_node.assign(links_.size(), 0);
+    std::vector<std::size_t> nodes;
     std::vector<std::string> numbers;
-    for (auto const which : whom) {
-        map.ranks_per_node[which] = 1;
-        numbers.push_back(std::to_string(which));
+    for (auto const& one : whom) {
+        map.ranks_per_node[one.node] = 1;
+        nodes.push_back(one.node);
+        numbers.push_back(std::to_string(one.node));
     }
     auto const scratch = fmt::format("{}/keepers{}", session_dir_, engines_.size());
     std::error_code fault;
@@ -122,15 +124,16 @@ void keeper_group::start_keepers(std::vector<std::size_t> const& whom) {
     if (!run_.options.ports.empty()) command.variables.set("MUSTER_PORTS", run_.options.ports);
     write_files(command);
     engines_.push_back(std::make_unique<running_engine>(
-        loop_, command, files_, whom,
-        [this](running_engine& probes) {
-            for (auto const i : probes.slots())
-                feed(happened::no_start{i, "no keeper came" + probes.quote(state_.nodes[i].name)});
+        loop_, command, files_, nodes,
+        [this, whom](running_engine& probes) {
+            for (auto const& one : whom)
+                feed(happened::no_start{one.node, one.number, "no keeper came" + probes.quote(state_.nodes[one.node].name)});
             if (ends() && std::all_of(engines_.begin(), engines_.end(), [](auto const& one) { return one->ended(); }))
                 loop_.stop();
         },
-        [this](running_engine const&, std::size_t slot, std::string const& why) {
-            feed(happened::loss{slot, why});
+        [this, whom](running_engine const&, std::size_t slot, std::string const& why) {
+            for (auto const& one : whom)
+                if (one.node == slot) feed(happened::no_start{slot, one.number, why});
         }));
 }
 

@@ -39,7 +39,7 @@ class keeper_group {
     void act(keeping::act::set_timer const& what);
     void act(keeping::act::say const& what);
     void act(keeping::act::answer const& what);
-    void start_keepers(std::vector<std::size_t> const& whom);
+    void start_keepers(std::vector<keeping::act::start::one> const& whom);
     void on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
     void on_word(std::size_t which, std::string_view frame);
     void on_launcher(std::string_view frame);

@@ -39,7 +39,7 @@ struct stepper {
 
     bool arranges() const { return all.now != phase::none && all.now != phase::ended; }
     bool may_start_again(node const& one) const;
-    void start(std::vector<std::size_t> whom);
+    void start(std::vector<std::size_t> const& whom);
     void start_due();
     void miss_the_silent();
     void on_there(std::size_t which);
@@ -53,6 +53,7 @@ struct stepper {
     void arrange();
     void conclude();
     void settle();
+    bool is_open(std::size_t which, std::uint64_t number) const;
     void answered(std::size_t which, std::uint64_t number);
     void carry_out_rounds();
     void tell_of_rounds();
@@ -96,7 +97,7 @@ void stepper::take(happened::beginning const&) {
     std::vector<std::size_t> whom(all.nodes.size());
     for (std::size_t i = 0; i < whom.size(); ++i) whom[i] = i;
     all.looked_s = now_s;
-    start(std::move(whom));
+    start(whom);
     set_timer(timer::silence, between_looks_s);
 }
 
@@ -105,12 +106,13 @@ bool stepper::may_start_again(node const& one) const {
     return all.now != phase::ended && one.memory != 0 && one.starts < most_starts && all.can_start;
 }
 
-void stepper::start(std::vector<std::size_t> whom) {
+void stepper::start(std::vector<std::size_t> const& whom) {
+    act::start these;
     for (auto const which : whom) {
         all.nodes[which].now = state::awaited;
-        ++all.nodes[which].starts;
+        these.whom.push_back({which, ++all.nodes[which].starts});
     }
-    effects.push_back(act::start{std::move(whom)});
+    effects.push_back(std::move(these));
 }
 
 void stepper::start_due() {
@@ -126,11 +128,12 @@ void stepper::start_due() {
     if (whom.empty()) return;
     for (auto const which : whom)
         set_timer(timer::another, patience_with_another_s, which, static_cast<std::uint64_t>(all.nodes[which].starts + 1));
-    start(std::move(whom));
+    start(whom);
 }
 
 void stepper::take(happened::no_start const& what) {
-    if (all.nodes[what.of].now == state::awaited) on_lost(what.of, what.why);
+    auto const& one = all.nodes[what.of];
+    if (one.now == state::awaited && one.starts == what.number) on_lost(what.of, what.why);
 }
 
 /// A stopped process' connection stays. Where this one was stopped itself, it has not listened.
@@ -175,7 +178,7 @@ void stepper::take(happened::word const& what) {
             answered(which, word.round);
             break;
         case kind::moved:
-            if (!word.fault.empty())
+            if (!word.fault.empty() && is_open(which, word.round))
                 all.under_way.not_moved = fmt::format("a state that {} has could not be moved: {}", one.name, word.fault);
             answered(which, word.round);
             break;
@@ -300,6 +303,7 @@ void stepper::take(happened::timer_fired const& what) {
             if (all.told != 0) say(fmt::format("muster: --keep-state: commit {} is on two nodes", all.told), true);
             return;
         case timer::arrivals:
+            if (all.now != phase::awaiting || what.number != all.requests) return;
             for (std::size_t i = 0; i < all.nodes.size(); ++i)
                 if (is_awaited(all.nodes[i]))
                     on_lost(i, fmt::format("no keeper came within {}", format_seconds(patience_with_keepers_s)));
@@ -314,7 +318,7 @@ void stepper::take(happened::request const& what) {
     all.rounds.pause();
     carry_out_rounds();
     call_missing();
-    set_timer(timer::arrivals, patience_with_keepers_s);
+    set_timer(timer::arrivals, patience_with_keepers_s, 0, ++all.requests);
     proceed();
 }
 
@@ -339,6 +343,11 @@ void stepper::proceed() {
         return proceed();
     }
     conclude();
+}
+
+bool stepper::is_open(std::size_t which, std::uint64_t number) const {
+    auto const& open = all.under_way.open;
+    return std::any_of(open.begin(), open.end(), [&](auto const& one) { return one.node == which && one.number == number; });
 }
 
 void stepper::answered(std::size_t which, std::uint64_t number) {
@@ -420,9 +429,8 @@ void stepper::settle() {
         for (std::size_t rank = 0; rank < its.node_of.size(); ++rank)
             if (its.node_of[rank] == i) order.parts.push_back(its.made.parts[rank]);
         have_ranks[i] = !order.parts.empty();
-        for (auto const& one : its.made.left_out)
-            if (holds(guard::keeps_the_left_out, one.from == i && !one.what.of_neighbour, false))
-                order.parts.push_back(one.what.part);
+        if (holds(guard::keeps_the_left_out, true, false))
+            for (int const part : left_out_parts(its.made, i)) order.parts.push_back(part);
         send(i, std::move(order));
     }
     all.rounds.go_on(its.made.step, have_ranks, holds(guard::spreads_the_first, all.to_neighbours, false));

@@ -65,6 +65,7 @@ struct world {
     step_of_arrangement now = step_of_arrangement::none;
     arrangement under_way;
     std::uint64_t question = 0;
+    std::uint64_t requests = 0;  ///< so far
     double looked_s = 0;
     bool tells = false;      ///< a timer for that is set
     std::uint64_t told = 0;  ///< the commit of which it was said that it is on two nodes
@@ -85,9 +86,10 @@ struct loss {
     std::size_t of;
     std::string why;
 };
-/// What was to start a keeper there has ended, or could not.
+/// What was to start a keeper there has ended, or could not. It may end long after its keeper.
 struct no_start {
     std::size_t of;
+    int number;  ///< of the start
     std::string why;
 };
 struct timer_fired {
@@ -116,9 +118,13 @@ struct order {
     std::size_t to;
     wire::keep_order what;
 };
-/// What cannot be started is told by happened::no_start.
+/// What cannot be started is told by happened::no_start, with the same number.
 struct start {
-    std::vector<std::size_t> whom;
+    struct one {
+        std::size_t node;
+        int number;  ///< among the starts on this node
+    };
+    std::vector<one> whom;
 };
 struct close {
     std::size_t whose;

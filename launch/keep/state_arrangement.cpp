@@ -118,6 +118,22 @@ state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const
     return made;
 }
 
+std::vector<int> left_out_parts(state_arrangement const& made, std::size_t node) {
+    std::vector<int> parts;
+    for (auto const& one : made.left_out)
+        if (one.from == node && !one.what.of_neighbour) parts.push_back(one.what.part);
+    return parts;
+}
+
+state_arrangement arrange_alone(copy_shelf& store, std::size_t ranks) {
+    auto made = arrange_states({list_copies(store, false)}, std::vector<std::size_t>(ranks, 0));
+    auto staying = left_out_parts(made, 0);
+    staying.insert(staying.end(), made.parts.begin(), made.parts.end());
+    store.keep_only(made.generation, made.step);
+    store.drop_others(staying);
+    return made;
+}
+
 wire::kept_copy describe(copy_shelf::copy const& one, bool of_neighbour) {
     return {
         one.part, of_neighbour, one.step, one.by.generation, static_cast<int>(one.by.rank), static_cast<int>(one.by.world_size)};

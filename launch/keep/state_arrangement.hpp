@@ -34,6 +34,12 @@ struct state_arrangement {
 /// to them; they settle it among themselves. Pure.
 state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const& there, std::vector<std::size_t> const& node_of);
 
+/// Where ranks without successors on this node have their own copies.
+std::vector<int> left_out_parts(state_arrangement const& made, std::size_t node);
+
+/// For so many ranks where one node holds all: what they go on from stays in `store`, and what ranks without successors have of the same commit.
+state_arrangement arrange_alone(copy_shelf& store, std::size_t ranks);
+
 wire::kept_copy describe(copy_shelf::copy const& one, bool of_neighbour);
 /// What a keeper tells of its memory.
 std::vector<wire::kept_copy> list_copies(copy_shelf& store, bool of_neighbour);

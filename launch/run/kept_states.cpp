@@ -22,10 +22,7 @@ namespace {
 /// The states are in memory here.
 void settle_here(run_context& run) {
     kept_store store(unique_fd(::fcntl(run.kept_fd, F_DUPFD_CLOEXEC, 0)));
-    std::vector<std::size_t> const here(static_cast<std::size_t>(run.map.world_size()), 0);
-    auto made = arrange_states({list_copies(store, false)}, here);
-    store.keep_only(made.generation, made.step);
-    store.drop_others(made.parts);
+    auto made = arrange_alone(store, static_cast<std::size_t>(run.map.world_size()));
     run.kept_parts = std::move(made.parts);
     run.free_kept_part = made.free_part;
 }

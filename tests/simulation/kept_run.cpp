@@ -303,7 +303,7 @@ void kept_run::handle(occurrence const& one) {
             if (!its.lives || one.b != leaders_ || its.keeper || !leader_) return;
             if (!leader_stopped_ && leader_->nodes[which].now != keeping::node::state::awaited) return;
             if (its.no_start_until_s > now_) {
-                if (!leader_stopped_) feed(happened::no_start{which, "it could not be started"});
+                if (!leader_stopped_) feed(happened::no_start{which, static_cast<int>(one.c), "it could not be started"});
                 return;
             }
             return start_keeper(which);
@@ -492,7 +492,9 @@ void kept_run::perform(keeping::effect const& deed) {
         after(its.to_keeper_s - now_, what::keeper_does, static_cast<int>(order->to), its.incarnation,
               post({.order = order->what}));
     } else if (auto const* const start = std::get_if<act::start>(&deed)) {
-        for (auto const which : start->whom) after(dice_.seconds(0.1, 1), what::keeper_comes, static_cast<int>(which), leaders_);
+        for (auto const& one : start->whom)
+            after(dice_.seconds(0.1, 1), what::keeper_comes, static_cast<int>(one.node), leaders_,
+                  static_cast<std::size_t>(one.number));
     } else if (auto const* const close = std::get_if<act::close>(&deed)) {
         auto const& its = nodes_[close->whose];
         if (its.lives && its.keeper && !its.keeper->stopped && now_ - its.touched_s > lost_after_s + 2)

@@ -26,6 +26,7 @@ struct keeping_test : testing::Test {
     double now_s = 1;
     std::vector<std::string> deeds;
     std::uint64_t question[3] = {};
+    std::uint64_t arrivals = 0;  ///< the number of the last of these timers
     wire::states_placed placed;
 
     void feed(decltype(event::what) what) {
@@ -36,7 +37,9 @@ struct keeping_test : testing::Test {
                     fmt::format("{} {} {}", names[static_cast<std::size_t>(order->what.what)], order->to, order->what.step));
                 question[order->to] = order->what.round;
             } else if (auto const* const start = std::get_if<act::start>(&one)) {
-                for (auto const which : start->whom) deeds.push_back(fmt::format("start {}", which));
+                for (auto const& each : start->whom) deeds.push_back(fmt::format("start {}", each.node));
+            } else if (auto const* const set = std::get_if<act::set_timer>(&one)) {
+                if (set->which == timer::arrivals) arrivals = set->number;
             } else if (auto const* const answer = std::get_if<act::answer>(&one); answer != nullptr && !answer->what.under_way) {
                 placed = answer->what;
                 deeds.push_back(fmt::format("answer {}", placed.step));
@@ -125,6 +128,51 @@ TEST_F(keeping_test, a_restart_waits_for_the_keeper_of_each_node_with_ranks_also
     ask({"b", "c"});
     EXPECT_THAT(deeds, Contains("start 2"));
     EXPECT_THAT(deeds, Not(Contains("list 1 0"))) << "nobody knows yet what c can hold";
+}
+
+TEST_F(keeping_test, what_started_the_former_keeper_may_end_while_another_is_on_its_way) {
+    begin();
+    feed(happened::loss{0, "killed"});
+    feed(happened::timer_fired{timer::another_start});
+    EXPECT_THAT(deeds, Contains("start 0"));
+    feed(happened::no_start{0, 1, "no keeper came"});
+    EXPECT_EQ(state.nodes[0].now, node::state::awaited);
+    feed(happened::no_start{0, 2, "no keeper came"});
+    EXPECT_EQ(state.nodes[0].now, node::state::lost);
+}
+
+TEST_F(keeping_test, patience_with_keepers_ends_only_with_the_request_that_waits_for_them) {
+    begin();
+    feed(happened::loss{0, "killed"});
+    feed(happened::timer_fired{timer::another_start});
+    feed(happened::timer_fired{timer::arrivals, 0, 1});
+    EXPECT_EQ(state.nodes[0].now, node::state::awaited) << "no request waits for it";
+    ask({"a", "b"});
+    feed(happened::timer_fired{timer::arrivals, 0, 1});
+    EXPECT_EQ(state.nodes[0].now, node::state::awaited) << "another request waits for it";
+    EXPECT_EQ(arrivals, 2u);
+    feed(happened::timer_fired{timer::arrivals, 0, arrivals});
+    EXPECT_EQ(state.nodes[0].now, node::state::lost);
+}
+
+TEST_F(keeping_test, a_fault_of_a_move_that_is_not_asked_for_any_more_counts_for_nothing) {
+    begin();
+    auto const ask_for_moves = [&] {
+        ask({"b", "c"});
+        list(0, {copy(0, 7)}), list(1, {copy(1, 7)});
+        list(2, {});
+    };
+    auto const moved = [&](std::size_t which, std::uint64_t number, std::string const& fault) {
+        feed(happened::word{which, {.what = word_kind::moved, .round = number, .fault = fault}});
+    };
+    ask_for_moves();
+    auto const former = question[0];
+    ask_for_moves();
+    moved(0, former, "the copy is gone");
+    deeds.clear();
+    moved(0, question[0], ""), moved(1, question[1], "");
+    EXPECT_THAT(deeds, Not(Contains(StartsWith("list")))) << "nothing has failed";
+    EXPECT_EQ(placed.step, 7u);
 }
 
 TEST_F(keeping_test, what_a_rank_without_a_successor_has_committed_stays) {

@@ -287,10 +287,10 @@ std::string made_up(std::size_t bytes) {
 }
 
 kept_store::copy put(kept_store& store, int part, std::uint64_t number, std::uint64_t step, std::string const& bytes,
-                     std::uint64_t generation = 0) {
+                     kept::origin by = {0, 1, 4}) {
     kept::line_sums sums;
     sums.add(reinterpret_cast<std::byte const*>(bytes.data()), bytes.size());
-    auto const made = store.begin({part, 0, number, step, bytes.size(), sums.value(), false, {generation, 1, 4}});
+    auto const made = store.begin({part, 0, number, step, bytes.size(), sums.value(), false, by});
     store.write(made, 0, std::as_bytes(std::span(bytes)));
     EXPECT_TRUE(store.finish(made));
     return made;
@@ -310,7 +310,7 @@ struct stores : testing::Test {
 };
 
 TEST_F(stores, a_copy_comes_whole_by_the_link_of_two_keepers_and_to_nobody_without_the_key) {
-    put(from, 3, 8, 17, state, 2);
+    put(from, 3, 8, 17, state, {2, 1, 4});
     event_loop loop;
     copy_receiver receiver(loop, 4, own, of_others);
     auto const send = [&](std::string const& key, bool for_neighbour) {
@@ -392,7 +392,7 @@ TEST_F(stores, what_is_not_the_commit_that_all_go_back_to_is_dropped_unless_its_
     unique_fd const rank(::open(own.path().c_str(), O_RDWR | O_CLOEXEC));
     auto lock = kept::owner_lock(9);
     ASSERT_EQ(::fcntl(rank.get(), F_OFD_SETLK, &lock), 0);
-    put(own, 4, 1, 6, short_text('c'), 1);  // the same number in another world
+    put(own, 4, 1, 6, short_text('c'), {1, 1, 4});  // the same number in another world
     own.keep_only(0, 6);
     EXPECT_EQ(get(own, 3, 6), short_text('a'));
     EXPECT_EQ(get(own, 3, 7), "none");
@@ -400,6 +400,17 @@ TEST_F(stores, what_is_not_the_commit_that_all_go_back_to_is_dropped_unless_its_
     EXPECT_EQ(get(own, 4, 6), "none");
     own.drop_others({7});
     EXPECT_THAT(own.parts(), ElementsAre(9));
+}
+
+TEST_F(stores, on_one_node_what_a_rank_without_a_successor_has_committed_stays_until_there_is_something_newer) {
+    put(own, 0, 1, 7, short_text('a'), {0, 0, 2});
+    put(own, 1, 1, 7, short_text('b'), {0, 1, 2});
+    EXPECT_EQ(arrange_alone(own, 1).step, 7u);
+    EXPECT_THAT(own.parts(), ElementsAre(0, 1)) << "the one rank may be lost before it commits";
+    EXPECT_THAT(arrange_alone(own, 2).parts, ElementsAre(0, 1));
+    put(own, 0, 2, 8, short_text('c'), {2, 0, 1});
+    EXPECT_EQ(arrange_alone(own, 1).step, 8u);
+    EXPECT_THAT(own.parts(), ElementsAre(0));
 }
 
 TEST_F(stores, the_last_whole_commit_stays_until_another_is_whole_for_all) {
