@@ -50,6 +50,7 @@ bool copy_rounds::change(node& one, node_event on) {
 void copy_rounds::on_there(std::size_t which, bool expected) {
     auto& one = nodes_.at(which);
     change(one, expected ? node_event::comes_with_ranks : node_event::comes);
+    one.ranks_ended = false;
     one.newest = one.held = 0;
 }
 
@@ -67,7 +68,17 @@ void copy_rounds::on_newest(std::size_t which, std::uint64_t step) {
     if (!one.is_there()) return;
     if (one.newest != 0 || step != 0) change(one, node_event::tells);
     one.newest = step;
+    if (step != 0) one.ranks_ended = false;
     if (step != 0 && step < last_) begin_again();
+    try_begin();
+}
+
+void copy_rounds::on_no_ranks(std::size_t which) {
+    auto& one = nodes_.at(which);
+    if (!one.is_there()) return;
+    one.newest = 0;
+    one.ranks_ended = true;
+    change(one, node_event::no_ranks);
     try_begin();
 }
 
@@ -181,8 +192,9 @@ void copy_rounds::fail(std::size_t but) {
 /// Not on node `but`, which is lost.
 void copy_rounds::release(std::uint64_t step, std::size_t but) {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-        if (change(nodes_[i], node_event::is_released) && nodes_[i].newest == 0) change(nodes_[i], node_event::ranks_begin);
-        if (nodes_[i].is_there() && i != but) orders_.push_back({i, order::kind::release, round_, step});
+        auto& one = nodes_[i];
+        if (change(one, node_event::is_released) && one.newest == 0 && !one.ranks_ended) change(one, node_event::ranks_begin);
+        if (one.is_there() && i != but) orders_.push_back({i, order::kind::release, round_, step});
     }
 }
 
@@ -197,6 +209,7 @@ void copy_rounds::go_on(std::uint64_t step, std::vector<bool> const& have_ranks,
     on_two_nodes_ = vain_ = 0;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
         change(nodes_[i], have_ranks.at(i) ? node_event::ranks_begin : node_event::no_ranks);
+        nodes_[i].ranks_ended = false;
         nodes_[i].newest = 0;  // what came in the meantime was of ranks that have gone
     }
     phase_ = phase::idle;

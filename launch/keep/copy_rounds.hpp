@@ -27,8 +27,10 @@ class copy_rounds {
     /// `expected`: it has ranks whose next commit is waited for.
     void on_there(std::size_t node, bool expected = false);
     void on_lost(std::size_t node);
-    /// All ranks of this node have committed `step`; 0: it has none any more, or one that has not.
+    /// All ranks of this node have committed `step`; 0: one has not.
     void on_newest(std::size_t node, std::uint64_t step);
+    /// The last one has ended: nobody waits for its first commit.
+    void on_no_ranks(std::size_t node);
     /// What the ranks of a node hold: so many copies of a commit of so many ranks of this generation.
     struct share {
         std::uint64_t generation = 0;
@@ -64,6 +66,7 @@ class copy_rounds {
     struct node {
         standing now = standing::gone;
         std::uint64_t newest = 0, held = 0;
+        bool ranks_ended = false;
         share of = {};
         bool is_there() const noexcept { return now >= standing::awaited; }
         bool takes_part() const noexcept { return now >= standing::asked; }

@@ -40,6 +40,11 @@ std::vector<keeper_duties::duty> keeper_duties::look() {
 /// That all ranks here have.
 void keeper_duties::look_for_newest() {
     auto const parts = own_.owned_parts();
+    if (std::exchange(has_ranks_, !parts.empty()) && parts.empty()) {
+        told_newest_ = 0;
+        duties_.emplace_back(wire::keep_word{.what = wire::keep_word::kind::no_ranks});
+        return;
+    }
     std::uint64_t newest = parts.empty() ? 0 : UINT64_MAX;
     for (int const part : parts) {
         std::uint64_t last = 0, number = 0;
@@ -121,6 +126,7 @@ void keeper_duties::settle(wire::keep_order const& order) {
     for (auto* const shelf : {&own_, &of_others_})
         if (keeping::holds(keeping::guard::forgets_other_histories, true, false)) shelf->keep_only(order.generation, order.step);
     own_.drop_others(order.parts);
+    has_ranks_ = !own_.owned_parts().empty();  // others are to come, and have not ended
     for (int const part : order.parts)
         if (auto const one = own_.find(part, order.step); one && reports_) own_.hold(*one);
 }

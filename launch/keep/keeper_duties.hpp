@@ -54,6 +54,7 @@ class keeper_duties {
     std::vector<duty> duties_;
     bool reports_ = false;
     std::uint64_t told_newest_ = 0;
+    bool has_ranks_ = true;  ///< at the last look; before the first one a keeper that took over may have lost them already
     struct holding {
         std::uint64_t round = 0, from = 0;
         std::vector<int> parts;

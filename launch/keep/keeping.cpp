@@ -171,6 +171,7 @@ void stepper::take(happened::word const& what) {
             break;
         case kind::alive: break;
         case kind::newest: all.rounds.on_newest(which, word.step); break;
+        case kind::no_ranks: all.rounds.on_no_ranks(which); break;
         case kind::held: all.rounds.on_held(which, word.round, word.step, share_of(word.copies)); break;
         case kind::sent: on_sent(which, word); break;
         case kind::listed:

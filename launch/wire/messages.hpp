@@ -384,8 +384,9 @@ struct keep_word {
     enum class kind : int {
         there,    ///< at the start: the file for ranks here, and where other keepers reach it
         adopted,  ///< the same after `adopt`; `step`: of how many ranks that live; `file_id` is the keeper's own where nobody has that file any more
-        newest,   ///< all ranks here have committed `step`; 0: none has any
-        held,     ///< by all ranks here: `step`, 0: not the same; `copies`: these
+        newest,   ///< all ranks here have committed `step`; 0: one has not
+        no_ranks,  ///< the last one that ran here has ended, perhaps before it committed
+        held,      ///< by all ranks here: `step`, 0: not the same; `copies`: these
         sent,
         listed,
         moved,

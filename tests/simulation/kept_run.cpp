@@ -296,7 +296,11 @@ void kept_run::handle(occurrence const& one) {
             return;
         }
         case what::rank_dies:
-            if (ranks_[which].lives && ranks_[which].calls == one.b) end_rank(one.a);
+            if (ranks_[which].lives && ranks_[which].calls == one.b) {
+                end_rank(one.a);
+                auto const node = ranks_[which].node;
+                after(0.02, what::keeper_looks, static_cast<int>(node), nodes_[node].incarnation);
+            }
             return;
         case what::keeper_comes: {
             auto& its = nodes_[which];

@@ -13,6 +13,7 @@
 #include "launch/keep/copy_receiver.hpp"
 #include "launch/keep/copy_rounds.hpp"
 #include "launch/keep/copy_sender.hpp"
+#include "launch/keep/keeper_duties.hpp"
 #include "launch/keep/kept_store.hpp"
 #include "launch/keep/state_arrangement.hpp"
 
@@ -166,6 +167,22 @@ TEST(copy_rounds, nothing_that_was_told_before_the_ranks_began_again_counts) {
     rounds.go_on(5, {true, false, false});
     rounds.on_newest(0, 8);
     EXPECT_THAT(orders(rounds), ElementsAre("hold 0 1:8"));
+}
+
+TEST(copy_rounds, nobody_waits_for_ranks_that_have_ended_before_their_first_commit) {
+    auto rounds = of_three();
+    rounds.on_newest(0, 5);
+    EXPECT_THAT(orders(rounds), IsEmpty());
+    rounds.on_no_ranks(1);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 1:5"));
+    // Also while what they have begun with goes to the next nodes.
+    rounds.pause();
+    rounds.go_on(5, {true, true, false}, true);
+    rounds.on_no_ranks(1);
+    for (std::size_t i : {0, 1}) rounds.on_sent(i, rounds.round(), true);
+    orders(rounds);
+    rounds.on_newest(0, 8);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 3:8"));
 }
 
 TEST(copy_rounds, a_program_that_begins_again_with_smaller_numbers_is_copied_too) {
@@ -429,6 +446,34 @@ TEST_F(stores, the_last_whole_commit_stays_until_another_is_whole_for_all) {
     of_others.keep_from(2);
     EXPECT_THAT(of_others.copies(3), SizeIs(1));
     EXPECT_EQ(get(of_others, 3, 2), short_text('c'));
+}
+
+TEST_F(stores, a_keeper_tells_once_that_its_last_rank_has_ended_also_before_its_first_commit) {
+    keeper_duties duties(own, of_others);
+    auto const told = [&] {
+        std::string all;
+        for (auto const& one : duties.look())
+            if (auto const* const word = std::get_if<wire::keep_word>(&one))
+                all += word->what == wire::keep_word::kind::no_ranks ? "no ranks " : fmt::format("newest {} ", word->step);
+        return all;
+    };
+    duties.take({.what = wire::keep_order::kind::report});
+    duties.take({.what = wire::keep_order::kind::settle, .parts = {9}});
+    EXPECT_EQ(told(), "") << "they are to come";
+    for (bool const commits : {false, true}) {
+        unique_fd const rank(::open(own.path().c_str(), O_RDWR | O_CLOEXEC));
+        auto lock = kept::owner_lock(9);
+        ASSERT_EQ(::fcntl(rank.get(), F_OFD_SETLK, &lock), 0);
+        ASSERT_EQ(::fallocate(rank.get(), 0, static_cast<off_t>(kept::place_of(9)), kept::page_bytes), 0);
+        own.want(9, 0);  // the page has data, as that of a rank that has asked
+        if (commits) put(own, 9, 1, 3, short_text('a'));
+        EXPECT_EQ(told(), commits ? "newest 3 " : "");
+        EXPECT_EQ(told(), "");
+        lock.l_type = F_UNLCK;
+        ASSERT_EQ(::fcntl(rank.get(), F_OFD_SETLK, &lock), 0);
+        EXPECT_EQ(told(), "no ranks ");
+        EXPECT_EQ(told(), "");
+    }
 }
 
 TEST_F(stores, what_is_dropped_takes_no_memory) {
