@@ -1,4 +1,4 @@
-// What a node's keeper does about its leader's orders: pure except for the shelves.
+// Decides what a node's keeper does about its leader's orders. Pure, apart from the shelves.
 #pragma once
 
 #include <cstdint>
