@@ -13,8 +13,8 @@ namespace muster {
 /// "MNIST network, …" or the program's line with its series and batch. Pure.
 std::string study_subtitle(study const& results);
 
-/// What is recorded and not told in words of its own comes last, under its own name, so that no factor is
-/// left out. Pure.
+/// The facts of a study for its report, in words. Fields of the record that have no words come last, under their names, so that the
+/// report leaves no factor out. Pure.
 std::vector<report_fact> study_context(study const& results);
 std::vector<report_fact> study_definitions(study const& results);
 

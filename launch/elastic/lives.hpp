@@ -38,9 +38,9 @@ struct progress_signs {
     bool measured_before = false;  ///< an earlier one did
 };
 
-/// What shows that a run or generation came no further than those before it; empty if it did, or if nothing shows it. The first of these that applies decides: an end
-/// from outside (no sign against it), a file that must grow, a save with code 75, lines with muster-metric:, and at last a failure of its own within a minute
-/// (if `judges_failures`). Pure.
+/// Says why a run or generation made no progress; empty if it made some, or if nothing tells. The first rule that applies decides:
+/// an end from outside counts as progress; then the file that must grow; then a save with code 75, which is progress; then lines with
+/// muster-metric:; and last, if `judges_failures`, a failure by itself within a minute, which is none. Pure.
 std::string find_standstill(progress_signs const& signs, bool judges_failures);
 
 /// Why no other life should follow: the last two made no progress. Empty if one may. Pure.

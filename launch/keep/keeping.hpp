@@ -118,7 +118,7 @@ struct order {
     std::size_t to;
     wire::keep_order what;
 };
-/// What cannot be started is told by happened::no_start, with the same number.
+/// Starts keepers. The driver answers with happened::no_start, with the same number, for each that cannot be started.
 struct start {
     struct one {
         std::size_t node;

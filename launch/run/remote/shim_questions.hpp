@@ -48,7 +48,7 @@ class shim_questions {
     std::vector<int> silent() const;
     void ask(std::string const& command, std::vector<int> const& whom, duration limit, rank_group::rows_taker then);
     void finish_asking();
-    /// One at who is stopped. Each has a number of its own, below 0: what was seen before says nothing.
+    /// A question who is stopped. Each has a number below 0, so that an answer to an earlier question does not count.
     struct stop_look {
         int number;
         std::set<int> awaited;
