@@ -39,7 +39,7 @@ struct progress_signs {
 };
 
 /// Says why a run or generation made no progress; empty if it made some, or if nothing tells. The first rule that applies decides:
-/// an end from outside counts as progress; then the file that must grow; then a save with code 75, which is progress; then lines with
+/// an end with 0 or from outside counts as progress; then the file that must grow; then a save with code 75, which is progress; then lines with
 /// muster-metric:; and last, if `judges_failures`, a failure by itself within a minute, which is none. Pure.
 std::string find_standstill(progress_signs const& signs, bool judges_failures);
 
