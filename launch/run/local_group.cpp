@@ -442,13 +442,20 @@ void local_group::kill_rank(int seat) {
     if (rank.group_gone) return;
     ::kill(-rank.pid, SIGKILL);
     loop_.after(patience_with_killed(), [this, seat] {
-        auto& known = known_[seat];
-        if (!known.running() || events_.now() != run_phase::running) return;
-        say_unkillable({seat});
-        known.now = state::lost;
-        known_.stuck.push_back(seat);
-        events_.on_rank_gone();
+        if (known_[seat].running() && events_.now() == run_phase::running) give_up(ranks_[static_cast<std::size_t>(seat)]);
     });
+}
+
+/// SIGKILL does not end it, and it does nothing more: for the others it has ended.
+void local_group::give_up(child_rank& rank) {
+    auto& known = known_[rank.who.rank];
+    say_unkillable({known.rank});
+    known_.stuck.push_back(known.rank);
+    known.note_end(SIGKILL, run_.options.saved_code);
+    known.now = state::ended;
+    note_end(rank);
+    if (world_) world_->tell_lost();
+    on_rank_end(rank);
 }
 
 void local_group::kill() {

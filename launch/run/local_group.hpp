@@ -108,6 +108,7 @@ class local_group final : public rank_group {
     void end_leftovers(int signal_number);
     void leave_rest();
     void kill_rank(int seat);
+    void give_up(child_rank& rank);
     void give_up_killed(event_loop::clock::time_point since);
     void say_unkillable(std::vector<int> const& seats);
     duration patience_with_killed() const;

@@ -85,4 +85,30 @@ std::optional<int> own_cpu_quota() {
     return place ? find_cpu_quota(*place, [](std::string const& path) { return read_text_file(path); }) : std::nullopt;
 }
 
+std::vector<std::string> freezer_files(std::string_view cgroup, std::string_view mountinfo) {
+    std::vector<std::string> files;
+    auto const add = [&](bool first_version, std::string_view type, std::string_view option, std::string_view name) {
+        auto const path = path_in(cgroup, first_version, option);
+        if (auto const place = path ? locate(mountinfo, type, option, *path) : std::nullopt)
+            files.push_back(fmt::format("{}/{}", place->folder, name));
+    };
+    add(true, "cgroup", "freezer", "freezer.state");
+    add(false, "cgroup2", "", "cgroup.events");
+    return files;
+}
+
+bool says_frozen(std::string_view text) {
+    for (auto const line : split(text, '\n'))
+        if (line == "FROZEN" || line == "frozen 1") return true;
+    return false;
+}
+
+bool is_frozen(pid_t pid) {
+    auto const cgroups = read_text_file(fmt::format("/proc/{}/cgroup", pid));
+    if (cgroups.empty() || cgroups == read_text_file("/proc/self/cgroup")) return false;
+    for (auto const& file : freezer_files(cgroups, read_text_file("/proc/self/mountinfo")))
+        if (says_frozen(read_text_file(file))) return true;
+    return false;
+}
+
 }  // namespace muster

@@ -1,10 +1,13 @@
-// Finds the cgroup of this process in the file system, and the CPUs that its quota allows.
+// Finds the cgroup of a process in the file system, the CPUs that its quota allows, and whether it is frozen.
 #pragma once
+
+#include <sys/types.h>
 
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace muster {
 
@@ -24,5 +27,15 @@ std::optional<int> find_cpu_quota(cgroup_place const& place, std::function<std::
 
 /// That of this process.
 std::optional<int> own_cpu_quota();
+
+/// The files that tell whether the cgroups with this text of /proc/PID/cgroup are frozen: freezer.state (version 1), cgroup.events (version 2). A machine may
+/// have both. Pure.
+std::vector<std::string> freezer_files(std::string_view cgroup, std::string_view mountinfo);
+
+/// Whether the text of such a file says that all processes of the cgroup are frozen, by itself or by a cgroup above it. Pure.
+bool says_frozen(std::string_view text);
+
+/// Whether the process is in a frozen cgroup. False if there is no such process, or if it is in the same cgroups as this one, which runs.
+bool is_frozen(pid_t pid);
 
 }  // namespace muster

@@ -18,6 +18,7 @@
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
+#include "launch/system/cgroup.hpp"
 
 namespace muster {
 
@@ -112,9 +113,11 @@ int signal_descendants(int signal_number) noexcept try {
     return 0;
 }
 
-bool is_stopped(pid_t pid) noexcept {
+bool is_stopped(pid_t pid) noexcept try {
     process_record record;
-    return read_stat(pid, record) && record.state == 'T';
+    return read_stat(pid, record) && (record.state == 'T' || (record.state != 'R' && is_frozen(pid)));
+} catch (...) {
+    return false;
 }
 
 bool is_exiting(pid_t pid) noexcept {

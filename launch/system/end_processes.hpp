@@ -23,7 +23,7 @@ int signal_descendants(int signal_number) noexcept;
 /// Sends the signal to the process of this number if it is a child of that parent, or of this process.
 void signal_child(pid_t pid, pid_t parent, int signal_number) noexcept;
 
-/// Whether the process was stopped by a signal; false if there is no such process.
+/// Whether the process was stopped by a signal, or its cgroup is frozen; false if there is no such process.
 bool is_stopped(pid_t pid) noexcept;
 
 /// Whether the kernel has begun to clear it away, which may take long, or it has ended.

@@ -56,7 +56,8 @@ verdict blame_all(evidence const& known, failure_cause cause, evidence::conditio
 std::optional<end_fault> fault_of(rank_evidence const& rank) {
     if (!rank.wait_status || rank.ended_well()) return std::nullopt;
     auto fault = find_end_fault(*rank.wait_status, rank.memory);
-    if (fault && rank.killed_as_stopped) fault->advice = "muster sent it, since the rank was stopped: see what sent it SIGSTOP";
+    if (fault && rank.killed_as_stopped)
+        fault->advice = "muster sent it, since the rank was stopped: see what sent it SIGSTOP, or froze its cgroup";
     return fault;
 }
 

@@ -25,7 +25,7 @@ void stop_watch::take(std::vector<int> const& stopped) {
     if (!run_.active()) return;
     for (int const rank : stopped) {
         if (!before.contains(rank) || !known_[rank].running()) continue;
-        run_.say(fmt::format("note: {} has been stopped (SIGSTOP) for more than {}: killing it", known_.name_of(known_[rank]),
+        run_.say(fmt::format("note: {} has been stopped (SIGSTOP, or a frozen cgroup) for more than {}: killing it", known_.name_of(known_[rank]),
                              format_duration(pause_)));
         run_.kill(rank);
     }

@@ -1,4 +1,4 @@
-// Watches for ranks that stay stopped (SIGSTOP), in runs that go on without a lost one.
+// Watches for ranks that stay stopped, by a signal or in a frozen cgroup, in runs that go on without a lost one.
 #pragma once
 
 #include <functional>

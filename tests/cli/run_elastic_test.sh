@@ -67,10 +67,10 @@ expect_exit 0 env FAULTS='stop:2:5 kill:0:5' MUSTER_COMM_DEADLINE=2s "${run[@]}"
 expect_survivors 2 55 1 3
 # Nobody misses it: the others compute, or it is the last one.
 expect_exit 0 env FAULTS='stop:2:5' "${run[@]}" -- $python "$steps"
-expect_contains stderr "rank 2 on $host (member 2) has been stopped (SIGSTOP) for more than 5 s: killing it"
+expect_contains stderr "rank 2 on $host (member 2) has been stopped (SIGSTOP, or a frozen cgroup) for more than 5 s: killing it"
 expect_survivors 3 55 0 1 3
 expect_exit 137 env FAULTS='kill:0:3 kill:2:3 kill:3:3 stop:1:6' "$MUSTER" run -n 4 --slots-per-node 4 --timeout 100s --min-np 1 -- $python "$steps"
-expect_contains stderr "rank 0 on $host (member 1) has been stopped (SIGSTOP) for more than 5 s: killing it" "muster sent it, since the rank was stopped: see what sent it SIGSTOP"
+expect_contains stderr "rank 0 on $host (member 1) has been stopped (SIGSTOP, or a frozen cgroup) for more than 5 s: killing it" "muster sent it, since the rank was stopped: see what sent it SIGSTOP, or froze its cgroup"
 expect_nothing_left
 # One that is stopped after it has asked for the next generation, while another still computes, is not taken into it.
 expect_exit 0 env FAULTS='kill:0:5 stop-asking:1:5 busy:2:5:1' "${run[@]}" -- $python "$steps"

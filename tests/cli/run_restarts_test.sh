@@ -59,7 +59,7 @@ kill -STOP $!
 exec sleep 100
 SH
 expect_exit 0 "$MUSTER" run -n 2 --max-restarts 1 -- sh stopped.sh
-expect_contains stderr "rank 1 on $(hostname) (member 1) has been stopped (SIGSTOP) for more than 5 s: killing it"
+expect_contains stderr "rank 1 on $(hostname) (member 1) has been stopped (SIGSTOP, or a frozen cgroup) for more than 5 s: killing it"
 expect_not_contains stderr "rank 0 on $(hostname) (member 0) has been stopped"
 expect_nothing_left
 

@@ -49,6 +49,21 @@ TEST(cpu_quota, is_the_least_of_the_cgroup_and_those_above_it) {
     EXPECT_EQ(find_cpu_quota(first, read), 4);
 }
 
+TEST(cgroup, both_versions_may_tell_that_a_process_is_frozen) {
+    std::string const cgroups = "6:freezer:/job\n5:devices:/\n0::/user/rank\n";
+    std::string const mounts =
+        "37 31 0:34 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n"
+        "41 31 0:38 /user /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+    EXPECT_EQ(freezer_files(cgroups, mounts), (std::vector<std::string>{"/sys/fs/cgroup/freezer/job/freezer.state",
+                                                                        "/sys/fs/cgroup/unified/rank/cgroup.events"}));
+    EXPECT_EQ(freezer_files(cgroups, "").size(), 0u);
+    EXPECT_EQ(freezer_files("", mounts).size(), 0u);
+    EXPECT_TRUE(says_frozen("populated 1\nfrozen 1\n"));
+    EXPECT_TRUE(says_frozen("FROZEN\n"));
+    for (auto const* const text : {"populated 1\nfrozen 0\n", "THAWED\n", "FREEZING\n", ""})
+        EXPECT_FALSE(says_frozen(text)) << text;
+}
+
 TEST(memory_kills, the_counting_file_is_found_in_both_versions_of_cgroups) {
     std::string const first = "9:name=systemd:/\n4:cpu,memory:/slurm/job_7/step_0\n0::/\n";
     std::string const mounts1 =
@@ -104,8 +119,10 @@ TEST(memory_kills, a_full_cgroup_is_counted_there_or_above) {
 
 TEST(memory_kills, the_cgroup_tells_more_than_the_node) {
     EXPECT_EQ(compare({1, 4, false, 7}, {2, 5, false, 8}), memory_verdict::in_cgroup) << "its limit was reached";
-    EXPECT_EQ(compare({1, 4, false, 7}, {2, 5, false, 7}), memory_verdict::on_node) << "it has a limit, and was not full: the machine was";
-    EXPECT_EQ(compare({1, 4, false, 7, true}, {2, 5, false, 7, true}), memory_verdict::either) << "one that cannot be seen may have been full";
+    EXPECT_EQ(compare({1, 4, false, 7}, {2, 5, false, 7}), memory_verdict::on_node)
+        << "it has a limit, and was not full: the machine was";
+    EXPECT_EQ(compare({1, 4, false, 7, true}, {2, 5, false, 7, true}), memory_verdict::either)
+        << "one that cannot be seen may have been full";
     EXPECT_EQ(compare({1, 4, true, 0, true}, {2, 5, true, 0, true}), memory_verdict::either) << "the same, of a pod";
     EXPECT_EQ(compare({1, 4}, {2, 5}), memory_verdict::either) << "nothing says how often it was full";
     EXPECT_EQ(compare({1, 4}, {1, 5}), memory_verdict::on_node);

@@ -41,7 +41,7 @@ TEST_F(stop_watch_test, kills_who_is_stopped_at_two_looks_in_a_row) {
     EXPECT_THAT(looked_at, testing::ElementsAre(0, 1, 2));
     EXPECT_THAT(killed, testing::ElementsAre(1));
     EXPECT_THAT(said, testing::ElementsAre(
-                          testing::HasSubstr("rank 1 on node1 has been stopped (SIGSTOP) for more than 50 ms: killing it")));
+                          testing::HasSubstr("rank 1 on node1 has been stopped (SIGSTOP, or a frozen cgroup) for more than 50 ms: killing it")));
 }
 
 TEST_F(stop_watch_test, leaves_who_goes_on_between_two_looks) {
