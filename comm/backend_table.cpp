@@ -54,7 +54,7 @@ class self_backend final : public collective_backend {
 
 }  // namespace
 
-/// `mpi_world_size`: of the program's own MPI, 0 if it runs none. Pure.
+/// `mpi_world_size`: of the MPI that the program itself runs, or 0. Pure.
 std::optional<std::string> self_unavailable(identity const& who, comm_options const& options, int mpi_world_size) {
     if (who.world_size != 1) return fmt::format("it serves one rank and the world has {}", who.world_size);
     // The program's own MPI may know more than the variables do; never train apart from it unless the user asks for that.

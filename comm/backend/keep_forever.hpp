@@ -34,7 +34,7 @@ void keep_forever(T&& what) noexcept {
     }
 }
 
-/// What failed worlds have left, of this generation and of the one before. It is never destroyed, so it outlives all other objects.
+/// The remains of failed worlds, of this generation and of the one before. They are never destroyed, so they outlive all other objects.
 struct world_remains {
     std::mutex guard;
     std::vector<std::unique_ptr<kept_object>> now, before;

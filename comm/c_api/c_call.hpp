@@ -121,7 +121,7 @@ class handle_table {
     std::vector<std::size_t> free_;
 };
 
-/// What this thread's last failed call has left.
+/// The message and ranks of this thread's last failed call.
 struct last_failure {
     std::string message;
     std::vector<int> ranks;
@@ -203,7 +203,7 @@ inline void give(muster_handle** to, exchange_handle handle) {
     *to = table<muster_handle>().add(std::move(handle));
 }
 
-/// For calls that return no code.
+/// Says whether an object may be used, in calls that return no code.
 template <numbered T>
 bool is_usable(T const* given) noexcept {
     return table<T>().find(given) != nullptr;

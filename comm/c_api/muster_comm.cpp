@@ -90,7 +90,7 @@ int muster_comm_create_of(char const* const* variables, int const* ranks, int co
         if (auto const fault = fault_of_members(members, whole, options.comm.backend); !fault.empty())
             refuse(fmt::format("communicator \"{}\" (rank {} of {} on {}): {}", name, whole.rank, whole.world_size, whole.host,
                                fault));
-        // Over several nodes nothing says which ranks share one.
+        // Nothing says which ranks share one of several nodes.
         if (options.comm.backend.empty() && whole.node_count > 1 && count > 1)
             options.comm.backend = options.comm.addresses.empty() ? "mpi" : "tcp";
         options.comm.members.assign(members.begin(), members.end());
@@ -196,7 +196,7 @@ int muster_broadcast_async(muster_comm* comm, muster_tensor const* tensor, muste
         auto const given = parts_of(call);
         auto how = given.call;
         how.shape = what.shape;
-        // Only the root reads its input.
+        // The root's input is the only one that is read.
         tensor_view const in = what.in.data != nullptr ? what.in : what.out;
         give(handle, of(comm).broadcast(what.name, in, what.out, given.root, how));
     });

@@ -66,7 +66,7 @@ bool is_on_device(named_tensor const& one) noexcept {
     return one.in.where == memory_kind::device;
 }
 
-/// Which memory has f32 tensors: only these are compressed.
+/// The memory that has f32 tensors: only these are compressed.
 struct compressible {
     bool on_host = false;
     bool on_device = false;
@@ -76,8 +76,8 @@ struct compressible {
     }
 };
 
-/// How tensors are sent: as the call says, if that is possible (else `fault`), or as the exchange's options say where it is
-/// possible.
+/// The compression of tensors: that of the call, which must be possible (else `fault`), or that of the exchange's options where
+/// it is possible.
 struct wire_choice {
     compression wire = compression::none;
     bool error_feedback = false;

@@ -73,7 +73,7 @@ void exchange_handle::release() noexcept {
 }
 
 bool exchange_handle::poll() const noexcept {
-    // In a forked child it will never end; wait() says so.
+    // It never ends in a forked child; wait() says so.
     return !what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::waiting || core_->is_foreign();
 }
 

@@ -46,7 +46,7 @@ class exchange_handle {
     /// ends the exchange: errc::timeout here, and every further call fails with the same reason.
     void wait(duration deadline) const;
 
-    /// For tensors in device memory: what is put on `stream` (a CUstream or cudaStream_t of this rank's GPU) from now on waits,
+    /// Device memory: what is put on `stream` (a CUstream or cudaStream_t of this rank's GPU) from now on waits,
     /// on the device, for the results. Blocks only until the device knows of all of it. Wait for the request before you use its
     /// name or its tensors again, or trust its results: if it fails, the stream goes on all the same. Throws comm_error as wait()
     /// does if it has failed by now, errc::usage if all tensors are in host memory.

@@ -21,7 +21,7 @@ namespace muster {
 /// Passes the launcher's messages to member_view, which interprets them. One per process, from its first communicator to the end of the process; its own thread reads the messages. Thread safe.
 class member_link {
   public:
-    /// Opens the socket in MUSTER_EVENTS of `variables`; null if there is none. Asks the launcher who this rank is, which blocks a newcomer until its generation begins, and ranks on several nodes until all have given their `address`
+    /// Opens the socket in MUSTER_EVENTS of `variables`; null if there is no such socket. Asks the launcher who this rank is, which blocks a newcomer until its generation begins, and ranks on several nodes until all have given their `address`
     /// (tcp_address(); empty on one node). The process's children do not inherit the descriptor; those of fork() close it. Never destroyed: its thread uses it to the end.
     static member_link* open(environment const& variables, std::string address = {});
     ~member_link() = delete;

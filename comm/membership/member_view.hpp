@@ -19,7 +19,7 @@ struct member_view {
     bool closed = false;                          ///< no message comes any more
 };
 
-/// What the communicators of the present generation get to know.
+/// The news for the communicators of the present generation.
 struct news_of_world {
     std::string why;
     std::vector<int> ranks = {};  ///< of the world

@@ -189,7 +189,7 @@ class mpi_backend final : public collective_backend {
 
     void progress() override { advance_all(); }
 
-    /// Of 0: only tells the other ranks which ones late_ranks() found, for a backend built on this one.
+    /// Gives up on `which`; of 0 it only tells the other ranks which ones late_ranks() found, for a backend built on this one.
     void abandon(ticket which) noexcept override {
         if (!evidence_.empty()) {
             if (!told_) send_blame(world_, evidence_);
@@ -326,7 +326,7 @@ class mpi_backend final : public collective_backend {
     }
 
     /// Starts to receive a message that nobody waits for any more, so that its sender gets its memory back; returns false if
-    /// there is none. Does not wait: the rest of a large one never comes from a rank that is stopped or gone.
+    /// there is no such message. Does not wait: the rest of a large one never comes from a rank that is stopped or gone.
     bool receive_unwanted() noexcept {
         int found = 0, bytes = 0;
         MPI_Message message = MPI_MESSAGE_NULL;

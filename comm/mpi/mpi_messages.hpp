@@ -40,7 +40,7 @@ class mpi_messages {
 };
 
 /// Returns the first rank from which a message has arrived that belongs to the operation of `tag`, by traffic and sequence
-/// number, but has another tag than `tag_from(rank)`: its arguments differ. Returns -1 if there is none. Asks about all ranks, or
+/// number, but has another tag than `tag_from(rank)`: its arguments differ. Returns -1 if all agree. Asks about all ranks, or
 /// `only` one. Throws mpi_error.
 template <typename TagFrom>
 int find_mismatch(direct_world const& world, int tag, TagFrom&& tag_from, int only = -1) {

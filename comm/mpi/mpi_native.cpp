@@ -56,7 +56,7 @@ void mpi_native::start_broadcast() {
     });
 }
 
-/// In `out` the places of one piece lie a whole `in` apart: a type of the piece's size with that extent describes them.
+/// The places of one piece in `out` lie a whole `in` apart: a type of the piece's size with that extent describes them.
 void mpi_native::start_allgather() {
     auto* const own_place = static_cast<std::byte*>(what_.out.data) + static_cast<std::size_t>(world_.rank) * what_.in.bytes();
     bool const in_place = what_.in.data == own_place;

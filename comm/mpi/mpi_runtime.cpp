@@ -185,7 +185,7 @@ int initialise(identity const& who, comm_options const& options, std::vector<see
         initialise_now();
         return *provided;
     }
-    // On several nodes the list shows later which ranks have ended. On one node a rank without a process has.
+    // The list shows later which ranks of several nodes have ended. On one node, ranks without a process have.
     if (who.node_count > 1) seen = find_rank_processes(who);
     call_on_thread call(initialise_now);
     if (call.wait(options.deadline * before_the_end)) return *provided;

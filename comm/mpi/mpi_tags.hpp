@@ -16,8 +16,8 @@ enum class traffic : unsigned {
     sendrecv = 3,  ///< between two ranks
 };
 
-/// A tag holds the kind of traffic (2 bits), a sequence number (13 bits), then as many bits of a hash of the arguments as MPI has
-/// room for. So a message that does not fit is never received: Open MPI 4.1 writes beyond the end of the memory if one is too
+/// A tag holds the kind of traffic (2 bits), a sequence number (13 bits), then bits of a hash of the arguments, to the end of
+/// MPI's room. So a message that does not fit is never received: Open MPI 4.1 writes beyond the end of the memory if one is too
 /// long.
 constexpr unsigned tag_sequences = 1u << 13;
 

@@ -123,7 +123,7 @@ class nccl_backend final : public collective_backend {
         return true;
     }
 
-    /// Only an abort takes a collective from the device: everything under way has then failed.
+    /// Aborts, as nothing else takes a collective from the device: everything under way has then failed.
     void abandon(ticket which) noexcept override {
         collective_slot& left = at(which);
         if (left.at != collective_slot::stage::ended)

@@ -140,7 +140,7 @@ namespace {
 
 using namespace shm;
 
-/// After this many polls without a step forward the other communicators of this process are moved forward.
+/// A rank polls this often without a step forward; then the other communicators of this process are moved forward.
 constexpr unsigned polls_before_others = 64;
 
 /// They take about a microsecond, less than yielding the processor to another rank and getting it back; with 3, 4 and 8 ranks on 2 cores more polls

@@ -11,8 +11,8 @@
 
 namespace muster {
 
-/// Says why shm cannot serve this world, judging by the identity; nothing if it can. `mpi_world_size`: of the program's own MPI,
-/// 0 if it runs none. Pure.
+/// Says why shm cannot serve this world, judging by the identity; nothing if it can. `mpi_world_size`: of the MPI that the
+/// program itself runs, or 0. Pure.
 std::optional<std::string> shm_unavailable(identity const& who, comm_options const& options, int mpi_world_size);
 
 /// Collective, within options.deadline. Throws comm_error naming the ranks that do not come, end meanwhile, or contradict each

@@ -98,7 +98,7 @@ std::size_t shm_operation::largest_input(world const& all) const noexcept {
     return largest;
 }
 
-/// In a broadcast every rank except the root gets all of the tensor. Shares of an allreduce begin at multiples of a line, so the
+/// Every rank except the root gets all of a broadcast's tensor. Shares of an allreduce begin at multiples of a line, so the
 /// last ones of a small tensor may be empty.
 element_range shm_operation::share(world const& all, int rank) const noexcept {
     if (broadcasts()) return {0, rank == what_.root ? 0 : what_.in.count};
@@ -446,7 +446,7 @@ bool shm_operation::advance_direct(world& all) {
 
 // Reductions and broadcasts in chunks.
 //
-// Every rank's share is cut into chunks. A rank takes those of its own share, then the remaining ones of the others', each by
+// Every rank's share is cut into chunks. A rank takes those of its share, then the remaining ones of the others', each by
 // adding one to the counter of the rank whose share it is; and it publishes how many it has done. The operation ends when all
 // chunks are done, by any rank: a rank that comes late finds nothing to do, and no rank waits for it.
 //

@@ -121,7 +121,7 @@ void divide(world& all);
 /// Returns "rank 3 on n1 (process 4711)".
 std::string name_of(world const& all, int rank);
 
-/// How far a rank has come. The rank that holds the others up has the least position; the rest only wait for it.
+/// The position that a rank has reached. The rank that holds the others up has the least position; the rest only wait for it.
 struct position {
     std::uint64_t sequence = 0;
     std::uint64_t steps = 0;

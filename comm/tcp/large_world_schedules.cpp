@@ -171,7 +171,7 @@ schedule gather_in_a_ring(world& among, job& of) {
     co_await gather_round(among, of, around, 0);
 }
 
-/// Of two ranks that exchange what they have so far, the lower one's comes first on both, so that all get the same bits. Ranks beyond
+/// When two ranks exchange what they have so far, the lower one's comes first on both, so that all get the same bits. Ranks beyond
 /// the largest power of two give theirs to one of the others first, and get the result at the end.
 schedule reduce_by_doubling(world& among, job& of) {
     collective const& what = of.what;

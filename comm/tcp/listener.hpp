@@ -31,7 +31,7 @@ std::string to_text(endpoint const& where);
 endpoint parse_endpoint(std::string_view text, std::string_view origin);
 
 /// Returns the addresses to publish: those of `interface` if it is given, else those that other machines may reach, or the loopback if
-/// there are none. Throws errc::usage for an interface without addresses, errc::system.
+/// it has no such addresses. Throws errc::usage for an interface without addresses, errc::system.
 std::vector<std::string> addresses_to_publish(std::string const& interface);
 
 /// A socket that a forked child closes at once: otherwise the other rank would not see this process end while the child lives.

@@ -108,7 +108,7 @@ constexpr std::chrono::milliseconds last_messages{100};
 /// A killed process counts as running until the kernel has removed it: on a busy machine some 200 ms.
 constexpr std::chrono::milliseconds until_gone{500};
 
-/// After this many polls the other communicators of this process are moved forward.
+/// A rank polls this often; then the other communicators of this process are moved forward.
 constexpr unsigned polls_before_others = 64;
 
 /// Polls before a rank sleeps: with a processor to itself about as long as falling asleep and waking up take.
@@ -311,7 +311,7 @@ class tcp_backend final : public collective_backend, private co_progress {
         if (culprits.empty()) return harmed_since_.reset();
         if (!harmed_since_) harmed_since_ = clock::now();
         auto const since = clock::now() - *harmed_since_;
-        // Before the ranks know each other's processes they know only the connections: the others' words may be on their way.
+        // Ranks that do not know each other's processes yet know only the connections: the others' words may be on their way.
         bool const strangers = all_.members().processes.empty();
         if (culprits.empty() || since < (strangers ? last_messages : some_still_run(culprits) ? until_gone : clock::duration{}))
             return;

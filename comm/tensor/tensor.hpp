@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// Only an exchange takes the last three, and it does not add them up (is_only_moved).
+/// The last three are only for an exchange, which does not add them up (is_only_moved).
 enum class dtype : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8, i8, boolean, i16, u16 };
 inline constexpr dtype last_dtype = dtype::u16;
 

@@ -26,7 +26,7 @@ struct merge_summary {
 /// errc::invalid_data naming file and line, errc::not_found, errc::system.
 merge_summary merge_timelines(std::span<found_rank_file const> files, std::string const& out);
 
-/// Finds FOLDER/timeline-*.json. Throws errc::not_found if there is none.
+/// Finds FOLDER/timeline-*.json. Throws errc::not_found if there are no such files.
 std::vector<found_rank_file> find_timelines(std::string const& folder);
 
 /// The first lines of a timeline: its rank, and the offset of its clock to rank 0's of its generation (muster_clock of timeline.hpp).

@@ -24,7 +24,7 @@ constexpr process_token as_held(process_token const& announced) noexcept {
 /// first call.
 process_token own_token() noexcept;
 
-/// Returns the address of as_held(own_token()) in this process; 0 if there is none.
+/// Returns the address of as_held(own_token()) in this process; 0 without a token.
 std::uint64_t own_token_address() noexcept;
 
 }  // namespace muster::shm

@@ -112,7 +112,7 @@ absence explain_absence(identity const& who, std::vector<seen_process> const& fo
         if (each.state != process_state::gone) seen[static_cast<std::size_t>(each.rank)] = true;
         if (each.state == process_state::stopped) blame(each);
     }
-    // Over several nodes only ranks that are seen to be gone are at fault; on one node, all that have no process.
+    // On several nodes, only ranks that are seen to be gone are at fault; on one node, all that have no process.
     if (lost.empty() && who.node_count > 1)
         for (auto const& each : found)
             if (in_world(each) && each.rank != who.rank && !seen[static_cast<std::size_t>(each.rank)]) blame(each);

@@ -55,7 +55,7 @@ class process_mark {
     unsigned made_after_ = count_forks();
 };
 
-/// What messages tell such a child, at their end.
+/// The end of a message to such a child.
 inline constexpr char const* forked_words =
     "this process was forked from a rank and is none itself; leave collectives to the rank, or start ranks by muster run";
 

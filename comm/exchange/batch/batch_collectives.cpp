@@ -164,7 +164,7 @@ void batch_collectives::start_alltoall() {
                                  counts_as_sent(std::move(counts.receive), batch_.type));
 }
 
-/// Only the two ranks come here. One sends the tensor, the other one receives it.
+/// Starts a message. Only the two ranks come here: one sends the tensor, the other one receives it.
 void batch_collectives::start_message() {
     agreement const& agreed = unit_of(only());
     tensor_view const tensor = as_sent(io_of(only())->in);

@@ -152,7 +152,7 @@ bool batch_runner::start_on_device() {
     return true;
 }
 
-/// From now on streams can wait for the requests that the device knows as a whole.
+/// Lets streams wait, from now on, for the requests that the device knows as a whole.
 void batch_runner::note_handed() {
     handed_batch handed = std::move(*device_).take_handed();
     device_.reset();

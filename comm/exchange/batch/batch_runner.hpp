@@ -32,7 +32,7 @@ struct batch_plan {
     std::vector<batch_layout> layouts;
     std::vector<std::shared_ptr<std::vector<tensor_io> const>> laid_out;
 
-    /// Movers of batches in device memory, and the number of tensors there of each agreement: empty if there are none.
+    /// Movers of batches in device memory, and the number of tensors there of each agreement; empty without such tensors.
     std::vector<device_movers> movers;
     std::vector<std::size_t> on_device;
 };
@@ -58,8 +58,8 @@ class batch_runner {
     bool has_handed() const noexcept { return !handed_.empty(); }
     std::deque<handed_batch> const& handed() const noexcept { return handed_; }
 
-    /// Batches in device memory wait for one of these: a lane over the same ranks, or the reason why there is none, the same on
-    /// all ranks.
+    /// Batches in device memory wait for one of these: a lane over the same ranks, or the reason for its lack, the same on all
+    /// ranks.
     void use_lane(std::unique_ptr<device_lane> lane) noexcept { lane_ = std::move(lane); }
     void refuse_device(std::string why) { no_lane_ = std::move(why); }
 

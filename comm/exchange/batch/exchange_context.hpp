@@ -24,7 +24,7 @@ namespace muster::detail {
 /// Writes a residual's name, which differs between process sets and between requests.
 void name_residual(std::string& into, int set, std::string_view request, std::string_view tensor);
 
-/// For compressed allreduces with error feedback. Not thread safe.
+/// The residuals of compressed allreduces with error feedback. Not thread safe.
 class residuals {
   public:
     /// Returns the residual of a request's tensor: zeros the first time, and when its number of elements has changed. Valid until
@@ -41,7 +41,7 @@ class residuals {
 /// The same in device memory. Not thread safe.
 class device_residuals {
   public:
-    /// Returns null if there is none with this number of elements.
+    /// Returns null unless there is one with this number of elements.
     float* find(int set, std::string_view request, std::string_view tensor, std::size_t count);
     /// Creates it if it is missing, zeroed on `stream`. Asks the driver for memory: see device_batch. Throws cuda_error.
     void make(int set, std::string_view request, std::string_view tensor, std::size_t count,

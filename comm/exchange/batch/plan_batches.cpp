@@ -117,7 +117,7 @@ namespace muster {
 
 namespace {
 
-/// From this size on two copies of a tensor cost more than a separate collective.
+/// Two copies of a tensor of this size or more cost more than a separate collective.
 constexpr std::size_t uncopied_bytes = std::size_t{256} << 10;
 
 /// The same in device memory, where a separate collective costs some 10 us of latency, in which a GPU copies about this much

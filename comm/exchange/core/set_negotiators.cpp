@@ -114,7 +114,7 @@ int set_negotiators::make_set(communicator& ranks, std::vector<int> const& membe
     return number;
 }
 
-/// Its ranks may be at different points of one of its rounds: they leave the set as they leave the exchange at its end.
+/// The ranks may be at different points of one of the set's rounds: they leave it as they leave the exchange at its end.
 void set_negotiators::remove_set(int set) {
     calls_.on_removed(set);
     shared_.lost.forget(set);

@@ -31,7 +31,7 @@ struct found_rank_file {
     std::string path;
 };
 
-/// Returns the regular files of this kind in a folder, in order. Throws errc::not_found with `advice` if there is none.
+/// Returns the regular files of this kind in a folder, in order. Throws errc::not_found with `advice` if there are no such files.
 std::vector<found_rank_file> find_rank_files(std::string_view kind, std::string const& folder, std::string_view advice);
 
 }  // namespace muster

@@ -103,7 +103,7 @@ std::span<std::int64_t const> parties_of(exchange_request const& what) noexcept;
 /// shapes and splits count, since the answer holds them.
 bool is_repetition(exchange_request const& before, exchange_request const& now) noexcept;
 
-/// What must be the same on all ranks and is not, as two phrases to be attributed to their ranks ("shape [3, 4]", "shape [3,
+/// A difference in what must be the same on all ranks, as two phrases to be attributed to their ranks ("shape [3, 4]", "shape [3,
 /// 5]"); both empty if the two ranks agree. The first dimension of allgather and alltoall, and alltoall's splits, may differ.
 struct disagreement {
     std::string mine;

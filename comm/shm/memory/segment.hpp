@@ -55,7 +55,7 @@ struct alignas(apart) counters {
     std::atomic<std::uint64_t> finished;  ///< the last collective for which this rank needs no other rank's memory any more
 };
 
-/// The chunks of a reduction. A rank that has time takes those of its own share first, then those of the others'. So no rank
+/// The chunks of a reduction. A rank that has time first takes those of its share, then those of the others'. So no rank
 /// waits for a rank that has lost its processor before it took one. Each rank has two of these, like announcements, from which it
 /// also knows that nobody takes chunks of two collectives ago when it sets them to 0.
 struct alignas(apart) chunk_counters {

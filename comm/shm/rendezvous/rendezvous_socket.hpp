@@ -61,7 +61,7 @@ struct accepted {
     unique_fd socket;
     std::optional<int> rank;  ///< from the name that it is bound to; nothing if it is not bound
 };
-/// Returns the next process that connected to `key`; no socket if there is none.
+/// Returns the next process that connected to `key`; no socket if nobody has.
 accepted accept_from(int listener, std::string const& key);
 
 /// Returns the process at the other end, as the kernel knows it; nothing if it is another user's.

@@ -319,7 +319,7 @@ shm_rendezvous::named_ranks shm_rendezvous::missing_peers() const {
     return missing;
 }
 
-/// Returns those that are stopped or gone; if there are none, all that have not voted. Leaves out `but`.
+/// Returns those that are stopped or gone, or else all that have not voted. Leaves out `but`.
 shm_rendezvous::named_ranks shm_rendezvous::missing_voters(int but) const {
     named_ranks lost, late;
     for (auto const& each : peers_) {
@@ -399,7 +399,7 @@ void shm_rendezvous::receive_vote(peer& from, bool& yes) {
         yes = yes && told.yes != 0;
         return;
     }
-    // Its deadline has passed. If all others are there, the answer still comes.
+    // The rank's deadline has passed. If all others are there, the answer still comes.
     auto const missing = missing_voters(from.record.rank);
     if (!missing.ranks.empty()) fail_by_deadline(missing, "did not join", &from);
 }
