@@ -42,7 +42,7 @@ struct study_run {
     bool counts() const noexcept { return status == run_status::ok && !warmup; }
 };
 
-/// Where `muster plan` said that one rank would run.
+/// The place of one rank, from `muster plan`.
 struct placed_rank {
     int rank = 0;
     std::string host, cpus, gpu;

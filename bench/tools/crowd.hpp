@@ -75,7 +75,7 @@ std::string crowd_text(machine_load const& load);
 /// Returns "busy: other programs used … before the runs; these figures mean little\n", or "" if it was not crowded. Pure.
 std::string busy_line(machine_load const& load);
 
-/// Returns a load as every result has it.
+/// These write and read a load as every result has it. Throws errc::invalid_data.
 nlohmann::json to_json(machine_load const& load);
 machine_load read_load(checked_json const& from);
 

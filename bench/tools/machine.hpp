@@ -11,7 +11,7 @@ namespace muster {
 
 struct machine_facts {
     std::string host;
-    std::string processor;  ///< those that this process may run on
+    std::string processor;  ///< the model's name
     int cores = 1;          ///< that this process may run on
     double clock_mhz = 0;   ///< of now; 0 if the system does not report it
     std::string governor;   ///< the frequency governor; "" if it is not visible

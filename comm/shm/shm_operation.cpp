@@ -366,7 +366,7 @@ bool shm_operation::waits_for(world const& all, int rank) const noexcept {
         case stage::announce: return reached(theirs.progress().worked) + 1 < all.round;
         case stage::match: return reached(theirs.announced(sequence_).sequence) < sequence_;
         case stage::chunks:
-        case stage::direct: return false;  // only this rank works
+        case stage::direct: return false;  // it is this rank that works
         case stage::chunks_end:
             return reached(theirs.chunks(sequence_).joined) == sequence_ && reached(theirs.progress().finished) < sequence_;
         case stage::leave: return reached(theirs.progress().finished) < sequence_;
@@ -798,7 +798,7 @@ bool shm_operation::advance_staged(world& all) {
         if (filled_ < end_ && filled_ < drained_ + 2 && (filled_ == 0 || all_at(all, filled_ - 1, worked_of))) {
             fill(all, filled_);
             own.filled.store(++filled_, std::memory_order_release);
-            if (!reduces()) take(all, all.rank, filled_ - 1);  // until the others come
+            if (!reduces()) take(all, all.rank, filled_ - 1);  // while the others come
             moved = true;
         }
         if (worked_ < filled_ && all_at(all, worked_ + 1, filled_of)) {

@@ -162,7 +162,7 @@ struct prepared {
 /// its place in the cache are used again without new memory. It forgets names that do not come back. Not thread safe.
 class name_table {
   public:
-    /// Returns the place of the last request under this name; null in it if there was none.
+    /// Returns the place of the last request under this name, which holds null if there was no request.
     pending_ptr& last(int set, std::string_view name);
 
     /// Forgets a removed set.

@@ -278,7 +278,7 @@ void shm_rendezvous::receive_from(peer& from) {
     } else if (from.rank) {
         fail_by_loss(from);
     } else {
-        from.left = true;  // all_are_here() must know the rank it was
+        from.left = true;  // its rank becomes known when one has not come
     }
 }
 

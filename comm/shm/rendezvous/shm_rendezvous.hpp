@@ -39,8 +39,8 @@ struct rendezvous_request {
     std::string key;  ///< the same on all ranks and on no others of this machine, at most 80 bytes
     world_record self;
     std::string host;                      ///< of this rank, for messages
-    duration deadline;                     ///< 0 is without end
-    std::size_t bytes;                     ///< 0 waits without end
+    duration deadline;                     ///< 0 waits without end
+    std::size_t bytes;                     ///< of the shared memory
     std::shared_ptr<peer_loss> loss = {};  ///< see comm_options
 };
 
