@@ -163,7 +163,7 @@ std::string move_line(std::string_view line, double shift_us, std::int64_t track
 merge_plan plan_merge(std::span<timeline_head const> heads) {
     merge_plan plan;
     std::map<process_key, std::size_t> first_of;  // the first file of each process
-    std::map<std::string, double> offset_of;  // of the clock of each host that was seen, to the first generation's rank 0
+    std::map<std::string, double> offset_of;  // of the clock of each host that has been seen, to the first generation's rank 0
     std::span<timeline_head const> before;
     for (std::size_t begin = 0; begin < heads.size();) {
         int const generation = heads[begin].which.generation;
