@@ -185,9 +185,9 @@ std::byte* device_batch::find_buffer() const noexcept {
     return lane_.first.find(std::max<std::size_t>(in_.bytes(), 1));
 }
 
-/// Each tensor of several lies in the fusion buffer at a multiple of 16 bytes, so that all of them move in wide accesses. If they
-/// lie so in the program's memory too, nothing is copied. The number of elements that ranks send depends on neither, since ranks
-/// may differ in that.
+/// If there are several tensors, each lies in the fusion buffer at a multiple of 16 bytes, so that all move in wide accesses. If
+/// they lie so in the program's memory too, nothing is copied. The number of elements that ranks send depends on neither, since
+/// ranks may differ in that.
 void device_batch::lay_out() {
     std::vector<std::size_t> counts;
     for (auto const& item : batch_.items) counts.push_back(count_of(item));
