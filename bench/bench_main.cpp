@@ -1,4 +1,4 @@
-// The program `muster-bench`: calls the command that the first word names.
+// The program `muster-bench` calls the command that the first word names.
 #include <string>
 #include <vector>
 

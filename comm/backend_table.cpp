@@ -29,7 +29,7 @@ class self_backend final : public collective_backend {
 
     bool crowded() const noexcept override { return false; }
 
-    /// Every reduction over one rank is its own input, scaled, and so is what is gathered or exchanged.
+    /// Copies the input, scaled: with one rank that is the result of every collective.
     ticket start(collective const& what) override {
         if (what.out.count == 0) return 0;
         if (!what.scale.is_one()) {
@@ -54,10 +54,10 @@ class self_backend final : public collective_backend {
 
 }  // namespace
 
-/// Pure. `mpi_world_size` is that of the program's own MPI, 0 if it runs none.
+/// `mpi_world_size`: of the MPI that the program itself runs, or 0. Pure.
 std::optional<std::string> self_unavailable(identity const& who, comm_options const& options, int mpi_world_size) {
     if (who.world_size != 1) return fmt::format("it serves one rank and the world has {}", who.world_size);
-    // The program's own MPI may know more than the variables do; unless told so, never train apart from it.
+    // The program's own MPI may know more than the variables do; never train apart from it unless the user asks for that.
     if (options.backend.empty() && options.members.empty() && mpi_world_size > 1)
         return fmt::format("MPI is initialised and its world has {} ranks", mpi_world_size);
     return std::nullopt;
@@ -69,7 +69,7 @@ std::unique_ptr<collective_backend> make_self_backend(identity const& who, comm_
 
 namespace {
 
-// The program's own MPI may know more of the world than the variables do: these rows are told what it says.
+// The program's own MPI may know more of the world than the variables do, so these rows get its size.
 
 std::optional<std::string> self_refusal(identity const& who, comm_options const& options) {
     return self_unavailable(who, options, running_mpi_world_size());
@@ -83,7 +83,7 @@ std::unique_ptr<collective_backend> make_shm(identity const& who, comm_options c
     return make_shm_backend(who, options, running_mpi_world_size());
 }
 
-/// Where addresses are given the launcher, or a store, joins the nodes by them, and no MPI knows these ranks.
+/// If addresses are given, the launcher or a store joins the nodes by them, and no MPI knows these ranks.
 std::optional<std::string> mpi_refusal(identity const& who, comm_options const& options) {
     if (options.backend.empty() && !options.addresses.empty()) return "the ranks' addresses are given, by which tcp joins them";
     return mpi_unavailable(who, options);
@@ -112,7 +112,7 @@ constexpr std::array table{
                                          near ? fmt::format("; did you mean \"{}\"?", *near) : ""));
 }
 
-/// "backend shm, the first in the table that can serve them; refused before: self: the world has 2 ranks"
+/// Returns "backend shm, the first in the table that can serve them; refused before: self: the world has 2 ranks".
 std::string explain_choice(backend_row const& taken, std::vector<std::string> const& refusals, comm_options const& options) {
     return fmt::format("backend {}, {}{}{}", taken.name,
                        options.backend.empty() ? "the first in the table that can serve them" : "asked for by name",

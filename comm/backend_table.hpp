@@ -15,40 +15,40 @@ namespace muster {
 
 struct backend_row {
     std::string_view name;
-    /// Why it cannot serve this world, or nothing if it can. Pure, except for queries to its library; not collective.
+    /// Returns why it cannot serve this world, or nothing if it can. Pure, except for queries to its library; not collective.
     std::optional<std::string> (*unavailable)(identity const&, comm_options const&);
-    /// Collective where the backend has peers.
+    /// Makes the backend. Collective if it has peers.
     std::unique_ptr<collective_backend> (*create)(identity const&, comm_options const&);
-    /// What it reaches; a row is not chosen for tensors in other memory.
+    /// The memory that it reaches; a row is not chosen for tensors in other memory.
     memory_kind memory = memory_kind::host;
-    /// The ranks meet in create() before anything is made, and one that cannot be served says so there: create() is to be called
-    /// on it too, and throws the same on all ranks.
+    /// The ranks meet in create() before anything is made, and one that cannot be served says so there: call create() on it too,
+    /// which then throws the same on all ranks.
     bool tells_refusal = false;
-    /// What messages add about tensors in other memory, beyond that the backend cannot reach them; else "".
+    /// Messages about tensors in other memory add this to the fact that the backend cannot reach them.
     std::string_view instead{};
-    /// The same as create() for ranks that can already gather bytes; null where it needs the whole job.
+    /// The same as create() for ranks that can already gather bytes; null if the backend needs the whole job.
     std::unique_ptr<collective_backend> (*create_over)(gather_function const&, identity const&, comm_options const&) = nullptr;
 };
 
-/// The rows in the order in which they are tried.
+/// Returns the rows in the order in which they are tried.
 std::span<backend_row const> backend_table() noexcept;
 
-/// The row for device memory that this name names; the first one for any other name. Throws errc::usage for a name that is not in
-/// the table.
+/// Returns the row for device memory that has this name, or the first one if the name is another row's. Throws errc::usage for a
+/// name that is not in the table.
 backend_row const& device_row(std::string_view name);
 
-/// A row, and in words why that one: "backend shm, the first in the table that can serve them; refused before: self: …".
+/// A row, and the reason in words: "backend shm, the first in the table that can serve them; refused before: self: …".
 struct backend_choice {
     backend_row const* row = nullptr;
     std::string why;
 };
 
-/// The row that options.backend names, else the first that is available; logs what was tried and why it was refused. Throws
-/// errc::usage for a name that is not in the table and errc::unavailable, with every refusal, if none is left.
+/// Returns the row that options.backend names, else the first that is available; logs what was tried and why it was refused.
+/// Throws errc::usage for a name that is not in the table and errc::unavailable, with every refusal, if none is left.
 backend_choice choose_backend(std::span<backend_row const> table, identity const& who, comm_options const& options);
 
-/// Where choose_backend() found none for this rank, while other ranks may wait for it in one whose ranks meet first: takes part
-/// in that rendezvous. Throws what all of them throw, naming who lacks what; returns where there is no such backend.
+/// Takes part in the rendezvous of a backend whose ranks meet first, after choose_backend() found none for this rank: other ranks
+/// may wait for it there. Throws what all of them throw, naming who lacks what; returns if there is no such backend.
 void tell_refusal(identity const& who, comm_options const& options);
 
 }  // namespace muster

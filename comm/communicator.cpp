@@ -43,7 +43,7 @@ detail::state_owner make_state(identity const& who, comm_options const& options,
     return state;
 }
 
-/// Where no backend serves this rank, the ranks that wait for it are told, so that they do not wait in vain.
+/// If no backend serves this rank, tells the ranks that wait for it, so that they do not wait in vain.
 backend_choice choose_or_tell(identity const& who, comm_options const& options) try {
     return choose_backend(backend_table(), who, options);
 } catch (error const& refused) {
@@ -52,7 +52,7 @@ backend_choice choose_or_tell(identity const& who, comm_options const& options) 
         tell_refusal(who, options);
     } catch (comm_error const&) {
         throw;                // the same on all ranks
-    } catch (error const&) {  // no other rank can be told
+    } catch (error const&) {  // it reaches no other rank
     }
     throw;
 }

@@ -24,25 +24,25 @@ namespace muster {
 /// sent: comm_error (errc::usage) names the tensor, the rank, the host and the values. Tensors of one collective have the same
 /// type on all ranks.
 ///
-/// A rank that is dead, stopped or late is named by the comm_error of the ranks that waited for it (comm_error::culprits()); the
-/// communicator has then failed, and every further call on it throws the first failure again.
+/// If a rank is dead, stopped or late, the ranks that waited for it throw a comm_error that names it (comm_error::culprits());
+/// the communicator has then failed, and every further call on it throws the first failure again.
 ///
 /// Not thread safe: one call at a time, and with an MPI of level FUNNELED or SINGLE only from MPI's main thread.
-/// Destruction is collective. Not done by a rank that unwinds an exception: it then leaves MPI unfinalised, so as not to hang in
-/// a barrier that no other rank enters and so that the launcher sees it fail.
+/// Destruction is collective, except on a rank that unwinds an exception: it leaves MPI unfinalised, so as not to hang in a
+/// barrier that no other rank enters and so that the launcher sees it fail.
 class communicator {
   public:
     /// Collective over who.world_size ranks. Selects a backend: `self` for one rank, `hierarchical` for several ranks on each of
-    /// several nodes, `shm` where all are on one, else `mpi`; `nccl` for device memory; or what options.backend names. Programs
-    /// that need native() or several ranks' MPI ask for mpi by name. Initialises MPI if it is needed and is not yet (then the
-    /// last communicator finalises it, after which no other can be made), and uses its own MPI traffic, apart from the
-    /// program's. Throws errc::singleton if MPI's world has another size than the identity's, errc::peer_failed on all ranks if
-    /// their identities contradict each other, errc::timeout if ranks do not come within options.deadline, mpi_error.
+    /// several nodes, `shm` if all are on one, else `mpi`; `nccl` for device memory; or what options.backend names. Programs that
+    /// need native() or several ranks' MPI ask for mpi by name. Initialises MPI if necessary (then the last communicator
+    /// finalises it, after which no other can be made), and uses its own MPI traffic, apart from the program's. Throws
+    /// errc::singleton if MPI's world has another size than the identity's, errc::peer_failed on all ranks if their identities
+    /// contradict each other, errc::timeout if ranks do not come within options.deadline, mpi_error.
     static communicator create(identity const& who, comm_options const& options = {});
 
-    /// In an elastic run (`muster run --min-np N`): leaves the world of `left`, which may have failed or be empty, and makes that of the next generation, with
-    /// options.loss watching it; again where ranks are lost meanwhile. Collective over the ranks that are left. Empty where this rank has no part in it, and is to
-    /// end; the place in it is link.now(). Throws what create() and member_link::reform() throw.
+    /// In an elastic run (`muster run --min-np N`), leaves the world of `left`, which may have failed or be empty, and makes that of the next generation, which
+    /// options.loss watches; tries again if ranks are lost meanwhile. Collective over the ranks that are left; link.now() gives this rank's place. Returns an
+    /// empty one if this rank has no part in it and should end. Throws what create() and member_link::reform() throw.
     static communicator reform(communicator left, member_link& link, member_standing const& standing, comm_options options = {});
 
     communicator(communicator&&) noexcept = default;
@@ -51,7 +51,7 @@ class communicator {
     communicator& operator=(communicator const&) = delete;
     ~communicator() = default;
 
-    /// Whether this rank belongs to it. If not (see include()), rank() is -1, size() is 0, and any other call is an error
+    /// Returns whether this rank belongs to it. If not (see include()), rank() is -1, size() is 0, and any other call is an error
     /// (errc::usage).
     explicit operator bool() const noexcept { return static_cast<bool>(state_); }
 
@@ -59,10 +59,11 @@ class communicator {
     int size() const noexcept;
     identity const& who() const;
     std::string_view backend() const noexcept;  ///< the name of its row: "self", "mpi", …
-    /// Why that one, and why not those that stand before it in the table, for people. Of a process set that of the whole.
+    /// Says, for people, why this backend was chosen and not those before it in the table. A process set has the reason of the
+    /// whole.
     std::string const& why_backend() const;
-    /// What the backend measured of the machine when the ranks met, and what it does about it, for people: how far the processors are apart (shm). This rank's; may be
-    /// empty.
+    /// Says, for people, what the backend measured of the machine when the ranks met, and what it does about it, such as how far the processors are apart (shm). Each
+    /// rank has its own; may be empty.
     std::string about() const;
     std::string const& host_of(int rank) const;
     comm_options const& options() const;
@@ -70,8 +71,8 @@ class communicator {
     /// out[i] = in[i] of all ranks, reduced and scaled (see `scaling`). Same count, reduction and factors on all ranks. `in` and
     /// `out` are the same memory (in place) or do not overlap. All ranks get bitwise the same result. Over mpi, in worlds of up
     /// to comm_options::direct_ranks ranks the elements are combined in the order of the ranks, f16 and bf16 in f32 and rounded
-    /// once, and ranks whose arguments differ get an error (errc::peer_failed) before anything is written; but one that gives no
-    /// elements at all is waited for until the deadline, or until it starts another small allreduce. In larger worlds MPI's own
+    /// once, and ranks whose arguments differ get an error (errc::peer_failed) before anything is written; a rank that gives no
+    /// elements at all is noticed at the deadline, or when it starts another small allreduce. In larger worlds MPI's own
     /// algorithm decides the order, f16 and bf16 are rounded at each of its steps, and arguments that differ are undefined.
     operation allreduce(std::string_view name, tensor_view in, tensor_view out, reduction how, scaling const& scale = {});
     operation allreduce(std::string_view name, tensor_view in_place, reduction how, scaling const& scale = {}) {
@@ -79,11 +80,11 @@ class communicator {
     }
 
     /// out = this rank's share (share_of) of the ranks' `in`, reduced and scaled. Same count, reduction and factors on all ranks;
-    /// out.count is the share's. `out` may be the share's place within `in`, the rest of which is only read; else they do not
-    /// overlap. The order of combination is that of allreduce.
+    /// out.count is the share's. `out` may be the share's place within `in`, whose other parts are only read; otherwise they do
+    /// not overlap. Elements are combined in the same order as by allreduce.
     operation reducescatter(std::string_view name, tensor_view in, tensor_view out, reduction how, scaling const& scale = {});
 
-    /// Every rank's tensor becomes the root's. Same count on all ranks.
+    /// Copies the root's tensor into every rank's. Same count on all ranks.
     operation broadcast(std::string_view name, tensor_view inout, int root);
 
     /// out = the ranks' `in`, one after the other; out.count == in.count * size(). Same count on all ranks. `in` may be this
@@ -98,34 +99,34 @@ class communicator {
     operation alltoall(std::string_view name, tensor_view in, std::span<std::size_t const> send_counts, tensor_view out,
                        std::span<std::size_t const> receive_counts);
 
-    /// `peer` gets this rank's `in` into its `out`, and the other way round; the two counts may differ. Collective over these two
+    /// Sends this rank's `in` into `out` of `peer` and the other way round; the two counts may differ. Collective over these two
     /// ranks only, in the order of all that both do. No overlap. With itself a rank copies.
     operation sendrecv(std::string_view name, int peer, tensor_view in, tensor_view out);
 
-    /// Finished when every rank has started it.
+    /// Finishes when every rank has started it.
     operation barrier();
 
-    /// The ranks of a process set as a separate communicator, numbered in the order of `ranks` (distinct; the same on all
+    /// Returns the ranks of a process set as a separate communicator, numbered in the order of `ranks` (distinct; the same on all
     /// ranks, else errc::peer_failed on all). Collective over all ranks of this communicator, and blocking; ranks outside the set
     /// get an empty one. It has this one's options and deadline, and stays valid beyond this one.
     communicator include(std::span<int const> ranks);
 
-    /// A communicator over the same ranks for tensors in device memory: by nccl, or by the backend that `options` names. The
-    /// ranks meet over this one, which must reach host memory; so it needs no PMIx, and serves process sets. Collective, and
-    /// blocking for at most options.deadline. Its host names, and it, stay valid beyond this one. Throws what the backend's
-    /// making throws (nccl: what one rank lacks, on all); a rank that does so has not harmed this communicator.
+    /// Returns a communicator over the same ranks for tensors in device memory: by nccl, or by the backend that `options` names.
+    /// The ranks meet over this one, which must reach host memory; so it needs no PMIx, and serves process sets. Collective;
+    /// blocks for at most options.deadline. It and its host names stay valid beyond this one. Throws what making the backend
+    /// throws (nccl: what one rank lacks, on all); this communicator then still works.
     communicator for_device(comm_options options);
 
-    /// Host memory that collectives of this process are fastest on, `bytes` (at least 1) of it, zeroed: over shm the other ranks
-    /// of the node read and write it in place, where other memory is copied by the kernel. For what lives long and is reduced
-    /// often, as the gradients of a network; best in few large pieces, since each takes a file descriptor and its first
-    /// collective prepares the way. Ranks need not do the same. Not collective; thread safe, also during other calls. Throws
-    /// errc::system, std::bad_alloc.
+    /// Returns `bytes` (at least 1) of zeroed host memory, on which collectives of this process are fastest: over shm the other
+    /// ranks of the node read and write it in place, while the kernel copies other memory. Use it for what lives long and is
+    /// reduced often, such as the gradients of a network, in few large pieces: each takes a file descriptor, and its first
+    /// collective maps it. Ranks need not do the same. Not collective; thread safe, also during other calls. Throws errc::system,
+    /// std::bad_alloc.
     comm_buffer allocate(std::size_t bytes);
 
-    /// Device memory: `stream` (a CUstream or cudaStream_t of the communicator's device; null is the default stream) is where the
-    /// program makes and uses its tensors. Collectives started from now on wait, on the device, for what the stream holds when
-    /// they are started. See also operation::order.
+    /// Device memory: sets the `stream` (a CUstream or cudaStream_t of the communicator's device; null is the default stream) on
+    /// which the program makes and uses its tensors. Collectives started from now on wait, on the device, for what the stream
+    /// holds when they start. See also operation::order.
     void use_stream(void* stream);
 
     /// Moves all collectives under way forward, without waiting. Cheap (below a microsecond if there is nothing to do).
@@ -136,8 +137,8 @@ class communicator {
     /// come, and the communicator has then failed. Collective.
     void close();
 
-    /// Where the backend is mpi or hierarchical, a pointer to its MPI_Comm (`*static_cast<MPI_Comm const*>(c.native())`), else
-    /// null. For libraries that duplicate it at once, as HDF5 does; valid as long as this communicator.
+    /// Returns a pointer to the MPI_Comm of backend mpi or hierarchical (`*static_cast<MPI_Comm const*>(c.native())`), else null.
+    /// For libraries that duplicate it at once, as HDF5 does; valid as long as this communicator.
     void const* native() const noexcept;
 
   private:

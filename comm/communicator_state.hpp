@@ -16,7 +16,7 @@
 
 namespace muster::detail {
 
-/// Why a communicator can do nothing more.
+/// The reason why a communicator can do nothing more.
 struct communicator_failure {
     std::string message;
     std::vector<int> culprits;
@@ -27,20 +27,20 @@ struct communicator_state {
     identity who;
     comm_options options;
     std::string_view backend_name;
-    std::string why;  ///< that one
+    std::string why;  ///< for that backend
     std::unique_ptr<collective_backend> backend;
     argument_place place;
-    void* stream = nullptr;      ///< the program's, for device memory
-    bool waited_long = false;    ///< the last time
-    bool yield_at_once = false;  ///< ranks share processors: a waiting rank gives its own away
+    void* stream = nullptr;      ///< the program's stream for device memory
+    bool waited_long = false;    ///< the last wait was a long one
+    bool yield_at_once = false;  ///< ranks share processors: a waiting rank yields its own
     std::optional<communicator_failure> failed;
     std::size_t owners = 0;  ///< counted by state_owner
 };
 
-/// Marks the communicator as failed, unless it is, by the exception that is being handled.
+/// Marks the communicator as failed by the exception that is being handled, unless it has failed already.
 void mark_failed(communicator_state& state) noexcept;
 
-/// "allreduce of "conv1.weight" (rank 5 of 8 on n3)".
+/// Returns "allreduce of "conv1.weight" (rank 5 of 8 on n3)".
 std::string describe(communicator_state const& state, std::string_view what, std::string_view name);
 
 /// Throws comm_error with the first failure if there was one.
@@ -49,10 +49,10 @@ void throw_if_failed(communicator_state const& state, std::string_view what, std
 /// Throws errc::usage in a child that was forked since the communicator was made.
 void check_process(communicator_state const& state, std::string_view what, std::string_view name);
 
-/// Blocks until `which` has finished. Throws as operation::wait(duration) does, the communicator being marked as failed.
+/// Blocks until `which` has finished. Throws as operation::wait(duration) does; the communicator is then marked as failed.
 void wait_for(communicator_state& state, ticket which, duration deadline, std::string_view what, std::string_view name);
 
-/// done() of the backend; marks the communicator as failed where it throws.
+/// Calls done() of the backend; marks the communicator as failed if that throws.
 bool poll(communicator_state& state, ticket which);
 
 }  // namespace muster::detail

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t longest_message = 4096;
 
-/// What goes before each rank's message.
+/// The header of each rank's message.
 struct header {
     std::int32_t failed = 0;
     std::int32_t code = 0;
@@ -60,7 +60,7 @@ own_failure report_of(std::exception_ptr const& problem) {
 void throw_if_any_failed(communicator& ranks, std::string_view what, std::optional<own_failure> const& failure,
                          member_is member) {
     std::size_t const length = failure ? std::min(failure->message.size(), longest_message) : 0;
-    // Beyond success the longest message is agreed on: 0 is success, so lengths count from 1.
+    // The ranks agree on the longest message. 0 means success, so lengths count from 1.
     auto longest = static_cast<std::int32_t>(failure ? length + 1 : 0);
     ranks.allreduce(what, view_of(std::span(&longest, 1)), reduction::max).wait();
     if (longest == 0) return;

@@ -11,32 +11,31 @@
 
 namespace muster {
 
-/// What one rank has to report.
+/// The failure that one rank reports.
 struct own_failure {
     errc code = errc::internal;
-    std::string message;  ///< sent in its first 4096 bytes
+    std::string message;  ///< its first 4096 bytes are sent
     bool operator==(own_failure const&) const = default;
 };
 
-/// What a message calls the members of a communicator: where one rank works for each node, its number there is nobody's rank.
+/// The word of messages for a member of a communicator: where one rank works for each node, its number there is not a rank's.
 enum class member_is { rank, node };
 
-/// The report on an exception that is being handled.
+/// Returns the report on `problem`.
 own_failure report_of(std::exception_ptr const& problem);
 
 /// Collective. Returns on every rank if no rank reports a failure (one allreduce of 4 bytes); else throws comm_error on every
-/// rank, with the code of the lowest failed rank, naming every failed rank, its host (that alone with member_is::node) and its
-/// message. `what` says what was attempted ("open train.h5").
+/// rank, with the code of the lowest failed rank. It names every failed rank, its host (only the host with member_is::node) and
+/// its message. `what` says what was attempted ("open train.h5").
 void throw_if_any_failed(communicator& ranks, std::string_view what, std::optional<own_failure> const& failure,
                          member_is member = member_is::rank);
 
-/// The same for an exception; null is success.
+/// The same for an exception; null means success.
 void throw_if_any_failed(communicator& ranks, std::string_view what, std::exception_ptr const& failure,
                          member_is member = member_is::rank);
 
-/// Collective. Runs the local work `body` and returns its result if it succeeded on all ranks; else throws as
-/// throw_if_any_failed() does, on every rank. `body` itself must not be collective: a rank whose body throws would leave the
-/// others in it.
+/// Collective. Runs the local work `body` and returns its result if it succeeded on all ranks; else throws on every rank as
+/// throw_if_any_failed() does. `body` itself must not be collective: a rank whose body throws would leave the others in it.
 template <typename Body>
 auto run_on_all(communicator& ranks, std::string_view what, Body&& body, member_is member = member_is::rank) {
     std::exception_ptr problem;

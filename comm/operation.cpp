@@ -21,25 +21,25 @@ namespace {
 
 constexpr unsigned polls_per_clock_read = 64;
 
-/// A rank with a processor of its own keeps it while it waits: what it gave away it would get back a time slice later, and all
-/// ranks would wait for that. Only when another rank is really late it gives the processor away.
+/// A waiting rank keeps a processor that it has to itself: it would get it back only a time slice later, and all ranks would wait
+/// for that. It yields the processor only when another rank is really late.
 constexpr duration patience{0.02};
 
-/// After a wait of this length the next is taken to be a long one too, as where a tensor comes in pieces over a slow network:
+/// After a wait of this length the next one is expected to be long too, as when a tensor comes in pieces over a slow network:
 /// patience is then short.
 constexpr duration long_wait{0.001};
 constexpr duration short_patience{0.0002};
 
-/// After this long a few microseconds more do not count, and other processes of this machine may have the processor.
+/// After this long a few microseconds more do not matter, and other processes of this machine may have the processor.
 constexpr duration long_patience{0.5};
 
-/// How long the operations of a rank that unwinds an exception are waited for.
+/// A rank that unwinds an exception waits this long for its operations.
 constexpr duration unwinding_deadline{2.0};
 
-/// How often a waiting rank asks which ranks are missing.
+/// A waiting rank asks this often which ranks are missing.
 constexpr duration between_checks{0.2};
 
-/// A rank that is gone may have sent all that was asked of it: this long its last messages are waited for.
+/// A rank that is gone may have sent everything: its last messages have this long to arrive.
 constexpr duration last_messages{0.1};
 
 struct waiting {
@@ -68,10 +68,10 @@ struct waiting {
         mark_failed(on.state);
         throw;
     }
-    std::abort();  // it was told
+    std::abort();  // is_told() was true
 }
 
-/// Fails if a rank is known to be gone. True if the collective has finished.
+/// Throws if a rank is known to be gone. Returns true if the collective has finished meanwhile.
 bool fail_if_a_rank_is_dead(waiting const& on) {
     auto late = on.state.backend->late_ranks(on.which);
     std::erase_if(late, [](late_rank const& each) { return !each.dead; });
@@ -91,7 +91,7 @@ void state_owner::add() noexcept {
 }
 
 void state_owner::drop() noexcept {
-    // A forked child leaves its parent's communicator as it is: the other ranks would hear of its end.
+    // A forked child leaves its parent's communicator as it is: the other ranks would notice its end.
     if (--state_->owners == 0 && !state_->process.is_foreign()) delete state_;
 }
 
@@ -138,7 +138,7 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
     using clock = std::chrono::steady_clock;
     if (poll(state, which)) return;
     waiting const on{state, which, what, name};
-    std::optional<clock::time_point> begin;  // most are through before the clock is read
+    std::optional<clock::time_point> begin;  // most waits end before the clock is read
     duration next_check = between_checks;
     duration const keeps = state.waited_long ? short_patience : patience;
     state.waited_long = false;
@@ -193,7 +193,7 @@ void operation::finish() noexcept {
     } catch (std::exception const& problem) {
         try {
             spdlog::error("an operation failed that the program did not wait for: {}", problem.what());
-        } catch (...) {  // the log failed too
+        } catch (...) {  // logging failed too
         }
     }
 }
@@ -243,7 +243,7 @@ void operation::order(void* stream) {
         ::sched_yield();
         auto const deadline = state_->options.deadline;
         if (deadline.count() <= 0 || std::chrono::steady_clock::now() - begin <= deadline) continue;
-        wait(duration{1e-9});  // as an operation that is given up
+        wait(duration{1e-9});  // gives it up
         return;
     }
 }

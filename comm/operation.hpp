@@ -11,11 +11,10 @@
 
 namespace muster::detail {
 
-/// The shared owner of a communicator's state. Counts owners without atomic operations.
 struct communicator_state;
 
-/// Like std::shared_ptr, for a state that one thread uses at a time: right after a message was written to memory that another
-/// process reads, an atomic operation waits for that memory, which takes as long as the message itself.
+/// Counts the owners of a state that one thread uses at a time, without atomic operations: right after a message was written to
+/// memory that another process reads, an atomic operation takes as long as the message itself.
 class state_owner {
   public:
     state_owner() noexcept = default;
@@ -49,8 +48,9 @@ class state_owner {
 
 namespace muster {
 
-/// Owner of a started collective; move-only. The tensors must stay valid, and untouched unless only read by it, until it has
-/// finished. Keeps the communicator's inside alive. Not thread safe, and not at once with another call on its communicator.
+/// Move-only owner of a started collective. Until it has finished, the tensors must stay valid, and the program may at most read
+/// those that the collective only reads. Keeps the communicator's state alive. Not thread safe, and not at once with another call
+/// on its communicator.
 class [[nodiscard]] operation {
   public:
     operation() noexcept = default;  ///< finished
@@ -62,30 +62,31 @@ class [[nodiscard]] operation {
     /// Waits, unless its communicator has failed; a failure is logged.
     ~operation();
 
-    /// Moves all collectives under way forward; true once finished, never blocks. Throws comm_error or mpi_error if it failed.
+    /// Moves all collectives under way forward and returns whether this one has finished; never blocks. Throws comm_error or
+    /// mpi_error if it failed.
     bool done();
 
     /// Blocks until finished, for at most the communicator's deadline. Throws comm_error or mpi_error if it failed.
     void wait();
 
-    /// The same for at most `deadline` from now, 0 being without end. When that passes, throws comm_error (errc::timeout) naming
-    /// tensor, rank, host and the ranks at fault as far as they are known (also as comm_error::culprits()). A rank whose process
-    /// is known to be gone is not waited for that long: errc::peer_failed then. In both cases the communicator has failed: every
-    /// further call on it throws, and the tensors of its unfinished operations must stay valid until the process ends, since a
-    /// late rank may still cause writes to them; none of them holds a result.
+    /// The same for at most `deadline` from now; 0 means without end. When that passes, throws comm_error (errc::timeout) naming
+    /// tensor, rank, host and the ranks at fault as far as they are known (also as comm_error::culprits()). If the process of a
+    /// rank is known to be gone, throws errc::peer_failed without waiting that long. In both cases the communicator has failed:
+    /// every further call on it throws, and the tensors of its unfinished operations must stay valid until the process ends,
+    /// since a late rank may still cause writes to them; none of them holds a result.
     void wait(duration deadline);
 
-    /// The ranks that keep it from finishing, as far as they are known: dead, stopped, or not there yet. Empty once it has
-    /// finished or its communicator has failed. Never blocks; for a few questions a second.
+    /// Returns the ranks that keep it from finishing, as far as they are known: dead, stopped, or not there yet. Empty once it
+    /// has finished or its communicator has failed. Never blocks; meant for a few calls a second.
     std::vector<late_rank> late_ranks() const noexcept;
 
     /// Device memory: what is put on `stream` (a CUstream or cudaStream_t) from now on waits, on the device, for this operation.
-    /// Blocks only until the device knows of it; the first collective of a communicator on NCCL connects the ranks, so that this
-    /// waits for the others. The operation is still to be waited for before its result is trusted: where it
-    /// fails, the stream goes on all the same. Throws as wait() does, and errc::usage where the backend has no streams.
+    /// Blocks only until the device knows of it; the first collective of a communicator on NCCL connects the ranks, and so waits
+    /// for the others. Wait for the operation before you trust its result: if it fails, the stream goes on all the same. Throws
+    /// as wait() does, and errc::usage if the backend has no streams.
     void order(void* stream);
 
-    /// The same without blocking: false where the device does not know of it yet; ask again.
+    /// The same without blocking: returns false if the device does not know of it yet; ask again.
     bool try_order(void* stream);
 
   private:

@@ -12,8 +12,8 @@
 
 namespace muster {
 
-/// Makes the communicator and runs `body(communicator&)`, which returns an exit code. A failure that all ranks agreed on
-/// (comm_error) is printed by rank 0 in the name of `program`, and the communicator ends in order, which it would not while an
+/// Makes the communicator and runs `body(communicator&)`, which returns an exit code. If all ranks agreed on a failure
+/// (comm_error), rank 0 prints it in the name of `program`, and the communicator ends in order, which it would not while an
 /// exception passes through it. Any other exception passes. Collective.
 template <typename Body>
 int run_with_ranks(std::string_view program, identity const& who, comm_options const& how, Body&& body) {

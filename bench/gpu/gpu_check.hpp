@@ -15,11 +15,11 @@ inline constexpr int gpu_step_not_run = 77;  ///< the exit code of a step that c
 
 extern command_row const gpu_check_step_row;
 
-/// `gpu-check-step NAME`, of driver, kernels, and, as one of the ranks that muster run started, binding, nccl and exchange. Lines NAME<tab>VERSION on
-/// standard output are versions. Returns 0, 1 with what is wrong on standard output, or gpu_step_not_run; throws muster::error.
+/// Runs `gpu-check-step NAME`: driver or kernels, or, as one of the ranks that muster run started, binding, nccl or exchange. Lines NAME<tab>VERSION
+/// on standard output are versions. Returns 0, 1 with what is wrong on standard output, or gpu_step_not_run; throws muster::error.
 int gpu_check_step(std::vector<std::string> const& args, environment const& variables);
 
-/// gpu_check_steps.py, as it was when this program was built: the steps with PyTorch.
+/// Returns gpu_check_steps.py as it was when this program was built: the steps with PyTorch.
 std::span<embedded_text const> gpu_check_files() noexcept;
 
 }  // namespace muster

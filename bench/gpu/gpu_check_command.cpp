@@ -36,26 +36,26 @@ constexpr option_row gpu_check_options[]{
 constexpr duration whole_limit{600}, step_limit{150};
 constexpr std::size_t most_kept_bytes = 8000;  // of the output of a step that did not pass
 
-/// A part of muster that wants a GPU, and the command that tries it.
+/// A part of muster that needs a GPU, and the command that tries it.
 struct gpu_step {
     std::string name, what;
     std::vector<std::string> command;
     bool with_torch = false;
-    bool (*shows)(std::string const& output) = nullptr;  ///< whether the output is right, where the exit code does not say it
+    bool (*shows)(std::string const& output) = nullptr;  ///< whether the output is right, if the exit code does not say so
 };
 
 struct step_result {
     std::string outcome;  ///< "passed", "failed" or "not run"
-    std::string why;      ///< the last line of output, or what ended it, where it did not pass
+    std::string why;      ///< the last line of output, or what ended the step, if it did not pass
     std::string output;
     duration wall{0};
 };
 
-/// What is started, and where.
+/// The programs that are started, and on how many ranks.
 struct gpu_check {
     std::string self, muster, python, script;
     int ranks = 1;
-    int per_gpu = 1;  ///< ranks that share one
+    int per_gpu = 1;  ///< ranks that share a GPU
 
     std::vector<std::string> on_ranks(std::vector<std::string> const& program) const {
         std::vector<std::string> command{muster, "run", "-q", "-n", std::to_string(ranks)};
@@ -91,7 +91,7 @@ std::vector<gpu_step> steps_of(gpu_check const& by) {
     };
 }
 
-/// The last line that is not the launcher's, if there is one.
+/// Returns the last line that is not the launcher's, if there is one.
 std::string last_line(std::string_view output) {
     std::string_view last;
     for (auto const line : split(trim(output), '\n'))
@@ -130,7 +130,7 @@ nlohmann::ordered_json row_of(gpu_step const& step, step_result const& result) {
     return row;
 }
 
-/// What a finished check says of itself, besides its steps.
+/// Returns what a finished check records besides its steps.
 nlohmann::ordered_json document_head(gpu_check const& by, environment const& variables) {
     auto context = machine_json(describe_machine());
     context.erase("host");
@@ -150,12 +150,12 @@ void write_document(nlohmann::ordered_json const& document, std::string const& f
                       "give another file with -o");
 }
 
-/// Tries one after the other, adds each to `document`, which it writes each time, and prints a line.
+/// Tries the steps one after the other, adds each to `document`, which it writes each time, and prints a line.
 void try_steps(gpu_check const& by, nlohmann::ordered_json& document, std::string const& file, environment const& variables,
                stop_signals& signals) {
     auto const begin = clock::now();
     int passed = 0, failed = 0;
-    std::string no_torch;  // why the first step with torch did not run: the others would not either
+    std::string no_torch;  // the reason why the first step with torch did not run: the others would not run either
     for (auto const& step : steps_of(by)) {
         auto const left = std::min(step_limit, whole_limit - duration(clock::now() - begin));
         bool const hopeless = step.with_torch && !no_torch.empty();
@@ -213,7 +213,7 @@ int gpu_check_command(given_options const& given, environment const& variables) 
                                 found.why_not));
     auto by = read_gpu_check(given, found.devices);
     auto const file = given.text("output");
-    write_output_file(file, "", "give another file with -o");  // before ten minutes have passed
+    write_output_file(file, "", "give another file with -o");  // fails now instead of after ten minutes
     temporary_folder const folder("muster-gpu-check", variables);
     by.script = folder.path() + "/gpu_check_steps.py";
     write_output_file(by.script, find_text(gpu_check_files(), "gpu_check_steps.py"));

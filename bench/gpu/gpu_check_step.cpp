@@ -25,7 +25,7 @@ namespace {
 
 constexpr duration step_deadline{60};
 
-/// The step cannot run here.
+/// Reports that the step cannot run here.
 int not_run(std::string const& why) {
     fmt::print("{}\n", why);
     return gpu_step_not_run;
@@ -36,7 +36,7 @@ int wrong(std::string const& what) {
     return 1;
 }
 
-/// The GPU of this rank; ranks that share one take turns by their number.
+/// Returns the GPU of this rank; ranks that share GPUs take them in turn by their number.
 std::shared_ptr<cuda::device const> gpu_of_rank(identity const& who, int asked) {
     auto const& found = cuda::find_driver();
     return cuda::device::open(found, cuda::choose_device(found, asked, who.local_rank % found.devices));
@@ -65,9 +65,9 @@ int look_at_driver() {
     return 0;
 }
 
-// Every rank has cores next to its GPU, which no other rank has.
+// Every rank must have cores next to its GPU that no other rank has.
 
-/// The cores next to a GPU, as the kernel knows them; empty where it does not.
+/// Returns the cores next to a GPU, as the kernel knows them; empty if it does not.
 cpuset cores_of_gpu(cuda::driver const& with, int ordinal) {
     constexpr int bus_attribute = 33, slot_attribute = 34, domain_attribute = 50;  // CU_DEVICE_ATTRIBUTE_PCI_* of cuda.h
     int device = 0, domain = 0, bus = 0, slot = 0;
@@ -86,7 +86,7 @@ int check_binding(identity const& who, environment const& variables) {
     auto const uuids = gather_by_pmix(who, "muster.gpu-check.binding", std::as_bytes(std::span(on->uuid())), step_deadline);
     fmt::print("rank {} on {}: {}, cores {}, next to the GPU {}\n", who.rank, who.host, on->name(), mine.to_list(),
                near.empty() ? "not known" : near.to_list());
-    bool const shared = variables.get_or("NCCL_HOSTID", "").starts_with("muster-");  // as gpu-check has it where ranks share GPUs
+    bool const shared = variables.get_or("NCCL_HOSTID", "").starts_with("muster-");  // gpu-check sets it so if ranks share GPUs
     auto const same = std::count(uuids.begin(), uuids.end(), uuids[static_cast<std::size_t>(who.rank)]);
     if (!shared && same != 1)
         return wrong(fmt::format("rank {} on {}: {} ranks have its GPU {}", who.rank, who.host, same, on->uuid()));
@@ -95,7 +95,7 @@ int check_binding(identity const& who, environment const& variables) {
     return 0;
 }
 
-// The kernels that pack gradients, against the processor's arithmetic.
+// The kernels that pack gradients are compared with the processor's arithmetic.
 
 constexpr std::size_t tensors_of_kernels = 200, unwritten = 0xff;
 
@@ -107,14 +107,14 @@ float value_at(std::size_t k) noexcept {
     return static_cast<float>(static_cast<int>(k % 4001) - 2000) / 16;
 }
 
-/// Tensors of `From` at odd places become tensors of `To` times `factor`. Returns how many elements are wrong, gaps included.
+/// Moves tensors of `From` at odd places to tensors of `To`, times `factor`. Returns how many elements are wrong, gaps included.
 template <typename From, typename To>
 std::size_t wrong_after_kernel(std::shared_ptr<cuda::fusion_kernels const> const& kernels, float factor) {
     std::size_t elements = 0;
     std::vector<std::size_t> first;
     for (std::size_t i = 0; i < tensors_of_kernels; ++i) {
         first.push_back(elements);
-        elements += count_of_tensor(i) + 1 + i % 5;  // a gap that nothing is written to
+        elements += count_of_tensor(i) + 1 + i % 5;  // with a gap to which nothing is written
     }
     std::vector<From> source(elements);
     for (std::size_t k = 0; k < elements; ++k) source[k] = static_cast<From>(value_at(k));
@@ -159,7 +159,7 @@ int check_kernels() {
     return all == 0 ? 0 : 1;
 }
 
-// All collectives of the nccl backend: every type and reduction, out of place and in place.
+// All collectives of the nccl backend are tried: every type and reduction, out of place and in place.
 
 int check_nccl(identity const& who, environment const& variables) {
     comm_options options = read_exchange_options(variables).comm;
@@ -188,7 +188,7 @@ int check_nccl(identity const& who, environment const& variables) {
     return bad == 0 ? 0 : 1;
 }
 
-// Named tensors in device memory through the exchange, in another order on each rank.
+// Named tensors in device memory go through the exchange, in another order on each rank.
 
 /// One tensor on the GPU, in place.
 struct device_tensor {

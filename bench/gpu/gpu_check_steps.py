@@ -28,7 +28,7 @@ def loss_of(model, x, y):
 
 
 def expected_weights(ranks, device):
-    """What one process gets that takes the average of all ranks' gradients itself."""
+    """Returns the weights of one process that averages all ranks' gradients itself."""
     model, _, _ = model_and_data(0, device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     data = [model_and_data(rank, device)[1:] for rank in range(ranks)]
@@ -82,7 +82,7 @@ def ddp_step(backend):
 
 
 def graph_step(device):
-    """One captured step: forward, backward and the gradients' allreduce by NCCL, replayed."""
+    """Captures one step (forward, backward and the gradients' allreduce by NCCL) and replays it."""
     if device.type != "cuda":
         print("a CUDA graph needs a GPU")
         sys.exit(77)

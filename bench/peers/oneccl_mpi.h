@@ -1,4 +1,4 @@
-/* What mpi_collectives.c uses of MPI, over oneCCL on the CPUs of one node, so that both peers are measured by one program.
+/* The part of MPI that mpi_collectives.c uses, over oneCCL on the CPUs of one node, so that one program measures both peers.
  *
  * In C: declarations. Compiled as C++ with ONECCL_MPI_BODIES: the functions. RANK and RANKS are in the environment; the ranks meet by a file that rank 0
  * writes into the folder PEER_FOLDER. API: oneCCL 2021 and later, oneapi/ccl.hpp. */
@@ -69,7 +69,7 @@ static std::size_t own_part(int count, MPI_Datatype type) {
     return static_cast<std::size_t>(ranks->rank()) * static_cast<std::size_t>(count) * width_of(type);
 }
 
-/* A rename makes the address whole or not there. */
+/* After the rename the address is complete; before, it does not exist. */
 static std::shared_ptr<ccl::kvs> meet(int rank) {
     std::string const path = std::string(std::getenv("PEER_FOLDER")) + "/oneccl.address";
     if (rank == 0) {

@@ -7,8 +7,8 @@
 
 namespace muster {
 
-/// published_table.py of examples, mpi_collectives.c (compiled with each MPI found on the machine), oneccl_mpi.h and gloo_collectives.py, as they
-/// were when this program was built.
+/// Returns published_table.py of examples, mpi_collectives.c (compiled with each MPI found on the machine), oneccl_mpi.h and gloo_collectives.py,
+/// as they were when this program was built.
 std::span<embedded_text const> peer_files() noexcept;
 
 }  // namespace muster

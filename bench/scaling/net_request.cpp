@@ -27,7 +27,7 @@ constexpr char const* net_options_of_scale[]{"net",      "data",     "images",  
                                              "momentum", "protocol", "target-accuracy", "api",        "backend",   "device",
                                              "threads",  "python",   "steps",           "compute-ms", "compute-by"};
 
-/// What is handed to the program as it stands: of a network that is trained, and of one whose compute is timed.
+/// Options that are passed to the program unchanged: for a network that is trained, and for one whose compute is timed.
 constexpr char const* of_trained[]{"images", "seed", "lr", "momentum", "api", "backend", "device", "threads"};
 constexpr char const* of_timed[]{"steps", "compute-ms", "compute-by", "backend"};
 
@@ -52,7 +52,7 @@ bool has_torch(std::string const& python, environment const& variables) {
     return run_captured({python, "-c", ask}, variables, patience).exit_status == 0;
 }
 
-/// --python; else the first python3 that has PyTorch, of the one on PATH and the system's.
+/// Returns --python; else the first of the python3 on PATH and the system's that has PyTorch.
 std::string python_of(given_options const& given, environment const& variables, bool here) {
     if (given.has("python")) return given.text("python");
     if (!here) return "python3";
@@ -81,7 +81,7 @@ void add_data(given_options const& given, study_plan& plan) {
     if (given.has("images")) plan.notes.push_back(fmt::format("only {} of the images", given.text("images")));
 }
 
-/// --batch is of all ranks in a strong series, else of one.
+/// In a strong series --batch counts for all ranks together, else for one.
 void add_batch(given_options const& given, study_plan& plan) {
     bool const strong = plan.series == work_series::strong;
     int const most = *std::max_element(plan.ranks.begin(), plan.ranks.end());

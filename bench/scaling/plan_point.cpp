@@ -20,7 +20,7 @@ std::string text_or_nothing(checked_json const& from, std::string_view name) {
     return from.at(name).value().is_string() ? from.at(name).text() : from.at(name).value().dump();
 }
 
-/// Which GPU: its index, where it has one.
+/// Returns the GPU's index, if it has one.
 std::string gpu_of(checked_json const& rank) {
     if (!rank.has("gpu") || !rank.at("gpu").value().is_object()) return text_or_nothing(rank, "gpu");
     auto const gpu = rank.at("gpu");

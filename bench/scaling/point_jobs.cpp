@@ -91,7 +91,7 @@ std::vector<std::string> submit_words(std::string const& muster, int ranks, std:
             without_gpus = true;
         if (alone && at + 1 < options.size() && parse_integer(options[at + 1])) ++at;
     }
-    // With both numbers muster submit takes GPUs where the site has them.
+    // Given both numbers, muster submit takes GPUs if the site has them.
     if (!without_gpus) words.insert(words.end(), {"--gpus", std::to_string(ranks)});
     words.insert(words.end(), {"--ranks", std::to_string(ranks), "--once"});
     bool const named = std::ranges::any_of(options, [](auto const& word) { return word.starts_with("--job-name"); });

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kept_end_bytes = 16384;
-constexpr duration extra_patience = std::chrono::seconds(60);  // for muster run to end a run that is beyond its limit
+constexpr duration extra_patience = std::chrono::seconds(60);  // for muster run to end a run that exceeds its limit
 
 run_numbers numbers_of(study_plan const& plan, due_run const& due, int nodes) {
     run_numbers out{due.ranks, nodes, due.warmup ? 0 : due.repetition + 1, plan.batch};
@@ -32,7 +32,7 @@ run_numbers numbers_of(study_plan const& plan, due_run const& due, int nodes) {
     return out;
 }
 
-/// A file to which a program may append: what was there before a run is none of its metrics.
+/// A file to which a program may append: what it held before a run does not count as the run's metrics.
 class metric_file {
   public:
     explicit metric_file(std::string path) : path_(std::move(path)) {
@@ -82,7 +82,7 @@ void fail(study_run& run, std::string const& why) {
     run.reason = why;
 }
 
-/// Metrics that are not in its output.
+/// Reads metrics that are not in its output.
 void read_file(study_run& run, metric_file const& file) {
     if (run.status != run_status::ok) return;
     try {
@@ -96,7 +96,7 @@ void read_file(study_run& run, metric_file const& file) {
 
 std::vector<std::string> run_command(run_setting const& setting, due_run const& due, int nodes) {
     auto const& plan = setting.plan;
-    std::vector<std::string> command{setting.muster, "run", "-q", "--tag-output"};  // so that a metric is known to be of a rank
+    std::vector<std::string> command{setting.muster, "run", "-q", "--tag-output"};  // the tag shows which rank printed a metric
     for (auto const& word : point_options(plan, due.ranks)) command.push_back(word);
     if (plan.timeout_s > 0) command.insert(command.end(), {"--timeout", fmt::format("{:g}s", plan.timeout_s)});
     command.emplace_back("--");
@@ -119,7 +119,7 @@ study_run run_point(run_setting const& setting, due_run const& due, study_point 
     auto const output = (setting.folder / run.output).string();
     auto const kept = open_output_file(output);
 
-    std::string end;  // of its output
+    std::string end;  // the end of its output
     metric_reader reader(setting.plan.patterns);
     metric_file const file(fill_placeholders(setting.plan.metric_file, numbers_of(setting.plan, due, point.nodes)));
     duration const limit(setting.plan.timeout_s > 0 ? setting.plan.timeout_s + extra_patience.count() : 0);

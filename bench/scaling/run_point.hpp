@@ -13,24 +13,24 @@
 
 namespace muster {
 
-/// What all runs of a study share.
+/// The setting that all runs of a study share.
 struct run_setting {
     std::string muster;
-    std::filesystem::path folder;  ///< of the study
+    std::filesystem::path folder;  ///< the study's
     study_plan const& plan;
     environment const& variables;
     stop_signals& signals;
     bool local = true;      ///< all ranks are children of this process
-    std::string outputs{};  ///< what the names of the files with their output begin with
+    std::string outputs{};  ///< the names of the files with their output begin with this
 };
 
-/// The command of a run.
+/// Returns the command of a run.
 std::vector<std::string> run_command(run_setting const& setting, due_run const& due, int nodes);
 
-/// Runs it; `crowd` has been looking at the machine since just before. Never throws for what the program does.
+/// Runs it; `crowd` has watched the machine since just before. Never throws because of what the program does.
 study_run run_point(run_setting const& setting, due_run const& due, study_point const& point, int order, crowd_watch& crowd);
 
-/// "1.23 s, images_per_s 12345", or why it failed, for a line of progress.
+/// Returns "1.23 s, images_per_s 12345", or the reason of its failure, for a line of progress.
 std::string progress_text(study_run const& run, study_plan const& plan);
 
 }  // namespace muster

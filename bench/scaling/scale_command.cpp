@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Variables that bear upon speed, none of which holds a secret.
+/// Returns the variables that affect speed, none of which holds a secret.
 std::vector<std::pair<std::string, std::string>> telling_variables(environment const& variables) {
     constexpr std::string_view beginnings[]{"OMP_",  "KMP_",  "GOMP_",  "MKL_",   "OPENBLAS_", "NCCL_",       "UCX_", "FI_",
                                             "OMPI_", "MPIR_", "MPICH_", "I_MPI_", "CUDA_",     "MUSTER_BIND", "HSA_", "MALLOC_"};
@@ -67,7 +67,7 @@ class scaling_study {
         results_.machine.gpus = results_.points.back().gpus.empty() ? "none" : results_.points.back().gpus;
     }
 
-    /// Makes the runs that are missing; returns the exit code where it cannot make them all.
+    /// Makes the missing runs; returns the exit code if it cannot make them all.
     int run() {
         {
             crowd_watch const before;
@@ -107,7 +107,7 @@ class scaling_study {
   private:
     run_setting setting() { return {request_.muster, request_.folder, request_.plan, variables_, signals_, is_local(), {}}; }
 
-    /// Without the runs that other jobs make.
+    /// Leaves out the runs that other jobs make.
     std::vector<due_run> ours(std::vector<due_run> all) const {
         if (!request_.only.empty())
             std::erase_if(all,
@@ -134,7 +134,7 @@ class scaling_study {
         std::vector<std::string> later;
         for (int const ranks : request_.plan.ranks)
             if (std::ranges::find(begun->plan.ranks, ranks) == begun->plan.ranks.end()) later.push_back(ranks_text(ranks));
-        for (auto const& run : begun->runs)  // of numbers of ranks that came later
+        for (auto const& run : begun->runs)  // of numbers of ranks that were added later
             if (std::ranges::find(begun->plan.ranks, run.ranks) == begun->plan.ranks.end())
                 begun->plan.ranks.push_back(run.ranks);
         auto differs = difference(begun->plan, request_.plan);
@@ -161,7 +161,7 @@ class scaling_study {
         if (!results_.runs.empty()) write_json_file((request_.folder / "results.json").string(), to_json(results_));
     }
 
-    /// A name that is mistyped is found by the first runs, not after hours.
+    /// The first runs show that a name is mistyped, not hours later.
     void refuse_unknown_metric() const {
         auto const& ranks = request_.only.empty() ? request_.plan.ranks : request_.only;
         auto const why = unknown_metric(request_.plan, request_.demands, ranks, made_);
@@ -173,7 +173,7 @@ class scaling_study {
                                              printed_last(made_.back())));
     }
 
-    /// Not yet an error: a program may print it on other numbers of ranks only.
+    /// This is not yet an error: a program may print it only with other numbers of ranks.
     void note_unmatched() const {
         auto const& run = made_.back();
         auto const ended_well = [](auto const& each) { return each.status == run_status::ok; };
@@ -196,7 +196,7 @@ class scaling_study {
     int stopped(int signal) const {
         auto const advice = request_.only.empty()
                                 ? fmt::format("the same command goes on with the study in {}", request_.folder.string())
-                                : std::string("what its runs have brought is kept");  // a job, of whose command nobody knows
+                                : std::string("what its runs have brought is kept");  // a job, whose command nobody knows
         fmt::print(stderr, "stopped by signal {}; {}\n", signal, advice);
         return 128 + signal;
     }
@@ -215,7 +215,7 @@ class scaling_study {
     std::vector<study_run> made_;
 };
 
-/// Where nothing came of it there is no table to show.
+/// If all runs failed, there is no table to show.
 void refuse_if_all_failed(study const& results, fs::path const& folder) {
     std::size_t ended_well = 0;
     study_run const* first = nullptr;
@@ -237,13 +237,13 @@ bool has_failures(study const& results) {
                        [](auto const& r) { return !r.warmup && r.status != run_status::ok; });
 }
 
-/// The table and what explains it.
+/// Prints the table and what explains it.
 void print_study(study const& results, fs::path const& folder) {
     fmt::print("{}{}{}", scaling_text(results), findings_text(find_causes(results)), failures_text(results, folder));
     std::fflush(stdout);
 }
 
-/// Judges a study whose runs are all made, and writes its files. Returns the exit code.
+/// Judges a study with all its runs, and writes its files. Returns the exit code.
 int conclude(study const& results, scale_request const& request, study const* baseline, environment const& variables) {
     auto const judged = judge_study(results, request.demands, baseline);
     fmt::print("{}", judgements_text(judged));
@@ -255,7 +255,7 @@ int conclude(study const& results, scale_request const& request, study const* ba
     return good && !has_failures(results) ? 0 : 1;
 }
 
-/// The study whose runs are made in jobs.
+/// Runs the study whose runs are made in jobs.
 int scale_in_jobs(scale_request const& request, study const* baseline, environment const& variables, std::string const& line) {
     submitted_study running(request, variables, line);
     if (auto const code = running.go_on()) return *code;
@@ -297,7 +297,7 @@ command_row const scale_row{
     .takes_program = true,
 };
 
-/// A study that goes on is as good as itself.
+/// A study that goes on cannot be better or worse than itself.
 void refuse_itself_as_baseline(scale_request const& request) {
     fs::path file = request.demands.baseline;
     std::error_code fault;
@@ -320,7 +320,7 @@ int scale_command(given_options const& given, environment const& variables, std:
                                              "another folder with -o",
                                              request.folder.string()));
     auto own = variables;
-    if (!request.only.empty()) own.unset("MUSTER_OUTPUT_DIR");  // the job's: a study keeps all that its runs print itself
+    if (!request.only.empty()) own.unset("MUSTER_OUTPUT_DIR");  // it is the job's: a study keeps all output of its runs itself
     scaling_study running(request, own, line);
     if (int const code = running.run(); code != 0) return code;
     auto const& results = running.results();

@@ -106,7 +106,7 @@ void read_program(given_options const& given, study_plan& plan) {
         refuse("--time-metric and --rate-metric exclude each other; give one");
     if (given.has("time-metric")) plan.judged = {given.text("time-metric"), false};
     if (given.has("rate-metric")) plan.judged = {given.text("rate-metric"), true};
-    // Names that are not there are told before the first run.
+    // Unknown names are reported before the first run.
     run_numbers const tried{1, 1, 1, plan.batch};
     auto const filled = fill_placeholders(plan.program, tried);
     fill_placeholders(plan.metric_file, tried);
@@ -117,7 +117,7 @@ void read_program(given_options const& given, study_plan& plan) {
             *plan.batch, shell_join(plan.program)));
 }
 
-/// What is taken as it stands, though it looks as if it differed between runs.
+/// Refuses placeholders where they would not be filled in.
 void refuse_placeholders_elsewhere(given_options const& given) {
     for (auto const* option : {"hosts", "hostfile", "run-options", "submit-options", "output", "name"})
         for (auto const* name : {"{ranks}", "{nodes}", "{repeat}", "{batch}"})
@@ -213,7 +213,7 @@ scale_request read_scale_request(given_options const& given, environment const& 
     out.fresh = given.has("fresh");
     auto const begun = out.fresh ? std::nullopt : read_journal(out.folder.string());
     if (!begun || begun->plan.has_net())
-        write_net_program(plan);  // the folder of a program of your own, which is refused, stays as it is
+        write_net_program(plan);  // last: a refused request leaves the folder of your program as it is
     out.strict = given.has("strict");
     out.retry = given.has("retry");
     out.html = !given.has("no-html");

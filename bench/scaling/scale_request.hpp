@@ -15,7 +15,7 @@ namespace muster {
 
 inline constexpr int most_repeats = 1000;
 
-/// What `--submit` asks for.
+/// The options that go with `--submit`.
 struct submit_request {
     bool wanted = false, wait = false, collect_only = false, dry_run = false;
     std::vector<std::string> options;  ///< of muster submit
@@ -27,7 +27,7 @@ struct scale_request {
     std::string muster;
     std::filesystem::path folder;
     study_demands demands;
-    std::vector<int> only;  ///< the numbers of ranks whose runs are made here; all, where it does not say
+    std::vector<int> only;  ///< the numbers of ranks whose runs are made here; empty: all
     submit_request submit;
     bool strict = false, fresh = false, retry = false, html = true;
 };

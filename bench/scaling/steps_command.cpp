@@ -67,14 +67,14 @@ double thread_s() {
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// One gradient: its part of all of them, and the time of the backward pass before it is ready.
+/// One gradient: its part of the memory of all, and the time of the backward pass before it is ready.
 struct timed_gradient {
     std::string name;
     std::span<float> values;
     double backward_s;
 };
 
-/// What a rank knows of an epoch.
+/// A rank's times of an epoch.
 struct step_times {
     double train_s = 0, first_step_s = 0, waited_s = 0;
 };
@@ -86,7 +86,7 @@ class timed_steps {
         double const all = std::accumulate(set.work.begin(), set.work.end(), 0.0);
         memory_.assign(set.parameters(), static_cast<float>(ranks.rank()));
         std::size_t first = 0;
-        for (std::size_t i = set.elements.size(); i-- > 0;) {  // as the backward pass completes them
+        for (std::size_t i = set.elements.size(); i-- > 0;) {  // in the order in which the backward pass completes them
             gradients_.push_back({fmt::format("{}.{}", set.name, i), std::span(memory_).subspan(first, set.elements[i]),
                                   set.work[i] / all * asked.compute_s * 2 / 3});
             first += set.elements[i];
@@ -151,7 +151,7 @@ class timed_steps {
     bool checked_ = false;
 };
 
-/// The line of a metric, as bench/metric.hpp has it for programs of others.
+/// Prints the line of a metric, as bench/metric.hpp does for other programs.
 void metric(std::string_view name, double value, std::string_view unit = "") {
     fmt::print("muster-metric: {} {:.12g} {}\n", name, value, unit);
     std::fflush(stdout);

@@ -32,12 +32,12 @@ namespace {
 constexpr int ask_each_ms = 5000;  // as muster watch
 constexpr int most_failures = 120;
 
-/// What is for the whole study, and not for one of its jobs.
+/// Options that concern the whole study, not one of its jobs.
 constexpr std::string_view not_handed_on[]{"submit", "submit-options", "wait",     "collect",   "dry-run",
                                            "output", "expect",         "baseline", "tolerance", "collectives",
                                            "fresh",  "retry",          "no-html",  "muster",    "name"};
 
-/// Of "muster-bench scale …".
+/// Reads "muster-bench scale …".
 option_words read_line(std::string const& line) {
     auto words = shell_split(line, "the command line");
     words.erase(words.begin(), words.begin() + 2);
@@ -179,17 +179,17 @@ void submitted_study::begin(std::string const& line) {
             if (!job.ended())
                 throw error(errc::usage, fmt::format("--fresh: job {} of this study has not ended; end it first: {} cancel {}",
                                                      job.id, request_.muster, job.id));
-        if (auto const jobs = request_.folder / "jobs"; fs::is_directory(jobs))  // those of other numbers of ranks too
+        if (auto const jobs = request_.folder / "jobs"; fs::is_directory(jobs))  // jobs of other numbers of ranks, too
             for (auto const& each : fs::directory_iterator(jobs)) fs::remove(each.path() / "runs.jsonl");
         jobs_.clear();
         write_point_jobs(request_.folder, jobs_);
     } else if (begun && (!jobs_.empty() || !begun->runs.empty())) {
         auto plan = begun->plan;
-        for (auto const& job : jobs_)  // of numbers of ranks that came later
+        for (auto const& job : jobs_)  // of numbers of ranks that were added later
             if (std::ranges::find(plan.ranks, job.ranks) == plan.ranks.end()) plan.ranks.push_back(job.ranks);
         auto differs = difference(plan, request_.plan);
         bool const only_files = differs.empty();
-        if (!request_.submit.collect_only && !request_.plan.has_net())  // whose script is muster's own
+        if (!request_.submit.collect_only && !request_.plan.has_net())  // a built-in network's script is muster's own
             differs += changed_files(begun->software, header_.software);
         if (!differs.empty())
             throw error(errc::usage,
@@ -240,7 +240,7 @@ void submitted_study::ask() {
         if (job.ended()) continue;
         auto const before = job;
         ask_for(job, request_.muster, variables_);
-        bool const listed = !job.ended() && !request_.submit.wait;  // by live_text
+        bool const listed = !job.ended() && !request_.submit.wait;  // live_text lists it
         if (job != before && !listed) fmt::print(stderr, "job {} ({}): {}\n", job.id, ranks_text(job.ranks), job.state);
     }
     if (!jobs_.empty()) write_point_jobs(request_.folder, jobs_);
@@ -252,7 +252,7 @@ void submitted_study::collect() {
     if (!results_.runs.empty()) write_json_file((request_.folder / "results.json").string(), to_json(results_));
 }
 
-/// Numbers of ranks of which runs are missing, and no job waits or runs.
+/// Returns the numbers of ranks that lack runs and for which no job waits or runs.
 std::vector<int> submitted_study::missing_ranks() const {
     std::vector<int> out;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -265,7 +265,7 @@ std::vector<int> submitted_study::missing_ranks() const {
     return out;
 }
 
-/// What a job that has ended leaves to another one.
+/// Says why an ended job needs another one.
 std::string submitted_study::why_again(point_job const& job) const {
     auto const at = std::ranges::find(request_.plan.ranks, job.ranks) - request_.plan.ranks.begin();
     auto const& part = parts_[static_cast<std::size_t>(at)];
@@ -278,7 +278,7 @@ std::string submitted_study::why_again(point_job const& job) const {
     return fmt::format("--retry: another job makes the runs of job {} that failed again", job.id);
 }
 
-/// Throws errc::usage where muster submit, which is to do no more than `how` says, refuses the job.
+/// Throws errc::usage if muster submit, which does no more than `how` says, refuses the job.
 void submitted_study::check(int ranks, std::string const& how, std::vector<std::string> const& command) const {
     auto words = submit_words(request_.muster, ranks, request_.submit.options, command);
     words.insert(words.begin() + 2, how);
@@ -288,7 +288,7 @@ void submitted_study::check(int ranks, std::string const& how, std::vector<std::
                                              without_controls(trim(said.err))));
 }
 
-/// The program as a job's own: otherwise muster submit is told of muster-bench, and not of what that starts.
+/// Checks the program as if it were the job's: otherwise muster submit would see muster-bench, and not what that starts.
 void submitted_study::check_program(int ranks) const {
     if (given_.words.empty()) return;
     auto batch = request_.plan.batch;
@@ -311,7 +311,7 @@ void submitted_study::print_missing() const {
 
 void submitted_study::submit_missing() {
     auto const missing = missing_ranks();
-    // What cannot be submitted is found before anything is queued.
+    // Finds what cannot be submitted before anything is queued.
     for (int const ranks : missing) {
         check_program(ranks);
         check(ranks, "--check-only", command_of(ranks));
@@ -339,7 +339,7 @@ void submitted_study::submit_missing() {
     }
 }
 
-/// To the end of all jobs. A scheduler that does not answer for a while is no reason to stop.
+/// Follows the jobs to the end of all. It goes on even if the scheduler does not answer for a while.
 std::optional<int> submitted_study::follow() {
     int failures = 0;
     while (!all_ended()) {
@@ -378,7 +378,7 @@ std::optional<int> submitted_study::go_on() {
             job.ended() && last == &job && !job.output.empty() && std::ranges::any_of(results_.runs, [&](auto const& run) {
                 return run.ranks == job.ranks && run.reason.starts_with(fmt::format("job {}: ", job.id));
             });
-        auto const said = lost ? last_lines(job.output) : std::string();  // nothing of a job that never started
+        auto const said = lost ? last_lines(job.output) : std::string();  // a job that never started has no output
         if (lost)
             fmt::print(stderr, "job {} ({}) ended without all of its runs: {}{}\n", job.id, ranks_text(job.ranks), job.state,
                        said.empty() ? said : fmt::format("; the end of {}:{}", job.output, said));

@@ -17,29 +17,29 @@
 
 namespace muster {
 
-/// `--submit --collect -o FOLDER` without a program, where FOLDER holds a study of jobs: the options and program of the command that began it, with
-/// those of `line` before them; its numbers of ranks and runs are all that jobs were made for. Any other command line as it is. Throws errc::usage
-/// where FOLDER holds no such study.
+/// For `--submit --collect -o FOLDER` without a program, where FOLDER holds a study of jobs: returns the options and program of the command that
+/// began it, preceded by those of `line`; its numbers of ranks and runs are all for which jobs were made. Returns any other command line as it is.
+/// Throws errc::usage if FOLDER holds no such study.
 given_options collect_as_begun(given_options const& given, std::string const& line);
 
-/// One study from what the jobs bring, each of which is a study of one number of ranks (nothing yet: an empty optional): machine,
-/// software and variables are the first one's. A run that a job should have made, and did not before it ended, is a failed run with
-/// the job's end as its reason; those of jobs that wait or run are missing. Pure.
+/// Returns one study of what the jobs have made so far, each of which is a study of one number of ranks (empty: nothing yet):
+/// machine, software and variables are those of the first. A run that a job should have made, and did not before it ended, is a
+/// failed run with the job's end as its reason; those of jobs that wait or run are missing. Pure.
 study merge_points(study header, std::span<std::optional<study> const> parts, std::span<point_job const> jobs);
 
-/// In FOLDER: runs.jsonl (the plan), jobs.json, jobs/N-ranks (the study of each job), results.json.
+/// FOLDER holds runs.jsonl (the plan), jobs.json, jobs/N-ranks (the study of each job), results.json.
 class submitted_study {
   public:
-    /// Throws errc::usage where the folder holds another study, errc::unavailable where another process has it.
+    /// Throws errc::usage if the folder holds another study, errc::unavailable if another process has it.
     submitted_study(scale_request const& request, environment const& variables, std::string const& line);
 
-    /// Collects what jobs have brought, submits what is missing, and follows the jobs as far as that is asked for. All jobs are
-    /// checked before the first one is queued. Returns the exit code where it was stopped, or printed jobs only.
+    /// Collects the jobs' results, submits what is missing, and follows the jobs as far as asked. Checks all jobs before it
+    /// queues the first one. Returns the exit code if it was stopped, or only printed jobs.
     std::optional<int> go_on();
 
     study const& results() const noexcept { return results_; }
     bool all_ended() const noexcept;
-    /// "job 12 (4 ranks): RUNNING" a line each, of those that have not ended.
+    /// Returns "job 12 (4 ranks): RUNNING" a line each, for those that have not ended.
     std::string live_text() const;
 
   private:
@@ -58,12 +58,12 @@ class submitted_study {
 
     scale_request const& request_;
     environment const& variables_;
-    option_words given_;  ///< the command line of each job, without what concerns the whole study
+    option_words given_;  ///< the command line of each job, without options for the whole study
     stop_signals signals_;
     study_journal journal_;
     study header_, results_;
     std::vector<point_job> jobs_;
-    std::vector<std::optional<study>> parts_;  ///< as plan.ranks
+    std::vector<std::optional<study>> parts_;  ///< in the order of plan.ranks
 };
 
 }  // namespace muster

@@ -177,7 +177,7 @@ judgement compare_row(scaling_row const& now, scaling_row const& before, judged_
     return out;
 }
 
-/// What a study's runs do: of a network without its interpreter and the script's place.
+/// Describes the runs' work; for a built-in network without its interpreter and the script's place.
 std::string work_text(study_plan const& plan) {
     std::vector<std::string> const words(
         plan.program.begin() + (plan.has_net() ? std::min<std::ptrdiff_t>(2, std::ssize(plan.program)) : 0), plan.program.end());

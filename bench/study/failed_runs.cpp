@@ -18,7 +18,7 @@ constexpr std::size_t longest_words = 160, most_lines = 12, most_lines_of_report
 
 constexpr std::string_view report = "muster: error: ", quoted = "| ";
 
-/// Without "[host:rank] ", which is before what a rank writes.
+/// Returns the line without "[host:rank] ", which precedes what a rank writes.
 std::string_view without_tag(std::string_view line) {
     auto const end = line.find("] ");
     auto const colon = line.substr(0, end).rfind(':');
@@ -31,7 +31,7 @@ bool is_of_scheduler(std::string_view line) {
     return line.starts_with("srun: ") || line.starts_with("slurmstepd: ");
 }
 
-/// At most so many bytes, and no part of a code point.
+/// Returns at most longest_words bytes, without a part of a code point.
 std::string_view cut(std::string_view text) {
     if (text.size() <= longest_words) return text;
     auto end = longest_words;
@@ -42,7 +42,7 @@ std::string_view cut(std::string_view text) {
 }  // namespace
 
 std::string last_words(std::string_view output) {
-    std::string_view last, said;  // of the ranks, and what the launcher's last report quotes, or begins with
+    std::string_view last, said;  // what the ranks wrote, and what the launcher's last report quotes, or begins with
     for (auto const line : split(output, '\n')) {
         auto const words =
             without_tag(line.substr(line.find_last_of('\r', line.size() - std::min<std::size_t>(line.size(), 2)) + 1));

@@ -18,7 +18,7 @@ std::string percent(double part) {
     return fmt::format("{:.{}f}%", 100 * part, part < 0.1 ? 1 : 0);
 }
 
-/// The largest that has enough cores and a judged metric.
+/// Returns the largest row that has enough cores and a judged metric.
 scaling_row const* largest(std::vector<scaling_row> const& rows, study_plan const& plan) {
     scaling_row const* found = nullptr;
     for (auto const& row : rows)
@@ -26,13 +26,13 @@ scaling_row const* largest(std::vector<scaling_row> const& rows, study_plan cons
     return found;
 }
 
-/// What the waiting is a part of, in seconds, and what it is called.
+/// The time of which waiting is a part, in seconds, and its name.
 struct judged_whole {
     std::string name;
     double seconds = 0;
 };
 
-/// A rate is of the program's steps, so start-up is no part of it; a time is itself.
+/// Start-up does not count for a rate, which is of the program's steps; a time is itself.
 judged_whole whole_of(study_plan const& plan, scaling_row const& row) {
     auto const of = [&](std::string const& name) { return judged_whole{name, row.median_of(name)}; };
     if (!plan.has_net() && !plan.judged.rate) return of(row.find(plan.judged.name) == nullptr ? "wall_s" : plan.judged.name);
@@ -69,12 +69,12 @@ std::optional<cpuset> cpus_of(placed_rank const& place) {
     try {
         auto const cpus = cpuset::from_list(place.cpus);
         if (!cpus.empty()) return cpus;
-    } catch (error const&) {  // in words: not bound
+    } catch (error const&) {  // words instead of numbers: not bound
     }
     return {};
 }
 
-/// The first two ranks of a point with enough cores that are bound to the same one.
+/// Adds the first two ranks of a point with enough cores that are bound to the same one.
 void add_shared_core(study const& results, std::vector<scaling_finding>& all) {
     for (auto const& point : results.points) {
         if (point.oversubscribed) continue;
@@ -119,10 +119,10 @@ void add_waiting(cause why, std::string_view metric, std::string_view what, std:
                    {{std::string(metric), waited->value.median}, {"whole_s", whole}}});
 }
 
-/// By how much the slowest rank exceeds the mean, and which it is; nothing where fewer than two ranks told it.
+/// The slowest rank, and by how much it exceeds the mean; nothing if fewer than two ranks printed the metric.
 struct slowest {
     int rank = -1;
-    double excess = 0;  ///< of the mean
+    double excess = 0;  ///< as a part of the mean
     double value = 0, mean = 0;
 };
 std::optional<slowest> slowest_of(study_run const& run, std::string_view metric) {
@@ -141,7 +141,7 @@ std::optional<slowest> slowest_of(study_run const& run, std::string_view metric)
     return found;
 }
 
-/// The rank that was the slowest in most runs.
+/// Adds the rank that was the slowest in most runs.
 void add_imbalance(study const& results, scaling_row const& row, std::vector<scaling_finding>& all) {
     std::map<int, std::vector<slowest>> by_rank;
     std::size_t runs = 0;
@@ -152,7 +152,7 @@ void add_imbalance(study const& results, scaling_row const& row, std::vector<sca
                 ++runs;
             }
     auto const most = std::ranges::max_element(by_rank, {}, [](auto const& each) { return each.second.size(); });
-    if (most == by_rank.end() || 2 * most->second.size() <= runs) return;  // now one, now another
+    if (most == by_rank.end() || 2 * most->second.size() <= runs) return;  // no rank is the slowest in most runs
     std::vector<double> excess, values, means;
     for (auto const& each : most->second) {
         excess.push_back(each.excess);
@@ -175,7 +175,7 @@ void add_imbalance(study const& results, scaling_row const& row, std::vector<sca
                    {host}});
 }
 
-/// (n, speed-up) of each repetition that has the base.
+/// Returns (n, speed-up) of each repetition that has the base.
 std::map<int, std::vector<std::pair<double, double>>> speedups_by_repetition(study const& results,
                                                                              std::vector<scaling_row> const& rows, int base) {
     std::map<int, std::map<int, double>> values;
@@ -203,7 +203,7 @@ void add_serial_part(study const& results, std::vector<scaling_row> const& rows,
     auto const& plan = results.plan;
     auto const* base = base_row(rows, plan);
     bool const weak = plan.series == work_series::weak;
-    // Of a program that divides its work by itself a time tells nothing without knowing the work.
+    // If a program divides its work by itself, a time says nothing without knowing the work.
     if (base == nullptr || base == &top || (plan.series == work_series::as_given && !plan.has_net() && !plan.judged.rate)) return;
     std::vector<double> parts;
     for (auto const& [repetition, speedups] : speedups_by_repetition(results, rows, base->ranks))

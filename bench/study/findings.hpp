@@ -1,4 +1,4 @@
-// The findings of a scaling study: name what keeps it from scaling, each with its figure and one piece of advice.
+// The findings of a scaling study name what keeps it from scaling, each with its figure and one piece of advice.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,40 +15,40 @@ namespace muster {
 enum class cause {
     oversubscribed,  ///< more ranks than cores
     shared_core,     ///< ranks that are bound to the same core, though there are enough
-    communication,   ///< waiting for gradients
-    input,           ///< waiting for the next batch
+    communication,   ///< waits for gradients
+    input,           ///< waits for the next batch
     imbalance,       ///< a rank that takes longer than the others
-    serial_part,     ///< what does not shrink with more ranks
+    serial_part,     ///< time that does not shrink with more ranks
 };
 std::string_view to_string(cause why) noexcept;
 
 struct scaling_finding {
     cause why = cause::serial_part;
     int ranks = 1;             ///< of the runs that show it
-    double figure = 0;         ///< a part of the time, 0 to 1; ranks of a core with oversubscribed and shared_core
+    double figure = 0;         ///< a part of the time, 0 to 1; for oversubscribed and shared_core, ranks of a core
     double low = 0, high = 0;  ///< ends of its spread; both are the figure if there is no spread
     std::string text;          ///< what was seen, with the figure
     std::string advice;        ///< one thing to do
-    std::vector<std::pair<std::string, double>> values = {};  ///< by name: what else `text` tells in figures
-    std::vector<std::string> names = {};  ///< words of `text` whose digits are no figures: hosts, lists of cores
+    std::vector<std::pair<std::string, double>> values = {};  ///< by name: the other figures in `text`
+    std::vector<std::string> names = {};  ///< words of `text` whose digits are not figures: hosts, lists of cores
     bool operator==(scaling_finding const&) const = default;
 };
 
-/// The part s of the time that does not shrink with n times as many ranks, least squares over (n, speed-up S): by Amdahl's law
-/// 1/S = s + (1 - s)/n, for a fixed amount of work; by Gustafson's n - S = s (n - 1), for an amount that grows with n. Only n > 1
-/// count; 0 if none does. Pure. (Amdahl, AFIPS 1967; Gustafson, CACM 31 (5), 1988.)
+/// Return the part s of the time that does not shrink with n times the ranks, by least squares over (n, speed-up S): by Amdahl's
+/// law 1/S = s + (1 - s)/n, for a fixed amount of work; by Gustafson's n - S = s (n - 1), for an amount that grows with n. Only n
+/// > 1 count; 0 without such. Pure. (Amdahl, AFIPS 1967; Gustafson, CACM 31 (5), 1988.)
 double amdahl_part(std::vector<std::pair<double, double>> const& speedups) noexcept;
 double gustafson_part(std::vector<std::pair<double, double>> const& speedups) noexcept;
 
-/// What is seen of the largest number of ranks that has enough cores, worst first; what is below a twentieth of the time
-/// is left out. Waiting is known of programs that print the metrics allreduce_wait_s, loader_wait_s (the lowest rank's count), and, on
-/// every rank, compute_s. Pure.
+/// Returns what the largest number of ranks with enough cores shows, worst first; leaves out what is below a twentieth of the time.
+/// Waiting is known of programs that print the metrics allreduce_wait_s, loader_wait_s (the lowest rank's count), and, on every rank,
+/// compute_s. Pure.
 std::vector<scaling_finding> find_causes(study const& results);
 
-/// A line for each, for people; "" without findings.
+/// Returns a line for each, for people; "" without findings.
 std::string findings_text(std::vector<scaling_finding> const& all);
 
-// Writes a number of ranks as people say it: "1 rank", "4 ranks".
+// The text of a number of ranks, as people say it: "1 rank", "4 ranks".
 
 inline std::string ranks_text(int ranks) {
     return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");

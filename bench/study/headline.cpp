@@ -10,7 +10,7 @@ namespace muster {
 
 namespace {
 
-/// "Provisional (6 of 9 runs, 1 failed, a busy machine): "; "" if nothing is amiss.
+/// Returns "Provisional (6 of 9 runs, 1 failed, a busy machine): ", or "" if nothing is wrong.
 std::string reservations(study const& s, std::vector<scaling_row> const& rows, study_headline& out) {
     std::vector<std::string> all;
     auto const progress = progress_of(s);
@@ -39,7 +39,7 @@ std::string measured_text(scaling_row const& row, std::string const& metric, stu
     return fmt::format("{} {}{}", metric, format_value(judged.value.median), judged.unit.empty() ? "" : " " + judged.unit);
 }
 
-/// The first of its causes.
+/// Returns the first of its causes.
 std::string greatest_cost(study const& s, study_headline& out) {
     for (auto const& each : find_causes(s)) {
         if (each.why == cause::oversubscribed || each.why == cause::shared_core || each.figure >= 1) continue;

@@ -18,7 +18,7 @@ namespace muster {
 namespace {
 
 constexpr std::string_view marker = "muster-metric:";
-constexpr std::size_t longest_line = std::size_t{64} << 10;  // of which a marker is looked for
+constexpr std::size_t longest_line = std::size_t{64} << 10;  // a marker is looked for in this much
 constexpr std::size_t longest_match = 4096;                  // std::regex recurses once a character
 constexpr std::size_t most_values = 1'000'000, most_series = 10'000;
 
@@ -29,7 +29,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
     return words;
 }
 
-/// The rank of "[host:rank] TEXT", which is taken off; -1 and all of it without such a beginning.
+/// Returns the rank of "[host:rank] TEXT" and removes the tag; -1, and the line unchanged, without one.
 int take_tag(std::string_view& line) {
     auto const end = line.find("] ");
     if (!line.starts_with('[') || end == line.npos) return -1;
@@ -41,7 +41,7 @@ int take_tag(std::string_view& line) {
     return static_cast<int>(*rank);
 }
 
-/// Returns why the value is not kept, or "".
+/// Returns the reason why the value is not kept, or "".
 std::string keep(std::vector<metric_series>& all, std::string_view name, std::string_view unit, int rank, double value) {
     if (!std::isfinite(value)) return "is no finite number";
     auto found = std::find_if(all.begin(), all.end(), [&](auto const& s) { return s.rank == rank && s.name == name; });
@@ -74,7 +74,7 @@ std::string read_word(std::string const& text, std::size_t begin, std::size_t en
                       errc::usage);
 }
 
-/// The place of '=' behind a name that is one. Throws parse_error.
+/// Returns the place of the '=' after a valid name. Throws parse_error.
 std::size_t name_end(std::string const& option, std::string const& text, std::size_t end, std::string const& form) {
     if (end == text.npos) throw parse_error(option, text, text.size(), fmt::format("has no '='; write {}", form), errc::usage);
     if (!is_metric_name(std::string_view(text).substr(0, end)))
@@ -162,7 +162,7 @@ void metric_reader::finish() {
 
 void metric_reader::read_line(std::string_view line) {
     int const rank = take_tag(line);
-    for (auto const part : split(line, '\r')) read_part(part, rank);  // progress bars begin the line anew
+    for (auto const part : split(line, '\r')) read_part(part, rank);  // progress bars begin the line again
 }
 
 void metric_reader::read_part(std::string_view part, int rank) {

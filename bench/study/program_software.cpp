@@ -53,7 +53,7 @@ void add_gpus(versions& to, environment const& variables) {
 constexpr std::string_view digest_mark = "sha256 ";
 constexpr std::size_t digest_bytes = 8, largest_program_bytes = std::size_t{256} << 20;
 
-/// A program or script, and not a file of data, which it may write to.
+/// Returns whether it is a program or script, and not a file of data, to which it may write.
 bool is_program_file(std::string const& path) {
     constexpr std::string_view endings[]{".py", ".sh", ".bash", ".pl", ".jl", ".R", ".lua", ".rb"};
     struct stat facts {};
@@ -67,10 +67,10 @@ versions digests_of(std::vector<std::string> const& program) {
     versions out;
     for (std::size_t i = 0; i < program.size(); ++i) {
         auto const& word = program[i];
-        if (i == 0 && word.find('/') == std::string::npos) continue;  // from PATH: the system's
+        if (i == 0 && word.find('/') == std::string::npos) continue;  // found on PATH: the system's
         if (!is_program_file(word)) continue;
         auto const text = read_text_file(word, largest_program_bytes);
-        if (text.empty()) continue;  // what cannot be read, or is too large, is not compared
+        if (text.empty()) continue;  // a file that cannot be read, or is too large, is not compared
         out.emplace_back(word, fmt::format("{}{}", digest_mark, sha256_digits(text, digest_bytes)));
     }
     return out;
@@ -111,7 +111,7 @@ versions software_of(std::vector<std::string> const& program, environment const&
     }
     if (!find_program_or_nothing("nvidia-smi", variables).empty()) add_gpus(out, variables);
     for (auto& file : digests_of(program)) out.push_back(std::move(file));
-    std::sort(out.begin(), out.end());  // as JSON keeps them
+    std::sort(out.begin(), out.end());  // the order of JSON
     return out;
 }
 

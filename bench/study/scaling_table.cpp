@@ -57,7 +57,7 @@ std::vector<row_metric> measure_all(runs const& of, study_plan const& plan) {
     return out;
 }
 
-/// Those of its nodes; as many on each as on the machine that made the study, if muster plan does not know them.
+/// Returns the cores of its nodes. If muster plan does not know them, each counts like the machine that made the study.
 int cores_of(study const& results, scaling_row const& row) {
     for (auto const& point : results.points)
         if (point.ranks == row.ranks && point.cores > 0) return point.cores;

@@ -40,7 +40,7 @@ std::string series_text(study_plan const& plan) {
     return "work as the program divides it";
 }
 
-/// What the spreads are, by the smallest and largest numbers of runs.
+/// Explains the spreads, by the smallest and largest numbers of runs.
 std::string spread_text(std::vector<scaling_row> const& rows) {
     std::size_t least = SIZE_MAX, most = 0;
     for (auto const& row : rows) {
@@ -79,14 +79,14 @@ std::string closing_text(study const& s, std::vector<scaling_row> const& rows) {
     return out;
 }
 
-/// "3.33" and "42%" in two columns, or one text over both.
+/// Returns "3.33" and "42%" in two columns, or one text over both.
 std::string ratio_cell(scaling_row const& row) {
     bool const hidden = row.speedup && row.speedup->within_spread;
     return hidden ? fmt::format("{:>20}", format_speedup(row))
                   : fmt::format("{:>8}  {:>10}", format_speedup(row), format_efficiency(row));
 }
 
-/// What a spread is in all rows that have one; "" if it differs.
+/// Returns the kind of spread of all rows that have one; "" if it differs.
 std::string kind_of_spread(std::vector<scaling_row> const& rows, std::string const& judged) {
     std::string kind;
     for (auto const& row : rows) {
@@ -134,7 +134,7 @@ std::size_t widest(std::string const& text) {
     return out;
 }
 
-/// The other metrics, one a line, with as many numbers of ranks as a line has room for.
+/// Returns the other metrics, one a line, in tables whose lines have room for their numbers of ranks.
 std::string metric_tables(std::vector<scaling_row> const& rows, study_plan const& plan) {
     std::vector<std::string> names;
     for (auto const& row : rows)

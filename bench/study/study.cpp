@@ -248,7 +248,7 @@ study read_study(json const& document, std::string const& origin) {
 
 namespace {
 
-/// "7, 9", of those that have not ended, as far as that was asked; or "all have ended".
+/// Returns "7, 9" for those that had not ended when last asked; or "all have ended".
 std::string jobs_text(std::string const& file) {
     auto const document = read_json_file(file);
     checked_json const from(document, file);

@@ -33,7 +33,7 @@ namespace {
 
 struct wanted_metric {
     std::string option, name;
-    std::vector<int> of;  ///< numbers of ranks that must all have run before it is known to be missing
+    std::vector<int> of;  ///< numbers of ranks that must all have run before it counts as missing
 };
 
 bool is_missing(wanted_metric const& wanted, std::vector<study_run> const& made) {
@@ -70,7 +70,7 @@ std::string unknown_metric(study_plan const& plan, study_demands const& demands,
     for (auto const& choice : plan.choices) all.push_back({"--take", choice.name, ranks});
     for (auto const& each : demands.expectations) {
         if (each.metric == "speedup" || each.metric == "efficiency") continue;
-        // A bound of every number of ranks is broken as soon as one does not print it.
+        // A bound for every number of ranks is broken as soon as one does not print it.
         for (int const n : ranks)
             if (!each.ranks || *each.ranks == n) all.push_back({"--expect " + each.text, each.metric, {n}});
     }

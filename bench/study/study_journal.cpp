@@ -28,7 +28,7 @@ std::string journal_path(std::string const& folder) {
     return folder + "/runs.jsonl";
 }
 
-/// How much of it is whole lines: the last one may be on its way, or was cut off.
+/// Returns the length of the whole lines: the last one may be incomplete, or was cut off.
 std::size_t whole_lines(std::string_view text) {
     auto const last = text.rfind('\n');
     return last == std::string_view::npos ? 0 : last + 1;
@@ -60,7 +60,7 @@ study_journal::study_journal(std::string const& folder) : path_(journal_path(fol
     if (errno == EWOULDBLOCK)
         throw error(errc::unavailable,
                     fmt::format("{} is in use: another study runs in this folder; wait for it, or give another with -o", path_));
-    // Some shared file systems have no locks: the study goes on without.
+    // Some shared file systems have no locks: the study then goes on without.
 }
 
 std::optional<study> study_journal::read() {

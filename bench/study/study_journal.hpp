@@ -1,4 +1,4 @@
-// The journal of a study: keeps every run on disk as it ends, so that a study that was killed goes on.
+// The journal of a study keeps every run on disk as it ends, so that a study that was killed goes on.
 #pragma once
 
 #include <optional>
@@ -9,18 +9,18 @@
 
 namespace muster {
 
-/// FOLDER/runs.jsonl: a line for the study without its runs, then one a run; each is written whole and is on disk before the
-/// call returns. One process at a time has it open.
+/// FOLDER/runs.jsonl: a line for the study without its runs, then one for each run; each is written whole and is on disk before
+/// the call returns. One process at a time has it open.
 class study_journal {
   public:
     /// Opens or makes it. Throws errc::unavailable if another process has it, errc::io, errc::system.
     explicit study_journal(std::string const& folder);
 
-    /// The study so far, with all its runs; nothing for a new one. A last line that is cut off is taken away. Throws
+    /// Returns the study so far, with all its runs; nothing for a new one. Removes a last line that is cut off. Throws
     /// errc::invalid_data naming file and line.
     std::optional<study> read();
 
-    /// Begins anew: all that it held is gone.
+    /// Starts again with an empty journal.
     void begin(study const& header);
     void add(study_run const& run);
 
@@ -30,8 +30,8 @@ class study_journal {
     unique_fd file_;
 };
 
-/// What a study in `folder` has written by now, which may be running elsewhere: it is not kept from others. Nothing where there is
-/// none. Throws errc::invalid_data.
+/// Returns what a study in `folder`, which may run elsewhere, has written so far; does not lock it. Nothing without a journal.
+/// Throws errc::invalid_data.
 std::optional<study> read_journal(std::string const& folder);
 
 }  // namespace muster

@@ -12,7 +12,7 @@ namespace muster {
 
 namespace {
 
-/// A generator with a fixed formula (splitmix64), so that a seed gives the same order everywhere.
+/// Returns the next number of a generator with a fixed formula (splitmix64), so that a seed gives the same order everywhere.
 std::uint64_t next_random(std::uint64_t& state) {
     std::uint64_t z = (state += 0x9e3779b97f4a7c15U);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -56,7 +56,7 @@ class comparison {
     std::string out_;
 };
 
-/// A study takes more numbers of ranks, and loses none.
+/// Numbers of ranks may be added to a study, but not removed.
 void compare_ranks(comparison& compared, std::vector<int> const& then, std::vector<int> const& now) {
     auto all = then;
     for (int const ranks : now)

@@ -1,4 +1,4 @@
-// The schedule of a study: the order of its runs, and those that are still to be made.
+// The schedule of a study: the order of its runs, and those not made yet.
 #pragma once
 
 #include <string>
@@ -8,25 +8,25 @@
 
 namespace muster {
 
-/// A run that is to be made.
+/// A run to make.
 struct due_run {
     int ranks = 1, repetition = 0;
     bool warmup = false;
     bool operator==(due_run const&) const = default;
 };
 
-/// All runs in their order: warm-up first, then the repetitions; within each the numbers of ranks take turns, as listed or, with a
-/// seed, in an order drawn anew for each repetition. Pure.
+/// Returns all runs in their order: warm-up first, then the repetitions; within each the numbers of ranks take turns, as listed
+/// or, with a seed, in an order drawn for each repetition. Pure.
 std::vector<due_run> all_runs(study_plan const& plan);
 
-/// Those of them that none of `made` has done. A run that failed or took too long is done; an interrupted one is not. `retry`:
-/// those are not done either. Pure.
+/// Returns those of them that none of `made` has done. A run that failed or took too long is done, except with `retry`; an
+/// interrupted one is not. Pure.
 std::vector<due_run> missing_runs(study_plan const& plan, std::vector<study_run> const& made, bool retry = false);
 
-/// The runs without those that were made again later. Pure.
+/// Returns the runs without those that were made again later. Pure.
 std::vector<study_run> latest_runs(std::vector<study_run> const& made);
 
-/// What differs between a study that was begun and what is asked for now, "ranks: 1,2 then, 1,4 now" a line each; "" if the one
+/// Returns what differs between an earlier study and the present request, "ranks: 1,2 then, 1,4 now" a line each; "" if the one
 /// can go on as the other, which may have more repetitions and more numbers of ranks. Pure.
 std::string difference(study_plan const& begun, study_plan const& asked);
 

@@ -30,7 +30,7 @@ nlohmann::json read_json_file(std::string const& path, std::string_view hint) {
 
 void write_json_file(std::string const& path, nlohmann::json const& value) {
     auto const unfinished = fmt::format("{}.{}.tmp", path, ::getpid());
-    // Bytes that are no UTF-8, in a host name or path, are replaced: a result must not be lost for them.
+    // Invalid UTF-8, in a host name or path, is replaced: a result must not be lost because of it.
     auto const text = value.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     try {
         write_output_file(unfinished, text, "check that its folder exists and has room");

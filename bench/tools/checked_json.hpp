@@ -1,4 +1,4 @@
-// Checked JSON: reads documents that may be damaged; every error names the file and the place in it.
+// Checked JSON: documents may be damaged, so every error names the file and the place in it.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace muster {
 
-/// The JSON value in `text`. Throws parse_error (errc::invalid_data) with `origin`, line and caret.
+/// Returns the JSON value in `text`. Throws parse_error (errc::invalid_data) with `origin`, line and caret.
 nlohmann::json parse_json(std::string_view text, std::string const& origin);
 
-/// The same, from a file. Throws errc::not_found or errc::io too, with the caller's `hint` where the file cannot be opened.
+/// Reads it from a file. Throws errc::not_found or errc::io too, with the caller's `hint` if the file cannot be opened.
 nlohmann::json read_json_file(std::string const& path, std::string_view hint = {});
 
 /// Writes the file completely or not at all: under another name first, then renamed. Ends with a line feed. Throws errc::io.
@@ -23,16 +23,16 @@ class checked_json {
   public:
     checked_json(nlohmann::json const& document, std::string origin) : value_(&document), origin_(std::move(origin)) {}
 
-    /// The member of an object; errc::invalid_data "FILE: /runs/0: has no 'ranks'" if there is none.
+    /// Returns the member of an object. Throws errc::invalid_data, "FILE: /runs/0: has no 'ranks'", if there is no such member.
     checked_json at(std::string_view name) const;
     bool has(std::string_view name) const;
-    /// The elements of an array.
+    /// Returns the elements of an array.
     std::vector<checked_json> items() const;
 
     std::string text() const;
     double number() const;         ///< finite
     std::int64_t integer() const;  ///< a whole number
-    /// A whole number within the bounds.
+    /// Returns a whole number within the bounds.
     std::int64_t integer(std::int64_t low, std::int64_t high) const;
     bool boolean() const;
 

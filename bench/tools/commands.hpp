@@ -20,38 +20,39 @@ int collectives_command(given_options const& given, environment const& variables
 
 extern command_row const collectives_rank_row;
 
-/// `collectives-rank FOLDER NAME BACKEND NODES MEMORY`: speaks as bench/peers/mpi_collectives.c does, over the named backend, on
-/// the same number of pretended nodes, with tensors in plain, allocated or device memory; besides that `bound BYTES` measures this core's
-/// memory while the other ranks do the same, and answers microseconds of a memcpy and of a triad of that size. Started by
-/// muster-bench collectives, not by people.
+/// Runs `collectives-rank FOLDER NAME BACKEND NODES MEMORY`, which muster-bench collectives starts, not people: it speaks as
+/// bench/peers/mpi_collectives.c does, over the named backend, on the same number of pretended nodes, with tensors in plain, allocated or
+/// device memory. `bound BYTES` in addition measures this core's memory while the other ranks do the same, and answers microseconds of a
+/// memcpy and of a triad of that size.
 int collectives_rank(std::vector<std::string> const& args, environment const& variables);
 
 extern command_row const gpu_check_row;
 
-/// Tries, on this node's GPUs, what wants one, a step a process, and writes a file that says what passed. Returns the exit code: 0; 1 where a step failed;
-/// 128+n after signal n. Throws muster::error, errc::unavailable where there is no GPU.
+/// Tries, on this node's GPUs, what needs one, each step in a process, and writes a file that says what passed. Returns the exit code: 0; 1 if a step
+/// failed; 128+n after signal n. Throws muster::error, errc::unavailable without a GPU.
 int gpu_check_command(given_options const& given, environment const& variables);
 
 extern command_row const scale_row;
 
-/// Returns the exit code: 0; 1 where a run failed, an expectation is broken or the baseline was better; 2 where --strict refuses;
-/// 128+n after signal n. Throws muster::error.
+/// Returns the exit code: 0; 1 if a run failed, an expectation is broken or the baseline was better; 2 if --strict refuses; 128+n
+/// after signal n. Throws muster::error.
 int scale_command(given_options const& given, environment const& variables, std::string const& line);
 
 extern command_row const steps_row;
 
-/// "resnet50", "gpt2-small".
+/// Returns whether it is "resnet50" or "gpt2-small".
 bool is_timed_network(std::string_view name) noexcept;
 
-/// Collective over the ranks that muster run started. Between the gradients of two tensors the backward pass takes its share of the
-/// time by the multiplications of the layers; each gradient is submitted to the exchange under its name when it is ready, as by
-/// muster.torch. After the first step every tensor is checked to be the average. Rank 0 prints the metrics of scale, every rank its
-/// compute_s. Returns the exit code; throws muster::error.
+/// Collective over the ranks that muster run started. Between two gradients the backward pass takes its share of the time by the
+/// multiplications of the layers; each gradient is submitted to the exchange under its name when it is ready, as muster.torch does.
+/// After the first step every tensor must be the average. Rank 0 prints the metrics of scale, every rank its compute_s. Returns the
+/// exit code; throws muster::error.
 int steps_command(given_options const& given, environment const& variables);
 
 // The measurement of collectives and messages among the ranks of a job, of which this process is one.
 
-/// `muster-bench collectives` under muster run. Collective; prints on rank 0. Returns the exit code; throws errc::usage, comm_error.
+/// Runs `muster-bench collectives` under muster run. Collective; prints on rank 0. Returns the exit code; throws errc::usage,
+/// comm_error.
 int collectives_here(given_options const& given, identity const& who, std::string const& line);
 
 }  // namespace muster

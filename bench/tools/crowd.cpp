@@ -22,7 +22,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Of all processes but this one.
+/// Returns the work of all processes except this one.
 std::map<int, process_work> work_of_all() {
     std::map<int, process_work> out;
     std::error_code fault;
@@ -39,7 +39,7 @@ double stolen_now() {
     return stolen_s(read_text_file("/proc/stat"), allowed_cpus().cpus, static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
 
-/// cpufreq's figures where there are any: those of /proc/cpuinfo are nominal on some machines.
+/// Returns cpufreq's figures if there are any: those of /proc/cpuinfo are nominal on some machines.
 double clock_now_mhz() {
     auto const cpus = allowed_cpus().cpus;
     double sum = 0;
@@ -116,7 +116,7 @@ machine_load read_load(checked_json const& from) {
     out.cpus = static_cast<int>(from.at("cpus").integer(1, 1'000'000));
     out.before = from.at("others_before").number();
     if (!from.at("others_during").value().is_null()) out.during = from.at("others_during").number();
-    if (from.has("stolen")) {  // results of before have none of these
+    if (from.has("stolen")) {  // earlier results have none of these
         out.stolen = from.at("stolen").number();
         out.clock_before_mhz = from.at("clock_before_mhz").number();
         out.clock_after_mhz = from.at("clock_after_mhz").number();
@@ -148,7 +148,7 @@ std::vector<busy_process> busiest_of(std::map<int, process_work> const& before, 
 std::optional<process_work> read_process_work(std::string_view stat) {
     auto const open = stat.find('('), close = stat.rfind(')');  // the name may hold both
     if (open == stat.npos || close == stat.npos || close < open) return {};
-    auto const fields = split(trim(stat.substr(close + 1)), ' ');  // from the third on
+    auto const fields = split(trim(stat.substr(close + 1)), ' ');  // the fields from the third one on
     if (fields.size() < 37) return {};
     auto const user = parse_real(fields[11]), system = parse_real(fields[12]);
     auto const cpu = parse_integer(fields[36]);

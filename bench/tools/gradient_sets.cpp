@@ -15,12 +15,12 @@ void add(std::vector<std::size_t>& to, std::initializer_list<std::size_t> tensor
     for (std::size_t const each : tensors) to.push_back(each);
 }
 
-/// A convolution without bias and the scale and shift of the batch normalisation behind it.
+/// Adds a convolution without bias and the scale and shift of the batch normalisation after it.
 void add_convolution(std::vector<std::size_t>& to, std::size_t in, std::size_t out, std::size_t kernel) {
     add(to, {in * out * kernel * kernel, out, out});
 }
 
-/// The same with its work on so many output pixels.
+/// The same, with its work on `size` by `size` output pixels.
 void add_convolution(gradient_set& to, std::size_t in, std::size_t out, std::size_t kernel, std::size_t size) {
     add_convolution(to.elements, in, out, kernel);
     to.work.insert(to.work.end(), {static_cast<double>(in * out * kernel * kernel * size * size), 0, 0});
@@ -60,7 +60,7 @@ gradient_set cifar() {
     return set;
 }
 
-/// A convolution or a dense layer with bias.
+/// Adds a convolution or a dense layer with bias.
 void add_layer(std::vector<std::size_t>& to, std::size_t in, std::size_t out, std::size_t kernel = 1) {
     add(to, {in * out * kernel * kernel, out});
 }
@@ -88,7 +88,7 @@ gradient_set gpt2() {
         add(to, {width, width, width * 3 * width, 3 * width, width * width, width, width, width, width * 4 * width, 4 * width,
                  4 * width * width, width});
     add(to, {width, width});
-    // A token is multiplied by each matrix once. The tokens' table is the last matrix too, but its gradient is ready last.
+    // Each matrix multiplies a token once. The tokens' table is the last matrix too, but its gradient is ready last.
     for (auto const elements : to) set.work.push_back(elements >= width * width ? static_cast<double>(elements) : 0);
     set.work[set.work.size() - 1] = set.work[0];
     set.work[0] = set.work[1] = 0;

@@ -18,7 +18,7 @@ namespace muster {
 
 namespace {
 
-// The value of the first line "key<separator>value" of a file, without quotes.
+// Returns the value of the first line "key<separator>value" of a file, without quotes.
 std::string lookup(char const* path, std::string_view key, char separator) {
     std::ifstream file(path);
     for (std::string line; std::getline(file, line);) {
@@ -31,7 +31,7 @@ std::string lookup(char const* path, std::string_view key, char separator) {
     return {};
 }
 
-// Cores, not hardware threads: those with the same siblings are one.
+// Counts cores, not hardware threads: CPUs with the same siblings are one core.
 int count_cores(cpuset const& allowed) {
     std::set<std::string> siblings;
     for (int const cpu : allowed.cpus) {

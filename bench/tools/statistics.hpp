@@ -8,7 +8,7 @@
 
 namespace muster {
 
-/// The middle value, or the mean of the two middle ones. Throws errc::internal on no values.
+/// Returns the middle value, or the mean of the two middle ones. Throws errc::internal without values.
 double median(std::span<double const> values);
 
 /// A confidence interval of the median that assumes nothing about the distribution: from the k-th smallest to the k-th largest
@@ -20,14 +20,14 @@ struct interval {
     bool operator==(interval const&) const = default;
 };
 
-/// The number of values that a 95% interval of a median needs: smallest to largest of n values cover it with 1 - 2^(1-n).
+/// A 95% interval of a median needs this many values: smallest to largest of n values cover it with 1 - 2^(1-n).
 inline constexpr std::size_t runs_for_interval = 6;
 
-/// The narrowest such interval with at least `wanted` confidence, or, where there are too few values for any, smallest to largest
-/// with the confidence that this has: 0.75 for 3 values, 0.9375 for 5. Throws errc::internal on no values.
+/// Returns the narrowest such interval with at least `wanted` confidence, or, with too few values for that, smallest to largest
+/// with their confidence: 0.75 for 3 values, 0.9375 for 5. Throws errc::internal without values.
 interval median_interval(std::span<double const> values, double wanted = 0.95);
 
-/// What is shown of repeated measurements.
+/// The figures of repeated measurements.
 struct summary {
     double median = 0;
     interval spread;
@@ -40,21 +40,21 @@ summary summarise(std::span<double const> values);
 struct median_ratio {
     double value = 0, low = 0, high = 0;
     std::size_t count = 0;  ///< of the smaller sample
-    /// It is not known which of the two is larger.
+    /// The spread contains 1, so either may be larger.
     bool within_spread() const noexcept { return count > 1 && low <= 1 && high >= 1; }
 };
-/// Of positive values. Throws errc::internal on no values.
+/// Returns the ratio of positive values. Throws errc::internal without values.
 median_ratio ratio_of(summary const& above, summary const& below);
-/// "1.23", or "within the spread". `digits` behind the point.
+/// Returns "1.23", or "within the spread", with this many `digits` after the point.
 std::string format_ratio(median_ratio const& of, int digits = 2);
 
-// The clock of measurements: returns microseconds since a point in time.
+// The clock of measurements returns microseconds since a point in time.
 
 inline double micros_since(std::chrono::steady_clock::time_point begin) {
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// What makes a plural of so many: "run{}".
+/// Returns the ending of a noun after this number: "run{}".
 constexpr char const* s_of(int count) noexcept {
     return count == 1 ? "" : "s";
 }

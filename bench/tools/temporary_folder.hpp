@@ -1,4 +1,4 @@
-// A folder for temporary files, which is removed with what is in it.
+// A folder for temporary files, which is removed with its content.
 #pragma once
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ namespace muster {
 
 class temporary_folder {
   public:
-    /// Makes TMPDIR/NAME.XXXXXX, in /tmp where TMPDIR is not set. Throws errc::system.
+    /// Makes TMPDIR/NAME.XXXXXX, in /tmp if TMPDIR is not set. Throws errc::system.
     temporary_folder(std::string const& name, environment const& variables)
         : path_(variables.get_or("TMPDIR", "/tmp") + "/" + name + ".XXXXXX") {
         if (::mkdtemp(path_.data()) == nullptr) throw_system("mkdtemp", path_, 0, "set TMPDIR to a folder with room");

@@ -30,7 +30,7 @@ sigset_t stopping() {
     return set;
 }
 
-/// A child that is killed with its group when it goes out of scope without having ended.
+/// A child that is killed with its group at the end of its scope unless it has ended.
 class watched_child {
   public:
     watched_child(std::vector<std::string> const& command, environment const& variables, int output) {
@@ -70,7 +70,7 @@ class watched_child {
     unique_fd end_;
 };
 
-/// Hands on what is there; closes at the end.
+/// Passes on what is there; closes at the end.
 void hand_on(unique_fd& from, std::function<void(std::string_view)> const& output) {
     std::array<char, 65536> buffer;
     while (from) {
@@ -86,7 +86,7 @@ void hand_on(unique_fd& from, std::function<void(std::string_view)> const& outpu
 }
 
 int wait_ms(std::optional<clock::time_point> deadline, bool sees_end) {
-    double const most = sees_end ? 60'000 : 5;  // before Linux 5.3 the end is asked for
+    double const most = sees_end ? 60'000 : 5;  // before Linux 5.3 the end must be polled for
     if (!deadline) return static_cast<int>(most);
     double const left = std::chrono::duration<double, std::milli>(*deadline - clock::now()).count();
     return static_cast<int>(std::clamp(std::ceil(left), 0.0, most));
@@ -102,7 +102,7 @@ stop_signals::stop_signals() {
 }
 
 stop_signals::~stop_signals() {
-    came();  // what has been answered is not to end this process now
+    came();  // signals received so far must not end this process now
     ::close(fd_);
     auto const set = stopping();
     ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
@@ -147,7 +147,7 @@ watched_result run_watched(std::vector<std::string> const& command, environment 
         if (auto const code = child.ended()) {
             result.exit_code = *code;
             result.wall = clock::now() - start;
-            hand_on(from, output);  // what it wrote last; descendants that hold the pipe are not waited for
+            hand_on(from, output);  // its last output; descendants that hold the pipe are not waited for
             return result;
         }
     }

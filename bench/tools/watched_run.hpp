@@ -1,4 +1,4 @@
-// A watched run: starts a command, reads its output as it comes, and ends it at a deadline or when this program is to stop.
+// A watched run: starts a command, reads its output as it arrives, and ends it at a deadline or when this program must stop.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace muster {
 
-/// While one lives, SIGINT, SIGTERM and SIGHUP do not end this process but can be read; they are never lost. In the main thread,
-/// before others are started.
+/// While one lives, SIGINT, SIGTERM and SIGHUP do not end this process but can be read; they are never lost. Make it in the main
+/// thread, before other threads start.
 class stop_signals {
   public:
     stop_signals();
@@ -22,7 +22,7 @@ class stop_signals {
     stop_signals& operator=(stop_signals const&) = delete;
 
     int fd() const noexcept { return fd_; }
-    /// The signal that came first, as far as one came; does not wait.
+    /// Returns the signal that came first, if one came; does not wait.
     std::optional<int> came();
 
   private:
@@ -33,13 +33,13 @@ class stop_signals {
 struct watched_result {
     int exit_code = 0;  ///< 128+n for signal n
     bool killed_at_limit = false;
-    std::optional<int> stopped;  ///< by this signal, which was handed on
+    std::optional<int> stopped;  ///< by this signal, which was passed on
     duration wall{0};
 };
 
-/// Starts `command` (found along PATH) in a process group of its own with an empty standard input; standard output and error come
-/// as one, piece by piece, to `output`. A signal of `signals` is handed on as SIGINT or SIGTERM; a second one, or `patience` after
-/// the first, kills the group, as `limit` does (0: none). Throws program_error, errc::system. From the main thread.
+/// Starts `command` (found along PATH) in its own process group with an empty standard input; `output` gets standard output and
+/// error together, piece by piece. A signal of `signals` is passed on as SIGINT or SIGTERM; a second one, or `patience` after the
+/// first, kills the group, as `limit` does (0: none). Throws program_error, errc::system. From the main thread.
 watched_result run_watched(std::vector<std::string> const& command, environment const& variables, stop_signals& signals,
                            duration limit, std::function<void(std::string_view)> const& output,
                            duration patience = std::chrono::seconds(20));

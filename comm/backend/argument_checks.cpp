@@ -134,7 +134,7 @@ std::string fault_of_reducescatter(collective const& what, argument_place const&
     return fault_of_reduction(what);
 }
 
-/// "" and the sum of the counts, or what is wrong with them.
+/// Sets `sum` to the sum of the counts and returns "", or returns what is wrong with them.
 std::string sum_up(std::span<std::size_t const> counts, std::string_view role, tensor_view const& view, int size,
                    std::size_t& sum) {
     if (counts.size() != static_cast<std::size_t>(size))
@@ -207,7 +207,7 @@ std::string fault_of_sendrecv(collective const& what, argument_place const& plac
     return fault_of_overlap(what);
 }
 
-/// Most allreduces, in fewer steps: small ones take hardly longer than all checks do.
+/// Returns whether it is a plain allreduce, for which fewer checks suffice: small ones take hardly longer than all checks do.
 bool is_usual_allreduce(collective const& what, argument_place const& place) {
     tensor_view const &in = what.in, &out = what.out;
     auto const places = reinterpret_cast<std::uintptr_t>(in.data) | reinterpret_cast<std::uintptr_t>(out.data);

@@ -18,25 +18,25 @@ struct argument_place {
     bool device_memory = false;
 };
 
-/// For every kind, by the fields that it uses.
+/// Checks the fields that this kind of collective uses.
 std::string fault_of(collective const& what, argument_place const& place);
 
-/// For communicator::include.
+/// Checks the ranks given to communicator::include.
 std::string fault_of_set(std::span<int const> ranks, int size);
 
 }  // namespace muster::detail
 
-// The signature of a collective: what must be equal on all ranks, in 64 bits and a count.
+// The signature of a collective holds what must be equal on all ranks, in 64 bits and a count.
 
 namespace muster {
 
-/// Kind, type, reduction and root as they are; factors and the counts of an allgather as a hash. Pure.
+/// Holds kind, type, reduction and root as they are, and a hash of the factors and of an allgather's counts. Pure.
 std::uint64_t signature_of(collective const& what) noexcept;
 
-/// Whether the count of elements must be the same on all ranks too: not in an alltoall nor in an uneven allgather.
+/// Returns whether all ranks must give the same count of elements: not in an alltoall nor in an uneven allgather.
 bool counts_are_equal(collective const& what) noexcept;
 
-/// "allreduce (sum) of 10 elements of f32", for messages.
+/// Returns "allreduce (sum) of 10 elements of f32", for messages.
 std::string describe_signature(std::uint64_t signature, std::uint64_t count);
 
 }  // namespace muster

@@ -21,15 +21,15 @@ namespace muster {
 
 // The owner of memory that collectives are fastest on.
 
-/// Move-only owner of memory from communicator::allocate(): zeroed, beginning on a page. Which kind of memory that is depends on
-/// the backend; it is used as any other, and any part of it may be a tensor of any communicator.
+/// Move-only owner of memory from communicator::allocate(), which is zeroed and begins on a page. The backend chooses the kind of
+/// memory; any part of it may be a tensor of any communicator.
 ///
-/// To be kept until every collective on it has finished. It may outlive the communicator that it came from. After fork() a child
-/// sees the parent's memory itself, not a copy of it, where the backend is shm: it should leave it alone.
+/// Keep it until every collective on it has finished. It may outlive the communicator that it came from. With the backend shm a
+/// forked child shares the memory with its parent instead of having a copy, and should leave it alone.
 class comm_buffer {
   public:
     comm_buffer() noexcept = default;
-    /// `release` is called with `data` at the end.
+    /// The destructor calls `release` with `data`.
     comm_buffer(std::byte* data, std::size_t bytes, std::function<void(std::byte*)> release)
         : memory_(data, std::move(release)), bytes_(bytes) {}
 
@@ -37,7 +37,7 @@ class comm_buffer {
     std::size_t bytes() const noexcept { return bytes_; }
     explicit operator bool() const noexcept { return data() != nullptr; }
 
-    /// As many elements as there is room for.
+    /// Returns all whole elements of the memory.
     template <typename T>
     std::span<T> as() const noexcept {
         return {reinterpret_cast<T*>(data()), bytes_ / sizeof(T)};
@@ -48,13 +48,13 @@ class comm_buffer {
     std::size_t bytes_ = 0;
 };
 
-/// Throws std::bad_alloc for more bytes than any memory has (PTRDIFF_MAX): rounded up to pages they might be few.
+/// Throws std::bad_alloc if `bytes` exceeds PTRDIFF_MAX, which rounded up to pages might become few.
 void refuse_absurd_size(std::size_t bytes);
 
-/// Plain memory of this process. Throws std::bad_alloc.
+/// Returns plain memory of this process. Throws std::bad_alloc.
 comm_buffer plain_buffer(std::size_t bytes);
 
-/// One collective, its arguments checked already. The memory behind the views stays valid until it has finished.
+/// One collective whose arguments have been checked. The memory behind the views stays valid until it has finished.
 struct collective {
     enum class kind : std::uint8_t { allreduce, broadcast, allgather, barrier, reducescatter, alltoall, sendrecv };
     kind what = kind::barrier;
@@ -69,7 +69,7 @@ struct collective {
 };
 std::string_view to_string(collective::kind what) noexcept;
 
-/// Makes `to` the allreduce or reducescatter `from`, whose other parts, which allocate, it leaves.
+/// Copies what describes an allreduce or reducescatter; leaves the other parts, whose copies would allocate.
 inline void set_reduction(collective& to, collective const& from) noexcept {
     to.what = from.what;
     to.in = from.in;
@@ -88,7 +88,7 @@ struct late_rank {
 /// Names a started collective until it has finished; 0 names one that finished at once.
 using ticket = std::uint32_t;
 
-/// All state of a way to reach the other ranks. Not thread safe: one call at a time.
+/// A way to reach the other ranks, with all its state. Not thread safe: one call at a time.
 class collective_backend {
   public:
     collective_backend() = default;
@@ -96,17 +96,17 @@ class collective_backend {
     collective_backend& operator=(collective_backend const&) = delete;
     virtual ~collective_backend() = default;
 
-    /// The host name of each rank.
+    /// Returns the host name of each rank.
     virtual std::vector<std::string> const& hosts() const noexcept = 0;
 
-    /// Whether ranks share processors, so that a waiting rank should give its own away.
+    /// Returns whether ranks share processors, so that a waiting rank should yield its own.
     virtual bool crowded() const noexcept = 0;
 
-    /// Whether it works on tensors in this memory.
+    /// Returns whether it works on tensors in this memory.
     virtual bool reaches(memory_kind where) const noexcept { return where == memory_kind::host; }
 
-    /// Called by a waiting rank, after a poll in vain, to let others have the processor. `waited_long`: it has waited for so long
-    /// that some microseconds more do not count.
+    /// Yields the processor of a rank that waits, after a poll that found nothing new. `waited_long`: it has waited for so long
+    /// that some microseconds more do not matter.
     virtual void give_way(bool waited_long) noexcept {
         timespec const nap{0, 50'000};
         if (waited_long)
@@ -115,51 +115,52 @@ class collective_backend {
             ::sched_yield();
     }
 
-    /// Starts it and returns without waiting for any other rank. Collective: every rank starts the same collectives in the same
-    /// order; a sendrecv only the two that take part, among the collectives of both. Counts of 0 are allowed everywhere.
+    /// Starts `what` and returns without waiting for any other rank. Collective: every rank starts the same collectives in the
+    /// same order; only its two ranks start a sendrecv, in the order of all that both start. Counts of 0 are always allowed.
     virtual ticket start(collective const& what) = 0;
 
-    /// Moves all collectives under way forward without waiting; true if `which` has finished, its ticket being void from then on.
-    /// Throws what made `which` fail, its ticket being void then too.
+    /// Moves all collectives under way forward without waiting. Returns true once `which` has finished; throws what made it fail.
+    /// After either its ticket is void.
     virtual bool done(ticket which) = 0;
 
     /// Moves all collectives under way forward without waiting; failures are kept for done().
     virtual void progress() = 0;
 
-    /// Device memory: makes `stream` wait, on the device, for `which`, which is still to be asked for by done(). False where it
-    /// has not been handed to the device yet: ask again. Throws what made it fail. Backends of host memory are not asked.
+    /// Device memory: makes `stream` wait, on the device, for `which`; done() must still be called for it. Returns false if
+    /// `which` has not been handed to the device yet: call again. Throws what made it fail. Backends of host memory keep this
+    /// one.
     virtual bool order(ticket /*which*/, void* /*stream*/) { return true; }
 
-    /// Gives up on `which`: it is neither waited for nor told to the caller again. Memory that others may still write to stays
+    /// Gives up on `which`: its ticket is void, and done() no longer reports it. Memory that others may still write to stays
     /// allocated.
     virtual void abandon(ticket which) noexcept = 0;
 
-    /// The ranks that are known to be dead or stopped, or to have not yet come to `which`, by ascending rank; empty if it cannot
-    /// tell. Asked a few times a second while somebody waits, and before `which` is abandoned; must not block.
+    /// Returns, in ascending order, the ranks known to be dead or stopped, or not to have come to `which` yet; empty if it cannot
+    /// tell. Called a few times a second during a wait, and before `which` is abandoned; must not block.
     virtual std::vector<late_rank> late_ranks(ticket which) noexcept = 0;
 
-    /// A backend over these of its ranks, in this order (distinct, in range, the same on all ranks), with its own traffic;
-    /// null on ranks that are not among them. Collective over all ranks, which have just met in an allreduce where
-    /// the backend reaches host memory. Throws comm_error (errc::timeout) when the deadline of its options passes.
+    /// Returns a backend over these of its ranks, in this order (distinct, in range, the same on all ranks), with its own
+    /// traffic; null on ranks that are not among them. Collective over all ranks, which have just met in an allreduce if the
+    /// backend reaches host memory. Throws comm_error (errc::timeout) when the deadline of its options passes.
     virtual std::unique_ptr<collective_backend> subset(std::span<int const> ranks) = 0;
 
     /// See communicator::allocate(); thread safe.
     virtual comm_buffer allocate(std::size_t bytes) { return plain_buffer(bytes); }
 
-    /// What it found out about this machine, see communicator::about().
+    /// Returns what it found out about this machine, see communicator::about().
     virtual std::string about() const { return {}; }
 
-    /// The library's own handle, see communicator::native().
+    /// Returns the library's own handle, see communicator::native().
     virtual void const* native() const noexcept = 0;
 };
 
-// A gathering of bytes among ranks, given to backends that need one before they can send by themselves.
+// A function that gathers bytes of all ranks, for backends that need them before they can send.
 
-/// Every rank's bytes in the order of the ranks, given this rank's and a deadline. Collective; the same number of bytes on every rank.
+/// Returns every rank's bytes by rank, given this rank's and a deadline. Collective; all ranks give the same number of bytes.
 using gather_function =
     std::function<std::vector<std::vector<std::byte>>(identity const&, std::span<std::byte const> mine, duration deadline)>;
 
-/// Cuts what an allgather of `ranks` equal parts brought into the part of each rank.
+/// Cuts the result of an allgather of `ranks` equal parts into the part of each rank.
 inline std::vector<std::vector<std::byte>> split_by_rank(std::span<std::byte const> all, std::size_t ranks) {
     std::vector<std::vector<std::byte>> parts;
     std::size_t const each = all.size() / ranks;

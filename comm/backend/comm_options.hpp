@@ -15,9 +15,9 @@
 
 namespace muster {
 
-// A report from outside that ranks of a communicator are lost, or that its world has ended: ends waits at once.
+// A report from outside that ranks of a communicator are lost, or that its world has ended. It ends waits at once.
 
-/// Told by whoever hears of it, once; asked by the threads that wait. Thread safe.
+/// Whoever learns of the loss calls tell(); the threads that wait ask is_told(). Thread safe.
 class peer_loss {
   public:
     peer_loss() = default;
@@ -28,16 +28,16 @@ class peer_loss {
     void tell(std::string_view why, std::vector<int> const& ranks);
     bool is_told() const noexcept { return told_.load(std::memory_order_acquire); }
 
-    /// Throws comm_error (errc::peer_failed) if it was told; `speaker` is who cannot go on.
+    /// Throws comm_error (errc::peer_failed) after a report; the message says that `speaker` cannot go on.
     void throw_if_told(std::string_view speaker) const;
 
-    /// Sets what a report calls, on the thread of tell(); if there was one already, calls it at once. Null removes it, and returns after a call
-    /// that is under way.
+    /// Sets what the first report calls, on the thread of tell(); calls it at once if there already was one. Null removes it, after a running
+    /// call has ended.
     void when_told(std::function<void()> call);
 
   private:
     std::atomic<bool> told_{false};
-    mutable std::mutex guard_;  // of what follows
+    mutable std::mutex guard_;  // guards what follows
     std::string why_;
     std::vector<int> ranks_;
     std::function<void()> call_;
@@ -48,43 +48,43 @@ struct comm_options {
     /// which they are tried), or "" for the first that can serve this world and reaches `memory`.
     std::string backend;
 
-    /// Backend tcp: where each rank listens (tcp_address()), in the order of the ranks, where something else than PMIx has told them. Given,
-    /// tcp joins the nodes.
+    /// Backend tcp: where each rank listens (tcp_address()), by rank, if the ranks need not exchange it over PMIx. If set, tcp joins the
+    /// nodes.
     std::vector<std::string> addresses;
 
-    /// Backend tcp: the network interface by whose address the other nodes reach this rank; "" for those that have one.
+    /// Backend tcp: the network interface whose address the other nodes use for this rank; "" lets muster choose.
     std::string network_interface;
 
-    /// Where the tensors lie.
+    /// The memory in which the tensors lie.
     memory_kind memory = memory_kind::host;
 
-    /// Device memory: which GPU is this rank's, as CUDA numbers those that it shows this process (`muster run` gives it in
-    /// MUSTER_GPU_INDEX). -1 is the GPU of the calling thread's CUDA context, else the only one, else that of the local rank.
+    /// Device memory: this rank's GPU, as CUDA numbers those that this process sees (`muster run` sets MUSTER_GPU_INDEX). -1
+    /// takes the GPU of the calling thread's CUDA context, else the only one, else that of the local rank.
     int device = -1;
 
-    /// Which ranks of the job step the communicator is of, if not of all: its ranks are numbered in this order, and only they make
-    /// it. The identity that it is made with is that within this list. For the backends self, shm and mpi.
+    /// The ranks of the job step that form the communicator, if not all: they are numbered in this order, and only they make it.
+    /// The identity that it is made with is the one within this list. For the backends self, shm and mpi.
     std::vector<int> members;
 
-    /// How long an operation may take from wait() on before it is given up; 0 is without end.
+    /// Seconds from wait() on after which an operation is given up; 0 waits without end.
     duration deadline{1800.0};
 
     /// The program calls MPI from several threads at once (a communicator itself still takes one call at a time). Costs latency.
     bool several_threads = false;
 
-    /// MPI that a communicator initialises is finalised when the process ends, where the ranks then wait for each other, instead of
-    /// with the last communicator: after it another one can be made. MUSTER_KEEP_MPI=1 sets it for an exchange.
+    /// Finalises MPI, if a communicator initialised it, when the process ends, where the ranks then wait for each other, instead of
+    /// with the last communicator: so another one can be made later. MUSTER_KEEP_MPI=1 sets it for an exchange.
     bool keep_mpi = false;
 
-    /// In worlds of up to so many ranks the mpi backend exchanges the pieces of an allreduce directly, each rank with each
+    /// In worlds of up to this many ranks the mpi backend exchanges the pieces of an allreduce directly, each rank with each
     /// (fastest, and reduced in the order of the ranks); in larger ones it leaves the algorithm to MPI. The same on all ranks.
     int direct_ranks = 16;
 
-    /// Over several nodes (backend hierarchical), allreduces of so many bytes go in steps, within the nodes and
-    /// across them; smaller ones, for which three steps take longer than one, go from each rank to each. The same on all ranks.
+    /// Over several nodes (backend hierarchical), allreduces of at least this many bytes go in steps, within the nodes and across
+    /// them; smaller ones, for which three steps take longer than one, go from each rank to each. The same on all ranks.
     std::size_t hierarchical_bytes = std::size_t{1} << 16;
 
-    /// Reports lost ranks from outside, such as the launcher's word; null: nothing does. A report ends waits for these ranks at once with
+    /// Reports lost ranks from outside, for example from the launcher; may be null. A report ends waits for these ranks at once with
     /// errc::peer_failed, also while the ranks meet over shm.
     std::shared_ptr<peer_loss> loss;
 };

@@ -25,7 +25,7 @@ call_on_thread::call_on_thread(std::function<void()> call) : outcome_(std::make_
         } catch (...) {
             problem = std::current_exception();
         }
-        call = nullptr;  // what it owned is destroyed before the caller goes on
+        call = nullptr;  // destroys what it owns before the caller goes on
         std::scoped_lock const lock(result->guard);
         result->problem = std::move(problem);
         result->finished = true;
@@ -35,7 +35,7 @@ call_on_thread::call_on_thread(std::function<void()> call) : outcome_(std::make_
 
 bool call_on_thread::wait(duration at_most) {
     std::unique_lock lock(outcome_->guard);
-    // Days would overflow the clock.
+    // A longer limit would overflow the clock.
     auto const limit = std::chrono::duration_cast<std::chrono::milliseconds>(std::min(at_most, duration{1e7}));
     if (!outcome_->changed.wait_for(lock, limit, [&] { return outcome_->finished; })) return false;
     if (auto const problem = std::exchange(outcome_->problem, nullptr)) std::rethrow_exception(problem);

@@ -1,4 +1,4 @@
-// Calls that end at a deadline, and how long ranks wait for one that calls something else.
+// Calls that end at a deadline, and the timer of checks on what other ranks call.
 #pragma once
 
 #include <chrono>
@@ -9,15 +9,15 @@
 
 namespace muster::detail {
 
-// The timer of checks whether another rank is at another collective.
+// A timer that says when to check whether another rank is in another collective.
 
-/// Once a millisecond, by the clock and not by polls: a rank that gives its processor away between polls may poll only a few
-/// hundred times a second. The clock is read once in 64 polls, of which most collectives need fewer.
+/// It is due once a millisecond by the clock, not after a number of polls: a rank that yields its processor between polls may
+/// poll only a few hundred times a second. It reads the clock once in 64 polls; most collectives need fewer.
 class mismatch_timer {
   public:
     void start() noexcept { polls_ = 0; }
 
-    /// To be asked at each poll that finds nothing new.
+    /// Call it at each poll that finds nothing new.
     bool due() noexcept {
         if (++polls_ % 64 != 0) return false;
         auto const now = std::chrono::steady_clock::now();
@@ -34,13 +34,13 @@ class mismatch_timer {
 
 // Runs a call on its own thread, and stops waiting for it at a deadline.
 
-/// A call that may never return, on its own thread. If it does not, the thread stays in it until the process ends: so
-/// `call` must own whatever it uses, and the library that it is in must not be called any more.
+/// Runs a call that may never return on its own thread. If it does not, the thread stays in it until the process ends: so `call`
+/// must own whatever it uses, and nothing may call the library that it is in any more.
 class call_on_thread {
   public:
     explicit call_on_thread(std::function<void()> call);
 
-    /// Waits for at most so long; true if it came back, and throws what it threw.
+    /// Waits for at most this long. Returns whether the call came back; throws what it threw.
     bool wait(duration at_most);
 
   private:
@@ -48,7 +48,7 @@ class call_on_thread {
     std::shared_ptr<outcome> outcome_;  ///< shared with the thread, which may outlive this
 };
 
-/// Runs it within `deadline`, or, if that is 0, on the calling thread, without end. True if it came back.
+/// Runs `call` within `deadline`, or, if that is 0, on the calling thread without a limit. Returns whether it came back.
 bool call_with_deadline(duration deadline, std::function<void()> call);
 
 }  // namespace muster::detail

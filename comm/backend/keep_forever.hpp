@@ -21,10 +21,10 @@ struct kept_value final : kept_object {
     T value;
 };
 
-/// Reachable, so that leak checkers do not report what is kept.
+/// The list makes what is kept reachable, so that leak checkers do not report it.
 inline std::atomic<kept_object*> kept_objects{nullptr};
 
-/// Takes `what` over and never destroys it: memory that the device, the network or a thread may still use. Thread safe.
+/// Takes over `what` and never destroys it: memory that the device, the network or a thread may still use. Thread safe.
 template <typename T>
 void keep_forever(T&& what) noexcept {
     static_assert(!std::is_lvalue_reference_v<T>, "give it away: std::move");
@@ -34,7 +34,7 @@ void keep_forever(T&& what) noexcept {
     }
 }
 
-/// What failed worlds have left, of the present generation and of the one before. Outlives whatever is destroyed when the program ends.
+/// The remains of failed worlds, of this generation and of the one before. They are never destroyed, so they outlive all other objects.
 struct world_remains {
     std::mutex guard;
     std::vector<std::unique_ptr<kept_object>> now, before;
@@ -44,7 +44,7 @@ inline world_remains& remains() {
     return *made;
 }
 
-/// Takes `what` over: memory that late ranks of a failed world may still read or write. Thread safe.
+/// Takes over `what`: memory that late ranks of a failed world may still read or write. Thread safe.
 template <typename T>
 void keep_while_ranks_are_late(T&& what) noexcept {
     static_assert(!std::is_lvalue_reference_v<T>, "give it away: std::move");
@@ -54,10 +54,10 @@ void keep_while_ranks_are_late(T&& what) noexcept {
     all.now.push_back(std::move(made));
 }
 
-/// A new generation begins, and so every rank that is left has left the world of the one before. What was kept before that world began is destroyed; what is
-/// kept since then may be another communicator's that is about to end. Thread safe.
+/// Destroys what was kept before the previous generation began: a new one begins, so every remaining rank has left the world of the previous one. What was
+/// kept since then may belong to another communicator that is about to end. Thread safe.
 inline void release_remains() noexcept {
-    std::vector<std::unique_ptr<kept_object>> gone;  // ends outside of the lock
+    std::vector<std::unique_ptr<kept_object>> gone;  // destroyed outside the lock
     auto& all = remains();
     std::scoped_lock const lock(all.guard);
     gone = std::exchange(all.before, std::exchange(all.now, {}));

@@ -54,7 +54,7 @@ void run_now(collective_backend& backend, collective const& what, comm_options c
         if (!is_over && waited < next_check) continue;
         next_check = waited + between_checks;
         auto const late = backend.late_ranks(which);
-        // One that is gone may have sent all that was asked of it: that has time to the next check.
+        // A rank that is gone may have sent everything: its messages have until the next check to arrive.
         lost_checks += std::any_of(late.begin(), late.end(), [](late_rank const& each) { return each.dead; }) ? 1 : 0;
         if (!is_over && lost_checks < 2) continue;
         backend.abandon(which);

@@ -12,31 +12,31 @@
 
 namespace muster::detail {
 
-// The message of a rank that gives up. Tells the others whom it blames, so that all blame the same rank. Pure.
+// The message of a rank that gives up. It tells the others whom it blames, so that all blame the same rank. Pure.
 
-/// "3 process 4711 is stopped" in a line each; cut to 1 KiB, which one message without a handshake holds.
+/// Writes "3 process 4711 is stopped", a line for each rank; cut to 1 KiB, which one message without a handshake holds.
 std::string write_blame(std::vector<late_rank> const& late);
 
-/// The reverse; lines of another form, and ranks outside a world of `size`, are left out. All are taken for dead, since the
-/// sender, without which nothing goes on, gave them up. `sender` ("rank 1 on n0") and what it `did` go into the reason.
+/// Reads such a message; skips lines of another form and ranks outside a world of `size`. All ranks in it count as dead, since
+/// the sender, without which nothing goes on, gave them up. The reasons name `sender` ("rank 1 on n0") and what it `did`.
 std::vector<late_rank> read_blame(std::string_view text, std::string_view sender, int size, std::string_view did = "gave it up");
 
 }  // namespace muster::detail
 
 namespace muster {
 
-/// The ranks, by their place in `processes`, whose processes are gone or stopped, as far as they can be seen from this node.
-/// Rank `own` is left out. Reads /proc.
+/// Returns the ranks, by their place in `processes`, whose processes are gone or stopped as far as this node can see. Leaves out
+/// rank `own`. Reads /proc.
 std::vector<late_rank> lost_ranks(std::span<process_name const> processes, int own);
 
-/// "rank 3 on n2 (process 4711 is stopped), rank 5 on n3 (…)"; "" for none. `hosts` of all ranks, by rank. Pure.
+/// Returns "rank 3 on n2 (process 4711 is stopped), rank 5 on n3 (…)", or "" for none. `hosts`: of all ranks, by rank. Pure.
 std::string describe_late(std::span<late_rank const> late, std::span<std::string const> hosts);
 
-/// For comm_error::culprits(). Pure.
+/// Returns the ranks for comm_error::culprits(). Pure.
 std::vector<int> ranks_of(std::span<late_rank const> late);
 
-/// Runs one collective to its end. Throws comm_error (errc::timeout) after options.deadline (0: none), saying that `why` did not
-/// finish and who is late, and errc::peer_failed as soon as a rank is known to be gone, or options.loss reports so.
+/// Runs one collective to its end. Throws comm_error: errc::timeout after options.deadline (0: none), saying that `why` did not
+/// finish and who is late; errc::peer_failed as soon as a rank is known to be gone, or options.loss reports it.
 void run_now(collective_backend& backend, collective const& what, comm_options const& options, std::string_view why);
 
 }  // namespace muster

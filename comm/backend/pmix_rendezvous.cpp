@@ -18,10 +18,10 @@ namespace muster {
 
 namespace {
 
-/// PMIx wants a deadline: for "without end", a week.
+/// PMIx wants a deadline: a week stands for "without end".
 constexpr duration endless{7.0 * 24 * 3600};
 
-/// The process' client of PMIx, where it is kept until the process ends.
+/// The process's client of PMIx, kept until the process ends.
 struct kept_client {
     std::mutex lock;
     std::unique_ptr<pmix::client> client;
@@ -40,7 +40,7 @@ void check_place(identity const& who, identity const& told) {
                             who.rank, who.world_size, who.host, told.rank, told.world_size));
 }
 
-/// The same failure, with the ranks that did not come.
+/// Throws the same failure, naming the ranks that did not come.
 [[noreturn]] void throw_absent(identity const& who, error const& problem) {
     auto const missing = explain_absence(who, find_rank_processes(who));
     throw comm_error(problem.code(),
@@ -49,9 +49,9 @@ void check_place(identity const& who, identity const& told) {
                      missing.culprits);
 }
 
-/// Waits for all ranks. Ranks that left PMIx after an earlier rendezvous (`came_again`) may be taken for ended ones: a server that learns only now that the old
-/// connection of a rank is closed gives up the fence (OpenPMIx 4.2, PMIX_ERR_PARTIAL_SUCCESS). The ranks that wait in it then meet in another one. Throws as
-/// client::fence(); errc::peer_failed only if a rank of this node has no process, or if the same came a fourth time.
+/// Waits for all ranks. A server may take ranks that left PMIx after an earlier rendezvous (`came_again`) for ended ones: it gives up the fence when it learns
+/// only then that their old connection is closed (OpenPMIx 4.2, PMIX_ERR_PARTIAL_SUCCESS). The ranks that wait in it then meet in another one. Throws as
+/// client::fence(); errc::peer_failed only if a rank of this node has no process, or after the fourth such failure.
 void fence_all(pmix::client& server, identity const& who, bool came_again, std::function<duration()> const& left) {
     for (int tries_left = came_again ? 3 : 0;; --tries_left) {
         try {

@@ -9,7 +9,7 @@
 
 namespace muster::detail {
 
-/// A slot stays where it is, and is used again after it was given back. Not thread safe.
+/// A slot keeps its address, and is used again after it was given back. Not thread safe.
 template <typename Slot>
 class slot_table {
   public:
@@ -18,13 +18,13 @@ class slot_table {
     std::size_t size() const noexcept { return slots_.size(); }
     auto const& all() const noexcept { return slots_; }
 
-    /// A slot that is free. `prepare(slot)` makes what a new one needs; what it throws leaves the table as it was.
+    /// Returns a free slot. `prepare(slot)` sets up a new one; if it throws, the table stays as it was.
     template <typename Prepare>
     ticket take(Prepare&& prepare) {
         if (free_.empty()) {
             auto made = std::make_unique<Slot>();
             prepare(*made);
-            free_.reserve(slots_.size() + 1);  // so that giving back asks for no memory
+            free_.reserve(slots_.size() + 1);  // so that giving back needs no memory
             slots_.push_back(std::move(made));
             return static_cast<ticket>(slots_.size());
         }

@@ -21,27 +21,27 @@ struct world_record {
     std::uint64_t job = 0;  ///< hash of the namespace
     int direct_ranks = 0;
     std::array<std::uint64_t, 16>
-        processors{};     ///< a bit for each that the rank may run on; none if it has too many for this set
+        processors{};     ///< a bit for each that the rank may run on; none set if there are too many for it
     char host[108] = {};  ///< cut if longer, always ended by 0
     process_name process;
 };
 
-/// Asks the system for the calling thread's processors.
+/// Returns this rank's record, with the processors that the calling thread may run on.
 world_record describe_world(identity const& who, comm_options const& options) noexcept;
 
-/// Whether the ranks on `host` are more than the processors that they may run on: a waiting rank must then give its processor
-/// away. Pure.
+/// Returns whether the ranks on `host` are more than the processors that they may run on: a waiting rank must then yield its own.
+/// Pure.
 bool is_crowded(std::span<world_record const> records, std::string_view host) noexcept;
 
-/// In the order of the records. Pure.
+/// Returns the processes in the order of the records. Pure.
 std::vector<process_name> processes_of(std::span<world_record const> records);
 
-/// The same for the host names. Pure.
+/// Returns the host names in the order of the records. Pure.
 std::vector<std::string> hosts_of(std::span<world_record const> records);
 
-/// Pure, and with the same outcome on every rank that holds the same records: throws errc::singleton if the ranks that met (one
-/// record each) are more or fewer than their identities say, errc::peer_failed if their ranks, namespaces or options contradict
-/// each other. `who` begins the message.
+/// Throws errc::singleton if the ranks that met (one record each) are more or fewer than their identities say, errc::peer_failed
+/// if their ranks, namespaces or options contradict each other. Every rank with the same records throws the same. `who` begins
+/// the message. Pure.
 void check_world(std::span<world_record const> records, identity const& who);
 
 }  // namespace muster

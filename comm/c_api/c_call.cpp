@@ -40,7 +40,7 @@ int failed(int code, char const* message, std::vector<int> ranks) noexcept {
         kept.message = message;
         kept.ranks = std::move(ranks);
     } catch (...) {
-        kept.message.clear();  // no memory for the message
+        kept.message.clear();  // there is no memory for the message
     }
     return code;
 }

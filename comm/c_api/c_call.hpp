@@ -42,7 +42,7 @@ struct muster_group {
 namespace muster::c_api {
 
 /// Owns objects of a type that C knows by pointers to an incomplete one. Such a pointer holds the object's place and how often that place was taken; it is
-/// never followed. Thread safe, except that an object must not be freed while another thread uses it. Places are given back with the table alone.
+/// never followed. Thread safe, except that an object must not be freed while another thread uses it. Only the table's destructor frees the places.
 template <typename T>
 class handle_table {
   public:
@@ -58,7 +58,7 @@ class handle_table {
         }
     }
 
-    /// Takes an object in; throws std::bad_alloc, also beyond `most` of them.
+    /// Adds an object. Throws std::bad_alloc, also beyond `most` of them.
     template <typename... Args>
     T* add(Args&&... args) {
         std::scoped_lock const guard(lock_);
@@ -72,7 +72,7 @@ class handle_table {
         return reinterpret_cast<T*>((std::uintptr_t{turn} << 32) | (at + 1));
     }
 
-    /// Null for what was never given out, and for what was freed.
+    /// Returns null for a number that was never given out or was freed.
     T* find(T const* number) const noexcept {
         auto const bits = reinterpret_cast<std::uintptr_t>(number);
         std::size_t const at = (bits & 0xffffffff) - 1;
@@ -84,7 +84,7 @@ class handle_table {
         return turn % 2 == 1 && turn == bits >> 32 ? std::launder(reinterpret_cast<T*>(in.storage)) : nullptr;
     }
 
-    /// Destroys the object, which find() has found, without the table being locked; its number is no one's then.
+    /// Destroys the object, which find() has found, without the table's lock; nobody may use its number any more.
     void remove(T const* number) noexcept {
         T* const object = find(number);
         std::size_t const at = (reinterpret_cast<std::uintptr_t>(number) & 0xffffffff) - 1;
@@ -121,20 +121,20 @@ class handle_table {
     std::vector<std::size_t> free_;
 };
 
-/// What this thread's last call that failed has left.
+/// The message and ranks of this thread's last failed call.
 struct last_failure {
     std::string message;
     std::vector<int> ranks;
 };
 last_failure const& last() noexcept;
 
-/// Remembers it and returns `code`.
+/// Keeps the failure and returns `code`.
 int failed(int code, char const* message, std::vector<int> ranks = {}) noexcept;
 
-/// The code of the exception that is being handled, remembered.
+/// Keeps the exception that is being handled and returns its code.
 int code_of_current() noexcept;
 
-/// No exception leaves this.
+/// Runs `body` and returns its code; no exception leaves it.
 template <typename Body>
 int guarded(Body&& body) noexcept {
     try {
@@ -147,13 +147,13 @@ int guarded(Body&& body) noexcept {
 
 [[noreturn]] void refuse(std::string const& what);
 
-/// Communicators, handles and groups: C has their numbers.
+/// C has the numbers of communicators, handles and groups.
 template <typename T>
 concept numbered = std::same_as<T, muster_comm> || std::same_as<T, muster_handle> || std::same_as<T, muster_group>;
 
 template <numbered T>
 handle_table<T>& table() {
-    static auto* const all = new handle_table<T>;  // never destroyed: threads of the program may come after main
+    static auto* const all = new handle_table<T>;  // never destroyed: threads of the program may outlive main
     return *all;
 }
 
@@ -169,7 +169,7 @@ T& need(T* given, char const* what) {
     }
 }
 
-/// A struct of an older caller is shorter: the rest is zero.
+/// Copies a struct. An older caller's is shorter: the rest is zero.
 template <typename T>
 T whole(T const* given, char const* what) {
     return whole_c_struct(given, what, MUSTER_COMM_ABI);
@@ -187,15 +187,15 @@ struct tensor_parts {
     tensor_view in, out;
     tensor_shape shape;
 };
-/// `own_size`: the output has a size of its own.
+/// `own_size`: the output has a separate size.
 tensor_parts parts_of(muster_tensor const* given, bool own_size);
 
-/// The elements of an array, each as long as it says; `own_size` as above.
+/// Returns the elements of an array, each as long as it says; `own_size` as above.
 std::vector<named_tensor> tensors_of(muster_tensor const* tensors, std::size_t count, bool own_size = false);
 
 reduction reduction_of(int how);
 
-/// Throws errc::usage for what is no list.
+/// Throws errc::usage for an invalid list.
 std::span<int const> list_of(int const* ranks, int count);
 
 inline void give(muster_handle** to, exchange_handle handle) {
@@ -203,13 +203,13 @@ inline void give(muster_handle** to, exchange_handle handle) {
     *to = table<muster_handle>().add(std::move(handle));
 }
 
-/// For calls that have no code to return.
+/// Says whether an object may be used, in calls that return no code.
 template <numbered T>
 bool is_usable(T const* given) noexcept {
     return table<T>().find(given) != nullptr;
 }
 
-/// Null is freed too, and nothing done.
+/// Destroys an object; does nothing for null.
 template <numbered T>
 void destroy(T* given, char const* what) {
     if (given == nullptr) return;
@@ -226,15 +226,15 @@ inline exchange const& of(muster_comm const* comm) {
 
 // The identity of this process as a rank, for the C interface: from its variables, and in an elastic run from the launcher.
 
-/// What a communicator is made with. `variables` are NAME=VALUE, end with a null, and go before those of the environment; where they name another world
-/// (MUSTER_NSPACE), the launcher's word is none on it.
+/// The setting with which a communicator is made. `variables` are NAME=VALUE, end with a null, and precede those of the environment; if they name
+/// another world (MUSTER_NSPACE), the launcher's messages do not concern it.
 class rank_setting {
   public:
     explicit rank_setting(char const* const* variables = nullptr);
 
     environment variables() const;  ///< with this rank's place in the present generation
     member_link* link() const noexcept { return link_; }
-    /// Null outside of an elastic run.
+    /// Returns null outside of an elastic run.
     std::shared_ptr<peer_loss> watch(std::span<int const> members = {}) const;
 
   private:
@@ -242,10 +242,11 @@ class rank_setting {
     member_link* link_ = nullptr;
 };
 
-/// Where this process listens for ranks on other nodes, by the interface that `variables` name (GLOO_SOCKET_IFNAME). Throws as tcp_address().
+/// Returns where this process listens for ranks on other nodes, by the interface that `variables` name (GLOO_SOCKET_IFNAME). Throws as
+/// tcp_address().
 std::string own_address(std::string const& host, environment const& variables);
 
-/// Makes the communicator of all ranks. Where some are lost meanwhile in an elastic run, that of the next generation.
+/// Makes the communicator of all ranks; in an elastic run, if some are lost meanwhile, that of the next generation.
 muster_comm* join_world(rank_setting const& setting);
 
 }  // namespace muster::c_api

@@ -14,13 +14,13 @@ namespace {
 using namespace muster;
 using namespace muster::c_api;
 
-/// With its zero, where it fits; `size` is the room, and then what it takes.
+/// Copies the text with its zero if it fits. `size` is the room, and then the size of the text.
 void copy_text(std::string const& text, char* buffer, std::size_t& size) {
     std::size_t const room = std::exchange(size, text.size() + 1);
     if (buffer != nullptr && room >= size) std::memcpy(buffer, text.c_str(), size);
 }
 
-/// What is wrong with the ranks of a communicator of some; or "".
+/// Returns what is wrong with the ranks of a communicator of some; or "".
 std::string fault_of_members(std::span<int const> ranks, identity const& whole, std::string_view backend) {
     std::vector<int> sorted(ranks.begin(), ranks.end());
     std::sort(sorted.begin(), sorted.end());
@@ -34,7 +34,7 @@ std::string fault_of_members(std::span<int const> ranks, identity const& whole, 
     return {};
 }
 
-/// Of the addresses of all ranks, those of these are left.
+/// Keeps only the addresses of these ranks.
 void keep_members(std::vector<std::string>& addresses, std::span<int const> ranks) {
     if (addresses.empty()) return;
     std::vector<std::string> kept;
@@ -42,7 +42,7 @@ void keep_members(std::vector<std::string>& addresses, std::span<int const> rank
     addresses = std::move(kept);
 }
 
-/// Submits by `start`, which fills in a handle; waits; hands the handle over or frees it.
+/// Submits by `start`, which sets a handle; waits; then passes the handle on or frees it.
 template <typename Start>
 int wait_for(muster_handle** to, Start&& start) noexcept {
     muster_handle* handle = nullptr;
@@ -82,7 +82,7 @@ int muster_comm_create_of(char const* const* variables, int const* ranks, int co
         auto const all = setting.variables();
         auto const whole = identify(all);
         auto options = read_exchange_options(all);
-        // Files of these names are written by the communicator of all ranks.
+        // The communicator of all ranks writes files of these names.
         options.timeline_folder.clear();
         options.flight_folder.clear();
         auto const members = list_of(ranks, count);
@@ -90,7 +90,7 @@ int muster_comm_create_of(char const* const* variables, int const* ranks, int co
         if (auto const fault = fault_of_members(members, whole, options.comm.backend); !fault.empty())
             refuse(fmt::format("communicator \"{}\" (rank {} of {} on {}): {}", name, whole.rank, whole.world_size, whole.host,
                                fault));
-        // Who shares a node is not known over several.
+        // Nothing says which ranks share one of several nodes.
         if (options.comm.backend.empty() && whole.node_count > 1 && count > 1)
             options.comm.backend = options.comm.addresses.empty() ? "mpi" : "tcp";
         options.comm.members.assign(members.begin(), members.end());
@@ -113,7 +113,7 @@ int muster_comm_destroy(muster_comm* comm) {
 }
 
 int muster_comm_abandon(muster_comm* comm) {
-    // An exchange that is destroyed while an exception unwinds waits for nobody.
+    // An exchange that is destroyed while an exception unwinds does not wait.
     enum class unwinding { now };
     struct destruction {
         muster_comm* comm;
@@ -196,7 +196,7 @@ int muster_broadcast_async(muster_comm* comm, muster_tensor const* tensor, muste
         auto const given = parts_of(call);
         auto how = given.call;
         how.shape = what.shape;
-        // Only the root's input is read.
+        // The root's input is the only one that is read.
         tensor_view const in = what.in.data != nullptr ? what.in : what.out;
         give(handle, of(comm).broadcast(what.name, in, what.out, given.root, how));
     });

@@ -10,13 +10,13 @@ namespace {
 using namespace muster;
 using namespace muster::c_api;
 
-/// The owners of what was given out, by its address.
+/// The owners of the memory given out, by its address.
 struct given_buffers {
     std::mutex guard;
     std::unordered_map<void*, comm_buffer> all;
 };
 given_buffers& buffers() {
-    static given_buffers* const given = new given_buffers;  // never destroyed: memory that is still out stays valid to the end
+    static given_buffers* const given = new given_buffers;  // never destroyed: memory not given back stays valid to the end
     return *given;
 }
 
@@ -84,7 +84,7 @@ int muster_alloc(muster_comm* comm, size_t bytes, void** made) {
 int muster_free(void* memory) {
     return guarded([&] {
         if (memory == nullptr) return;
-        comm_buffer last_owner;  // ends outside of the lock
+        comm_buffer last_owner;  // destroyed outside the lock
         auto& given = buffers();
         std::scoped_lock const lock(given.guard);
         auto const found = given.all.find(memory);

@@ -1,4 +1,4 @@
-// The C interface's handles: waits for requests, and gives their results.
+// The C interface's handles wait for requests and give their results.
 #include "comm/c_api/c_call.hpp"
 #include "comm/c_api/muster_comm.h"
 

@@ -1,4 +1,4 @@
-// The C interface's elastic runs: the world is made again without the ranks that are lost.
+// The C interface's elastic runs make the world again without the ranks that are lost.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,18 +24,18 @@ namespace muster::c_api {
 namespace {
 
 std::mutex link_guard;
-member_link* own_link = nullptr;  ///< one a process
+member_link* own_link = nullptr;  ///< one for the process
 
-/// Over several nodes the launcher tells the ranks' addresses, and so it does where the program wants the backend tcp: PMIx knows only those that were there at the start.
+/// The launcher sends the ranks' addresses over several nodes, and if the program wants the backend tcp: PMIx knows only those from the start.
 member_link* find_link(environment const& variables) {
     std::scoped_lock const lock(link_guard);
     if (own_link != nullptr || !variables.has(elastic::events_variable)) return own_link;
-    // A spare that waits has no place in its world yet, which identify() would look for.
+    // A waiting spare has no place in its world yet, which identify() would look for.
     bool const listens = variables.has(elastic::over_nodes_variable) || read_exchange_options(variables).comm.backend == "tcp";
     return own_link = member_link::open(variables, listens ? own_address(variables.get_or("MUSTER_HOST", ""), variables) : "");
 }
 
-/// Who commits. A process that never asked the launcher is who its variables say.
+/// Returns who commits. A process that never asked the launcher takes its identity from its variables.
 kept::origin find_origin() {
     auto const number = [](auto value) { return static_cast<std::uint64_t>(std::max<long>(value, 0)); };
     {
@@ -196,7 +196,7 @@ int muster_hosts_changed(int* what) {
 
 }  // extern "C"
 
-// The C interface's kept state: one a process.
+// The C interface's kept state: one for a process.
 
 namespace muster::c_api {
 
@@ -204,7 +204,7 @@ namespace {
 
 std::mutex state_guard;
 
-/// Held is `state_guard`.
+/// The caller holds `state_guard`.
 kept_state& state_of_process() {
     static detail::process_mark const process;
     static auto* const made =

@@ -28,7 +28,7 @@ int found(std::string_view what) {
     return 0;
 }
 
-/// A message's tensor may be without a name.
+/// Returns the tensor with a name: that of a message may lack one.
 muster_tensor named(muster_tensor const* given) {
     auto copy = whole(&need(given, "the tensor"), "the tensor");
     copy.struct_size = sizeof copy;

@@ -1,4 +1,4 @@
-// One GPU of this process: its primary context, which the CUDA runtime (and so every framework) uses as well.
+// One GPU of this process: its primary context, which the CUDA runtime (and so every framework) also uses.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,12 @@
 
 namespace muster::cuda {
 
-/// Owner of a reference to a GPU's primary context. Made shared, since everything that was made in the context must go before it.
-/// Thread safe.
+/// Owner of a reference to a GPU's primary context. It is shared, since everything made in the context must be destroyed before
+/// it. Thread safe.
 class device {
   public:
-    /// Retains the primary context of device `ordinal` of those CUDA shows this process. Throws errc::placement if there is no
-    /// such device, cuda_error.
+    /// Retains the primary context of device `ordinal` among those that CUDA shows this process. Throws errc::placement if there
+    /// is no such device, cuda_error.
     static std::shared_ptr<device const> open(found_driver const& found, int ordinal);
 
     device(device const&) = delete;
@@ -26,7 +26,7 @@ class device {
     std::string const& name() const noexcept { return name_; }  ///< "NVIDIA H100 80GB HBM3"
     std::string const& uuid() const noexcept { return uuid_; }  ///< "GPU-8f6c…", as nvidia-smi prints it
 
-    /// Makes the context the calling thread's until the scope ends, when the one before it is back.
+    /// Makes the context current for the calling thread until the scope ends; then the earlier one is current again.
     class scope {
       public:
         explicit scope(device const& of);
@@ -49,11 +49,11 @@ class device {
     std::string uuid_;
 };
 
-/// Which device is the rank's: `asked` if it is not negative, else that of the calling thread's context (found.use tells), else
+/// Returns the rank's device: `asked` if it is not negative, else that of the calling thread's context (found.use knows it), else
 /// the only one, else `local_rank`. Throws errc::placement, with what was asked and found, if there is no such device.
 int choose_device(found_driver const& found, int asked, int local_rank);
 
-/// "GPU-01234567-89ab-cdef-0123-456789abcdef". Pure.
+/// Returns "GPU-01234567-89ab-cdef-0123-456789abcdef". Pure.
 std::string to_string(device_uuid const& uuid);
 
 }  // namespace muster::cuda

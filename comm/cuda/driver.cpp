@@ -31,8 +31,8 @@ void check(driver const& with, int code, std::string_view call) {
 
 namespace {
 
-/// What stays open: the driver keeps threads and handlers that run until the process ends. Reachable, so that no leak is
-/// reported.
+/// The driver stays open: it keeps threads and handlers that run until the process ends. The list keeps it reachable, so that no
+/// leak is reported.
 struct kept_driver {
     shared_library library;
     driver functions;

@@ -1,4 +1,4 @@
-// The CUDA driver's functions, found at run time, so that one build serves machines with and without GPUs.
+// The CUDA driver's functions are found at run time, so that one build serves machines with and without GPUs.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace muster {
 
 // The error of a call to the CUDA driver.
 
-/// An error of the CUDA driver, with the call's name and the driver's own code.
+/// An error of the CUDA driver, with the call's name and the driver's code.
 class cuda_error : public library_error {
   public:
     cuda_error(std::string_view call, int native_code, std::string_view text) : library_error("CUDA", call, native_code, text) {}
@@ -23,8 +23,8 @@ class cuda_error : public library_error {
 
 namespace muster::cuda {
 
-// The few declarations needed of the driver's documented ABI (cuda.h, "CUDA Driver API"), so that no CUDA toolkit is needed to
-// build. tests/gpu/abi_test.cpp holds them against cuda.h where there is one.
+// The necessary declarations of the driver's documented ABI (cuda.h, "CUDA Driver API"), so that the build needs no CUDA toolkit.
+// tests/gpu/abi_test.cpp compares them with cuda.h where that exists.
 using context_handle = struct context_record*;  ///< CUcontext
 using stream_handle = struct stream_record*;    ///< CUstream; cudaStream_t is the same pointer
 using event_handle = struct event_record*;      ///< CUevent
@@ -48,10 +48,10 @@ inline constexpr unsigned stream_non_blocking = 1;
 inline constexpr unsigned event_without_timing = 2;
 inline constexpr unsigned event_with_timing = 0;
 
-/// The functions, as loaded or as a test gives them. A default one lacks them all.
+/// The functions, as loaded or as a test gives them. A default one has none.
 struct driver {
     driver() = default;
-    /// Looks for every function in `library`; those it lacks are named in `missing`.
+    /// Looks for every function in `library`; `missing` names those it lacks.
     explicit driver(shared_library const& library);
 
     std::string missing;  ///< functions of the list below that the library lacks, or ""
@@ -98,7 +98,7 @@ struct driver {
                   void**) = nullptr;
 };
 
-/// Calls `visit("cuInit", member)` for every function of a `driver` (or `driver const`), in the order above: the one list of the
+/// Calls `visit("cuInit", member)` for every function of a `driver` (or `driver const`), in the order above: the only list of the
 /// symbols' names.
 template <typename Driver, typename Visit>
 void for_each_function(Driver& of, Visit&& visit) {
@@ -143,23 +143,23 @@ void for_each_function(Driver& of, Visit&& visit) {
     visit("cuLaunchKernel", of.launch);
 }
 
-/// "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)", or the number where the driver does not know it.
+/// Returns "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)", or the number if the driver does not know it.
 std::string describe(driver const& with, int code);
 
 /// Throws cuda_error with the call's name unless `code` is success.
 void check(driver const& with, int code, std::string_view call);
 
-/// The driver of this machine, or why it cannot be used.
+/// The driver of this machine, or the reason why it cannot be used.
 struct found_driver {
     driver const* use = nullptr;  ///< initialised; stays loaded until the process ends
-    int devices = 0;              ///< how many this process may use; at least 1 where `use` is set
+    int devices = 0;              ///< this process may use; at least 1 if `use` is set
     std::string why_not;          ///< what was looked for, and the reason, if `use` is null
 };
 
-/// Loads and initialises libcuda.so.1. Asked once; thread safe. Never throws for a missing library, driver or device.
+/// Loads and initialises libcuda.so.1, once. Thread safe. Never throws for a missing library, driver or device.
 found_driver const& find_driver();
 
-/// The same with libraries of given names, tried in order. Every call that finds one keeps it until the process ends.
+/// The same with libraries of these names, tried in order. Every call that finds one keeps it until the process ends.
 found_driver find_driver(std::span<std::string const> names);
 
 }  // namespace muster::cuda

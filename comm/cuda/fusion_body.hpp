@@ -1,5 +1,5 @@
-// The work of one thread of the fusion kernels. The same function is compiled by nvcc for the GPU and by the host's compiler for
-// the tests; hence no CUDA type, C++17, and nothing from other headers here that nvcc would not take.
+// The work of one thread of the fusion kernels. nvcc compiles the same function for the GPU as the host's compiler for the tests;
+// hence it uses no CUDA type, C++17, and nothing from other headers here that nvcc does not accept.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace muster::cuda {
 
-/// A run of elements that go from one place to another. What is worked on is cut into pieces that begin where the narrower of the
-/// two types is aligned to 16 bytes: `first_piece` is the number of pieces of all segments before this one.
+/// A run of elements that go from one place to another. The work is cut into pieces that begin where the narrower of the two
+/// types is aligned to 16 bytes: `first_piece` is the number of pieces of all segments before this one.
 struct fusion_segment {
     std::uint64_t from;   ///< address, aligned for its type
     std::uint64_t to;     ///< address, aligned for its type
@@ -32,14 +32,14 @@ static_assert(sizeof(fusion_segment) == 32, "the device reads what the host writ
 struct fusion_work {
     fusion_segment const* segments;  ///< in the memory of whoever runs the body
     std::uint32_t const* starts;     ///< starts[b]: the segment with block b's first piece; one more: the last segment
-    std::uint64_t const* residuals;  ///< of each segment, by a way that keeps what rounding loses: address, aligned for f32
+    std::uint64_t const* residuals;  ///< of each segment, if the way keeps what rounding loses: address, aligned for f32
     std::uint64_t pieces;            ///< of all segments
     std::uint32_t pieces_per_block;
     std::uint32_t padding;
 };
 static_assert(sizeof(fusion_work) == 40, "the device reads what the host writes");
 
-/// Sixteen bytes, the widest access there is. On the GPU past the L1 cache, which nothing that is touched once profits from.
+/// Sixteen bytes, the widest access. On the GPU it bypasses the L1 cache, which does not help what is touched once.
 struct alignas(16) chunk {
     std::uint32_t words[4];
 };
@@ -53,7 +53,7 @@ MUSTER_BOTH chunk load_chunk(std::uint64_t address) {
     result.words[2] = got.z;
     result.words[3] = got.w;
 #else
-    if (address % 16 != 0) __builtin_trap();  // as a GPU
+    if (address % 16 != 0) __builtin_trap();  // a GPU does the same
     std::memcpy(&result, reinterpret_cast<void const*>(address), 16);
 #endif
     return result;
@@ -68,7 +68,7 @@ MUSTER_BOTH void store_chunk(std::uint64_t address, chunk const& value) {
 #endif
 }
 
-// The types of elements: how they lie in memory, and as what they are scaled.
+// The types of elements: their representation in memory, and the type in which they are scaled.
 
 struct f32_elements {
     using raw = float;
@@ -84,7 +84,7 @@ struct f64_elements {
     static MUSTER_BOTH double narrow(double value) { return value; }
 };
 
-/// On the GPU by its conversion instructions: rounded as `half` rounds, but any NaN becomes the one canonical NaN.
+/// The GPU uses its conversion instructions: they round as `half` rounds, but make any NaN the one canonical NaN.
 struct f16_elements {
     using raw = std::uint16_t;
     using wide = float;
@@ -129,7 +129,7 @@ struct bf16_elements {
 #endif
 };
 
-// What becomes of an element on its way.
+// The ways in which elements change when they move.
 
 /// to = narrow(wide(from) * factor), rounded once more if the type is narrower than what it is scaled as.
 template <typename From, typename To>
@@ -141,8 +141,8 @@ struct scaled {
     static MUSTER_BOTH to apply(from value, factor by) { return To::narrow(From::widen(value) * by); }
 };
 
-/// With error feedback, as compress() does it: v = from * factor + residual; to = narrow(v); residual = v - to, or 0 where `to`
-/// is not finite. Product and sum are rounded each, on the GPU too, which would make one operation of them.
+/// With error feedback, as compress() does it: v = from * factor + residual; to = narrow(v); residual = v - to, or 0 if `to` is
+/// not finite. Product and sum are each rounded, also on the GPU, which would otherwise make one operation of them.
 template <typename To>
 struct fed_back {
     static constexpr bool keeps = true;
@@ -164,7 +164,7 @@ struct fed_back {
     }
 };
 
-/// The same bits.
+/// Copies the bits.
 template <typename Raw>
 struct copied {
     static constexpr bool keeps = false;
@@ -183,11 +183,11 @@ struct fusion_shape {
     static constexpr std::uint32_t from_chunks = elements * from_bytes / 16;
     static constexpr std::uint32_t to_chunks = elements * to_bytes / 16;
     static constexpr std::uint32_t kept_chunks = Way::keeps ? elements * 4 / 16 : 0;
-    /// Pieces that a thread loads before it stores the first, so that enough is on its way: 64 bytes of loads or stores.
+    /// A thread loads this many pieces before it stores the first, so that enough is on its way: 64 bytes of loads or stores.
     static constexpr std::uint32_t ahead = 4 / (from_chunks + kept_chunks > to_chunks ? from_chunks + kept_chunks : to_chunks);
 };
 
-/// The residuals of a whole piece, and where they lie; nothing where none are kept.
+/// The residuals of a whole piece, and their address; empty if the way keeps none.
 template <typename Way, bool keeps = Way::keeps>
 struct kept_packet {
     MUSTER_BOTH void load(std::uint64_t) {}
@@ -211,7 +211,7 @@ struct kept_packet<Way, true> {
     }
 };
 
-/// A whole piece on its way through the registers; nowhere if `to` is 0.
+/// A whole piece on its way through the registers; goes nowhere if `to` is 0.
 template <typename Way>
 struct fusion_packet : kept_packet<Way> {
     union {
@@ -221,7 +221,7 @@ struct fusion_packet : kept_packet<Way> {
     std::uint64_t to;
 };
 
-/// The last of segments low … high that begins at `piece` or before.
+/// Returns the last of segments low … high that begins at `piece` or before.
 MUSTER_BOTH std::uint32_t find_segment(fusion_segment const* segments, std::uint32_t low, std::uint32_t high,
                                        std::uint64_t piece) {
     while (low < high) {
@@ -234,7 +234,7 @@ MUSTER_BOTH std::uint32_t find_segment(fusion_segment const* segments, std::uint
     return low;
 }
 
-/// A segment as the pieces count: element 0 of its first piece lies `skew` elements before its own first.
+/// A segment as its pieces count: element 0 of its first piece lies `skew` elements before the segment's first.
 template <typename Way>
 struct fusion_cursor {
     std::uint64_t from;
@@ -242,7 +242,7 @@ struct fusion_cursor {
     std::uint64_t skew;
     std::uint64_t past;  ///< skew + count
     std::uint64_t first_piece;
-    std::uint64_t residual;  ///< as `from`; 0 where none are kept
+    std::uint64_t residual;  ///< address of the first residual; 0 if none is kept
     bool aligned;            ///< whole pieces begin at multiples of 16 everywhere
 };
 
@@ -263,7 +263,7 @@ MUSTER_BOTH fusion_cursor<Way> cursor_of(fusion_work const& work, std::uint32_t 
     return cursor;
 }
 
-/// Loads a piece that is whole and aligned on both sides; any other is moved at once, element by element.
+/// Loads a piece that is whole and aligned on both sides; moves any other at once, element by element.
 template <typename Way>
 MUSTER_BOTH void load_piece(fusion_cursor<Way> const& cursor, std::uint64_t piece, typename Way::factor by,
                             fusion_packet<Way>& packet) {
@@ -313,8 +313,8 @@ MUSTER_BOTH void store_piece(fusion_packet<Way>& packet, typename Way::factor by
     packet.store();
 }
 
-/// All that thread `thread` of the `threads` of block `block` does. Neighbours in a block move neighbouring pieces. Threads share
-/// nothing.
+/// Does all the work of thread `thread` of the `threads` of block `block`. Neighbours in a block move neighbouring pieces.
+/// Threads share nothing.
 template <typename Way>
 MUSTER_BOTH void run_thread(fusion_work const& work, typename Way::factor by, std::uint32_t block, std::uint32_t thread,
                             std::uint32_t threads) {
@@ -345,7 +345,7 @@ MUSTER_BOTH void run_thread(fusion_work const& work, typename Way::factor by, st
     }
 }
 
-/// The ways that there are kernels for. Kernel muster_X takes (fusion_work, ways::X::factor).
+/// Each of these ways has a kernel: muster_X takes (fusion_work, ways::X::factor).
 namespace ways {
 using copy_8 = copied<std::uint64_t>;
 using copy_4 = copied<std::uint32_t>;

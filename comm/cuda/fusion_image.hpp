@@ -5,8 +5,8 @@
 
 namespace muster::cuda {
 
-extern unsigned char const fusion_image[];       ///< one meaningless byte where the build had no nvcc
-extern std::size_t const fusion_image_size;      ///< 0 then
+extern unsigned char const fusion_image[];       ///< one meaningless byte if the build had no nvcc
+extern std::size_t const fusion_image_size;      ///< … then 0
 extern char const* const fusion_image_contents;  ///< "sm_80, sm_90, PTX 8.0, 9.0"
 
 }  // namespace muster::cuda

@@ -162,7 +162,7 @@ constexpr std::array<std::string_view, fusion_ways> names{
 #undef MUSTER_NAME
 };
 
-/// The one type of all tensors; throws for one that has another or lies elsewhere.
+/// Returns the type of all tensors; throws if one has another or is not in device memory.
 dtype type_of(std::span<tensor_view const> tensors, std::string_view role) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         if (tensors[i].type != tensors.front().type)
@@ -283,7 +283,7 @@ void fusion_launch::upload(void* stream) {
     if (all > capacity_) {
         std::size_t const wanted = std::bit_ceil(all);
         if (capacity_ != 0)
-            check(with, with.stream_synchronize(on_stream), "cuStreamSynchronize");  // the old tables are read there
+            check(with, with.stream_synchronize(on_stream), "cuStreamSynchronize");  // the device reads the old tables
         capacity_ = 0;
         staging_ = make_pinned(on, wanted);
         tables_ = make_memory(on, wanted);

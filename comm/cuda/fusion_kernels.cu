@@ -1,4 +1,4 @@
-// The fusion kernels: fusion_body.hpp for every way that elements go. Compiled to a fat binary that the library carries.
+// The fusion kernels are fusion_body.hpp for every way in which elements move, compiled to a fat binary that the library carries.
 #include "comm/cuda/fusion_body.hpp"
 
 // 256 threads a block: fusion_threads of fusion_kernels.hpp.

@@ -18,17 +18,17 @@
 
 namespace muster::cuda {
 
-// The plan by which the work of one launch is divided among the blocks of a GPU. Pure.
+// A plan divides the work of one launch among the blocks of a GPU. Pure.
 
 /// Threads of a block.
 inline constexpr std::uint32_t fusion_threads = 256;
 
-/// One tensor's way: `count` elements from one place to another.
+/// One tensor's move: `count` elements from one place to another.
 struct fusion_item {
     std::uint64_t from = 0;
     std::uint64_t to = 0;
     std::uint64_t count = 0;
-    std::uint64_t residual = 0;  ///< where what rounding loses is kept, by a way that does
+    std::uint64_t residual = 0;  ///< keeps what rounding loses, if the way does so
     bool operator==(fusion_item const&) const = default;
 };
 
@@ -38,24 +38,24 @@ struct fusion_way {
     std::uint32_t from_bytes = 0;
     std::uint32_t to_bytes = 0;
     std::uint32_t piece_elements = 0;
-    std::uint32_t factor_bytes = 0;  ///< of the kernel's second argument: 4 (float) or 8 (double)
+    std::uint32_t factor_bytes = 0;  ///< size of the kernel's second argument: 4 (float) or 8 (double)
     bool scales = false;             ///< multiplies by that argument
-    bool keeps = false;              ///< adds a residual, and keeps what rounding loses there
+    bool keeps = false;              ///< adds a residual, and keeps there what rounding loses
 };
 
-/// The kernel from one type to another: the same bits if the types are the same and `factor` is 1, else scaled in f32 (f64 for
-/// f64). Throws errc::unavailable for a pair of types that has none (between f16 and bf16, to or from f64) and errc::usage for
-/// integers by a factor, with both types and the factor.
+/// Returns the kernel from one type to another: it copies the bits if the types are the same and `factor` is 1, else it scales in
+/// f32 (f64 for f64). Throws errc::unavailable for a pair of types without a kernel (between f16 and bf16, to or from f64) and
+/// errc::usage for integers with a factor, with both types and the factor.
 fusion_way choose_way(dtype from, dtype to, double factor);
 
-/// The kernel that rounds f32 to f16 or bf16 with error feedback, as compress() does. Throws errc::usage for any other types.
+/// Returns the kernel that rounds f32 to f16 or bf16 with error feedback, as compress() does. Throws errc::usage for other types.
 fusion_way choose_keeping_way(dtype from, dtype to);
 
-/// What the device reads, except for the address of these arrays.
+/// The tables that the device reads, without their addresses.
 struct fusion_plan {
     std::vector<fusion_segment> segments;  ///< the items that have elements, in their order
     std::vector<std::uint32_t> starts;     ///< blocks + 1 of them
-    std::vector<std::uint64_t> residuals;  ///< of each segment, where the way keeps them
+    std::vector<std::uint64_t> residuals;  ///< of each segment, if the way keeps them
     std::uint64_t pieces = 0;
     std::uint32_t pieces_per_block = 0;
     std::uint32_t blocks = 0;  ///< 0: nothing to do
@@ -64,27 +64,28 @@ struct fusion_plan {
 /// Cuts the items' elements into pieces of 16 bytes of the narrower type, aligned there, and gives each block the same number of
 /// them (the last one fewer), whatever tensors they belong to: a multiple of fusion_threads, as few as make no more than
 /// `most_blocks` blocks. Throws errc::usage for an item whose address is null or not aligned for its type, or whose two runs
-/// overlap other than by being the same run of one size (a residual's overlaps neither), errc::invalid_data for more than 2^32 -
-/// 2 items. Runs of different items must not overlap: not checked.
+/// overlap without being the same run of one size (a residual's overlaps neither), errc::invalid_data for more than 2^32 - 2
+/// items. Runs of different items must not overlap, which is not checked.
 fusion_plan plan_fusion(std::span<fusion_item const> items, fusion_way const& way, std::uint32_t most_blocks);
 
-/// Where each of the tensors begins in a fused buffer, in elements of the buffer: one after the other, each aligned to 16 bytes
-/// so that all of them move in wide accesses; one more for the end. What lies between is moved by collectives and read by nobody.
+/// Returns where each tensor begins in a fused buffer, in elements of the buffer, and where the last one ends: one after the
+/// other, each aligned to 16 bytes so that all of them move in wide accesses. Collectives also move the gaps, which nobody reads.
 std::vector<std::size_t> fused_offsets(std::span<std::size_t const> counts, dtype buffer);
 
-/// Why there are no kernels in this build, or nothing if there are.
+/// Says why this build has no kernels; nothing if it has them.
 std::optional<std::string> kernels_missing() noexcept;
 
 /// The kernels, loaded into a device's context. Thread safe once made.
 class fusion_kernels {
   public:
-    /// Throws errc::unavailable, saying why, if the build has none or this GPU or driver takes none of what it has; cuda_error.
+    /// Throws errc::unavailable, with the reason, if the build has none or if this GPU or driver accepts none of them;
+    /// cuda_error.
     static std::shared_ptr<fusion_kernels const> load(std::shared_ptr<device const> on);
 
     device const& on() const noexcept { return *device_; }
     kernel_handle kernel(std::string_view name) const;
 
-    /// How many blocks of a kernel the device runs at once.
+    /// Returns how many blocks of a kernel the device runs at once.
     std::uint32_t resident_blocks(std::string_view name) const;
 
   private:
@@ -101,24 +102,24 @@ class fusion_kernels {
     std::array<entry, fusion_ways> entries_{};
 };
 
-/// A launch that is prepared once and run many times, as for the same gradients step after step. Not thread safe.
+/// A launch that is prepared once and run many times, for the same gradients step after step. Not thread safe.
 class fusion_launch {
   public:
     explicit fusion_launch(std::shared_ptr<fusion_kernels const> kernels) : kernels_(std::move(kernels)) {}
 
     /// Tensor i of `from` goes to tensor i of `to`, multiplied by `factor` (see choose_way): the same count, all of one type on
-    /// either side, all in device memory, distinct. The tables are copied to the device on `stream`. What was prepared before
-    /// must have run on `stream` too, or be finished; blocks until its tables have been copied, and until it has run if there are
-    /// more tensors now than ever. Throws errc::usage naming the tensor, what choose_way throws, cuda_error. `most_blocks`: 0 is
-    /// as many as the device runs at once.
+    /// either side, all in device memory, distinct. The tables are copied to the device on `stream`. The earlier launch must have
+    /// run on `stream` too, or be finished; blocks until its tables have been copied, and until it has run if there are more
+    /// tensors now than ever. Throws errc::usage naming the tensor, what choose_way throws, cuda_error. `most_blocks`: 0 is as
+    /// many as the device runs at once.
     ///
     /// With `residuals`, one for each tensor, f32 in device memory and as large, every run feeds back what rounding loses, bit
-    /// for bit as compress() (comm/tensor/compress.hpp) does: to = round(from * factor + residual), and the
-    /// residual becomes the rest. From f32 to f16 or bf16. The caller zeroes them before the first run.
+    /// for bit as compress() (comm/tensor/compress.hpp) does: to = round(from * factor + residual), and the residual becomes the
+    /// rest. From f32 to f16 or bf16. The caller zeroes them before the first run.
     void prepare(std::span<tensor_view const> from, std::span<tensor_view const> to, double factor, void* stream,
                  std::uint32_t most_blocks = 0, std::span<tensor_view const> residuals = {});
 
-    /// Puts what was prepared on `stream`, which is that of prepare() or waits for it. `this` must live until it has run there.
+    /// Puts the prepared launch on `stream`, which is that of prepare() or waits for it. `this` must live until it has run there.
     /// Throws cuda_error.
     void run(void* stream) const;
 
@@ -134,7 +135,7 @@ class fusion_launch {
     double factor_ = 1;
     std::size_t bytes_ = 0;
     std::size_t capacity_ = 0;
-    unique_pinned staging_;  ///< what the device copies its tables from
+    unique_pinned staging_;  ///< the device copies its tables from here
     unique_memory tables_;
     unique_event uploaded_;
 };

@@ -9,12 +9,12 @@
 
 namespace muster::detail {
 
-/// What a request with tensors in device memory has in addition to the others.
+/// The part of a request that only tensors in device memory need.
 struct device_part {
-    std::shared_ptr<cuda::device const> on;              // before what is on it
-    cuda::unique_event given;                            ///< behind what the program's stream held when it was submitted
-    std::shared_ptr<cuda::unique_event const> finished;  ///< behind its result; set before pending::handed
-    cuda::unique_memory memory;                          ///< of an output that the exchange gave
+    std::shared_ptr<cuda::device const> on;              // before whatever is on it
+    cuda::unique_event given;                            ///< follows what the program's stream held at the submission
+    std::shared_ptr<cuda::unique_event const> finished;  ///< follows the result; set before pending_request::handed
+    cuda::unique_memory memory;                          ///< of an output, if the exchange gave it
 };
 
 /// Opens the GPU when it is first needed. Thread safe.
@@ -23,13 +23,13 @@ class gpu_access {
     /// `asked`: as comm_options::device.
     gpu_access(int asked, int local_rank) noexcept : asked_(asked), local_rank_(local_rank) {}
 
-    /// Throws errc::unavailable where there is no driver or GPU, errc::placement, cuda_error.
+    /// Throws errc::unavailable without a driver or GPU, errc::placement, cuda_error.
     std::shared_ptr<cuda::device const> open();
 
-    /// For a request whose tensors are worked on on `stream`. Throws as open() does.
+    /// Marks a request whose tensors the program works on on `stream`. Throws as open() does.
     std::unique_ptr<device_part> mark(void* stream);
 
-    /// The event of a request that has ended is used again.
+    /// Takes back the event of an ended request, to use it again.
     void take_back(cuda::unique_event given);
 
   private:

@@ -14,7 +14,7 @@
 
 namespace muster::cuda {
 
-/// A driver's handle with the device it belongs to: what it takes to release it. The device outlives it.
+/// A driver's handle with its device, which is necessary to release it and outlives it.
 template <typename Handle>
 struct owned {
     device const* of = nullptr;
@@ -22,7 +22,7 @@ struct owned {
     bool operator==(owned const&) const = default;
 };
 
-/// Traits of unique_handle; `Release` calls the driver. The context is made current for that; failures are dropped.
+/// Traits of unique_handle; `Release` calls the driver, with the context made current for that. Failures are ignored.
 template <typename Handle, typename Release>
 struct owned_traits {
     using type = owned<Handle>;
@@ -57,46 +57,47 @@ using unique_memory = unique_handle<owned_traits<device_address, memory_release>
 using unique_pinned = unique_handle<owned_traits<void*, pinned_release>>;
 using unique_module = unique_handle<owned_traits<module_handle, module_release>>;
 
-// Each makes one in the device's context, which it makes current meanwhile. All throw cuda_error.
+// Each of these makes one in the device's context, which it makes current meanwhile. All throw cuda_error.
 
-/// A stream that does not wait for the default stream, of the highest priority: communication that is late delays all ranks.
+/// Makes a stream that does not wait for the default stream, with the highest priority: late communication delays all ranks.
 unique_stream make_stream(device const& on);
 unique_event make_event(device const& on, bool timing = false);
 unique_memory make_memory(device const& on, std::size_t bytes);  ///< bytes > 0; aligned to 256
-unique_pinned make_pinned(device const& on, std::size_t bytes);  ///< host memory that the device copies from and to by itself
+unique_pinned make_pinned(device const& on, std::size_t bytes);  ///< the device copies from and to it by itself
 
-// Pinned host memory. Grows, and is never freed while the device may use it.
+// Pinned host memory grows, and is never freed while the device may use it.
 
-// A pinned buffer: host memory that a GPU copies from and to by itself, without the processor.
+// A pinned buffer is host memory that a GPU copies from and to by itself, without the processor.
 
-/// Move-only. Its GPU stays open as long as it.
+/// Move-only. Keeps its GPU open.
 class pinned_buffer {
   public:
     pinned_buffer() = default;
 
-    /// `bytes` of memory, aligned to a page, for the GPU that choose_device() gives. Throws errc::unavailable where `found` has no
-    /// GPU, errc::placement, cuda_error.
+    /// Returns `bytes` of memory, aligned to a page, for the GPU that choose_device() chooses. Throws errc::unavailable if `found`
+    /// has no GPU, errc::placement, cuda_error.
     static pinned_buffer allocate(found_driver const& found, std::size_t bytes, int local_rank);
 
     std::span<std::uint8_t> bytes() const noexcept { return bytes_; }
 
   private:
-    std::shared_ptr<device const> on_;  // before what is on it
+    std::shared_ptr<device const> on_;  // before whatever is on it
     unique_pinned memory_;
     std::span<std::uint8_t> bytes_;
 };
 
-/// Whether the calling thread has a context on a GPU, as it has once its framework has used one. Loads and starts nothing.
+/// Returns whether the calling thread has a context on a GPU, as it has once its framework has used one. Loads and starts
+/// nothing.
 bool uses_gpu() noexcept;
 
 }  // namespace muster::cuda
 
 namespace muster::nccl {
 
-/// Not thread safe.
+/// It is not thread safe.
 class pinned_memory {
   public:
-    /// At least so many bytes; what was there before is not kept, though copies to and from it may be under way. Throws
+    /// Returns at least `bytes`, without the earlier content, although copies to and from it may still be under way. Throws
     /// cuda_error.
     std::byte* at_least(cuda::device const& on, std::size_t bytes) {
         if (bytes > bytes_) {

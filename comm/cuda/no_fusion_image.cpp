@@ -1,4 +1,4 @@
-// The image of kernels in a build without nvcc: empty.
+// The image of kernels in a build without nvcc is empty.
 #ifndef MUSTER_HAVE_CUDA_KERNELS
 #include "comm/cuda/fusion_image.hpp"
 

@@ -16,7 +16,7 @@ using detail::pending_ptr;
 
 namespace {
 
-/// A request in the making.
+/// A request that is being made.
 struct draft {
     std::shared_ptr<exchange_request> what = std::make_shared<exchange_request>();
     pending_ptr one = pending_ptr::make();
@@ -33,7 +33,7 @@ draft one_tensor(exchange_kind kind, std::string_view name, tensor_view const& i
                  exchange_call const& call) {
     draft made(kind, name, call.set);
     made.what->scale = call.scale;
-    // The request has the name.
+    // The tensor needs no name, since the request has it.
     made.what->tensors.push_back({{}, in.type, in.where, call.shape ? *call.shape : flat_shape(in.count)});
     made.what->places.push_back(reinterpret_cast<std::uint64_t>(in.data));
     made.one->one = {in, out};
@@ -66,7 +66,7 @@ bool is_on_device(named_tensor const& one) noexcept {
     return one.in.where == memory_kind::device;
 }
 
-/// Which f32 tensors there are: what is compressed if anything.
+/// The memory that has f32 tensors: only these are compressed.
 struct compressible {
     bool on_host = false;
     bool on_device = false;
@@ -76,7 +76,8 @@ struct compressible {
     }
 };
 
-/// How tensors are sent: as the call says, which must be possible then, or as the exchange's options say, where it is.
+/// The compression of tensors: that of the call, which must be possible (else `fault`), or that of the exchange's options where
+/// it is possible.
 struct wire_choice {
     compression wire = compression::none;
     bool error_feedback = false;
@@ -101,7 +102,7 @@ wire_choice choose_wire(exchange_options const& options, exchange_call const& ca
 
 exchange::exchange(identity const& who, exchange_options const& options)
     : core_(new detail::exchange_core(who, options), [](detail::exchange_core* core) {
-          if (!core->is_foreign()) delete core;  // a forked child leaves it as it is: its thread is not there to be waited for
+          if (!core->is_foreign()) delete core;  // a forked child leaves it as it is: it has no such thread to wait for
       }) {}
 
 exchange::~exchange() {
@@ -146,7 +147,7 @@ exchange_handle exchange::submit(detail::pending_ptr const& what, exchange_call 
     int const set = what->set;
     auto const fault = detail::fault_of(*what, set == 0 ? size() : size_of_set(set), set == 0 ? rank() : rank_in(set));
     if (!fault.empty()) refuse(asked.kind, asked.name, fault);
-    // What is prepared is marked when it is started.
+    // Prepared tensors are marked when they are started.
     auto const tensors = what->tensors();
     bool const on_device =
         std::any_of(tensors.begin(), tensors.end(), [](auto const& each) { return each.in.where == memory_kind::device; });
@@ -228,7 +229,7 @@ exchange_handle exchange::reducescatter_group(std::string_view name, std::span<n
     return submit(parts(exchange_kind::reducescatter, name, tensors, how, call), call);
 }
 
-/// A group whose tensors have results of their own.
+/// Makes a group whose tensors have separate results.
 detail::pending_ptr exchange::parts(exchange_kind kind, std::string_view name, std::span<named_tensor const> tensors,
                                     reduction how, exchange_call const& call) const {
     if (tensors.empty()) refuse(kind, name, "the group has no tensors; give it one at least");
@@ -321,7 +322,7 @@ exchange_handle exchange::receive(tensor_view into, int peer, int tag, exchange_
     return message(into, peer, tag, false, call);
 }
 
-/// The request's tensor is `in` on both ranks, written on one of them.
+/// Makes a request whose tensor is `in` on both ranks, though one of them writes to it.
 exchange_handle exchange::message(tensor_view const& tensor, int peer, int tag, bool sends, exchange_call const& call) {
     int const own = call.set == 0 ? rank() : rank_in(call.set);
     int const from = sends ? own : peer, to = sends ? peer : own;

@@ -53,8 +53,8 @@ using detail::pending_request;
 
 namespace {
 
-/// The thread of the exchange ends requests at their deadlines, but it looks at the clock only now and then, and it
-/// tells the other ranks before.
+/// The thread of the exchange ends requests at their deadlines, but it reads the clock only now and then, and it reports to the
+/// other ranks first.
 constexpr std::chrono::seconds slack{10};
 
 }  // namespace
@@ -73,7 +73,7 @@ void exchange_handle::release() noexcept {
 }
 
 bool exchange_handle::poll() const noexcept {
-    // In a forked child it does not end any more; wait() says so.
+    // It never ends in a forked child; wait() says so.
     return !what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::waiting || core_->is_foreign();
 }
 
@@ -85,7 +85,7 @@ void exchange_handle::throw_if_failed() const {
 template <typename Wait>
 void exchange_handle::wait_by(Wait&& wait) const {
     for (;;) {
-        // Another thread may bring the deadline forward meanwhile.
+        // Another thread may shorten the deadline meanwhile.
         auto const deadline = what_->deadline.load();
         auto const until = deadline == 0 ? exchange_clock::time_point::max()
                                          : exchange_clock::time_point(exchange_clock::duration(deadline)) + slack;
@@ -107,7 +107,7 @@ void exchange_handle::wait() const {
 
 void exchange_handle::order(void* stream) const {
     if (!what_) return;
-    // The exchange's thread takes nothing away from it before it has ended, and then only the event of its submission.
+    // Before the request has ended, the exchange's thread takes at most the event of its submission from it.
     if (!what_->gpu)
         throw comm_error(errc::usage,
                          fmt::format("{} (rank {} of {} on {}): a stream can only wait for tensors in device memory; "
@@ -115,7 +115,7 @@ void exchange_handle::order(void* stream) const {
                                      describe(what_->what->kind, what_->what->name), core_->who().rank, core_->who().world_size,
                                      core_->who().host));
     wait_by([&](exchange_clock::time_point until) { return core_->wait_handed(*what_, until); });
-    if (!what_->handed.load(std::memory_order_acquire)) return;  // it had nothing to do on the device
+    if (!what_->handed.load(std::memory_order_acquire)) return;  // the device had nothing to do for it
     cuda::device const& on = *what_->gpu->on;
     cuda::device::scope const current(on);
     cuda::check(on.with(),

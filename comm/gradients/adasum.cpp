@@ -17,10 +17,10 @@ namespace muster {
 
 namespace {
 
-/// The three products of each layer, in f64: a.b, a.a, b.b.
+/// The three products of a layer, in f64: a.b, a.a, b.b.
 using products = std::array<double, 3>;
 
-/// Independent sums, so that the additions need not wait for each other and can be done several at a time.
+/// Independent sums need not wait for each other's additions, several of which can run at a time.
 constexpr std::size_t lanes = 8;
 
 template <typename T>
@@ -49,7 +49,7 @@ products multiply_out(T const* a, T const* b, std::size_t count) noexcept {
     return sum;
 }
 
-/// The Adasum of one vector on every rank, in place. T is float or double.
+/// Computes the Adasum of one vector on every rank, in place. T is float or double.
 template <typename T>
 class reduction_run {
   public:
@@ -65,7 +65,7 @@ class reduction_run {
 
     void run() {
         int const rank = ranks_.rank();
-        if (rank >= power_) {  // folded into another, which sends the result
+        if (rank >= power_) {  // folded into another rank, which sends the result
             exchange(rank - power_, {0, count_}, nullptr, 0);
             exchange(rank - power_, {}, vector_, count_);
             return;
@@ -80,7 +80,7 @@ class reduction_run {
     }
 
   private:
-    /// At distance d the two halves of an aligned group of 2d ranks hold one vector each, spread over d ranks.
+    /// At distance d, d ranks share a vector; the two halves of an aligned group of 2d ranks exchange parts of theirs.
     void halve() {
         int const rank = ranks_.rank();
         std::vector<element_range> kept{{0, count_}};
@@ -109,8 +109,8 @@ class reduction_run {
         ranks_.sendrecv(name_, peer, {vector_ + sent.first, sent.count, type}, {into, count, type}).wait();
     }
 
-    /// This part of the vector becomes the Adasum with `other`, which is b if this one is `lower`, else a. The products are
-    /// summed over the aligned group of `group` ranks, each of which has another part.
+    /// Makes this part of the vector the Adasum with `other`, which is b if this one is `lower`, else a. The products are summed
+    /// over the aligned group of `group` ranks, each of which has another part.
     void combine_with(T const* other, element_range const& part, bool lower, int group) {
         std::fill(sums_.begin(), sums_.end(), products{});
         for_layers(part, [&](std::size_t layer, T* mine, std::size_t first, std::size_t count) {
@@ -126,7 +126,7 @@ class reduction_run {
         });
     }
 
-    /// Calls `body(layer, its elements within the part, their place in the part, how many)`.
+    /// Calls `body(layer, its elements within the part, their place in the part, their number)`.
     template <typename Body>
     void for_layers(element_range const& part, Body&& body) {
         std::size_t const end = part.first + part.count;
@@ -138,7 +138,7 @@ class reduction_run {
         }
     }
 
-    /// Recursive doubling: both sides add the same two numbers, so that all ranks of the group get the same bits.
+    /// Sums by recursive doubling: both sides add the same two numbers, so that all ranks of the group get the same bits.
     void sum_over(int group) {
         auto const view = [](std::vector<products>& of) {
             return tensor_view{of.data(), of.size() * 3, dtype::f64, memory_kind::host};
@@ -155,7 +155,7 @@ class reduction_run {
     T* vector_;
     std::size_t count_;
     int power_ = 1;
-    std::vector<std::size_t> ends_;  // of the layers
+    std::vector<std::size_t> ends_;  // the layers end at these elements
     std::vector<products> sums_, theirs_;
     std::vector<T> scratch_;
 };
@@ -171,7 +171,7 @@ void run_in_place(communicator& ranks, std::string_view name, T* vector, std::si
     }
 }
 
-/// f16 and bf16 travel and are combined in f32.
+/// f16 and bf16 are sent and combined in f32.
 template <typename T>
 void run_widened(communicator& ranks, std::string_view name, tensor_view const& in, tensor_view const& out,
                  std::span<std::size_t const> layers) {

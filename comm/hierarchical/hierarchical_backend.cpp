@@ -22,7 +22,7 @@ namespace muster {
 
 namespace {
 
-using nodes = std::map<int, std::vector<std::pair<int, int>>>;  // node rank -> local rank and rank, in that order
+using nodes = std::map<int, std::vector<std::pair<int, int>>>;  // node rank -> local rank and rank, sorted
 
 std::string refusal_of(nodes const& by_node) {
     if (by_node.size() == 1) return "all ranks are on one node";
@@ -74,7 +74,7 @@ std::vector<node_place> gather_places(collective_backend& world, identity const&
 
 identity identity_on_node(identity const& who, node_groups const& groups, std::string_view purpose) {
     identity local = who;
-    // Backends count the worlds of a name: the same ranks must have come by it in all of them.
+    // Backends count the worlds of a name, so all worlds of this name must have the same ranks.
     local.nspace = fmt::format("{}.{:x}.{}", who.nspace, static_cast<std::uint64_t>(fingerprint_of(groups.local)), purpose);
     local.rank = local.local_rank = groups.local_place;
     local.world_size = local.local_size = static_cast<int>(groups.local.size());
@@ -112,14 +112,14 @@ namespace {
 struct slot {
     enum class stage { idle, flat, scatter, across, gather, finished };
     stage where = stage::idle;
-    ticket inner = 0;      // of the backend of the stage; 0: finished at once
-    bool waiting = false;  // the stage is over, the next has not begun: others go first
+    ticket inner = 0;      // ticket of the stage's backend; 0: finished at once
+    bool waiting = false;  // the stage is over, the next one waits for others to start
     collective what;
     std::exception_ptr failure;
 };
 
-/// Each stage has a backend of its own, on which all collectives start in the order in which the caller started them: on all
-/// ranks the same, however fast their stages end.
+/// Each stage has its own backend, on which all collectives start in the order in which the caller started them: the same on all
+/// ranks, however fast their stages end.
 struct stages {
     std::unique_ptr<collective_backend> scatter, across, gather;
 };
@@ -180,14 +180,14 @@ class hierarchical_backend final : public collective_backend {
 
     void abandon(ticket which) noexcept override {
         slot& lost = slots_.at(which);
-        // The whole world is told of it, and not only the group in which it happened.
+        // The whole world must learn of it, not only the group in which it happened.
         if (lost.where != slot::stage::flat) world_->abandon(0);
         if (auto* const inside = backend_of(lost); inside != nullptr && lost.inner != 0 && !lost.waiting) {
             inside->late_ranks(lost.inner);
             inside->abandon(lost.inner);
         }
         std::erase(in_steps_, which);
-        lost.where = slot::stage::idle;  // and never taken again
+        lost.where = slot::stage::idle;  // never taken again
     }
 
     std::vector<late_rank> late_ranks(ticket which) noexcept override try {
@@ -208,7 +208,7 @@ class hierarchical_backend final : public collective_backend {
   private:
     ticket take_slot() {
         ticket const which = slots_.take();
-        in_steps_.reserve(slots_.size());  // so that nothing fails once it has been started
+        in_steps_.reserve(slots_.size());  // so that nothing fails after the start
         return which;
     }
 
@@ -224,7 +224,7 @@ class hierarchical_backend final : public collective_backend {
 
     node_reduction steps_of(collective const& what) const noexcept { return {groups_, what}; }
 
-    /// Whether the current stage's collective is over; a failure is kept, and is the end.
+    /// Returns whether the current stage's collective is over. A failure is kept, and ends it.
     bool finished_inside(slot& of) {
         try {
             return of.inner == 0 || backend_of(of)->done(of.inner);
@@ -243,7 +243,7 @@ class hierarchical_backend final : public collective_backend {
         return of.where == slot::stage::across ? groups_.across : groups_.local;
     }
 
-    /// A step numbers ranks by their place among its own.
+    /// Translates ranks: a step numbers them by their place among its own.
     std::exception_ptr of_the_world(comm_error const& problem, slot const& of) const {
         auto const& members = members_of(of);
         std::vector<int> culprits;
@@ -254,7 +254,7 @@ class hierarchical_backend final : public collective_backend {
             std::move(culprits)));
     }
 
-    /// One pass in the order of the starts. Of each stage, the first that has not come so far holds back those after it.
+    /// Makes one pass in the order of the starts. The first collective that has not passed a stage holds back those after it.
     void advance_steps() {
         bool across_open = true, gather_open = true;
         for (ticket const which : in_steps_) {
@@ -303,14 +303,14 @@ class hierarchical_backend final : public collective_backend {
     }
 
     std::unique_ptr<collective_backend> world_;
-    stages steps_;  // null: everything goes flat
+    stages steps_;  // null: every collective goes flat
     node_groups groups_;
     std::size_t from_bytes_;
     detail::slot_table<slot> slots_;
     std::vector<ticket> in_steps_;  // in the order of their start
 };
 
-/// What joins the nodes: MPI where there is one that knows the ranks, else connections of our own.
+/// The backend across nodes: MPI if it knows the ranks, else tcp.
 struct across_nodes {
     std::string_view name;
     std::unique_ptr<collective_backend> (*create)(identity const&, comm_options const&);
@@ -325,7 +325,7 @@ across_nodes way_across(identity const& who, comm_options const& options) {
     return {"tcp", make_tcp_backend, no_tcp ? fmt::format("{}; {}", *no_mpi, *no_tcp) : std::string{}};
 }
 
-/// Whether shm serves every node, agreed by all ranks of the world; else why not here.
+/// Returns whether shm serves every node, as all ranks of the world agree; sets `refusal` if it does not.
 bool shm_serves_all_nodes(collective_backend& world, identity const& who, comm_options const& options, std::string& refusal) {
     refusal = shm_unavailable(who, options, running_mpi_world_size()).value_or("");
     std::int32_t serves = refusal.empty() ? 1 : 0;
@@ -335,7 +335,7 @@ bool shm_serves_all_nodes(collective_backend& world, identity const& who, comm_o
     return serves == 1;
 }
 
-/// The backends of the steps, and their names for the log.
+/// Makes the backends of the steps, and describes them for the log.
 stages make_stages(collective_backend& world, std::string_view across, identity const& who, node_groups const& groups,
                    comm_options options, std::string& described) {
     stages steps;

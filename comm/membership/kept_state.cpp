@@ -37,12 +37,12 @@ kept_state::kept_state(std::string_view place) {
     part_ = static_cast<std::uint64_t>(*part);
     rlimit files{};
     if (::getrlimit(RLIMIT_FSIZE, &files) == 0 &&
-        files.rlim_cur != RLIM_INFINITY)  // it would end the process: parts lie far apart
+        files.rlim_cur != RLIM_INFINITY)  // a limit would end the process: parts lie far apart
         throw error(errc::unavailable,
                     "the state cannot be kept where file sizes are limited; run ulimit -f unlimited, or leave out --keep-state");
     std::string const path(place.substr(colon + 1));
     file_.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (!file_) {  // as where it is lost later: the others keep theirs, and this rank trains on with them
+    if (!file_) {  // the keeper may be lost; the other ranks keep their file, and this rank trains on with them
         spdlog::warn("what this rank commits does not outlive its process: open {}: {}; its node's keeper has ended, perhaps",
                      path, std::strerror(errno));
         file_ = kept::make_memory();
@@ -50,7 +50,7 @@ kept_state::kept_state(std::string_view place) {
         return;
     }
     auto lock = kept::owner_lock(part_);
-    ::fcntl(file_.get(), F_OFD_SETLK, &lock);  // a child of the process before this one may still have it, and shows the same
+    ::fcntl(file_.get(), F_OFD_SETLK, &lock);  // a child of the previous process may still hold it, which shows the same
     void* const page = map_page();
     control_ = static_cast<kept::control*>(page);
     for (std::size_t which = 0; which < kept::slots; ++which)
@@ -76,7 +76,7 @@ kept::head& kept_state::map(std::size_t which, std::size_t bytes) {
     auto& one = slots_.at(which);
     if (one.bytes < bytes) {
         auto const place = static_cast<off_t>(kept::place_of(part_, which));
-        // Takes the memory now: a write to what is not there would end the process.
+        // Allocates the memory now: a write to a missing page would end the process.
         if (::fallocate(file_.get(), 0, place, static_cast<off_t>(bytes)) != 0)
             throw_system("fallocate", fmt::format("{} for the state that is kept", format_bytes(bytes)));
         void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), place);
@@ -87,8 +87,8 @@ kept::head& kept_state::map(std::size_t which, std::size_t bytes) {
     return *reinterpret_cast<kept::head*>(one.at);
 }
 
-/// Before the first commit of a process: where ranks have gone back to an earlier one, that one is what the others have, and must be whole until this is; later ones
-/// are of another history.
+/// Before a process's first commit, forgets the commits of this step and later ones: where ranks have gone back to an earlier commit, later ones are of another
+/// history. The earlier one is what the other ranks have, and must stay whole until this commit is.
 void kept_state::forget_later(std::uint64_t step) {
     auto const head_of = [this](std::size_t which) { return reinterpret_cast<kept::head*>(slots_[which].at); };
     std::vector<std::size_t> later;
@@ -101,7 +101,7 @@ void kept_state::forget_later(std::uint64_t step) {
         if (auto const* const one = find_whole(which);
             one != nullptr && one->step < step && (last == kept::slots || one->number > head_of(last)->number))
             last = which;
-    if (last == kept::slots) return;  // they begin anew
+    if (last == kept::slots) return;  // the ranks begin anew
     for (auto const which : later) {
         auto expected = kept::whole;
         head_of(which)->ready.compare_exchange_strong(expected, kept::half);
@@ -109,7 +109,7 @@ void kept_state::forget_later(std::uint64_t step) {
     newest_ = last;
 }
 
-/// The oldest copy that the keeper does not need, or the first slot that was never used; not the newest copy.
+/// Returns the oldest copy that the keeper does not need, or the first slot that was never used; never the newest copy.
 std::size_t kept_state::take_slot() {
     std::array<std::size_t, kept::slots> order{};
     for (std::size_t which = 0; which < kept::slots; ++which) order[which] = which;
@@ -159,7 +159,7 @@ void kept_state::commit(std::uint64_t step, std::span<std::span<std::byte const>
     newest_ = which;
 }
 
-/// Null where it is none. Maps it.
+/// Maps the slot. Returns null if it holds no whole copy.
 kept::head const* kept_state::find_whole(std::size_t which) {
     struct stat about {};
     if (::fstat(file_.get(), &about) != 0) throw_system("fstat", "of the state that is kept");
@@ -175,7 +175,7 @@ kept::head const* kept_state::find_whole(std::size_t which) {
     return sums.value() == head->sum ? head : note_damage(which);
 }
 
-/// Else ranks would begin at an older one, or anew, and nobody knew why.
+/// Warns once: otherwise ranks would begin at an older copy, or anew, and nobody would know why.
 std::nullptr_t kept_state::note_damage(std::size_t which) {
     auto const& head = *reinterpret_cast<kept::head const*>(slots_[which].at);
     if (!std::exchange(damaged_[which], true))

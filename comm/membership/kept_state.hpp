@@ -1,4 +1,4 @@
-// The kept state of a rank: copies in memory that outlives the process, of which one is always whole.
+// The kept state of a rank holds copies in memory that outlives the process; one of them is always whole.
 #pragma once
 
 #include <array>
@@ -14,28 +14,28 @@
 
 namespace muster {
 
-/// A commit overwrites the oldest copy, so that whoever dies in it leaves the newer one. There are two; up to two more where a keeper holds some for their
-/// way to the next node. Not thread safe.
+/// A commit overwrites the oldest copy, so a process that dies in it leaves the newer one. There are two copies, and up to two more while a keeper sends
+/// some to the next node. Not thread safe.
 class kept_state {
   public:
     struct copy {
         std::uint64_t step = 0;
-        std::span<std::byte const> bytes;  ///< until the next commit
+        std::span<std::byte const> bytes;  ///< valid until the next commit
     };
 
-    /// `place`: the value of elastic::kept_state_variable, "PART:FILE", its part of the file that the node's keeper, or the parent of its launcher, holds to
-    /// the end of the run, over all restarts. The user's other processes can open it, other users cannot. Without a file, as where the node's
-    /// keeper is lost: memory of this process alone; so it is where the file is not there any more. Throws errc::usage, errc::system.
+    /// `place` is the value of elastic::kept_state_variable, "PART:FILE": this rank's part of the file that the node's keeper, or the parent of its
+    /// launcher, holds to the end of the run, over all restarts. The user's other processes can open it, other users cannot. Without `place`, or if the file
+    /// is not there any more (the node's keeper is lost), the copies lie in memory of this process alone. Throws errc::usage, errc::system.
     explicit kept_state(std::string_view place = {});
     ~kept_state();
     kept_state(kept_state const&) = delete;
     kept_state& operator=(kept_state const&) = delete;
 
-    /// Copies `pieces`, each to a multiple of 64 bytes, with a checksum. Costs little more than memcpy from the third call on, once the memory is
-    /// there. Throws errc::system where memory is short; the newest copy is then still whole.
+    /// Copies `pieces`, each padded to a multiple of 64 bytes, with a checksum. Costs little more than memcpy from the third call on, when the
+    /// memory is there. Throws errc::system if memory is short; the newest copy is then still whole.
     void commit(std::uint64_t step, std::span<std::span<std::byte const> const> pieces, kept::origin const& by = {});
 
-    /// The whole copies, the newest first. Reads all of them.
+    /// Returns the whole copies, the newest first. Reads all of them.
     std::vector<copy> find();
 
     static std::size_t padded(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
@@ -43,7 +43,7 @@ class kept_state {
   private:
     struct slot {
         std::byte* at = nullptr;
-        std::size_t bytes = 0;  ///< that are mapped
+        std::size_t bytes = 0;  ///< mapped
     };
     void* map_page() const;
     kept::head& map(std::size_t which, std::size_t bytes);
@@ -54,12 +54,12 @@ class kept_state {
 
     unique_fd file_;
     std::uint64_t part_ = 0;
-    kept::control* control_ = nullptr;  ///< none in memory of this process alone
+    kept::control* control_ = nullptr;  ///< null in memory of this process alone
     std::array<slot, kept::slots> slots_;
-    std::uint64_t commits_ = 0;  ///< by all processes that have had this part
+    std::uint64_t commits_ = 0;  ///< of all processes that have had this part
     std::size_t newest_ = kept::slots;
     bool has_committed_ = false;
-    std::array<bool, kept::slots> damaged_{};  ///< was told of
+    std::array<bool, kept::slots> damaged_{};  ///< a warning was printed
 };
 
 }  // namespace muster

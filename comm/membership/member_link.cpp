@@ -25,14 +25,14 @@ namespace muster {
 
 namespace {
 
-/// What children of fork() close: close-on-exec does not concern them, and a child that lives on would hold the socket.
+/// Children of fork() close it: close-on-exec does not concern them, and a child that lives on would hold the socket.
 std::atomic<int> socket_of_process{-1};
 
 void close_in_child() noexcept {
     if (int const socket = socket_of_process.exchange(-1); socket >= 0) ::close(socket);
 }
 
-/// None: programs that meet there find the old one in use.
+/// Returns 0 on failure: programs that meet at the old port then find it in use.
 int find_port() noexcept {
     try {
         return listen_on_all().port;
@@ -52,16 +52,16 @@ bool is_packet_socket(int descriptor) noexcept {
 
 member_link* member_link::open(environment const& variables, std::string address) {
     auto const number = parse_integer(variables.get_or(elastic::events_variable, ""));
-    // A program that an earlier program of this rank has started may have another file of that number.
+    // A program that an earlier program of this rank has started may have another file with that number.
     if (!number || *number < 0 || *number > 1'000'000 || !is_packet_socket(static_cast<int>(*number))) return nullptr;
     auto* const made = new member_link(unique_fd(static_cast<int>(*number)));
-    detail::keep_forever(static_cast<member_link*>(made));  // its thread and callers have it to the end of the process
+    detail::keep_forever(static_cast<member_link*>(made));  // its thread and its callers use it until the process ends
     int const socket = made->socket_.get();
     ::fcntl(socket, F_SETFD, FD_CLOEXEC);
     socket_of_process = socket;
     ::pthread_atfork(nullptr, nullptr, close_in_child);
     made->send(elastic::hello{std::move(address)});
-    // What another program of this rank has not read comes first.
+    // Messages that another program of this rank has not read come first.
     for (std::string packet; !made->view_.now;) {
         if (!made->receive(packet)) return nullptr;
         if (auto const what = elastic::decode(packet); std::holds_alternative<elastic::generation>(what)) made->take(what);
@@ -70,7 +70,7 @@ member_link* member_link::open(environment const& variables, std::string address
     return made;
 }
 
-/// False at the end of the connection.
+/// Returns false at the end of the connection.
 bool member_link::receive(std::string& packet) const {
     packet.resize(elastic::longest_bytes);
     ssize_t got = 0;

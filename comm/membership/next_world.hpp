@@ -1,4 +1,4 @@
-// The making of the world of the next generation, again where ranks are lost meanwhile.
+// The making of the world of the next generation; tries again if ranks are lost meanwhile.
 #pragma once
 
 #include <optional>
@@ -10,30 +10,30 @@
 
 namespace muster {
 
-/// What a rank says of itself when it wants the next generation.
+/// A rank sends this when it wants the next generation.
 struct member_standing {
     bool has_state = false;
     bool at_commit = false;
 };
 
 inline constexpr duration usual_reform_deadline{600};
-/// For the launcher's word on a rank that others have missed first.
+/// A rank waits this long for the launcher to report a rank that others have missed first.
 inline constexpr duration word_patience{0.5};
 
-/// Whether a failure is one of other ranks, so that those that are left may have a world.
+/// Returns whether a failure is one of other ranks, so that the remaining ranks may form a world.
 inline bool is_of_others(comm_error const& problem) {
     return problem.code() == errc::peer_failed || problem.code() == errc::timeout;
 }
 
-/// A generation, and what make() has made for it; nothing where this rank has no part in it.
+/// A generation, and what make() has made for it; empty if this rank has no part in it.
 template <typename Made>
 struct next_world {
     elastic::generation now;
     std::optional<Made> made;
 };
 
-/// Waits for the next generation and calls `make` in it; where that fails since ranks are lost, for the one after. Throws what member_link::reform throws, and
-/// what `make` throws for another reason, or five times without a loss.
+/// Waits for the next generation and calls `make` in it; if that fails because ranks are lost, waits for the one after it. Throws what member_link::reform
+/// throws, and what `make` throws for another reason, or five times without a loss.
 template <typename Make>
 auto make_next_world(member_link& link, member_standing standing, duration deadline, Make const& make)
     -> next_world<decltype(make())> {

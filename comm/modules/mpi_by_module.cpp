@@ -1,4 +1,4 @@
-// The mpi backend within libmuster_comm.so: the functions of comm/mpi/mpi_backend.hpp by libmuster_comm_mpi.so.
+// The mpi backend within libmuster_comm.so: it calls the functions of comm/mpi/mpi_backend.hpp in libmuster_comm_mpi.so.
 #include <dlfcn.h>
 
 #include "base/environment.hpp"
@@ -21,7 +21,7 @@ modules::mpi_functions const* mpi() {
     return static_cast<modules::mpi_functions const*>(mpi_module().functions);
 }
 
-/// 0 unless the library has the function and it says yes. Both functions asked for here have this signature in every MPI.
+/// Returns whether the library has the function and it says yes. Both functions asked for here have this signature in every MPI.
 bool says_yes(void* library, char const* function) {
     auto* const ask = reinterpret_cast<int (*)(int*)>(::dlsym(library, function));
     int answer = 0;
@@ -32,9 +32,8 @@ bool is_running(void* library) {
     return says_yes(library, "MPI_Initialized") && !says_yes(library, "MPI_Finalized");
 }
 
-/// Whether the program has initialised an MPI of its own. Asked before the module is loaded, which would load MPI into programs
-/// that have none. An extension of Python has loaded its MPI for itself alone, so the search of the program's symbols does not
-/// find that; its file does.
+/// Returns whether the program has initialised its own MPI. Asked before the module is loaded, which would load MPI into programs
+/// without it. An extension of Python loads its MPI only for itself, so the program's symbols do not show it; its file does.
 bool program_runs_mpi() {
     if (is_running(RTLD_DEFAULT)) return true;
     for (auto const& path : modules::loaded_mpi_libraries()) {

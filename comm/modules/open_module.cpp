@@ -21,7 +21,7 @@ std::string_view file_name(std::string_view path) {
     return path.substr(path.rfind('/') + 1);
 }
 
-/// The folder of the library that this code is part of.
+/// Returns the folder of the library that holds this code.
 std::string own_folder() {
     Dl_info found{};
     if (::dladdr(reinterpret_cast<void const*>(&muster_comm_abi), &found) == 0 || found.dli_fname == nullptr) return ".";
@@ -30,7 +30,7 @@ std::string own_folder() {
     return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-/// What the loader's message names as missing ("libmpi.so.40: cannot open shared object file: …"), or nothing.
+/// Returns what the loader's message names as missing ("libmpi.so.40: cannot open shared object file: …"), or nothing.
 std::string missing_library(std::string_view message) {
     auto const end = message.find(": cannot open shared object file");
     return end == std::string_view::npos ? "" : std::string(message.substr(0, end));
@@ -50,7 +50,7 @@ bool is_mpi_library(std::string_view path) {
     return std::any_of(starts.begin(), starts.end(), [&](char const* start) { return name.starts_with(start); });
 }
 
-/// Two MPI libraries in one process would take each other's functions of the same name.
+/// Two MPI libraries in one process would call each other's functions of the same name.
 std::string find_second_mpi(std::string const& path, std::vector<std::string> const& before) {
     for (auto const& now : loaded_mpi_libraries())
         if (!before.empty() && std::find(before.begin(), before.end(), now) == before.end())
@@ -78,8 +78,8 @@ opened_module open_module(std::string const& name, std::string const& given, std
     std::string const path = given.empty() ? fmt::format("{}/muster/libmuster_comm_{}.so", own_folder(), name) : given;
     if (::access(path.c_str(), R_OK) != 0) return {nullptr, fmt::format("{} is missing; {}", path, needs)};
     auto const mpi_before = loaded_mpi_libraries();
-    // Global, since the plugins of Open MPI and PMIx do not say that they need libmpi and libpmix: they take their symbols from
-    // the program's. The module itself exports its entry only.
+    // RTLD_GLOBAL, since the plugins of Open MPI and PMIx do not say that they need libmpi and libpmix: they take their symbols
+    // from the program's. The module itself exports only its entry.
     void* const opened = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
     if (opened == nullptr) {
         char const* const message = ::dlerror();

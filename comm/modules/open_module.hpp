@@ -1,4 +1,4 @@
-// Opens a module of libmuster_comm.so; says why one cannot be used.
+// Opens a module of libmuster_comm.so; says why it cannot be used.
 #pragma once
 
 #include <memory>
@@ -12,23 +12,22 @@
 namespace muster::modules {
 
 struct opened_module {
-    void const* functions = nullptr;  ///< of module_entry; null where the module cannot be used
-    std::string why_not;              ///< for people; empty where it can
+    void const* functions = nullptr;  ///< of module_entry; null if the module cannot be used
+    std::string why_not;              ///< for people; empty if it can be used
 };
 
-/// The module libmuster_comm_<name>.so: the file `given`, or if that is empty the one in the folder muster/ in the folder of
-/// libmuster_comm.so. It stays open until the process ends. `needs` is what to install where a library is missing.
-/// Never throws for a module that cannot be used.
+/// Opens the module libmuster_comm_<name>.so: the file `given`, or if that is empty the one in the folder muster/ in the folder
+/// of libmuster_comm.so. It stays open until the process ends. `needs` is what to install if a library is missing. Never throws
+/// for a module that cannot be used.
 opened_module open_module(std::string const& name, std::string const& given, std::string const& needs);
 
-/// The files of the MPI libraries that this process has loaded, by whatever way.
+/// Returns the files of the MPI libraries that this process has loaded, however it did so.
 std::vector<std::string> loaded_mpi_libraries();
 
-// The entry of a module of libmuster_comm.so: its one exported symbol, and the functions behind it.
+// The entry of a module of libmuster_comm.so: its only exported symbol, and the functions behind it.
 //
-// libmuster_comm.so itself does not need MPI, so that loading it makes no process one of MPI. What links MPI stands in a
-// module, which is opened when a communicator first needs it. C++ objects and exceptions cross the border, so both sides must
-// come from one build.
+// libmuster_comm.so itself does not need MPI, so loading it does not load MPI. The code that links MPI is in a module, which is
+// opened when a communicator first needs it. C++ objects and exceptions pass between them, so both must come from one build.
 
 /// The functions of libmuster_comm_mpi.so. See comm/mpi/mpi_backend.hpp.
 struct mpi_functions {
@@ -45,7 +44,7 @@ struct module_entry {
 
 #define MUSTER_TEXT_OF_(number) #number
 #define MUSTER_TEXT_OF(number) MUSTER_TEXT_OF_(number)
-/// The version and what decides the layout of objects.
+/// The version and everything that decides the layout of objects.
 inline constexpr char const* this_build = MUSTER_VERSION " " __VERSION__ " " MUSTER_TEXT_OF(_GLIBCXX_USE_CXX11_ABI);
 
 }  // namespace muster::modules

@@ -20,8 +20,8 @@
 
 namespace muster::detail {
 
-/// Sends these to all ranks that are not dead, and waits for nothing (the buffer stays allocated until the process ends). Errors
-/// are dropped.
+/// Sends these to all ranks that are not dead, and waits for nothing (the buffer stays allocated until the process ends). Ignores
+/// errors.
 void send_blame(direct_world const& world, std::vector<late_rank> const& late) noexcept;
 
 void send_blame(direct_world const& world, std::vector<late_rank> const& late) noexcept try {
@@ -29,18 +29,18 @@ void send_blame(direct_world const& world, std::vector<late_rank> const& late) n
     if (tag < 0 || late.empty()) return;
     auto text = std::make_unique<std::string>(write_blame(late));
     for (int rank = 0; rank < world.size; ++rank) {
-        // Not to the dead; who is stopped may go on, and is to know then.
+        // The dead get no message; a stopped rank gets one, in case it goes on.
         auto const is_dead = [rank](late_rank const& each) { return each.dead && each.rank == rank; };
         if (rank == world.rank || std::any_of(late.begin(), late.end(), is_dead)) continue;
         MPI_Request request = MPI_REQUEST_NULL;
         MPI_Isend(text->data(), static_cast<int>(text->size()), MPI_BYTE, rank, tag, world.comm, &request);
         if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
     }
-    keep_forever(std::move(text));  // no rank waits for these messages to have gone
-} catch (...) {                     // out of memory: the others find out by themselves
+    keep_forever(std::move(text));  // nothing waits for these messages to have been sent
+} catch (...) {                     // out of memory: the others find it out by themselves
 }
 
-/// Tells all other ranks that everything has arrived that this one has sent. Waits for nothing. Errors are dropped.
+/// Tells all other ranks that everything that this one sent has arrived. Waits for nothing. Ignores errors.
 void tell_through(direct_world const& world) noexcept {
     int const tag = through_tag(world.largest_tag);
     if (tag < 0) return;
@@ -51,7 +51,7 @@ void tell_through(direct_world const& world) noexcept {
     }
 }
 
-/// The blame of the first rank whose message has arrived; empty if none has.
+/// Returns the blame of the first rank whose message has arrived; empty if there is no message.
 std::vector<late_rank> receive_blame(direct_world const& world) {
     int const tag = blame_tag(world.largest_tag);
     int found = 0, bytes = 0;
@@ -75,8 +75,8 @@ namespace {
 using namespace detail;
 using clock = std::chrono::steady_clock;
 
-/// How long a rank that gives up operations tries to get their memory back from MPI, all operations of a communicator together:
-/// where ranks do not come, and where all are there and only disagree.
+/// A rank that gives up operations tries for this long to get their memory back from MPI, for all operations of a communicator
+/// together: if ranks do not come, and if all are there and only disagree.
 constexpr std::chrono::milliseconds release_time{500};
 constexpr std::chrono::milliseconds release_time_of_all{3000};
 
@@ -88,7 +88,7 @@ struct slot {
     kind way = kind::idle;
     bool finished = false;
     bool uses_memory = true;
-    bool of_all = true;  ///< else of two ranks
+    bool of_all = true;  ///< otherwise of two ranks
     std::exception_ptr failure;
     direct_allreduce direct;
     mpi_pairwise pairwise;
@@ -116,7 +116,7 @@ struct slot {
 bool needs_nothing(collective const& what) noexcept {
     using kind = collective::kind;
     if (what.what == kind::barrier) return false;
-    // A share or a rank's part may be empty where those of others are not.
+    // A share or a rank's part may be empty while those of others are not.
     if (what.what == kind::reducescatter) return what.in.count == 0;
     if (what.what == kind::alltoall || what.what == kind::sendrecv) return what.in.count == 0 && what.out.count == 0;
     return what.out.count == 0;
@@ -129,7 +129,7 @@ class mpi_backend final : public collective_backend {
         processes_ = processes_of(met_.ranks);
         hosts_ = hosts_of(met_.ranks);
         auto const size = static_cast<int>(met_.ranks.size());
-        world_ = {met_.comm.get(), rank, size, 32767, &hosts_};  // the least that MPI may have
+        world_ = {met_.comm.get(), rank, size, 32767, &hosts_};  // 32767 is the least that MPI may have
         int* upper = nullptr;
         int found = 0;
         check(MPI_Comm_get_attr(met_.comm.get(), MPI_TAG_UB, &upper, &found), "MPI_Comm_get_attr");
@@ -142,7 +142,7 @@ class mpi_backend final : public collective_backend {
     ~mpi_backend() override {
         bool const unwinding = std::uncaught_exceptions() > 0;
         if (!unwinding && !stuck_ && !lost_ && unwanted_have_come() && barriers_are_through()) return;
-        // MPI may still use all this memory, and other ranks may never come to a collective end.
+        // MPI may still use all this memory, and other ranks may never reach the end of a collective.
         runtime_->leave_unfinalised();
         keep_forever(std::move(unwanted_));
         keep_forever(std::move(met_.comm));
@@ -155,7 +155,7 @@ class mpi_backend final : public collective_backend {
 
     ticket start(collective const& what) override {
         if (needs_nothing(what)) {
-            static_cast<void>(next_number(what));  // ranks that differ about it must not take the next one for this one
+            static_cast<void>(next_number(what));  // ranks that disagree about it must not take the next collective for this one
             return 0;
         }
         ticket const which = take_slot();
@@ -172,7 +172,7 @@ class mpi_backend final : public collective_backend {
 
     bool done(ticket which) override {
         slot& asked = slots_.at(which);
-        // A message takes a few polls of MPI; where nothing else is under way they are made here, without all that a poll is wrapped in.
+        // A message takes a few polls of MPI; if nothing else is under way they are made here, without the overhead of a whole poll.
         int const polls = active_.size() == 1 && asked.is_short() ? polls_of_short : 1;
         for (int i = 0; i < polls && !asked.finished; ++i) advance_all();
         if (!asked.finished) return false;
@@ -183,13 +183,13 @@ class mpi_backend final : public collective_backend {
         }
         asked.way = slot::kind::idle;
         slots_.put_back(which);
-        evidence_.clear();  // a rank that was stopped went on
+        evidence_.clear();  // a stopped rank has gone on
         return true;
     }
 
     void progress() override { advance_all(); }
 
-    /// Of 0: only tells the other ranks which ones late_ranks() found, for a backend that is built on this one.
+    /// Gives up on `which`; of 0 it only tells the other ranks which ones late_ranks() found, for a backend built on this one.
     void abandon(ticket which) noexcept override {
         if (!evidence_.empty()) {
             if (!told_) send_blame(world_, evidence_);
@@ -200,13 +200,13 @@ class mpi_backend final : public collective_backend {
         give_up(slots_.at(which));
     }
 
-    /// Whom another rank gave up; else whose process is gone or stopped; else from whom messages of `which` are missing, which
-    /// only direct and pairwise collectives know.
+    /// Returns the ranks that another rank gave up; else those whose process is gone or stopped; else those whose messages of
+    /// `which` are missing, which only direct and pairwise collectives know.
     std::vector<late_rank> late_ranks(ticket which) noexcept override try {
         auto known = receive_blame(world_);
         bool const received = !known.empty();
         if (!received) known = lost_ranks(processes_, world_.rank);
-        told_ = told_ || received;  // by the rank that sent it
+        told_ = told_ || received;  // the rank that sent it told all
         evidence_ = known;
         return known.empty() ? silent_ranks(which) : known;
     } catch (...) {
@@ -223,11 +223,11 @@ class mpi_backend final : public collective_backend {
   private:
     ticket take_slot() {
         ticket const which = slots_.take();
-        active_.reserve(slots_.size());  // so that nothing fails once it has been started
+        active_.reserve(slots_.size());  // so that nothing fails after the start
         return which;
     }
 
-    /// A sendrecv is counted for each two ranks apart, since the others do not know of it.
+    /// Each pair of ranks counts its sendrecvs, since the others do not know of them.
     unsigned next_number(collective const& what) noexcept {
         return what.what == collective::kind::sendrecv ? sendrecvs_[static_cast<std::size_t>(what.root)]++ : sequence_++;
     }
@@ -282,9 +282,9 @@ class mpi_backend final : public collective_backend {
         return silent;
     }
 
-    /// The slot is never used again. Tries, while the caller's memory is still there, to get it back from MPI: it cancels
-    /// receives, and receives what others sent, as they do for this rank. Where that fails MPI must not be called any more once
-    /// the memory is gone.
+    /// Gives up on an operation; its slot is never used again. Tries, while the caller's memory is still there, to get it back
+    /// from MPI: it cancels receives, and receives what others sent, as they do for this rank. If that fails, MPI must not be
+    /// called any more once the memory is gone.
     void give_up(slot& lost, std::chrono::milliseconds patience = release_time) noexcept {
         if (!release_until_) release_until_ = clock::now() + patience;
         lost.withdraw();
@@ -301,20 +301,20 @@ class mpi_backend final : public collective_backend {
         stuck_ = true;
     }
 
-    /// All ranks are there, and see that they disagree.
+    /// Gives up when all ranks are there and see that they disagree.
     void give_up_with_all(slot& lost) noexcept {
         all_disagree_ = lost.of_all;
         give_up(lost, release_time_of_all);
     }
 
-    /// Messages of ranks that give up as well may still be on their way to this one, which alone can receive them. Each rank tells the
-    /// others when all that it sent has arrived, and goes when all have told it so.
+    /// Messages of ranks that give up as well may still be on their way to this one, and only it can receive them. Each rank tells the
+    /// others when all that it sent has arrived, and goes when all have told it the same.
     bool all_are_through() noexcept {
         if (!std::exchange(told_through_, true)) tell_through(world_);
         return through_ >= world_.size - 1 || through_tag(world_.largest_tag) < 0;
     }
 
-    /// Whether barriers that were given up have ended, perhaps within a short wait.
+    /// Returns whether barriers that were given up have ended, perhaps within a short wait.
     bool barriers_are_through() noexcept {
         auto const is_through = [](std::unique_ptr<slot> const& each) {
             return each->way != slot::kind::abandoned || each->uses_memory || each->released();
@@ -325,8 +325,8 @@ class mpi_backend final : public collective_backend {
         return true;
     }
 
-    /// Starts to receive a message that nobody waits for any more, so that its sender gets its memory back. Without waiting: the
-    /// rest of a large one never comes from a rank that is stopped or gone. False if there is none.
+    /// Starts to receive a message that nobody waits for any more, so that its sender gets its memory back; returns false if
+    /// there is no such message. Does not wait: the rest of a large one never comes from a rank that is stopped or gone.
     bool receive_unwanted() noexcept {
         int found = 0, bytes = 0;
         MPI_Message message = MPI_MESSAGE_NULL;
@@ -343,7 +343,7 @@ class mpi_backend final : public collective_backend {
         return true;
     }
 
-    /// Whether nothing of it is under way.
+    /// Returns whether none of these messages is under way.
     bool unwanted_have_come() noexcept {
         std::erase_if(unwanted_, [](unwanted& each) {
             int ended = 0;
@@ -354,14 +354,14 @@ class mpi_backend final : public collective_backend {
 
     std::shared_ptr<mpi_runtime> runtime_;  // outlives every handle below
     mpi_world met_;
-    MPI_Comm native_;  // a copy whose address users may have
+    MPI_Comm native_;  // a copy; users may have its address
     comm_options options_;
     std::vector<process_name> processes_;
     std::vector<std::string> hosts_;
     direct_world world_;
     bool direct_ = false;
     unsigned sequence_ = 0;
-    std::vector<unsigned> sendrecvs_;  // with each rank
+    std::vector<unsigned> sendrecvs_;  // counts those with each rank
     std::vector<late_rank> evidence_;
     bool lost_ = false;  // operations were given up because of that evidence: finalising would wait for those ranks
     bool told_ = false;  // the others know of it
@@ -371,9 +371,9 @@ class mpi_backend final : public collective_backend {
         MPI_Request request = MPI_REQUEST_NULL;
     };
     std::vector<unwanted> unwanted_;  // messages that no operation waits for
-    bool all_disagree_ = false;       // and so all of them give up
+    bool all_disagree_ = false;       // … so all of them give up
     bool told_through_ = false;
-    int through_ = 0;     // ranks that are through
+    int through_ = 0;     // ranks that have sent everything
     bool stuck_ = false;  // MPI still uses memory of operations that were given up
     mpi_ops ops_;
     slot_table<slot> slots_;

@@ -10,7 +10,7 @@
 
 namespace muster::detail {
 
-/// MPI's own text for a code.
+/// Returns MPI's text for a code.
 inline std::string mpi_error_text(int code) {
     char text[MPI_MAX_ERROR_STRING];
     int length = 0;
@@ -24,7 +24,7 @@ inline void check(int code, char const* call) {
         throw mpi_error(call, code, mpi_error_text(code));
 }
 
-/// MPI counts in int, and algorithms within MPI have multiplied ints into bytes: larger messages go in pieces of this.
+/// MPI counts in int, and algorithms within MPI have multiplied ints into bytes: larger messages go in pieces of this size.
 inline constexpr std::size_t largest_message_bytes = std::size_t{1} << 28;
 
 inline bool mpi_is_running() noexcept {

@@ -68,7 +68,7 @@ bool mpi_pairwise::advance() {
 
 void mpi_pairwise::refuse_mismatch() const {
     auto const tag_from = [&](int peer) { return tag_for(transfer_with(peer).received.count); };
-    // A sendrecv is numbered with each rank apart.
+    // Each pair of ranks numbers its sendrecvs.
     int const only = what_.what == collective::kind::sendrecv ? what_.root : -1;
     int const peer = find_mismatch(world_, tag_for(0), tag_from, only);
     if (peer < 0) return;
@@ -83,19 +83,19 @@ void mpi_pairwise::refuse_mismatch() const {
 
 namespace {
 
-// Measured with Open MPI 4.1 over shared memory, 2 to 4 ranks.
+// These sizes were measured with Open MPI 4.1 over shared memory, 2 to 4 ranks.
 
 /// Messages up to here arrive without a handshake (both Open MPI's and MPICH's limits are 4 KiB, header included, or more).
 constexpr std::size_t eager_bytes = 4000;
 
-/// Larger ones cost a handshake each, so that one round of whole tensors beats two rounds of parts up to here, for two ranks to
-/// half of it.
+/// Larger ones cost a handshake each, so one round of whole tensors beats two rounds of parts up to this size; for two ranks up
+/// to half of it.
 constexpr std::size_t whole_bytes_of_all_ranks = std::size_t{1} << 17;
 
-/// Of a segment: large enough that handshakes do not count, small enough that little scratch memory is needed.
+/// The size of a segment: large enough that handshakes hardly matter, small enough to need little scratch memory.
 constexpr std::size_t segment_bytes = std::size_t{1} << 22;
 
-/// The same on all ranks.
+/// Returns the same on all ranks.
 bool goes_whole(std::size_t bytes, std::size_t ranks) noexcept {
     if (bytes <= eager_bytes || ranks == 1) return true;
     return bytes > eager_bytes * ranks && bytes <= whole_bytes_of_all_ranks / ranks;
@@ -161,7 +161,7 @@ void direct_allreduce::start_next() {
     start_reduce(next);
 }
 
-/// Parts begin at multiples of a cache line, so that the last ones of a small segment may be empty.
+/// Parts begin at multiples of a cache line, so the last ones of a small segment may be empty.
 direct_allreduce::part direct_allreduce::part_of(segment const& of, int rank) const noexcept {
     if (scatters_) {
         part const share = share_of(what_.in.count, world_.size, rank);
@@ -193,11 +193,11 @@ void direct_allreduce::start_reduce(segment& next) {
             next.messages.receive(world_, (world_.rank + k) % world_.size,
                                   scratch_for(next, static_cast<std::size_t>(k - 1), own_bytes), own_bytes, tag_);
     };
-    // What goes without a handshake goes at once; for others the receives are to be there first.
+    // Messages without a handshake are sent at once; for others the receives must be there first.
     bool const eager = whole_ && own_bytes <= eager_bytes;
     if (!eager) receive_all();
     for (int k = 1; k < world_.size; ++k) {
-        // The other way round than the receives: at each step every rank sends to another one.
+        // The order is opposite to that of the receives: at each step every rank sends to another one.
         int const peer = (world_.rank - k + world_.size) % world_.size;
         part const theirs = whole_ ? next.elements : part_of(next, peer);
         next.messages.send(world_, peer, in + theirs.first * element_bytes_, theirs.count * element_bytes_, tag_);

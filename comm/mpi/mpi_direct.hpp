@@ -1,4 +1,5 @@
-// Collectives by messages alone: the allreduce of small worlds and the reducescatter of all, where every rank sends to every other one, and those of pairs.
+// Collectives by messages alone. In the allreduce of small worlds and in every reducescatter each rank sends to every other one; others consist of messages
+// between pairs.
 #pragma once
 
 #include <array>
@@ -15,21 +16,21 @@ namespace muster::detail {
 
 /// One allreduce or reducescatter as a schedule of MPI_Isend and MPI_Irecv.
 ///
-/// Small tensors: each rank sends all of its tensor to each other and reduces all of them. Large ones go in segments, two at a
-/// time; of a segment, rank r gets the r-th part from every rank, reduces it, and sends the result to every rank. Both reduce in
+/// Small tensors: each rank sends all of its tensor to every other one and reduces all of them. Large ones go in segments, two at
+/// a time; rank r gets the r-th part of a segment from every rank, reduces it, and sends the result to every rank. Both reduce in
 /// the order of the ranks, so the result depends neither on the size nor on the way, and is the same on all ranks. Traffic of a
-/// rank for S bytes: S (n-1), or 2 S (n-1)/n. Scratch memory is at most that of two segments. A reducescatter has the first of
-/// these two phases only, S (n-1)/n; its segments are pieces of every rank's share.
+/// rank for S bytes: S (n-1), or 2 S (n-1)/n. Scratch memory is at most that of two segments. A reducescatter has only the first
+/// of these two phases, S (n-1)/n; its segments are pieces of every rank's share.
 ///
 /// Messages carry a tag of operation, arguments and phase; all ranks send those of one tag in the order of the segments. So a
-/// tensor of another size on another rank is never received: Open MPI 4.1 writes what is too long beyond the end of the memory
-/// given. It is found by asking, once a millisecond, what arrived instead.
+/// tensor of another size on another rank is never received: Open MPI 4.1 writes beyond the end of the memory if a message is too
+/// long. Once a millisecond the schedule asks what arrived instead.
 class direct_allreduce {
   public:
     /// Starts; the views must stay valid. `sequence` is this operation's number, the same on all ranks. Throws mpi_error.
     void start(direct_world const& world, unsigned sequence, collective const& what);
 
-    /// True once `out` holds the result. Never blocks. Throws mpi_error, or comm_error if another rank's tensor is of another
+    /// Returns whether `out` holds the result. Never blocks. Throws mpi_error, or comm_error if another rank's tensor has another
     /// size.
     bool advance();
 
@@ -37,10 +38,10 @@ class direct_allreduce {
     void abandon() noexcept;
 
     bool is_short() const noexcept { return whole_; }  ///< one message from each rank
-    /// True once MPI uses none of the memory any more; for what was abandoned.
+    /// Returns whether MPI no longer uses the memory, for abandoned operations.
     bool released() noexcept;
 
-    /// Sets the places of the ranks of whom a message has not come, or to whom one is not through.
+    /// Marks the ranks from which a message has not come, or to which one is not yet sent.
     void mark_pending(std::vector<bool>& ranks) noexcept;
 
   private:
@@ -88,17 +89,18 @@ class direct_allreduce {
 
 // Collectives that consist of messages between pairs of ranks alone.
 
-/// An allgather with counts, an alltoall or a sendrecv: every message is posted at once, receives first; each rank's order of
-/// peers begins behind itself, so that at no time all send to one. Traffic of a rank is what it has to send and to receive.
-/// Messages are distinguished by their number of elements and type (make_tag): a rank that expects something else finds that out
-/// and writes nothing.
+/// An allgather with counts, an alltoall or a sendrecv. Every message is posted at once, receives first; each rank starts with
+/// the peer next to it, so that never all ranks send to one. Traffic of a rank is what it has to send and to receive. Messages
+/// are distinguished by their number of elements and type (make_tag): a rank that expects something else finds that out and
+/// writes nothing.
 class mpi_pairwise {
   public:
     /// Starts; the views must stay valid. `sequence` counts, on both ends of every message, the collectives of `world`, or the
     /// sendrecvs of these two ranks. Throws mpi_error.
     void start(direct_world const& world, unsigned sequence, collective const& what);
 
-    /// True once everything has arrived and gone. Never blocks. Throws mpi_error, or comm_error if a rank sends something else.
+    /// Returns whether everything has been sent and received. Never blocks. Throws mpi_error, or comm_error if a rank sends
+    /// something else.
     bool advance();
 
     void abandon() noexcept { messages_.cancel_receives(); }

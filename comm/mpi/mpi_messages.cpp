@@ -45,7 +45,8 @@ void mpi_messages::send(direct_world const& world, int peer, void const* data, s
     });
 }
 
-/// One after the other: Open MPI's MPI_Testall looks at the requests before it moves messages only, its MPI_Test behind that too.
+/// Tests them one by one: Open MPI's MPI_Testall looks at the requests only before it moves messages, its MPI_Test also
+/// afterwards.
 bool mpi_messages::test() {
     for (; through_ < requests_.size(); ++through_) {
         int done = 0;

@@ -1,4 +1,4 @@
-// Messages between this rank and others. Sent and received without blocking.
+// Messages between this rank and others, sent and received without blocking.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace muster::detail {
 
-/// The ranks that messages go between.
+/// The ranks between which messages go.
 struct direct_world {
     MPI_Comm comm = MPI_COMM_NULL;
     int rank = 0;
@@ -19,29 +19,29 @@ struct direct_world {
     std::vector<std::string> const* hosts = nullptr;
 };
 
-/// Non-blocking sends and receives that are waited for together. Messages above 256 MiB go in pieces of that, since MPI counts in
-/// int. All receives are given one after the other, before the sends or behind them.
+/// Non-blocking sends and receives with one wait for all of them. Messages above 256 MiB go in pieces of that size, since MPI
+/// counts in int. All receives are posted one after the other, before or after the sends.
 class mpi_messages {
   public:
     void clear() noexcept;
     void receive(direct_world const& world, int peer, void* data, std::size_t bytes, int tag);     ///< throws mpi_error
     void send(direct_world const& world, int peer, void const* data, std::size_t bytes, int tag);  ///< throws mpi_error
 
-    bool test();  ///< true once all are through; never blocks; throws mpi_error
+    bool test();  ///< returns whether all have ended; never blocks; throws mpi_error
     void cancel_receives() noexcept;
-    bool released() noexcept;                              ///< true once MPI uses none of the memory any more
-    void mark_pending(std::vector<bool>& ranks) noexcept;  ///< sets the place of each rank of whom a message is not through
+    bool released() noexcept;                              ///< returns whether MPI no longer uses the memory
+    void mark_pending(std::vector<bool>& ranks) noexcept;  ///< marks each rank whose message has not ended
 
   private:
     std::vector<MPI_Request> requests_;
     std::vector<int> peers_;  // of each request
     std::size_t first_receive_ = 0, receives_ = 0;
-    std::size_t through_ = 0;  // the first so many requests
+    std::size_t through_ = 0;  // this many requests, from the first on, have ended
 };
 
-/// The first rank from which a message has arrived that belongs to the operation of `tag`, by traffic and sequence number, but
-/// has another tag than `tag_from(rank)`: its arguments differ. -1 if there is none. Asks about all
-/// ranks, or `only` one. Throws mpi_error.
+/// Returns the first rank from which a message has arrived that belongs to the operation of `tag`, by traffic and sequence
+/// number, but has another tag than `tag_from(rank)`: its arguments differ. Returns -1 if all agree. Asks about all ranks, or
+/// `only` one. Throws mpi_error.
 template <typename TagFrom>
 int find_mismatch(direct_world const& world, int tag, TagFrom&& tag_from, int only = -1) {
     for (int k = 1; k < world.size; ++k) {
@@ -59,7 +59,7 @@ int find_mismatch(direct_world const& world, int tag, TagFrom&& tag_from, int on
     return -1;
 }
 
-/// Throws comm_error: rank `peer` is at another collective than this rank's reduction `what`.
+/// Throws comm_error: rank `peer` is in another collective than this rank's reduction `what`.
 [[noreturn]] void throw_mismatch(direct_world const& world, collective const& what, int peer);
 
 }  // namespace muster::detail

@@ -17,8 +17,8 @@ void for_pieces(tensor_view const& view, Body&& body) {
 
 }  // namespace
 
-// All pieces are started at once: collectives of one communicator must start in the same order on all ranks, so none may
-// start later, whenever the piece before it happens to finish.
+// All pieces start at once: collectives of one communicator must start in the same order on all ranks, so no piece may start
+// later, when the one before it happens to finish.
 
 void mpi_native::start(direct_world const& world, mpi_ops& ops, collective const& what) {
     world_ = world;
@@ -56,7 +56,7 @@ void mpi_native::start_broadcast() {
     });
 }
 
-/// The places of one piece lie a whole `in` apart in `out`: a type of the piece's size with that extent says so.
+/// The places of one piece in `out` lie a whole `in` apart: a type of the piece's size with that extent describes them.
 void mpi_native::start_allgather() {
     auto* const own_place = static_cast<std::byte*>(what_.out.data) + static_cast<std::size_t>(world_.rank) * what_.in.bytes();
     bool const in_place = what_.in.data == own_place;
@@ -115,7 +115,7 @@ MPI_User_function* function_for(dtype type, reduction how) noexcept {
     });
 }
 
-/// MPI's own operation, or MPI_OP_NULL where ours means more.
+/// Returns MPI's own operation, or MPI_OP_NULL if it has none of that meaning.
 MPI_Op built_in(dtype type, reduction how) noexcept {
     if (type == dtype::f16 || type == dtype::bf16) return MPI_OP_NULL;
     switch (how) {
@@ -143,7 +143,7 @@ MPI_Datatype mpi_type(dtype type) noexcept {
         case dtype::i8: return MPI_INT8_T;
         case dtype::boolean:
         case dtype::i16:
-        case dtype::u16: break;  // they come as bytes
+        case dtype::u16: break;  // sent as bytes
     }
     return MPI_DATATYPE_NULL;
 }

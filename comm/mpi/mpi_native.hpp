@@ -13,12 +13,12 @@ namespace muster::detail {
 
 // Reductions as MPI operations.
 
-/// The type that MPI moves; f16 and bf16, which it does not know, as two-byte numbers.
+/// Returns the type that MPI moves; for f16 and bf16, which it does not know, that of two-byte numbers.
 MPI_Datatype mpi_type(dtype type) noexcept;
 
-/// Operations of one communicator, made at their first use. MPI's own wherever they mean the same, since networks may compute
-/// them; ours for f16 and bf16, and for min and max of floating types, where MPI leaves open what becomes of NaN. Average is sum:
-/// the division comes after.
+/// The operations of one communicator, made at their first use. They are MPI's own if these mean the same, since networks may
+/// compute them; muster's for f16 and bf16, and for min and max of floating types, where MPI does not define the result for NaN.
+/// Average is sum: the division comes after.
 class mpi_ops {
   public:
     MPI_Op get(dtype type, reduction how);  ///< throws mpi_error
@@ -33,10 +33,10 @@ class mpi_native {
     /// Starts; the views must stay valid. Throws mpi_error.
     void start(direct_world const& world, mpi_ops& ops, collective const& what);
 
-    /// True once `out` holds the result. Never blocks. Throws mpi_error.
+    /// Returns whether `out` holds the result. Never blocks. Throws mpi_error.
     bool advance();
 
-    /// True once MPI uses none of the memory any more.
+    /// Returns whether MPI no longer uses the memory.
     bool released() noexcept;
 
   private:
@@ -48,7 +48,7 @@ class mpi_native {
     direct_world world_;
     collective what_;
     std::vector<MPI_Request> requests_;
-    std::vector<unique_type> types_;  // what the requests still need
+    std::vector<unique_type> types_;  // the requests still need them
 };
 
 }  // namespace muster::detail

@@ -45,12 +45,12 @@ unique_comm make_part(MPI_Comm whole, std::vector<int> const& ranks, int tag) {
     return own(part);
 }
 
-/// Tells apart groups of the same ranks that are made at once: other than group_tag, and no larger than every MPI allows.
+/// Returns a tag that distinguishes groups of the same ranks made at once. It differs from group_tag, and every MPI allows it.
 int tag_of(std::string const& name) {
     return group_tag + 1 + static_cast<int>(std::hash<std::string>{}(name) % 30'000);
 }
 
-/// Of these ranks of MPI's world only, which must number its ranks as the launcher does.
+/// Makes the world of these ranks only. MPI must number its ranks as the launcher does.
 mpi_world rendezvous_of_members(identity const& who, comm_options const& options) {
     int size = 0, own_rank = 0;
     check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
@@ -143,10 +143,10 @@ namespace {
 
 constexpr duration between_checks{0.2};
 
-/// At this part of the deadline the other ranks' processes are read for the first time, while those that wait as well still live.
+/// At this part of the deadline the other ranks' processes are read for the first time, while those that wait too still live.
 constexpr double before_the_end = 0.8;
 
-/// An initialisation that never came back still runs, and allows no second one.
+/// An initialisation that never came back still runs, and no second one is possible.
 std::atomic<bool> stuck_in_init = false;
 
 char const* level_name(int level) {
@@ -174,18 +174,18 @@ int level_wanted(bool several_threads) {
         why.culprits);
 }
 
-/// Returns the level that MPI gave. `seen`: the ranks of this node before.
+/// Returns the level that MPI gave. `seen` gets the ranks of this node as they were before.
 int initialise(identity const& who, comm_options const& options, std::vector<seen_process>& seen) {
     auto const provided = std::make_shared<int>(MPI_THREAD_SINGLE);
     auto const initialise_now = [provided, wanted = level_wanted(options.several_threads)] {
         check(MPI_Init_thread(nullptr, nullptr, wanted, provided.get()), "MPI_Init_thread");
     };
-    // Alone, nobody can be late, and MPI's main thread stays the caller.
+    // A single rank waits for nobody, so the caller stays MPI's main thread.
     if (who.world_size == 1 || options.deadline.count() <= 0) {
         initialise_now();
         return *provided;
     }
-    // Of several nodes, a rank that ends from now on was seen. On one node, a rank without a process is known by that.
+    // The list shows later which ranks of several nodes have ended. On one node, ranks without a process have.
     if (who.node_count > 1) seen = find_rank_processes(who);
     call_on_thread call(initialise_now);
     if (call.wait(options.deadline * before_the_end)) return *provided;
@@ -194,9 +194,8 @@ int initialise(identity const& who, comm_options const& options, std::vector<see
     return *provided;
 }
 
-/// Open MPI writes to connections whose other end may be gone, and the signal for that ends a process that has no use for it: the
-/// survivor, which would then be blamed for it. A handler, and not SIG_IGN, which programs started from here would
-/// inherit.
+/// Open MPI writes to connections whose other end may be gone, and the signal for that ends a process that does not handle it:
+/// the survivor, which would then be blamed. It sets a handler, not SIG_IGN, which programs started from here would inherit.
 void survive_broken_connections() noexcept {
     struct sigaction now {};
     if (::sigaction(SIGPIPE, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) return;
@@ -209,7 +208,7 @@ void survive_broken_connections() noexcept {
 
 }  // namespace
 
-/// The program's own initialisation decides; what it does not allow is refused here instead of going wrong later.
+/// The program's own initialisation decides the level; an insufficient one is refused here instead of failing later.
 void mpi_runtime::check_level(bool several_threads) {
     int const wanted = level_wanted(several_threads);
     int provided = MPI_THREAD_SINGLE;
@@ -254,7 +253,7 @@ void mpi_runtime::remember(std::vector<world_record> ranks, int own, duration de
     deadline_ = deadline;
 }
 
-/// The program does not use MPI's world any more: its traffic and its error handler are free.
+/// The program no longer uses MPI's world: its traffic and its error handler are free.
 bool mpi_runtime::all_reach_the_end() noexcept try {
     using clock = std::chrono::steady_clock;
     check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
@@ -282,7 +281,7 @@ bool mpi_runtime::all_reach_the_end() noexcept try {
         return false;
     }
 } catch (...) {
-    return false;  // MPI failed, or the log: nothing to be had from either
+    return false;  // MPI or the log failed: neither helps
 }
 
 mpi_runtime::~mpi_runtime() {
@@ -292,14 +291,14 @@ mpi_runtime::~mpi_runtime() {
             log_->warn("MPI is left unfinalised: operations were given up, and finalising would wait for the other ranks");
         else if (all_reach_the_end() && !call_with_deadline(bound(deadline_), [] { MPI_Finalize(); }))
             log_->error("MPI_Finalize did not come back within {}; it is left alone", format_duration(deadline_));
-    } catch (...) {  // a log or a thread that fails is no reason to fail
+    } catch (...) {  // a log or a thread that fails must not end the program
     }
 }
 
 std::shared_ptr<mpi_runtime> mpi_runtime::acquire(identity const& who, comm_options const& options) {
     static std::mutex guard;
     static std::weak_ptr<mpi_runtime> current;
-    static std::shared_ptr<mpi_runtime> kept;  // until the process ends
+    static std::shared_ptr<mpi_runtime> kept;  // kept until the process ends
     std::scoped_lock const lock(guard);
     auto runtime = current.lock();
     if (runtime)

@@ -1,4 +1,4 @@
-// The mpi backend of a build without MPI: refuses every world.
+// The mpi backend of a build without MPI refuses every world.
 #ifndef MUSTER_HAVE_MPI
 #include "base/error.hpp"
 #include "comm/mpi/mpi_backend.hpp"

@@ -116,7 +116,7 @@ namespace nccl {
 
 namespace {
 
-/// Does what may fail on this rank alone, before the rendezvous; the record tells all ranks of the failure.
+/// Does what may fail only on this rank, before the rendezvous; the record tells all ranks of the failure.
 void prepare(rank_record& mine, identity const& who, comm_options const& options, parts const& from, workspace& space) try {
     if (auto const why = unavailable(from)) throw error(errc::unavailable, *why);
     auto const on = cuda::device::open(*from.driver, cuda::choose_device(*from.driver, options.device, who.local_rank));
@@ -131,7 +131,7 @@ void prepare(rank_record& mine, identity const& who, comm_options const& options
     set_fault(mine, problem.code(), problem.what());
 }
 
-/// Every rank's bytes. Where the rendezvous fails, a rank that cannot take part reports that first.
+/// Returns every rank's bytes. If the rendezvous fails, a rank that cannot take part reports that first.
 std::vector<std::vector<std::byte>> gather(rank_record const& mine, identity const& who, comm_options const& options,
                                            parts const& from) try {
     return from.gather(who, std::as_bytes(std::span(&mine, 1)), options.deadline);
@@ -141,7 +141,7 @@ std::vector<std::vector<std::byte>> gather(rank_record const& mine, identity con
                 fmt::format("nccl: {} (and the other ranks did not hear of it: {})", mine.fault, problem.what()));
 }
 
-/// All ranks' records, checked; in the order of the ranks.
+/// Returns all ranks' records, checked, by rank.
 std::vector<rank_record> rendezvous(rank_record const& mine, identity const& who, comm_options const& options,
                                     parts const& from) {
     auto const blobs = gather(mine, who, options, from);

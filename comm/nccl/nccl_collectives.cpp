@@ -27,26 +27,26 @@ namespace {
 struct collective_slot {
     enum class stage {
         idle,
-        queued,    ///< waits for those before it to be taken by NCCL
-        starting,  ///< NCCL has taken it and is setting up what it needs, perhaps with other ranks
-        running,   ///< on the device's stream, `finished` recorded behind it
+        queued,    ///< waits until NCCL has taken those before it
+        starting,  ///< NCCL has taken it and sets up what it needs, perhaps with other ranks
+        running,   ///< on the device's stream, followed by `finished`
         ended,
     };
     stage at = stage::idle;
     std::exception_ptr failure;
     collective what;
     reduction_plan reduce;
-    cuda::unique_event given;     ///< recorded on the program's stream when the collective was started
-    cuda::unique_event finished;  ///< recorded behind it on ours
-    cuda::unique_memory scaled;   ///< input of a reducescatter that is scaled first
+    cuda::unique_event given;     ///< recorded on the program's stream at the start of the collective
+    cuda::unique_event finished;  ///< recorded after it on the backend's stream
+    cuda::unique_memory scaled;   ///< of a reducescatter: input that is scaled first
     std::size_t scaled_bytes = 0;
     std::optional<cuda::fusion_launch> before, after;
 };
 
-/// How many operations of NCCL's are kept.
+/// Most NCCL operations that are kept.
 constexpr std::size_t most_scaled_sums = 32;
 
-/// An operation of NCCL's that was made for a type and a factor.
+/// An NCCL operation made for a type and a factor.
 struct scaled_sum {
     type element;
     double factor;
@@ -55,7 +55,7 @@ struct scaled_sum {
 
 class nccl_backend final : public collective_backend {
   public:
-    /// The communicator is made last, so that nothing fails between its making and its owner's.
+    /// The communicator comes last, so that nothing fails after it is made and before it has its owner.
     nccl_backend(world ranks, workspace space, nccl_comm comm)
         : world_(std::move(ranks)), space_(std::move(space)), device_(space_.on), comm_(std::move(comm)) {}
 
@@ -123,13 +123,13 @@ class nccl_backend final : public collective_backend {
         return true;
     }
 
-    /// Nothing less than an abort takes a collective from the device: all that is under way has failed then.
+    /// Aborts, as nothing else takes a collective from the device: everything under way has then failed.
     void abandon(ticket which) noexcept override {
         collective_slot& left = at(which);
         if (left.at != collective_slot::stage::ended)
             comm_.give_up(fmt::format("{}: a {} was given up", world_.speaker, to_string(left.what.what)));
         std::erase(queue_, which);
-        std::erase(running_, which);  // and its slot is not used again
+        std::erase(running_, which);  // its slot is not used again
     }
 
     std::vector<late_rank> late_ranks(ticket) noexcept override try {
@@ -141,7 +141,7 @@ class nccl_backend final : public collective_backend {
     std::unique_ptr<collective_backend> subset(std::span<int const> ranks) override {
         auto const place = std::find(ranks.begin(), ranks.end(), world_.rank);
         bool const inside = place != ranks.end();
-        drain();  // NCCL splits no communicator that has something under way
+        drain();  // NCCL does not split a communicator that has something under way
         workspace space = inside ? make_workspace(device_) : workspace{};
         nccl_comm part = comm_.split(inside ? 0 : no_color, static_cast<int>(place - ranks.begin()), world_.deadline);
         if (!inside) return nullptr;
@@ -203,7 +203,7 @@ class nccl_backend final : public collective_backend {
         if (!plan.scaled_sum) return plan.how;
         for (auto const& known : scaled_sums_)
             if (known.element == element && known.factor == plan.factor) return known.how;
-        if (scaled_sums_.size() == most_scaled_sums) {  // factors that change with every step
+        if (scaled_sums_.size() == most_scaled_sums) {  // the factors change with every step
             op const oldest = scaled_sums_.front().how;
             scaled_sums_.erase(scaled_sums_.begin());
             comm_.use([&](comm_handle comm) { comm_.check(comm_.with().destroy_op(oldest, comm), "ncclRedOpDestroy"); });
@@ -223,7 +223,7 @@ class nccl_backend final : public collective_backend {
         return made.how;
     }
 
-    /// Scales the input into memory where the reduction then finds it.
+    /// Scales the input into memory where the reduction will find it.
     void scale_before(collective_slot& next) {
         tensor_view target = next.what.out;
         if (next.what.what == kind::reducescatter) {
@@ -257,7 +257,7 @@ class nccl_backend final : public collective_backend {
         next.at = collective_slot::stage::starting;
     }
 
-    /// NCCL has put it on the stream: puts what follows behind it.
+    /// Completes a collective that NCCL has put on the stream: adds the factor that comes after, and the event.
     void put_behind(collective_slot& next) {
         if (next.reduce.after != 1) {
             if (!next.after) next.after.emplace(kernels_);
@@ -268,7 +268,7 @@ class nccl_backend final : public collective_backend {
         next.at = collective_slot::stage::running;
     }
 
-    /// Moves everything as far as it goes without waiting. Throws what fails.
+    /// Moves everything as far as possible without waiting. Throws if something fails.
     void advance() {
         while (!queue_.empty()) {
             collective_slot& next = at(queue_.front());
@@ -286,13 +286,13 @@ class nccl_backend final : public collective_backend {
                 return;
             }
             check(code, "cuEventQuery");
-            comm_.require_alive();  // after an abort the device is through with what has no result
+            comm_.require_alive();  // after an abort the device reports as finished what has no result
             oldest.at = collective_slot::stage::ended;
             running_.pop_front();
         }
     }
 
-    /// The same; what fails is the failure of everything under way.
+    /// The same, but a failure fails everything under way.
     void advance_all() {
         if (queue_.empty() && running_.empty()) return;
         try {
@@ -303,8 +303,8 @@ class nccl_backend final : public collective_backend {
         }
     }
 
-    /// An error of NCCL's network means that a rank has left or cannot be reached: comm_error (errc::peer_failed) in its place, with the ranks that are known to
-    /// be gone. Other failures stay as they are.
+    /// An error of NCCL's network means that a rank has left or cannot be reached: returns comm_error (errc::peer_failed) instead, with the ranks known to be
+    /// gone. Returns other failures as they are.
     std::exception_ptr with_ranks(std::exception_ptr const& failure) const {
         try {
             std::rethrow_exception(failure);
@@ -322,7 +322,7 @@ class nccl_backend final : public collective_backend {
         }
     }
 
-    /// Waits until nothing is under way. Throws what fails meanwhile, and errc::timeout.
+    /// Waits until nothing is under way. Throws failures meanwhile, and errc::timeout.
     void drain() {
         auto const begin = std::chrono::steady_clock::now();
         while (!queue_.empty() || !running_.empty()) {
@@ -351,12 +351,12 @@ class nccl_backend final : public collective_backend {
     }
 
     world world_;
-    workspace space_;  // before what uses its device
+    workspace space_;  // before whatever uses its device
     std::shared_ptr<cuda::device const> device_;
     nccl_comm comm_;
-    std::shared_ptr<cuda::fusion_kernels const> kernels_;  // once needed
-    std::vector<scaled_sum> scaled_sums_;                  // NCCL frees what is left with the communicator
-    std::vector<cuda::unique_memory> retired_;             ///< smaller than what slots have now
+    std::shared_ptr<cuda::fusion_kernels const> kernels_;  // loaded when first needed
+    std::vector<scaled_sum> scaled_sums_;                  // NCCL frees the rest with the communicator
+    std::vector<cuda::unique_memory> retired_;             ///< smaller ones that slots had before
     detail::slot_table<collective_slot> slots_;
     std::deque<ticket> queue_;    ///< not yet on the device; the first may be starting
     std::deque<ticket> running_;  ///< on the device, in its order

@@ -1,4 +1,4 @@
-// Collectives on a communicator of NCCL's that has come up.
+// Collectives on an NCCL communicator that has come up.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace muster::nccl {
 
-/// What a backend knows of its ranks.
+/// A backend's knowledge of its ranks.
 struct world {
     int rank = 0;
     int size = 1;
@@ -24,17 +24,17 @@ struct world {
     std::vector<process_name> processes;
 };
 
-/// What a backend has on its device.
+/// A backend's objects on its device.
 struct workspace {
     std::shared_ptr<cuda::device const> on;
     cuda::unique_stream stream;
-    cuda::unique_memory scratch;  ///< what barriers add up
+    cuda::unique_memory scratch;  ///< barriers add it up
 };
 
 /// Throws cuda_error.
 workspace make_workspace(std::shared_ptr<cuda::device const> on);
 
-/// The backend of these ranks. Its destruction is collective: see make_nccl_backend.
+/// Returns the backend of these ranks. Its destruction is collective: see make_nccl_backend.
 std::unique_ptr<collective_backend> make_collectives(world ranks, workspace space, nccl_comm comm);
 
 }  // namespace muster::nccl

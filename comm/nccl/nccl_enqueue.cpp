@@ -112,7 +112,8 @@ enqueue_result enqueue(enqueue_place const& at, collective const& what, op how) 
 
 namespace {
 
-/// A power of two that both f16 and bf16 hold as a normal number: multiplying by it is exact, or rounded as the result is anyway.
+/// Returns whether it is a power of two that both f16 and bf16 hold as a normal number: its products are exact, or rounded as the
+/// result is anyway.
 bool is_exact(double factor) noexcept {
     int exponent = 0;
     return factor >= 0x1p-14 && factor <= 0x1p15 && std::frexp(factor, &exponent) == 0.5;
@@ -144,7 +145,7 @@ type type_of(dtype element) noexcept {
         case dtype::u8:
         case dtype::boolean:
         case dtype::i16:
-        case dtype::u16: break;  // the last three come as bytes
+        case dtype::u16: break;  // the last three are sent as bytes
     }
     return type::u8;
 }

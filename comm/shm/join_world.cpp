@@ -22,9 +22,9 @@ namespace muster::shm {
 
 namespace {
 
-/// The name of a rendezvous: equal on its ranks, different for all others of this machine. The job step's name, which is a secret
-/// where muster has made it, is not to be read from it, nor can the names of later ones be told. Not the user's number: a rank in
-/// a user namespace of its own has another.
+/// Returns the name of a rendezvous: equal on its ranks, different for all others of this machine. It reveals neither the job
+/// step's name, which is a secret if muster has made it, nor those of later steps. It has no user number, which differs for a
+/// rank in its own user namespace.
 std::string key_of(std::string const& name) {
     return "muster-shm-" + sha256_digits("muster-shm " + name, 16);
 }
@@ -36,8 +36,8 @@ bool share_a_bit(Bits const& a, Bits const& b) noexcept {
     return false;
 }
 
-/// Whether this rank reads every other one's memory when it asks for it, and why not. The number that a rank calls itself by may
-/// mean another process here, this one not excepted.
+/// Returns why this rank cannot read every other one's memory, or "" if it can. The number by which a rank knows its process may
+/// mean another process here, even this one.
 std::string probe(world const& all) {
     for (int rank = 0; rank < all.size; ++rank) {
         station const& theirs = all.of(rank).here();
@@ -52,7 +52,7 @@ std::string probe(world const& all) {
     return {};
 }
 
-/// A buffer of this process to try mapping on; none where there can be no more files.
+/// Returns a buffer of this process on which to try mapping; none if the process can have no more files.
 comm_buffer buffer_to_probe() {
     try {
         return allocate_shared(1);
@@ -62,7 +62,7 @@ comm_buffer buffer_to_probe() {
     }
 }
 
-/// Whether this rank maps what every other one shares when it asks for it.
+/// Returns whether this rank can map what every other one shares.
 bool probe_mapping(world& all) {
     for (int rank = 0; rank < all.size; ++rank) {
         auto const at = static_cast<std::size_t>(rank);
@@ -73,7 +73,8 @@ bool probe_mapping(world& all) {
     return true;
 }
 
-/// Where the processors of two ranks are: how long a line that one has written takes to reach the other, in nanoseconds.
+/// The time, in nanoseconds, that a line takes from the rank that has written it to the other rank: it depends on where their
+/// processors are.
 struct line_times {
     double newest = 1e9;    ///< from the writer's first-level cache
     double older = 1e9;     ///< from its other caches
@@ -82,7 +83,8 @@ struct line_times {
 
 constexpr std::size_t newest_bytes = std::size_t{32} << 10, older_bytes = std::size_t{96} << 10;
 
-/// Until all ranks have done as many steps; false if they do not come at once. Spins: whoever sleeps loses what is in the caches.
+/// Waits until all ranks have done the same number of steps; false if they do not come at once. Spins: a rank that sleeps loses
+/// its cached data.
 bool step_together(world const& all, std::uint32_t step) noexcept {
     all.own().here().measured.store(step, std::memory_order_release);
     auto const until = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
@@ -92,7 +94,7 @@ bool step_together(world const& all, std::uint32_t step) noexcept {
     return true;
 }
 
-/// The least of several pieces: an interruption does not count.
+/// Takes the shortest time of several pieces, which no interruption has lengthened.
 void read_lines(world const& all, std::byte const* from, std::size_t bytes, double& ns) noexcept {
     constexpr std::size_t piece = std::size_t{8} << 10;
     for (std::size_t at = 0; at < bytes; at += piece) {
@@ -103,12 +105,12 @@ void read_lines(world const& all, std::byte const* from, std::size_t bytes, doub
     }
 }
 
-/// Some 50 us. False if the ranks do not run at once.
+/// Takes about 50 us. Returns false if the ranks do not run at the same time.
 bool time_lines(world const& all, line_times& found) noexcept {
     std::byte* const own = all.scratch.get() + scratch_bytes / 2;
     std::memset(own, 1, older_bytes + newest_bytes);
     std::uint32_t step = 0;
-    for (int turn = 0; turn < 3; ++turn) {  // the first one makes the pages
+    for (int turn = 0; turn < 3; ++turn) {  // the first one maps the pages
         copy_streaming(all.own().window(1), own, older_bytes);
         std::memcpy(all.own().window(0), own, older_bytes + newest_bytes);
         if (!step_together(all, ++step)) return false;
@@ -121,7 +123,7 @@ bool time_lines(world const& all, line_times& found) noexcept {
     return true;
 }
 
-/// For people: each rank by itself, of what it reads.
+/// Measures, for people, how long this rank takes to read what another has written.
 void measure_distance(world& all) {
     line_times found;
     if (all.crowded || all.size == 1 || older_bytes + newest_bytes > all.sizes.window_size() || !time_lines(all, found)) {
@@ -134,7 +136,7 @@ void measure_distance(world& all) {
     spdlog::debug("shm: {}", all.distance);
 }
 
-/// Memory files of this kernel lie on one file system.
+/// All memory files of a kernel lie on one file system.
 std::uint64_t device_of(int file) {
     struct stat about {};
     if (::fstat(file, &about) != 0) throw_system("fstat", "of the memory file of the ranks");
@@ -152,7 +154,7 @@ world join_world(std::string const& name, identity const& who, comm_options cons
     world made = make_world(std::make_shared<shared_memory>(ranks.memory_file(), sizes.total_bytes()), sizes, who.rank);
     divide(made);
     made.own().construct();
-    comm_buffer const probed = buffer_to_probe();  // until all have voted
+    comm_buffer const probed = buffer_to_probe();  // lives until all have voted
     station& here = made.own().here();
     here.who = this_process();
     here.token = own_token();
@@ -170,9 +172,9 @@ world join_world(std::string const& name, identity const& who, comm_options cons
     auto const& mine = ranks.records()[static_cast<std::size_t>(who.rank)].processors;
     for (auto const& record : ranks.records())
         if (record.rank != who.rank && share_a_bit(record.processors, mine)) made.beside.push_back(record.rank);
-    // On all or none: schedules hang on it.
+    // All ranks must agree: it decides about schedules.
     made.crowded = !ranks.all_say_yes(!is_crowded(ranks.records(), made.hosts[static_cast<std::size_t>(who.rank)]));
-    // What the kernel says of the other ends comes first: where it already contradicts the ranks nothing is read or opened.
+    // First compares with what the kernel says of the other ends: if that contradicts the ranks, nothing is read or opened.
     bool const same_numbers = ranks.numbers_are_right();
     std::string const refusal = same_numbers ? probe(made) : "the ranks are in several PID namespaces";
     made.direct = ranks.all_say_yes(refusal.empty());

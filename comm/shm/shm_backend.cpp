@@ -30,36 +30,37 @@ namespace muster::shm {
 
 class wait_pace {
   public:
-    /// A wait begins anew with every step forward.
+    /// Starts anew after every step forward.
     void restart(station& own) noexcept;
 
-    /// To be called after a poll in vain, by a rank with a processor of its own. `waited_long`: on a busy machine so many yields would take minutes.
+    /// Call it after a poll that found nothing new, on a rank with a processor to itself. `waited_long`: on a busy machine so many yields would take
+    /// minutes.
     void give_way(bool waited_long) noexcept;
-    /// The same where ranks share processors: after some yields the rank sleeps until another one rings. Who only yields gets the processor back at once
-    /// where kernels share it among sessions and each rank has its own, or late where much else runs.
+    /// The same for ranks that share processors: after some yields the rank sleeps until another one rings. With yields alone it gets the processor back
+    /// at once if the kernel divides it among sessions and each rank has its own session, or late if much else runs.
     void sleep(station& own) noexcept;
-    /// Whether it has not slept yet, or only just.
+    /// Returns whether it has not slept yet, or only just.
     bool is_short() const noexcept { return sleeps_ < brief_sleeps; }
 
   private:
     static constexpr unsigned brief_sleeps = 64;
 
     unsigned yields_ = 0, sleeps_ = 0;
-    std::chrono::steady_clock::time_point begin_;  ///< of the yields, where ranks share processors
-    bool armed_ = false;                           ///< others know that it is about to sleep
+    std::chrono::steady_clock::time_point begin_;  ///< of the yields, if ranks share processors
+    bool armed_ = false;                           ///< others see that it is about to sleep
     std::uint32_t heard_ = 0;
 };
 
-/// Wakes the other ranks that sleep, after a step that they may wait for.
+/// Wakes the sleeping ranks, after a step that they may wait for.
 void ring(world const& all) noexcept;
 
 namespace {
 
-/// A rank with a processor of its own gives it up for good only after some 10 ms: a nap then is below a hundredth of the wait.
+/// A rank with a processor to itself gives it up only after some 10 ms: a nap is then less than a hundredth of the wait.
 constexpr unsigned yields_alone = 20'000;
-/// Where ranks share processors. A rank whose processor falls idle because all that run there sleep is woken late: up to 50 us where a hypervisor has to.
-/// So it goes on yielding for as long as another rank's step mostly takes: a few times where other programs get the processor at each yield, not often where
-/// nobody gets it.
+/// If ranks share processors and all that run on one of them sleep, it falls idle, and waking a rank takes up to 50 us if a hypervisor has to do it. So a
+/// rank goes on yielding for as long as another rank's step usually takes: a few times if other programs get the processor at each yield, but up to
+/// most_yields times if nobody gets it.
 constexpr unsigned fewest_yields = 4, most_yields = 128;
 constexpr std::chrono::microseconds yields_for{300};
 constexpr unsigned naps_of_a_length = 64;
@@ -73,7 +74,7 @@ void nap(unsigned number) noexcept {
         ::nanosleep(&time, nullptr);
         return;
     }
-    // As exact as that: by default the kernel may add 50 us.
+    // Timers must be exact to 1 us: by default the kernel may add 50 us.
     int const slack = ::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
     ::prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
     ::nanosleep(&time, nullptr);
@@ -97,8 +98,8 @@ void wait_pace::give_way(bool waited_long) noexcept {
         nap(yields_ - yields_alone);
 }
 
-/// First it says so, and polls once more: a rank that has gone on meanwhile has not rung. Other communicators of this process wait while it sleeps, and
-/// a rank that dies does not ring: so not for long.
+/// First announces that it sleeps, and polls once more: a rank that has gone on meanwhile has not rung. Does not sleep long: other communicators of
+/// this process wait meanwhile, and a rank that dies does not ring.
 void wait_pace::sleep(station& own) noexcept {
     auto const now = std::chrono::steady_clock::now();
     if (yields_ == 0) begin_ = now;
@@ -139,14 +140,15 @@ namespace {
 
 using namespace shm;
 
-/// Polls without a step forward after which the communicators beside this one are moved forward.
+/// A rank polls this often without a step forward; then the other communicators of this process are moved forward.
 constexpr unsigned polls_before_others = 64;
 
-/// About a microsecond, less than it takes to give the processor to another rank and back; with 3, 4 and 8 ranks on 2 cores more polls gain nothing.
+/// They take about a microsecond, less than yielding the processor to another rank and getting it back; with 3, 4 and 8 ranks on 2 cores more polls
+/// gain nothing.
 constexpr unsigned brief_polls = 16;
 
-/// The launcher's server is told by a rank's MPI that the rank has come up. These ranks need no MPI, so they tell it themselves,
-/// once, and leave at once: PMIx allows one client in a process, and an MPI may come later.
+/// A rank's MPI usually reports to the launcher's server that the rank has come up. These ranks need no MPI, so they report it
+/// themselves, once, and leave at once: PMIx allows one client in a process, and an MPI may come later.
 void tell_the_launcher(identity const& who) {
     if (who.from != identity::source::muster && who.from != identity::source::pmix) return;
     static std::once_flag told;
@@ -234,7 +236,7 @@ class shm_backend final : public collective_backend, private co_progress {
         advance();
     }
 
-    /// Other ranks that wait for this one learn of it. The slot is never used again.
+    /// Tells the other ranks that wait for this one. The slot is never used again.
     void abandon(ticket which) noexcept override {
         use const held(*this);
         slot& lost = slots_.at(which);
@@ -285,7 +287,7 @@ class shm_backend final : public collective_backend, private co_progress {
         return ended;
     }
 
-    /// Failures are kept for done().
+    /// Keeps failures for done().
     void advance() noexcept {
         while (!active_.empty()) {
             slot& head = slots_.at(active_.front());
@@ -305,15 +307,15 @@ class shm_backend final : public collective_backend, private co_progress {
         }
     }
 
-    /// A wait begins anew with every step forward.
+    /// Restarts the pace of waiting after every step forward.
     void note_progress() noexcept {
         std::uint64_t const now = active_.empty() ? 0 : slots_.at(active_.front()).work.steps();
         if (now != steps_) pace_.restart(all_.own().here());
         steps_ = now;
     }
 
-    /// A waiting rank gives its processor away, which is dear, so that another rank can come as far. Where all ranks that were last seen
-    /// on it are there already that would only bring the processor back: then it polls a little longer.
+    /// Yielding the processor to another rank takes long. If all ranks that were last seen on this processor have already come as far,
+    /// it would only bring the processor back: so this rank polls a little longer first.
     void poll_briefly(slot const& asked) noexcept {
         int const processor = ::sched_getcpu();
         for (unsigned polls = 0; polls < brief_polls && asked.where == slot::state::active && !active_.empty(); ++polls) {
@@ -340,7 +342,7 @@ class shm_backend final : public collective_backend, private co_progress {
             std::rethrow_exception(failure);
         } catch (comm_error const& problem) {
             if (!problem.culprits().empty()) culprit = problem.culprits().front();
-        } catch (...) {  // its own fault
+        } catch (...) {  // the fault is this rank's own
         }
         tell_failure(culprit);
     }
@@ -360,10 +362,10 @@ class shm_backend final : public collective_backend, private co_progress {
     unsigned subsets_ = 0;
     unsigned idle_polls_ = 0;
     wait_pace pace_;
-    std::uint64_t steps_ = 0;  // of the first active, at the last poll
-    bool working_ = false;     // there is more to do than was done at the last poll
+    std::uint64_t steps_ = 0;  // of the first active operation, at the last poll
+    bool working_ = false;     // the last poll left work to do
     detail::slot_table<slot> slots_;
-    std::deque<ticket> active_;  // in the order of their start; only the first goes on
+    std::deque<ticket> active_;  // in the order of their start; only the first advances
 };
 
 }  // namespace
@@ -375,7 +377,7 @@ std::optional<std::string> shm_unavailable(identity const& who, comm_options con
     // The program's own MPI may know more than the variables do: the mpi backend reports what is wrong then.
     if (options.backend.empty() && options.members.empty() && mpi_world_size != 0 && mpi_world_size != who.world_size)
         return fmt::format("MPI is initialised and its world has {} ranks", mpi_world_size);
-    // Of a bare PMI-1 it is not known which ranks are on this node, nor what the job is called: another one of this user here may
+    // With a bare PMI-1 nothing says which ranks are on this node, nor what the job is called: another job of this user here may
     // have the same name.
     if (options.backend.empty() && (who.from == identity::source::pmi || who.nspace == to_string(who.from)))
         return "no variable tells this job's name and which ranks are on this node; where all are, and it is the only such job "

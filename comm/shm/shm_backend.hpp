@@ -11,15 +11,16 @@
 
 namespace muster {
 
-/// Pure: where the ranks sit, as their identity says. `mpi_world_size` is that of the program's own MPI, 0 if it runs none.
+/// Says why shm cannot serve this world, judging by the identity; nothing if it can. `mpi_world_size`: of the MPI that the
+/// program itself runs, or 0. Pure.
 std::optional<std::string> shm_unavailable(identity const& who, comm_options const& options, int mpi_world_size);
 
 /// Collective, within options.deadline. Throws comm_error naming the ranks that do not come, end meanwhile, or contradict each
 /// other (see shm_rendezvous), and errc::system.
 ///
-/// Nothing of it has a name in the file system, so that nothing can be left there. Works without a separate thread: within
-/// calls. Collectives finish in the order of their start. A communicator that is destroyed waits for nobody; one that needs it
-/// later is told so.
+/// Nothing of it has a name in the file system, so nothing is left there. Works without a separate thread: within calls.
+/// Collectives finish in the order of their start. A communicator that is destroyed waits for nobody; a rank that needs it later
+/// gets an error.
 std::unique_ptr<collective_backend> make_shm_backend(identity const& who, comm_options const& options, int mpi_world_size);
 
 }  // namespace muster

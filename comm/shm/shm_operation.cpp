@@ -16,25 +16,25 @@ namespace muster::shm {
 
 namespace {
 
-// Measured on 2 cores with 1 MiB of second-level cache each, 2 and 4 ranks.
+// These sizes were measured on 2 cores with 1 MiB of second-level cache each, 2 and 4 ranks.
 
-/// A reduction's input travels with the announcement up to so many bytes of all ranks together; where ranks share processors waits cost more, see geometry.
+/// A reduction's input travels with the announcement up to this size of all ranks together. If ranks share processors, waits cost more: see geometry.
 constexpr std::size_t whole_reduction_bytes = std::size_t{64} << 10;
-/// … of each rank where there are two: in halves fewer bytes move, for two more waits.
+/// … up to this size of each of two ranks: beyond it, halves move fewer bytes, for two more waits.
 constexpr std::size_t whole_of_two = std::size_t{16} << 10;
 
-/// Where each rank has a processor the others' announcements mostly come within the 0.4 us that so many polls take: then start() ends the collective.
+/// If each rank has a processor, the others' announcements mostly come within the 0.4 us that these polls take: then start() ends the collective.
 constexpr unsigned polls_at_once = 32;
 
-/// From so many bytes on it pays to write past the caches where the processors are far apart, and the time is taken.
+/// From this size on it pays to write past the caches if the processors are far apart, and rank 0 takes the time.
 constexpr std::size_t least_streamed = std::size_t{4} << 10;
-/// Up to so many where ranks share processors: larger tensors take longer than a rank has its processor at a time, and what is measured says little.
+/// … up to this size if ranks share processors: larger tensors take longer than a rank has its processor at a time, so that times say little.
 constexpr std::size_t most_streamed_in_a_crowd = std::size_t{128} << 10;
 
-/// From so many bytes on a reduction's input in a shared buffer does not travel, for one more wait.
+/// From this size on a reduction's input in a shared buffer does not travel, for one more wait.
 constexpr std::size_t lent_bytes = std::size_t{8} << 10, lent_in_a_crowd = std::size_t{32} << 10;
 
-/// The tables of an alltoall at the head of a payload: what is sent to each rank, then what is expected of each.
+/// An alltoall puts two tables at the head of a payload: what is sent to each rank, then what is expected from each.
 std::size_t table_bytes(world const& all) noexcept {
     return (2 * static_cast<std::size_t>(all.size) * sizeof(std::uint64_t) + line_bytes - 1) / line_bytes * line_bytes;
 }
@@ -45,7 +45,7 @@ void copy_bytes(void* to, void const* from, std::size_t bytes) noexcept {
 
 }  // namespace
 
-// ---- what is where
+// ---- places
 
 std::size_t shm_operation::limit(world const& all) const noexcept {
     if (reduces() && all.crowded) return all.sizes.largest_in_a_crowd();
@@ -69,7 +69,7 @@ std::size_t shm_operation::input_bytes(world const& all, int rank) const noexcep
     }
 }
 
-/// Whether this rank's input, though small enough to travel, may be read where it lies.
+/// Returns whether others may read this rank's input where it lies, though it is small enough to travel.
 bool shm_operation::is_lent(world const& all) const noexcept {
     if (!reduces() || !all.mappable || what_.in.bytes() > limit(all)) return false;
     if (what_.in.bytes() < (all.crowded ? lent_in_a_crowd : lent_bytes)) return false;
@@ -83,7 +83,7 @@ bool shm_operation::anyone_lends(world const& all) const noexcept {
     return false;
 }
 
-/// Of what travelled with the announcement, or after it.
+/// Returns the place of the input that travelled with the announcement, or after it.
 std::byte const* shm_operation::input_at(world const& all, int rank) const noexcept {
     if (what_.what == collective::kind::alltoall) return all.of(rank).payload(sequence_) + table_bytes(all);
     auto const& said = all.of(rank).announced(sequence_);
@@ -98,8 +98,8 @@ std::size_t shm_operation::largest_input(world const& all) const noexcept {
     return largest;
 }
 
-/// Of a broadcast every rank but the root has all of the tensor to get. Shares of an allreduce begin at multiples of a line, so
-/// that the last ones of a small tensor may be empty.
+/// Every rank except the root gets all of a broadcast's tensor. Shares of an allreduce begin at multiples of a line, so the
+/// last ones of a small tensor may be empty.
 element_range shm_operation::share(world const& all, int rank) const noexcept {
     if (broadcasts()) return {0, rank == what_.root ? 0 : what_.in.count};
     if (what_.what == collective::kind::reducescatter) return share_of(what_.in.count, all.size, rank);
@@ -133,7 +133,7 @@ shm_operation::pull shm_operation::pull_from(world const& all, int rank) const n
 
 // ---- the start
 
-/// Goes on from the rank where it stopped last time: ranks that were there stay there.
+/// Goes on from the rank at which it stopped last time: ranks that were there stay there.
 template <typename Of>
 bool shm_operation::all_reached(world const& all, std::uint64_t number, Of of) noexcept {
     for (; scan_ < all.size; ++scan_)
@@ -185,7 +185,7 @@ bool shm_operation::advance(world& all) {
     return false;
 }
 
-/// False if this rank cannot yet.
+/// Returns false if this rank cannot announce yet.
 bool shm_operation::announce(world& all) {
     bool const lends = is_lent(all);
     std::size_t const bytes = input_bytes(all, all.rank);
@@ -223,7 +223,7 @@ bool shm_operation::announce(world& all) {
     say.sequence.store(sequence_, std::memory_order_release);
     if (all.crowded) {
         int const processor = ::sched_getcpu();
-        auto& told = all.own().here().processor;  // in a line that others read
+        auto& told = all.own().here().processor;  // a line that others read
         if (told.load(std::memory_order_relaxed) != processor) told.store(processor, std::memory_order_relaxed);
     }
     return true;
@@ -241,7 +241,7 @@ bool shm_operation::match(world& all) {
             start_chunks(all, way::mapped);
             return advance_chunks(all);
         }
-        if (is_lent(all)) {  // not by all, so that it travels now
+        if (is_lent(all)) {  // not all lend, so it travels now
             timer const running(*this);
             copy_for_others(all.own().payload(sequence_), in(), what_.in.bytes());
             all.own().progress().finished.store(sequence_, std::memory_order_release);
@@ -271,7 +271,7 @@ bool shm_operation::match(world& all) {
     return advance_staged(all);
 }
 
-/// All ranks compare the same announcements and so come to the same result.
+/// All ranks compare the same announcements and so get the same result.
 void shm_operation::check_announcements(world const& all) const {
     announcement const& mine = all.own().announced(sequence_);
     for (int rank = 0; rank < all.size; ++rank) {
@@ -288,7 +288,7 @@ void shm_operation::check_announcements(world const& all) const {
     if (what_.what == collective::kind::alltoall) check_counts(all);
 }
 
-/// Every rank checks all pairs, so that all fail if any does.
+/// Every rank checks all pairs, so that all ranks fail if one does.
 void shm_operation::check_counts(world const& all) const {
     auto const tables = [&](int rank) { return reinterpret_cast<std::uint64_t const*>(all.of(rank).payload(sequence_)); };
     for (int to = 0; to < all.size; ++to)
@@ -331,7 +331,7 @@ void shm_operation::finish_whole(world& all) {
     note_time(all);
 }
 
-// ---- how others' input is written
+// ---- the stores of what others read
 
 void shm_operation::choose_stores(world const& all) noexcept {
     std::size_t const bytes = what_.in.bytes();
@@ -357,7 +357,7 @@ void shm_operation::note_time(world& all) const noexcept {
     if (chosen.load(std::memory_order_relaxed) != now) chosen.store(now, std::memory_order_relaxed);
 }
 
-// ---- missing
+// ---- missing ranks
 
 bool shm_operation::waits_for(world const& all, int rank) const noexcept {
     region const& theirs = all.of(rank);
@@ -389,13 +389,13 @@ std::vector<int> shm_operation::missing(world const& all) const {
     return ranks;
 }
 
-// Large collectives that are no reductions and whose tensors all lie in shared buffers: each rank copies what it is to get.
+// Large collectives other than reductions whose tensors all lie in shared buffers: each rank copies what it gets.
 
 void throw_copy_failed(world const& all, int other, char const* call, int code) {
     station const& here = all.of(other).here();
     int const told = here.culprit.load(std::memory_order_relaxed);
     bool const gave_up = here.state.load(std::memory_order_acquire) == standing::failed;
-    // One that gave up lets its memory go; the fault is whose it gave up because of.
+    // A rank that gave up releases its memory; the rank that made it give up is at fault.
     if (gave_up && told >= 0 && told < all.size && told != other && told != all.rank) {
         auto const& blamed = all.processes[static_cast<std::size_t>(told)];
         throw comm_error(errc::peer_failed,
@@ -446,24 +446,24 @@ bool shm_operation::advance_direct(world& all) {
 
 // Reductions and broadcasts in chunks.
 //
-// Every rank's share is cut into chunks. A rank takes those of its own share, then what is left of the others', each by adding
-// one to the counter of the rank whose share it is; and it publishes how many it has done. The operation ends when all chunks
-// are done, by whichever rank: a rank that comes late finds nothing to do, and no rank waits for it.
+// Every rank's share is cut into chunks. A rank takes those of its share, then the remaining ones of the others', each by
+// adding one to the counter of the rank whose share it is; and it publishes how many it has done. The operation ends when all
+// chunks are done, by any rank: a rank that comes late finds nothing to do, and no rank waits for it.
 //
-// When may the window be written to, and the results? Both are used in turn with the rounds of staged collectives, of which this
-// counts as one. The window as there: when all others have worked the round before last. A result: when all have announced this
-// collective, since then all have finished the last and fetched what they needed.
+// When may a rank write to the window and to the results? It has two of each, used in turn with the rounds of staged collectives;
+// this counts as one round. It may write to the window, as there, when all others have worked the round before last, and to a
+// result when all have announced this collective, since all have then finished the last one and fetched what they needed.
 //
-// A rank that gave up (its deadline passed, or it was told of a dead one) may use its memory for something else. So what was read
-// counts only if all are still members afterwards. What is written: before each chunk it is made sure that all are still members;
-// but a rank that is stopped within a chunk and goes on later, after the others have given up on it, still writes the rest of
-// that chunk, at most chunk_bytes(), to where their tensors were. Where these were shared buffers that have been freed since,
-// this reaches nobody; else only the tensors that a failed collective was to fill can be hit, whose contents are undefined then:
-// leave them alone until that process has ended.
+// A rank that gave up (its deadline passed, or it learned of a dead one) may use its memory for something else. So what was read
+// counts only if all are still members afterwards. Before each chunk is written, all must still be members; but a rank that is
+// stopped within a chunk and goes on later, after the others have given up on it, still writes the rest of that chunk, at most
+// chunk_bytes(), to where their tensors were. If these were shared buffers that have been freed since, that harms nobody;
+// otherwise it can only hit the tensors that a failed collective should have filled, whose contents are undefined: do not use
+// them until that process has ended.
 
 namespace {
 
-// Measured on 2 cores with 1 MiB of second-level cache each, 2 and 4 ranks.
+// These sizes were measured on 2 cores with 1 MiB of second-level cache each, 2 and 4 ranks.
 
 constexpr std::size_t smallest_chunk = std::size_t{16} << 10, largest_mapped_chunk = std::size_t{64} << 10;
 constexpr std::size_t largest_copied_chunk = std::size_t{256} << 10;
@@ -471,9 +471,9 @@ constexpr std::size_t chunks_of_a_share = 4;
 
 }  // namespace
 
-/// Where ranks share processors nobody waits for one that has none.
+/// If ranks share processors, nobody should wait for one that has no processor.
 bool shm_operation::gathers(world const& all) const noexcept {
-    bool const few = all.sizes.largest_in_a_crowd() == all.sizes.crowd_most;  // the kernel copies faster what does not travel
+    bool const few = all.sizes.largest_in_a_crowd() == all.sizes.crowd_most;  // beyond what travels, the kernel copies faster
     return all.crowded && what_.in.bytes() <= all.sizes.largest_gathered() && !(few && all.direct);
 }
 
@@ -487,7 +487,7 @@ bool shm_operation::everything_is_shared(world const& all) const noexcept {
     return true;
 }
 
-/// The same on all ranks.
+/// Returns the same on all ranks.
 shm_operation::way shm_operation::way_of(world const& all) const noexcept {
     if (gathers(all)) return way::gathered;
     if (everything_is_shared(all)) return way::mapped;
@@ -495,7 +495,7 @@ shm_operation::way shm_operation::way_of(world const& all) const noexcept {
     return all.direct ? way::direct : way::staged;
 }
 
-/// False if another rank still reads what is there.
+/// Returns false if another rank still reads what is there.
 bool shm_operation::fill_own_window(world& all) noexcept {
     if (all.mappable && place_of(what_.in.data, what_.in.bytes()).buffer != 0) return true;
     for (int rank = 0; rank < all.size; ++rank)
@@ -504,7 +504,7 @@ bool shm_operation::fill_own_window(world& all) noexcept {
     return true;
 }
 
-/// Of the ranks that have shared it. Those that cannot be mapped are left to the kernel, unless they must be.
+/// Maps the tensors of the ranks that have shared them. Leaves those that it cannot map to the kernel, unless `must`.
 void shm_operation::find_mapped(world& all, bool must) const {
     for (int rank = 0; rank < all.size; ++rank) {
         auto const at = static_cast<std::size_t>(rank);
@@ -516,7 +516,7 @@ void shm_operation::find_mapped(world& all, bool must) const {
         auto const find = [&](shared_place const& place, std::size_t bytes) {
             int code = 0;
             std::byte* const found = place.buffer == 0 ? nullptr : theirs.find(all.owners[at], place, bytes, code);
-            // Who comes when all is done may find buffers freed that it needs no more.
+            // A rank that comes when all is done may find buffers freed that it no longer needs.
             bool const late = stage_ == stage::chunks && chunks_are_done(all);
             if (place.buffer != 0 && found == nullptr && must && !late) throw_copy_failed(all, rank, "mmap", code);
             return found;
@@ -528,7 +528,7 @@ void shm_operation::find_mapped(world& all, bool must) const {
     }
 }
 
-// ---- what a chunk is
+// ---- chunks
 
 std::size_t shm_operation::chunk_elements(world const& all) const noexcept {
     std::size_t const largest = broadcasts() ? what_.in.count : share(all, 0).count;
@@ -610,15 +610,15 @@ bool shm_operation::end_chunks(world& all) {
     return true;
 }
 
-/// Whether this rank can do that one's chunks. Of a broadcast the root can do all, the others their own and what lies in shared
-/// buffers at both ends.
+/// Returns whether this rank can do that one's chunks. In a broadcast the root can do all, the others their own and what lies in
+/// shared buffers at both ends.
 bool shm_operation::serves(world const& all, int owner) const noexcept {
     return reduces() || owner == all.rank || all.rank == what_.root ||
            (all.near_inputs[static_cast<std::size_t>(what_.root)] != nullptr &&
             all.near_outputs[static_cast<std::size_t>(owner)] != nullptr);
 }
 
-/// Of the root's tensor to the owner's.
+/// Copies it from the root's tensor to the owner's.
 void shm_operation::copy_chunk(world& all, int owner, element_range const& chunk) {
     auto const root = static_cast<std::size_t>(what_.root), there = static_cast<std::size_t>(owner);
     std::size_t const at = chunk.first * element_bytes(), bytes = chunk.count * element_bytes();
@@ -639,7 +639,7 @@ void shm_operation::copy_chunk(world& all, int owner, element_range const& chunk
     check_membership(all);
 }
 
-/// Where the result of a chunk goes for `rank`; null if it cannot be reached here.
+/// Returns where the result of a chunk goes for `rank`; null if this rank cannot reach it.
 void* shm_operation::chunk_target(world& all, int rank, int owner, element_range const& chunk) const noexcept {
     std::size_t first = chunk.first;
     if (what_.what == collective::kind::reducescatter) first -= share(all, owner).first;
@@ -654,7 +654,7 @@ void shm_operation::do_chunk(world& all, int owner, element_range const& chunk) 
     std::byte* room = all.scratch.get();
     std::size_t const step = (bytes + line_bytes - 1) / line_bytes * line_bytes;
     for (int k = 0; k < all.size; ++k) {
-        auto const rank = static_cast<std::size_t>((all.rank + k) % all.size);  // not all at the same one at once
+        auto const rank = static_cast<std::size_t>((all.rank + k) % all.size);  // not all start with the same rank
         auto& source = all.sources[rank];
         if (k == 0) {
             source = in() + at;
@@ -685,7 +685,7 @@ void shm_operation::do_chunk(world& all, int owner, element_range const& chunk) 
     if (!everywhere && way_ == way::gathered)
         all.targets.push_back(all.of(owner).result(all.round) + (chunk.first - share(all, owner).first) * element_bytes());
     else if (all.targets.empty())
-        all.targets.push_back(room);  // there is room for one more: this rank's own input is not there
+        all.targets.push_back(room);  // there is room for one more, since this rank's own input is not there
     combine(what_.in.type, what_.how, all.sources, all.targets, chunk.count, what_.scale);
     check_membership(all);
     if (everywhere || way_ == way::gathered) return;
@@ -700,9 +700,9 @@ void shm_operation::do_chunk(world& all, int owner, element_range const& chunk) 
     }
 }
 
-/// Throws if a rank has given up, or left. What was read before is not read later than this.
+/// Throws if a rank has given up, or left. The fence keeps earlier reads before the check.
 void shm_operation::check_membership(world const& all) const {
-#ifndef __SANITIZE_THREAD__  // which knows no fences, nor the memory of other processes
+#ifndef __SANITIZE_THREAD__  // it knows neither fences nor the memory of other processes
     std::atomic_thread_fence(std::memory_order_acquire);
 #endif
     for (int rank = 0; rank < all.size; ++rank)
@@ -710,7 +710,7 @@ void shm_operation::check_membership(world const& all) const {
             throw_copy_failed(all, rank, "reduction", ESRCH);
 }
 
-/// What others did, unless they could reach this rank's tensor.
+/// Copies what others reduced, unless they could reach this rank's tensor.
 void shm_operation::fetch_results(world& all) const noexcept {
     if (all.own().announced(sequence_).tensors.out_shared.buffer != 0) return;
     for (int owner = 0; owner < all.size; ++owner) {
@@ -728,12 +728,12 @@ void shm_operation::fetch_results(world& all) const noexcept {
 
 // Rounds through windows in the segment.
 //
-// Buffers are used in turn, two of each; round r uses number r % 2. When may a rank write to them again?
-// - its window, in round r: when all others have worked r-2, which it waits for.
-// - its result, in round r: when all others have drained r-2. A rank fills r only after it has drained r-2, and this one works on
-//   r only when all have filled r. Across collectives it holds because one ends with its last drain.
-// Of two ranks each leaves its result in the other's window, in place of the input that it has just read there: these lines are in its cache, and the
-// other reads them before it fills its window again.
+// Each rank has two buffers of a kind; round r uses number r % 2. When may a rank write to them again?
+// - to its window, in round r: when all others have worked r-2, which it waits for.
+// - to its result, in round r: when all others have drained r-2. A rank fills r only after it has drained r-2, and this one works on
+//   r only when all have filled r. It also holds across collectives, because one ends with its last drain.
+// Two ranks each leave their result in the other's window, in place of the input that they have just read there: these lines are in the rank's cache,
+// and the other reads them before it fills its window again.
 
 namespace {
 
@@ -744,7 +744,7 @@ std::atomic<std::uint64_t>& worked_of(region const& r) noexcept {
     return r.progress().worked;
 }
 
-/// Whether every other rank's number is at least `number`.
+/// Returns whether every other rank's number is at least `number`.
 template <typename Of>
 bool all_at(world const& all, std::uint64_t number, Of of) noexcept {
     for (int rank = 0; rank < all.size; ++rank)
@@ -754,18 +754,19 @@ bool all_at(world const& all, std::uint64_t number, Of of) noexcept {
 
 }  // namespace
 
-/// Where the result of that rank's share is left for the others.
+/// Returns where that rank leaves the result of its share for the others.
 std::byte* shm_operation::result_of(world const& all, int rank, std::uint64_t round) const noexcept {
     if (all.size != 2) return all.of(rank).result(round);
     return all.of(1 - rank).window(round) + static_cast<std::size_t>(rank) * all.sizes.share_bytes();
 }
 
-/// Whether a reduction goes in rounds although the kernel could copy: of each input the shares of the others alone are written and read once more.
+/// Returns whether a reduction goes in rounds although the kernel could copy: they write and read only the others' shares of each input once more.
 bool shm_operation::goes_in_rounds(world const& all) const noexcept {
     return reduces() && !all.crowded && what_.in.bytes() > limit(all) && what_.in.bytes() <= all.sizes.largest_gathered();
 }
 
-/// The first window, before it is known whether the other ranks' tensors are shared. False if another rank still reads what is there.
+/// Fills the first window, before it is known whether the other ranks share their tensors. Returns false if another rank still reads
+/// what is there.
 bool shm_operation::fill_ahead(world& all) {
     if (all.mappable && place_of(what_.in.data, what_.in.bytes()).buffer != 0) return true;
     if (all.round != 0 && !all_at(all, all.round - 1, worked_of)) return false;
@@ -817,7 +818,7 @@ bool shm_operation::advance_staged(world& all) {
     return true;
 }
 
-/// What of `rank`'s share this round takes.
+/// Returns the part of `rank`'s share that this round takes.
 element_range shm_operation::piece_of(world const& all, int rank, std::uint64_t round) const noexcept {
     element_range const whole = share(all, rank);
     std::size_t const most = all.sizes.share_bytes() / element_bytes();
@@ -825,14 +826,14 @@ element_range shm_operation::piece_of(world const& all, int rank, std::uint64_t 
     return {whole.first + done, std::min(most, whole.count - done)};
 }
 
-// ---- what only moves
+// ---- collectives without a reduction
 
-/// Of a window that one rank reads: all of it, where all others get the same.
+/// Returns the part of a window that one rank reads: all of it if all others get the same.
 std::size_t shm_operation::slot_bytes(world const& all) const noexcept {
     return what_.what == collective::kind::alltoall ? all.sizes.share_bytes() : all.sizes.window_bytes;
 }
 
-/// The most bytes that one rank gets from one.
+/// Returns the most bytes that one rank gets from one.
 std::size_t shm_operation::longest_stream(world const& all) const noexcept {
     if (what_.what != collective::kind::alltoall) return largest_input(all);
     std::uint64_t most = 0;
@@ -858,7 +859,7 @@ void shm_operation::fill_slots(world& all, std::uint64_t round) const noexcept {
     }
 }
 
-/// What this round brings from `rank`, which may be this one.
+/// Copies what this round brings from `rank`, which may be this one.
 void shm_operation::take(world const& all, int rank, std::uint64_t round) const noexcept {
     std::size_t const slot = slot_bytes(all), done = static_cast<std::size_t>(round - first_) * slot;
     pull const next = pull_from(all, rank);
@@ -888,7 +889,7 @@ void shm_operation::fill(world& all, std::uint64_t round) noexcept {
 
 void shm_operation::work(world& all, std::uint64_t round) noexcept {
     if (!reduces()) {
-        for (int k = 1; k < all.size; ++k) take(all, (all.rank + k) % all.size, round);  // not all at the same one at once
+        for (int k = 1; k < all.size; ++k) take(all, (all.rank + k) % all.size, round);  // not all start with the same rank
         return;
     }
     element_range const piece = piece_of(all, all.rank, round);

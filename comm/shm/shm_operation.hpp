@@ -12,21 +12,21 @@ namespace muster::shm {
 
 // Sizes by which an operation's schedule is chosen and cut.
 
-/// What is done in one call.
+/// One call does at most this much work.
 inline constexpr std::size_t budget_bytes = std::size_t{4} << 20;
 inline constexpr std::size_t page_bytes = 4096;
 
-/// In all schedules a rank announces its collective, and compares the announcements of all others, before anything is written; a
-/// rank that differs makes all of them fail. Then, by size:
-/// - whole: the input came with the announcement; every rank reduces, or copies out, all of it. One wait. From 8 KiB on what lies in shared buffers is
-///   lent instead: if all ranks lend, they reduce in chunks; else who does lets it travel after all, for one more wait.
-/// - chunks, of larger reductions and broadcasts: a rank that has time reads a chunk of all ranks' input, reduces it, and writes
-///   the result to all outputs while it is still in its cache. What lies in shared buffers is read and written in place. What
-///   does not is left in the segment by its owner and fetched from there if it is small; else the kernel copies it from and to
-///   the other's memory.
-/// - direct, of other large collectives whose tensors all lie in shared buffers: each rank copies what it is to get from the
+/// In all schedules a rank announces its collective, and compares the announcements of all others, before it writes anything; a rank that differs
+/// makes all of them fail. Then, by size:
+/// - whole: the input came with the announcement; every rank reduces, or copies out, all of it. One wait. From 8 KiB on a rank lends what lies in
+///   shared buffers instead: if all ranks lend, they reduce in chunks; otherwise those that do let it travel after all, for one more wait.
+/// - chunks, for larger reductions and broadcasts: a rank that has time reads a chunk of all ranks' input, reduces it, and writes
+///   the result to all outputs while it is still in its cache. It reads and writes what lies in shared buffers in place. The
+///   owner leaves other tensors in the segment, from where they are fetched, if they are small; else the kernel copies them from
+///   and to the other's memory.
+/// - direct, for other large collectives whose tensors all lie in shared buffers: each rank copies what it gets from the
 ///   other's buffer.
-/// - staged, of those whose tensors do not, of reductions where the kernel forbids to read others' memory, and of those up to 1 MiB of ranks with a
+/// - staged, for those whose tensors do not, for reductions where the kernel forbids to read others' memory, and for those up to 1 MiB of ranks with a
 ///   processor each: in rounds through windows in the segment, two in turn, so that ranks fill one while they work on the other. Two copies that stay
 ///   in the caches take less time than one by the kernel, which looks up every page.
 /// All combine in the order of the ranks: every way and every rank gives the same bits.
@@ -39,26 +39,27 @@ class shm_operation {
         is_ahead_ = false;
     }
 
-    /// Goes on without waiting; true once it has finished. Throws comm_error if the ranks' arguments differ or one is found dead.
+    /// Advances without waiting; returns whether it has finished. Throws comm_error if the ranks' arguments differ or one is
+    /// found dead.
     bool advance(world& all);
 
-    /// Others may know of it.
+    /// Returns whether others may know of it.
     bool announced() const noexcept { return stage_ != stage::announce; }
     std::uint64_t sequence() const noexcept { return sequence_; }
 
-    /// Whether it has something left to do without any other rank.
+    /// Returns whether it has work left that needs no other rank.
     bool works() const noexcept { return stage_ == stage::chunks || stage_ == stage::direct; }
 
-    /// Changes whenever it goes on.
+    /// Returns a number that changes whenever it advances.
     std::uint64_t steps() const noexcept {
         return static_cast<std::uint64_t>(stage_) + sequence_ + static_cast<std::uint64_t>(scan_) + filled_ + worked_ + drained_ +
                next_ + static_cast<std::uint64_t>(from_ + turn_);
     }
 
-    /// Whether it waits for that rank now.
+    /// Returns whether it waits for that rank now.
     bool waits_for(world const& all, int rank) const noexcept;
 
-    /// The ranks that it waits for now.
+    /// Returns the ranks that it waits for now.
     std::vector<int> missing(world const& all) const;
 
   private:
@@ -98,7 +99,7 @@ class shm_operation {
     void finish_whole(world& all);
     void copy_own(world const& all) const noexcept;
 
-    /// Adds the time of what a rank does to what this collective has taken, if that is of interest.
+    /// Adds the time that a rank works to the time of this collective, if that is measured.
     class timer {
       public:
         explicit timer(shm_operation& of) noexcept : of_(of), begin_(of.is_timed_ ? ticks() : 0) {}
@@ -163,18 +164,18 @@ class shm_operation {
     collective what_;
     stage stage_ = stage::announce;
     std::uint64_t sequence_ = 0;
-    int scan_ = 0;  // the first rank not yet seen where it is waited for
+    int scan_ = 0;  // the first rank not yet seen to have come
 
-    bool streams_ = false;   // what others are to read
+    bool streams_ = false;   // writes what others read past the caches
     bool is_timed_ = false;  // see store_choice
     std::uint64_t ticks_ = 0;
 
     way way_ = way::whole;
     int turn_ = 0;             // chunks: how many ranks' shares are exhausted
     std::uint64_t total_ = 0;  // … of all ranks
-    std::vector<bool> own_;    // gathered: those that this rank did
+    std::vector<bool> own_;    // gathered: the chunks that this rank did
 
-    std::size_t next_ = 0;  // direct: bytes of the pull that are done
+    std::size_t next_ = 0;  // direct: finished bytes of the pull
     int from_ = 0;          // direct: the rank pulled from
 
     std::uint64_t first_ = 0, end_ = 0;                    // staged: rounds

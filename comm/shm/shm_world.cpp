@@ -65,7 +65,7 @@ std::vector<late_rank> blame(world const& all, std::vector<int> const& missing, 
         auto const stands = here.state.load(std::memory_order_acquire);
         auto const told = here.culprit.load(std::memory_order_relaxed);
         if (stands == standing::failed && told >= 0 && told < all.size && told != rank && told != all.rank) {
-            // It will not come; but it is not to blame.
+            // It will not come, but another rank is to blame.
             auto const& blamed = all.processes[static_cast<std::size_t>(told)];
             culprits.push_back(
                 {told, true, fmt::format("rank {} gave up because of it; {}", rank, describe(blamed, state_of(blamed)))});
@@ -89,7 +89,7 @@ std::vector<late_rank> blame(world const& all, std::vector<int> const& missing, 
                                 : fmt::format("process {} has started it but does not go on", who.pid)});
         }
     }
-    // Who is missing may itself wait, in another operation, for a rank that cannot come.
+    // A missing rank may itself wait, in another operation, for a rank that cannot come.
     if (culprits.empty())
         for (int rank = 0; rank < all.size; ++rank) {
             auto const& who = all.processes[static_cast<std::size_t>(rank)];
@@ -132,8 +132,8 @@ std::byte* mapped_buffers::find(buffers_owner const& owner, shared_place const& 
         code = errno == ENOENT ? ESRCH : errno;
         return nullptr;
     }
-    // The owner may have closed it and have another file of that number, or the number may mean another process here. Nothing is
-    // written to a file before its note has proven that it is the one.
+    // The owner may have closed it and reused its number for another file, or the number may mean another process here. Nothing
+    // is written to a file before its note has proven that it is the right one.
     auto const size = static_cast<std::size_t>(about.st_size);
     std::size_t const note_bytes = whole_pages(sizeof(buffer_note));
     code = EBADF;

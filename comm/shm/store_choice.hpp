@@ -1,4 +1,4 @@
-// The choice between stores into the writer's caches and past them, for what other ranks are to read.
+// The choice between stores into the writer's caches and past them, for data that other ranks read.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace muster::shm {
 
-/// Of a clock that is read in some 10 ns; of unknown length.
+/// Returns ticks of unknown length, from a clock that takes some 10 ns to read.
 inline std::uint64_t ticks() noexcept {
 #if defined(__x86_64__)
     return __rdtsc();
@@ -23,10 +23,10 @@ inline std::uint64_t ticks() noexcept {
 #endif
 }
 
-/// Where two processors share a cache, ordinary stores are the faster ones, by a tenth to a quarter; where they do not, a line that the other's cache
-/// holds takes so long that streaming stores are, by 2 to 2.5 times (measured: 4 KiB to 1 MiB, 2 ranks). No virtual machine tells which, and there it
-/// changes from second to second. So rank 0 decides for all, by the time that its own work on reductions takes, and now and then one goes the other way.
-/// It decides for each power of two of their sizes: small and large ones take different times a byte, and mix.
+/// If two processors share a cache, ordinary stores are faster, by a tenth to a quarter; if they do not, a line in the other's cache takes so long that
+/// streaming stores are faster, by 2 to 2.5 times (measured: 4 KiB to 1 MiB, 2 ranks). A virtual machine does not show which is the case, and it changes
+/// from second to second. So rank 0 decides for all, by the time that its own work on reductions takes, and now and then one tries the other way. It
+/// decides for each power of two of their sizes: small and large ones take different times per byte.
 class store_choice {
   public:
     using choices = std::uint32_t;  ///< a bit for each power of two: streams
@@ -34,17 +34,18 @@ class store_choice {
 
     static bool streams(choices chosen, std::size_t bytes) noexcept { return (chosen >> size_class(bytes) & 1) != 0; }
 
-    /// Whether the next reduction of that size streams, where rank 0 has chosen so. The same on all ranks, which have counted the same ones.
+    /// Returns whether the next reduction of that size streams under rank 0's choice. The same on all ranks, which have counted the same
+    /// reductions.
     bool next_streams(choices chosen, std::size_t bytes) const noexcept {
         std::uint64_t const number = sizes_[size_class(bytes)].reductions + 1;
         bool const tries = number < first_trials ? number % 4 == 0 : number % between_trials == 0;
         return streams(chosen, bytes) != tries;
     }
 
-    /// A reduction of that size begins.
+    /// Counts a reduction of that size, which begins.
     void count(std::size_t bytes) noexcept { ++sizes_[size_class(bytes)].reductions; }
 
-    /// It took so long, on rank 0. Returns what is chosen from now on.
+    /// Notes how long it took on rank 0. Returns the choice from now on.
     choices note(bool streamed, std::size_t bytes, double took) noexcept {
         one_size& here = sizes_[size_class(bytes)];
         double const cost = took / static_cast<double>(bytes);
@@ -60,8 +61,8 @@ class store_choice {
   private:
     static constexpr std::uint64_t first_trials = 32, between_trials = 61;  // a prime: not always the same tensor of a step
     static constexpr double unknown = std::numeric_limits<double>::max(), pays = 1.3;
-    /// What is known follows the lower quartile: an interruption counts little, and so does a rank that finds in its cache what one before it has read. At
-    /// the start the shortest time counts: memory is touched for the first time.
+    /// The estimate follows the lower quartile: an interruption counts little, and so does a rank that finds in its cache what another has read before. At
+    /// first the shortest time counts: memory is touched for the first time.
     static constexpr double falls = 1.3, rises = 1.1;
 
     struct one_size {

@@ -12,10 +12,10 @@ namespace muster::tcp {
 
 namespace {
 
-/// What all ranks together may receive of a tensor that goes whole; above it two rounds of parts move less.
+/// All ranks together may receive this much of a tensor that is sent whole; above it two rounds of parts move less.
 constexpr std::size_t whole_bytes_of_all_ranks = std::size_t{1} << 17;
 
-/// Of a tensor that goes in segments: large enough that the processor works on one while the other is on its way, small enough for its cache.
+/// The size of a segment: large enough that the processor works on one while another is on its way, small enough for its cache.
 constexpr std::size_t segment_bytes = std::size_t{1} << 20;
 constexpr std::size_t segments_under_way = 2;
 constexpr std::size_t line_bytes = 64;
@@ -24,13 +24,14 @@ std::byte* bytes_at(tensor_view const& of, std::size_t element) noexcept {
     return static_cast<std::byte*>(of.data) + element * size_of(of.type);
 }
 
-/// Whether it reduces all elements on each rank. The same on all ranks.
+/// Returns whether each rank reduces all elements. The same on all ranks.
 bool goes_whole(world const& among, collective const& what) noexcept {
     return what.what != collective::kind::reducescatter &&
            what.in.bytes() * static_cast<std::size_t>(among.size()) <= whole_bytes_of_all_ranks;
 }
 
-/// A reduction in segments: of each segment every rank reduces a part. Those of a reducescatter are pieces of every rank's share.
+/// A reduction in segments: every rank reduces a part of each segment. Segments of a reducescatter are pieces of every rank's
+/// share.
 class segmented {
   public:
     segmented(world const& among, collective const& what)
@@ -43,7 +44,7 @@ class segmented {
 
     std::size_t count() const noexcept { return (total_ + each_ - 1) / each_; }
 
-    /// Parts begin on a cache line, so that the last ones of a small segment may be empty.
+    /// Returns a part. Parts begin on a cache line, so the last ones of a small segment may be empty.
     element_range part(std::size_t segment, int rank) const noexcept {
         std::size_t const first = segment * each_, bound = std::min(total_, first + each_);
         if (scatters_) {
@@ -58,7 +59,7 @@ class segmented {
         return {begin, std::min(bound, begin + length) - begin};
     }
 
-    /// Where in `out` an element of the tensor goes.
+    /// Returns where in `out` an element of the tensor goes.
     std::byte* target(int rank, std::size_t element) const noexcept {
         return bytes_at(what_.out, scatters_ ? element - share_of(what_.in.count, size_, rank).first : element);
     }
@@ -70,7 +71,8 @@ class segmented {
     std::size_t each_ = 1, total_ = 0;
 };
 
-/// All others, from the next one on: at each step every rank receives from another one, and sends to another one.
+/// Returns one of the other ranks, from the next one on: at each step every rank receives from another one, and sends to another
+/// one.
 int peer_at(world const& among, int k) noexcept {
     return (among.rank() + k) % among.size();
 }
@@ -105,7 +107,7 @@ schedule reduce_whole(world& among, job& of) {
     if (what.in.count != 0) combine_all(among, what, what.in.data, place_of, what.out.data, what.in.count);
 }
 
-/// Each link's messages, both ways: unreduced segments 0 and 1, then reduced 0, unreduced 2, reduced 1, unreduced 3 …
+/// Each link carries these messages, both ways: unreduced segments 0 and 1, then reduced 0, unreduced 2, reduced 1, unreduced 3 …
 schedule reduce_in_segments(world& among, job& of) {
     collective const& what = of.what;
     segmented const parts(among, what);
@@ -168,7 +170,7 @@ schedule reduce_directly(world& among, job& of) {
     return goes_whole(among, of.what) ? reduce_whole(among, of) : reduce_in_segments(among, of);
 }
 
-// ---- what only moves
+// ---- collectives without a reduction
 
 namespace {
 
@@ -182,7 +184,7 @@ struct exchanged {
     element_range sent, received;  // of `in` and of `out`
 };
 
-/// What goes to and comes from each rank in an alltoall, an allgather or a sendrecv.
+/// Returns what each rank sends and receives in an alltoall, an allgather or a sendrecv.
 std::vector<exchanged> transfers_of(world const& among, collective const& what) {
     auto const ranks = static_cast<std::size_t>(among.size());
     std::vector<exchanged> all(ranks);
@@ -202,7 +204,7 @@ std::vector<exchanged> transfers_of(world const& among, collective const& what) 
 
 }  // namespace
 
-/// Also of no elements: where the other rank sends some, both see that.
+/// It also sends messages without elements: if the other rank sends some, both see that.
 schedule exchange_pairwise(world& among, job& of) {
     collective const& what = of.what;
     auto const all = transfers_of(among, what);

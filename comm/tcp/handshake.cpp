@@ -12,7 +12,7 @@ namespace muster::tcp {
 
 namespace {
 
-/// With the version of these messages and of the frames that follow.
+/// Includes the version of these messages and of the frames that follow.
 constexpr std::array<unsigned char, 8> protocol{'m', 's', 't', 'r', 't', 'c', 'p', 1};
 
 void need_sodium() {
@@ -48,7 +48,7 @@ world_id id_of_world(std::string_view name) {
 
 link_key agree(key_pair const& own, public_key const& other, std::string_view world) {
     std::array<unsigned char, crypto_scalarmult_BYTES> shared{};
-    // A point that gives no secret would let anybody in: the key is then one that nobody else has.
+    // A point that gives no secret would let anybody in, so the key is then one that nobody else has.
     if (::crypto_scalarmult(shared.data(), own.secret.data(), other.data()) != 0) ::randombytes_buf(shared.data(), shared.size());
     crypto_generichash_state state;
     link_key key;

@@ -1,4 +1,4 @@
-// The first messages of a connection between two ranks. Prove to each end that the other one is the rank that the rendezvous named.
+// The first messages of a connection between two ranks prove to each end that the other one is the rank that the rendezvous named.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ using proof = std::array<unsigned char, 32>;
 using link_key = std::array<unsigned char, 32>;
 using world_id = std::array<unsigned char, 16>;
 
-/// Of a process, for X25519; the secret half never leaves it. Throws errc::system.
+/// The keys of a process for X25519; the secret half never leaves it. Throws errc::system.
 struct key_pair {
     public_key open{};
     secret_key secret{};
@@ -25,14 +25,14 @@ struct key_pair {
 key_pair make_key_pair();
 nonce make_nonce();
 
-/// Of a world, by its name. Pure.
+/// Returns the id of a world by its name. Pure.
 world_id id_of_world(std::string_view name);
 
-/// What two ranks of one world share and nobody else can know: from this rank's secret and the other's public key, which came by the
-/// rendezvous, and the world's name. The same on both. Pure.
+/// Returns the key that two ranks of one world share and nobody else can know: from this rank's secret, the other's public key,
+/// which came by the rendezvous, and the world's name. The same on both. Pure.
 link_key agree(key_pair const& own, public_key const& other, std::string_view world);
 
-/// What a caller sends first, in clear. The rank that is called answers with a nonce and its proof; a `dial` then sends its own proof, and messages
+/// A caller sends this first, in clear. The rank that is called answers with a nonce and its proof; a `dial` then sends its own proof, and messages
 /// follow. A `call_me` only asks the other rank, of lower number, to dial.
 struct greeting {
     enum class kind : std::uint32_t { dial = 1, call_me = 2 };
@@ -46,15 +46,15 @@ struct greeting {
 inline constexpr std::size_t greeting_bytes = 8 + 4 + 16 + 4 + 4 + 32;
 using greeting_text = std::array<unsigned char, greeting_bytes>;
 greeting_text write_greeting(greeting const& what);
-/// Nothing if it is no greeting of this version. Pure.
+/// Returns nothing if it is not a greeting of this version. Pure.
 std::optional<greeting> read_greeting(std::span<unsigned char const> bytes);
 
 inline constexpr std::size_t answer_bytes = 32 + 32;
 
-/// Which end gives a proof: nobody can send an end's proof back to it.
+/// The end that gives a proof: so nobody can send an end's proof back to it.
 enum class end_of_link : unsigned char { caller = 'c', called = 'a' };
 proof prove(link_key const& key, end_of_link who, greeting_text const& greeting, nonce const& of_called);
-/// In constant time.
+/// Compares in constant time.
 bool is_proven(proof const& expected, std::span<unsigned char const> got);
 
 }  // namespace muster::tcp

@@ -13,17 +13,17 @@ namespace muster::tcp {
 
 namespace {
 
-/// Up to here a few rounds of whole tensors take less time than many rounds of parts.
+/// Up to this size a few rounds of whole tensors take less time than many rounds of parts.
 constexpr std::size_t small_bytes = std::size_t{64} << 10;
 
-/// Of what goes from rank to rank: the next one gets a piece while the following is on its way.
+/// The size of a piece that goes from rank to rank: the next rank gets it while the following piece is on its way.
 constexpr std::size_t piece_bytes = std::size_t{256} << 10;
 
 std::byte* element_at(tensor_view const& of, std::size_t element) noexcept {
     return static_cast<std::byte*>(of.data) + element * size_of(of.type);
 }
 
-/// The reduction of single steps: what an average divides by is known at the end.
+/// Returns the reduction of single steps: the divisor of an average is known only at the end.
 reduction step_of(reduction how) noexcept {
     return how == reduction::average ? reduction::sum : how;
 }
@@ -38,12 +38,12 @@ void finish_result(world const& among, collective const& what, void* data, std::
     if (what.scale.after != 1) multiply(what.in.type, data, data, count, what.scale.after);
 }
 
-/// This rank's part of a reduction, scaled, into `to`.
+/// Copies this rank's part of a reduction, scaled, to `to`.
 void copy_scaled(collective const& what, element_range const& part, std::byte* to) {
     if (part.count != 0) multiply(what.in.type, element_at(what.in, part.first), to, part.count, what.scale.before);
 }
 
-/// Neighbours, and pieces of the parts that go round.
+/// The neighbours in a ring, and the pieces of the parts that go round.
 class ring {
   public:
     ring(world const& among, dtype type, std::vector<element_range> parts)
@@ -57,7 +57,7 @@ class ring {
     int right() const noexcept { return (rank_ + 1) % size_; }
     std::size_t pieces() const noexcept { return pieces_; }
     std::size_t longest_piece() const noexcept { return per_piece_ * unit_; }
-    /// Of the part that is `back` places behind this rank's.
+    /// Returns a piece of the part that is `back` places behind this rank's.
     element_range piece(int back, std::size_t number) const noexcept {
         auto const& part = parts_[static_cast<std::size_t>(((rank_ - back) % size_ + size_) % size_)];
         std::size_t const begin = std::min(part.count, number * per_piece_);
@@ -78,7 +78,7 @@ std::vector<element_range> shares_of(world const& among, std::size_t count) {
     return shares;
 }
 
-/// Every rank's part of `out`, of which this rank has its own already, goes round once.
+/// Sends every rank's part of `out` round once; this rank has its own already.
 schedule gather_round(world& among, job& of, ring const& around, unsigned first_step) {
     std::vector<transfers> coming(around.pieces());
     transfers going;
@@ -100,7 +100,8 @@ schedule gather_round(world& among, job& of, ring const& around, unsigned first_
     co_await going;
 }
 
-/// Every rank's share comes to it reduced: from the rank behind its owner on, each adds its own. `result` is where the share goes.
+/// Reduces every rank's share on its way to it: from the rank behind its owner on, each rank adds its own. `result` is where the
+/// share goes.
 schedule reduce_round(world& among, job& of, ring const& around, std::byte* result) {
     collective const& what = of.what;
     std::size_t const pieces = around.pieces(), length = around.longest_piece();
@@ -135,7 +136,7 @@ schedule reduce_round(world& among, job& of, ring const& around, std::byte* resu
                 finish_result(among, what, to, part.count);
                 continue;
             }
-            co_await going[piece];  // whose memory the next piece comes to
+            co_await going[piece];  // the next piece arrives in its memory
             among.send(around.right(), of.owner, head(part, step + 1), theirs, going[piece]);
             receive(step + 1, piece);
         }
@@ -170,8 +171,8 @@ schedule gather_in_a_ring(world& among, job& of) {
     co_await gather_round(among, of, around, 0);
 }
 
-/// Of two ranks that exchange what they have so far the lower one's comes first on both, so that all get the same bits. Ranks beyond the
-/// largest power of two give theirs to one of the others first, and get the result at the end.
+/// When two ranks exchange what they have so far, the lower one's comes first on both, so that all get the same bits. Ranks beyond
+/// the largest power of two give theirs to one of the others first, and get the result at the end.
 schedule reduce_by_doubling(world& among, job& of) {
     collective const& what = of.what;
     std::size_t const bytes = what.in.bytes(), count = what.in.count;

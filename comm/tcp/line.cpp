@@ -16,7 +16,7 @@ namespace muster::tcp {
 
 namespace {
 
-constexpr std::uint32_t magic = 0x6d746370;  // another order of bytes is seen by it
+constexpr std::uint32_t magic = 0x6d746370;  // shows another byte order, too
 
 }  // namespace
 
@@ -67,7 +67,7 @@ std::optional<frame> read_frame(std::span<std::byte const> bytes) noexcept {
 
 namespace {
 
-/// After so long without a sign of the other machine a connection is lost.
+/// A connection without a sign of the other machine is lost after this time.
 constexpr duration silence{20};
 
 constexpr std::size_t longest_copy = std::size_t{64} << 20;
@@ -122,9 +122,10 @@ bool line::waits_for(ticket owner) const noexcept {
     return std::any_of(coming_.begin(), coming_.end(), of) || std::any_of(going_.begin(), going_.end(), of);
 }
 
-// ---- out
+// ---- sending
 
-/// As many messages at once as the socket takes. That the other end takes none is no end yet: what it sent before is still to be read.
+/// Sends as many messages at once as the socket takes. If the other end takes none, the line has not ended: what it sent before must
+/// still be read.
 void line::flush() {
     while (socket_ && !deaf_ && !going_.empty()) {
         std::array<iovec, 16> parts;
@@ -160,7 +161,7 @@ void line::flush() {
 void line::drop() {
     for (auto const& each : coming_) --each.counts->left;
     coming_.clear();
-    stopped_ = true;  // the rest of a message has no place any more
+    stopped_ = true;  // the rest of a message has nowhere to go
     for (auto const& each : going_)
         if (each.counts != nullptr) --each.counts->left;
     if (sent_ == 0) return going_.clear();
@@ -173,7 +174,7 @@ void line::drop() {
     going_.push_back(std::move(first));
 }
 
-// ---- in
+// ---- receiving
 
 void line::pump(bool look) {
     flush();
@@ -185,7 +186,7 @@ void line::pump(bool look) {
     }
 }
 
-/// Looks at the header that is there. False if more has to come first, if nobody expects the message yet, and at the end.
+/// Looks at the header. Returns false if more has to come first, if nobody expects the message yet, and at the end.
 bool line::begin_message() {
     std::span<std::byte const> const there{staging_.get() + first_, filled_ - first_};
     if (there.size() < frame_bytes) return false;
@@ -218,7 +219,7 @@ bool line::begin_message() {
     return true;
 }
 
-/// Moves what is in the staging memory to its place; true once the message is whole.
+/// Moves data from the staging memory to its place; returns whether the message is complete.
 bool line::take_data() {
     incoming& now = coming_.front();
     std::size_t const bytes = std::min<std::size_t>(filled_ - first_, now.head.bytes - done_);
@@ -232,8 +233,8 @@ bool line::take_data() {
     return true;
 }
 
-/// Reads from the socket: into the tensor where much of it is still to come, else into the staging memory. False if nothing came, or there is
-/// no room.
+/// Reads from the socket: into the tensor if much of it is still to come, else into the staging memory. Returns false if nothing came, or if
+/// there is no room.
 bool line::fill(bool& nothing) {
     bool const direct = within_ && coming_.front().head.bytes - done_ >= staging_bytes / 4;
     if (!direct && first_ != 0) {
@@ -254,7 +255,7 @@ bool line::fill(bool& nothing) {
         return false;
     }
     (direct ? done_ : filled_) += static_cast<std::size_t>(got);
-    nothing = static_cast<std::size_t>(got) < room;  // it would only say that there is no more
+    nothing = static_cast<std::size_t>(got) < room;  // another read would only say that there is no more
     return true;
 }
 

@@ -1,4 +1,4 @@
-// The connection to one other rank: messages in a fixed order in each direction, sent and received without blocking.
+// The connection to one other rank. It sends and receives messages in a fixed order in each direction, without blocking.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace muster::tcp {
 
 // The header of a message between two ranks, and its reader.
 
-/// What every message begins with. Both ends know the order of their messages, so that the fields of `data` only tell whether they agree.
+/// The header of every message. Both ends know the order of their messages, so the fields of `data` only show whether they agree.
 struct frame {
     enum class kind : std::uint16_t {
         data = 1,
@@ -28,11 +28,11 @@ struct frame {
             4,  ///< it waits for others itself, in the collective of this sequence and signature: the bytes name them (write_blame)
     };
     kind what = kind::data;
-    std::uint16_t step = 0;       ///< of a collective that goes in several
+    std::uint16_t step = 0;       ///< of a collective with several steps
     std::uint32_t sequence = 0;   ///< of the collective, or of the sendrecv of these two ranks
     std::uint64_t signature = 0;  ///< signature_of()
-    std::uint64_t count = 0;      ///< elements of the collective, or of this message where each has its own
-    std::uint64_t bytes = 0;      ///< that follow
+    std::uint64_t count = 0;      ///< elements of the collective, or of this message if each has its own
+    std::uint64_t bytes = 0;      ///< bytes that follow
     bool operator==(frame const&) const = default;
 };
 
@@ -42,60 +42,62 @@ using frame_text = std::array<std::byte, frame_bytes>;
 
 frame_text write_frame(frame const& what) noexcept;
 
-/// Nothing if the bytes, frame_bytes of them, are no header, or one of another kind than data with more than longest_blame behind it. Pure.
+/// Returns nothing if the frame_bytes `bytes` are not a header, or one of another kind than data with more than longest_blame behind it.
+/// Pure.
 std::optional<frame> read_frame(std::span<std::byte const> bytes) noexcept;
 
-/// Counts messages that are not through yet.
+/// Counts unfinished messages.
 struct transfers {
     unsigned left = 0;
     bool through() const noexcept { return left == 0; }
 };
 
-/// Messages may be given before there is a connection. Both ends give theirs in the same order: the first that arrives is the first that
-/// is expected, or the ranks disagree. What nobody expects yet stays in the socket, which makes the other end wait. Not thread safe.
+/// Messages may be given before there is a connection. Both ends give theirs in the same order: either the first message that arrives is
+/// the first expected one, or the ranks disagree. A message that nobody expects yet stays in the socket, which makes the other end wait.
+/// Not thread safe.
 class line {
   public:
-    /// How it ended for good.
+    /// The way in which it ended for good.
     enum class end {
         none,
         lost,     ///< the other process, its machine or the network is gone
         left,     ///< the other rank has destroyed its communicator
         gave_up,  ///< the other rank says so; words() is its blame
-        differs,  ///< the other rank is at another collective; see got() and expected()
+        differs,  ///< the other rank is in another collective; see got() and expected()
     };
 
-    /// From now on messages go over this connected socket.
+    /// Sends and receives over this connected socket from now on.
     void open(unique_socket socket);
     bool is_open() const noexcept { return static_cast<bool>(socket_); }
     int socket() const noexcept { return socket_.get(); }
     void close() noexcept { socket_.reset(); }
-    /// Whether what is sent may still arrive.
+    /// Returns whether what is sent may still arrive.
     bool reaches_other() const noexcept { return is_open() && !deaf_; }
 
-    /// `data` stays valid, and unchanged, until `counts` is through. `owner`: the collective.
+    /// `data` stays valid and unchanged until `counts` is through. `owner`: the collective.
     void send(ticket owner, frame const& head, std::byte const* data, transfers& counts);
     void receive(ticket owner, frame const& head, std::byte* to, transfers& counts);
-    /// A message without data behind what is sent already; words of at most longest_blame.
+    /// Sends a message without data after the others; `words` has at most longest_blame bytes.
     void tell(frame head, std::string words);
 
-    /// Sends and receives what is possible now. `look`: also where nothing is expected, for word of the other rank's end.
+    /// Sends and receives what is possible now. `look`: also if nothing is expected, to learn of the other rank's end.
     void pump(bool look);
 
     end ended() const noexcept { return end_; }
     std::string const& words() const noexcept { return words_; }
-    /// Whom the other rank said it waits for in the collective that the first message expected is of; or "".
+    /// Returns whom the other rank said it waits for in the collective of the first expected message; or "".
     std::string_view excuse() const noexcept;
     frame const& got() const noexcept { return got_; }
     frame const& expected() const noexcept { return coming_.front().head; }
 
-    /// From outside: there will be no connection.
+    /// Ends the line from outside: there will be no connection.
     void lose(std::string words);
 
     bool wants_to_send() const noexcept { return !going_.empty(); }
     bool wants_to_receive() const noexcept { return !coming_.empty(); }
     bool waits_for(ticket owner) const noexcept;
 
-    /// Forgets all messages, and receives no more. What of one is on its way already goes out from a copy; a very long one ends the connection.
+    /// Forgets all messages, and receives no more. A message that is partly sent goes on from a copy; a very long one ends the connection.
     void drop();
 
   private:
@@ -123,14 +125,14 @@ class line {
 
     unique_socket socket_;
     std::deque<outgoing> going_;
-    std::size_t sent_ = 0;  // of the first
+    std::size_t sent_ = 0;  // bytes of the first one
     bool deaf_ = false;     // the other end takes no more
-    bool stopped_ = false;  // nothing is received any more
+    bool stopped_ = false;  // receives nothing any more
     std::deque<incoming> coming_;
     bool within_ = false;   // the first one's header has come
-    std::size_t done_ = 0;  // … and so many of its bytes
+    std::size_t done_ = 0;  // … and this many of its bytes
     std::unique_ptr<std::byte[]> staging_;
-    std::size_t first_ = 0, filled_ = 0;  // what is in it
+    std::size_t first_ = 0, filled_ = 0;  // the filled part
     end end_ = end::none;
     std::string words_;
     std::string excuse_;

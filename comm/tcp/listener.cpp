@@ -77,7 +77,7 @@ std::vector<std::string> addresses_to_publish(std::string const& interface) {
 
 namespace {
 
-/// A bit for each descriptor that is a socket of this module; those of larger numbers stay open in children.
+/// One bit for each descriptor that is a socket of this module; those with larger numbers stay open in children.
 std::array<std::atomic<std::uint64_t>, 1024> open_sockets{};
 
 std::atomic<std::uint64_t>* word_of(int fd) noexcept {
@@ -111,7 +111,8 @@ void socket_traits::close(int fd) noexcept {
 
 rank_listener& rank_listener::on(std::string const& interface) {
     static std::mutex guard;
-    // Worlds may outlive whatever is destroyed at the end. A forked child, whose sockets are closed, opens its own.
+    // Worlds may outlive what is destroyed at the end, so the map is never destroyed. A forked child, whose sockets are closed,
+    // opens its own.
     static auto* const opened = new std::map<std::pair<unsigned, std::string>, std::unique_ptr<rank_listener>>;
     std::scoped_lock const lock(guard);
     auto& made = (*opened)[{detail::count_forks(), interface}];
@@ -154,7 +155,7 @@ void rank_listener::accept_all() {
     }
 }
 
-/// Reads of its greeting what has come; closes the socket of one that sends something else.
+/// Reads the part of its greeting that has come; closes the socket if it is something else.
 void rank_listener::hear(caller_so_far& one) {
     auto const got = ::recv(one.socket.get(), one.text.data() + one.got, one.text.size() - one.got, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;

@@ -13,7 +13,7 @@
 
 namespace muster::tcp {
 
-// A collective's course as a coroutine: it posts messages, and goes on when they are through.
+// A schedule runs a collective as a coroutine: it posts messages, and goes on when they are through.
 
 /// `co_await counts` suspends it until all messages of `counts` are through, and `co_await` of another schedule until that has ended. Move-only;
 /// not thread safe.
@@ -54,7 +54,7 @@ class schedule {
         if (course_) course_.destroy();
     }
 
-    /// Goes on as far as it can; true at its end. Throws what it throws.
+    /// Goes on as far as it can; returns whether it has ended. Throws what the coroutine throws.
     bool advance() {
         while (!course_.done()) {
             auto& promise = course_.promise();
@@ -89,23 +89,24 @@ struct job {
     ticket owner = 0;
     std::uint32_t sequence = 0;  ///< among the collectives of this world, or the sendrecvs of these two ranks
     collective what;
-    bool posted = false;  ///< set by the schedule: it gives no more messages, so that the next collective may give its own
+    bool posted = false;  ///< the schedule sets it when it gives no more messages, so that the next collective may give its own
 };
 
 /// Every rank gives its messages to every other rank in an order that follows from the arguments alone.
 ///
 /// In worlds of up to direct_ranks ranks each rank exchanges with each: a small allreduce in one round of whole tensors, a larger one, and every
-/// reducescatter, in segments of which each rank reduces a part. Elements are combined in the order of the ranks, as by shm and by mpi, bit for
-/// bit. In larger worlds small allreduces go by recursive doubling, and large ones, reducescatters and allgathers in a ring: the order of
-/// combination depends on the ranks' numbers alone, and f16 and bf16 are rounded at each step. Broadcasts go down a tree of ranks if they are small,
-/// else from rank to rank in segments. Alltoall and sendrecv exchange with each peer directly.
+/// reducescatter, in segments of which each rank reduces a part. Elements are combined in the order of the ranks, as by shm and by mpi, bit for bit.
+/// In larger worlds small allreduces go by recursive doubling, and large ones, reducescatters and allgathers in a ring: the order of combination
+/// depends only on the ranks' numbers, and f16 and bf16 are rounded at each step. Small broadcasts go down a tree of ranks, others from rank to rank
+/// in segments. Alltoall and sendrecv exchange with each peer directly.
 ///
-/// `of` stays where it is until the schedule has ended or is destroyed; then no message of it may be left in the world (world::give_up).
+/// `of` stays where it is until the schedule has ended or is destroyed; then the world may hold no message of it any more
+/// (world::give_up).
 schedule schedule_of(world& among, job& of);
 
-// Of one family each.
+// The schedules of one family each.
 
-/// A header that says what this rank takes part in; `count` and `bytes` are those of the message where each has its own.
+/// Returns a header that says what this rank takes part in; `count` and `bytes` are those of the message if each has its own.
 frame head_of(job const& of, std::size_t count, std::size_t bytes, unsigned step = 0);
 schedule reduce_directly(world& among, job& of);
 schedule reduce_by_doubling(world& among, job& of);
@@ -122,7 +123,7 @@ class scratch {
     ~scratch() {
         try {
             memory_.put_back(std::move(piece_));
-        } catch (...) {  // it is freed
+        } catch (...) {  // the piece is freed
         }
     }
     scratch(scratch const&) = delete;

@@ -30,13 +30,14 @@ namespace muster::tcp {
 
 namespace {
 
-/// Of one node nobody outside has to reach.
+/// Returns the loopback if all ranks are on one node, so that nobody outside can reach them.
 std::string interface_of(identity const& who, comm_options const& options) {
     bool const together = who.node_count == 1 && options.network_interface.empty() && options.addresses.empty();
     return together ? "lo" : options.network_interface;
 }
 
-/// Each rank's text, behind its record: ranks of another job, or with other options, are seen before they would wait for each other.
+/// Returns each rank's text. A record before it shows ranks of another job, or with other options, before they would wait for each
+/// other.
 std::vector<std::string> texts_by_pmix(identity const& who, comm_options const& options, std::string const& own) {
     static std::atomic<unsigned> worlds{0};
     world_record const mine = describe_world(who, options);
@@ -56,7 +57,7 @@ std::vector<std::string> texts_by_pmix(identity const& who, comm_options const& 
     return texts;
 }
 
-/// Why these ranks have no way to tell each other where they listen; nothing if they have.
+/// Says why these ranks have no way to tell each other where they listen; nothing if they have one.
 std::optional<std::string> why_not_meet(identity const& who, comm_options const& options) {
     if (!options.addresses.empty()) return std::nullopt;
     if (!options.members.empty()) return "it needs all ranks of the job step, or their addresses";
@@ -65,8 +66,8 @@ std::optional<std::string> why_not_meet(identity const& who, comm_options const&
     return std::nullopt;
 }
 
-/// By options.addresses, else by PMIx within options.deadline: collective then. The processes are not known yet. Throws as gather_by_pmix() and parse_endpoint();
-/// errc::usage for a list of another length than the world.
+/// Meets by options.addresses, or else by PMIx within options.deadline, collectively. The processes are not known yet. Throws as gather_by_pmix() and
+/// parse_endpoint(); errc::usage for a list of another length than the world.
 membership meet(identity const& who, comm_options const& options) {
     auto const interface = interface_of(who, options);
     auto const own = address_of_this_process(who.host, interface);
@@ -102,22 +103,22 @@ namespace {
 using namespace tcp;
 using clock = std::chrono::steady_clock;
 
-/// After another rank gave up, what is on its way from the rest still has so long to come.
+/// After another rank gave up, messages of the others still have this long to come.
 constexpr std::chrono::milliseconds last_messages{100};
-/// A process that is killed is seen to run until the kernel has taken it apart: on a busy machine some 200 ms.
+/// A killed process counts as running until the kernel has removed it: on a busy machine some 200 ms.
 constexpr std::chrono::milliseconds until_gone{500};
 
-/// After which the communicators beside this one are moved forward.
+/// A rank polls this often; then the other communicators of this process are moved forward.
 constexpr unsigned polls_before_others = 64;
 
-/// Before a rank sleeps: alone on its processor for about as long as falling asleep and waking up take.
+/// Polls before a rank sleeps: with a processor to itself about as long as falling asleep and waking up take.
 constexpr unsigned polls_alone = 150, polls_in_a_crowd = 4;
 
-/// The same on all ranks that take part. An alltoall moves something as long as any two ranks exchange anything, which the others do not know.
+/// The same on all ranks that take part. An alltoall moves something if any two ranks exchange anything, which the others do not know.
 bool moves_nothing(collective const& what) noexcept {
     using kind = collective::kind;
     if (what.what == kind::barrier || what.what == kind::alltoall) return false;
-    if (what.what == kind::reducescatter) return what.in.count == 0;  // a share may be empty where others are not
+    if (what.what == kind::reducescatter) return what.in.count == 0;  // a share may be empty while others are not
     if (what.what == kind::sendrecv) return what.in.count == 0 && what.out.count == 0;
     return what.out.count == 0;
 }
@@ -131,7 +132,7 @@ struct tcp_slot {
     std::exception_ptr failure;
 };
 
-/// Collectives give their messages in the order of their start: one begins when those before it have given all of theirs.
+/// Collectives give their messages in the order of their start: each begins when those before it have given all of theirs.
 class tcp_backend final : public collective_backend, private co_progress {
   public:
     tcp_backend(membership members, bool crowded) : all_(std::move(members)), crowded_(crowded) {
@@ -147,7 +148,7 @@ class tcp_backend final : public collective_backend, private co_progress {
     }
 
     std::vector<std::string> const& hosts() const noexcept override { return all_.members().hosts; }
-    /// A waiting rank sleeps until something comes, after a few polls.
+    /// Returns true: a waiting rank sleeps until something comes, after a few polls.
     bool crowded() const noexcept override { return true; }
     void const* native() const noexcept override { return nullptr; }
 
@@ -202,7 +203,7 @@ class tcp_backend final : public collective_backend, private co_progress {
         if (!failure_) advance();
     }
 
-    /// Other ranks that wait for this one learn of it. Of 0: only tells them.
+    /// Tells the other ranks that wait for this one. Of 0: does nothing else.
     void abandon(ticket which) noexcept override {
         use const held(*this);
         if (which != 0 && slots_.at(which).where == tcp_slot::state::finished) return;
@@ -220,8 +221,8 @@ class tcp_backend final : public collective_backend, private co_progress {
             evidence_ = old_reports();
         if (evidence_.empty()) {
             evidence_ = lost_ranks(all_.members().processes, all_.rank());
-            // Whoever gave up may be gone by now: that is a consequence, and so it is likely of those whose part has come, or who never
-            // were linked with this rank, where another is at fault.
+            // A rank that gave up may be gone by now: that is a consequence, and probably so for ranks whose part has come, or that
+            // never were linked with this rank, if another rank is at fault.
             std::erase_if(evidence_, [this](late_rank const& each) { return all_.gave_up(each.rank); });
             auto const others = [this, which](late_rank const& each) { return which != 0 && !all_.waits_for(each.rank, which); };
             if (!std::all_of(evidence_.begin(), evidence_.end(), others)) std::erase_if(evidence_, others);
@@ -273,7 +274,7 @@ class tcp_backend final : public collective_backend, private co_progress {
         begin_some();
     }
 
-    /// One pass in the order of the starts.
+    /// Makes one pass in the order of the starts.
     void begin_some() {
         bool open = true;
         std::size_t kept = 0;
@@ -310,7 +311,7 @@ class tcp_backend final : public collective_backend, private co_progress {
         if (culprits.empty()) return harmed_since_.reset();
         if (!harmed_since_) harmed_since_ = clock::now();
         auto const since = clock::now() - *harmed_since_;
-        // Before the ranks know each other's processes they have the connections alone to go by: the others' words may be on their way.
+        // Ranks that do not know each other's processes yet know only the connections: the others' words may be on their way.
         bool const strangers = all_.members().processes.empty();
         if (culprits.empty() || since < (strangers ? last_messages : some_still_run(culprits) ? until_gone : clock::duration{}))
             return;
@@ -322,14 +323,14 @@ class tcp_backend final : public collective_backend, private co_progress {
                                    culprits.size() == 1 ? "that rank" : "those ranks"));
     }
 
-    /// A rank that still runs has closed its connection because of another, if there is one whose process is gone.
+    /// A rank that still runs has closed its connection because of another one, if there is one whose process is gone.
     void blame_the_gone(std::vector<late_rank>& culprits) const {
         auto lost = lost_ranks(all_.members().processes, all_.rank());
         std::erase_if(lost, [this](late_rank const& each) { return !each.dead || all_.gave_up(each.rank); });
         if (!lost.empty()) culprits = std::move(lost);
     }
 
-    /// What is on its way from ranks that have not given up comes first.
+    /// Messages on their way from ranks that have not given up come first.
     std::vector<late_rank> old_reports() {
         auto told = all_.reports();
         if (!told.empty() && !told_since_) told_since_ = clock::now();
@@ -357,7 +358,7 @@ class tcp_backend final : public collective_backend, private co_progress {
         fail(culprit, fmt::format("{} {}; it has {}", all_.name_of(with), why, describe_signature(got.signature, got.count)));
     }
 
-    /// Everything under way has failed, and the other ranks are told.
+    /// Fails everything under way, and tells the other ranks.
     void fail(std::vector<late_rank> const& culprits, std::string const& why) noexcept try {
         all_.give_up(detail::write_blame(culprits));
         for (ticket const each : active_) {
@@ -387,7 +388,7 @@ class tcp_backend final : public collective_backend, private co_progress {
     unsigned polls_ = 0;
     unsigned vain_polls_ = 0;
     std::uint32_t sequence_ = 0;
-    std::vector<std::uint32_t> sendrecvs_;  // with each rank
+    std::vector<std::uint32_t> sendrecvs_;  // counts those with each rank
     std::vector<late_rank> evidence_;
     std::optional<clock::time_point> harmed_since_, told_since_;
     std::string broken_;  // what went wrong on this rank itself
@@ -396,7 +397,7 @@ class tcp_backend final : public collective_backend, private co_progress {
     std::vector<ticket> active_;  // in the order of their start
 };
 
-/// Every rank's record, over the world itself.
+/// Returns every rank's record, sent over the world itself.
 std::vector<world_record> tell_each_other(tcp_backend& all, identity const& who, comm_options const& options) {
     world_record mine = describe_world(who, options);
     std::vector<world_record> records(static_cast<std::size_t>(who.world_size));

@@ -20,13 +20,13 @@ using std::chrono::milliseconds;
 constexpr milliseconds before_asking{20};
 constexpr milliseconds between_tries{50};
 constexpr milliseconds between_requests{500};
-/// For one address where there are others, and for the answer of a process that may be busy.
+/// The limits for one address if there are others, and for the answer of a process that may be busy.
 constexpr milliseconds longest_connect{3000}, longest_answer{15000};
-/// Of those who have greeted this world and not proven who they are.
+/// Processes that have greeted this world and not proven who they are: their most, and their time.
 constexpr std::size_t most_unproven = 256;
 constexpr std::chrono::seconds unproven_patience{10};
 
-/// Where all wanted connections are there, others' calls are looked at once in so many pumps.
+/// If all wanted connections are there, it looks for calls of others once in this many pumps.
 constexpr unsigned pumps_between_looks = 64;
 
 void append(std::vector<late_rank>& to, std::vector<late_rank> const& more) {
@@ -97,7 +97,7 @@ void world::sleep(milliseconds at_most) noexcept try {
             polled_.push_back(
                 {one.socket.get(), static_cast<short>(one.where == attempt::phase::connecting ? POLLOUT : POLLIN), 0});
     for (caller_so_far const& each : unproven_) polled_.push_back({each.socket.get(), POLLIN, 0});
-    if (!over_) polled_.push_back({listener_->socket(), POLLIN, 0});  // else nobody takes callers any more
+    if (!over_) polled_.push_back({listener_->socket(), POLLIN, 0});  // otherwise nobody accepts callers any more
     ::poll(polled_.data(), polled_.size(), static_cast<int>(at_most.count()));
     pumps_ |= pumps_between_looks - 1;  // the next one looks
 } catch (...) {                         // out of memory: it does not sleep
@@ -143,7 +143,7 @@ void world::hear_callers() {
     for (std::size_t i = 0; i < unproven_.size();) {
         if (hear(unproven_[i])) {
             int const from = unproven_[i].from;
-            link(from, std::move(unproven_[i].socket));  // which takes all of that rank out of the list
+            link(from, std::move(unproven_[i].socket));  // takes all of that rank out of the list
             i = 0;
         } else if (!unproven_[i].socket || now - unproven_[i].since > unproven_patience) {
             unproven_.erase(unproven_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -153,7 +153,7 @@ void world::hear_callers() {
     }
 }
 
-/// A caller. Whoever asks to be called is called, which does no harm; whoever dials has to prove who it is.
+/// Admits a caller. One that asks to be called is called, which does no harm; one that dials has to prove who it is.
 void world::admit(caller come, clock::time_point now) {
     int const from = come.what.from;
     if (over_ || come.what.to != rank() || from < 0 || from >= size() || from == rank()) return;
@@ -176,7 +176,7 @@ void world::admit(caller come, clock::time_point now) {
     unproven_.push_back(std::move(one));
 }
 
-/// True once it has proven that it is that rank; one that proves anything else is closed.
+/// Returns true once it has proven that it is that rank; closes one that proves anything else.
 bool world::hear(caller_so_far& one) {
     auto const got = ::recv(one.socket.get(), one.got.data() + one.received, one.got.size() - one.received, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
@@ -238,7 +238,7 @@ void world::finish_connect(int other, clock::time_point now) {
     one.where = attempt::phase::greeted;
 }
 
-/// A request to be called has no answer: the other rank closes the connection, and dials.
+/// Reads the answer of `other`. A request to be called has no answer: the other rank closes the connection, and dials.
 void world::read_answer(int other, clock::time_point now) {
     attempt& one = at(other).calling;
     auto const got = ::recv(one.socket.get(), one.answer.data() + one.got, one.answer.size() - one.got, MSG_DONTWAIT);
@@ -277,9 +277,9 @@ void world::try_again(int other, clock::time_point now, std::string fault) {
     note_end(to);
 }
 
-// ---- who keeps others waiting
+// ---- the ranks that keep others waiting
 
-/// What is known of a rank whose connection has ended.
+/// Returns what is known of a rank whose connection has ended.
 std::vector<late_rank> world::blame_of(int other) const {
     line const& wire = at(other).wire;
     auto const state = [&](std::string why) -> std::vector<late_rank> {
@@ -370,14 +370,14 @@ void world::give_up(std::string const& blame) noexcept {
     if (over_) return;
     try {
         advance_links();
-    } catch (...) {  // out of memory: those that are linked learn of it
+    } catch (...) {  // out of memory: the linked ranks learn of it
     }
     over_ = true;
     try {
         for (int other = 0; other < size(); ++other)
             if (other != rank()) at(other).wire.drop();
         std::size_t told = 0;
-        // What the sockets do not take at once the others read soon, since they wait for it; and who has called, or is being called, waits for this rank.
+        // Others soon read what the sockets do not take at once, since they wait for it; a rank that has called, or is being called, waits for this one.
         auto const until = clock::now() + milliseconds(100);
         for (;;) {
             while (told < linked_.size()) {

@@ -1,4 +1,4 @@
-// The world of ranks over TCP: the connections of this rank, made when they are first needed, and what it knows of ranks that are gone.
+// The world of ranks over TCP holds this rank's connections, made when they are first needed, and what it knows of ranks that are gone.
 #pragma once
 
 #include <poll.h>
@@ -17,9 +17,9 @@
 
 namespace muster::tcp {
 
-/// What makes a world.
+/// The members of a world, as a rank knows them.
 struct membership {
-    std::string name;  ///< the same on its ranks and of no other world
+    std::string name;  ///< the same on its ranks, and different for other worlds
     int rank = 0;
     std::vector<endpoint> ranks;          ///< by rank
     std::vector<process_name> processes;  ///< by rank; empty while they are not known
@@ -28,7 +28,7 @@ struct membership {
     int direct_ranks = 16;                ///< comm_options::direct_ranks
 };
 
-/// Memory for what arrives, used again and again.
+/// Memory for incoming data, used again and again.
 class scratch_memory {
   public:
     struct piece {
@@ -42,8 +42,8 @@ class scratch_memory {
     std::vector<piece> free_;
 };
 
-/// One thread at a time. Of two ranks the lower dials; the higher, if it needs the connection and none comes, asks the lower one to dial.
-/// An attempt that fails is made again, at each address of the other rank, except where all of them refuse: nothing listens there any more.
+/// One thread at a time. Of two ranks the lower dials; the higher, if it needs the connection and it does not come, asks the lower one to
+/// dial. A failed attempt is repeated, at each address of the other rank, unless all of them refuse: nothing listens there any more.
 class world {
   public:
     using clock = std::chrono::steady_clock;
@@ -59,36 +59,37 @@ class world {
     scratch_memory& scratch() noexcept { return scratch_; }
     std::string name_of(int other) const;  ///< "rank 3 on n1"
 
-    /// In a fixed order for each other rank, the same on both ends. See line.
+    /// Messages are in a fixed order for each other rank, the same on both ends. See line.
     void send(int to, ticket owner, frame const& head, std::byte const* data, transfers& counts);
     void receive(int from, ticket owner, frame const& head, std::byte* to, transfers& counts);
 
     /// Moves connections and messages forward without blocking.
     void pump();
 
-    /// Sleeps until something can be moved forward, for at most so long.
+    /// Sleeps until something can be moved forward, for at most this long.
     void sleep(std::chrono::milliseconds at_most) noexcept;
 
-    /// Whether a connection has ended, or a rank gave up: ask culprits().
+    /// Returns whether a connection has ended, or a rank gave up: ask culprits().
     bool is_harmed() const noexcept { return harmed_; }
     bool waits_for(int other, ticket owner) const { return at(other).wire.waits_for(owner); }
     bool has_met(int other) const noexcept { return at(other).wire.is_open() || at(other).wire.ended() != line::end::none; }
     bool gave_up(int other) const noexcept { return at(other).wire.ended() == line::end::gave_up; }
 
-    /// The ranks because of which `owner` cannot finish; by ascending rank.
+    /// Returns the ranks because of which `owner` cannot finish, in ascending order.
     std::vector<late_rank> culprits(ticket owner) const;
-    /// Those whom ranks that gave up blame, whether or not a collective of this rank waits for them.
+    /// Returns the ranks blamed by those that gave up, whether or not a collective of this rank waits for them.
     std::vector<late_rank> reports() const;
-    /// The other ranks that it waits for now; in place of one that waits for others itself, and has said so, those.
+    /// Returns the other ranks that it waits for now; if one of them waits for others itself, and has said so, these others.
     std::vector<late_rank> awaited(ticket owner) const;
-    /// Says so to the ranks that may wait for this one in the collective with this header.
+    /// Tells the ranks that may wait for this one in the collective with this header.
     void tell_awaited(frame const& in, std::vector<late_rank> const& late);
-    /// The first rank that is at another collective than `owner`.
+    /// Returns the link to the first rank that is in another collective than `owner`.
     line const* disagreement(ticket owner, int& with) const;
 
-    /// Tells all ranks that it is connected to, and drops all messages: no memory of a collective is used any more. Once.
+    /// Tells all ranks that it is connected to, and drops all messages: the memory of collectives is no longer in use. Call it
+    /// once.
     void give_up(std::string const& blame) noexcept;
-    /// Tells them that this rank has left in order.
+    /// Tells them that this rank has left properly.
     void leave() noexcept;
 
   private:
@@ -102,7 +103,7 @@ class world {
         std::size_t got = 0;
         std::size_t address = 0, refused = 0;
         clock::time_point since, next;
-        std::string fault;  ///< of the last one
+        std::string fault;  ///< of the last attempt
     };
     struct peer {
         line wire;
@@ -146,7 +147,7 @@ class world {
     std::vector<int> unlinked_;                 // wanted, and not there yet
     std::vector<caller_so_far> unproven_;
     scratch_memory scratch_;
-    std::string excuse_;  // the last that was told
+    std::string excuse_;  // the last one sent
     frame excused_;       // … and its collective
     unsigned pumps_ = 0;
     bool harmed_ = false;

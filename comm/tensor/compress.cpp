@@ -11,7 +11,7 @@ namespace muster {
 
 namespace {
 
-/// Converted at once, in the first-level cache.
+/// This many elements are converted at once, in the first-level cache.
 constexpr std::size_t rounded_at_once = 1024;
 
 constexpr std::size_t wire_bytes = 2;

@@ -14,7 +14,7 @@ constexpr float float_from_bfloat16_bits(std::uint16_t bits) noexcept {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-/// To the nearest, ties to even; a NaN keeps its upper payload and becomes quiet.
+/// Rounds to nearest, ties to even; a NaN keeps its upper payload and becomes quiet.
 constexpr std::uint16_t bfloat16_bits_from_float(float value) noexcept {
     std::uint32_t const bits = std::bit_cast<std::uint32_t>(value);
     std::uint32_t const nan = (bits >> 16) | 0x0040u;
@@ -24,7 +24,7 @@ constexpr std::uint16_t bfloat16_bits_from_float(float value) noexcept {
 
 }  // namespace detail
 
-/// Two bytes, bfloat16. Arithmetic is the user's matter: convert to float and back.
+/// Two bytes, bfloat16. It has no arithmetic: convert to float and back.
 class bfloat16 {
   public:
     constexpr bfloat16() noexcept = default;
@@ -38,7 +38,7 @@ class bfloat16 {
     }
     constexpr std::uint16_t bits() const noexcept { return bits_; }
 
-    /// As numbers: +0 equals -0, NaN equals nothing.
+    /// Compares numbers: +0 equals -0, NaN equals nothing.
     friend constexpr bool operator==(bfloat16 a, bfloat16 b) noexcept { return static_cast<float>(a) == static_cast<float>(b); }
 
   private:
@@ -48,15 +48,15 @@ static_assert(sizeof(bfloat16) == 2);
 
 namespace detail {
 
-/// binary16 to binary32, exact; a signalling NaN becomes quiet, as F16C does it. Free of branches and of subnormal operands, so
-/// that it vectorises and does not depend on the flush-to-zero mode.
+/// Converts binary16 to binary32, exactly; a signalling NaN becomes quiet, as with F16C. It has no branches and no subnormal
+/// operands, so it vectorises and does not depend on the flush-to-zero mode.
 constexpr float float_from_half_bits(std::uint16_t bits) noexcept {
     std::uint32_t const sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
     std::uint32_t const magnitude = static_cast<std::uint32_t>(bits & 0x7fffu) << 13;
     std::uint32_t const rebiased = magnitude + ((127u - 15u) << 23);
     std::uint32_t const quiet = (bits & 0x03ffu) != 0 ? 0x00400000u : 0u;
     std::uint32_t const special = (magnitude | 0x7f800000u) | quiet;
-    // Subnormal: 2^-14 * (1 + m) - 2^-14 leaves m * 2^-14, which binary32 holds exactly.
+    // A subnormal is 2^-14 * (1 + m) - 2^-14 = m * 2^-14, which binary32 holds exactly.
     float const normalised = std::bit_cast<float>(magnitude + (113u << 23)) - std::bit_cast<float>(113u << 23);
     std::uint32_t const exponent = bits & 0x7c00u;
     std::uint32_t const value =
@@ -64,8 +64,8 @@ constexpr float float_from_half_bits(std::uint16_t bits) noexcept {
     return std::bit_cast<float>(value | sign);
 }
 
-/// binary32 to binary16, to the nearest, ties to even; 65520 and beyond to infinity; a NaN keeps its upper payload and becomes
-/// quiet.
+/// Rounds binary32 to binary16, to nearest, ties to even; 65520 and beyond become infinity; a NaN keeps its upper payload and
+/// becomes quiet.
 constexpr std::uint16_t half_bits_from_float(float value) noexcept {
     std::uint32_t const bits = std::bit_cast<std::uint32_t>(value);
     std::uint32_t const sign = (bits >> 16) & 0x8000u;
@@ -83,7 +83,7 @@ constexpr std::uint16_t half_bits_from_float(float value) noexcept {
 
 }  // namespace detail
 
-/// Two bytes, binary16. Arithmetic is the user's matter: convert to float and back.
+/// Two bytes, binary16. It has no arithmetic: convert to float and back.
 class half {
   public:
     constexpr half() noexcept = default;
@@ -97,7 +97,7 @@ class half {
     }
     constexpr std::uint16_t bits() const noexcept { return bits_; }
 
-    /// As numbers: +0 equals -0, NaN equals nothing.
+    /// Compares numbers: +0 equals -0, NaN equals nothing.
     friend constexpr bool operator==(half a, half b) noexcept { return static_cast<float>(a) == static_cast<float>(b); }
 
   private:

@@ -14,7 +14,7 @@ namespace muster {
 
 namespace {
 
-/// Elements that are reduced at once: accumulators of one block stay in the first-level cache.
+/// Elements reduced at once: the accumulators of one block stay in the first-level cache.
 constexpr std::size_t block = 1024;
 
 // The bodies below are inlined into one function for each level, whose target attribute decides how they are vectorised.
@@ -39,7 +39,7 @@ struct multiply_op {
             return a * b;
     }
 };
-// A NaN on either side wins: no comparison with it holds, so b's passes through the second arm.
+// A NaN on either side wins: all comparisons with it are false, so b's passes through the second arm.
 struct least {
     template <typename T>
     [[gnu::always_inline]] static T apply(T a, T b) noexcept {
@@ -77,7 +77,7 @@ template <typename T, typename Op>
     for (std::size_t i = 0; i < count; ++i) into[i] = Op::template apply<T>(into[i], other[i]);
 }
 
-/// into = a op b; either may be `into` itself, which a vector loop of equal indices bears.
+/// into = a op b; either may be `into` itself, which is safe in a vector loop over equal indices.
 template <typename T, typename Op>
 [[gnu::always_inline]] inline void fold_pair(T* into, T const* a, T const* b, std::size_t count) noexcept {
 #ifdef __clang__
@@ -101,7 +101,7 @@ template <typename T>
     }
 }
 
-/// What comes after the reduction of a block.
+/// Does the division and scaling after the reduction of a block.
 template <typename A>
 [[gnu::always_inline]] inline void finish_block(A* sum, std::size_t count, std::size_t sources, bool average,
                                                 double after) noexcept {
@@ -111,22 +111,22 @@ template <typename A>
     }
 }
 
-/// What every combination is told besides its memory.
+/// The arguments of every combination other than its memory.
 struct task {
     std::size_t sources = 0;
     bool average = false;
     scaling scale;
-    std::span<void* const> copies{};  ///< where the result goes as well
+    std::span<void* const> copies{};  ///< the result also goes here
 };
 
-/// One operation on one type, with the conversions of `Level`.
+/// Does one operation on one type, with the conversions of `Level`.
 template <typename T, typename Op, typename Level>
 [[gnu::always_inline]] inline void combine_body(void const* const* sources, void* out, std::size_t count,
                                                 task const& how) noexcept {
     using A = typename accumulator<T>::type;
     bool const scaled = how.scale.before != 1;
     auto const source = [&](std::size_t s, std::size_t first) { return static_cast<T const*>(sources[s]) + first; };
-    // A block at a time, which is still in the first-level cache.
+    // It copies a block at a time, which is still in the first-level cache.
     auto const copy = [&](std::size_t first, std::size_t n) {
         for (void* const to : how.copies)
             std::memcpy(static_cast<T*>(to) + first, static_cast<T const*>(out) + first, n * sizeof(T));
@@ -142,7 +142,7 @@ template <typename T, typename Op, typename Level>
                 continue;
             }
         }
-        // Not into `out`, which may be a source that has not been read yet.
+        // It does not sum into `out`, which may be a source that has not been read yet.
         alignas(64) A sum[block];
         alignas(64) A next[block];
         auto const load = [&](std::size_t s, A* to) {
@@ -220,7 +220,7 @@ struct level_avx2 {
 };
 
 struct level_avx512 {
-    // The forms without a mask start from an undefined register, of which GCC 12 warns.
+    // The forms without a mask start from an undefined register, and GCC 12 warns about that.
     static constexpr __mmask16 every = 0xffff;
 
     MUSTER_AVX512 static void load(half const* from, float* to, std::size_t count) noexcept {
@@ -248,7 +248,7 @@ struct level_avx512 {
 };
 #endif
 
-/// Calls `body` with the level's own type.
+/// Calls `body` with the level's type.
 template <typename Body>
 void at_level([[maybe_unused]] simd level, Body&& body) noexcept {
 #if defined(__x86_64__)
@@ -270,7 +270,7 @@ void run(dtype type, void const* const* sources, reduction how, void* out, std::
                 case reduction::min: return with(least{});
                 case reduction::max: return with(greatest{});
                 case reduction::product: return with(multiply_op{});
-                case reduction::adasum: return;  // no reduction of single elements: refused before
+                case reduction::adasum: return;  // not a reduction of single elements: refused before
             }
         });
     });

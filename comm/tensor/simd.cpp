@@ -12,8 +12,8 @@ namespace muster {
 
 namespace {
 
-/// Between these the C library's memcpy is a string instruction, which is slower there by a tenth, and as fast or faster above (measured at 16 and 32 KiB on an AMD
-/// EPYC of family 25, lines in second-level caches).
+/// Between these sizes the C library's memcpy is a string instruction, which is slower there by a tenth, and as fast or faster above (measured at 16 and 32 KiB on
+/// an AMD EPYC of family 25, with lines in second-level caches).
 constexpr std::size_t least_by_lines = 2048, most_by_lines = std::size_t{32} << 10;
 
 struct levels {

@@ -11,32 +11,32 @@
 
 namespace muster {
 
-/// The last three are for an exchange only, and for what adds nothing up (is_only_moved).
+/// The last three are only for an exchange, which does not add them up (is_only_moved).
 enum class dtype : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8, i8, boolean, i16, u16 };
 inline constexpr dtype last_dtype = dtype::u16;
 
-/// Bytes of one element.
+/// Returns the bytes of one element.
 std::size_t size_of(dtype type) noexcept;
 std::string_view to_string(dtype type) noexcept;
 constexpr bool is_floating(dtype type) noexcept {
     return type == dtype::f32 || type == dtype::f64 || type == dtype::f16 || type == dtype::bf16;
 }
-/// Gathered, broadcast and sent, as its bytes, but not reduced.
+/// Returns whether elements are gathered, broadcast and sent, as their bytes, but not reduced.
 constexpr bool is_only_moved(dtype type) noexcept {
     return type == dtype::boolean || type == dtype::i16 || type == dtype::u16;
 }
 
-/// How the elements of all ranks become one.
+/// A reduction makes one element of the elements of all ranks.
 /// - Sums and products of integers wrap around (modulo 2^bits).
-/// - `average` is the sum divided by the number of ranks; it is refused for integers, whose average is no integer and
-///   whose sum may have wrapped: reduce the sum, or convert. Of f16 in worlds above comm_options::direct_ranks MPI adds first,
-///   so that a sum beyond 65,504 overflows.
+/// - `average` is the sum divided by the number of ranks; integers are refused, since their average is not an integer and
+///   their sum may have wrapped: reduce the sum, or convert. In worlds above comm_options::direct_ranks MPI adds f16 first,
+///   so a sum beyond 65,504 overflows.
 /// - `min` and `max` of floating types: if any rank's element is NaN, the result is NaN.
-/// - `adasum` (comm/gradients/adasum.hpp) is for exchange::allreduce alone; a communicator refuses it (errc::usage).
+/// - `adasum` (comm/gradients/adasum.hpp) is only for exchange::allreduce; a communicator refuses it (errc::usage).
 enum class reduction : std::uint8_t { sum, average, min, max, product, adasum };
 std::string_view to_string(reduction how) noexcept;
 
-/// Factors around a reduction: result = after * reduce(before * in of every rank). Of floating types only, in the precision in
+/// Factors around a reduction: result = after * reduce(before * in of every rank). For floating types only, in the precision in
 /// which they are accumulated (f16 and bf16 in float); both finite. With `average` the division by the number of ranks comes
 /// between the two. The same on all ranks.
 struct scaling {
@@ -68,11 +68,11 @@ struct element_range {
     bool operator==(element_range const&) const = default;
 };
 
-/// Which of `count` elements belong to `rank` of `ranks` in a reducescatter: count / ranks, rounded down, the first
-/// (count % ranks) ranks one more; in the order of the ranks. Pure.
+/// Returns the elements, of `count`, that belong to `rank` of `ranks` in a reducescatter: count / ranks, rounded down, and one
+/// more for the first (count % ranks) ranks; in the order of the ranks. Pure.
 element_range share_of(std::size_t count, int ranks, int rank) noexcept;
 
-/// These elements of a tensor, which has them.
+/// Returns these elements of a tensor, which must have them.
 tensor_view part_of(tensor_view const& whole, element_range const& part) noexcept;
 
 template <typename T>
@@ -98,14 +98,14 @@ consteval dtype dtype_of() {
     }
 }
 
-/// The elements as a tensor in host memory. Takes whatever converts to a span: view_of(std::span(vector)).
+/// Returns the elements as a tensor in host memory. Takes whatever converts to a span: view_of(std::span(vector)).
 template <typename T, std::size_t Extent>
 tensor_view view_of(std::span<T, Extent> elements) noexcept {
     static_assert(!std::is_const_v<T>, "collectives write through views; use input_of for what is only read");
     return {elements.data(), elements.size(), dtype_of<T>(), memory_kind::host};
 }
 
-/// A view for the `in` argument of a collective, which is only read.
+/// Returns a view for the `in` argument of a collective, which is only read.
 template <typename T, std::size_t Extent>
 tensor_view input_of(std::span<T const, Extent> elements) noexcept {
     return {const_cast<T*>(elements.data()), elements.size(), dtype_of<T>(), memory_kind::host};

@@ -38,7 +38,7 @@ std::string who(std::vector<flight_dump const*> const& dumps) {
 
 using place = std::pair<std::uint64_t, bool>;
 
-/// Groups of ranks at the same place of one process set, the earliest first.
+/// Explains the groups of ranks at the same place of one process set, the earliest first.
 std::string explain_set(int set, std::map<place, std::pair<position, std::vector<flight_dump const*>>> const& groups) {
     std::string const of = set == 0 ? std::string{} : fmt::format("process set {}: ", set);
     if (groups.size() == 1) {
@@ -82,7 +82,7 @@ std::string explain_generation(std::span<flight_dump const> dumps) {
         present.insert(dump.rank);
         std::map<int, flight_record const*> last;
         for (auto const& each : dump.records) {
-            // Operations are recorded in the order in which they begin; the first that has not finished is where the rank is.
+            // Operations are recorded in the order in which they begin; the rank is at the first unfinished one.
             auto& at = last[each.set];
             if (at == nullptr || at->finished_us != 0) at = &each;
         }

@@ -23,10 +23,10 @@ namespace {
 
 using nlohmann::json;
 
-/// Tracks of processes that came after the first generation begin here.
+/// Tracks of processes that came after the first generation have numbers from here on.
 constexpr std::int64_t tracks_of_a_generation = 1'000'000;
 
-/// The event of a line; nothing if it holds none.
+/// Returns the event of a line; nothing if it holds none.
 std::optional<json> event_of(std::string_view line) {
     line = trim(line);
     if (line.ends_with(',')) line.remove_suffix(1);
@@ -51,7 +51,7 @@ std::string moved(json event, double shift_us, std::int64_t track) {
     return text_of(event);
 }
 
-/// Calls `take` with each event of a file until it returns false. Returns whether the file has its end; one that a rank died over may end in half a line.
+/// Calls `take` with each event of a file until it returns false. Returns whether the file is complete; one whose rank died may end in half a line.
 template <typename Take>
 bool for_events(std::string const& path, Take const& take) {
     std::ifstream file(path);
@@ -88,7 +88,7 @@ timeline_head read_head(found_rank_file const& file) {
     return head;
 }
 
-/// What is written, in large pieces.
+/// Collects what is written into large pieces.
 class merged_file {
   public:
     explicit merged_file(std::string const& path)
@@ -132,7 +132,7 @@ std::string spell(timeline_head const& head) {
     return fmt::format("rank {}{}", head.which.rank, head.host.empty() ? "" : " (" + head.host + ")");
 }
 
-/// The same for files of one process. Files that do not say their process have one each.
+/// Files of one process have the same key. A file that does not name its process has none.
 using process_key = std::pair<std::string, long>;
 std::optional<process_key> key_of(timeline_head const& head) {
     if (head.process == 0) return std::nullopt;

@@ -15,35 +15,35 @@ namespace muster {
 struct merge_summary {
     int files = 0;
     std::size_t events = 0;
-    std::size_t dropped = 0;          ///< events that the ranks had no room for
+    std::size_t dropped = 0;          ///< events that did not fit on the ranks
     double worst_error_us = 0;        ///< of the clock offsets
     std::vector<std::string> ended;   ///< files that end early (their rank died), up to their last whole event
     std::vector<std::string> losses;  ///< "generation 1: 3 ranks; rank 2 (node1) is lost", in order
 };
 
-/// Writes the events of all files to `out` as one JSON array, times moved to the clock of rank 0 of the first generation. A process has one track through all
-/// generations, named after its ranks. Where a later generation begins, a mark over all tracks says who was lost. Throws errc::invalid_data naming file and
-/// line, errc::not_found, errc::system.
+/// Writes the events of all files to `out` as one JSON array, with times moved to the clock of rank 0 of the first generation. A process has one track
+/// through all generations, named after its ranks. At the start of a later generation, a mark over all tracks says which ranks were lost. Throws
+/// errc::invalid_data naming file and line, errc::not_found, errc::system.
 merge_summary merge_timelines(std::span<found_rank_file const> files, std::string const& out);
 
-/// FOLDER/timeline-*.json. Throws errc::not_found if there is none.
+/// Finds FOLDER/timeline-*.json. Throws errc::not_found if there are no such files.
 std::vector<found_rank_file> find_timelines(std::string const& folder);
 
-/// What the first lines of a timeline say: whose it is, and how its clock lies to that of rank 0 of its generation (muster_clock of timeline.hpp).
+/// The first lines of a timeline: its rank, and the offset of its clock to rank 0's of its generation (muster_clock of timeline.hpp).
 struct timeline_head {
     rank_file which;
     std::string host;
-    long process = 0;  ///< its number on its host; 0 in files that do not say it
+    long process = 0;  ///< its number on its host; 0 if the file does not have it
     double offset_us = 0, error_us = 0;
 };
 
-/// A process in the merged timeline: the number of its track, the track's name, and how far times in each of its files are moved.
+/// A process in the merged timeline has a numbered track.
 struct timeline_track {
     std::int64_t number = 0;
     std::string name;
 };
 
-/// What a merge does with its files, which lie in the order of time.
+/// A plan of what a merge does with its files, which are in the order of time.
 struct merge_plan {
     std::vector<timeline_track> tracks;  ///< of each file; files of one process have the same
     std::vector<double> shift_us;        ///< of each file
@@ -54,11 +54,11 @@ struct merge_plan {
     std::vector<mark> marks;  ///< of each generation after the first
 };
 
-/// Clocks of two generations are joined over a host that has ranks in both; where there is none, they are taken as they are. Pure.
+/// Joins the clocks of two generations over a host that has ranks in both; without such a host they are taken as they are. Pure.
 merge_plan plan_merge(std::span<timeline_head const> heads);
 
-/// One line of a timeline, for the merged one: the event moved by `shift_us` and on track `track`. Empty for lines that hold no event ("[", "]") and for those
-/// that name the file's own track. Throws std::exception on a line that is no event.
+/// Returns a line of a timeline for the merged one: the event moved by `shift_us` and on track `track`. Empty for lines without an event ("[", "]") and for
+/// those that name the file's own track. Throws std::exception on a line that is not an event.
 std::string move_line(std::string_view line, double shift_us, std::int64_t track);
 
 }  // namespace muster

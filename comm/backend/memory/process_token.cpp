@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096;
 
-/// Alone in a page that the kernel zeroes in a forked child: there it is undecided again.
+/// It has a page to itself, which the kernel zeroes in a forked child: the state there is undecided again.
 struct held_token {
     enum class standing : std::uint32_t { undecided, being_made, made, failed };
     process_token held;
@@ -38,7 +38,7 @@ void make(held_token& token) noexcept {
     token.state.store(random ? held_token::standing::made : held_token::standing::failed, std::memory_order_release);
 }
 
-/// Null where there is none.
+/// Returns null if there is no token.
 held_token const* own() noexcept {
     using standing = held_token::standing;
     static held_token* const token = map_page();

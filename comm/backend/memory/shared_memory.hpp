@@ -8,12 +8,12 @@
 
 namespace muster::shm {
 
-/// So many bytes, rounded up to pages.
+/// Returns `bytes` rounded up to pages.
 constexpr std::size_t whole_pages(std::size_t bytes) noexcept {
     return (bytes + 4095) / 4096 * 4096;
 }
 
-/// Owner of a mapping. The memory is gone with the last process that has it.
+/// Owner of a mapping. The kernel frees the memory with the last process that has it.
 class shared_memory {
   public:
     shared_memory() noexcept = default;
@@ -31,8 +31,8 @@ class shared_memory {
     std::byte* data() const noexcept { return data_; }
     std::size_t bytes() const noexcept { return bytes_; }
 
-    /// Has the kernel prepare all of it, in large pages where it gives any to shared memory
-    /// (/sys/kernel/mm/transparent_hugepage/shmem_enabled), so that nothing has to be done when it is used first.
+    /// Has the kernel prepare all of it, in large pages if it gives shared memory any
+    /// (/sys/kernel/mm/transparent_hugepage/shmem_enabled), so that the first use need not wait for that.
     void touch() const noexcept;
 
   private:
@@ -40,7 +40,7 @@ class shared_memory {
     std::size_t bytes_ = 0;
 };
 
-/// A file of `bytes` zeroes that exists in memory only (memfd_create). Throws errc::system.
+/// Makes a file of `bytes` zeroes that exists in memory only (memfd_create). Throws errc::system.
 unique_fd make_memory_file(std::size_t bytes);
 
 }  // namespace muster::shm

@@ -7,7 +7,7 @@ namespace muster {
 
 namespace {
 
-// Outlives whatever is destroyed when the program ends.
+// Outlives all objects that are destroyed when the program ends.
 struct member_list {
     std::mutex guard;
     std::vector<co_progress*> members;

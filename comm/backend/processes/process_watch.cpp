@@ -18,7 +18,7 @@ namespace {
 constexpr int field_of_state = 3;
 constexpr int field_of_start = 22;
 
-/// The beginning of a small file; "" and errno if it cannot be read.
+/// Returns the beginning of a small file; "" and errno if it cannot be read.
 std::string_view read_start(char const* path, std::array<char, 1024>& into) noexcept {
     unique_fd const file(::open(path, O_RDONLY | O_CLOEXEC));
     if (!file) return {};
@@ -36,7 +36,7 @@ std::string_view read_link(char const* path, std::array<char, 64>& into) noexcep
     return {into.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
 }
 
-/// 0 where no number can be looked up: /proc may be another PID namespace's, with other numbers.
+/// Returns 0 if process numbers cannot be looked up: /proc may be another PID namespace's, with other numbers.
 std::uint64_t this_machine() noexcept {
     static std::uint64_t const boot = [] {
         std::array<char, 1024> text;
@@ -48,7 +48,7 @@ std::uint64_t this_machine() noexcept {
     pid_t number = 0;
     std::from_chars(self.data(), self.data() + self.size(), number);
     if (boot == 0 || number != ::getpid()) return 0;
-    // Not kept: a child that was forked may be in another.
+    // This is read each time: a forked child may be in another namespace.
     auto const space = read_link("/proc/self/ns/pid", text);
     return space.empty() ? 0 : hash_more(boot, space);
 }

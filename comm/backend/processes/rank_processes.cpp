@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t most_named = 8;
 
-/// A file that may vanish while it is read, as processes do: what was there of it.
+/// Returns what can be read of a file, which may vanish meanwhile, as those of processes do.
 std::string read_file(fs::path const& path) {
     std::string text;
     unique_fd const file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -53,7 +53,7 @@ std::optional<int> rank_in(environment const& variables, identity const& who) {
     try {
         identity const other = identify(variables, who.host);
         if (other.from == who.from && other.nspace == who.nspace && other.world_size == who.world_size) return other.rank;
-    } catch (error const&) {  // not one of ours
+    } catch (error const&) {  // its variables are not those of a rank
     }
     return std::nullopt;
 }
@@ -112,7 +112,7 @@ absence explain_absence(identity const& who, std::vector<seen_process> const& fo
         if (each.state != process_state::gone) seen[static_cast<std::size_t>(each.rank)] = true;
         if (each.state == process_state::stopped) blame(each);
     }
-    // Of several nodes, the ranks that are seen to be gone; on one node, all that are not there.
+    // On several nodes, only ranks that are seen to be gone are at fault; on one node, all that have no process.
     if (lost.empty() && who.node_count > 1)
         for (auto const& each : found)
             if (in_world(each) && each.rank != who.rank && !seen[static_cast<std::size_t>(each.rank)]) blame(each);
@@ -154,7 +154,7 @@ void count() noexcept {
     forks.fetch_add(1, std::memory_order_relaxed);
 }
 
-// At the library's start: no communicator is older.
+// Registered when the library starts, before any communicator is made.
 [[maybe_unused]] int const registered = ::pthread_atfork(nullptr, nullptr, count);
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace muster::detail {
 
 namespace {
 
-/// What backends do not know travels as its bytes.
+/// Returns the tensor as it is sent: as bytes if the backends do not know its type.
 tensor_view as_sent(tensor_view const& view) noexcept {
     if (!is_only_moved(view.type)) return view;
     return {view.data, view.bytes(), dtype::u8, view.where};
@@ -33,7 +33,7 @@ struct alltoall_counts {
 
     std::size_t row = 0;                     ///< elements of a row
     std::vector<std::size_t> send, receive;  ///< elements to and from each rank
-    std::vector<std::int64_t> rows;          ///< that come from each rank
+    std::vector<std::int64_t> rows;          ///< rows from each rank
     std::size_t sent = 0, total = 0;         ///< elements in all: sent, received
 };
 
@@ -45,8 +45,8 @@ batch_collectives::batch_collectives(batch_parts const& with)
     label_ = batch_.items.size() == 1 ? std::string(name) : fmt::format("{} (+{})", name, batch_.items.size() - 1);
 }
 
-/// The caller's output if it has `count` elements. Else null: the exchange gives memory, and a wrong size is a fault that is told
-/// when the other ranks have their results.
+/// Returns the caller's output if it has `count` elements, else null: then the exchange gives memory, and a wrong size is
+/// reported when the other ranks have their results.
 void* batch_collectives::own_output(pending_request& unit, std::size_t count) const {
     tensor_view const& given = unit.tensors()[only().tensor].out;
     if (given.data == nullptr || given.count == count) return given.data;
@@ -90,8 +90,8 @@ tensor_view batch_collectives::single_input() {
     return view;
 }
 
-/// The place of `count` elements that come as so many rows from each rank: the caller's memory if that is its size, else memory
-/// that the exchange gives.
+/// Returns the place of `count` elements, of which each rank sends this number of rows: the caller's memory if its size is right,
+/// else memory that the exchange gives.
 tensor_view batch_collectives::output(std::size_t count, std::vector<std::int64_t> rows) {
     tensor_view view{nullptr, count, batch_.type, batch_.where};
     std::size_t const bytes = std::max<std::size_t>(view.bytes(), 1);
@@ -118,7 +118,7 @@ void batch_collectives::start_broadcast() {
 }
 
 void batch_collectives::start_allgather() {
-    // Of a group, those of the tensors follow each other.
+    // The numbers of a group's tensors follow each other.
     auto const ranks = static_cast<std::size_t>(ranks_.size());
     auto const numbers = std::span(unit_of(only()).numbers).subspan(only().tensor * ranks, ranks);
     std::vector<std::size_t> counts;
@@ -135,7 +135,7 @@ void batch_collectives::start_reducescatter() {
     tensor_view const in = single_input();
     auto const mine = share_of(rows, ranks_.size(), ranks_.rank());
     tensor_view const out = output(mine.count * row, {static_cast<std::int64_t>(mine.count)});
-    // Shares are of rows here and of elements in the communicator.
+    // Shares consist of rows here and of elements in the communicator.
     if (row == 1 || rows % static_cast<std::size_t>(ranks_.size()) == 0)
         operation_ = ranks_.reducescatter(label_, in, out, batch_.how, batch_.scale);
     else
@@ -147,7 +147,7 @@ void batch_collectives::start_alltoall() {
     pending_request const* const unit = single();
     tensor_view in = unit != nullptr ? unit->tensors().front().in : nothing();
     if (unit != nullptr && counts.sent != in.count) {
-        // A rank has joined: its rows are not sent, and the other ranks' rows lie gap-free.
+        // A rank has joined: nothing is sent to it, and the rows for the other ranks must lie gap-free.
         std::size_t const element = size_of(in.type);
         std::byte const* from = static_cast<std::byte const*>(in.data);
         std::byte* to = first_scratch(std::max<std::size_t>(counts.sent * element, 1));
@@ -164,7 +164,7 @@ void batch_collectives::start_alltoall() {
                                  counts_as_sent(std::move(counts.receive), batch_.type));
 }
 
-/// Only the two ranks come here. The tensor is what is sent, or where it is received.
+/// Starts a message. Only the two ranks come here: one sends the tensor, the other one receives it.
 void batch_collectives::start_message() {
     agreement const& agreed = unit_of(only());
     tensor_view const tensor = as_sent(io_of(only())->in);

@@ -15,18 +15,18 @@
 
 namespace muster::detail {
 
-/// What a batch is made of. All of it outlives the batch.
+/// The parts of a batch. All of them outlive it.
 struct batch_parts {
     int set = 0;
     communicator& ranks;  ///< for the kind of memory that the tensors lie in
     exchange_context& shared;
     fused_batch const& batch;
     std::span<std::shared_ptr<agreement const> const> agreed;
-    std::span<pending_ptr const> units;  ///< units[i] belongs to agreed[i]; null where this rank has joined
+    std::span<pending_ptr const> units;  ///< units[i] belongs to agreed[i]; null if this rank has joined
 };
 
-/// Starts a batch's collective. The protected virtual functions are the policy of memory: host_batch and device_batch give them.
-/// A rank that has joined takes part with neutral elements.
+/// Starts a batch's collective. host_batch and device_batch implement the protected virtual functions for their memory. A rank
+/// that has joined takes part with neutral elements.
 class batch_collectives {
   public:
     std::string const& label() const noexcept { return label_; }
@@ -38,16 +38,16 @@ class batch_collectives {
     batch_collectives(batch_collectives const&) = delete;
     batch_collectives& operator=(batch_collectives const&) = delete;
 
-    // Scratch memory of at least so many bytes: the first for inputs, the second for outputs that this rank does not want.
+    // These return scratch memory of at least `bytes`: the first for inputs, the second for outputs that this rank does not want.
     virtual std::byte* first_scratch(std::size_t bytes) = 0;
     virtual std::byte* second_scratch(std::size_t bytes) = 0;
-    /// Memory that belongs to the request, or to `part` of it where that is given.
+    /// Returns memory that belongs to the request, or to `part` of it if that is given.
     virtual std::byte* give_memory(pending_request& unit, group_result* part, std::size_t bytes) = 0;
     virtual void copy(void* to, void const* from, std::size_t bytes) = 0;
     /// Writes neutral elements.
     virtual void fill(tensor_view const& view) = 0;
     virtual void start_allreduce() = 0;
-    /// A reducescatter whose shares of rows are not the communicator's shares of elements; `mine` counts elements.
+    /// Starts a reducescatter whose shares of rows are not the communicator's shares of elements; `mine` counts elements.
     virtual void start_uneven_reducescatter(tensor_view const& in, tensor_view const& out, element_range const& mine) = 0;
 
     void start_collective();
@@ -55,10 +55,10 @@ class batch_collectives {
     agreement const& unit_of(fusion_item const& item) const { return *agreed_[item.unit]; }
     tensor_spec const& spec_of(fusion_item const& item) const { return unit_of(item).what.tensors.at(item.tensor); }
     std::size_t count_of(fusion_item const& item) const { return static_cast<std::size_t>(spec_of(item).shape.elements()); }
-    /// Null where this rank has joined.
+    /// Returns null if this rank has joined.
     tensor_io const* io_of(fusion_item const& item) const;
     bool is_compressed() const noexcept { return batch_.wire != compression::none && ranks_.size() > 1; }
-    /// The type of elements as ranks send them.
+    /// Returns the type of elements as ranks send them.
     dtype sent_type() const noexcept;
 
     int set_;

@@ -64,7 +64,7 @@ batch_plan& batch_runner::find_plan() {
 
 void batch_runner::load(std::vector<std::shared_ptr<agreement const>> agreed, std::vector<pending_ptr> units) {
     agreed_ = std::move(agreed);
-    units_ = std::move(units);  // first: if the rest fails, they do too
+    units_ = std::move(units);  // first: if the rest fails, they fail too
     ++loads_;
     plan_ = &find_plan();
     tensors_left_.resize(agreed_.size());
@@ -112,7 +112,7 @@ bool batch_runner::end_finished() {
     return ended;
 }
 
-/// The memory of a prepared group is where it was.
+/// Returns the batch's layout, which stays as it was if a prepared group repeats.
 batch_layout& batch_runner::layout_of_next() {
     fused_batch const& batch = plan_->batches[next_batch_];
     batch_layout& layout = plan_->layouts[next_batch_];
@@ -133,7 +133,7 @@ void batch_runner::start() {
     host_->start();
 }
 
-/// False where this world cannot work on device memory: then the requests have ended, with the reason, on all ranks.
+/// Returns false if this world cannot work on device memory: the requests have then ended, with the reason, on all ranks.
 bool batch_runner::start_on_device() {
     begin_records();
     if (!lane_) {
@@ -152,7 +152,7 @@ bool batch_runner::start_on_device() {
     return true;
 }
 
-/// Streams can wait from now on for the requests that the device knows as a whole.
+/// Lets streams wait, from now on, for the requests that the device knows as a whole.
 void batch_runner::note_handed() {
     handed_batch handed = std::move(*device_).take_handed();
     device_.reset();
@@ -200,7 +200,7 @@ void batch_runner::begin_records() {
     }
 }
 
-/// The requests of which the next batch is the last.
+/// Takes the requests that end with the next batch.
 void batch_runner::take_ended(std::vector<ending_unit>& into) {
     into.clear();
     for (auto const& [index, tensors] : plan_->units[next_batch_]) {
@@ -209,7 +209,7 @@ void batch_runner::take_ended(std::vector<ending_unit>& into) {
     }
 }
 
-/// The next batch has ended. Requests that the device works on too end with the handed batches, which end in order.
+/// Ends the next batch. Requests that the device works on too end with the handed batches, which end in order.
 void batch_runner::end_next() {
     take_ended(ending_);
     ++next_batch_;
@@ -254,7 +254,7 @@ void batch_runner::leak() noexcept {
     first_.leak();
     second_.leak();
     if (!lane_) return;
-    // Kernels that are still on the stream read the tables of their movers, and write to the lane's memory.
+    // Kernels still on the stream read the tables of their movers, and write to the lane's memory.
     static_cast<void>(new (std::nothrow) std::vector<std::unique_ptr<batch_plan>>(std::move(plans_)));
     static_cast<void>(new (std::nothrow) std::vector<std::vector<device_movers>>(std::move(retired_)));
     static_cast<void>(new (std::nothrow) std::unique_ptr<device_lane>(std::move(lane_)));

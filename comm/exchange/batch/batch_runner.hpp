@@ -15,7 +15,7 @@
 
 namespace muster::detail {
 
-/// What a batch takes of a request.
+/// The number of a request's tensors in a batch.
 struct unit_share {
     std::size_t unit = 0;
     std::size_t tensors = 0;
@@ -28,37 +28,38 @@ struct batch_plan {
     std::vector<fused_batch> batches;
     std::vector<std::vector<unit_share>> units;  ///< of each batch
 
-    /// Where the tensors of each batch lay the last time, and the group whose tensors these are all, if it is one.
+    /// The places of each batch's tensors the last time, and the group to which they all belong, if there is one.
     std::vector<batch_layout> layouts;
     std::vector<std::shared_ptr<std::vector<tensor_io> const>> laid_out;
 
-    /// Of batches in device memory; and how many of its tensors lie there, of each agreement: empty if none does.
+    /// Movers of batches in device memory, and the number of tensors there of each agreement; empty without such tensors.
     std::vector<device_movers> movers;
     std::vector<std::size_t> on_device;
 };
 
-/// Runs what ranks have agreed on. The exchange's thread only; throws what the communicator throws.
+/// Runs what ranks have agreed on. Only the exchange's thread uses it. Throws what the communicator throws.
 class batch_runner {
   public:
     batch_runner(int set, communicator& ranks, exchange_context& shared)
         : set_(set), ranks_(ranks), shared_(shared), first_(ranks), second_(ranks) {}
 
-    /// New work; the work before has ended. `units[i]` is this rank's request for `agreed[i]`, or null where it has joined.
+    /// Takes new work; the earlier work has ended. `units[i]` is this rank's request for `agreed[i]`, or null if it has joined.
     void load(std::vector<std::shared_ptr<agreement const>> agreed, std::vector<pending_ptr> units);
     bool has_started() const noexcept { return host_.has_value() || device_.has_value(); }
     std::vector<pending_ptr> const& units() const noexcept { return units_; }
     bool ended() const noexcept { return plan_ == nullptr || next_batch_ == plan_->batches.size(); }
 
-    /// Starts or moves the next batch; true if it has ended, or if the device knows of all of it: it is handed then, and others
-    /// may be started behind it.
+    /// Starts or moves the next batch. Returns true if it has ended, or if the device knows all of it: then it is handed over,
+    /// and others may start behind it.
     bool advance();
 
-    /// Ends the handed batches that the device has finished. Whether there was any.
+    /// Ends the handed batches that the device has finished. Returns whether there were any.
     bool end_finished();
     bool has_handed() const noexcept { return !handed_.empty(); }
     std::deque<handed_batch> const& handed() const noexcept { return handed_; }
 
-    /// What batches in device memory wait for: a lane over the same ranks, or why they cannot be done, on all ranks the same.
+    /// Batches in device memory wait for one of these: a lane over the same ranks, or the reason for its lack, the same on all
+    /// ranks.
     void use_lane(std::unique_ptr<device_lane> lane) noexcept { lane_ = std::move(lane); }
     void refuse_device(std::string why) { no_lane_ = std::move(why); }
 
@@ -95,12 +96,12 @@ class batch_runner {
     std::optional<host_batch> host_;
     scratch first_, second_;
     std::unique_ptr<device_lane> lane_;
-    std::string no_lane_;                              // why there will be none
+    std::string no_lane_;                              // the reason why there will be none
     std::optional<device_batch> device_;               // its last part is not on the device yet: nothing else starts
     bool is_on_lane_ = false;                          // it has begun
     std::deque<handed_batch> handed_;                  // in the order in which they end
     std::vector<std::vector<device_movers>> retired_;  // of plans that were forgotten while a batch was handed
-    std::vector<std::size_t> to_hand_;                 // tensors in device memory of each unit that the device does not know of
+    std::vector<std::size_t> to_hand_;                 // tensors in device memory that the device does not know yet, of each unit
     exchange_clock::time_point began_{};
     std::uint64_t sequence_ = 0, trace_id_ = 0;
 };

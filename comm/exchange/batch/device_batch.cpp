@@ -38,7 +38,7 @@ std::unique_ptr<device_lane> make_lane(communicator& host, comm_options options,
     } catch (error const&) {
         problem = std::current_exception();
     }
-    // A rank that has no GPU takes part: so all hear of it.
+    // A rank without a GPU takes part, so that all ranks learn of it.
     communicator ranks = host.for_device(options);
     if (problem) std::rethrow_exception(problem);
     auto kernels = find_kernels(on);
@@ -82,7 +82,7 @@ std::unique_ptr<device_lane> open_lane(communicator& host, comm_options const& o
         problem = std::current_exception();
         refusal = known.what();
     }
-    std::array<std::int32_t, 2> able{made ? 1 : 0, made ? 0 : 1};  // whether all of them, and whether none
+    std::array<std::int32_t, 2> able{made ? 1 : 0, made ? 0 : 1};  // the minimum tells whether all can and whether none can
     host.allreduce("device memory", view_of(std::span(able)), reduction::min).wait();
     if (able[0] == 1 || able[1] == 1) return made;
     if (problem) std::rethrow_exception(problem);
@@ -130,7 +130,7 @@ void device_batch::fill(tensor_view const& view) {
                 "cuMemcpyHtoDAsync");
 }
 
-/// What the program was doing with the tensors when it submitted them comes first.
+/// Makes the lane wait for what the program was doing with the tensors when it submitted them.
 void device_batch::wait_for_programs() {
     pending_request const* before = nullptr;
     for (auto const& item : batch_.items) {
@@ -185,9 +185,9 @@ std::byte* device_batch::find_buffer() const noexcept {
     return lane_.first.find(std::max<std::size_t>(in_.bytes(), 1));
 }
 
-/// Several tensors lie in the fusion buffer each at a multiple of 16 bytes, so that all of them move in wide accesses. Where they
-/// lie so in the program's memory too, nothing is copied. The number of elements that ranks send depends on neither, since ranks
-/// may differ in that.
+/// If there are several tensors, each lies in the fusion buffer at a multiple of 16 bytes, so that all move in wide accesses. If
+/// they lie so in the program's memory too, nothing is copied. The number of elements that ranks send depends on neither, since
+/// ranks may differ in that.
 void device_batch::lay_out() {
     std::vector<std::size_t> counts;
     for (auto const& item : batch_.items) counts.push_back(count_of(item));
@@ -199,15 +199,15 @@ void device_batch::lay_out() {
     find_gap_free(counts, offsets, total);
     if (needs_no_buffer()) return;
     auto* const buffer = find_buffer();
-    if (buffer != nullptr) plan_moves(buffer, counts, offsets);  // else make_room() makes one and comes here again
+    if (buffer != nullptr) plan_moves(buffer, counts, offsets);  // otherwise make_room() makes one and calls this again
 }
 
-/// Where the program's tensors lie as in a fusion buffer, they are used instead of one.
+/// Uses the program's tensors instead of a fusion buffer if they lie as in one.
 void device_batch::find_gap_free(std::span<std::size_t const> counts, std::span<std::size_t const> offsets, std::size_t total) {
     tensor_io const* const first = io_of(batch_.items.front());
     std::size_t sum = 0;
     for (std::size_t const count : counts) sum += count;
-    // Between the tensors there must be nothing of anybody else's.
+    // The gaps between the tensors belong to others and must not be sent.
     if (first == nullptr || is_compressed() || sum != total) return;
     auto const lies_so = [&](tensor_view tensor_io::*which) {
         for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -220,7 +220,7 @@ void device_batch::find_gap_free(std::span<std::size_t const> counts, std::span<
     if (lies_so(&tensor_io::in)) in_.data = first->in.data;
     if (lies_so(&tensor_io::out)) out_.data = first->out.data;
     if (!needs_no_buffer() || in_.data == out_.data) return;
-    // Memory that partly overlaps itself is no input of a collective.
+    // Input and output of a collective must not overlap partly.
     auto const *const a = static_cast<std::byte const*>(in_.data), *const b = static_cast<std::byte const*>(out_.data);
     if (a < b + out_.bytes() && b < a + in_.bytes()) out_.data = nullptr;
 }
@@ -251,14 +251,14 @@ bool device_batch::repeats() const {
     return find_buffer() != nullptr && movers_.pack.repeats(pack_) && movers_.unpack.repeats(unpack_);
 }
 
-/// Without data while there is none.
+/// Has no data until the residual is made.
 tensor_view device_batch::residual_of(fusion_item const& item) const {
     std::size_t const count = count_of(item);
     return {shared_.lost_on_device.find(set_, unit_of(item).what.name, spec_of(item).name, count), count, dtype::f32,
             memory_kind::device};
 }
 
-/// Asks the driver for what the batch needs, and finds its place in it.
+/// Asks the driver for the batch's memory and assigns the tensors their places.
 void device_batch::make_room() {
     lane_.first.get(std::max<std::size_t>(in_.bytes(), 1));
     for (auto const& item : batch_.items)
@@ -291,7 +291,7 @@ void device_batch::start_fused_allreduce() {
     operation_ = ranks_.allreduce(label_, in_, out_, batch_.how, is_compressed() ? scaling{} : batch_.scale);
 }
 
-/// Everything is reduced everywhere, and the share taken from it.
+/// Reduces all of it on every rank, and takes the share from it.
 void device_batch::start_uneven_reducescatter(tensor_view const& in, tensor_view const& out, element_range const& mine) {
     tensor_view whole = in;
     whole.data = lane_.first.get(std::max<std::size_t>(whole.bytes(), 1));
@@ -300,7 +300,7 @@ void device_batch::start_uneven_reducescatter(tensor_view const& in, tensor_view
     operation_ = ranks_.allreduce(label_, in, whole, batch_.how, batch_.scale);
 }
 
-/// Adasum weighs in f64 and has no kernels: the tensor goes through host memory.
+/// Adasum computes its weights in f64 and has no kernels: the tensor goes through host memory.
 void device_batch::start_adasum() {
     fusion_item const& item = batch_.items.front();
     std::size_t const bytes = count_of(item) * size_of(batch_.type);
@@ -333,7 +333,7 @@ void device_batch::finish_adasum() {
 }
 
 void device_mover::prepare(device_lane& lane, device_move what) {
-    last_ = {};  // should anything below throw
+    last_ = {};  // in case anything below throws
     bool const converts = what.factor != 1 || (!what.from.empty() && what.from.front().type != what.to.front().type);
     if (!lane.kernels && converts)
         throw comm_error(

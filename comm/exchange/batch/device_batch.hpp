@@ -20,12 +20,12 @@ namespace muster::detail {
 
 // A device lane holds what a process set needs on this rank's GPU: communicator, stream, scratch memory.
 
-/// Device memory that grows and is kept. What it was before it grew stays as long: freeing it would wait for the device.
+/// Device memory that grows and is kept. It also keeps the smaller pieces it had before: freeing them would wait for the device.
 class device_scratch {
   public:
     explicit device_scratch(std::shared_ptr<cuda::device const> on) noexcept : on_(std::move(on)) {}
     std::byte* get(std::size_t bytes);
-    /// What get() gives without asking the driver for more; or null.
+    /// Returns what get() returns, if that needs no memory of the driver; else null.
     std::byte* find(std::size_t bytes) const noexcept;
 
   private:
@@ -37,10 +37,10 @@ class device_scratch {
 /// A communicator for device memory, and a stream on which batches are packed, handed to it and unpacked, one after the other: so
 /// they share their fusion buffers, and the device need not wait for the host in between. The exchange's thread only.
 ///
-/// Every process set has its own lane: their collectives may come in different orders on different
-/// ranks, which NCCL bears as long as the device has room for the kernels of all of them at once.
+/// Every process set has its own lane: their collectives may come in different orders on different ranks, which NCCL allows as
+/// long as the device has room for the kernels of all of them at once.
 struct device_lane {
-    /// `over`: for device memory of `gpu`. Throws cuda_error.
+    /// `over` is for device memory of `gpu`. Throws cuda_error.
     device_lane(communicator over, std::shared_ptr<cuda::device const> gpu, std::shared_ptr<cuda::fusion_kernels const> with);
 
     std::shared_ptr<cuda::device const> on;
@@ -55,14 +55,14 @@ struct device_lane {
     void check(int code, char const* call) const { cuda::check(on->with(), code, call); }
 };
 
-/// Collective over the ranks of `host`, blocking; `options` may name the backend. Null where no rank could make it, `refusal`
-/// saying why; throws where some could.
+/// Opens a lane. Collective over the ranks of `host`, blocking; `options` may name the backend. Returns null and sets `refusal`
+/// if no rank could make it; throws if only some could.
 std::unique_ptr<device_lane> open_lane(communicator& host, comm_options const& options, gpu_access& gpu, std::string& refusal);
 
 // Moves of tensors into and out of a fusion buffer in device memory.
 
-/// Tensors that go into a fusion buffer, or out of it: from[i] to to[i], times `factor`; with error feedback there is a residual
-/// for each.
+/// Tensors that go into or out of a fusion buffer: from[i], times `factor`, goes to to[i]; with error feedback each has a
+/// residual.
 struct device_move {
     std::vector<tensor_view> from, to;
     double factor = 1;
@@ -70,14 +70,14 @@ struct device_move {
     bool operator==(device_move const&) const = default;
 };
 
-/// Moves tensors on a lane's stream; kept, since tensors mostly lie where they lay before. The lane outlives it.
+/// Moves tensors on a lane's stream. It is kept, since tensors mostly lie where they lay before. The lane outlives it.
 class device_mover {
   public:
-    /// It is what was moved the last time: nothing is left to be prepared.
+    /// Returns whether it moves the same as the last time, so that nothing is left to prepare.
     bool repeats(device_move const& what) const { return what.from.empty() || what == last_; }
 
-    /// Makes what is needed for it. Not while the device works on a batch: this can wait for the device. Without kernels only
-    /// types that are the same, by a factor of 1. Throws errc::unavailable, cuda_error.
+    /// Prepares the move. Not while the device works on a batch: this can wait for the device. Without kernels it only moves
+    /// equal types, with factor 1. Throws errc::unavailable, cuda_error.
     void prepare(device_lane& lane, device_move what);
 
     /// Puts what was prepared on the stream. Throws cuda_error.
@@ -93,17 +93,17 @@ struct device_movers {
     device_mover pack, unpack;
 };
 
-// A batch of which the device knows all: the rest is to ask whether the device has finished.
+// A handed batch is one of which the device knows all: it remains to ask whether the device has finished.
 
 /// A request that ends with a batch, and its place in the flight recorder.
 struct ending_unit {
-    pending_ptr what;  ///< null where this rank has joined
+    pending_ptr what;  ///< null if this rank has joined
     std::uint64_t record = 0;
 };
 
 struct handed_batch {
     operation under_way;
-    std::shared_ptr<cuda::unique_event const> finished;  ///< behind the results
+    std::shared_ptr<cuda::unique_event const> finished;  ///< follows the results
     std::string label;
     exchange_kind kind = exchange_kind::allreduce;
     std::size_t bytes = 0;
@@ -111,37 +111,36 @@ struct handed_batch {
     std::vector<std::vector<std::byte>> read_by_device;
     std::vector<ending_unit> ends;
 
-    /// True once the device has finished. Throws what the communicator throws.
+    /// Returns whether the device has finished. Throws what the communicator throws.
     bool done(device_lane& lane);
-    /// The ranks have failed: memory that the device may still write to is never freed.
+    /// The ranks have failed: never frees memory to which the device may still write.
     void leak() noexcept;
 };
 
-/// Memory that the device may still write to is never freed.
+/// Never frees memory to which the device may still write.
 void keep_device_memory(pending_request& of) noexcept;
 
-/// Whether the device has come to this event. Throws cuda_error.
+/// Returns whether the device has reached this event. Throws cuda_error.
 bool has_passed(device_lane& lane, cuda::unique_event const& event);
 
-/// As host_batch, but the device does the work: start() puts what precedes the collective and the collective on the lane,
-/// hand_over() what follows, from when on other batches may be started behind it. The exchange's thread must never wait for the
-/// device, which may wait for a rank that has failed: what asks the driver for memory is therefore done only while the device
-/// works on no batch.
+/// The same as host_batch, but the device does the work: start() puts the collective and what precedes it on the lane,
+/// hand_over() what follows; from then on other batches may start behind it. The exchange's thread must never wait for the
+/// device, which may wait for a rank that has failed: so it asks the driver for memory only while the device works on no batch.
 class device_batch final : public batch_collectives {
   public:
-    /// `host`: a communicator of the same ranks for host memory, which Adasum goes through. All of it outlives the batch.
+    /// `host`: a communicator of the same ranks for host memory, through which Adasum goes. All of it outlives the batch.
     device_batch(batch_parts const& with, device_lane& lane, communicator& host, device_movers& movers);
 
-    /// Whether start() asks the driver for nothing: it repeats what was done before.
+    /// Returns whether start() repeats an earlier batch, and so asks the driver for nothing.
     bool repeats() const;
     void start();
-    /// True once everything is on the device; never blocks (except for Adasum, whose steps wait for the other ranks).
+    /// Returns whether everything is on the device; never blocks (except for Adasum, whose steps wait for the other ranks).
     /// Throws what the communicator throws.
     bool hand_over();
-    /// What is left of it after that.
+    /// Takes the part that remains after hand_over().
     handed_batch take_handed() &&;
 
-    /// As handed_batch::leak.
+    /// See handed_batch::leak.
     void leak() noexcept;
 
   private:
@@ -171,8 +170,8 @@ class device_batch final : public batch_collectives {
     communicator& host_;
     device_movers& movers_;
     tensor_view in_, out_;               ///< what a fused allreduce reads and writes; null data: the fusion buffer
-    device_move pack_, unpack_;          ///< with it
-    std::vector<tensor_view> missing_;   ///< places in it of tensors that this rank has joined in
+    device_move pack_, unpack_;          ///< … to and from it
+    std::vector<tensor_view> missing_;   ///< places in it of tensors that this rank does not have, since it has joined
     tensor_view share_from_, share_to_;  ///< of an uneven reducescatter: this rank's part of the sum, and its place
     std::vector<std::vector<std::byte>> read_by_device_;  ///< neutral elements
     std::shared_ptr<cuda::unique_event const> staged_, finished_;

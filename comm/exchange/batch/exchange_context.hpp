@@ -19,18 +19,18 @@
 
 namespace muster::detail {
 
-// Residuals keep what rounding has lost, tensor by tensor.
+// Residuals keep what rounding loses, tensor by tensor.
 
-/// A residual's name. Process sets and requests have separate tensors.
+/// Writes a residual's name, which differs between process sets and between requests.
 void name_residual(std::string& into, int set, std::string_view request, std::string_view tensor);
 
-/// Of compressed allreduces with error feedback. Not thread safe.
+/// The residuals of compressed allreduces with error feedback. Not thread safe.
 class residuals {
   public:
-    /// Of this tensor of a request: zeros the first time, and when it has another number of elements than before. Valid until the
-    /// next call for the same tensor.
+    /// Returns the residual of a request's tensor: zeros the first time, and when its number of elements has changed. Valid until
+    /// the next call for the same tensor.
     std::span<float> of(int set, std::string_view request, std::string_view tensor, std::size_t count);
-    /// Those of a set that is no more.
+    /// Forgets those of a removed set.
     void forget(int set);
 
   private:
@@ -41,12 +41,12 @@ class residuals {
 /// The same in device memory. Not thread safe.
 class device_residuals {
   public:
-    /// Null where there is none of so many elements.
+    /// Returns null unless there is one with this number of elements.
     float* find(int set, std::string_view request, std::string_view tensor, std::size_t count);
     /// Creates it if it is missing, zeroed on `stream`. Asks the driver for memory: see device_batch. Throws cuda_error.
     void make(int set, std::string_view request, std::string_view tensor, std::size_t count,
               std::shared_ptr<cuda::device const> const& on, cuda::stream_handle stream);
-    /// Those of a set that is no more, when the device is through with them.
+    /// Forgets those of a removed set, when the device no longer uses them.
     void forget(int set);
 
   private:
@@ -59,7 +59,7 @@ class device_residuals {
     std::string key_;  // kept for its memory
 };
 
-/// Why nothing more can be done.
+/// The reason why nothing more can be done.
 struct failure_text {
     errc code = errc::peer_failed;
     std::string message;
@@ -77,7 +77,7 @@ struct exchange_context {
     request_waiters& finished;
 };
 
-/// Marks a request as failed; those who wait do not know yet.
+/// Marks a request as failed; does not wake those who wait.
 inline void set_failed(pending_request& one, errc code, std::string const& fault, std::vector<int> const& culprits) {
     one.code = code;
     one.fault = fault;
@@ -86,7 +86,7 @@ inline void set_failed(pending_request& one, errc code, std::string const& fault
     one.state.store(pending_request::phase::failed, std::memory_order_release);
 }
 
-/// Counts a request as ended, well or (through this rank's fault) not; those who wait do not know yet.
+/// Counts a request as ended, well or through this rank's fault not; does not wake those who wait.
 inline void complete(pending_request& unit, counters& count) {
     counters::add(count.operations[static_cast<std::size_t>(unit.what->kind)]);
     bool const failed = unit.has_extras && !unit.fault.empty();

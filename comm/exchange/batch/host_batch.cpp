@@ -76,7 +76,7 @@ void host_batch::start_allreduce() {
                                   {out, count, type, batch_.where}, batch_.how, compressed ? scaling{} : batch_.scale);
 }
 
-/// The runs of a layout are the batch's tensors that have elements.
+/// Finds the residuals of the layout's runs, which are the batch's tensors that have elements.
 void host_batch::find_residuals() {
     std::size_t at = 0;
     for (auto const& item : batch_.items) {
@@ -111,7 +111,7 @@ void host_batch::pack_compressed() {
     for (auto const& run : layout_.runs) {
         std::size_t const count = run.bytes / sizeof(float);
         if (run.in == nullptr) {
-            std::memset(to, 0, count * wire_bytes);  // sums and averages only
+            std::memset(to, 0, count * wire_bytes);  // only sums and averages come here
         } else {
             std::span const lost(run.residual, run.residual != nullptr ? count : 0);
             compress(batch_.wire, {reinterpret_cast<float const*>(run.in), count}, static_cast<float>(batch_.scale.before), lost,
@@ -121,7 +121,7 @@ void host_batch::pack_compressed() {
     }
 }
 
-/// A single tensor. Blocks: its steps depend on each other.
+/// Reduces a single tensor. Blocks: its steps depend on each other.
 void host_batch::start_adasum(std::byte const* in, std::byte* out, std::size_t count) {
     tensor_view const to{out, count, batch_.type, batch_.where};
     tensor_view from{const_cast<std::byte*>(in), count, batch_.type, batch_.where};
@@ -133,7 +133,7 @@ void host_batch::start_adasum(std::byte const* in, std::byte* out, std::size_t c
     if (batch_.scale.after != 1) multiply(batch_.type, out, out, count, batch_.scale.after);
 }
 
-/// Each rank sends the elements of every share; this rank combines those of its own.
+/// Each rank sends the elements of every share; this rank combines those of its share.
 void host_batch::start_uneven_reducescatter(tensor_view const& in, tensor_view const& out, element_range const&) {
     tensor_shape const& shape = spec_of(batch_.items.front()).shape;
     auto const rows = static_cast<std::size_t>(shape.rows()), row = static_cast<std::size_t>(shape.row_elements());

@@ -9,12 +9,12 @@
 
 namespace muster::detail {
 
-/// Memory that grows and is kept, of the kind that the communicator's collectives are fastest on.
+/// Memory that grows and is kept, of the kind on which the communicator's collectives are fastest.
 class scratch {
   public:
     explicit scratch(communicator& of) noexcept : of_(of) {}
     std::byte* get(std::size_t bytes);
-    /// Other ranks may still write to it: it is never freed.
+    /// Never frees it, since other ranks may still write to it.
     void leak() noexcept;
 
   private:
@@ -24,14 +24,14 @@ class scratch {
 
 class host_batch final : public batch_collectives {
   public:
-    /// `layout` is that of the batch, if it is an allreduce. All of it outlives the batch.
+    /// `layout` is the batch's, if it is an allreduce. All arguments outlive the batch.
     host_batch(batch_parts const& with, batch_layout& layout, scratch& first, scratch& second);
 
     void start() { start_collective(); }
-    /// True once all results are in the tensors. Throws what the communicator throws.
+    /// Returns whether all results are in the tensors. Throws what the communicator throws.
     bool advance();
 
-    /// The ranks have failed, and others may still write to memory that this batch gave: it is never freed.
+    /// The ranks have failed: never frees memory of this batch to which others may still write.
     void leak() noexcept;
 
   private:
@@ -56,9 +56,9 @@ class host_batch final : public batch_collectives {
     scratch& second_;
     std::byte* packed_ = nullptr;  ///< the fusion buffer, if there is one
     bool unpacks_ = false;         ///< results are in it
-    tensor_view pieces_;           ///< of an uneven reducescatter: what came from each rank
+    tensor_view pieces_;           ///< of an uneven reducescatter: the elements that came from each rank
     std::unique_ptr<std::byte[]> pieces_memory_;
-    tensor_view share_;  ///< with it: this rank's
+    tensor_view share_;  ///< … and this rank's share
 };
 
 }  // namespace muster::detail

@@ -14,7 +14,7 @@ bool overlap(std::byte const* a, std::byte const* b, std::size_t bytes) {
     return a < b + bytes && b < a + bytes;
 }
 
-/// Memory that has no gaps for as long as each piece begins where the one before ends.
+/// Memory is gap-free as long as each piece begins where the one before ends.
 template <typename Byte>
 class gap_free_memory {
   public:
@@ -61,7 +61,7 @@ void lay_out(fused_batch const& batch, std::span<std::shared_ptr<agreement const
     }
     into.whole_in = inputs.whole();
     into.whole_out = outputs.whole();
-    // Memory that partly overlaps itself otherwise is no input of a collective.
+    // Input and output of a collective must not overlap partly.
     if (into.whole_in != nullptr && into.whole_out != nullptr && into.whole_in != into.whole_out &&
         overlap(into.whole_in, into.whole_out, batch.bytes))
         into.whole_out = nullptr;
@@ -84,7 +84,7 @@ void fill_type(reduction how, void* to, std::size_t count) {
     fill(to, count, value);
 }
 
-/// f16 and bf16 by their bits: zero, one, plus and minus infinity.
+/// Fills f16 or bf16 by their bits for one and infinity.
 void fill_bits(reduction how, void* to, std::size_t count, std::uint16_t one, std::uint16_t infinity) {
     std::uint16_t value = 0;
     if (how == reduction::product) value = one;
@@ -117,11 +117,11 @@ namespace muster {
 
 namespace {
 
-/// From here on two copies of a tensor cost more than a collective of its own.
+/// Two copies of a tensor of this size or more cost more than a separate collective.
 constexpr std::size_t uncopied_bytes = std::size_t{256} << 10;
 
-/// The same in device memory, where a collective of its own costs some 10 us of latency, in which a GPU copies about so much
-/// twice (reckoned with 3 TB/s, not measured).
+/// The same in device memory, where a separate collective costs some 10 us of latency, in which a GPU copies about this much
+/// twice (computed with 3 TB/s, not measured).
 constexpr std::size_t uncopied_bytes_on_device = std::size_t{4} << 20;
 
 struct placed_item {
@@ -165,7 +165,7 @@ bool is_fusable(agreement const& one, std::size_t tensor) {
     return one.what.kind == exchange_kind::allreduce && one.what.how != reduction::adasum && tensor < one.what.tensors.size();
 }
 
-/// Whether a tensor goes with those of the same family as another one, without looking at the families.
+/// Returns whether two tensors belong to the same family, without a look at the families.
 bool is_alike(agreement const& a, std::size_t i, agreement const& b, std::size_t k) {
     tensor_spec const& first = a.what.tensors[i];
     tensor_spec const& second = b.what.tensors[k];
@@ -173,7 +173,7 @@ bool is_alike(agreement const& a, std::size_t i, agreement const& b, std::size_t
            a.what.wire == b.what.wire && a.what.error_feedback == b.what.error_feedback;
 }
 
-/// What lies gap-free in memory needs no copies to travel together.
+/// Returns whether `b` follows `a` without a gap, so that they travel together without copies.
 bool adjoin(placed_item const& a, placed_item const& b) {
     return a.place != 0 && a.place + a.bytes == b.place;
 }
@@ -191,11 +191,11 @@ void cut(fused_batch const& like, std::span<placed_item const> items, std::size_
     if (!next.items.empty()) into.push_back(std::move(next));
 }
 
-/// Long stretches of memory go as they lie; what is left between them is gathered.
+/// Long stretches of memory are sent from where they lie; the tensors between them are gathered.
 void cut(family& from, std::size_t fusion_bytes, std::vector<fused_batch>& into) {
     auto& items = from.items;
     auto const lies_before = [](placed_item const& a, placed_item const& b) { return a.place < b.place; };
-    // A backward pass gives them from the last to the first.
+    // A backward pass submits them from the last to the first.
     auto const ascends = [](placed_item const& a, placed_item const& b) { return a.place <= b.place; };
     if (std::adjacent_find(items.begin(), items.end(), ascends) == items.end()) std::reverse(items.begin(), items.end());
     if (!std::is_sorted(items.begin(), items.end(), lies_before)) std::stable_sort(items.begin(), items.end(), lies_before);
@@ -216,9 +216,9 @@ void cut(family& from, std::size_t fusion_bytes, std::vector<fused_batch>& into)
 }  // namespace
 
 std::vector<fused_batch> plan_batches(std::span<std::shared_ptr<agreement const> const> ready, std::size_t fusion_bytes) {
-    std::vector<family> families;  // in the order of their first agreement; others than allreduce are families of one
+    std::vector<family> families;  // in the order of their first agreement; anything except allreduce is a family of one
     std::map<family_key, std::size_t> known;
-    fusion_item last{};  // fused last, into family last_family
+    fusion_item last{};  // last one fused, into family last_family
     std::size_t last_family = ~std::size_t{0};
     for (std::size_t unit = 0; unit < ready.size(); ++unit) {
         agreement const& one = *ready[unit];

@@ -18,8 +18,8 @@ struct fusion_item {
     bool operator==(fusion_item const&) const = default;
 };
 
-/// What one collective does. Of allreduce any number of tensors of one type, reduction, scaling, compression and memory; of any
-/// other kind one agreement.
+/// The work of one collective: any number of allreduced tensors of one type, reduction, scaling, compression and memory, or one
+/// agreement of any other kind.
 struct fused_batch {
     exchange_kind kind = exchange_kind::allreduce;
     reduction how = reduction::sum;
@@ -33,11 +33,11 @@ struct fused_batch {
     bool operator==(fused_batch const&) const = default;
 };
 
-/// Pure: the same on all ranks. Batches in the order of their first agreement; tensors of a batch in the order of their places,
-/// as the agreements tell them, so that they lie gap-free where they do so at all. A batch holds at most `fusion_bytes`, but at
-/// least one tensor. A tensor, or stretch of tensors without a gap, of 256 KiB or more is gathered with no others: measured over
-/// shm, with 2 and 4 ranks on 2 cores, ResNet-50's gradients take half the time so; but what is compressed is copied in any case.
-/// In device memory that holds from 4 MiB on. Tensors of Adasum are not fused. Agreements with a fault are left out.
+/// Returns batches in the order of their first agreement, each with tensors in the order of their places in the agreements, so
+/// that they lie gap-free if they do so at all. Pure: the same on all ranks. A batch holds at most `fusion_bytes`, but at least
+/// one tensor. A tensor, or stretch of tensors without a gap, of 256 KiB or more is gathered with no others: over shm, with 2 and
+/// 4 ranks on 2 cores, ResNet-50's gradients then take half the time (measured); but compressed tensors are always copied. In
+/// device memory the limit is 4 MiB. Tensors of Adasum are not fused. Agreements with a fault are left out.
 std::vector<fused_batch> plan_batches(std::span<std::shared_ptr<agreement const> const> ready, std::size_t fusion_bytes);
 
 }  // namespace muster
@@ -51,7 +51,7 @@ namespace muster::detail {
 /// Writes `count` of them to host memory: 0 for a sum, 1 for a product, the largest value for a minimum, …
 void fill_neutral(dtype type, reduction how, void* to, std::size_t count);
 
-/// Elements that lie one after the other in the input, in the output and in the fusion buffer.
+/// Elements that are contiguous in the input, in the output and in the fusion buffer.
 struct memory_run {
     std::byte const* in = nullptr;  ///< null: neutral elements, since this rank has joined
     std::byte* out = nullptr;       ///< null: this rank does not want them
@@ -66,8 +66,8 @@ struct batch_layout {
     std::byte* whole_out = nullptr;       ///< the same of the outputs
 };
 
-/// `units[i]` is this rank's request for `agreed[i]`, or null. With `apart` each tensor that has elements is a separate run.
-/// Writes the result to `into`, whose memory is used again. Pure otherwise.
+/// Lays out a batch; `units[i]` is this rank's request for `agreed[i]`, or null. With `apart` each tensor that has elements is a
+/// separate run. Writes the result to `into`, whose memory is used again. Pure otherwise.
 void lay_out(fused_batch const& batch, std::span<std::shared_ptr<agreement const> const> agreed,
              std::span<pending_ptr const> units, bool apart, batch_layout& into);
 

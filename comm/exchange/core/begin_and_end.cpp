@@ -61,7 +61,7 @@ tensor_view bytes_view(void* data, std::size_t bytes) {
 
 }  // namespace
 
-/// Every rank sees every rank's, so all of them throw, or none.
+/// Every rank sees every rank's options, so either all of them throw or none.
 void check_options(communicator& ranks, exchange_options const& options) {
     std::array<std::int64_t, 2> const mine{static_cast<std::int64_t>(options.fusion_bytes),
                                            static_cast<std::int64_t>(options.cache_capacity)};
@@ -121,7 +121,7 @@ clock_offset measure_clocks(communicator& ranks) {
     std::vector<clock_reading> pairs;
     for (std::size_t i = 0; i < readings; ++i) pairs.push_back({all[i][0], all[i][1], mine[i][0], mine[i][1]});
     auto const offset = estimate_offset(pairs);
-    // Ranks of one host read the same clock.
+    // Ranks on one host read the same clock.
     if (ranks.host_of(0) == ranks.host_of(ranks.rank()) && std::abs(offset.offset_us) <= offset.error_us) return {};
     return offset;
 }

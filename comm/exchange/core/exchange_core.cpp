@@ -24,14 +24,14 @@ std::string on_rank(identity const& who) {
     return fmt::format("(rank {} of {} on {})", who.rank, who.world_size, who.host);
 }
 
-/// The ranks negotiate in host memory, whatever the tensors lie in.
+/// Returns the options of the communicator for negotiation, which goes through host memory wherever the tensors lie.
 exchange_options for_negotiation(exchange_options options) {
     options.comm.deadline = options.deadline;
     options.comm.memory = memory_kind::host;
     return options;
 }
 
-/// A backend for device memory that is asked for is that of the lanes.
+/// A backend for device memory is for the lanes, so it is not asked for here.
 comm_options host_options(comm_options options) {
     if (!options.backend.empty() && device_row(options.backend).name == options.backend) options.backend.clear();
     return options;
@@ -106,7 +106,7 @@ void exchange_core::enqueue(pending_ptr what, bool& notify) {
     if (!has_work_.load(std::memory_order_relaxed)) has_work_.store(true, std::memory_order_release);
 }
 
-/// `choose` makes the next request of a name out of the last one, which it replaces; both may share what the table keeps.
+/// `choose` makes the next request of a name from the last one, which it replaces; both may share what the table keeps.
 template <typename Choose>
 pending_ptr exchange_core::enter(int set, exchange_kind kind, std::string_view name, Choose&& choose) {
     check_process();
@@ -316,7 +316,7 @@ void exchange_core::set_up(communicator ranks) {
 
 set_negotiators::hooks exchange_core::hooks_of_sets() {
     set_negotiators::hooks calls;
-    // What it has submitted before it began to wait is seen here, so that it is in the queue no more if the queue is empty.
+    // This thread sees what the caller submitted before it began to wait: if the queue is empty, it is no longer in it.
     calls.caller_waits = [this](int set) { return waiters_.caller_waits(set) && !has_work_.load(std::memory_order_acquire); };
     calls.forget_turns = [this](int set) {
         std::scoped_lock const lock(guard_);
@@ -413,22 +413,22 @@ void exchange_core::loop() {
     end_left(left, who_, shared_);
 }
 
-/// Between two checks of operations under way: first the processor is only offered to others, later the thread sleeps, for a
-/// fraction of the time it has waited already, so that it is late by that fraction only.
+/// Waits between two checks of operations under way: at first it only yields the processor, later it sleeps for a fraction of the
+/// time that it has waited already, so that it is late by that fraction only.
 void exchange_core::pause(step_result const& overall, exchange_clock::time_point quiet_since) {
     if (!overall.busy) {
         std::unique_lock lock(guard_);
         if (std::exchange(woken_, false) || !queue_.empty() || abandon_) return;
         asleep_ = true;
         gathering_ = overall.gathering;
-        // No predicate: to wake once too often does no harm.
+        // There is no predicate: an extra wakeup does no harm.
         work_.wait_until(lock, std::min(overall.wake, exchange_clock::now() + 100ms));
         asleep_ = gathering_ = false;
         woken_ = false;
         return;
     }
     auto const quiet = exchange_clock::now() - quiet_since;
-    // All ranks work on the same data, and many backends move it within calls only.
+    // All ranks work on the same data, and many backends move it only within calls.
     if (quiet < (overall.data ? 200ms : 200us)) {
         ::sched_yield();
         return;
@@ -440,7 +440,7 @@ void exchange_core::throw_failure() const {
     throw comm_error(errc::peer_failed, fmt::format("the exchange failed before: {}", failure_->message), failure_->culprits);
 }
 
-/// `is_awaited`: calls of this process are under way and end with this text, which the program tells then: of many ranks one line each is enough.
+/// `is_awaited`: calls of this process are under way and end with this text, which the program reports: with many ranks one line each is enough.
 void exchange_core::fail(std::exception_ptr const& problem, bool is_awaited) {
     failure_text const text = failure_of(problem);
     {
@@ -449,7 +449,7 @@ void exchange_core::fail(std::exception_ptr const& problem, bool is_awaited) {
         is_awaited =
             is_awaited || !queue_.empty() || std::ranges::any_of(taken_, [](auto const& each) { return each != nullptr; });
     }
-    bool const told = options_.comm.loss && options_.comm.loss->is_told();  // whoever told it says so, too
+    bool const told = options_.comm.loss && options_.comm.loss->is_told();  // whoever reported the loss also says so
     if (!abandon_)
         spdlog::log(told         ? spdlog::level::debug
                     : is_awaited ? spdlog::level::info
@@ -458,7 +458,7 @@ void exchange_core::fail(std::exception_ptr const& problem, bool is_awaited) {
     dump_flight(text.message, text.culprits);
 }
 
-/// `left` is what was under way; what is in the queue joins it.
+/// Fails `left`, which was under way, and what is in the queue.
 void exchange_core::fail_what_is_left(std::vector<pending_ptr> left) {
     failure_text why;
     std::erase(taken_, nullptr);

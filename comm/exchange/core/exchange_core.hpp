@@ -31,20 +31,21 @@ class exchange_core {
     // All of submit() and start() throw errc::usage if a request of that name is in flight, and the first failure if there was
     // one.
 
-    /// Whether this is a child that was forked since, which has neither the thread nor its locks: nothing here may be waited for or destroyed.
+    /// Returns whether this is a child forked since then. It has neither the thread nor its locks, so it may wait for nothing here and destroy
+    /// nothing.
     bool is_foreign() const noexcept { return process_.is_foreign(); }
     /// Throws errc::usage in such a child, as everything below does.
     void check_process() const;
 
     /// Hands a request over.
     void submit(pending_ptr const& what);
-    /// The same, using what is left of the last request of that name.
+    /// Submits it too, using the last request of that name again if possible.
     pending_ptr submit(single_allreduce const& what);
-    /// A group that was prepared.
+    /// Submits a prepared group.
     pending_ptr start(prepared const& what, void* stream);
 
-    /// A name for a request that has none. Names are taken in turn, whether or not earlier requests have ended here, so that ranks that
-    /// call equally often take the same. `before`, if any, has this name and is still in flight: it must end first.
+    /// A name for a request without one. Names are taken in turn, whether or not earlier requests have ended here, so that ranks that
+    /// call equally often take the same names. `before`, if any, has this name and is still in flight: it must end first.
     struct turn {
         std::string name;
         pending_ptr before;
@@ -53,19 +54,19 @@ class exchange_core {
 
     comm_buffer allocate(std::size_t bytes);
 
-    /// Whether it has ended by then. `to_its_end`: the caller does nothing else before, though it may look up in between.
+    /// Returns whether it ends by then. `to_its_end`: the caller does nothing else before, though the wait may be interrupted.
     bool wait(pending_request& what, exchange_clock::time_point until, bool to_its_end);
-    /// Whether the device knows of all of it, or it has ended, by then.
+    /// Returns whether, by then, the device knows of all of it or it has ended.
     bool wait_handed(pending_request& what, exchange_clock::time_point until);
-    /// Whether any of them has ended by then.
+    /// Returns whether any of them ends by then.
     bool wait_any(std::span<pending_request* const> all, exchange_clock::time_point until);
-    /// Calls it once the request has ended: on the exchange's thread, or at once where it has.
+    /// Calls it once the request has ended: on the exchange's thread, or at once if it has ended already.
     void call_after(pending_request& what, completion_call call);
     void wake();
     /// See gpu_access::mark; throws comm_error naming the request.
     std::unique_ptr<device_part> mark(exchange_kind kind, std::string_view name, void* stream);
 
-    /// Collective end, then the thread's. `unwinding`: do not wait for other ranks.
+    /// Ends the exchange with the other ranks, then its thread. `unwinding`: does not wait for other ranks.
     void close(bool unwinding) noexcept;
 
     identity const& who() const noexcept { return who_; }
@@ -74,14 +75,14 @@ class exchange_core {
     exchange_options const& options() const noexcept { return options_; }
     std::vector<int> members(int set) const;  ///< throws errc::usage if there is no such set, or none any more
 
-    /// Nothing can be submitted to that set any more; the ranks whose consent it takes to remove it. Throws errc::usage if there is
-    /// none, or if it has requests in flight.
+    /// Closes a set to further requests. Returns the ranks whose consent its removal needs. Throws errc::usage if there is no such
+    /// set, or if it has requests in flight.
     std::vector<int> close_set(int set);
-    /// Removing it has failed: it goes on.
+    /// Opens the set again after its removal failed.
     void reopen_set(int set);
-    /// How many messages with this tag were sent to, or received from, that rank of the set before.
+    /// Returns how many messages with this tag were sent to, or received from, that rank of the set before.
     std::uint64_t count_message(int set, int peer, int tag, bool sends);
-    /// For tensors in device memory: "" until there are any.
+    /// Returns the backend for tensors in device memory; "" until there are any.
     std::string_view device_backend() const;
     flight_dump dump() const;
 
@@ -106,11 +107,11 @@ class exchange_core {
     void dump_flight(std::string const& reason, std::vector<int> const& culprits);
     [[noreturn]] void throw_failure() const;
 
-    /// The one way into the queue.
+    /// Every request enters the queue here.
     template <typename Choose>
     pending_ptr enter(int set, exchange_kind kind, std::string_view name, Choose&& choose);
 
-    // with guard_ held
+    // to be called with guard_ held
     void check_open() const;
     [[noreturn]] void refuse_in_flight(exchange_kind kind, std::string_view name) const;
     void enqueue(pending_ptr what, bool& notify);
@@ -122,17 +123,17 @@ class exchange_core {
     identity who_;  // constant once the ranks have met
     exchange_options const options_;
     exchange_clock::duration const deadline_;
-    residuals lost_;  // the thread's own, as the next
+    residuals lost_;  // only the thread uses it and the next
     device_residuals lost_on_device_;
-    gpu_access gpu_;  // before what has events of it
+    gpu_access gpu_;  // before whatever has events of it
     request_waiters waiters_;
     exchange_context shared_;
     std::string backend_, why_backend_;
 
-    mutable std::mutex guard_;  // of what follows
+    mutable std::mutex guard_;  // guards what follows
     std::vector<pending_ptr> queue_;
     name_table names_;
-    communicator* ranks_ = nullptr;  // all of them; only to be asked for memory by others than the thread; null at the end
+    communicator* ranks_ = nullptr;  // all ranks; other threads may only ask it for memory; null at the end
     set_table sets_;
     std::string_view device_backend_ = "";
     std::optional<failure_text> failure_;
@@ -146,8 +147,8 @@ class exchange_core {
     bool is_started_ = false;
     std::exception_ptr start_problem_;
 
-    // the thread's own
-    std::vector<pending_ptr> taken_;  // out of the queue; kept for its memory
+    // only the thread uses these
+    std::vector<pending_ptr> taken_;  // taken from the queue; kept for its memory
     set_negotiators negotiators_;
     std::thread thread_;
 };

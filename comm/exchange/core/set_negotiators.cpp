@@ -88,7 +88,7 @@ void set_negotiators::submit(pending_ptr one) {
 
 bool set_negotiators::step(exchange_clock::time_point now, bool hurry, step_result& overall) {
     bool all_ended = true;
-    // Making a process set adds a negotiator meanwhile.
+    // The loop must expect that a new process set adds a negotiator.
     for (std::size_t i = 0; i < all_.size(); ++i) {
         if (!all_[i]) continue;
         if (hurry) all_[i]->hurry();
@@ -114,7 +114,7 @@ int set_negotiators::make_set(communicator& ranks, std::vector<int> const& membe
     return number;
 }
 
-/// Its ranks are in a round of its own, perhaps, at different points of it: they leave it as at the end of the exchange.
+/// The ranks may be at different points of one of the set's rounds: they leave it as they leave the exchange at its end.
 void set_negotiators::remove_set(int set) {
     calls_.on_removed(set);
     shared_.lost.forget(set);
@@ -126,7 +126,7 @@ void set_negotiators::remove_set(int set) {
     ending_.push_back(set);
 }
 
-/// One after the other, in the order that all ranks share: ending a communicator may take all of its ranks.
+/// Ends them one after the other, in the order that all ranks share: ending a communicator may take all of its ranks.
 void set_negotiators::end_removed() {
     while (!ending_.empty()) {
         auto& of = all_[static_cast<std::size_t>(ending_.front())];
@@ -155,7 +155,7 @@ void set_negotiators::open_device(communicator& ranks) {
     }
 }
 
-/// Collective over all ranks; null on ranks that are not members.
+/// Collective over all ranks. Returns null on ranks that are not members.
 std::unique_ptr<device_lane> set_negotiators::lane_over(std::vector<int> const& members) {
     communicator part = whole_lane_->ranks.include(members);
     return part ? std::make_unique<device_lane>(std::move(part), whole_lane_->on, whole_lane_->kernels) : nullptr;

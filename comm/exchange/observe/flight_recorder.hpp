@@ -1,4 +1,4 @@
-// A flight recorder keeps a rank's last operations, to be read after a failure.
+// A flight recorder keeps a rank's last operations, for a look after a failure.
 #pragma once
 
 #include <array>
@@ -13,20 +13,20 @@
 
 namespace muster {
 
-/// One operation as it is recorded. `sequence` counts the operations of a process set in the order in which all its ranks do
-/// them, so that equal numbers mean the same operation on all.
+/// One recorded operation. `sequence` counts the operations of a process set in the order in which all its ranks do them, so
+/// equal numbers mean the same operation on all.
 struct flight_record {
     std::uint64_t sequence = 0;
     int set = 0;
     exchange_kind kind = exchange_kind::barrier;
     std::uint64_t bytes = 0;
     std::int64_t started_us = 0;   ///< since the epoch (UTC)
-    std::int64_t finished_us = 0;  ///< 0: it has not finished
+    std::int64_t finished_us = 0;  ///< 0: not finished
     std::string name;
     bool operator==(flight_record const&) const = default;
 };
 
-/// What a rank leaves behind. `waiting` names what was submitted and not agreed on, with the ranks that were missing, if known.
+/// The last operations of a rank. `waiting` names the requests submitted and not agreed on, with the missing ranks, if known.
 struct flight_dump {
     int generation = 0;
     int rank = 0;
@@ -45,11 +45,11 @@ class flight_recorder {
     static constexpr std::size_t depth = 1024;
     static constexpr std::size_t longest_name = 79;  ///< bytes kept of a name
 
-    /// An operation starts. Returns what end() takes.
+    /// Records the start of an operation. Returns the argument for end().
     std::uint64_t begin(int set, std::uint64_t sequence, exchange_kind kind, std::string_view name, std::uint64_t bytes) noexcept;
     void end(std::uint64_t which) noexcept;
 
-    /// begin() and end() of many at once, for the cost of one lock and one look at the clock. Others wait meanwhile.
+    /// Does begin() and end() for many at once, with one lock and one reading of the clock. Other threads wait meanwhile.
     class session {
       public:
         explicit session(flight_recorder& of) noexcept;
@@ -63,7 +63,7 @@ class flight_recorder {
         std::int64_t now_us_;
     };
 
-    /// The oldest first.
+    /// Returns the records, the oldest first.
     std::vector<flight_record> records() const;
 
   private:
@@ -81,13 +81,13 @@ class flight_recorder {
     std::array<slot, depth> ring_{};
 };
 
-/// The dump as JSON (schema "muster.flight/1").
+/// Returns the dump as JSON (schema "muster.flight/1").
 std::string to_json(flight_dump const& dump);
 
-/// Throws errc::invalid_data naming `origin` and what is wrong.
+/// Reads such JSON. Throws errc::invalid_data naming `origin` and what is wrong.
 flight_dump parse_flight_dump(std::string const& text, std::string const& origin);
 
-/// Writes FOLDER/flight-RANK.json (rank_file.hpp), making the folder if need be; returns the path. Throws errc::system.
+/// Writes FOLDER/flight-RANK.json (rank_file.hpp) and makes the folder if necessary; returns the path. Throws errc::system.
 std::string write_flight_dump(flight_dump const& dump, std::string const& folder);
 
 }  // namespace muster

@@ -92,7 +92,7 @@ void timeline::stop() {
     }
     wake_.notify_all();
     writer_.join();
-    // One event more than a comma: the array ends with an event.
+    // A last event follows the last comma, since the array must end with an event.
     buffer_ +=
         fmt::format(R"({{"ph":"M","name":"muster_end","pid":{},"tid":0,"args":{{"dropped":{}}}}})", rank_, dropped()) + "\n]\n";
     drain();

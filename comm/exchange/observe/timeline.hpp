@@ -16,7 +16,7 @@
 
 namespace muster {
 
-/// How this rank's clock lies to rank 0's: rank 0's time = this rank's + offset, give or take the error.
+/// The offset of rank 0's clock: rank 0's time = this rank's + offset, within the error.
 struct clock_offset {
     double offset_us = 0;
     double error_us = 0;
@@ -26,13 +26,13 @@ struct clock_offset {
 enum class trace_kind : std::uint8_t {
     negotiate,   ///< a request, from its submission until all ranks have agreed on it
     queue,       ///< a request, from the agreement until its collective begins
-    pack,        ///< tensors into the fusion buffer
+    pack,        ///< copies tensors into the fusion buffer
     collective,  ///< the collective of a batch
-    unpack,      ///< out of the fusion buffer
+    unpack,      ///< … and out of it
     cycle,       ///< a mark: a round of negotiation has ended
 };
 
-/// What happened, between which times (steady_clock). `id` tells requests apart whose times overlap.
+/// An event between two times of the steady clock. `id` distinguishes requests whose times overlap.
 struct trace_event {
     trace_kind kind = trace_kind::cycle;
     std::uint32_t name = 0;    ///< from intern(), of a tensor
@@ -42,13 +42,13 @@ struct trace_event {
     std::uint64_t bytes = 0;
 };
 
-/// Chrome's trace format (JSON array, one event a line; the trailing "]" may be missing where a rank died, which its readers
-/// allow): process = rank; tracks "rounds" and "collectives"; NEGOTIATE and QUEUE as asynchronous events of category "tensor".
-/// Times are microseconds of this rank's steady clock. A metadata event "muster_clock" holds generation, rank, host, process and clock offset for the
-/// merge. Source: "Trace Event Format", Chromium project.
+/// Chrome's trace format (JSON array, one event a line; its readers allow a missing "]", as after the death of a rank): process = rank; tracks
+/// "rounds" and "collectives"; NEGOTIATE and QUEUE as asynchronous events of category "tensor". Times are microseconds of this rank's steady clock. A
+/// metadata event "muster_clock" holds generation, rank, host, process and clock offset for the merge. Source: "Trace Event Format", Chromium
+/// project.
 ///
-/// add() neither allocates nor blocks: events go through a ring to a thread that writes them; those that it has no room for are
-/// counted. One thread adds; start() and stop() may be called by any.
+/// add() neither allocates nor blocks: events go through a ring to a thread that writes them; those that do not fit are counted.
+/// Only one thread adds; any thread may call start() and stop().
 class timeline {
   public:
     timeline(int rank, int ranks, std::string host, int generation = 0);
@@ -56,9 +56,9 @@ class timeline {
     timeline(timeline const&) = delete;
     timeline& operator=(timeline const&) = delete;
 
-    /// Opens FOLDER/timeline-RANK.json (rank_file.hpp), making the folder. Stops first if it runs. Throws errc::system.
+    /// Opens FOLDER/timeline-RANK.json (rank_file.hpp) and makes the folder; stops an earlier file first. Throws errc::system.
     void start(std::string const& folder, clock_offset offset, bool mark_cycles);
-    /// The same into a file of that name, in a folder that is there, with Horovod's names of events: NEGOTIATE_ALLREDUCE, QUEUE,
+    /// The same into a file of that name, whose folder exists, with Horovod's names of events: NEGOTIATE_ALLREDUCE, QUEUE,
     /// ALLREDUCE, MEMCPY_IN_FUSION_BUFFER, MEMCPY_OUT_FUSION_BUFFER, CYCLE_START.
     void start_file(std::string const& path, clock_offset offset, bool mark_cycles);
     void stop();
@@ -66,10 +66,10 @@ class timeline {
     bool running() const noexcept { return running_.load(std::memory_order_acquire); }
     bool marks_cycles() const noexcept { return marks_.load(std::memory_order_relaxed); }
 
-    /// A number for a name; the same for the same name.
+    /// Returns a number for a name; the same for the same name.
     std::uint32_t intern(std::string_view name);
 
-    /// False if there was no room.
+    /// Returns false if there was no room.
     bool add(trace_event const& event) noexcept;
 
     std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
@@ -101,22 +101,22 @@ class timeline {
     std::thread writer_;
 };
 
-/// Nanoseconds of the steady clock, as events have them.
+/// Returns nanoseconds of the steady clock, as events have them.
 inline std::int64_t trace_time(std::chrono::steady_clock::time_point at) noexcept {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count();
 }
 
 // Clock readings of two ranks bound how far their clocks are apart.
 
-/// What two ranks read off their clocks around one collective in which each waits for the other: before it starts and after it
-/// has ended, in nanoseconds.
+/// The clocks of two ranks around one collective in which each waits for the other: before it starts and after it has ended, in
+/// nanoseconds.
 struct clock_reading {
     std::int64_t before_there = 0, after_there = 0;  ///< rank 0
     std::int64_t before_here = 0, after_here = 0;    ///< this rank
 };
 
-/// The bounds that hold in every reading: what starts there ends later here, and the other way round. The offset is their middle,
-/// the error half their distance. No readings: zero. Pure.
+/// Returns the middle of the bounds that hold in every reading: what starts there ends later here, and the other way round. The
+/// error is half their distance. Without readings both are zero. Pure.
 clock_offset estimate_offset(std::span<clock_reading const> readings) noexcept;
 
 }  // namespace muster

@@ -16,7 +16,7 @@ bool read_switch(environment const& variables, std::string_view name) {
     return value.value_or(0) == 1;
 }
 
-/// Programs that set them get no silent change of speed.
+/// Throws, so that programs that set them notice that they no longer have an effect.
 void refuse_removed(environment const& variables, std::string_view name, std::string_view what) {
     if (read_switch(variables, name))
         throw error(errc::unavailable,

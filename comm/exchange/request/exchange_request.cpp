@@ -43,7 +43,7 @@ bool is_repetition(exchange_request const& before, exchange_request const& now) 
 
 namespace {
 
-/// Rows may differ where ranks give tensors of their own.
+/// Returns whether ranks may give different numbers of rows.
 bool rows_are_free(exchange_kind kind) noexcept {
     return kind == exchange_kind::allgather || kind == exchange_kind::alltoall;
 }
@@ -98,7 +98,7 @@ disagreement compare(exchange_request const& mine, exchange_request const& their
 }
 
 std::string describe(exchange_kind kind, std::string_view name) {
-    // These names are words that go on behind the kind.
+    // These names are words to be read after the kind.
     if (kind >= exchange_kind::make_set) return fmt::format("{} {}", to_string(kind), shown_name(name));
     if (name.empty() || name.front() == internal_name) return std::string(to_string(kind));
     return fmt::format("{} of \"{}\"", to_string(kind), name);
@@ -119,7 +119,7 @@ tensor_shape make_shape(std::span<std::int64_t const> extents) {
     std::int64_t product = 1;
     for (std::int64_t const extent : extents) {
         if (extent < 0) throw comm_error(errc::usage, fmt::format("the extent {} of a shape is negative", extent));
-        // Extents beside a zero must not overflow either: row_elements() multiplies them alone.
+        // The other extents must not overflow even if one is zero: row_elements() multiplies some of them alone.
         if (extent > 1 && product > most / extent)
             throw comm_error(errc::usage, fmt::format("the shape [{}] has more than 2^62 elements", fmt::join(extents, ", ")));
         product *= extent > 1 ? extent : 1;

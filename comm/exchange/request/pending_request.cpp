@@ -30,7 +30,7 @@ bool has_one_size(exchange_kind kind) {
     return kind == exchange_kind::allreduce || kind == exchange_kind::broadcast || kind == exchange_kind::prepare;
 }
 
-/// What a call says of all its tensors.
+/// The rules of a call for all its tensors.
 struct call_rules {
     exchange_kind kind = exchange_kind::allreduce;
     reduction how = reduction::sum;
@@ -84,19 +84,19 @@ std::string fault_of_message(exchange_request const& what, memory_kind where, in
     return {};
 }
 
-/// Which tensor of a group.
+/// Returns the beginning of a message that names a group's tensor.
 std::string prefix_of(exchange_request const& what, tensor_spec const& tensor) {
     return what.tensors.size() == 1 ? std::string{} : fmt::format("tensor \"{}\": ", tensor.name);
 }
 
-/// Some memory of a group's tensor.
+/// A piece of memory of a group's tensor.
 struct used_memory {
     std::uintptr_t begin = 0, end = 0;
     std::size_t tensor = 0;
     bool is_written = false;
 };
 
-/// The memory of all of them, by its beginning. What is reduced in place counts once.
+/// Returns the memory of all of them, sorted by its beginning. What is reduced in place counts once.
 std::vector<used_memory> memory_of(std::span<tensor_io const> tensors) {
     std::vector<used_memory> all;
     all.reserve(2 * tensors.size());
@@ -112,10 +112,11 @@ std::vector<used_memory> memory_of(std::span<tensor_io const> tensors) {
     return all;
 }
 
-/// Of a group whose tensors each are right. One after the other or all together, they would give different results.
+/// Finds tensors that share memory in a group whose tensors are each right: reduced one after the other or all together, they
+/// would give different results.
 std::string fault_of_sharing(exchange_request const& what, std::span<tensor_io const> tensors) {
     if (tensors.size() < 2) return {};
-    used_memory any, written;  // that reach farthest
+    used_memory any, written;  // those that reach farthest
     for (used_memory const& each : memory_of(tensors)) {
         used_memory const& before = each.is_written ? any : written;
         if (each.begin < before.end)
@@ -190,7 +191,7 @@ void name_table::forget(int set) {
     if (index < by_set_.size()) by_set_[index] = {};
 }
 
-/// Forgets names that were not used since the sweep before: so names in use stay, and each costs a few comparisons in all.
+/// Forgets names not used since the sweep before: names in use stay, and each costs a few comparisons in all.
 void name_table::sweep(names_of_set& names) {
     auto const since = std::exchange(names.last_sweep, exchange_clock::now());
     std::erase_if(names.requests,
@@ -200,7 +201,7 @@ void name_table::sweep(names_of_set& names) {
 
 namespace {
 
-/// Whether a request that was made is what is asked for now.
+/// Returns whether an earlier request is the same as this one.
 bool is_same(pending_request const& before, single_allreduce const& now) {
     exchange_request const& what = *before.what;
     if (what.kind != exchange_kind::allreduce || before.many || what.tensors.size() != 1) return false;
@@ -240,7 +241,7 @@ void pending_request::use_again() noexcept {
     has_calls.store(false, std::memory_order_relaxed);
     deadline.store(0, std::memory_order_relaxed);
     stall_told = false;
-    parts.clear();  // before the device, on which some of it may lie
+    parts.clear();  // before the device, on which part of it may lie
     if (gpu) gpu.reset();
     handed.store(false, std::memory_order_relaxed);
     if (!has_extras) return;

@@ -22,8 +22,8 @@ namespace muster::detail {
 
 struct pending_request;
 
-/// Shares a pending, which counts its owners itself: so the table of names can see that it alone is left and use it again. Each
-/// pointer belongs to one thread at a time.
+/// Shares a pending_request, which has its own count of owners: so the table of names sees when it is the only owner and can use
+/// the request again. Each pointer belongs to one thread at a time.
 class pending_ptr {
   public:
     pending_ptr() noexcept = default;
@@ -40,7 +40,7 @@ class pending_ptr {
     }
 
     static pending_ptr make();
-    /// A request of the exchange itself, submitted now.
+    /// Makes a request of the exchange itself, submitted now.
     static pending_ptr make_internal(exchange_kind kind, std::string_view name, int set);
 
     pending_request* get() const noexcept { return of_; }
@@ -49,7 +49,7 @@ class pending_ptr {
     explicit operator bool() const noexcept { return of_ != nullptr; }
     bool operator==(pending_ptr const& other) const noexcept { return of_ == other.of_; }
 
-    // For those who count by themselves.
+    // These are for owners that count by themselves.
     static void hold(pending_request* of) noexcept;
     static void release(pending_request* of) noexcept;
 
@@ -60,13 +60,13 @@ class pending_ptr {
 using exchange_clock = std::chrono::steady_clock;
 using shared_request = std::shared_ptr<exchange_request const>;
 
-/// Where a tensor is read from and written to.
+/// The input and output of a tensor.
 struct tensor_io {
     tensor_view in;
-    tensor_view out;  ///< data null: the exchange gives it memory (allgather, alltoall, reducescatter)
+    tensor_view out;  ///< null data: the exchange gives it memory (allgather, alltoall, reducescatter)
 };
 
-/// An allreduce of one tensor, its arguments checked already.
+/// An allreduce of one tensor whose arguments have been checked.
 struct single_allreduce {
     std::string_view name;
     int set = 0;
@@ -79,7 +79,7 @@ struct single_allreduce {
     void* stream = nullptr;  ///< device memory
 };
 
-/// Called once when a request has ended.
+/// A call that is made once when a request has ended.
 struct completion_call {
     void (*call)(void*) = nullptr;
     void* state = nullptr;
@@ -90,62 +90,63 @@ struct group_result {
     tensor_view view;
     std::unique_ptr<std::byte[]> memory;  ///< of an output that the exchange gave in host memory
     cuda::unique_memory device_memory;    ///< the same in device memory
-    std::vector<std::int64_t> rows;       ///< as pending_request::rows
+    std::vector<std::int64_t> rows;       ///< see pending_request::rows
 };
 
-/// Written by the submitting thread until it is handed over, then by the exchange's thread until `state` says that it has ended,
-/// from when on it does not change any more, unless the table of names has it for itself and uses it again. `deadline` and
-/// `waited` may be changed by any thread meanwhile. What every request needs comes first.
+/// The submitting thread writes it until it is handed over, then the exchange's thread until `state` says that it has ended. Then
+/// it does not change any more, unless the table of names is its only owner and uses it again. Any thread may change `deadline`
+/// and `waited` meanwhile. The members that every request needs come first.
 struct pending_request {
     enum class phase : std::uint8_t { waiting, done, failed };
 
     std::atomic<std::uint32_t> owners{0};
-    /// `state` and `waited` in one order for all threads, so that either the end sees who waits or that one sees the end.
+    /// All threads see changes of `state` and `waited` in one order: either the end sees who waits, or the waiting thread sees
+    /// the end.
     std::atomic<phase> state{phase::waiting};
     std::atomic<bool> waited{false};  ///< a thread blocks until it ends
     std::atomic<bool> has_calls{false};
-    bool has_extras = false;  ///< a fault, memory, rows or a number are set
-    bool stall_told = false;  ///< the exchange's thread only, as are `announced` and the place
+    bool has_extras = false;  ///< a fault, memory, rows or a number is set
+    bool stall_told = false;  ///< only the exchange's thread uses it, `announced` and the place
     int set = 0;
     shared_request what;                                 ///< requests that repeat each other share it
     tensor_io one;                                       ///< of a single tensor
     std::shared_ptr<std::vector<tensor_io> const> many;  ///< of a group; else null
-    std::size_t bytes = 0;                               ///< of all inputs
+    std::size_t bytes = 0;                               ///< total of all inputs
     exchange_clock::time_point submitted;
     exchange_clock::time_point announced{};
     std::atomic<exchange_clock::duration::rep> deadline{0};  ///< since the clock's epoch; 0: without end
-    std::unique_ptr<device_part> gpu;                        ///< where tensors lie in device memory
-    std::atomic<bool> handed{false};                         ///< the device knows of all that is to be done there
+    std::unique_ptr<device_part> gpu;                        ///< if tensors lie in device memory
+    std::atomic<bool> handed{false};                         ///< the device knows all that it has to do
 
     static constexpr std::size_t nowhere = ~std::size_t{0};
     std::size_t cache_place = nowhere;  ///< where the response cache had the last request of this name
 
-    tensor_view result;  ///< of a single tensor: where its output is, and its elements
+    tensor_view result;  ///< of a single tensor: its output, with its elements
     errc code = errc::peer_failed;
     std::string fault;
     std::vector<int> culprits;
-    std::unique_ptr<std::byte[]> memory;  ///< of an output that the exchange gave
+    std::unique_ptr<std::byte[]> memory;  ///< if the exchange gave the output
     std::vector<std::int64_t> rows;       ///< allgather, alltoall: rows that came from each rank
     std::vector<group_result> parts;      ///< of a group of allgathers or reducescatters: of each tensor
     int number = 0;                       ///< join: the last rank; include: the number of the new set
-    std::vector<completion_call> calls;   ///< under the lock of those who wait for the end
+    std::vector<completion_call> calls;   ///< guarded by the lock of the waiting threads
 
     std::span<tensor_io const> tensors() const noexcept {
         if (many) return *many;
         return {&one, what->tensors.size()};
     }
 
-    /// Forgets how it ended. It must have, and have no other owner than the caller.
+    /// Forgets how it ended. It must have ended, and the caller must be its only owner.
     void use_again() noexcept;
 };
 
-/// The request for that, `last` being the last one of its name, or null: the very same if it repeats that.
+/// Returns the request for `from`: that of `last`, the last one of its name or null, if it repeats it.
 shared_request request_of(single_allreduce const& from, pending_ptr const& last);
 
-/// What is to be submitted next under a name: the last request itself if nobody else has it any more. It is the last one from now on.
+/// Returns what to submit next under a name: the last request itself if nobody else has it any more. It is then the last one.
 pending_ptr next_after(pending_ptr& last, shared_request what);
 
-// The inside of a prepared group: holds its request and where its tensors lie.
+// The inside of a prepared group: its request and where its tensors lie.
 
 struct prepared {
     shared_request what;
@@ -157,14 +158,14 @@ struct prepared {
 
 // A name table finds the last request of each name.
 
-/// The last request under each name of each process set, also when it has ended: in the steady state a name, its request and its
-/// place in the cache are used again, with no memory asked for. Names that do not come back are forgotten. Not thread safe.
+/// Keeps the last request under each name of each process set, also after its end: in the steady state a name, its request and
+/// its place in the cache are used again without new memory. It forgets names that do not come back. Not thread safe.
 class name_table {
   public:
-    /// Where the last request under this name is kept; null if there was no request.
+    /// Returns the place of the last request under this name, which holds null if there was no request.
     pending_ptr& last(int set, std::string_view name);
 
-    /// A set that is no more.
+    /// Forgets a removed set.
     void forget(int set);
 
     template <typename Body>
@@ -184,7 +185,7 @@ class name_table {
     };
     struct names_of_set {
         std::unordered_map<std::string, pending_ptr, text_hash, std::equal_to<>> requests;
-        std::size_t room = 4096;  // names before those are looked for that have not come back
+        std::size_t room = 4096;  // at this number of names those that have not come back are removed
         exchange_clock::time_point last_sweep{};
     };
     static void sweep(names_of_set& names);
@@ -194,10 +195,11 @@ class name_table {
 
 // Call checks find wrong arguments of an exchange's call, on this rank alone.
 
-/// What is wrong with tensors, numbers and root of a request on a set of so many ranks, `rank` being this one there; or "". Pure.
+/// Returns what is wrong with tensors, numbers and root of a request on a set of `ranks`, `rank` being this one there; or "".
+/// Pure.
 std::string fault_of(pending_request const& what, int ranks, int rank);
 
-/// The same of an allreduce of one tensor.
+/// The same for an allreduce of one tensor.
 std::string fault_of(single_allreduce const& what);
 
 }  // namespace muster::detail

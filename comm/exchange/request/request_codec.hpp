@@ -9,12 +9,12 @@
 
 namespace muster {
 
-/// The requests, one after the other, preceded by their number. Numbers in this machine's order of bytes: ranks of one job share
-/// it. The format is private to a job whose ranks run the same muster.
+/// Returns the requests, one after the other, preceded by their number. Numbers have this machine's byte order, which ranks of
+/// one job share. The format is private to a job whose ranks run the same muster.
 std::vector<std::byte> encode(std::span<exchange_request const> requests);
 
-/// The reverse; `bytes` may be followed by padding. Throws errc::invalid_data on anything that encode() does not make: bytes that
-/// end early, a number outside its enumeration, a shape of more elements than memory can hold.
+/// Reads such bytes, which padding may follow. Throws errc::invalid_data on anything that encode() does not make: bytes that end
+/// early, a number outside its enumeration, a shape of more elements than memory can hold.
 std::vector<exchange_request> decode_requests(std::span<std::byte const> bytes);
 
 }  // namespace muster

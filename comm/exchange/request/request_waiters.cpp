@@ -4,8 +4,8 @@
 
 namespace muster::detail {
 
-/// A thread that waits counts itself before it reads the state; here the state is written before the count is read. So by the order of the
-/// count's changes one of the two sees the other.
+/// A thread that waits counts itself before it reads the state; here the state is written before the count is read. So one of the two sees
+/// the other, by the order of the count's changes.
 void request_waiters::finish(std::span<pending_ptr const> ended) {
     if (count_.fetch_add(0, std::memory_order_acq_rel) == 0) return;
     bool waited = false, has_calls = false;
@@ -34,7 +34,7 @@ void request_waiters::make_calls(std::span<pending_ptr const> ended) {
     for (auto const& each : due) each.call(each.state);
 }
 
-/// Counts itself as a thread that waits does: so requests that nobody wants to be called after cost nothing.
+/// Counts itself like a thread that waits: so requests without calls cost nothing.
 void request_waiters::call_after(pending_request& what, completion_call call) {
     {
         std::scoped_lock const lock(guard_);
@@ -52,7 +52,7 @@ bool request_waiters::caller_waits(int set) const {
     if (several_callers_.load(std::memory_order_relaxed) || caller_waits_in_.load(std::memory_order_relaxed) == nullptr)
         return false;
     constexpr auto a_while = std::chrono::seconds(1);
-    // Asked in each round, so the lock, which the caller takes at the same time, is for those that last.
+    // Each round asks this, so it takes the lock, which the caller needs at the same time, only for waits that last.
     exchange_clock::duration const since{waited_since_.load(std::memory_order_relaxed)};
     if (exchange_clock::now().time_since_epoch() - since < a_while) return false;
     std::scoped_lock const lock(guard_);

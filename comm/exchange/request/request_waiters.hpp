@@ -1,4 +1,4 @@
-// The threads that wait for requests, and the calls that are to follow when requests end.
+// The threads that wait for requests, and the calls that follow when requests end.
 #pragma once
 
 #include <atomic>
@@ -11,17 +11,19 @@
 
 namespace muster::detail {
 
-/// The exchange's thread ends requests and calls `finish`; any thread waits. A request that nobody waits for costs one read of a counter.
+/// The exchange's thread ends requests and calls `finish`; any thread may wait. A request that nobody waits for costs one read of a
+/// counter.
 class request_waiters {
   public:
-    /// Wakes who waits for one of these, which have ended or were handed to the device, and makes the calls of those that have ended.
+    /// Wakes the threads that wait for these, which have ended or were handed to the device, and makes the calls of those that have
+    /// ended.
     void finish(std::span<pending_ptr const> ended);
 
-    /// Calls it once the request has ended: on the exchange's thread, or at once where it has.
+    /// Calls it once the request has ended: on the exchange's thread, or at once if it has ended already.
     void call_after(pending_request& what, completion_call call);
 
-    /// Blocks until `is_over` or that time; whether it is over. `what` is one of those that are waited for, marked as waited for before.
-    /// `to_its_end`: the caller does nothing else before, though it may look up in between.
+    /// Blocks until `is_over` or that time; returns whether it is over. `what` is one of the awaited requests, marked as waited for
+    /// before. `to_its_end`: the caller does nothing else before, though the wait may be interrupted.
     template <typename Until>
     bool wait(pending_request const& what, exchange_clock::time_point until, bool to_its_end, Until&& is_over) {
         count_.fetch_add(1, std::memory_order_acq_rel);
@@ -39,12 +41,12 @@ class request_waiters {
         return over;
     }
 
-    /// This thread submits a request.
+    /// Notes that this thread submits a request.
     void note_caller() noexcept {
         if (std::this_thread::get_id() != caller_) several_callers_.store(true, std::memory_order_relaxed);
     }
-    /// Whether the only thread that submits waits for a request of that set to its end, and has done so for a while: a signal, or a thread
-    /// that has submitted nothing so far, may end the wait. What it submitted before is seen by the thread that asks.
+    /// Returns whether the only thread that submits waits for a request of that set to its end, and has done so for a while: a signal, or
+    /// a thread that has submitted nothing so far, may end the wait. The asking thread sees what was submitted before.
     bool caller_waits(int set) const;
 
   private:
@@ -53,10 +55,10 @@ class request_waiters {
     std::atomic<int> count_{0};
     mutable std::mutex guard_;
     std::condition_variable ended_;
-    std::thread::id const caller_ = std::this_thread::get_id();  ///< whose requests they are, while no other thread submits any
+    std::thread::id const caller_ = std::this_thread::get_id();  ///< the thread that submits, as long as it is the only one
     std::atomic<bool> several_callers_{false};
-    std::atomic<pending_request const*> caller_waits_in_{nullptr};  ///< to its end; it changes under guard_
-    std::atomic<exchange_clock::duration::rep> waited_since_{0};    ///< when that was submitted
+    std::atomic<pending_request const*> caller_waits_in_{nullptr};  ///< waits to its end; changes under guard_
+    std::atomic<exchange_clock::duration::rep> waited_since_{0};    ///< when that request was submitted
 };
 
 }  // namespace muster::detail

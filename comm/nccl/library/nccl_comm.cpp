@@ -18,8 +18,8 @@ namespace muster::nccl {
 
 namespace {
 
-/// How long a thread that is within a call to NCCL is waited for. Calls on non-blocking communicators return at once; one that
-/// does not is stuck, and only the abort gets it out.
+/// An abort waits this long for a thread that is within a call to NCCL. Calls on non-blocking communicators return at once; one
+/// that does not is stuck, and only the abort ends it.
 constexpr std::chrono::milliseconds for_calls{1000};
 
 }  // namespace
@@ -73,7 +73,7 @@ void abort_owner::mark(live_comm& comm, std::string const& why) noexcept {
     try {
         std::scoped_lock const lock(comm.why_lock_);
         comm.why_ = why;
-    } catch (...) {  // out of memory: without a reason then
+    } catch (...) {  // out of memory: there is no reason then
     }
     comm.aborted_.store(true, std::memory_order_release);
 }
@@ -140,11 +140,11 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Between checks of a communicator that is coming up, which takes from some milliseconds to minutes.
+/// The time between checks of a communicator that is coming up, which takes from some milliseconds to minutes.
 constexpr std::chrono::microseconds between_checks{200};
 
-/// How long a rank that gives up waits for the abort, but no longer than for the communicator to come up; then the abort is no
-/// longer waited for.
+/// A rank that gives up waits this long for the abort, but no longer than for the communicator to come up; then it goes on
+/// without it.
 constexpr duration for_abort{5.0};
 
 bool is_error(int code) noexcept {
@@ -187,7 +187,7 @@ nccl_comm nccl_comm::split(int color, int key, duration deadline) {
     part.for_abort_ = for_abort_;
     cuda::device::scope const current(*on_);
     config how;
-    auto const handle = std::make_shared<comm_handle>(nullptr);  // NCCL writes it from a thread of its own
+    auto const handle = std::make_shared<comm_handle>(nullptr);  // an NCCL thread writes it
     try {
         use([&](comm_handle whole) { check(with_->split(whole, color, key, handle.get(), &how), "ncclCommSplit"); });
         wait_ready("the process set did not come up", deadline);
@@ -230,7 +230,7 @@ int nccl_comm::state() {
 
 void nccl_comm::check(int code, std::string_view call) {
     if (!is_error(code)) return;
-    // Within use() the lock is held: the last error is asked for without.
+    // Within use() the lock is held, so the last error is asked for without the handle.
     std::string const text = fmt::format("{}: {}", speaker_, text_of(*with_, nullptr, code));
     if (code != invalid_argument) fail(fmt::format("{} failed: {}", call, text));
     throw nccl_error(call, code, text);
@@ -242,7 +242,7 @@ void nccl_comm::throw_aborted() const {
 }
 
 void nccl_comm::fail(std::string const& why) noexcept {
-    if (live_->aborted()) return;  // others may have been made since
+    if (live_->aborted()) return;  // others may have been made since then
     if (established_)
         owner_->aborts.abort_all(why);
     else
@@ -258,7 +258,7 @@ bool nccl_comm::give_up(std::string const& why) noexcept {
         detail::keep_forever(std::shared_ptr<runtime>(owner_));  // its thread must not be waited for when the last owner goes
         spdlog::warn("{}: NCCL did not abort a communicator within {}; it is no longer waited for", speaker_,
                      format_duration(for_abort_));
-    } catch (std::exception const&) {  // the log failed too
+    } catch (std::exception const&) {  // logging failed too
         left_behind_ = true;
     }
     return false;
@@ -276,7 +276,7 @@ bool nccl_comm::end(duration deadline) noexcept {
     } catch (std::exception const& problem) {
         try {
             spdlog::warn("a communicator on NCCL did not end in order: {}", problem.what());
-        } catch (...) {  // the log failed too
+        } catch (...) {  // logging failed too
         }
     }
     return give_up("it did not end in order");

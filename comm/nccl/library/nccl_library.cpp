@@ -11,7 +11,7 @@ namespace muster::nccl {
 
 namespace {
 
-/// What stays open: NCCL keeps threads that run until the process ends. Reachable, so that no leak is reported.
+/// NCCL stays open: it keeps threads that run until the process ends. The list keeps it reachable, so that no leak is reported.
 struct kept_library {
     shared_library file;
     library functions;

@@ -1,4 +1,4 @@
-// NCCL's functions, found at run time, so that one build serves machines with and without it.
+// NCCL's functions are found at run time, so that one build serves machines with and without it.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 
 namespace muster::nccl {
 
-// The few declarations needed of NCCL's documented ABI (nccl.h, "NCCL API"), so that it need not be there to build.
-// tests/gpu/abi_test.cpp holds them against nccl.h where there is one.
+// The necessary declarations of NCCL's documented ABI (nccl.h, "NCCL API"), so that the build does not need it.
+// tests/gpu/abi_test.cpp compares them with nccl.h where that exists.
 using comm_handle = struct comm_record*;      ///< ncclComm_t
 using stream_handle = struct stream_record*;  ///< cudaStream_t
 struct unique_id {
     char bytes[128];
 };
 
-/// ncclConfig_t as NCCL 2.14 knew it, the version that it names: NCCL takes what it knows later from its defaults.
+/// ncclConfig_t as in NCCL 2.14, the version that it names: NCCL takes later fields from its defaults.
 struct config {
     std::size_t size = sizeof(config);
     unsigned magic = 0xcafebeef;
     unsigned version = 21400;
     int blocking = 0;
-    int unused = 0;  ///< where later versions have a field of theirs that they do not read from this one
+    int unused = 0;  ///< later versions have a field here that they do not read from this one
 };
 
 inline constexpr int success = 0;
@@ -41,10 +41,10 @@ inline constexpr int least_version = 21800;  ///< 2.18: ncclCommSplit
 enum class type : int { i8 = 0, u8 = 1, i32 = 2, i64 = 4, f16 = 6, f32 = 7, f64 = 8, bf16 = 9 };  ///< ncclDataType_t
 enum class op : int { sum = 0, product = 1, max = 2, min = 3, average = 4 };  ///< ncclRedOp_t; others are made as needed
 
-/// The functions, as loaded or as a test gives them. A default one lacks them all.
+/// The functions, as loaded or as a test gives them. A default one has none.
 struct library {
     library() = default;
-    /// Looks for every function; those that are lacking are named in `missing`.
+    /// Looks for every function; `missing` names those it lacks.
     explicit library(shared_library const& from);
 
     std::string missing;
@@ -72,7 +72,7 @@ struct library {
     int (*group_end)() = nullptr;
 };
 
-/// Calls `visit("ncclGetVersion", member)` for every function, in the order above: the one list of the symbols' names.
+/// Calls `visit("ncclGetVersion", member)` for every function, in the order above: the only list of the symbols' names.
 template <typename Library, typename Visit>
 void for_each_function(Library& of, Visit&& visit) {
     visit("ncclGetVersion", of.get_version);
@@ -98,20 +98,20 @@ void for_each_function(Library& of, Visit&& visit) {
     visit("ncclGroupEnd", of.group_end);
 }
 
-/// NCCL on this machine, or why it cannot be used.
+/// NCCL on this machine, or the reason why it cannot be used.
 struct found_library {
     library const* use = nullptr;  ///< stays loaded until the process ends
     int version = 0;               ///< 22809 is 2.28.9
-    std::string why_not;           ///< where `use` is null
+    std::string why_not;           ///< set if `use` is null
 };
 
-/// Loads libnccl.so.2. Asked once; thread safe. Never throws for a library that is missing or too old.
+/// Loads libnccl.so.2, once. Thread safe. Never throws for a library that is missing or too old.
 found_library const& find_library();
 
-/// The same with libraries of given names, tried in order.
+/// The same with libraries of these names, tried in order.
 found_library find_library(std::span<std::string const> names);
 
-/// "2.28.9" for 22809. Pure.
+/// Returns "2.28.9" for 22809. Pure.
 std::string version_text(int version);
 
 }  // namespace muster::nccl
@@ -120,8 +120,8 @@ namespace muster {
 
 // The error of a call to NCCL.
 
-/// An error of NCCL, with the call's name and NCCL's own code. But for an invalid argument its communicator is of no use any
-/// more.
+/// An error of NCCL, with the call's name and NCCL's code. Its communicator is of no use any more, except after an invalid
+/// argument.
 class nccl_error : public library_error {
   public:
     nccl_error(std::string_view call, int native_code, std::string_view text) : library_error("NCCL", call, native_code, text) {}

@@ -16,7 +16,7 @@ namespace {
 /// The kernel moves at most 2^31 - 4096 bytes at once.
 constexpr std::size_t most_at_once = std::size_t{1} << 30;
 
-/// Nothing if there is no such module.
+/// Returns "" if there is no such module.
 std::string yama_scope() {
     std::ifstream file("/proc/sys/kernel/yama/ptrace_scope");
     std::string scope;
@@ -29,7 +29,7 @@ int copy(Call call, pid_t whom, void* here, std::uint64_t there, std::size_t byt
     auto* local_data = static_cast<std::byte*>(here);
     while (bytes != 0) {
         iovec const local{local_data, std::min(bytes, most_at_once)};
-        // An address of the other process: never followed here.
+        // This is an address in the other process, never followed here.
         iovec const remote{reinterpret_cast<void*>(static_cast<std::uintptr_t>(there)), local.iov_len};
         ssize_t const copied = call(whom, &local, 1, &remote, 1, 0);
         if (copied < 0) return errno;
@@ -55,7 +55,7 @@ int write_memory(pid_t whom, void const* from, std::uint64_t to, std::size_t byt
 void permit_memory_access() noexcept try {
     if (yama_scope() == "1") ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 } catch (...) {
-    // as without: the probe tells
+    // the probe finds out that it is not permitted
 }
 
 std::string why_no_memory_access(int code) {

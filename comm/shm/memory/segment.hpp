@@ -14,97 +14,97 @@
 #include "comm/backend/world_record.hpp"
 #include "comm/shm/memory/shared_buffers.hpp"
 
-// How the memory is ordered. Every value but chunk_counters::claimed has one writer, the rank in whose region it lies. A rank
-// first writes data with plain stores, then publishes a number with a release store; who reads that number with an acquire load
-// (announcement::sequence, counters::filled, worked, finished, chunk_counters::done) sees the data. Numbers only grow, but those
-// of chunks, which begin anew with the announcement of a collective. Nobody writes data again before every reader has published,
-// in a number of its own, that it is past it; where that follows from other waits, a comment there says why.
+// The order of memory accesses. Every value except chunk_counters::claimed has one writer, the rank in whose region it lies. A
+// rank first writes data with plain stores, then publishes a number with a release store; a rank that reads that number with an
+// acquire load (announcement::sequence, counters::filled, worked, finished, chunk_counters::done) sees the data. Numbers only
+// grow, except those of chunks, which start again with the announcement of a collective. No rank overwrites data before every
+// reader has published, in its own number, that it is past it; if that follows from other waits, a comment there says why.
 
 namespace muster::shm {
 
 /// Two lines: processors fetch them in pairs.
 inline constexpr std::size_t apart = 128;
 
-/// Where a rank's tensors are, for collectives whose input does not travel with the announcement.
+/// The places of a rank's tensors, for collectives whose input does not travel with the announcement.
 struct tensor_places {
     std::uint64_t in = 0;  ///< address, in the rank's own memory
     std::uint64_t out = 0;
-    shared_place in_shared;  ///< where others can map them
+    shared_place in_shared;  ///< if others can map them
     shared_place out_shared;
 };
 
-/// The announcement of a collective by a rank that starts it. Of each rank there are two, for even and odd numbers: a rank starts
-/// collective k only when it has finished k-1, for which every rank had to have started k-1, that is finished k-2 and with it the
-/// reading of what was announced for k-2.
+/// The announcement of a collective by a rank that starts it. Each rank has two, for even and odd numbers. It starts collective k
+/// only when it has finished k-1; for that every rank had started k-1, and so had finished k-2 and had read what was announced
+/// for k-2.
 struct alignas(apart) announcement {
     std::atomic<std::uint64_t> sequence;  ///< of the collective, from 1
     std::uint64_t signature;              ///< what must be equal on all ranks, see argument_checks.hpp
-    std::uint64_t count;                  ///< elements; the same
+    std::uint64_t count;                  ///< elements; must be equal too
     union {
         tensor_places tensors{};
         std::array<std::byte, 40>
-            inlined;  ///< the input itself, if it is that small and all ranks' travel: one cache line carries all
+            inlined;  ///< the input itself, if it is that small and all ranks' travel: one cache line carries all of it
     };
 };
 static_assert(sizeof(announcement) == apart && std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// How far a rank is with what follows the announcements.
+/// The progress of a rank after the announcements.
 struct alignas(apart) counters {
-    std::atomic<std::uint64_t> filled;    ///< rounds of all collectives so far whose input lies in the segment
-    std::atomic<std::uint64_t> worked;    ///< rounds whose input of other ranks this rank needs no more
-    std::atomic<std::uint64_t> finished;  ///< the last collective after which this rank needs no other's memory
+    std::atomic<std::uint64_t> filled;    ///< rounds so far of all collectives whose input lies in the segment
+    std::atomic<std::uint64_t> worked;    ///< rounds of which this rank needs no other rank's input any more
+    std::atomic<std::uint64_t> finished;  ///< the last collective for which this rank needs no other rank's memory any more
 };
 
-/// The chunks of a reduction. A rank that has time takes them: first those of its own share, then of the others'. So no rank
-/// waits for a rank that has lost its processor before it took one. Of each rank there are two, as of announcements, by which a
-/// rank also knows that nobody takes chunks of two collectives ago when it sets them to 0.
+/// The chunks of a reduction. A rank that has time first takes those of its share, then those of the others'. So no rank
+/// waits for a rank that has lost its processor before it took one. Each rank has two of these, like announcements, from which it
+/// also knows that nobody takes chunks of two collectives ago when it sets them to 0.
 struct alignas(apart) chunk_counters {
-    std::atomic<std::uint64_t> claimed;           ///< of this rank's share, by anybody; may go beyond their number
-    alignas(64) std::atomic<std::uint64_t> done;  ///< of any share, by this rank
+    std::atomic<std::uint64_t> claimed;           ///< taken of this rank's share, by any rank; may exceed the number of chunks
+    alignas(64) std::atomic<std::uint64_t> done;  ///< done by this rank, of any share
     std::atomic<std::uint64_t> joined;            ///< the last collective of which this rank began to take chunks
 };
 static_assert(sizeof(chunk_counters) == apart);
 
-/// How a rank stands to its communicator.
+/// The state of a rank in its communicator.
 enum class standing : std::uint32_t { member, left, failed };
 
-/// A rank's entry in the segment: written at the rendezvous, read when something is wrong.
+/// A rank's entry in the segment, written at the rendezvous and read when something is wrong.
 struct alignas(apart) station {
     process_name who;
-    process_token token;              ///< what proves that memory or a file is this rank's
-    std::uint64_t token_address = 0;  ///< of as_held(token) in the rank's own memory: to probe whether others may read it
-    shared_place token_place;         ///< of a shared buffer, for the same
+    process_token token;              ///< proves that memory or a file is this rank's
+    std::uint64_t token_address = 0;  ///< address of as_held(token) in the rank's memory; others try to read it
+    shared_place token_place;         ///< of a shared buffer; others try to map it
     std::atomic<standing> state = standing::member;
-    std::atomic<std::int32_t> culprit = -1;    ///< of a failed rank: whose fault it was; -1 if nobody's, its own rank if its own
-    std::atomic<std::uint32_t> asleep = 0;     ///< it waits for its bell to change, where ranks share processors
+    std::atomic<std::int32_t> culprit = -1;    ///< of a failed rank: the rank at fault, perhaps itself; -1 if nobody is
+    std::atomic<std::uint32_t> asleep = 0;     ///< it waits for its bell to change, if ranks share processors
     std::atomic<std::uint32_t> bell = 0;       ///< a futex that all ranks may ring
-    std::atomic<std::int32_t> processor = -1;  ///< that it ran on at its last announcement, where ranks share processors
-    std::atomic<std::uint32_t> measured = 0;   ///< steps of the measurement of distances that it has done
-    std::atomic<std::uint32_t> streams = ~0u;  ///< of rank 0: what it has chosen for all, see store_choice
+    std::atomic<std::int32_t> processor = -1;  ///< the one it ran on at its last announcement, if ranks share processors
+    std::atomic<std::uint32_t> measured = 0;   ///< steps done of the measurement of distances
+    std::atomic<std::uint32_t> streams = ~0u;  ///< of rank 0: its choice for all, see store_choice
     world_record record;
 };
 
-/// Sizes that all ranks of a segment agree on; offsets are from a rank's own region. Pure.
+/// Sizes that all ranks of a segment agree on; offsets count from the start of a rank's region. Pure.
 struct geometry {
     std::size_t ranks = 1;
     std::size_t payload_bytes = std::size_t{128} << 10;  ///< largest input that travels with its announcement, except:
-    std::size_t crowd_most = std::size_t{512} << 10;     ///< … of one rank's input to a reduction, where ranks share processors
+    std::size_t crowd_most = std::size_t{512} << 10;     ///< … one rank's input to a reduction, if ranks share processors
     std::size_t window_bytes = std::size_t{512} << 10;   ///< of a rank's input that a round takes
-    std::size_t gathered_bytes = std::size_t{8} << 20;   ///< of all ranks' inputs that they leave in their windows at once
+    std::size_t gathered_bytes = std::size_t{8} << 20;   ///< of all ranks' inputs, left in their windows at once
     std::size_t gathered_most = std::size_t{1} << 20;  ///< … of one rank's: the kernel copies what is beyond a second-level cache
     std::size_t pair_bytes = std::size_t{128} << 10;  ///< of a tensor that a round of a pairwise exchange takes
     bool operator==(geometry const&) const = default;
 
-    /// Of one share in a round of a reduction: every rank's window holds one for each rank. Whole lines.
+    /// Returns the size of one share in a round of a reduction, in whole lines: every rank's window holds one for each rank.
     std::size_t share_bytes() const noexcept { return (window_bytes + 64 * ranks - 1) / (64 * ranks) * 64; }
 
-    /// Largest input that is left in a window as a whole.
+    /// Returns the largest input that a window takes as a whole.
     std::size_t largest_gathered() const noexcept {
         return std::max(window_bytes, std::min(gathered_most, gathered_bytes / ranks));
     }
 
-    /// Largest input to a reduction that travels with its announcement where ranks share processors. Every rank then reduces all of it, which for many ranks
-    /// is more than the two waits that it saves.
+    /// Returns the largest input to a reduction that travels with its announcement if ranks share processors. Every rank then reduces all of it, which with
+    /// many ranks takes longer than the two waits that it saves.
     std::size_t largest_in_a_crowd() const noexcept {
         std::size_t const few = (std::size_t{8} << 20) / ranks / ranks, many = (std::size_t{256} << 10) / ranks;
         return std::min(crowd_most, std::max(few, many));
@@ -112,7 +112,7 @@ struct geometry {
 
     std::size_t payload_size() const noexcept { return whole_pages(std::max(payload_bytes, largest_in_a_crowd())); }
 
-    /// Room for the result of one share.
+    /// Returns the room for the result of one share.
     std::size_t result_size() const noexcept { return whole_pages(std::max(share_bytes(), largest_gathered() / ranks + 128)); }
 
     std::size_t pairs_at() const noexcept {
@@ -130,7 +130,7 @@ struct geometry {
     std::size_t window_size() const noexcept { return whole_pages(std::max(largest_gathered(), share_bytes() * ranks)); }
 };
 
-/// One rank's part of the segment. A view; its places are worked out once.
+/// One rank's part of the segment. It is a view that computes its addresses once.
 class region {
   public:
     region() noexcept = default;
@@ -147,7 +147,7 @@ class region {
           pair_step_(whole_pages(sizes.pair_bytes)),
           ranks_(sizes.ranks) {}
 
-    /// Makes the objects in this rank's own region, whose bytes are zero. Before any other rank looks.
+    /// Constructs the objects in this rank's own region, whose bytes are zero. Call it before any other rank looks.
     void construct() const noexcept {
         new (base_) station{};
         for (std::size_t i = 0; i < 2; ++i) new (base_ + announcements_at + i * sizeof(announcement)) announcement{};
@@ -167,7 +167,7 @@ class region {
         return *object<chunk_counters>(base_ + chunks_at + sequence % 2 * sizeof(chunk_counters));
     }
     counters& progress() const noexcept { return *object<counters>(base_ + counters_at); }
-    /// This rank's announcement to `other` alone.
+    /// Returns this rank's announcement to `other` alone.
     announcement& announced_to(std::size_t other) const noexcept { return *object<announcement>(pairs_ + other * pair_stride); }
     counters& progress_with(std::size_t other) const noexcept {
         return *object<counters>(pairs_ + other * pair_stride + sizeof(announcement));

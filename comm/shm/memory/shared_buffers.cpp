@@ -30,8 +30,8 @@ struct owned_buffer {
     buffer_note& note() const noexcept { return *reinterpret_cast<buffer_note*>(memory.data() + bytes); }
 };
 
-/// By their end, so that the first beyond an address is the only one that it may lie in. Outlives whatever is destroyed when the
-/// program ends.
+/// Sorted by their ends: the first one beyond an address is the only one that it may lie in. Outlives all objects that are
+/// destroyed when the program ends.
 struct owned_buffers {
     std::mutex guard;
     std::map<std::byte const*, owned_buffer> by_end;
@@ -54,7 +54,7 @@ void release(std::byte const* end) noexcept {
         all.by_end.erase(at);
         all.count.store(all.by_end.size(), std::memory_order_relaxed);
     }
-    // A child that was forked lets go of what it inherited; the memory is its parent's.
+    // A forked child gives up what it inherited; the memory is its parent's.
     if (gone.process != ::getpid() || gone.owner != own_token()) return;
     std::atomic_ref(gone.note().freed).store(1, std::memory_order_release);
     ::fallocate(gone.file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(gone.bytes));

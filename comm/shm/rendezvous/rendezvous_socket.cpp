@@ -40,7 +40,7 @@ std::string with_rank(std::string const& key, int rank) {
     return fmt::format("{}/{}", key, rank);
 }
 
-/// The rank in a name of with_rank().
+/// Returns the rank in a name of with_rank().
 std::optional<int> rank_in(std::string_view name, std::string const& key) noexcept {
     if (name.size() <= key.size() + 1 || !name.starts_with(key) || name[key.size()] != '/') return std::nullopt;
     name.remove_prefix(key.size() + 1);
@@ -66,7 +66,7 @@ rendezvous_message refusal(errc code, std::string_view why, std::span<int const>
 void throw_if_failed(rendezvous_message const& message) {
     if (message.failed == 0) return;
     auto const named = std::clamp<std::size_t>(static_cast<std::size_t>(message.culprits), 0, rendezvous_message::most_culprits);
-    auto const end = std::find(message.why.begin(), message.why.end(), '\0');  // there may be none
+    auto const end = std::find(message.why.begin(), message.why.end(), '\0');  // there may be no zero
     throw comm_error(message.code, std::string(message.why.begin(), end),
                      {message.culprit.begin(), message.culprit.begin() + named});
 }
@@ -88,7 +88,7 @@ std::string name_to_try(std::string const& key, int which) {
 
 int connect_to(int socket, std::string const& key) noexcept {
     auto const name = name_of(key);
-    // Another user who holds the name, and has its queue full, would keep this process waiting.
+    // Another user who holds the name, with a full queue, would keep this process waiting.
     limit_sending(socket, longest_connect_s);
     int const code = ::connect(socket, name.get(), name.length) == 0 ? 0 : errno;
     timeval const without_end{};
@@ -118,7 +118,7 @@ std::optional<process_name> other_end(int socket) {
 }
 
 void limit_sending(int socket, double seconds) noexcept {
-    // Zero would be without end; years would overflow.
+    // Zero would mean no limit; years would overflow.
     auto const us = static_cast<std::int64_t>(std::clamp(seconds, 1e-3, 1e7) * 1e6);
     timeval const limit{static_cast<time_t>(us / 1'000'000), static_cast<suseconds_t>(us % 1'000'000)};
     ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
@@ -158,7 +158,7 @@ std::ptrdiff_t receive_bytes(int socket, void* data, std::size_t size, unique_fd
         header.msg_controllen = control.size();
         got = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
         if (got >= 0 || (errno != EINTR && errno != ECONNRESET)) break;
-        // An end that left without having read everything causes this error first; its last message comes after it.
+        // If the other end left without having read everything, this error comes first and its last message afterwards.
         if (errno == ECONNRESET && std::exchange(was_reset, true)) break;
     }
     if (got < 0) return -1;

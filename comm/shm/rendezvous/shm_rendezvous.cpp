@@ -50,7 +50,7 @@ void shm_rendezvous::run_as_peer() {
 void shm_rendezvous::connect_to_rank_0() {
     bool told = false;
     for (auto pause = std::chrono::microseconds(200);; pause = std::min(pause * 2, std::chrono::microseconds(20'000))) {
-        bool others = false;  // hold a name
+        bool others = false;  // other users hold a name
         for (int which = 0; which < names_to_try; ++which)
             if (connect_to_rank_0_at(name_to_try(request_.key, which), others)) return;
         if (others && !std::exchange(told, true))
@@ -67,10 +67,10 @@ void shm_rendezvous::connect_to_rank_0() {
     }
 }
 
-/// False if rank 0 is not there; `others` is set if it is another user's.
+/// Returns false if rank 0 is not there; sets `others` if the name is another user's.
 bool shm_rendezvous::connect_to_rank_0_at(std::string const& name, bool& others) {
     to_rank_0_ = make_socket();
-    // So rank 0 knows its rank at once. Where two have the same number, rank 0 learns that from their records.
+    // The name tells rank 0 this rank at once. If two have the same number, rank 0 learns that from their records.
     static_cast<void>(bind_to(to_rank_0_.get(), request_.key, request_.self.rank));
     int const code = connect_to(to_rank_0_.get(), name);
     if (code == ECONNREFUSED || code == EINTR || code == EAGAIN) return false;
@@ -86,7 +86,7 @@ void shm_rendezvous::await_rank_0() {
     if (is_readable_by(to_rank_0_.get(), until_)) return;
     auto const failed = [&] { blame_rank_0(errc::timeout, "did not answer within " + format_duration(request_.deadline)); };
     if (is_lost(state_of(rank_0_))) failed();
-    // It waits for another rank, which it can name.
+    // Rank 0 waits for another rank, and can name it.
     send_message(to_rank_0_.get(), refusal(errc::timeout, "", {}));
     if (!is_readable_by(to_rank_0_.get(), now_s() + grace_s)) failed();
 }
@@ -110,7 +110,7 @@ void shm_rendezvous::throw_if_lost() const {
     if (request_.loss) request_.loss->throw_if_told(speaker());
 }
 
-/// Until when a wait may last before it looks whether ranks are gone.
+/// Returns how long a wait may last before it looks whether ranks are gone.
 double shm_rendezvous::next_look() const {
     return request_.loss ? std::min(until_, now_s() + between_looks_s) : until_;
 }
@@ -160,11 +160,11 @@ bool wait_readable(int socket, double until) {
     }
 }
 
-// Rank 0 of a rendezvous: accepts the others, hands out the memory, counts votes and tells all of a failure.
+// Rank 0 of a rendezvous accepts the others, hands out the memory, counts votes and reports a failure to all.
 
 namespace {
 
-/// Gives this refusal to each rank that connects, until then or until so many have come.
+/// Sends this refusal to each rank that connects, until `until` or until `how_many` have come.
 void refuse_all(int listener, std::string const& key, rendezvous_message const& why, std::size_t how_many, double until) {
     while (how_many > 0 && wait_readable(listener, until)) {
         auto const next = accept_from(listener, key);
@@ -172,7 +172,7 @@ void refuse_all(int listener, std::string const& key, rendezvous_message const& 
     }
 }
 
-/// Whether a process of this user listens there. One that has only just bound it gets a moment to listen.
+/// Returns whether a process of this user listens there. A process that has only just bound it gets a moment to listen.
 bool is_of_this_user(std::string const& name) {
     for (int i = 0; i < 5; ++i) {
         unique_fd const caller = make_socket();
@@ -193,7 +193,7 @@ void shm_rendezvous::run_as_rank_0() {
     records_.push_back(request_.self);
     for (auto const& each : peers_) records_.push_back(each.record);
     try {
-        identity who;  // colours the message only
+        identity who;  // only for the message
         who.rank = 0;
         who.world_size = request_.self.world_size;
         who.host = request_.host;
@@ -255,14 +255,14 @@ void shm_rendezvous::accept_one() {
     auto next = accept_from(listener_.get(), request_.key);
     if (!next.socket) return;
     auto const who = other_end(next.socket.get());
-    if (!who) return;  // another user's: not one of us
+    if (!who) return;  // another user's process: not one of the ranks
     peer& come = peers_.emplace_back();
     come.socket = std::move(next.socket);
     come.who = *who;
     if (next.rank && *next.rank < request_.self.world_size) come.rank = next.rank;
 }
 
-/// Its introduction, its end, or that its deadline has passed.
+/// Receives its introduction, its end, or the message that its deadline has passed.
 void shm_rendezvous::receive_from(peer& from) {
     if (from.introduced) {
         rendezvous_message told;
@@ -278,11 +278,12 @@ void shm_rendezvous::receive_from(peer& from) {
     } else if (from.rank) {
         fail_by_loss(from);
     } else {
-        from.left = true;  // which rank it was is known when one has not come
+        from.left = true;  // its rank becomes known when one has not come
     }
 }
 
-/// As many as the least world size that any of them has, so that ranks which contradict it still learn why the rendezvous fails.
+/// Counts ranks up to the least world size that any of them has, so that ranks which contradict it still learn why the rendezvous
+/// fails.
 bool shm_rendezvous::all_are_here() const {
     int least = request_.self.world_size, here = 1;
     for (auto const& each : peers_) {
@@ -293,7 +294,7 @@ bool shm_rendezvous::all_are_here() const {
     return here >= least;
 }
 
-/// Who counts otherwise than rank 0.
+/// Names the first rank whose count differs from rank 0's.
 std::string shm_rendezvous::contradiction() const {
     for (auto const& each : peers_)
         if (each.record.world_size != request_.self.world_size)
@@ -318,7 +319,7 @@ shm_rendezvous::named_ranks shm_rendezvous::missing_peers() const {
     return missing;
 }
 
-/// Those that are stopped or gone; if there are none, all that have not voted. `but` is left out.
+/// Returns those that are stopped or gone, or else all that have not voted. Leaves out `but`.
 shm_rendezvous::named_ranks shm_rendezvous::missing_voters(int but) const {
     named_ranks lost, late;
     for (auto const& each : peers_) {
@@ -357,7 +358,7 @@ void shm_rendezvous::fail_on_all(errc code, std::string const& why, std::vector<
     throw comm_error(code, why, culprits);
 }
 
-/// A rank that comes later must not blame this rank, which has gone on.
+/// A rank that comes later must not blame this rank for having gone on.
 void shm_rendezvous::refuse_latecomers(errc code, std::string const& why, std::vector<int> const& culprits) {
     int expected = 0;
     for (int rank = 1; rank < request_.self.world_size; ++rank) {
@@ -398,7 +399,7 @@ void shm_rendezvous::receive_vote(peer& from, bool& yes) {
         yes = yes && told.yes != 0;
         return;
     }
-    // Its deadline has passed. If all others are there the answer comes all the same.
+    // The rank's deadline has passed. If all others are there, the answer still comes.
     auto const missing = missing_voters(from.record.rank);
     if (!missing.ranks.empty()) fail_by_deadline(missing, "did not join", &from);
 }

@@ -17,42 +17,42 @@
 
 namespace muster::shm {
 
-// Waits of a rendezvous, up to a time of the steady clock.
+// Waits of a rendezvous until a time of the steady clock.
 
-/// Rank 0, if it is not stopped, has this long to answer a rank whose deadline has passed; and it waits this long for ranks that
+/// Rank 0, if it is not stopped, has this long to answer a rank whose deadline has passed. It also waits this long for ranks that
 /// come after the rendezvous has failed.
 inline constexpr double grace_s = 1.0;
 
-/// Of the steady clock, in seconds.
+/// Returns the time of the steady clock in seconds.
 double now_s();
 
-/// For poll(): at most 1000 s, -1 (no end) for infinity.
+/// Returns the time left for poll(): at most 1000 s, -1 (no end) for infinity.
 int milliseconds_until(double when);
 
-/// False if nothing came by then. Throws errc::system.
+/// Returns false if nothing came by then. Throws errc::system.
 bool wait_readable(int socket, double until);
 
-/// How often a wait looks whether ranks were told to be gone, in seconds.
+/// A wait looks this often whether ranks are reported as gone, in seconds.
 inline constexpr double between_looks_s = 0.005;
 
 struct rendezvous_request {
     std::string key;  ///< the same on all ranks and on no others of this machine, at most 80 bytes
     world_record self;
     std::string host;                      ///< of this rank, for messages
-    duration deadline;                     ///< 0 is without end
+    duration deadline;                     ///< 0 waits without end
     std::size_t bytes;                     ///< of the shared memory
     std::shared_ptr<peer_loss> loss = {};  ///< see comm_options
 };
 
 /// A rendezvous that took place. Rank 0 listens on a socket with an abstract name, which exists nowhere in the file system and
-/// vanishes with its process; the others connect, send their records, and get a memory file without a name. So nothing can be
-/// left behind when ranks die. Both ends ask the kernel whose process the other one is and refuse another user's;
-/// where another user holds the name, rank 0 takes the next of a few, which the others look at in turn.
+/// vanishes with its process; the others connect, send their records, and get a memory file without a name. So nothing is left
+/// behind when ranks die. Both ends ask the kernel whose process the other one is and refuse another user's; if another user
+/// holds the name, rank 0 takes the next of a few, which the others try in turn.
 ///
-/// The deadline that passes first ends the rendezvous. Rank 0 alone knows which ranks are missing: the rank whose deadline passed
+/// The deadline that passes first ends the rendezvous. Only rank 0 knows which ranks are missing: the rank whose deadline passed
 /// tells rank 0, which tells all. If rank 0 does not answer, the others say so. A rank that comes after the rendezvous has failed
-/// is told why too, as long as rank 0's process lives and another deadline has not passed; rank 0 itself waits for such ranks for
-/// at most a second.
+/// learns the reason too, as long as rank 0's process lives and another deadline has not passed; rank 0 itself waits for such
+/// ranks for at most a second.
 class shm_rendezvous {
   public:
     /// Collective. Throws comm_error with the same culprits on every rank: errc::timeout naming the ranks that did not come
@@ -60,18 +60,18 @@ class shm_rendezvous {
     /// other, errc::singleton if they count differently (see check_world), both without culprits; and errc::system.
     explicit shm_rendezvous(rendezvous_request request);
 
-    /// Every rank's record, in their order.
+    /// Returns every rank's record, by rank.
     std::vector<world_record> const& records() const noexcept { return records_; }
 
-    /// The memory, zeroed.
+    /// Returns the file of the memory, which is zeroed.
     int memory_file() const noexcept { return memory_.get(); }
 
-    /// Whether the process numbers that the ranks tell are those that the kernel tells of the other ends of their sockets: not so
-    /// in separate PID namespaces. Rank 0 sees all others, the others see rank 0.
+    /// Returns whether the process numbers that the ranks sent are those that the kernel has for the other ends of their sockets:
+    /// not so in separate PID namespaces. Rank 0 sees all others, the others see rank 0.
     bool numbers_are_right() const;
 
-    /// Collective: whether all ranks give true. What a rank wrote to the memory before is seen by all after. Throws as the
-    /// constructor.
+    /// Collective. Returns whether all ranks give true. What a rank wrote to the memory before the call, all see after it. Throws
+    /// as the constructor does.
     bool all_say_yes(bool yes);
 
   private:
@@ -79,7 +79,7 @@ class shm_rendezvous {
     struct peer {
         unique_fd socket;
         process_name who;
-        std::optional<int> rank;  ///< by the name of its socket, before its first message
+        std::optional<int> rank;  ///< from the name of its socket, before its first message
         world_record record;
         bool introduced = false;
         bool left = false;  ///< before anybody knew which rank it was
