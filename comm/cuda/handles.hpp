@@ -57,7 +57,8 @@ using unique_memory = unique_handle<owned_traits<device_address, memory_release>
 using unique_pinned = unique_handle<owned_traits<void*, pinned_release>>;
 using unique_module = unique_handle<owned_traits<module_handle, module_release>>;
 
-// Each of these makes one in the device's context, which it makes current meanwhile. All throw cuda_error.
+// Each of these makes one in the device's context, which it makes current meanwhile. All throw cuda_error. Memory is freed once the device is through with what
+// it was given before: the driver waits for that.
 
 /// Makes a stream that does not wait for the default stream, with the highest priority: late communication delays all ranks.
 unique_stream make_stream(device const& on);

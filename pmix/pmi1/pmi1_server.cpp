@@ -136,12 +136,12 @@ struct connection {
 
 // More than this not read by a client: it is not reading at all.
 constexpr std::size_t most_output = std::size_t{1} << 20U;
-// A client says who it is as soon as it has connected.
-constexpr std::chrono::seconds time_for_a_name{10};
+// A client says who it is as soon as it has connected, but on a busy machine it may wait for a core before that, and its words for the server: no time is too
+// long, only their number is bounded. All of them are of this user.
 constexpr std::size_t most_unnamed_besides_ranks = 32;
 // Wrong numbers are guesses: after so many nobody new comes in until the next tick.
 constexpr int wrong_numbers_a_tick = 100;
-constexpr itimerspec every_second{{1, 0}, {1, 0}};
+constexpr itimerspec a_second{{0, 0}, {1, 0}};
 
 }  // namespace
 
@@ -170,7 +170,6 @@ struct pmi1_server::state {
     void accept_some(std::vector<server_event>& events);
     void take_in(unique_fd fd);
     void tick();
-    void set_ticking(bool on);
     void note_wrong_number();
     std::vector<int> unnamed() const;
     void serve(int fd, std::uint32_t what, std::vector<server_event>& events);
@@ -187,8 +186,7 @@ struct pmi1_server::state {
     std::vector<int> tokens;
     std::vector<int> owner;  ///< the connection of each rank, or -1
     pmi1_listener listener;
-    unique_fd ticks;  ///< once a second while somebody is unnamed or nobody is let in
-    bool ticking = false;
+    unique_fd ticks;        ///< a second after the first wrong number
     int wrong_numbers = 0;  ///< since the last tick
     unique_fd events_fd;
     std::map<int, connection> connections;
@@ -206,7 +204,6 @@ void pmi1_server::state::take_in(unique_fd fd) {
     int const number = fd.get();
     watch(EPOLL_CTL_ADD, number, EPOLLIN);
     connections[number].fd = std::move(fd);
-    set_ticking(true);
 }
 
 std::vector<int> pmi1_server::state::unnamed() const {
@@ -216,26 +213,15 @@ std::vector<int> pmi1_server::state::unnamed() const {
     return found;
 }
 
-void pmi1_server::state::set_ticking(bool on) {
-    if (on == ticking) return;
-    ticking = on;
-    itimerspec const when = on ? every_second : itimerspec{};
-    if (timerfd_settime(ticks.get(), 0, &when, nullptr) != 0) throw_system("timerfd_settime", "for the PMI-1 server");
-}
-
 void pmi1_server::state::tick() {
     std::uint64_t passed = 0;
     [[maybe_unused]] auto const drained = read(ticks.get(), &passed, sizeof passed);
     if (std::exchange(wrong_numbers, 0) >= wrong_numbers_a_tick) watch(EPOLL_CTL_MOD, listener.fd(), EPOLLIN);
-    auto const nameless = unnamed();
-    auto const oldest = clock::now() - time_for_a_name;
-    for (int const fd : nameless)
-        if (connections.at(fd).since < oldest) drop(fd);
-    if (nameless.empty()) set_ticking(false);
 }
 
 void pmi1_server::state::note_wrong_number() {
-    set_ticking(true);
+    if (wrong_numbers == 0 && timerfd_settime(ticks.get(), 0, &a_second, nullptr) != 0)
+        throw_system("timerfd_settime", "for the PMI-1 server");
     if (++wrong_numbers == wrong_numbers_a_tick) watch(EPOLL_CTL_MOD, listener.fd(), 0);
 }
 

@@ -18,8 +18,8 @@ namespace muster::pmix {
 /// that the launcher need not know which MPI the program uses. PMI_SIZE may not be set together with PMIX_NAMESPACE (MPICH 5 refuses to
 /// start), and with an inherited descriptor (PMI_FD) there is no other way to tell the size; so ranks connect to a port of the
 /// loopback device (PMI_PORT) and get rank and size over the wire. The port takes only this user's processes, and only those
-/// that know a rank's random number (PMI_ID), which they say within ten seconds; after 100 wrong ones nobody is let in for up to a
-/// second. Single-threaded: all work is done inside `poll`, a limited amount each time.
+/// that know a rank's random number (PMI_ID); of too many that have not said one the oldest goes, and after 100 wrong ones nobody is let
+/// in for up to a second. Single-threaded: all work is done inside `poll`, a limited amount each time.
 class pmi1_server {
   public:
     /// Listens. Only nspace and world_size of the job are used. Throws errc::system.

@@ -23,6 +23,20 @@ for n in 1 2 8 32 128; do
     if $debian_python -c 'import mpi4py' 2>/dev/null; then world $n $debian_python "$programs/hello_mpi4py.py"; else echo "mpi4py: not here"; fi
 done
 
+# On a busy machine a rank waits for a core between its connection to the PMI port and its first words: it is not taken for a stranger. What would come before
+# them is the end of the connection.
+cat >late.py <<'PYTHON'
+import os, select, socket
+
+host, port = os.environ["PMI_PORT"].split(":")
+server = socket.create_connection((host, int(port)))
+print("hears before it speaks:", bool(select.select([server], [], [], 12)[0]), flush=True)
+server.sendall(f"cmd=initack pmiid={os.environ['PMI_ID']}\n".encode())
+print("is answered:", server.makefile().readline().strip(), flush=True)
+PYTHON
+expect_exit 0 "$MUSTER" run -q -n 2 --allow-singletons --timeout 60s -- $debian_python late.py
+expect_equal "$(sort -u "$OUT")" $'hears before it speaks: False\nis answered: cmd=initack' 'what a late rank prints'
+
 # expect_alone COMMAND...: nobody meets, which muster sees only while the programs live: when they speak.
 expect_alone() {
     rm -f go

@@ -41,7 +41,7 @@ fi
 # Slurm kills all ranks of a program that aborts, and none of their codes is the program's.
 if command -v mpicc.mpich >/dev/null && mpicc.mpich -o "$work/mpich_fault" "$MUSTER_SOURCE_DIR/tests/cli/programs/mpi_fault.c"; then
     chmod 755 "$work/mpich_fault"
-    expect_exit 42 run --timeout 30s --ranks-per-node 2 -- ./mpich_fault abort42 5
+    expect_mpi_exit 42 run --timeout 30s --ranks-per-node 2 -- ./mpich_fault abort42 5
     expect_contains stderr 'rank 5 on node3' 'aborted the job with code 42 (MPI_Abort)'
 fi
 

@@ -36,6 +36,19 @@ void machine::run() {
             }
         }
     }
+    std::erase_if(streams, [](stream* each) {
+        bool const over = each->destroyed && each->tasks.empty();
+        if (over) delete each;
+        return over;
+    });
+}
+
+/// Ranks that are threads of one process share the default stream: it is no device's then.
+bool machine::is_idle(void const* context) const {
+    return std::all_of(streams.begin(), streams.end(), [&](stream const* each) {
+        bool const counts = each == &default_stream ? goes_by_itself : each->context == context;
+        return !counts || each->tasks.empty();
+    });
 }
 
 namespace {
@@ -89,7 +102,8 @@ constexpr int ok = 0;
 constexpr int invalid_context = 201;
 constexpr int not_ready = 600;
 thread_local std::vector<void*> contexts;
-int only_context = 0;
+std::array<char, 64> contexts_of_devices{};
+int only_module = 0;
 
 /// Asks `through` while streams run, for a minute at most. What it waits for may be up to another process, which tells by a file:
 /// so it looks again and again, with a nap in between, as a driver spins.
@@ -120,6 +134,21 @@ void go_by_itself() {
 /// processes.
 bool lacks_context() {
     return !the_blackboard().in_memory() && contexts.empty();
+}
+
+/// Frees memory, by `release`, once the device is through with what it was given before, as the driver does: until then the device may read and write it.
+template <typename Release>
+int free_behind_work(Release&& release) {
+    if (lacks_context()) return invalid_context;
+    void const* const context = contexts.empty() ? nullptr : contexts.back();
+    {
+        guard const held(the_machine().lock);
+        the_machine().pump();
+        if (!the_machine().is_idle(context)) the_machine().note("memory is freed once the device is through");
+    }
+    int const code = wait_until([&] { return the_machine().is_idle(context); });
+    if (code == ok) release();
+    return code;
 }
 
 }  // namespace
@@ -196,8 +225,8 @@ int cuDeviceGetAttribute(int* value, int which, int) {
     *value = which == muster::cuda::attribute_clock_khz ? 1'000'000 : 2;
     return ok;
 }
-int cuDevicePrimaryCtxRetain(void** context, int) {
-    *context = &only_context;
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+    *context = &contexts_of_devices.at(static_cast<std::size_t>(device));
     return ok;
 }
 int cuDevicePrimaryCtxRelease_v2(int) {
@@ -229,6 +258,7 @@ int cuStreamCreateWithPriority(void** handle, unsigned, int) {
     if (lacks_context()) return invalid_context;
     guard const held(the_machine().lock);
     auto* const made = new stream;
+    made->context = contexts.empty() ? nullptr : contexts.back();
     the_machine().streams.push_back(made);
     *handle = made;
     return ok;
@@ -236,9 +266,14 @@ int cuStreamCreateWithPriority(void** handle, unsigned, int) {
 int cuStreamDestroy_v2(void* handle) {
     guard const held(the_machine().lock);
     the_machine().pump();
-    if (!stream_of(handle).tasks.empty()) the_machine().note("cuStreamDestroy of a stream that has work");
-    std::erase(the_machine().streams, static_cast<stream*>(handle));
-    delete static_cast<stream*>(handle);
+    auto* const which = static_cast<stream*>(handle);
+    if (!which->tasks.empty()) {
+        the_machine().note("cuStreamDestroy of a stream that has work");
+        which->destroyed = true;
+        return ok;
+    }
+    std::erase(the_machine().streams, which);
+    delete which;
     return ok;
 }
 int cuStreamWaitEvent(void* handle, void* which, unsigned) {
@@ -287,9 +322,7 @@ int cuMemAlloc_v2(unsigned long long* address, std::size_t bytes) {
     return ok;
 }
 int cuMemFree_v2(unsigned long long address) {
-    if (lacks_context()) return invalid_context;
-    std::free(reinterpret_cast<void*>(address));
-    return ok;
+    return free_behind_work([&] { std::free(reinterpret_cast<void*>(address)); });
 }
 int cuMemAllocHost_v2(void** address, std::size_t bytes) {
     if (lacks_context()) return invalid_context;
@@ -297,9 +330,7 @@ int cuMemAllocHost_v2(void** address, std::size_t bytes) {
     return ok;
 }
 int cuMemFreeHost(void* address) {
-    if (lacks_context()) return invalid_context;
-    std::free(address);
-    return ok;
+    return free_behind_work([&] { std::free(address); });
 }
 int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, std::size_t bytes, void* on) {
     return put_on(on, [=] {
@@ -326,7 +357,7 @@ int cuMemsetD8Async(unsigned long long to, unsigned char value, std::size_t byte
     });
 }
 int cuModuleLoadData(void** module, void const*) {
-    *module = &only_context;
+    *module = &only_module;
     return ok;
 }
 int cuModuleUnload(void*) {

@@ -24,6 +24,8 @@ using task = std::function<bool()>;
 
 struct stream {
     std::deque<task> tasks;
+    void const* context = nullptr;  ///< of the device it is on; null: of a program that has made none current
+    bool destroyed = false;         ///< it ends with its last task
 };
 
 struct event {
@@ -49,6 +51,8 @@ struct machine {
         if (!goes_by_itself) run();
     }
     void run();
+    /// Whether nothing is left on the streams of a device.
+    bool is_idle(void const* context) const;
 };
 machine& the_machine();
 
