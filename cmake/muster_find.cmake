@@ -39,6 +39,8 @@ if(NOT MUSTER_LAUNCHER_ONLY)
 endif()
 
 function(muster_print_summary)
+  muster_parts_text(text)
+  muster_found("parts" "${text}")
   get_property(rows GLOBAL PROPERTY MUSTER_SUMMARY)
   set(table "muster ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}")
   if(MUSTER_SANITIZE)

@@ -18,12 +18,12 @@ endif()
 if(MUSTER_HAVE_MPI)
   muster_found("MPI" "${MPI_C_VERSION} (${MPI_C_COMPILER})")
 else()
-  muster_found("MPI" "none: no mpi backend, no muster-stage")
+  muster_found("MPI" "none: no mpi backend")
 endif()
 
-# Parallel HDF5 built against that MPI, and what data sets need beside it.
+# The part data: parallel HDF5 built against that MPI, and what data sets need beside it.
 set(MUSTER_HAVE_HDF5 OFF)
-if(MUSTER_HAVE_MPI AND NOT MUSTER_WITH_HDF5 STREQUAL "OFF")
+if(data IN_LIST MUSTER_BUILT_PARTS AND MUSTER_HAVE_MPI AND NOT MUSTER_WITH_HDF5 STREQUAL "OFF")
   include(muster_find_hdf5)
   muster_find_hdf5()
   if(hdf5_FOUND)
@@ -49,8 +49,18 @@ if(MUSTER_HAVE_HDF5)
   else()
     muster_found("libarchive" "none: muster stage copy has no --unpack")
   endif()
+elseif(data IN_LIST MUSTER_BUILT_PARTS)
+  muster_without_part(data "it needs MPI and a parallel HDF5, and there is none, or MUSTER_WITH_MPI or MUSTER_WITH_HDF5 is OFF (Debian: libopenmpi-dev, libhdf5-openmpi-dev)")
+  muster_found("HDF5 (parallel)" "none: no part data")
+endif()
+
+# Python's headers, for the extensions of the package `muster`.
+find_package(Python3 3.9 COMPONENTS Interpreter Development.Module QUIET)
+if(Python3_FOUND)
+  muster_found("Python" "headers ${Python3_VERSION}, for every Python from 3.9 on")
 else()
-  muster_found("HDF5 (parallel)" "none: no muster-stage")
+  muster_without_part(keras "there are no headers of Python 3.9 or later (Debian: libpython3-dev)")
+  muster_found("Python" "no headers of Python 3.9 or later: no Python package (Debian: libpython3-dev)")
 endif()
 
 # NCCL, the CUDA driver and NVML are found at run time; the toolkit only compiles kernels, and its headers are what a test compares our declarations with.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/engine/outer_task.hpp"
 #include "launch/help/help.hpp"
+#include "launch/help/parts.hpp"
 #include "launch/jobs/job_commands.hpp"
 #include "launch/keep/keeper.hpp"
 #include "launch/remote/flux_remote.hpp"
@@ -64,20 +66,35 @@ void open_standard_descriptors() {
     }
 }
 
+/// The program muster-NAME beside this one.
+std::filesystem::path program_of(std::string_view name) {
+    return self_program().parent_path() / fmt::format("muster-{}", name);
+}
+
 /// Becomes muster-NAME, which is in the folder of this program; returns only if there is none.
 void exec_sibling(std::string_view name, std::vector<std::string> const& args) {
-    auto const path = self_program().parent_path() / fmt::format("muster-{}", name);
+    auto const path = program_of(name);
     if (::access(path.c_str(), X_OK) != 0) return;
     std::vector<std::string> words{path.string()};
     words.insert(words.end(), args.begin(), args.end());
     replace_program(path.string(), words, environment::capture());
 }
 
-[[noreturn]] int run_sibling(std::string_view name, std::vector<std::string> const& args) {
-    exec_sibling(name, args);
-    throw error(errc::unavailable, fmt::format("no program muster-{} in muster's folder: it depends on the site's MPI; build it "
-                                               "there, from muster's source: ./bootstrap.sh install --prefix DIR",
-                                               name));
+/// What help lists: a command that is a program is there if its program is.
+bool is_there(command_row const& row) {
+    return !row.is_program || ::access(program_of(row.name).c_str(), X_OK) == 0;
+}
+
+[[noreturn]] int run_sibling(command_row const& row, std::vector<std::string> const& args) {
+    exec_sibling(row.name, args);
+    throw error(errc::unavailable, absent_command(row));
+}
+
+/// Refuses a command of muster's that this installation lacks: its part, or its program, was left out.
+void refuse_absent(command_set const& set, std::vector<std::string> const& words) {
+    auto const asked = words.size() == 2 && words.front() == "help" ? words.back() : words.empty() ? "" : words.front();
+    for (auto const& row : commands_of_all_parts())
+        if (row.name == asked && !set.has(asked)) throw error(errc::unavailable, absent_command(row));
 }
 
 /// What other programs call the list of what runs.
@@ -94,11 +111,12 @@ void take_port_range(environment const& variables) {
 
 void add_commands(command_set& set, environment const& variables) {
     for (auto const& row : commands()) {
+        if (!is_there(row)) continue;
         command_function run = nullptr;
         for (auto const& function : functions)
             if (function.name == row.name) run = function.run;
         set.add_unread(row, [run, &row, &variables](std::vector<std::string> const& args) {
-            return run != nullptr ? run(args, variables) : run_sibling(row.name, args);
+            return run != nullptr ? run(args, variables) : run_sibling(row, args);
         });
     }
 }
@@ -125,6 +143,7 @@ int main(int argc, char** argv) {
         // Other programs called muster-NAME are commands too.
         if (!words.empty() && !set.has(words.front()) && words.front().find_first_of("/-") == std::string::npos)
             exec_sibling(words.front(), {words.begin() + 1, words.end()});
+        refuse_absent(set, words);
         if (!words.empty() && !set.has(words.front()) && is_jobs_elsewhere(words.front()))
             throw error(errc::usage, fmt::format("no command '{}'; muster jobs lists your jobs, with --all also those that have "
                                                  "ended, and muster show ID tells "

@@ -29,6 +29,7 @@ struct command_row {
     bool takes_program = false;           ///< the words behind "--" are a program's
     bool takes_jobs = false;              ///< its words are numbers of jobs
     bool is_program = false;              ///< a separate program, PROGRAM-NAME: the row has a summary alone
+    std::string_view part;                ///< of muster: the part that a build may leave out; empty: of the core
 };
 
 /// A program, as its help shows it.

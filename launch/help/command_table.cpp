@@ -1,4 +1,9 @@
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
 #include "launch/help/help.hpp"
+#include "launch/help/parts.hpp"
 
 namespace muster {
 
@@ -67,7 +72,8 @@ constexpr command_row rows[]{
         .examples = "  muster submit --site perlmutter --gpus 16 --time 1:30:00 --account m1234_g -- python3 train.py\n"
                     "  muster submit                             the job in the table [job] of ./muster.toml\n"
                     "  muster submit --file job.toml --dry-run   print every action, do nothing\n"
-                    "  muster submit … --each lr=0.1,0.01 -- python3 train.py --lr={lr}   a job for each value; muster show ID compares them\n",
+                    "  muster submit … --each lr=0.1,0.01 -- python3 train.py --lr={lr}   a job for each value; muster show ID "
+                    "compares them\n",
         .manual =
             "Creates the script that muster script would print, checks that its program and script file are on this machine and, "
             "with Slurm, that sbatch --test-only accepts it, and submits it with sbatch or qsub. Prints \"job ID\".\n\n"
@@ -93,7 +99,8 @@ constexpr command_row rows[]{
                     "  muster jobs --all                         what ran this week, and how it ended\n",
         .manual =
             "Asks squeue or qstat once, and lists your jobs: number, name, state, nodes, time used and its limit, and why a job "
-            "waits. With --all also the jobs that muster has submitted in the last 7 days and that have ended, with their exit codes.",
+            "waits. With --all also the jobs that muster has submitted in the last 7 days and that have ended, with their exit "
+            "codes.",
     },
     {
         .name = "watch",
@@ -129,9 +136,10 @@ constexpr command_row rows[]{
         .synopsis = "ID|FOLDER [--all] [--json]",
         .examples = "  muster show 12\n"
                     "  muster show results                       a run with --output-dir results\n",
-        .manual = "Shows what the job requested and where it ran, from the scheduler, the record that muster submit keeps, and "
-                  "run.json in the folders of its runs. Of a sweep (submit --each) a table: the parameters, the last value of each "
-                  "muster-metric, and how each job ended; with --all each job too.",
+        .manual =
+            "Shows what the job requested and where it ran, from the scheduler, the record that muster submit keeps, and "
+            "run.json in the folders of its runs. Of a sweep (submit --each) a table: the parameters, the last value of each "
+            "muster-metric, and how each job ended; with --all each job too.",
         .takes_jobs = true,
     },
     {
@@ -219,8 +227,8 @@ constexpr command_row rows[]{
         .arguments = "bash zsh fish",
         .manual = "Prints a script that lets a shell complete muster's commands, options, their values and the names of sites.",
     },
-    {.name = "stage", .summary = "convert, verify and inspect datasets (muster-stage)", .is_program = true},
-    {.name = "bench", .summary = "train, measure scaling, report (muster-bench)", .is_program = true},
+    {.name = "stage", .summary = "convert, verify and inspect datasets (muster-stage)", .is_program = true, .part = "data"},
+    {.name = "bench", .summary = "train, measure scaling, report (muster-bench)", .is_program = true, .part = "bench"},
     {.name = "trace", .summary = "merge timelines, explain what failed ranks left (muster-trace)", .is_program = true},
     {.name = "shim", .summary = "what muster starts for each rank on other nodes", .hidden = true},
     {.name = "remote", .summary = "what muster starts as the engine of that name", .hidden = true},
@@ -233,11 +241,20 @@ constexpr command_row rows[]{
 
 }  // namespace
 
-std::span<command_row const> commands() noexcept {
+std::span<command_row const> commands_of_all_parts() noexcept {
     return rows;
 }
 
-command_row const* find_command(std::string_view name) noexcept {
+std::span<command_row const> commands() {
+    static auto const built = [] {
+        std::vector<command_row> all;
+        std::ranges::copy_if(rows, std::back_inserter(all), [](auto const& row) { return has_part(row.part); });
+        return all;
+    }();
+    return built;
+}
+
+command_row const* find_command(std::string_view name) {
     for (auto const& row : commands())
         if (row.name == name) return &row;
     return nullptr;

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/version.hpp"
+#include "launch/help/parts.hpp"
 #include "pmix/library/open_library.hpp"
 
 namespace muster {
@@ -74,8 +75,9 @@ constexpr char const* compiler = "unknown";
 }  // namespace
 
 std::string version_text() {
-    return fmt::format("muster {}\norigin    {}{}\ncompiler  {}\nPMIx      {}\nhwloc     {}\nMPI       {}\n", version(),
-                       MUSTER_ORIGIN_TEXT, MUSTER_COMMIT_TEXT, compiler, pmix::library_version(), MUSTER_HWLOC_TEXT, MUSTER_MPI_TEXT);
+    return fmt::format("muster {}\norigin    {}{}\nparts     {}\ncompiler  {}\nPMIx      {}\nhwloc     {}\nMPI       {}\n",
+                       version(), MUSTER_ORIGIN_TEXT, MUSTER_COMMIT_TEXT, parts_text(), compiler, pmix::library_version(),
+                       MUSTER_HWLOC_TEXT, MUSTER_MPI_TEXT);
 }
 
 }  // namespace muster

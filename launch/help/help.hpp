@@ -28,8 +28,10 @@ bool print_help_if_asked(std::string_view command, settings_result const& given)
 
 // The table of muster's commands, as help, completion and man pages show them; muster_main.cpp has their functions.
 
-/// In the order of display. Their options are the rows of the table of settings.
-std::span<command_row const> commands() noexcept;
-command_row const* find_command(std::string_view name) noexcept;
+/// Those that this build has, in the order of display. Their options are the rows of the table of settings.
+std::span<command_row const> commands();
+/// With those of parts that it lacks (parts.hpp).
+std::span<command_row const> commands_of_all_parts() noexcept;
+command_row const* find_command(std::string_view name);
 
 }  // namespace muster

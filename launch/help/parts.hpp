@@ -1,0 +1,20 @@
+// The parts that a build of muster may leave out (cmake/muster_parts.cmake).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/command/command_set.hpp"
+
+namespace muster {
+
+/// Whether this build has the part; the core, "", is always there.
+bool has_part(std::string_view part) noexcept;
+
+/// What `muster --version` says of them: "bench, jobs, keras (without data)".
+std::string_view parts_text() noexcept;
+
+/// The error of a command whose part was left out, or whose program is not in muster's folder: "muster submit: this muster was built without the part jobs; …". Pure.
+std::string absent_command(command_row const& row);
+
+}  // namespace muster
