@@ -30,6 +30,8 @@ ordered_json json_of(setting const& row, settings_result const& given) {
         case setting_kind::time:
             if (auto const value = given.time(row.name)) return value->count();
             return nullptr;
+        case setting_kind::file:
+        case setting_kind::folder:
         case setting_kind::text: break;
     }
     auto const value = given.text(row.name);

@@ -1,18 +1,24 @@
 // Completion scripts for shells, written from the tables of commands and settings.
 #pragma once
 
+#include <span>
 #include <string>
-#include <string_view>
 
 #include "launch/help/help.hpp"
 #include "launch/settings/setting.hpp"
 
 namespace muster {
 
+/// The rows that a script completes. What they take is in their fields; the texts that they show say nothing of it.
+struct completion_tables {
+    std::span<command_row const> commands = muster::commands();
+    std::span<setting const> settings = muster::settings();
+};
+
 /// The script for a shell. Pure.
-std::string bash_completion();
-std::string zsh_completion();
-std::string fish_completion();
+std::string bash_completion(completion_tables const& tables = {});
+std::string zsh_completion(completion_tables const& tables = {});
+std::string fish_completion(completion_tables const& tables = {});
 
 // The kinds of values that a shell can complete for an option.
 
@@ -27,8 +33,8 @@ inline value_source source_of(setting const& row) noexcept {
     if (row.name == "hosts") return value_source::hosts;
     if (row.name == "network-interface") return value_source::interfaces;
     if (row.name == "topology") return value_source::topologies;
-    if (row.argument == "DIR") return value_source::folders;
-    if (row.argument.starts_with("FILE") || row.argument == "PATH") return value_source::files;
+    if (row.kind == setting_kind::folder) return value_source::folders;
+    if (row.kind == setting_kind::file) return value_source::files;
     return value_source::nothing;
 }
 

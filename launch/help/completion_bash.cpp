@@ -166,20 +166,20 @@ std::string forms_of(setting const& row, std::string_view between) {
     return text;
 }
 
-std::string commands_text() {
+std::string commands_text(std::span<command_row const> commands) {
     std::string text;
-    for (auto const& row : commands())
+    for (auto const& row : commands)
         if (!row.hidden) text += fmt::format("{}{}", text.empty() ? "" : " ", row.name);
     return text;
 }
 
-std::string command_case(command_row const& command) {
+std::string command_case(command_row const& command, std::span<setting const> settings) {
     if (command.is_program)
         return fmt::format(
             "        {0})\n            _muster_program 2 \"${{COMP_WORDS[0]}}\" {0}\n            return\n            ;;\n",
             command.name);
     std::string options, valued;
-    for (auto const& row : settings()) {
+    for (auto const& row : settings) {
         if (!takes(command.name, row)) continue;
         options += fmt::format("--{}{} ", row.is_on_by_default() ? "no-" : "", row.name);
         if (row.kind != setting_kind::flag) valued += forms_of(row, " ") + " ";
@@ -216,14 +216,14 @@ std::string value_case(setting const& row) {
 
 }  // namespace
 
-std::string bash_completion() {
+std::string bash_completion(completion_tables const& tables) {
     std::string of_commands, of_values, programs;
-    for (auto const& row : commands()) {
-        if (!row.hidden) of_commands += command_case(row);
+    for (auto const& row : tables.commands) {
+        if (!row.hidden) of_commands += command_case(row, tables.settings);
         if (row.is_program) programs += fmt::format(" muster-{}", row.name);
     }
-    for (auto const& row : settings()) of_values += value_case(row);
-    return fmt::format(fmt::runtime(script), commands_text(), of_commands, of_values, programs);
+    for (auto const& row : tables.settings) of_values += value_case(row);
+    return fmt::format(fmt::runtime(script), commands_text(tables.commands), of_commands, of_values, programs);
 }
 
 }  // namespace muster

@@ -52,11 +52,11 @@ std::string zsh_option(setting const& row) {
                        is_flag ? "" : "=", help, value);
 }
 
-std::string zsh_case(command_row const& command) {
+std::string zsh_case(command_row const& command, std::span<setting const> settings) {
     if (command.is_program)
         return fmt::format("        {0})\n            _muster_program muster {0}\n            ;;\n", command.name);
     auto text = fmt::format("        {})\n            _arguments -s -S \\\n", command.name);
-    for (auto const& row : settings())
+    for (auto const& row : settings)
         if (is_listed(command.name, row)) text += zsh_option(row) + " \\\n";
     if (command.takes_program)
         text += "                '(-)1:program:_command_names -e' '*::arguments:_normal'\n";
@@ -90,12 +90,12 @@ std::string fish_option(command_row const& command, setting const& row) {
 
 }  // namespace
 
-std::string zsh_completion() {
+std::string zsh_completion(completion_tables const& tables) {
     std::string names, cases, programs;
-    for (auto const& row : commands()) {
+    for (auto const& row : tables.commands) {
         if (row.hidden) continue;
         names += fmt::format("        '{}:{}'\n", row.name, zsh_text(row.summary));
-        cases += zsh_case(row);
+        cases += zsh_case(row, tables.settings);
         if (row.is_program) programs += fmt::format(" muster-{}", row.name);
     }
     return fmt::format(R"ZSH(#compdef muster{2}
@@ -151,7 +151,7 @@ if [ "$funcstack[1]" = _muster ]; then _muster "$@"; else compdef _muster muster
                        names, cases, programs);
 }
 
-std::string fish_completion() {
+std::string fish_completion(completion_tables const& tables) {
     std::string text = "# Completion of muster for fish, printed by: muster completion fish\ncomplete -c muster -f\n";
     text += R"FISH(# The site that --site names on this line.
 function __muster_site
@@ -173,7 +173,7 @@ function __muster_program
     end
 end
 )FISH";
-    for (auto const& command : commands()) {
+    for (auto const& command : tables.commands) {
         if (command.hidden) continue;
         if (command.is_program)
             text += fmt::format(
@@ -191,7 +191,7 @@ end
                             command.name);
         if (command.takes_program)
             text += fmt::format("complete -c muster -n '__fish_seen_subcommand_from {}' -F\n", command.name);
-        for (auto const& row : settings())
+        for (auto const& row : tables.settings)
             if (is_listed(command.name, row)) text += fish_option(command, row);
     }
     return text;

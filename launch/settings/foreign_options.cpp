@@ -488,7 +488,7 @@ rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std
             own.options.back() += "=" + value;
         // horovodrun has two words for it.
         auto const is_number = [&](std::size_t at) { return at < args.size() && parse_integer(args[at]); };
-        if (row->argument == "LO,HI" && is_number(i) && is_number(i + 1)) own.options.back() += "," + args[++i];
+        if (row->name == "blacklist-cooldown-range" && is_number(i) && is_number(i + 1)) own.options.back() += "," + args[++i];
     }
     if (i < args.size() && args[i] == "--") ++i;
     own.command.assign(args.begin() + static_cast<std::ptrdiff_t>(i), args.end());

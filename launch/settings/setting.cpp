@@ -153,6 +153,8 @@ std::optional<value_fault> fault_of(setting const& row, std::string const& entry
             return value_fault{0, fmt::format("'{}' is no whole number from {} to {}", entry, row.least, most)};
         }
         case setting_kind::time: return fault_of_duration(entry);
+        case setting_kind::file:
+        case setting_kind::folder:
         case setting_kind::text:
         case setting_kind::list: break;
     }

@@ -11,7 +11,8 @@
 
 namespace muster {
 
-enum class setting_kind { flag, integer, text, time, list };
+/// What its value is; of a file and a folder a path.
+enum class setting_kind { flag, integer, text, time, list, file, folder };
 
 /// The groups that settings are shown in, in this order.
 enum class setting_group { placement, nodes, engine, ranks, output, time, restarts, checks, job, general };

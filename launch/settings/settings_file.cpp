@@ -99,6 +99,8 @@ bool fits(setting const& row, toml::node const& node) {
         case setting_kind::flag: return node.is_boolean();
         case setting_kind::integer: return node.is_integer();
         case setting_kind::time: return node.is_string() || node.is_integer() || node.is_floating_point();
+        case setting_kind::file:
+        case setting_kind::folder:
         case setting_kind::text: return node.is_string();
         case setting_kind::list: return node.is_string() || node.is_integer();
     }
@@ -110,6 +112,8 @@ std::string_view wanted_by(setting const& row) {
         case setting_kind::flag: return "true or false";
         case setting_kind::integer: return "a whole number";
         case setting_kind::time: return "a time such as \"5min\", or seconds";
+        case setting_kind::file:
+        case setting_kind::folder:
         case setting_kind::text: return "a text in quotes";
         case setting_kind::list: break;
     }

@@ -125,6 +125,8 @@ std::string any_value(setting const& row) {
         case setting_kind::flag: return "true";
         case setting_kind::integer: return "2";
         case setting_kind::time: return "\"9s\"";
+        case setting_kind::file:
+        case setting_kind::folder:
         case setting_kind::text:
         case setting_kind::list: break;
     }
