@@ -149,7 +149,7 @@ package() {
 # docs: what build/release prints of itself becomes the man pages.
 make_site() {
     deps build docs
-    build release muster_manual muster-stage_manual muster-bench_manual muster-trace_manual
+    build release muster_manual muster-stage_manual muster-bench_manual
     /usr/bin/python3 packaging/make_site.py . build/release/man build/site
     say "search needs a server: python3 -m http.server -d build/site"
 }

@@ -47,6 +47,7 @@ constexpr struct {
     {"cancel", cancel_command}, {"watch", watch_command},     {"logs", logs_command},
     {"rerun", rerun_command},   {"init", init_command},       {"remote", remote_command},
     {"agent", agent_command},   {"fluxrsh", fluxrsh_command}, {"keeper", keeper_command},
+    {"trace", trace_command},
 };
 
 /// Descriptors 0 to 2 must be open, or the first pipe made would become a rank's standard output by accident. One that was closed

@@ -38,7 +38,7 @@ std::string program_page(command_set const& commands) {
     page += fmt::format("# SYNOPSIS\n\n**{}** *COMMAND* [*options*]\n\n# COMMANDS\n\n", program.name);
     for (auto const* row : commands.rows())
         if (!row->hidden) page += command_section(program.name, *row);
-    return page + page_end(program.name, {"muster", "muster-run", "muster-stage", "muster-bench", "muster-trace"}, program.name);
+    return page + page_end(program.name, {"muster", "muster-run", "muster-stage", "muster-bench"}, program.name);
 }
 
 }  // namespace

@@ -41,11 +41,29 @@ void read_contenders(collectives_plan& what, given_options const& given) {
     what.peers = choose(given.text("peers"), {"openmpi", "mpich", "impi", "oneccl", "gloo", "raw-nccl"}, peers, "--peers");
 }
 
-void read_memory(collectives_plan& what, std::string const& text) {
-    if (text != "plain" && text != "allocated" && text != "both")
-        throw error(errc::usage, fmt::format("--memory {}: no such choice; give plain, allocated or both", text));
+void read_memory(collectives_plan& what, given_options const& given) {
+    auto const text = what.in_job && !given.has("memory") ? "plain" : given.text("memory");
+    if (text != "plain" && text != "allocated" && (text != "both" || what.in_job))
+        throw error(errc::usage, fmt::format("--memory {}: no such choice{}; give plain{}", text, what.in_job ? " of a rank" : "",
+                                             what.in_job ? " or allocated" : ", allocated or both"));
     what.plain = text != "allocated";
     what.allocated = text != "plain";
+}
+
+void read_pair(collectives_plan& what, given_options const& given) {
+    auto const text = given.text("pair");
+    int const least_ranks = *std::ranges::min_element(what.ranks);
+    what.messages = text != "none" && what.gradients.empty() && *std::ranges::max_element(what.ranks) > 1;
+    if (text == "none" || text.empty()) return;
+    if (least_ranks < 2)
+        throw error(
+            errc::usage,
+            fmt::format("--pair {}: one rank runs, which has no other; start it with muster run -n 2, or give --ranks 2", text));
+    auto const two = parse_list(text, "--pair", 0, least_ranks - 1);
+    if (two.size() != 2 || two[0] == two[1])
+        throw error(errc::usage,
+                    fmt::format("--pair {}: not two ranks; give two different ones, such as 0,{}", text, least_ranks - 1));
+    what.pair = {two[0], two[1]};
 }
 
 void read_sizes(collectives_plan& what, given_options const& given) {
@@ -66,6 +84,10 @@ void read_sizes(collectives_plan& what, given_options const& given) {
 void read_cases(collectives_plan& what, given_options const& given) {
     int const least_ranks = *std::min_element(what.ranks.begin(), what.ranks.end());
     auto const root = static_cast<int>(given.integer("root", 0, least_ranks - 1));
+    if (given.text("op") == "none") {
+        if (!what.messages) throw error(errc::usage, "nothing to measure: give a collective with --op, or two ranks with --pair");
+        return;
+    }
     what.cases =
         cases_of(parse_kinds(given.text("op")), parse_types(given.text("type")), parse_reductions(given.text("reduction")), root);
     if (what.cases.empty())
@@ -75,25 +97,33 @@ void read_cases(collectives_plan& what, given_options const& given) {
 
 }  // namespace
 
-collectives_plan read_collectives_plan(given_options const& given) {
+collectives_plan read_collectives_plan(given_options const& given, std::optional<int> job_ranks) {
     collectives_plan what;
-    what.self = self_program().string();
-    what.muster = launcher_of(given);
-    what.python = given.text("python");
+    what.in_job = job_ranks.has_value();
     what.json = given.text("json");
     what.csv = given.text("csv");
-    what.time = parse_duration(given.text("time"), "--time");
-    what.pair = given.text("pair");
-    what.least = given.text("min");
-    what.most = given.text("max");
-    what.factor = given.text("factor");
     what.repeats = count_of(given, "repeats");
-    what.nodes = count_of(given, "pretend-nodes");
-    what.ranks = parse_list(given.text("ranks"), "--ranks", 1, 1024);
-    read_contenders(what, given);
-    read_memory(what, given.text("memory"));
-    read_cases(what, given);
+    if (what.in_job) {
+        for (auto const* name : {"ranks", "peers", "pretend-nodes", "python", "muster"})
+            if (given.has(name))
+                throw error(errc::usage,
+                            fmt::format("--{} is for the command that starts the ranks itself; leave it out under muster "
+                                        "run, or leave out muster run",
+                                        name));
+        what.ranks = {*job_ranks};
+    } else {
+        what.self = self_program().string();
+        what.muster = launcher_of(given);
+        what.python = given.text("python");
+        what.nodes = count_of(given, "pretend-nodes");
+        what.ranks = parse_list(given.text("ranks"), "--ranks", 1, 1024);
+        read_contenders(what, given);
+    }
+    what.time = parse_duration(what.in_job && !given.has("time") ? "30s" : given.text("time"), "--time");
+    read_memory(what, given);
     read_sizes(what, given);
+    read_pair(what, given);
+    read_cases(what, given);
     return what;
 }
 

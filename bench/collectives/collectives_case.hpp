@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/command/given_options.hpp"
@@ -78,13 +80,15 @@ struct collectives_plan {
     bool plain = true;      ///< muster's own in plain memory
     bool allocated = true;  ///< … in memory from communicator::allocate(), those that share it
     std::string muster, self, python, json, csv;
-    duration time{};                  ///< no further sizes of a table after this
-    std::string pair;                 ///< "" for the first and the last rank, or "none"
-    std::string least, most, factor;  ///< of the sizes, as given
+    duration time{};  ///< no further sizes of a table after this
+    bool in_job = false;
+    std::optional<std::pair<int, int>> pair;  ///< that sends messages; nothing: the first and the last rank
+    bool messages = true;                     ///< between two ranks
 };
 
-/// Reads the options of collectives_row. Throws errc::usage, errc::not_found where there is no launcher.
-collectives_plan read_collectives_plan(given_options const& given);
+/// Reads the options of collectives_row; `job_ranks`: of a job, where this is one of them. Throws errc::usage, errc::not_found where there is
+/// no launcher.
+collectives_plan read_collectives_plan(given_options const& given, std::optional<int> job_ranks);
 
 /// The tensors that are measured, each set in bytes, as they fit the case and the ranks; sizes that become alike come once.
 std::vector<std::vector<std::size_t>> tensor_sets(collectives_plan const& what, collective_case const& of, int ranks);

@@ -9,22 +9,24 @@
 #include <cstdio>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
-#include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
-#include "base/text.hpp"
-#include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/units.hpp"
 #include "bench/collectives/collectives_case.hpp"
 #include "bench/collectives/collectives_job.hpp"
 #include "bench/collectives/collectives_table.hpp"
 #include "bench/collectives/collectives_values.hpp"
+#include "bench/collectives/messages.hpp"
+#include "bench/collectives/rank/ordered_rank.hpp"
 #include "bench/peers/peer.hpp"
 #include "bench/tools/crowd.hpp"
 #include "bench/tools/temporary_folder.hpp"
@@ -33,7 +35,8 @@ namespace muster {
 
 struct contender {
     collectives_job_facts facts;
-    std::unique_ptr<collectives_job> job;
+    std::unique_ptr<ordered_ranks> job;
+    std::string backend{};  ///< of muster's, whose ranks can send messages
 };
 
 namespace {
@@ -145,7 +148,7 @@ std::vector<contender> start_contenders(collectives_plan const& what, int ranks,
     auto const add = [&](std::string const& name, bool own, memory_of_tensors memory, commands const& start) {
         if (start.empty()) return;
         bool const simulated = name.starts_with("hierarchical") && what.nodes > 1;
-        contender next{{name, "", own, memory, simulated}, nullptr};
+        contender next{{name, "", own, memory, simulated}, nullptr, {}};
         try {
             next.job = std::make_unique<collectives_job>(folder, name, ranks, start, variables);
             next.facts.version = next.job->version(start_deadline);
@@ -157,7 +160,9 @@ std::vector<contender> start_contenders(collectives_plan const& what, int ranks,
     };
     auto const count = std::to_string(ranks);
     auto const add_own = [&](std::string const& name, std::string const& backend, memory_of_tensors memory) {
+        auto const before = all.size();
         add(name, true, memory, own_command(what, name, backend, count, folder, memory));
+        if (all.size() > before && (backend == "shm" || backend == "mpi")) all.back().backend = backend;
     };
     for (auto const& backend : what.backends) {
         if (what.plain || !shares_memory(backend))
@@ -174,8 +179,8 @@ namespace {
 
 constexpr option_row collectives_options[]{
     {"ranks", 0, "LIST", "numbers of ranks that it starts; not under muster run, as are not the options of peers", "2"},
-    {"op", 0, "LIST", "allreduce, allgather, broadcast, reducescatter, alltoall, all, or, under muster run, none", "allreduce",
-     false, "allreduce allgather broadcast reducescatter alltoall all none"},
+    {"op", 0, "LIST", "allreduce, allgather, broadcast, reducescatter, alltoall, all, or none", "allreduce", false,
+     "allreduce allgather broadcast reducescatter alltoall all none"},
     {"type", 'd', "LIST", "f32, f64, f16, bf16, i32, i64, u8, i8, or all", "f32", false, "f32 f64 f16 bf16 i32 i64 u8 i8 all"},
     {"reduction", 'o', "LIST", "of allreduce and reducescatter: sum, prod, min, max, avg, or all", "sum", false,
      "sum prod min max avg all"},
@@ -204,11 +209,10 @@ constexpr option_row collectives_options[]{
     {"muster", 0, "PATH", "the launcher; default: muster in this program's folder", ""},
     {"csv", 0, "FILE", "a line for each size", ""},
     {"json", 0, "FILE",
-     "every sample (schema muster.collectives/1: a document for each table; of ranks muster.collectives-here/1)", ""},
+     "every sample: a document for each table, of schema muster.collectives/1, and of messages muster.messages/1", ""},
     strict_option,
 };
 
-constexpr duration order_deadline{120};
 constexpr double sample_s = 0.02;
 constexpr std::size_t sample_bytes = std::size_t{32} << 20;
 constexpr std::size_t bound_bytes = std::size_t{64} << 20;
@@ -221,7 +225,7 @@ std::string order_of(int sets, std::vector<std::size_t> const& tensors) {
 }
 
 /// Makes as many sets as fill a sample, tries them once, and returns their number.
-int prepare(collectives_job& job, std::vector<std::size_t> const& tensors, int in_place) {
+int prepare(ordered_ranks& job, std::vector<std::size_t> const& tensors, int in_place) {
     auto const try_once = [&](int seed) { return job.ask(fmt::format("run {} {}", seed, in_place), order_deadline); };
     job.ask(order_of(1, tensors), order_deadline);
     try_once(1);
@@ -267,51 +271,85 @@ void measure_set(collectives_plan const& what, std::vector<contender*>& all, std
     results.cells.insert(results.cells.end(), cells.begin(), cells.end());
 }
 
-/// From the smallest on, until the time is over.
-void measure_sizes(collectives_plan const& what, std::vector<contender*>& chosen,
-                   std::vector<std::vector<std::size_t>> const& sizes, collectives_results& results) {
+std::size_t smallest(std::vector<std::size_t> const& tensors) {
+    return tensors.front();
+}
+std::size_t smallest(std::size_t bytes) {
+    return bytes;
+}
+
+/// Calls measure(size) from the smallest on, until the time is over.
+template <typename Sizes, typename Measure>
+void for_sizes(collectives_plan const& what, std::string_view of, Sizes const& sizes, std::vector<std::string>& notes,
+               Measure&& measure) {
     auto const until = std::chrono::steady_clock::now() + what.time;
-    for (auto const& tensors : sizes) {
+    for (auto const& size : sizes) {
         if (std::chrono::steady_clock::now() > until) {
-            results.notes.push_back(fmt::format("{} and larger were left out, since --time {} was over",
-                                                format_bytes(tensors.front()), format_duration(what.time)));
+            notes.push_back(fmt::format("{}: {} and larger were left out, since --time {} was over", of,
+                                        format_bytes(smallest(size)), format_duration(what.time)));
             return;
         }
-        measure_set(what, chosen, tensors, results);
+        measure(size);
     }
 }
 
-/// Messages between two ranks, by this command on ranks that it starts: its table, its JSON and its lines of CSV.
-void measure_pairs(collectives_plan const& what, int ranks, environment const& variables, nlohmann::ordered_json& documents,
-                   std::string& csv) {
-    if (ranks < 2 || what.pair == "none" || !what.gradients.empty()) return;
-    for (auto const& backend : what.backends) {
-        if (backend != "shm" && backend != "mpi") continue;
-        temporary_folder const folder("muster-pairs", variables);
-        auto const json = folder.path() + "/pair.json", lines = folder.path() + "/pair.csv", count = std::to_string(ranks);
-        std::vector<std::string> command{what.muster, "run",
-                                         "-q",        "-n",
-                                         count,       "--slots-per-node",
-                                         count,       "--",
-                                         what.self,   "collectives",
-                                         "--op",      "none",
-                                         "--backend", backend,
-                                         "-b",        what.least,
-                                         "-e",        what.most,
-                                         "-f",        what.factor,
-                                         "--repeats", std::to_string(what.repeats),
-                                         "--time",    format_duration(what.time),
-                                         "--json",    json,
-                                         "--csv",     lines};
-        if (!what.pair.empty()) command.insert(command.end(), {"--pair", what.pair});
-        auto const ended = run_program(command, variables, foreground());
-        if (ended.exit_status != 0)
-            throw error(errc::peer_failed, fmt::format("messages over {}: exit code {}; the messages are above: {}", backend,
-                                                       ended.exit_status, shell_join(command)));
-        fmt::print("{}\n", ended.out);
-        documents.push_back(parse_json_as<nlohmann::ordered_json>(read_text_file(json), json));
-        auto const text = read_text_file(lines);
-        csv += text.substr(text.find('\n') + 1);
+/// What has been found, as it comes: on standard output at once, in files at the end.
+class outcome {
+  public:
+    template <typename Results>
+    void add(Results const& results) {
+        fmt::print("{}\n", describe(results));
+        std::fflush(stdout);
+        documents_.push_back(to_json(results));
+        csv_ += to_csv(results);
+        if (!all_right(results)) good_ = false;
+    }
+
+    /// Writes the files that were asked for. The exit code.
+    int end(collectives_plan const& what, machine_load const& load) {
+        for (auto& each : documents_) each["load"] = to_json(load);
+        fmt::print("{}", busy_line(load));
+        if (!what.json.empty())
+            write_output_file(what.json, documents_.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+                              "give another file with --json");
+        if (!what.csv.empty()) write_output_file(what.csv, csv_, "give another file with --csv");
+        if (!good_) fmt::print(stderr, "muster-bench: error: results are wrong: see the columns #wrong\n");
+        return good_ ? 0 : 1;
+    }
+
+  private:
+    nlohmann::ordered_json documents_ = nlohmann::ordered_json::array();
+    std::string csv_ = csv_head();
+    bool good_ = true;
+};
+
+measured_place here_and_now(std::string const& command, std::vector<std::string> hosts) {
+    return {utc_now(), command, describe_machine(), load_average(), std::move(hosts)};
+}
+
+/// The pair that was asked for, or the first and the last rank; where these are on two nodes, also one on the first's.
+std::vector<std::pair<int, int>> pairs_of(collectives_plan const& what, std::vector<std::string> const& hosts) {
+    if (!what.messages || hosts.size() < 2) return {};
+    if (what.pair) return {*what.pair};
+    std::vector<std::pair<int, int>> out{{0, static_cast<int>(hosts.size()) - 1}};
+    auto const near = std::ranges::find(hosts.begin() + 1, hosts.end(), hosts.front());
+    if (hosts.front() != hosts.back() && near != hosts.end()) out.emplace_back(0, static_cast<int>(near - hosts.begin()));
+    return out;
+}
+
+/// Messages between two ranks of each of muster's backends that has them.
+void measure_pairs(collectives_plan const& what, std::vector<contender>& all, measured_place const& at, outcome& found) {
+    std::set<std::string> done{""};
+    for (auto& each : all) {
+        if (!done.insert(each.backend).second) continue;
+        for (auto const& [first, second] : pairs_of(what, at.hosts)) {
+            messages_results results{at, each.backend, each.facts.version, first, second, {}, {}};
+            each.job->ask(fmt::format("pair {} {}", first, second), order_deadline);
+            for_sizes(what, "messages", what.sizes, results.notes,
+                      [&](std::size_t bytes) { results.sizes.push_back(measure_messages(*each.job, bytes, what.repeats)); });
+            each.job->ask("pair -1 -1", order_deadline);  // frees the memory
+            found.add(results);
+        }
     }
 }
 
@@ -331,17 +369,26 @@ std::vector<contender*> choose_contenders(std::vector<contender>& all, collectiv
     return chosen;
 }
 
-/// Gives `give` one result for each case as soon as it is complete.
-template <typename Give>
-void measure(collectives_plan const& what, int ranks, std::string const& command, environment const& variables, Give&& give) {
+/// Measures all that the plan names with ranks that have been started. `common` is what all results share.
+void measure(collectives_plan const& what, std::vector<contender>& all, collectives_results const& common, outcome& found) {
+    for (auto const& of : what.cases) {
+        auto results = common;
+        results.of = of;
+        auto chosen = choose_contenders(all, results);
+        if (!chosen.empty())
+            for_sizes(what, to_string(of.what), tensor_sets(what, of, common.ranks), results.notes,
+                      [&](auto const& tensors) { measure_set(what, chosen, tensors, results); });
+        found.add(results);
+    }
+    measure_pairs(what, all, common, found);
+}
+
+/// The command's own ranks, beside those of the peers.
+void measure_started(collectives_plan const& what, int ranks, std::string const& command, environment const& variables,
+                     outcome& found) {
     temporary_folder const folder("muster-collectives", variables);
-    collectives_results common;
-    common.created = utc_now();
-    common.command = command;
-    common.machine = describe_machine();
-    common.load = load_average();
-    common.ranks = ranks;
-    common.gradients = what.gradients;
+    collectives_results common{here_and_now(command, {}), {}, ranks, what.gradients, {}, {}, 0, 0, {}};
+    common.hosts.assign(static_cast<std::size_t>(ranks), common.machine.host);
     auto all = start_contenders(what, ranks, folder.path(), variables);
     if (all.empty())
         throw error(errc::unavailable, "nothing to measure: no backend and no peer could be started; their messages are above");
@@ -351,13 +398,36 @@ void measure(collectives_plan const& what, int ranks, std::string const& command
         common.memcpy_gbs = gigabytes / told.first * 1e6;
         common.triad_gbs = 3 * gigabytes / (told.second / ranks) * 1e6;
     }
-    for (auto const& of : what.cases) {
-        auto results = common;
-        results.of = of;
-        auto chosen = choose_contenders(all, results);
-        if (!chosen.empty()) measure_sizes(what, chosen, tensor_sets(what, of, ranks), results);
-        give(results);
+    measure(what, all, common, found);
+}
+
+/// The ranks of a job, of which this is one. Rank 0 measures, and the others follow its orders.
+int measure_job(given_options const& given, identity const& who, std::string const& command) {
+    auto const what = read_collectives_plan(given, who.world_size);
+    crowd_watch const crowd;
+    if (who.local_rank == 0) refuse_crowd(given, crowd.load(false));
+    comm_options options;
+    if (given.has("backend")) options.backend = given.text("backend");
+    auto const memory = what.allocated ? memory_of_tensors::allocated : memory_of_tensors::plain;
+    ordered_rank mine(who, options, 1, memory);
+    if (who.rank != 0) {
+        follow_rank_0(mine);
+        return 0;
     }
+    auto ranks = std::make_unique<ranks_of_job>(mine);
+    auto& others = *ranks;
+    std::string const backend(mine.over().backend()), why = mine.over().why_backend();
+    std::vector<contender> all;
+    all.push_back({{backend, mine.version(), true, memory, false}, std::move(ranks), backend});
+    std::vector<std::string> hosts;
+    for (int rank = 0; rank < mine.size(); ++rank) hosts.push_back(mine.over().host_of(rank));
+    collectives_results common{here_and_now(command, hosts), {}, mine.size(), what.gradients, {}, {}, 0, 0, {}};
+    common.notes.push_back(why.substr(0, why.find(';')));
+    if (mine.size() == 1) common.notes.emplace_back("one rank alone: nothing is sent; start it with muster run");
+    outcome found;
+    measure(what, all, common, found);
+    others.end();
+    return found.end(what, crowd.load(false));
 }
 
 }  // namespace
@@ -385,39 +455,21 @@ copy counts. Allocated memory is that of communicator::allocate(), which the ran
 refuses one node: give --pretend-nodes.
 The bound is the time of STREAM's triad, measured in the same run, over the bytes that must be moved; of an allreduce in allocated
 memory that is only S 2P, so that more than 100% can come of it.
-Under muster run min, avg and max are over the ranks, of the mean time of a call in a sample, as in the OSU micro-benchmarks; each a
-median of the samples. Messages go by sendrecv: latency is half of there and back; for bandwidth a window of up to 64 messages is on its
+min, avg and max are over the ranks, of the mean time of a call in a sample, as in the OSU micro-benchmarks; each is a median of the
+samples. Messages go by sendrecv: latency is half of there and back; for bandwidth a window of up to 64 messages is on its
 way at a time (fewer where they exceed 64 MiB), each window answered by one byte; 1 MB/s is 1e6 bytes/s; both ways counts the bytes of
 both.
 )",
 };
 
 int collectives_command(given_options const& given, environment const& variables, std::string const& line) {
-    if (auto const who = identify(variables); who.from != identity::source::singleton) return collectives_here(given, who, line);
-    auto const what = read_collectives_plan(given);
+    if (auto const who = identify(variables); who.from != identity::source::singleton) return measure_job(given, who, line);
+    auto const what = read_collectives_plan(given, {});
     crowd_watch const crowd;
     refuse_crowd(given, crowd.load(false));
-    auto documents = nlohmann::ordered_json::array();
-    std::string csv = csv_head();
-    bool good = true;
-    for (int const ranks : what.ranks)
-        measure(what, ranks, line, variables, [&](collectives_results const& results) {
-            fmt::print("{}\n", describe(results));
-            std::fflush(stdout);
-            for (auto const& cell : results.cells) good = good && cell.wrong_out == 0 && cell.wrong_in == 0;
-            documents.push_back(to_json(results));
-            csv += to_csv(results);
-        });
-    for (int const ranks : what.ranks) measure_pairs(what, ranks, variables, documents, csv);
-    auto const load = crowd.load(true);  // once all processes that were measured have ended
-    for (auto& each : documents) each["load"] = to_json(load);
-    fmt::print("{}", busy_line(load));
-    if (!what.json.empty())
-        write_output_file(what.json, documents.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
-                          "give another file with --json");
-    if (!what.csv.empty()) write_output_file(what.csv, csv, "give another file with --csv");
-    if (!good) fmt::print(stderr, "muster-bench: error: results are wrong: see the column #wrong\n");
-    return good ? 0 : 1;
+    outcome found;
+    for (int const ranks : what.ranks) measure_started(what, ranks, line, variables, found);
+    return found.end(what, crowd.load(true));  // once all processes that were measured have ended
 }
 
 }  // namespace muster

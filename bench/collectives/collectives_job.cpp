@@ -50,6 +50,17 @@ pid_t start(std::vector<std::string> const& command, environment const& variable
 
 }  // namespace
 
+rank_answers answers_of(std::span<rank_answer const> ranks) {
+    rank_answers all{0, 0, ranks.front().first, 0};
+    for (auto const& each : ranks) {
+        all.first = std::max(all.first, each.first);
+        all.second += each.second;
+        all.least = std::min(all.least, each.first);
+        all.mean += each.first / static_cast<double>(ranks.size());
+    }
+    return all;
+}
+
 collectives_job::collectives_job(std::string folder, std::string name, int ranks,
                                  std::vector<std::vector<std::string>> const& commands, environment const& variables)
     : folder_(std::move(folder)), name_(std::move(name)), ranks_(ranks) {
@@ -128,20 +139,16 @@ std::string collectives_job::line(duration deadline) {
     }
 }
 
-collectives_job::answer collectives_job::ask(std::string const& order, duration deadline) {
+rank_answers collectives_job::ask(std::string const& order, duration deadline) {
     give(order);
-    answer all;
-    for (int i = 0; i < ranks_; ++i) {
+    std::vector<rank_answer> all(static_cast<std::size_t>(ranks_));
+    for (auto& each : all) {
         std::istringstream words(line(deadline));
         int rank = 0;
-        double first = 0, second = 0;
-        if (!(words >> rank >> first >> second)) throw error(errc::invalid_data, name_ + ": an answer is not three numbers");
-        all.first = std::max(all.first, first);
-        all.second += second;
-        all.least = i == 0 ? first : std::min(all.least, first);
-        all.mean += first / ranks_;
+        if (!(words >> rank >> each.first >> each.second))
+            throw error(errc::invalid_data, name_ + ": an answer is not three numbers");
     }
-    return all;
+    return answers_of(all);
 }
 
 std::string collectives_job::version(duration deadline) {

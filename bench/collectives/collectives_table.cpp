@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "base/units.hpp"
 
@@ -15,10 +17,6 @@ namespace {
 
 /// Where caches hold all, the memory's bandwidth bounds nothing.
 constexpr std::size_t bound_from_bytes = std::size_t{16} << 20;
-
-double bandwidth_gbs(std::size_t bytes, double us) {
-    return static_cast<double>(bytes) / us / 1e3;
-}
 
 std::string median_text(std::vector<double> const& samples) {
     return samples.empty() ? "-" : fmt::format("{:.2f}", median(samples));
@@ -37,9 +35,8 @@ void add_columns(std::vector<std::string>& row, place_samples const& of, std::si
     }
     auto const s = summarise(of.most);
     double const algbw = bandwidth_gbs(bytes, s.median), wrong = of.wrong;
-    row.insert(row.end(), {median_text(of.least), median_text(of.mean), fmt::format("{:.2f}", s.median),
-                           fmt::format("{:.0f}%", (s.largest - s.smallest) / s.median * 100), fmt::format("{:.2f}", algbw),
-                           fmt::format("{:.2f}", algbw * factor), fmt::format("{:.0f}", wrong)});
+    row.insert(row.end(), {median_text(of.least), median_text(of.mean), fmt::format("{:.2f}", s.median), spread_text(s),
+                           fmt::format("{:.2f}", algbw), fmt::format("{:.2f}", algbw * factor), fmt::format("{:.0f}", wrong)});
 }
 
 std::vector<double> const& samples_of(collectives_cell const& cell) {
@@ -70,6 +67,18 @@ collectives_job_facts facts_of(collectives_results const& results, std::string c
 }
 
 }  // namespace
+
+std::size_t host_count(measured_place const& at) {
+    return std::set(at.hosts.begin(), at.hosts.end()).size();
+}
+
+double bandwidth_gbs(std::size_t bytes, double us) {
+    return us > 0 ? static_cast<double>(bytes) / us / 1e3 : 0;
+}
+
+std::string spread_text(summary const& of) {
+    return fmt::format("{:.0f}%", (of.largest - of.smallest) / of.median * 100);
+}
 
 double bound_us(collective::kind what, std::size_t bytes, int ranks, double triad_gbs) noexcept {
     return static_cast<double>(bytes) * bound_factor(what, ranks) / triad_gbs / 1e3;
@@ -103,11 +112,16 @@ double mean_advantage(std::vector<comparison> const& all) {
     return std::exp(sum / static_cast<double>(all.size()));
 }
 
+bool all_right(collectives_results const& results) {
+    return std::ranges::all_of(results.cells, [](auto const& cell) { return cell.wrong_out == 0 && cell.wrong_in == 0; });
+}
+
 std::string describe(collectives_results const& results) {
     auto const& of = results.of;
-    std::string text = fmt::format("{}, {} rank{} on {} core{} ({}), load {:.1f}; medians, interleaved\n", to_string(of.what),
-                                   results.ranks, results.ranks == 1 ? "" : "s", results.machine.cores,
-                                   results.machine.cores == 1 ? "" : "s", results.machine.processor, results.load);
+    std::string text =
+        fmt::format("{}, {} on {}, {} ({}), load {:.1f}; medians, interleaved\n", to_string(of.what),
+                    counted(results.ranks, "rank"), counted(static_cast<std::int64_t>(host_count(results)), "host"),
+                    counted(results.machine.cores, "core"), results.machine.processor, results.load);
     for (auto const& job : results.jobs)
         text += fmt::format("  {:13} {}{}\n", job.name, job.version, job.simulated ? " (simulated)" : "");
     for (auto const& note : results.notes) text += fmt::format("  {}\n", note);
@@ -161,19 +175,26 @@ std::string csv_head() {
     return "what,place,ranks,hosts,backend,type,redop,bytes,min_us,avg_us,max_us,algbw_gbs,busbw_gbs,wrong\n";
 }
 
+std::string csv_line(csv_row const& row) {
+    auto const known = [](std::optional<double> us) { return us ? fmt::format("{:.4f}", *us) : ""; };
+    return fmt::format("{},{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.0f}\n", row.what, row.place, row.ranks, row.hosts,
+                       row.backend, row.type, row.redop, row.bytes, known(row.least_us), known(row.mean_us), row.most_us,
+                       row.algbw_gbs, row.busbw_gbs, row.wrong);
+}
+
 std::string to_csv(collectives_results const& results) {
     std::string text;
     double const factor = bus_factor(results.of.what, results.ranks);
-    auto const number = [](std::vector<double> const& samples) {
-        return samples.empty() ? "" : fmt::format("{:.4f}", median(samples));
+    auto const known = [](std::vector<double> const& samples) {
+        return samples.empty() ? std::optional<double>() : median(samples);
     };
     for (auto const& cell : results.cells) {
         auto const line = [&](char const* place, place_samples const& of) {
             if (of.most.empty()) return;
-            double const algbw = bandwidth_gbs(cell.bytes, median(of.most));
-            text += fmt::format("{},{},{},1,{},{},{},{},{},{},{},{:.4f},{:.4f},{:.0f}\n", to_string(results.of.what), place,
-                                results.ranks, cell.job, to_string(results.of.type), redop_of(results.of), cell.bytes,
-                                number(of.least), number(of.mean), number(of.most), algbw, algbw * factor, of.wrong);
+            double const us = median(of.most), algbw = bandwidth_gbs(cell.bytes, us);
+            text += csv_line({std::string(to_string(results.of.what)), place, results.ranks, host_count(results), cell.job,
+                              std::string(to_string(results.of.type)), redop_of(results.of), cell.bytes, known(of.least),
+                              known(of.mean), us, algbw, algbw * factor, of.wrong});
         };
         line("out", {cell.out_of_place_us, cell.out_min_us, cell.out_avg_us, cell.wrong_out});
         line("in", {cell.in_place_us, cell.in_min_us, cell.in_avg_us, cell.wrong_in});
@@ -181,9 +202,19 @@ std::string to_csv(collectives_results const& results) {
     return text;
 }
 
-nlohmann::ordered_json context_json(machine_facts const& machine, double load) {
-    return {{"host", machine.host},     {"processor", machine.processor}, {"cores", machine.cores},
-            {"kernel", machine.kernel}, {"compiler", machine.compiler},   {"load", load}};
+nlohmann::ordered_json head_json(std::string_view schema, measured_place const& at) {
+    auto const& machine = at.machine;
+    return {{"schema", schema},
+            {"created", at.created},
+            {"command", at.command},
+            {"context",
+             {{"host", machine.host},
+              {"processor", machine.processor},
+              {"cores", machine.cores},
+              {"kernel", machine.kernel},
+              {"compiler", machine.compiler},
+              {"load", at.load}}},
+            {"hosts", at.hosts}};
 }
 
 nlohmann::ordered_json to_json(collectives_results const& results) {
@@ -212,24 +243,22 @@ nlohmann::ordered_json to_json(collectives_results const& results) {
                          {"in_place_avg_us", cell.in_avg_us},
                          {"wrong_out_of_place", cell.wrong_out},
                          {"wrong_in_place", cell.wrong_in}});
-    return {{"schema", "muster.collectives/1"},
-            {"created", results.created},
-            {"command", results.command},
-            {"context", context_json(results.machine, results.load)},
-            {"collective", to_string(results.of.what)},
-            {"type", to_string(results.of.type)},
-            {"redop", redop_of(results.of)},
-            {"root", results.of.what == collective::kind::broadcast ? results.of.root : -1},
-            {"bus_factor", bus_factor(results.of.what, results.ranks)},
-            {"bound_factor", bound_factor(results.of.what, results.ranks)},
-            {"ranks", results.ranks},
-            {"gradients", results.gradients},
-            {"simulated", std::any_of(results.jobs.begin(), results.jobs.end(), [](auto const& j) { return j.simulated; })},
-            {"notes", results.notes},
-            {"memcpy_gbs", results.memcpy_gbs},
-            {"triad_gbs", results.triad_gbs},
-            {"jobs", jobs},
-            {"cells", cells}};
+    auto out = head_json("muster.collectives/1", results);
+    out.update({{"collective", to_string(results.of.what)},
+                {"type", to_string(results.of.type)},
+                {"redop", redop_of(results.of)},
+                {"root", results.of.what == collective::kind::broadcast ? results.of.root : -1},
+                {"bus_factor", bus_factor(results.of.what, results.ranks)},
+                {"bound_factor", bound_factor(results.of.what, results.ranks)},
+                {"ranks", results.ranks},
+                {"gradients", results.gradients},
+                {"simulated", std::any_of(results.jobs.begin(), results.jobs.end(), [](auto const& j) { return j.simulated; })},
+                {"notes", results.notes},
+                {"memcpy_gbs", results.memcpy_gbs},
+                {"triad_gbs", results.triad_gbs},
+                {"jobs", jobs},
+                {"cells", cells}});
+    return out;
 }
 
 }  // namespace muster

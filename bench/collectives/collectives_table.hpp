@@ -3,15 +3,38 @@
 
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/units.hpp"
 #include "bench/collectives/collectives_case.hpp"
 #include "bench/collectives/collectives_values.hpp"
 #include "bench/tools/machine.hpp"
 #include "bench/tools/statistics.hpp"
 
 namespace muster {
+
+/// Within which a measurement's order must be answered.
+inline constexpr duration order_deadline{120};
+
+/// Where and when something was measured.
+struct measured_place {
+    std::string created, command;
+    machine_facts machine;           ///< of this node, or of rank 0's
+    double load = 0;                 ///< before it
+    std::vector<std::string> hosts;  ///< of each rank
+};
+/// How many nodes that are.
+std::size_t host_count(measured_place const& at);
+/// What the results of all measurements of collectives begin with.
+nlohmann::ordered_json head_json(std::string_view schema, measured_place const& at);
+
+/// GB/s of 1e9 bytes; 0 where no time passed.
+double bandwidth_gbs(std::size_t bytes, double us);
+/// "12%": smallest to largest, of the median.
+std::string spread_text(summary const& of);
 
 /// Samples of one way at one size: microseconds for each call, the greatest of all ranks; out of place and in place. The least of
 /// all ranks, and their mean, stand beside, where they are known.
@@ -35,11 +58,8 @@ struct collectives_job_facts {
 };
 
 /// What one run of the benchmark found of one collective on one number of ranks.
-struct collectives_results {
+struct collectives_results : measured_place {
     collective_case of;
-    std::string created, command;
-    machine_facts machine;
-    double load = 0;
     int ranks = 1;
     std::string gradients;  ///< the set's name and source; "" for sizes
     std::vector<collectives_job_facts> jobs;
@@ -64,12 +84,23 @@ std::vector<comparison> compare_with_peers(collectives_results const& results, s
 /// Geometric mean of best_us / own_us; 0 if there is nothing to compare. A comparison within its spread counts as 1.
 double mean_advantage(std::vector<comparison> const& all);
 
+/// No element was wrong.
+bool all_right(collectives_results const& results);
 /// Text for a terminal.
 std::string describe(collectives_results const& results);
-/// Where and under which load it was measured, as the results of all measurements of collectives have it.
-nlohmann::ordered_json context_json(machine_facts const& machine, double load);
-/// A line for each size, way and place behind csv_head(), as muster-bench collectives-here writes them; medians of the samples.
+/// A line of CSV behind csv_head(); an empty time is not known.
+struct csv_row {
+    std::string what, place;
+    int ranks = 1;
+    std::size_t hosts = 1;
+    std::string backend, type, redop;
+    std::size_t bytes = 0;
+    std::optional<double> least_us{}, mean_us{};
+    double most_us = 0, algbw_gbs = 0, busbw_gbs = 0, wrong = 0;
+};
 std::string csv_head();
+std::string csv_line(csv_row const& row);
+/// A line for each size, way and place; medians of the samples.
 std::string to_csv(collectives_results const& results);
 /// Schema "muster.collectives/1".
 nlohmann::ordered_json to_json(collectives_results const& results);

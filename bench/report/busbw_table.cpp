@@ -14,8 +14,8 @@ namespace muster {
 
 namespace {
 
-constexpr char const* peers_schema = "muster.collectives/1";
-constexpr char const* here_schema = "muster.collectives-here/1";
+constexpr char const* table_schema = "muster.collectives/1";
+constexpr char const* messages_schema = "muster.messages/1";
 
 busbw_point point_of(double bytes, double factor, std::vector<double> const& us) {
     auto const s = summarise(us);
@@ -24,12 +24,11 @@ busbw_point point_of(double bytes, double factor, std::vector<double> const& us)
 }
 
 /// The times of one size; those in place where there are no others.
-template <typename Read>
-std::vector<double> times_of(checked_json const& cell, Read const& read) {
+std::vector<double> times_of(checked_json const& cell) {
     std::vector<double> us;
     for (auto const* place : {"out_of_place_us", "in_place_us"})
         if (us.empty())
-            for (auto const& one : cell.at(place).items()) us.push_back(read(one));
+            for (auto const& one : cell.at(place).items()) us.push_back(one.number());
     return us;
 }
 
@@ -44,7 +43,6 @@ std::vector<report_fact> context_of(checked_json const& from, machine_load const
         machine += fmt::format(", {} core{}", cores, cores == 1 ? "" : "s");
     }
     std::vector<std::string> versions;
-    if (auto const own = told(from, "version"); !own.empty()) versions.push_back("muster " + own);
     if (from.has("jobs"))
         for (auto const& job : from.at("jobs").items()) versions.push_back(job.at("name").text() + ": " + told(job, "version"));
     if (auto const compiler = told(context, "compiler"); !compiler.empty()) versions.push_back("built by " + compiler);
@@ -79,16 +77,12 @@ busbw_table head_of(checked_json const& from, std::string const& file) {
     return out;
 }
 
-void set_collective(checked_json const& from, busbw_table& table) {
+/// A curve for each library.
+busbw_table table_of(checked_json const& from, std::string const& file) {
+    auto table = head_of(from, file);
     table.collective = from.at("collective").text();
     table.type = from.at("type").text();
     table.redop = from.at("redop").text();
-}
-
-/// One table of `collectives`: a curve for each library.
-void add_peers(checked_json const& from, std::string const& file, std::vector<busbw_table>& tables) {
-    auto table = head_of(from, file);
-    set_collective(from, table);
     table.ranks = static_cast<int>(from.at("ranks").integer(1, 1'000'000));
     table.simulated = from.at("simulated").boolean();
     double const factor = from.at("bus_factor").number();
@@ -96,31 +90,13 @@ void add_peers(checked_json const& from, std::string const& file, std::vector<bu
     for (auto const& job : from.at("jobs").items()) simulated[job.at("name").text()] = job.at("simulated").boolean();
     for (auto const& cell : from.at("cells").items()) {
         auto const name = cell.at("by").text();
-        auto const us = times_of(cell, [](auto const& one) { return one.number(); });
+        auto const us = times_of(cell);
         if (us.empty() || cell.at("bytes").number() <= 0) continue;
         auto found = std::ranges::find(table.curves, name, &busbw_curve::name);
         if (found == table.curves.end()) found = table.curves.insert(found, {name, simulated[name], {}});
         found->points.push_back(point_of(cell.at("bytes").number(), factor, us));
     }
-    tables.push_back(std::move(table));
-}
-
-/// `collectives-here`: times of the slowest rank of each sample.
-void add_here(checked_json const& from, std::string const& file, std::vector<busbw_table>& tables) {
-    for (auto const& each : from.at("tables").items()) {
-        auto table = head_of(from, file);
-        set_collective(each, table);
-        table.ranks = static_cast<int>(from.at("hosts").items().size());
-        double const factor = each.at("bus_factor").number();
-        busbw_curve curve{from.at("backend").text(), false, {}};
-        for (auto const& size : each.at("sizes").items()) {
-            auto const us = times_of(size, [](auto const& sample) { return sample.at("max").number(); });
-            if (!us.empty() && size.at("bytes").number() > 0)
-                curve.points.push_back(point_of(size.at("bytes").number(), factor, us));
-        }
-        table.curves.push_back(std::move(curve));
-        tables.push_back(std::move(table));
-    }
+    return table;
 }
 
 }  // namespace
@@ -128,16 +104,14 @@ void add_here(checked_json const& from, std::string const& file, std::vector<bus
 bool is_collectives(nlohmann::json const& document) {
     auto const& one = document.is_array() && !document.empty() ? document.front() : document;
     if (!one.is_object() || !one.contains("schema")) return false;
-    return one.at("schema") == peers_schema || one.at("schema") == here_schema;
+    return one.at("schema") == table_schema || one.at("schema") == messages_schema;
 }
 
 void add_busbw_tables(checked_json const& from, std::string const& file, std::vector<busbw_table>& tables) {
     if (from.value().is_array()) {
         for (auto const& each : from.items()) add_busbw_tables(each, file, tables);
-    } else if (from.at("schema").text() == here_schema) {
-        add_here(from, file, tables);
-    } else {
-        add_peers(from, file, tables);
+    } else if (from.at("schema").text() == table_schema) {
+        tables.push_back(table_of(from, file));
     }
 }
 

@@ -1,4 +1,4 @@
-// Tables of bus bandwidth: reads them from the results of muster-bench collectives and collectives-here.
+// Tables of bus bandwidth: reads them from the results of muster-bench collectives.
 #pragma once
 
 #include <cstdint>
@@ -43,10 +43,10 @@ struct busbw_table {
     std::vector<busbw_curve> curves;
 };
 
-/// Whether a document is of one of them, by its schema.
+/// Whether a document is of them, by its schema.
 bool is_collectives(nlohmann::json const& document);
 
-/// Appends a table for each collective. Throws errc::invalid_data with the place.
+/// Appends a table for each collective; messages between two ranks have none. Throws errc::invalid_data with the place.
 void add_busbw_tables(checked_json const& from, std::string const& file, std::vector<busbw_table>& tables);
 
 }  // namespace muster

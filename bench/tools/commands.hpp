@@ -8,22 +8,21 @@
 #include "base/command/command_set.hpp"
 #include "base/command/given_options.hpp"
 #include "base/environment.hpp"
-#include "pmix/identity.hpp"
 
 namespace muster {
 
 extern command_row const collectives_row;
 
 /// `line` is the command line, for the JSON. Measures collectives over muster's backends and over the libraries found on this
-/// machine, taking turns, and prints the tables. Returns the exit code: 1 if any result was wrong.
+/// machine, taking turns, or, as one rank of a job, over that; prints the tables (of a job on rank 0). Returns the exit code: 1 if any
+/// result was wrong. Throws errc::usage, comm_error.
 int collectives_command(given_options const& given, environment const& variables, std::string const& line);
 
 extern command_row const collectives_rank_row;
 
-/// Runs `collectives-rank FOLDER NAME BACKEND NODES MEMORY`, which muster-bench collectives starts, not people: it speaks as
-/// bench/peers/mpi_collectives.c does, over the named backend, on the same number of pretended nodes, with tensors in plain, allocated or
-/// device memory. `bound BYTES` in addition measures this core's memory while the other ranks do the same, and answers microseconds of a
-/// memcpy and of a triad of that size.
+/// Runs `collectives-rank FOLDER NAME BACKEND NODES MEMORY`: one rank (bench/collectives/rank/ordered_rank.hpp), which reads orders as
+/// bench/peers/mpi_collectives.c does, with tensors in plain or allocated memory, or that of the GPU. muster-bench collectives starts
+/// it, not people.
 int collectives_rank(std::vector<std::string> const& args, environment const& variables);
 
 extern command_row const gpu_check_row;
@@ -48,11 +47,5 @@ bool is_timed_network(std::string_view name) noexcept;
 /// After the first step every tensor must be the average. Rank 0 prints the metrics of scale, every rank its compute_s. Returns the
 /// exit code; throws muster::error.
 int steps_command(given_options const& given, environment const& variables);
-
-// The measurement of collectives and messages among the ranks of a job, of which this process is one.
-
-/// Runs `muster-bench collectives` under muster run. Collective; prints on rank 0. Returns the exit code; throws errc::usage,
-/// comm_error.
-int collectives_here(given_options const& given, identity const& who, std::string const& line);
 
 }  // namespace muster

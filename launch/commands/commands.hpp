@@ -36,6 +36,11 @@ finding describe_pbs(std::string const& qsub, std::string const& qstat);
 /// Returns the exit code; throws errc::usage.
 int completion_command(std::vector<std::string> const& args, environment const& variables);
 
+// `muster trace`: merges timelines and explains what the ranks of a failed exchange left behind.
+
+/// Returns the exit code; throws errc::usage, errc::not_found, errc::invalid_data.
+int trace_command(std::vector<std::string> const& args, environment const& variables);
+
 // `muster config`: shows the value of every setting and where it came from, and checks settings files.
 
 /// Returns the exit code; throws errc::usage and errc::config.

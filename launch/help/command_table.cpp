@@ -218,6 +218,19 @@ constexpr command_row rows[]{
                   "check reads a settings file and reports the first error in it.",
     },
     {
+        .name = "trace",
+        .summary = "merge timelines, explain what failed ranks left",
+        .synopsis = "merge FOLDER -o FILE | explain FOLDER",
+        .examples = "  muster trace merge timelines -o all.json  open it in https://ui.perfetto.dev\n"
+                    "  muster trace explain flight               where each rank was when the exchange failed\n",
+        .arguments = "merge explain",
+        .manual = "merge reads the timelines that ranks wrote to FOLDER (MUSTER_TIMELINE=FOLDER), moves them to rank 0's clock "
+                  "and writes one JSON file, for https://ui.perfetto.dev or chrome://tracing. A process keeps its track through "
+                  "all generations; a mark at the start of each later one says which ranks are gone.\n\n"
+                  "explain reads the flight recorders that ranks wrote to FOLDER (MUSTER_FLIGHT_RECORDER=FOLDER), and shows where "
+                  "each rank was when the exchange failed.",
+    },
+    {
         .name = "completion",
         .summary = "print completion for a shell",
         .synopsis = "bash | zsh | fish",
@@ -229,7 +242,6 @@ constexpr command_row rows[]{
     },
     {.name = "stage", .summary = "convert, verify and inspect datasets (muster-stage)", .is_program = true, .part = "data"},
     {.name = "bench", .summary = "train, measure scaling, report (muster-bench)", .is_program = true, .part = "bench"},
-    {.name = "trace", .summary = "merge timelines, explain what failed ranks left (muster-trace)", .is_program = true},
     {.name = "shim", .summary = "what muster starts for each rank on other nodes", .hidden = true},
     {.name = "remote", .summary = "what muster starts as the engine of that name", .hidden = true},
     {.name = "agent", .summary = "what the engine remote starts on each host", .hidden = true},

@@ -241,11 +241,11 @@ constexpr setting rows[]{
      "table, json, hostfile (for mpirun), slurm (a list), pbs (a node file)"},
     {"allocation", 0, "", "", kind::flag, "", "doctor", group::checks, use::common_option, "",
      "examine every node of the job, by a probe on each"},
-    {"output", 'o', "", "FILE", kind::file, "", "site", group::general, use::common_option, "",
-     "init: write this file; -: print it; default: ~/.config/muster/sites/NAME.toml"},
+    {"output", 'o', "", "FILE", kind::file, "", "site trace", group::general, use::common_option, "",
+     "site init: write this file; -: print it; default: ~/.config/muster/sites/NAME.toml; trace merge: the merged timeline"},
     {"json", 0, "", "", kind::flag, "", "plan hosts doctor config site submit jobs show", group::general, use::common_option, "", "print JSON, for programs"},
     {"help-all", 0, "", "", kind::flag, "", "run plan hosts script", group::general, use::command_line, "", "print every option"},
-    {"help", 'h', "", "", kind::flag, "", "run plan hosts doctor script submit alloc jobs watch logs show cancel rerun init site config completion",
+    {"help", 'h', "", "", kind::flag, "", "run plan hosts doctor script submit alloc jobs watch logs show cancel rerun init site config trace completion",
      group::general, use::command_line, "", "print this text"},
 };
 // clang-format on

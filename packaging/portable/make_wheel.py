@@ -15,7 +15,7 @@ NAME = "muster-hpc"  # `muster` belongs to somebody else on PyPI
 TAG = "cp39-abi3-manylinux_2_28_x86_64"
 INSIDE = "muster/_installed/"
 TORCH = "[torch.backends]\nmuster = _muster_torch_backend:register\n"
-PROGRAMS = {"muster": "main", "muster-bench": "bench", "muster-stage": "stage", "muster-trace": "trace"}  # functions of muster._program
+PROGRAMS = {"muster": "main", "muster-bench": "bench", "muster-stage": "stage"}  # functions of muster._program
 NOT_NEEDED = ("share/doc/muster/bench", "share/doc/muster/examples")  # half of the tree
 
 

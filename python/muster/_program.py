@@ -28,7 +28,3 @@ def bench():
 
 def stage():
     _become("muster-stage")
-
-
-def trace():
-    _become("muster-trace")

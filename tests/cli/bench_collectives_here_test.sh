@@ -7,14 +7,17 @@ here() { "$MUSTER" run -q -n "$ranks" --slots-per-node "$ranks" -- "$bench" coll
 ranks=2
 expect_exit 0 here --op all --reduction avg --repeats 2 -b 8 -e 64KiB -f 100 --csv out.csv --json out.json
 expect_contains stdout '2 ranks on 1 host'
-expect_matches stdout '^ *65536 +16384 +f32 +avg +-1 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +0 +[0-9.]+ .* 0$'
-expect_matches stdout '^ *65536 +16384 +f32 +none +0 +- '
-expect_matches stdout '^average busbw [0-9.]+ GB/s$'
+expect_matches stdout '^ *65536 +16384 +f32 +avg +-1 +shm +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9]+% +[0-9.]+ +[0-9.]+ +0 +[0-9.]+ .* 0$'
+expect_matches stdout '^ *65536 +16384 +f32 +none +0 +shm +- '
+expect_matches stdout '^average busbw GB/s: shm [0-9.]+$'
 expect_contains stdout 'messages between rank 0'
 expect_matches stdout '^ *65536( +[0-9.]+ +[0-9]+%){3} +64 +0$'
 expect_equal "$(grep -c '^allreduce,in,2,1,shm,f32,avg,' out.csv)" 3 'lines of allreduce in place'
 expect_equal "$(grep -c '^latency,' out.csv)" 3 'lines of latency'
-grep -q '"schema": "muster.collectives-here/1"' out.json || fail 'no schema in out.json'
+grep -q '"schema": "muster.collectives/1"' out.json || fail 'no table in out.json'
+grep -q '"schema": "muster.messages/1"' out.json || fail 'no messages in out.json'
+expect_exit 0 here --gradients cifar --repeats 1
+expect_contains stdout 'cifar: 59 tensors, 269722 parameters'
 
 # Other backends, memory, a pair that is not the first and the last; the third rank waits meanwhile.
 ranks=3

@@ -1,6 +1,6 @@
 # Settings from all their places, help and completion of the built program.
 . "$(dirname "$0")/lib.sh"
-mapfile -t commands < <("$MUSTER" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' | grep -v -e '^muster$' -e '^stage$' -e '^bench$' -e '^trace$')
+mapfile -t commands < <("$MUSTER" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' | grep -v -e '^muster$' -e '^stage$' -e '^bench$')
 expect_true test "${#commands[@]}" -ge 6
 
 # Precedence, as a user meets it.
@@ -148,12 +148,12 @@ expect_true test "$(wc -l <"$OUT")" -le 40
 unset COLUMNS
 widest() { LC_ALL=C.UTF-8 wc -L <"$1"; }
 for width in 60 80; do
-    for program in muster muster-trace muster-stage muster-bench; do
+    for program in muster muster-stage muster-bench; do
         [ -x "$MUSTER_BIN/$program" ] || continue
         expect_exit 0 env COLUMNS=$width "$MUSTER_BIN/$program" --help
         expect_true test "$(widest "$OUT")" -le $width
         for command in $("$MUSTER_BIN/$program" --help | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p'); do
-            case "$program $command" in 'muster stage' | 'muster bench' | 'muster trace') continue ;; esac
+            case "$program $command" in 'muster stage' | 'muster bench') continue ;; esac
             for flag in --help --help-all; do
                 env COLUMNS=$width "$MUSTER_BIN/$program" "$command" $flag >help 2>/dev/null || continue
                 expect_true test -s help
@@ -228,7 +228,7 @@ completes 'x\$\(touch\$\{IFS\}PWNED\)' 'x\`touch\$\{IFS\}PWNED\`' '\*' mine -- "
 completes '--site=x\;touch\$\{IFS\}PWNED' -- "$MUSTER" run '--site=x\;'
 rm sites/x* "sites/*.toml"
 # Programs of their own tell their words themselves: no command of theirs is missing, whatever muster knows of them.
-for program in trace stage bench; do
+for program in stage bench; do
     [ -x "$MUSTER_BIN/muster-$program" ] || continue
     expect_exit 0 "$MUSTER_BIN/muster-$program" --help
     words=$(sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p' "$OUT")

@@ -1,12 +1,18 @@
 # Timelines of all ranks become one file that is JSON; what failed ranks leave is explained.
 . "$(dirname "$0")/lib.sh"
 
-expect_exit 2 "$MUSTER_BIN/muster-trace"
-expect_exit 0 "$MUSTER_BIN/muster-trace" --help
-expect_contains stdout "muster-trace merge FOLDER"
-expect_exit 2 "$MUSTER_BIN/muster-trace" mereg
+expect_exit 2 "$MUSTER" trace
+expect_contains stderr "give merge or explain"
+expect_exit 0 "$MUSTER" trace --help
+expect_contains stdout "muster trace merge FOLDER" --output
+expect_exit 2 "$MUSTER" trace mereg
 expect_contains stderr "did you mean 'merge'?"
-expect_exit 125 "$MUSTER_BIN/muster-trace" explain nowhere
+expect_exit 2 "$MUSTER" trace merge
+expect_contains stderr "takes one folder"
+expect_exit 2 "$MUSTER" trace merge lines
+expect_contains stderr "give the file to write"
+expect_exit 2 "$MUSTER" trace explain lines -o x
+expect_exit 125 "$MUSTER" trace explain nowhere
 expect_contains stderr "no files flight-RANK.json"
 
 ranks=1

@@ -13,8 +13,10 @@ expect_contains stdout 'between nodes' 'in node'
 expect_true python3 - "$work/here.json" <<'PY'
 import json, sys
 here = json.load(open(sys.argv[1]))
-assert sorted(set(here["hosts"])) == ["node1", "node2"] and len(here["hosts"]) == 4, here["hosts"]
-fits = {pair["level"]: pair["fitted"] for pair in here["pairs"]}
+assert [each["schema"] for each in here] == ["muster.collectives/1", "muster.messages/1", "muster.messages/1"], here
+for each in here:
+    assert sorted(set(each["hosts"])) == ["node1", "node2"] and len(each["hosts"]) == 4, each["hosts"]
+fits = {messages["level"]: messages["fitted"] for messages in here[1:]}
 assert sorted(fits) == ["between nodes", "in node"], fits
 for level, fit in fits.items():  # none where times do not grow with the size, as on a busy machine
     assert fit is None or fit["alpha_us"] >= 0 and fit["gbs"] > 0, (level, fit)

@@ -25,8 +25,8 @@ def pages():
         page = PAGES / (f"muster-{name}.1" if name else "muster.1")
         if page.exists():
             yield page.stem, page.read_text()
-        elif name not in ("stage", "bench", "trace") or (BIN / page.stem).exists():
-            faults.append(f"there is no page {page.name}; build the target {'muster-' + name if name in ('stage', 'bench', 'trace') else 'muster'}_manual")
+        elif name not in ("stage", "bench") or (BIN / page.stem).exists():
+            faults.append(f"there is no page {page.name}; build the target {'muster-' + name if name in ('stage', 'bench') else 'muster'}_manual")
 
 
 def check(name, page):

@@ -19,7 +19,7 @@ import time
 import documents
 
 SOURCE, BIN = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-PROGRAMS = ("muster", "muster-stage", "muster-bench", "muster-trace")
+PROGRAMS = ("muster", "muster-stage", "muster-bench")
 LIMIT_S = 120
 
 
@@ -98,7 +98,7 @@ def check_options(line):
         program, command, rest = word, words[at + 1], words[at + 2:]
         if command.startswith("-") or not re.fullmatch(r"[a-z-]+", command):
             continue
-        if program == "muster" and command in ("stage", "bench", "trace"):
+        if program == "muster" and command in ("stage", "bench"):
             if not rest:
                 continue
             program, command, rest = f"muster-{command}", rest[0], rest[1:]

@@ -10,8 +10,8 @@
 #include "base/error.hpp"
 #include "comm/exchange/observe/flight_recorder.hpp"
 #include "comm/exchange/request/request_codec.hpp"
-#include "comm/trace/explain.hpp"
-#include "comm/trace/merge.hpp"
+#include "base/trace/explain.hpp"
+#include "base/trace/merge.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     std::string_view const text(reinterpret_cast<char const*>(data), size);

@@ -8,7 +8,7 @@ rm -rf "$MUSTER_PREFIX"
 mv first "$MUSTER_PREFIX"
 prefix=$MUSTER_PREFIX
 
-for file in bin/muster bin/muster-trace share/muster/site-configs/polaris.toml share/doc/muster/docs/sites.md share/muster/topologies/polaris.xml \
+for file in bin/muster share/muster/site-configs/polaris.toml share/doc/muster/docs/sites.md share/muster/topologies/polaris.xml \
     share/muster/templates/slurm.mustache share/man/man1/muster-run.1 share/bash-completion/completions/muster{,-bench} share/doc/muster/README.md \
     share/doc/muster/LICENSE share/doc/muster/CHANGELOG.md; do
     expect_true test -e "$prefix/$file"

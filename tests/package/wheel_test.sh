@@ -10,7 +10,7 @@ info=$(echo installed/*.dist-info)
 expect_contains "$info/METADATA" 'License: Apache-2.0' 'Description-Content-Type: text/markdown' '# muster'
 # A link to a file is none on a page of its own.
 ! grep -n '](\([^h#)]\|h[^t]\)' "$MUSTER_SOURCE_DIR/packaging/about-the-wheel.md" || fail "the description has links that only work in the sources"
-expect_contains "$info/entry_points.txt" 'muster = muster._program:main' 'muster-trace = muster._program:trace' 'muster = _muster_torch_backend:register'
+expect_contains "$info/entry_points.txt" 'muster = muster._program:main' 'muster = _muster_torch_backend:register'
 
 export PYTHONPATH=$PWD/installed
 export LD_LIBRARY_PATH=$PWD/installed/muster/_installed/lib # the archive's module has this folder in its run path; that of another build has none for wheels

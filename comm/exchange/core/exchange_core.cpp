@@ -12,7 +12,7 @@
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend_table.hpp"
 #include "comm/exchange/core/begin_and_end.hpp"
-#include "comm/exchange/observe/rank_file.hpp"
+#include "base/trace/rank_file.hpp"
 
 namespace muster::detail {
 

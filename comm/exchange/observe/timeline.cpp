@@ -11,8 +11,8 @@
 
 #include "base/log.hpp"
 #include "base/process/start_thread.hpp"
+#include "base/trace/rank_file.hpp"
 #include "base/trust/open_output_file.hpp"
-#include "comm/exchange/observe/rank_file.hpp"
 
 namespace muster {
 

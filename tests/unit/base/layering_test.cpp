@@ -53,7 +53,7 @@ std::map<std::string, std::vector<names>> const floors_of{
       {"."},
       {"gradients"},
       {"exchange"},
-      {"c_api", "trace"},
+      {"c_api"},
       {"modules"}}},
     {"comm/exchange", {{"request"}, {"observe"}, {"batch"}, {"negotiation"}, {"core"}, {"."}}},
     {"bench",
@@ -62,7 +62,7 @@ std::map<std::string, std::vector<names>> const floors_of{
       {"report"},
       {"scaling", "gpu"},
       {"."}}},
-    {"base", {{"."}, {"process", "c_api"}, {"trust"}, {"command"}}},
+    {"base", {{"."}, {"process", "c_api"}, {"trust"}, {"command", "trace"}}},
     {"pmix", {{"library", "."}, {"server", "client"}, {"pmi1"}}},
     {"io", {{"hdf5"}, {"dataset"}, {"arrays", "tree"}, {"sources"}, {"convert", "copy", "loader"}, {"c_api", "stage"}}},
 };

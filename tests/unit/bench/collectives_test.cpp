@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "bench/collectives/collectives_case.hpp"
+#include "bench/collectives/collectives_job.hpp"
 #include "bench/collectives/collectives_table.hpp"
 #include "bench/collectives/collectives_values.hpp"
 #include "bench/tools/gradient_sets.hpp"
@@ -166,6 +167,45 @@ TEST(collectives_table, counts_as_nccl_tests_do) {
     EXPECT_EQ(document["jobs"][4]["memory"], "device");
     EXPECT_EQ(document["collective"], "broadcast");
     EXPECT_EQ(document["root"], 1);
+}
+
+/// Four ranks on two hosts: an allreduce of 1 MB in 500 us by the slowest rank.
+collectives_results job_sample() {
+    collectives_results r;
+    r.hosts = {"a", "a", "b", "b"};
+    r.ranks = 4;
+    r.jobs = {{"mpi", "muster", true}};
+    collectives_cell cell{"mpi", 1'000'000, 1, 1, {400, 500, 900}, {}, 0, 0};
+    cell.out_min_us = {100, 200, 900};
+    cell.out_avg_us = {200, 300, 900};
+    r.cells = {cell};
+    return r;
+}
+
+TEST(collectives_table, bandwidths_of_a_job_are_the_slowest_ranks) {
+    // algbw 1e6 B / 500 us = 2 GB/s; busbw of an allreduce on 4 ranks 2 * 3 / 4 of it.
+    auto const text = describe(job_sample());
+    EXPECT_THAT(text, HasSubstr("4 ranks on 2 hosts"));
+    EXPECT_THAT(text,
+                testing::ContainsRegex("1000000 +250000 +f32 +sum +-1 +mpi +200.00 +300.00 +500.00 +100% +2.00 +3.00 +0 +- "));
+    EXPECT_THAT(text, HasSubstr("average busbw GB/s: mpi 3.000"));
+    EXPECT_EQ(csv_head(), "what,place,ranks,hosts,backend,type,redop,bytes,min_us,avg_us,max_us,algbw_gbs,busbw_gbs,wrong\n");
+    EXPECT_EQ(to_csv(job_sample()), "allreduce,out,4,2,mpi,f32,sum,1000000,200.0000,300.0000,500.0000,2.0000,3.0000,0\n");
+    auto const json = to_json(job_sample());
+    EXPECT_EQ(json["hosts"].size(), 4u);
+    EXPECT_EQ(json["cells"][0]["out_of_place_us"][2], 900);
+}
+
+TEST(collectives_table, a_wrong_element_is_not_all_right) {
+    auto r = job_sample();
+    EXPECT_TRUE(all_right(r));
+    r.cells[0].wrong_out = 1;
+    EXPECT_FALSE(all_right(r));
+}
+
+TEST(ordered_ranks, answers_are_taken_together) {
+    std::vector<rank_answer> const ranks{{3, 0}, {1, 2}, {5, 1}};
+    EXPECT_EQ(answers_of(ranks), (rank_answers{5, 3, 1, 3}));
 }
 
 }  // namespace

@@ -9,11 +9,11 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "base/trace/explain.hpp"
+#include "base/trace/merge.hpp"
+#include "base/trace/rank_file.hpp"
 #include "comm/exchange/observe/counters.hpp"
-#include "comm/exchange/observe/rank_file.hpp"
 #include "comm/exchange/observe/timeline.hpp"
-#include "comm/trace/explain.hpp"
-#include "comm/trace/merge.hpp"
 
 namespace muster {
 
@@ -33,8 +33,8 @@ flight_dump at(int rank, std::uint64_t sequence, bool finished, std::string name
     dump.rank = rank;
     dump.ranks = 4;
     dump.host = "node" + std::to_string(rank / 2);
-    dump.records = {{sequence - 1, 0, exchange_kind::allreduce, 64, 1, 2, "before"},
-                    {sequence, 0, exchange_kind::allreduce, 64, 3, finished ? 4 : 0, std::move(name)}};
+    dump.records = {{sequence - 1, 0, "allreduce", 64, 1, 2, "before"},
+                    {sequence, 0, "allreduce", 64, 3, finished ? 4 : 0, std::move(name)}};
     return dump;
 }
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/exchange/observe/rank_file.hpp"
+#include "base/trace/rank_file.hpp"
 
 namespace muster {
 

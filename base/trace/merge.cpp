@@ -1,4 +1,4 @@
-#include "comm/trace/merge.hpp"
+#include "base/trace/merge.hpp"
 
 #include <fmt/format.h>
 

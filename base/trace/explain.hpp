@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/exchange/observe/flight_recorder.hpp"
+#include "base/trace/flight_dump.hpp"
 
 namespace muster {
 

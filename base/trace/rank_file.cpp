@@ -1,4 +1,4 @@
-#include "comm/exchange/observe/rank_file.hpp"
+#include "base/trace/rank_file.hpp"
 
 #include <fmt/format.h>
 

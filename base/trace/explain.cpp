@@ -1,4 +1,4 @@
-#include "comm/trace/explain.hpp"
+#include "base/trace/explain.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/process/files.hpp"
 #include "base/text.hpp"
-#include "comm/exchange/observe/rank_file.hpp"
+#include "base/trace/rank_file.hpp"
 
 namespace muster {
 
@@ -17,17 +17,14 @@ namespace {
 /// The last operation of a rank in one process set.
 struct position {
     std::uint64_t sequence = 0;
-    exchange_kind kind = exchange_kind::barrier;
+    std::string kind;
     std::string name;
     bool finished = false;
 };
 
-std::string name_of(std::string const& name) {
-    return name.empty() || name.front() == internal_name ? std::string{} : fmt::format(" \"{}\"", name);
-}
-
 std::string spell(position const& at) {
-    return fmt::format("{} #{}{}{}", to_string(at.kind), at.sequence, name_of(at.name), at.finished ? " (finished)" : "");
+    return fmt::format("{} #{}{}{}", at.kind, at.sequence, at.name.empty() ? "" : fmt::format(" \"{}\"", at.name),
+                       at.finished ? " (finished)" : "");
 }
 
 std::string who(std::vector<flight_dump const*> const& dumps) {

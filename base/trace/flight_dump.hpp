@@ -1,0 +1,45 @@
+// What a rank's flight recorder leaves: its last operations, as a file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace muster {
+
+/// One operation as it is recorded. `sequence` counts the operations of a process set in the order in which all its ranks do
+/// them, so that equal numbers mean the same operation on all.
+struct flight_record {
+    std::uint64_t sequence = 0;
+    int set = 0;
+    std::string kind;  ///< "allreduce", …
+    std::uint64_t bytes = 0;
+    std::int64_t started_us = 0;   ///< since the epoch (UTC)
+    std::int64_t finished_us = 0;  ///< 0: it has not finished
+    std::string name;              ///< "" for those of muster's own
+    bool operator==(flight_record const&) const = default;
+};
+
+/// What a rank leaves behind. `waiting` names what was submitted and not agreed on, with the ranks that were missing, if known.
+struct flight_dump {
+    int generation = 0;
+    int rank = 0;
+    int ranks = 1;
+    std::string host;
+    std::string reason;
+    std::vector<int> culprits;
+    std::vector<flight_record> records;  ///< the oldest first
+    std::vector<std::string> waiting;
+    bool operator==(flight_dump const&) const = default;
+};
+
+/// The dump as JSON (schema "muster.flight/1").
+std::string to_json(flight_dump const& dump);
+
+/// Throws errc::invalid_data naming `origin` and what is wrong.
+flight_dump parse_flight_dump(std::string const& text, std::string const& origin);
+
+/// Writes FOLDER/flight-RANK.json (rank_file.hpp), making the folder if need be; returns the path. Throws errc::system.
+std::string write_flight_dump(flight_dump const& dump, std::string const& folder);
+
+}  // namespace muster
