@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::chrono::milliseconds script_limit{30'000};
 constexpr std::size_t most_output = 1u << 20;
-constexpr int most_slots = 100'000;  ///< of one host
+constexpr int most_slots = 100'000;  ///< at most, for one host
 
 bool is_executable_file(std::string const& path) {
     return path.find('/') != std::string::npos && ::access(path.c_str(), X_OK) == 0;
@@ -61,7 +61,7 @@ std::optional<discovery_answer> answer_of(std::string_view line) {
     return answer;
 }
 
-/// The life of the child process.
+/// Runs in the child process until it ends.
 [[noreturn]] void ask_for_ever(discovery_script const& script, environment const& variables, duration pause, int answers) {
     std::string last;
     for (;;) {
@@ -69,7 +69,7 @@ std::optional<discovery_answer> answer_of(std::string_view line) {
         try {
             if (answer != last) write_all(answers, answer, "the launcher");
         } catch (error const&) {
-            ::_exit(1);  // it is gone
+            ::_exit(1);  // the launcher is gone
         }
         last = answer;
         std::this_thread::sleep_for(pause);

@@ -21,7 +21,7 @@ auto find_host(auto& hosts, std::string_view name) {
     return std::find_if(hosts.begin(), hosts.end(), [&](pool_host const& one) { return one.name == name; });
 }
 
-/// Makes it cool down, from now on or for longer.
+/// Makes the slot cool down, from now on or for longer.
 void cool(std::vector<host_pool::cool_down>& cooling, slot const& at, cool_down_range const& range, double now_s, double chance) {
     auto row = std::find_if(cooling.begin(), cooling.end(), [&](auto const& one) { return one.at == at; });
     if (row == cooling.end()) row = cooling.insert(cooling.end(), {.at = at});
@@ -33,12 +33,12 @@ void cool(std::vector<host_pool::cool_down>& cooling, slot const& at, cool_down_
 
 }  // namespace
 
-// There may be 50,000 hosts, of which a script tells every second: what follows does not look through all of them for each of them.
+// The script may name 50,000 hosts every second, so the following code never searches all hosts for each host.
 
 bool host_pool::take(std::vector<pool_host> const& found) {
     auto const before = std::exchange(hosts, {});
     std::unordered_map<std::string_view, pool_host const*> there;
-    for (auto const& one : found) there[one.name] = &one;  // the last of a name counts
+    for (auto const& one : found) there[one.name] = &one;  // the last entry of a name counts
     auto const keep = [&](pool_host const& one) {
         auto const its = there.find(one.name);
         if (its == there.end()) return;

@@ -15,18 +15,19 @@ struct pool_host {
     bool operator==(pool_host const&) const = default;
 };
 
-inline constexpr int whole_host = -1;  ///< in place of a slot's index
+inline constexpr int whole_host = -1;  ///< stands for a slot's index
 
-/// How long a slot that failed stays idle: `least_s` * 2^n after its failure n (from 0), and up to `least_s` more by chance, but never more than `most_s`.
+/// Says how long a failed slot stays idle: `least_s` * 2^n after its failure n (from 0), plus a random time of at most `least_s`,
+/// but never more than `most_s`.
 struct cool_down_range {
     double least_s = 5;
     double most_s = 300;
     bool operator==(cool_down_range const&) const = default;
 };
 
-/// Plain values, pure functions. Times are in seconds on one clock that only goes forward.
+/// Holds plain values; its functions are pure. Times are in seconds on one clock that only goes forward.
 struct host_pool {
-    /// A slot, or (whole_host) all of a host.
+    /// A slot, or a whole host (whole_host).
     struct cool_down {
         slot at;
         int failures = 0;
@@ -38,49 +39,51 @@ struct host_pool {
     std::vector<cool_down> cooling = {};
     bool operator==(host_pool const&) const = default;
 
-    /// Takes the hosts that there are now. Known ones keep their places, new ones come last, and one that is gone loses its place. What cools down goes on to, also
-    /// while its host is gone. Returns whether anything has changed.
+    /// Takes the present hosts. Known ones keep their places, new ones come last, and missing ones lose their place. Cool-downs
+    /// continue even while their host is missing. Returns whether anything has changed.
     bool take(std::vector<pool_host> const& found);
 
-    /// A rank failed there. Where all slots of its host cool down at once, the host does. `chance`: from 0 to 1. A failure long after the last one
-    /// counts as a first one.
+    /// Notes that a rank failed on the slot. If all slots of its host cool down at once, the host does. `chance` is from 0 to 1.
+    /// A failure long after the last one counts as a first one.
     void note_failure(slot const& at, cool_down_range const& range, double now_s, double chance);
-    /// The host was lost, or its agent failed.
+    /// Notes that the host was lost, or that its agent failed.
     void note_lost(std::string const& host, cool_down_range const& range, double now_s, double chance);
 
-    /// Members have these slots now, whichever failed, and so the failed ones are others of their hosts: the last free ones.
+    /// Notes that members have these slots now, whichever slots failed: the failed ones become the last free slots of their
+    /// hosts.
     void make_room_for(std::vector<member> const& members, double now_s);
 
-    /// How long, in seconds, it or its host cools down yet; 0: it does not.
+    /// Returns the seconds for which it or its host still cools down; 0 if neither does.
     double time_left(slot const& at, double now_s) const;
     bool is_cooling(slot const& at, double now_s) const;
-    /// Host by host.
+    /// Returns the slots host by host.
     std::vector<slot> all() const;
     std::vector<slot> usable(double now_s) const;
-    /// When the next slot of a host that is there has cooled down; nothing where none cools.
+    /// Returns when the next slot of a present host will have cooled down; nothing if none is cooling.
     std::optional<double> next_free_s(double now_s) const;
-    /// "a: 2 slots, b: 1 of 2 slots (the others cool down for 12 s)", or "no host".
+    /// Returns "a: 2 slots, b: 1 of 2 slots (the others cool down for 12 s)", or "no host".
     std::string describe(double now_s) const;
 };
 
-/// What makes another generation worth while: members whose slot is gone from the pool, or free slots while there are fewer than `most` members. Empty:
-/// nothing. Slots that cool down are not free. Pure.
+/// Returns what makes another generation worthwhile: members whose slot has left the pool, or free slots while there are fewer
+/// than `most` members. Returns an empty text if nothing does. Slots that cool down are not free. Pure.
 std::string find_host_news(host_pool const& pool, std::vector<member> const& members, int most, double now_s);
 
-/// What a run that goes on in place makes of the hosts that there are.
+/// Says what a run that goes on in place does with the present hosts.
 struct host_change {
-    std::vector<slot> start = {};  ///< newcomers are started there
-    std::vector<slot> end = {};    ///< newcomers there have not come in, and are not wanted any more
-    std::vector<slot> leave = {};  ///< members there leave
+    std::vector<slot> start = {};  ///< where newcomers start
+    std::vector<slot> end = {};    ///< where newcomers that have not joined are no longer wanted
+    std::vector<slot> leave = {};  ///< where members leave
     bool operator==(host_change const&) const = default;
 };
 
-/// `coming`: slots of processes that are to become members; `busy`: of others that have not ended. Newcomers are started on free slots, in the pool's order, while
-/// members that stay and newcomers are fewer than `most`. Pure.
+/// `coming`: slots of processes that will become members; `busy`: slots of other processes that have not ended. Newcomers start
+/// on free slots, in the pool's order, while there are fewer than `most` staying members and newcomers. Pure.
 host_change find_host_change(host_pool const& pool, std::vector<member> const& members, std::vector<slot> const& coming,
                              std::vector<slot> const& busy, int most, double now_s);
 
-/// The members that can be in the next generation, and those of the pool's slots that cannot be used, as next_generation() takes them. Pure.
+/// Returns the members that cannot be in the next generation and the unusable slots of the pool, as next_generation() takes them.
+/// Pure.
 generation_events lost_in_pool(host_pool const& pool, std::vector<member> const& members, double now_s);
 
 }  // namespace muster

@@ -1,4 +1,5 @@
-// The lives of a program over the jobs of a chain and the starts of a requeued job: how each ended, and whether another one makes sense.
+// The lives of a program over the jobs of a chain and the starts of a requeued job: how each ended, and whether another one is
+// worthwhile.
 #pragma once
 
 #include <optional>
@@ -15,42 +16,42 @@ namespace muster {
 struct program_life {
     int number = 0;                          ///< MUSTER_LIFE of its latest generation
     std::string job = {};                    ///< the scheduler's number of the job
-    std::optional<int> code = std::nullopt;  ///< exit code; nothing: the job ended before the run could write it down
+    std::optional<int> code = std::nullopt;  ///< exit code; nothing: the job ended before the run could record it
     bool measured = false;                   ///< it wrote a line with muster-metric:
-    std::string standstill = {};             ///< what shows that it made no progress; empty: nothing does
+    std::string standstill = {};             ///< the sign that it made no progress; empty: there is no sign
     bool operator==(program_life const&) const = default;
 };
 
-/// The number of a run's first generation: that of `former` and one more, and no less than the link of a chain (from 1) and the restarts of its job
-/// by the scheduler say. Pure.
+/// Returns the number of a run's first generation: one more than the last of `former`, but at least what the link of a chain
+/// (from 1) and the scheduler's restarts of its job imply. Pure.
 int life_number(std::span<program_life const> former, int chain_link, int restarts);
 
-/// What a run has shown of its progress by its end.
+/// Says what a run has shown of its progress by its end.
 struct progress_signs {
     int code = 0;
     bool saved = false;  ///< `code` says that it has saved
     bool from_outside =
-        false;  ///< the scheduler, the user, a time limit, a lost node or a signal that none of it had sent ended it
+        false;  ///< the scheduler, the user, a time limit, a lost node or a signal that the run itself had not sent ended it
     duration lived{0};
-    std::string must_grow = {};  ///< file or folder of checkpoints that shows progress; empty: none
+    std::string must_grow = {};  ///< file or folder of checkpoints that shows progress; or empty
     bool grew = false;
     bool measured = false;         ///< it wrote a line with muster-metric:
-    bool measured_before = false;  ///< an earlier one did
+    bool measured_before = false;  ///< an earlier life did
 };
 
 /// Says why a run or generation made no progress; empty if it made some, or if nothing tells. The first rule that applies decides:
-/// an end with 0 or from outside counts as progress; then the file that must grow; then a save with code 75, which is progress; then lines with
-/// muster-metric:; and last, if `judges_failures`, a failure by itself within a minute, which is none. Pure.
+/// an end with 0 or from outside counts as progress; then the file that must grow; then a save with code 75, which is progress;
+/// then lines with muster-metric:; and last, if `judges_failures`, its own failure within a minute, which is no progress. Pure.
 std::string find_standstill(progress_signs const& signs, bool judges_failures);
 
-/// Why no other life should follow: the last two made no progress. Empty if one may. Pure.
+/// Returns why no other life should follow: the last two made no progress. Returns an empty text if one may follow. Pure.
 std::string why_no_more(std::span<program_life const> lives);
 
-// The file that the lives are kept in: a line for each beginning, also of later generations, and for each end.
+// The file that records the lives: it has a line for each beginning, also of later generations, and for each end.
 
 std::string began_line(program_life const& life, int generation);
 std::string ended_line(program_life const& life);
-/// Passes over lines that are damaged, as when a node is lost while one is written. Pure.
+/// Skips damaged lines, as a node that is lost during a write leaves. Pure.
 std::vector<program_life> parse_lives(std::string_view text);
 
 }  // namespace muster

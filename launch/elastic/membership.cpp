@@ -1,4 +1,4 @@
-// The step of the machine: what each event does.
+// One step of the state machine: what each event does.
 #include "launch/elastic/membership.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ bool asks(seat const& one) {
     return one.state == member_state::asking;
 }
 
-/// A timer runs.
+/// Returns whether the timer of looks runs.
 bool looks_after(world const& state) {
     return state.at == phase::meeting || state.at == phase::broken || state.at == phase::forming;
 }
@@ -41,7 +41,7 @@ std::vector<effect> step(world& state, event const& what) {
 
 // ------------------------------------------------------------------------------------------------ one member
 
-/// By the table; false where this changes nothing.
+/// Changes the state by the table; returns false if the table has no such change.
 bool stepper::change(seat& one, member_event on) {
     auto const* const row = find_transition(one.state, on);
     if (row == nullptr) return false;
@@ -89,15 +89,16 @@ void stepper::act_on(seat& one, member_action what) {
     }
 }
 
-/// It waits for its first generation, which begins at the others' next commit where one of them is lost already, else when one is.
+/// Welcomes a process that waits for its first generation, which begins at the others' next commit if one of them is lost
+/// already, else at the next loss.
 void stepper::welcome(seat const& one) {
     effects.push_back(act::tell_that_it_waits{seat_of(one)});
-    effects.push_back(act::look_at_hosts{});  // its slot may be gone by now
+    effects.push_back(act::look_at_hosts{});  // its slot may have gone
     look_to_offer(look_for::offer_when_together);
     if (awaits_newcomers(state)) offer_within_limit();
 }
 
-/// Those that ask who they are. Over several nodes all have to tell where they listen first.
+/// Answers the ranks that ask who they are. Over several nodes, all first have to say where they listen.
 void stepper::answer() {
     auto const keeps_waiting = [](seat const& one) { return is_member(one.state) && one.state != member_state::asking; };
     if (holds(guard::all_asked, state.over_nodes && count(state, keeps_waiting) > 0, false)) {
@@ -121,7 +122,7 @@ void stepper::end_meeting() {
     state.at = phase::running;
 }
 
-/// What came before a rank asked who it is, it has not heard.
+/// Tells a rank about breaches before it asked who it is, since it has not heard of them.
 void stepper::tell_what_is_broken(std::vector<int> const& whom) {
     if (!state.broken.by_loss && !state.broken.by_failure && state.at != phase::forming) return;
     elastic::lost word{state.now.number, {}, "before this rank came to init(), others left its world"};
@@ -138,7 +139,7 @@ void stepper::note_wish(seat& one) {
     look_to_decide();
 }
 
-/// A member has left, and lives: what the others wait for does not come either.
+/// Tells the others that a member has left after a failure, and lives: they may wait for it in vain, too.
 void stepper::tell_of_failure(identity const& who) {
     if (std::exchange(state.broken.by_failure, true)) return;
     elastic::lost const word{
@@ -147,13 +148,13 @@ void stepper::tell_of_failure(identity const& who) {
         if (is_member(one.state) && one.state != member_state::wanting) effects.push_back(act::send{seat_of(one), word});
 }
 
-/// It has no part in it.
+/// Tells a process that it has no part in the run.
 void stepper::dismiss(seat const& one) {
     elastic::generation word{.number = state.now.number};
     for (auto const& each : state.now.members) word.members.push_back(each.number);
     word.who = one.who;
     word.who.rank = -1;
-    word.who.local_rank = word.who.node_rank = 0;  // whatever it had is another's
+    word.who.local_rank = word.who.node_rank = 0;  // another member has its former places
     word.who.world_size = static_cast<int>(word.members.size());
     effects.push_back(act::send{seat_of(one), std::move(word)});
 }
@@ -207,7 +208,7 @@ void stepper::take(happened::end const& what) {
 
 void stepper::take(happened::losses_known const&) {
     if (state.news.ranks.empty() || !anyone_announced(state))
-        return;  // they end, and need not complain, unless it is judged otherwise
+        return;  // they end and need not report it, unless the judge decides otherwise
     auto news = std::exchange(state.news, {});
     elastic::lost const word{state.now.number, std::move(news.ranks), std::move(news.why)};
     for (auto const& one : state.seats)
@@ -218,7 +219,7 @@ void stepper::take(happened::loss_judged const&) {
     state.broken.unjudged = false;
     std::string why_not;
     if (state.at == phase::closed || state.at == phase::gave_up || !can_go_on(state, why_not)) return;
-    take(happened::losses_known{});  // one may have announced since
+    take(happened::losses_known{});  // a rank may have announced since
     if (holds(guard::answer_after_end, true, false)) answer();
     if (holds(guard::looks_from_loss_on, state.broken.by_loss, false)) set_going(phase::broken);
     look_to_decide();
@@ -232,7 +233,7 @@ void stepper::take(happened::look const& what) {
     }
     if (state.at == phase::closed || state.at == phase::gave_up) return;
     switch (what.what) {
-        case look_for::late_members: condemn_late(); [[fallthrough]];  // one that was stopped may run again
+        case look_for::late_members: condemn_late(); [[fallthrough]];  // a member that was stopped may run again
         case look_for::decision: return decide(what.nspace);
         case look_for::offer_when_together:
         case look_for::offer_at_once: return offer_change(what.what);
@@ -283,7 +284,7 @@ void stepper::take(happened::closing const&) {
 
 // ------------------------------------------------------------------------------------------------ who is stopped, who is late
 
-/// From now on somebody is looked after; never back.
+/// Begins to look for stopped members; never returns to an earlier phase.
 void stepper::set_going(phase next) {
     if (next <= state.at) return;
     if (state.at != phase::running) effects.push_back(act::cancel_look{});
@@ -295,8 +296,8 @@ void stepper::look_later() {
     effects.push_back(act::set_timer{timer::look, state.at == phase::forming ? look_every_s : look_around_every_s});
 }
 
-/// All others wait for a member that does not come, or that has asked for the next generation and is stopped since. It may use what it shares with them when it
-/// goes on later, so it has to end first.
+/// Kills a member that all others wait for, if it does not come, or if it has asked for the next generation and has been stopped
+/// since. It might use what it shares with them when it resumes, so it has to end first.
 void stepper::condemn_late() {
     bool const late = state.asked_s && now_s - *state.asked_s > late_after_s;
     for (auto& one : state.seats) {
@@ -312,7 +313,7 @@ void stepper::condemn_late() {
 
 // ------------------------------------------------------------------------------------------------ the next generation
 
-/// Once all that are left want it, they are looked at: one that is stopped would keep the others waiting.
+/// Looks at all members once they all want the next generation: a stopped one would keep the others waiting.
 void stepper::look_to_decide() {
     if (state.at != phase::forming || living(state) == 0) return;
     auto const missing = [](seat const& one) { return is_member(one.state) && one.state != member_state::wanting; };
@@ -352,13 +353,13 @@ void stepper::decide(std::string const& nspace) {
     auto choice = next_generation(pool, state.now, wishes, events);
     bool const is_wait = choice.next == generation_choice::step::wait;
     if (is_wait || is_last_generation(state)) {
-        if (holds(guard::waits_for_judgement, state.broken.unjudged, false)) return;  // whoever judges the loss ends the run
+        if (holds(guard::waits_for_judgement, state.broken.unjudged, false)) return;  // the judge of the loss ends the run
         return give_up(is_wait ? std::move(choice.why) : no_further_reset(state));
     }
     if (choice.next == generation_choice::step::keep) {
         choice.then = state.now;
         ++choice.then.number;
-        auto& members = choice.then.members;  // as next_generation() does it where members change
+        auto& members = choice.then.members;  // as next_generation() does when members change
         auto const first = std::find_if(members.begin(), members.end(), [](member const& one) { return one.has_state; });
         if (first != members.end()) std::rotate(members.begin(), first, first + 1);
         choice.why = state.broken.by_failure ? "a collective failed, and no rank is gone" : "no rank is gone";
@@ -368,7 +369,7 @@ void stepper::decide(std::string const& nspace) {
 
 namespace {
 
-/// Where each is among the members of its host, in their order.
+/// Sets each one's place among the members of its host, in their order.
 void seat_on_hosts(std::vector<identity*> const& ranks) {
     std::vector<std::string_view> hosts;
     std::vector<int> counts;
@@ -397,7 +398,7 @@ void stepper::begin(generation then, std::string const& why, std::string const& 
         int const number = find_seat(state, one);
         auto& its = state.seats[static_cast<std::size_t>(number)];
         if (waits(its)) its.of.number = one.number;
-        all_at_commit = all_at_commit && its.asked.at_commit;  // none that comes in is
+        all_at_commit = all_at_commit && its.asked.at_commit;  // no newcomer is at a commit
         seats.push_back(number);
     }
     state.sync = state.broken.by_loss || holds(guard::sync_unless_at_commit, !all_at_commit, false);
@@ -426,7 +427,7 @@ void stepper::begin(generation then, std::string const& why, std::string const& 
     effects.push_back(act::look_at_hosts{});
 }
 
-/// Once those that are left train again.
+/// Replaces lost ranks after the others have begun to train again.
 void stepper::replace_lost() {
     for (; state.spares > 0 && !state.free_places.empty(); --state.spares) {
         effects.push_back(act::start_in_place_of{state.free_places.front()});
@@ -489,7 +490,7 @@ bool can_go_on(world const& state, std::string& why_not) {
     if (is_last_generation(state)) return false;
     if (left >= by.least) return true;
     bool const asked_for = by.says_least || by.by_hosts;
-    if (asked_for || by.warm_spares > 0)  // else going on in place was not asked for
+    if (asked_for || by.warm_spares > 0)  // otherwise nobody asked for going on in place
         why_not = fmt::format("the others cannot go on in place: {} rank{} left, {} needed{}", alive, alive == 1 ? "" : "s",
                               by.least, asked_for ? " (--min-np)" : "");
     if (by.restarts > 0 && !by.keeps_state)

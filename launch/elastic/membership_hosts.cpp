@@ -1,4 +1,4 @@
-// Members follow the hosts that come and go: newcomers are started there, and members leave.
+// Members follow the hosts that come and go: newcomers start on new hosts, and members leave old ones.
 #include <fmt/format.h>
 
 #include <set>
@@ -24,7 +24,7 @@ void stepper::take(happened::hosts const& what) {
         if (one.state == coming || one.state == waiting) coming_in.push_back(one.of.at);
         if (one.state == unneeded || one.state == overdue || one.state == leaving) busy.push_back(one.of.at);
     }
-    // `departed` counts those that have ended well, which are members until the next generation.
+    // `departed` counts members that have ended well, which stay members until the next generation.
     std::vector<member> members;
     for (auto const& one : state.now.members)
         if (state.seats[static_cast<std::size_t>(find_seat(state, one))].state == ended_well)
@@ -60,7 +60,7 @@ bool awaits_newcomers(world const& state) {
     return state.by.by_hosts && count(state, [](seat const& one) { return one.state == member_state::coming; }) > 0;
 }
 
-/// Those that wait are looked at first: a stopped one is not offered. Members forget at each generation what they heard of before.
+/// Looks first at those that wait, so that a stopped one is not offered. Members forget earlier offers at each generation.
 void stepper::look_to_offer(look_for when) {
     if (state.at == phase::closed || state.at == phase::gave_up) return;
     std::vector<int> waiting;
@@ -70,7 +70,7 @@ void stepper::look_to_offer(look_for when) {
     effects.push_back(act::look{when, std::move(waiting)});
 }
 
-/// Those that come with others wait for these, but not for ever.
+/// Limits how long processes that can join wait for others that are starting.
 void stepper::offer_within_limit() {
     if (state.offers_s) return;
     state.offers_s = now_s + together_within_s;
@@ -83,13 +83,13 @@ void stepper::offer_change(look_for when) {
     bool const together = holds(guard::newcomers_together, when == look_for::offer_at_once || !awaits_newcomers(state));
     elastic::hosts_changed const word{.added = has_room && together && count(state, comes) > 0, .removed = can_leave(state)};
     if (holds(guard::offers_stopped_later, has_room && count(state, waits) > count(state, comes), false))
-        offer_within_limit();  // it may go on
+        offer_within_limit();  // that process may resume
     if (!word.added && !word.removed) return;
     for (auto const& one : state.seats)
         if (is_member(one.state)) effects.push_back(act::send{seat_of(one), word});
 }
 
-/// Of a run whose hosts come and go: else newcomers would be started there at once.
+/// Does nothing in a run with fixed hosts: newcomers would start on the failed slots at once.
 void stepper::cool_failed_slots() {
     if (!state.by.by_hosts) return;
     std::set<std::string> lost_hosts;

@@ -1,4 +1,4 @@
-// One step of the membership under way, and questions about a world: shared by the files of the state machine.
+// One step of the membership in progress, and questions about a world: shared by the files of the state machine.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace muster::membership {
 
-/// One step under way.
+/// One step in progress.
 struct stepper {
     world& state;
     double now_s;
@@ -67,15 +67,15 @@ inline bool is_stopped(seat const& one) {
 }
 
 std::size_t living(world const& state);
-/// The places of lost ranks that nobody has.
+/// Returns the number of places of lost ranks that nobody has.
 std::size_t room(world const& state);
-/// Others have been started with those that wait.
+/// Returns whether other processes that have been started have not come yet.
 bool awaits_newcomers(world const& state);
-/// Whether some would be left that stay, and enough of them: as next_generation() has it.
+/// Returns whether enough members would be left, some of which stay: the rule of next_generation().
 bool can_leave(world const& state);
 bool is_last_generation(world const& state);
 std::string no_further_reset(world const& state);
-/// Newcomers have a slot before they have a number.
+/// Finds a seat by number or, for newcomers, which have no number yet, by slot.
 int find_seat(world const& state, member const& one);
 
 }  // namespace muster::membership

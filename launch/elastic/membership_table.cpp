@@ -1,4 +1,4 @@
-// The transitions of one member, as a table.
+// The table of the transitions of one member.
 #include <array>
 
 #include "launch/elastic/membership.hpp"
@@ -11,7 +11,7 @@ std::vector<transition> const& transitions() {
     using enum member_event;
     using act = member_action;
     static std::vector<transition> const rows{
-        // on its way in
+        // before it joins
         {coming, says_hello, waiting, act::welcome},
         {coming, is_unneeded, unneeded, act::kill},
         {coming, is_overdue, overdue, act::kill},
@@ -39,7 +39,7 @@ std::vector<transition> const& transitions() {
         {asking, wants_next, wanting, act::note_wish},
         {working, wants_old, working, act::tell_generation},
         {wanting, wants_old, wanting, act::tell_generation},
-        {working, says_hello, asking, act::answer},  // another program of the rank
+        {working, says_hello, asking, act::answer},  // the rank starts another program
         {wanting, says_hello, asking, act::answer},
         {wanting, comes_in, working, act::none},
         {wanting, is_left_out, leaving, act::part},

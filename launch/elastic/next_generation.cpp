@@ -19,7 +19,7 @@ bool holds(std::vector<T> const& all, T const& one) {
     return std::find(all.begin(), all.end(), one) != all.end();
 }
 
-/// Which slots cannot be used, or are given back.
+/// Holds the slots that cannot be used, or are given back.
 struct slots_of_events {
     explicit slots_of_events(generation_events const& events)
         : lost_hosts(events.lost_hosts.begin(), events.lost_hosts.end()), lost(events.lost_slots), leaving(events.leaving) {}
@@ -29,7 +29,7 @@ struct slots_of_events {
     bool is_lost(slot const& at) const { return (!lost_hosts.empty() && lost_hosts.contains(at.host)) || lost.contains(at); }
 };
 
-/// Slots of the pool that can be used and that none of `members` is on, in the pool's order.
+/// Returns usable slots of the pool without a member, in the pool's order.
 std::vector<slot> free_slots(std::vector<slot> const& pool, std::vector<member> const& members, slots_of_events const& gone) {
     std::vector<slot> idle;
     slot_set const taken(members);
@@ -38,13 +38,13 @@ std::vector<slot> free_slots(std::vector<slot> const& pool, std::vector<member> 
     return idle;
 }
 
-/// The first that has the state comes first; the others keep their order.
+/// Moves the first member that has the state to the front; the others keep their order.
 void put_state_first(std::vector<member>& members) {
     auto const first = std::find_if(members.begin(), members.end(), [](member const& m) { return m.has_state; });
     if (first != members.end()) std::rotate(members.begin(), first, first + 1);
 }
 
-/// Slots of one host next to each other, hosts in the order in which they come first.
+/// Puts the slots of one host next to each other, with the hosts in the order in which they first appear.
 void group_by_host(std::vector<member>& members) {
     std::unordered_map<std::string, std::size_t> places;
     for (auto const& one : members) places.try_emplace(one.at.host, places.size());
@@ -52,7 +52,7 @@ void group_by_host(std::vector<member>& members) {
     std::stable_sort(members.begin(), members.end(), [&](auto const& a, auto const& b) { return place(a) < place(b); });
 }
 
-/// A member's place among those of its generation.
+/// Returns a member's place among those of its generation.
 std::ptrdiff_t rank_of(member const& one, generation const& in) {
     auto const found = std::ranges::find(in.members, one.number, &member::number);
     return found - in.members.begin();
@@ -63,12 +63,13 @@ void begin_anew(generation& next) {
     for (auto& one : next.members) one = {next.born++, one.at, false};
 }
 
-/// As other messages call it, which have the name from the host itself: "n1" for "n1.lab.example"; an address stays whole.
+/// Returns a host's name as other messages, which get it from the host itself, write it: "n1" for "n1.lab.example"; an address
+/// stays whole.
 std::string_view called(std::string_view host) {
     return host.find_first_not_of("0123456789.") == std::string_view::npos ? host : short_name(host);
 }
 
-/// "rank 3 on node2 is gone, 2 come in on node4": ranks are those of `now`.
+/// Returns "rank 3 on node2 is gone, 2 come in on node4"; ranks are those of `now`.
 std::string describe_change(generation const& now, std::vector<member> const& left, std::vector<slot> const& came) {
     std::vector<std::string> parts;
     std::vector<std::string_view> hosts;
@@ -101,7 +102,7 @@ generation_choice next_generation(std::vector<slot> const& pool, generation cons
     bool const grows = wanted.restart || events.at_commit;
     auto const target = std::max(now.members.size(), grows ? static_cast<std::size_t>(std::max(wanted.most, 0)) : 0);
     auto const free = free_slots(pool, now.members, slots).size();
-    // Where members stay that are to leave, those with the state come first.
+    // If members that should leave have to stay, those with the state come first.
     std::stable_partition(leaving.begin(), leaving.end(), [](member const& one) { return one.has_state; });
     bool const anyone_has_state = std::any_of(stay.begin(), stay.end(), [](member const& one) { return one.has_state; });
     std::size_t kept = !leaving.empty() && leaving.front().has_state && !anyone_has_state ? 1 : 0;
@@ -118,7 +119,7 @@ generation_choice next_generation(std::vector<slot> const& pool, generation cons
     auto const size = stay.size() + came.size();
     auto why = describe_change(now, left, came);
     bool const too_few = size < least;
-    if ((wanted.restart || too_few) && size != now.members.size())  // of one in place the launcher tells how many go on
+    if ((wanted.restart || too_few) && size != now.members.size())  // in place, the launcher reports how many go on
         why += fmt::format("; {} rank{} instead of {}", size, size == 1 ? "" : "s", now.members.size());
     if (too_few) return {generation_choice::step::wait, {}, fmt::format("{}: {} needed", why, wanted.least)};
     generation next{now.number + 1, std::move(stay), now.born};

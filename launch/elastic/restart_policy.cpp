@@ -12,7 +12,7 @@ namespace {
 
 constexpr duration shortest_delay{0.2};
 constexpr duration longest_delay{30};
-constexpr double long_life_s = 60;  ///< of a generation that begins the delays anew
+constexpr double long_life_s = 60;  ///< a generation that lives this long resets the delays
 constexpr double alike_within_s = 60;
 constexpr std::size_t most_alike = 3;
 constexpr std::size_t most_idle = 2;  ///< generations in a row without progress

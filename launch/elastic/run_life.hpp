@@ -1,4 +1,4 @@
-// The life of a run of several generations: what one launcher leaves to the next, by way of the guardian.
+// The life of a run of several generations: what one launcher leaves to the next, through the guardian.
 #pragma once
 
 #include <cstdint>
@@ -14,35 +14,36 @@
 
 namespace muster {
 
-/// Each generation has its own launcher, session folder, nspace and ports. A launcher that gets an empty text starts generation 0.
+/// Each generation has its own launcher, session folder, nspace and ports. A launcher that gets an empty text starts generation
+/// 0.
 struct run_life {
-    double began_s = -1;          ///< of the run, by seconds_now(); below 0: it begins now
-    std::string output_dir = {};  ///< that the first generation made; empty: none
-    std::vector<slot> pool = {};  ///< that the run may use, spares at the end
-    generation now = {};          ///< without members in the first one: the mapping says who they are
+    double began_s = -1;          ///< when the run began, by seconds_now(); below 0: it begins now
+    std::string output_dir = {};  ///< the folder that the first generation made; or empty
+    std::vector<slot> pool = {};  ///< the slots that the run may use, spares at the end
+    generation now = {};          ///< without members in the first one: the mapping names them
     std::vector<std::string> lost_hosts = {};
-    std::vector<generation_end> ends = {};  ///< of those before
-    host_pool hosts = {};                   ///< of --host-discovery-script
+    std::vector<generation_end> ends = {};  ///< those of earlier generations
+    host_pool hosts = {};                   ///< those of --host-discovery-script
     int first_life = 0;                     ///< MUSTER_LIFE of generation 0
-    std::uintmax_t first_size = 0;          ///< of the file that must grow, as generation 0 began
-    std::uintmax_t file_size = 0;           ///< of the file that must grow, as this generation began; not left to the next
+    std::uintmax_t first_size = 0;          ///< the size of the file that must grow, when generation 0 began
+    std::uintmax_t file_size = 0;           ///< the size of that file when this generation began; not left to the next
     bool operator==(run_life const&) const = default;
 
     bool is_first() const noexcept { return now.number == 0; }
     duration age() const;
 };
 
-/// A clock that only goes forward, the same in all processes of this machine.
+/// Returns the time of a clock that only goes forward and is the same in all processes of this machine.
 double seconds_now();
 
-/// From 0 to 1, by chance.
+/// Returns a random number from 0 to 1.
 double draw_chance();
 
-/// For the record of a run.
+/// Returns the entry in the record of a run.
 nlohmann::ordered_json to_json(generation_end const& end);
 
 std::string to_text(run_life const& life);
-/// Throws errc::parse for what to_text() has not made; an empty text is the first life.
+/// Throws errc::parse for any text that to_text() has not made; an empty text is the first life.
 run_life parse_life(std::string_view text);
 
 }  // namespace muster

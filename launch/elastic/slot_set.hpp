@@ -1,4 +1,4 @@
-// A set of slots that is looked up fast, also where a run has 50,000 of them.
+// A set of slots with a fast look-up, even for a run with 50,000 slots.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// Made once, and then asked for many. Few slots are looked through; more are hashed.
+/// Built once, and then asked often. It searches few slots one by one and hashes more.
 class slot_set {
   public:
     slot_set() = default;

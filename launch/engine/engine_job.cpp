@@ -119,9 +119,9 @@ std::string as_lines(std::vector<std::string> const& lines) {
 namespace {
 
 constexpr duration shortest_tries{
-    5};  ///< to reach a host, without --start-timeout: its name or its sshd may come seconds after this launcher
+    5};  ///< for reaching a host without --start-timeout: its name or its sshd may come seconds after this launcher
 
-/// The engine's process needs what Slurm said of the job, but nothing of an outer launcher.
+/// Returns the engine's variables: what Slurm said about the job, but nothing of an outer launcher.
 environment engine_variables(environment const& inherited) {
     environment variables = inherited;
     pmix::scrub_inherited(variables);
@@ -156,14 +156,14 @@ engine_job describe_engine_job(run_context const& run, mapping const& map, std::
         job.munge_socket = munge_socket(run.sources.run_command(slurm_words(slurm_ask::config)).out);
     job.in_steps = options.is_elastic();
     job.lost_after = options.lost_after();
-    if (run.life.is_first() && options.start_timeout)  // the last try is to be told of before the limit is
+    if (run.life.is_first() && options.start_timeout)  // the last try has to be reported before the limit
         job.try_for = std::max(*options.start_timeout - duration(2), duration(0));
     else if (run.life.is_first())
         job.try_for = shortest_tries;
     try {
         if (!options.command.empty()) job.program = find_program(options.command.front(), job.variables, options.working_dir);
     } catch (program_error const&) {
-        job.program.clear();  // it may be on the nodes only; their shims report it if it is not
+        job.program.clear();  // it may exist on the nodes only; their shims report it if it does not
     }
     return job;
 }

@@ -30,16 +30,16 @@ bool has_pals(scheduler_sources const& sources) {
     return mpiexec && mpiexec->from == mpiexec_program::maker::pals;
 }
 
-/// From there on a tree is better: the engine remote tells every host itself. So many hosts were measured (docs/measured.md).
+/// More hosts need a tree, since the engine remote contacts every host itself. Up to this number was measured (docs/measured.md).
 constexpr int most_hosts_of_star = 3000;
-/// Hosts times ranks: what ranks of an MPI tell to meet goes whole to each host; 558 bytes a rank with MPICH make 9 GB of this.
+/// Hosts times ranks: each host gets all that ranks of an MPI exchange to meet; 558 bytes a rank with MPICH make 9 GB of this.
 constexpr long most_words_of_star = 16'000'000;
 
 bool is_beyond_star(engine_job const& job) {
     return job.map.nodes_used() > most_hosts_of_star;
 }
 
-/// Why the engine remote, though it could start the ranks, comes behind those of an MPI library; nothing if it does not.
+/// Returns why the engine remote, which could start the ranks, comes after those of an MPI library; nothing if it does not.
 std::optional<std::string> reason_to_wait(engine_job const& job, scheduler_sources const& sources) {
     auto const scheduler = job.given.scheduler;
     bool const by_flux = scheduler == scheduler_kind::flux && job.remote_shell.empty();
@@ -54,20 +54,21 @@ std::optional<std::string> reason_to_wait(engine_job const& job, scheduler_sourc
     if (has_pals(sources)) return "PALS' mpiexec is here, which knows this machine's network";
     if (!by_flux && is_beyond_star(job))
         return fmt::format("{} hosts are more than one process tells well", job.map.nodes_used());
-    if (by_flux) return std::nullopt;  // an MPI's own launcher would come by ssh, or by the same flux exec
+    if (by_flux) return std::nullopt;  // an MPI's own launcher would use ssh, or the same flux exec
     if (auto const mpi = find_mpi(job, sources); mpi.family != mpi_family::none)
         return fmt::format("{} uses {}, whose own launcher comes first", job.program, mpi.library);
     return std::nullopt;
 }
 
-/// Why this engine, though it could start the ranks, is not the one to choose without being told so; nothing if it is.
+/// Returns why not to choose this engine, which could start the ranks, unless the user asks for it; nothing if there is no
+/// reason.
 std::optional<std::string> passed_over(engine_row const& row, engine_job const& job, scheduler_sources const& sources) {
     if (row.name == "srun") return std::nullopt;  // it has checked the program itself
     bool const pals = has_pals(sources);
     if (row.name == "mpirun" && pals && job.given.scheduler == scheduler_kind::pbs)
         return "PALS' mpiexec is here, which knows this machine's network; --engine mpirun takes it all the same";
     auto const mpi = find_mpi(job, sources);
-    if (row.name == "mpiexec" && pals) return std::nullopt;  // it can speak with both
+    if (row.name == "mpiexec" && pals) return std::nullopt;  // it works with both
     auto const speaks = row.name == "remote" ? wire_up::pmix_and_pmi : row.name == "mpirun" ? wire_up::pmix : wire_up::pmi;
     if (is_foreign(mpi.family, speaks))
         return fmt::format("{} uses {}, whose ranks would each come up alone under it; --engine {} takes it all the same",
@@ -93,7 +94,7 @@ engine_row const& forced_engine(engine_job const& job, scheduler_sources const& 
     throw error(errc::usage, fmt::format("--engine {} is unknown; use {}", name, join(names, ", ")));
 }
 
-/// Lines that write the file, whatever it holds: no line of it may be the one that ends the here-document.
+/// Returns lines that write the file, whatever it contains: no line of it may end the here-document.
 std::string here_document(std::string const& path, std::string const& contents) {
     std::string end = "END";
     while (("\n" + contents).find("\n" + end + "\n") != std::string::npos) end += "_";

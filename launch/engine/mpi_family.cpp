@@ -22,7 +22,7 @@ mpi_family family_of(std::string_view library) noexcept {
 
 bool is_foreign(mpi_family family, wire_up speaks) noexcept {
     if (family == mpi_family::none) return false;
-    if (speaks == wire_up::pmix_and_pmi) return family == mpi_family::cray;  // Cray's own meets over PALS
+    if (speaks == wire_up::pmix_and_pmi) return family == mpi_family::cray;  // Cray's library meets over PALS
     return speaks != (family == mpi_family::open_mpi ? wire_up::pmix : wire_up::pmi);
 }
 
@@ -56,7 +56,7 @@ program_mpi find_mpi(engine_job const& job, scheduler_sources const& sources) {
 
 namespace {
 
-/// The number at `at`, which moves behind it.
+/// Reads the number at `at`, and moves `at` behind it.
 std::optional<std::int64_t> take_number(std::string_view text, std::size_t& at) noexcept {
     auto const from = at;
     while (at < text.size() && is_digit(text[at])) ++at;
@@ -94,11 +94,11 @@ std::string read_script(engine_job const& job, scheduler_sources const& sources,
         auto const below = name.starts_with('/') || job.working_dir.empty() ? name : job.working_dir + "/" + name;
         return sources.read_file(below).value_or("");
     } catch (error const&) {
-        return "";  // the ranks will tell
+        return "";  // the ranks will report it
     }
 }
 
-/// "#!/usr/bin/env python3" is "python3".
+/// Returns "python3" for "#!/usr/bin/env python3".
 std::string interpreter_of(std::string_view script) {
     if (!script.starts_with("#!")) return "";
     auto const line = trim(script.substr(2, script.find('\n') - 2));

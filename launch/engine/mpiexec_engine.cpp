@@ -43,7 +43,7 @@ hydra_search search(scheduler_sources const& sources) {
     return {std::nullopt, others.empty() ? "there is no mpiexec of MPICH or PALS on PATH" : others};
 }
 
-/// "node1:2" for each run of ranks on one host: Hydra goes through them in order, so that any layout can be said.
+/// Returns "node1:2" for each series of ranks on one host: Hydra goes through them in order, so they can express any layout.
 std::string host_runs(std::vector<std::string> const& hosts) {
     std::string text;
     for (auto first = hosts.begin(); first != hosts.end();) {
@@ -59,8 +59,8 @@ bool starts_proxies_by_srun(mpiexec_program const& program, engine_job const& jo
            std::find(program.launchers.begin(), program.launchers.end(), "slurm") != program.launchers.end();
 }
 
-/// From 23.11 on every Slurm job has these variables, for a Hydra that starts its proxies by srun. Another launcher would be given
-/// srun's option: `ssh -x --external-launcher node2 hydra_pmi_proxy`. What the user has set besides stays.
+/// Since 23.11 every Slurm job has these variables, for a Hydra that starts its proxies by srun. Another launcher would get
+/// srun's option: `ssh -x --external-launcher node2 hydra_pmi_proxy`. Keeps what the user has set in addition.
 void drop_words_for_srun(environment& variables) {
     std::vector<std::string> kept;
     auto const words = variables.get_or("HYDRA_LAUNCHER_EXTRA_ARGS", "");
@@ -94,16 +94,16 @@ void add_hydra_launcher(mpiexec_program const& program, engine_job const& job, e
     }
 }
 
-/// The variables that Hydra is to pass on: those that a shim needs to start. Hydra gives them to whoever calls its port first,
-/// while the launcher sends the ranks' own to the shims itself.
+/// Returns the variables that Hydra passes on: those that a shim needs to start. Hydra gives them to whoever calls its port
+/// first, so the launcher itself sends the ranks' variables to the shims.
 std::string variables_of_shims(engine_job const& job) {
     auto names = job.shim_variables;
     names.insert(names.end(), {"MUSTER_LOG", "PATH", "LD_LIBRARY_PATH"});
     return join(names, ",");
 }
 
-/// Whether Hydra or what it starts its proxies by needs the variable. Hydra sends all that it has to whoever calls its port first,
-/// whatever -genvlist says: that names what the proxies pass on.
+/// Returns whether Hydra, or what starts its proxies, needs the variable. Hydra sends all its variables to whoever calls its port
+/// first, whatever -genvlist says: that names what the proxies pass on.
 bool hydra_needs(std::string_view name, engine_job const& job) {
     constexpr std::array<std::string_view, 10> by_name{"HOME", "USER", "LOGNAME", "SHELL",     "PATH", "LD_LIBRARY_PATH",
                                                        "TERM", "LANG", "TZ",      "MUSTER_LOG"};
@@ -114,8 +114,8 @@ bool hydra_needs(std::string_view name, engine_job const& job) {
            std::find(job.shim_variables.begin(), job.shim_variables.end(), name) != job.shim_variables.end();
 }
 
-/// The GPUs of this node: Hydra starts its proxy here itself, which is to know them, and the other nodes' proxies have their own. srun gives all to
-/// all, and those of this node would be wrong on the others.
+/// Returns whether the variable names this node's GPUs. Hydra's local proxy, which it starts itself, needs it, and the other
+/// nodes' proxies have their own. srun would give it to all nodes, and on the others it would be wrong.
 bool names_gpus_of_node(std::string_view name) {
     constexpr std::array<std::string_view, 5> names{"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
                                                     "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"};
@@ -143,7 +143,7 @@ engine_command hydra_command(mpiexec_program const& program, engine_job const& j
     return command;
 }
 
-/// From its documentation; not tried on a machine that has it.
+/// Follows the documentation of PALS; it was not tried on a machine that has it.
 engine_command pals_command(mpiexec_program const& program, engine_job const& job, scheduler_sources const& sources) {
     auto const each = ranks_on_each(job);
     if (!each)

@@ -18,7 +18,7 @@ namespace muster {
 
 namespace {
 
-/// What was found under the names that mpirun goes by, or why none of it will do.
+/// Holds the program found under mpirun's names, or why none is usable.
 struct mpirun_search {
     std::optional<mpirun_program> program;
     std::string refusal;
@@ -35,7 +35,8 @@ mpirun_search find_mpirun(scheduler_sources const& sources) {
     return {std::nullopt, others.empty() ? "there is no mpirun of Open MPI and no prterun on PATH" : others};
 }
 
-/// By its path, mpirun finds its own daemons on the other nodes too; in a system folder they are on PATH there as well.
+/// Returns mpirun's path, by which it finds its own daemons on the other nodes, too; for a system folder the name, since they are
+/// on PATH there as well.
 std::string with_folder(std::string const& name, environment const& variables) {
     auto const path = find_program_or_nothing(name, variables);
     return path.empty() || path.starts_with("/usr/bin/") || path.starts_with("/bin/") ? name : path;
@@ -46,7 +47,7 @@ class options {
     options(mpirun_program const& program, std::vector<std::string>& argv) : program_(program), argv_(argv) {}
 
     void add(std::initializer_list<std::string> words) { argv_.insert(argv_.end(), words); }
-    /// A setting of the launcher itself, by its name in Open MPI 4 and in PRRTE.
+    /// Sets a parameter of the launcher itself, by its name in Open MPI 4 and in PRRTE.
     void set(std::string const& open_mpi_4, std::string const& prrte, std::string const& value) {
         if (program_.prrte)
             add({"--prtemca", prrte, value});
@@ -59,7 +60,7 @@ class options {
     std::vector<std::string>& argv_;
 };
 
-/// Open MPI reads the slots of a Slurm job from this variable, and they are those of the job's tasks, not of its GPUs.
+/// Open MPI reads the slots of a Slurm job from this variable, which counts the job's tasks, not its GPUs.
 void prepare_for_slurm(engine_job const& job, environment& variables) {
     order_daemons_step(job, job.this_host, variables);  // this node's daemon is mpirun itself
     auto const& ranks = job.map.ranks_per_node;
@@ -72,8 +73,8 @@ bool has_full_names(std::vector<std::string> const& hosts) {
     return std::any_of(hosts.begin(), hosts.end(), [](auto const& host) { return host.find('.') != std::string::npos; });
 }
 
-/// The mapper compares names literally, and mpirun knows its own host by what that says itself, of which it drops the domain unless it is
-/// to keep those of all hosts. PBS' hosts are found by short names.
+/// Returns hosts as mpirun knows them. The mapper compares names literally; mpirun takes its own host's name from the host,
+/// without the domain unless it keeps those of all hosts. It finds PBS' hosts by short names.
 std::vector<std::string> hosts_for_mpirun(engine_job const& job) {
     auto hosts = rank_hosts(job);
     auto const is_own = [&](std::string const& host) { return short_name(host) == job.this_host; };
@@ -88,8 +89,8 @@ std::vector<std::string> hosts_for_mpirun(engine_job const& job) {
     return hosts;
 }
 
-/// By a variable, which gives way to the user's own words. Open MPI 5 does not read the name that Open MPI 4 has for it, so a user's
-/// own is passed on by the new one. Under Slurm mpirun starts its daemons by srun.
+/// Sets the remote shell by a variable, which the user's settings override. Open MPI 5 does not read Open MPI 4's name of it, so
+/// the new one passes a user's setting on. Under Slurm mpirun starts its daemons by srun.
 void use_remote_shell(engine_job const& job, bool prrte, engine_command& command) {
     auto& variables = command.variables;
     for (auto const* const name : {"PRTE_MCA_plm_ssh_agent", "OMPI_MCA_plm_ssh_agent", "OMPI_MCA_plm_rsh_agent"})
@@ -100,7 +101,7 @@ void use_remote_shell(engine_job const& job, bool prrte, engine_command& command
     if (!job.remote_shell.empty()) variables.set(prrte ? "PRTE_MCA_plm_ssh_agent" : "OMPI_MCA_plm_rsh_agent", job.remote_shell);
 }
 
-/// A script in the place of ssh, which is on this node alone and lives as long as the daemon that it has started.
+/// Uses a script in place of ssh, which is on this node only and lives as long as the daemon that it has started.
 void use_agent(std::string const& path, std::string script, options& add, engine_command& command) {
     command.files.emplace_back(path, std::move(script));
     add.set("plm_rsh_agent", "plm_ssh_agent", "sh " + path);
@@ -108,16 +109,16 @@ void use_agent(std::string const& path, std::string script, options& add, engine
     add.set("orte_leave_session_attached", "prte_leave_session_attached", "1");
 }
 
-/// Its daemons are started by PBS, which ends what is left of a task's session as soon as the task's first process ends: they
-/// must stay that process. mpirun itself is in a session of its own, since PBS sends SIGTERM to every process of the script's
-/// session at qdel and at the time limit, and mpirun would kill its ranks one second later, whatever the grace.
+/// PBS starts mpirun's daemons. It ends what is left of a task's session as soon as the task's first process ends, so they must
+/// stay that process. mpirun gets its own session, because PBS sends SIGTERM to every process of the script's session at qdel and
+/// at the time limit, and mpirun would kill its ranks one second later, whatever the grace.
 void prepare_for_pbs(engine_job const& job, bool prrte, options& add, engine_command& command) {
     add.set("plm", "plm", prrte ? "ssh" : "rsh");
     command.own_session = true;
     if (job.remote_shell.empty()) use_agent(job.scratch_dir + "/tmrsh", tmrsh_script(job.shim.front(), true), add, command);
 }
 
-/// Its daemons are started by flux exec.
+/// Starts mpirun's daemons by flux exec.
 void prepare_for_flux(engine_job const& job, bool prrte, options& add, engine_command& command) {
     if (!job.remote_shell.empty()) return;
     add.set("plm", "plm", prrte ? "ssh" : "rsh");
@@ -153,7 +154,7 @@ engine_command mpirun_command_of(mpirun_program const& program, engine_job const
     auto const path = job.scratch_dir + "/mpirun.hosts";
     command.files.emplace_back(path, as_lines(hosts));
     if (as_root) add.add({"--allow-run-as-root"});
-    // One host a rank, taken in turn: every layout in the same words, and none that needs more slots than it has.
+    // One host for each rank, taken in turn, expresses every layout, and none that needs more slots than it has.
     add.add({"--hostfile", path, "--map-by", "seq", "-np", std::to_string(hosts.size()), "--bind-to", "none"});
     if (job.probe) add.add({"--stdin", "none"});
     if (has_full_names(hosts)) add.set("orte_keep_fqdn_hostnames", "prte_keep_fqdn_hostnames", "1");

@@ -18,17 +18,17 @@ namespace muster {
 
 namespace {
 
-/// What Slurm sets for each job's own script or shell.
+/// Slurm sets these for each job's script or shell.
 constexpr std::array set_anew{"SLURM_NTASKS", "SLURM_NPROCS",  "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_MPI_TYPE",
                               "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID",          "SLURM_GTIDS",          "SLURM_TASK_PID"};
 
-/// What slurmd sets for the tasks on its node, and no salloc.
+/// slurmd sets these for the tasks on its node; salloc does not.
 constexpr std::array set_by_slurmd{"SLURM_TASK_PID",       "SLURM_PROCID",       "SLURM_LOCALID",       "SLURM_NODEID",
                                    "SLURM_GTIDS",          "SLURMD_NODENAME",    "SLURM_CPUS_ON_NODE",  "SLURM_GPUS_ON_NODE",
                                    "SLURM_JOB_GPUS",       "SLURM_STEP_GPUS",    "SLURM_RESTART_COUNT", "CUDA_VISIBLE_DEVICES",
                                    "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"};
 
-/// Variables that launchers set for their tasks, and nobody else.
+/// Launchers, and no other programs, set these variables for their tasks.
 constexpr std::array of_launchers{"OMPI_COMM_WORLD_", "PMIX_", "PMI_", "PMI2_", "HYDI_", "PALS_", "PRTE_", "MUSTER_"};
 
 bool is_of_launcher(std::string_view name) {
@@ -40,14 +40,14 @@ constexpr std::array former_names{std::pair{"SLURM_JOBID", "SLURM_JOB_ID"}, std:
                                   std::pair{"SLURM_NNODES", "SLURM_JOB_NUM_NODES"},
                                   std::pair{"SLURM_PACK_SIZE", "SLURM_HET_SIZE"}};
 
-/// 0: not to be seen. "12 (bash) S 9 …": it is the second word behind the name, which may hold anything.
+/// Returns 0 if it is not visible. It is the second word after the name in "12 (bash) S 9 …"; the name may contain anything.
 std::int64_t parent_of(std::int64_t pid) {
     auto const stat = read_text_file(fmt::format("/proc/{}/stat", pid));
     auto const words = split(std::string_view(stat).substr(std::min(stat.rfind(')') + 1, stat.size())), ' ');
     return words.size() > 2 ? parse_integer(words[2]).value_or(0) : 0;
 }
 
-/// Those that it was started with; empty where they may not be seen.
+/// Returns the variables that the process was started with; empty if they are not readable.
 environment variables_of_process(std::int64_t pid) {
     environment variables;
     if (pid < 1) return variables;
@@ -58,8 +58,8 @@ environment variables_of_process(std::int64_t pid) {
     return variables;
 }
 
-/// Takes out what the job's script already had of a step and of a launcher's task; of the latter nothing where a launcher within the
-/// job has set any of it anew.
+/// Removes what the job's script already had from a step and from a launcher's task; nothing of the latter if a launcher within
+/// the job has set any of it anew.
 environment without_former_task(environment variables, environment const& script) {
     auto kept = script;
     pmix::scrub_inherited(kept);
@@ -76,7 +76,7 @@ environment without_former_task(environment variables, environment const& script
     return variables;
 }
 
-/// A PBS job submitted by qsub -V from within a Slurm job is no part of that.
+/// Removes the Slurm job's variables: a PBS job submitted by qsub -V within a Slurm job is not part of it.
 void drop_slurm_job(environment& variables, environment const& script) {
     if (!script.has("SLURM_JOB_ID")) return;
     for (auto const& [name, value] : script)
@@ -85,12 +85,12 @@ void drop_slurm_job(environment& variables, environment const& script) {
             variables.unset(name);
 }
 
-/// The step that the variables speak of.
+/// Returns the step that the variables name.
 std::string told_step(environment const& variables) {
     return variables.get_or("SLURM_JOB_ID", "") + "." + variables.get_or("SLURM_STEP_ID", variables.get_or("SLURM_STEPID", ""));
 }
 
-/// mpirun's own tasks have the variables of the batch script that it was started in.
+/// Returns whether mpirun or the like started this process; its tasks also have the variables of the batch script.
 bool inside_mpi_launcher(environment const& variables) {
     if (variables.has("MUSTER_LAUNCHER")) return true;  // a shim
     return !variables.has("MUSTER_RANK") &&
@@ -101,7 +101,7 @@ std::string launcher_of(identity const& who, environment const& variables) {
     if (who.from == identity::source::muster) return "muster run";
     if (variables.has("OMPI_COMM_WORLD_SIZE")) return "mpirun";
     if (variables.has("HYDI_CONTROL_FD")) return "mpiexec";
-    if (variables.has("FLUX_TASK_RANK")) return "flux run";  // at some sites with variables of PALS for Cray MPICH
+    if (variables.has("FLUX_TASK_RANK")) return "flux run";  // first, since some sites set variables of PALS for Cray MPICH
     if (variables.has("PALS_RANKID")) return "mpiexec";
     return variables.has("SLURM_STEP_ID") || variables.has("SLURM_STEPID") ? "srun" : "mpiexec";
 }
@@ -127,7 +127,7 @@ std::optional<outer_task> find_outer_task(environment const& variables) {
         auto const who = identify(variables, "");
         if (who.world_size < 2) return std::nullopt;
         auto const launcher = launcher_of(who, variables);
-        // The other tasks' shells have found the end of their input.
+        // The other tasks' shells ended, because their input is empty.
         if (launcher == "srun" && variables.has("SLURM_PTY_PORT") && who.rank == 0) return std::nullopt;
         return outer_task{launcher, who.rank, who.world_size};
     } catch (error const&) {
@@ -175,7 +175,7 @@ std::string slurm_step_of(environment const& variables) {
     auto const close = title.find(']', open);
     if (open == std::string::npos || close == std::string::npos) return "";
     auto const start = title.find('[', open) + 1;
-    return title.substr(start, std::min(close, title.find(' ', start)) - start);  // of "[12.0 stepmgr]" the step
+    return title.substr(start, std::min(close, title.find(' ', start)) - start);  // the step in "[12.0 stepmgr]"
 }
 
 void refuse_outer_task(environment const& variables) {

@@ -16,10 +16,10 @@ namespace muster {
 
 namespace {
 
-/// Without a terminal, X or questions that nobody could answer.
+/// Uses no terminal, no X and no questions that nobody could answer.
 constexpr std::string_view default_shell = "ssh -x -T -o BatchMode=yes -o ConnectTimeout=10";
 
-/// Another shell would lead past Slurm's limits, and out of its sight.
+/// Returns whether srun starts the agents: another shell would evade Slurm's limits and accounting.
 bool is_by_srun(engine_job const& job) {
     return job.given.scheduler == scheduler_kind::slurm;
 }
@@ -52,8 +52,8 @@ std::vector<host_ranks> hosts_of(engine_job const& job) {
     return hosts;
 }
 
-/// One srun, which starts what is put behind it once a node, with all that the job has there, and gives it its standard input. In steps: that of one
-/// node, whose name comes with the call.
+/// Returns one srun, which starts what follows it once on each node, with all of the job's resources there, and gives it its
+/// standard input. With steps, it is the srun of one node, whose name comes with the call.
 engine_command step_for_agents(engine_job const& job, scheduler_sources const& sources) {
     auto probes = job;
     probes.probe = true;

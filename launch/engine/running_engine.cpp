@@ -59,7 +59,7 @@ void running_engine::on_output() {
     }
 }
 
-/// What the starter of the engine remote says of single hosts is taken out of what it has said.
+/// Removes, from the output, what the starter of the engine remote said about single hosts.
 void running_engine::take_unreached() {
     std::vector<unreached_host> all;
     for (std::size_t end; (end = said_.find('\n', read_)) != std::string::npos;) {
@@ -74,7 +74,7 @@ void running_engine::take_unreached() {
     for (auto const& one : all) on_unreached_(*this, slots_[one.number], one.why);
 }
 
-/// Its output has ended, so it is about to.
+/// Reaps the process, which is about to end, since its output has ended.
 void running_engine::reap() {
     if (::waitpid(pid_, &status_, WNOHANG) == 0) {
         loop_.after(reap_again, [this] { reap(); });
@@ -84,7 +84,7 @@ void running_engine::reap() {
     on_exit_(*this);
 }
 
-/// What it said of `node`: paragraphs are divided by empty lines and by rules.
+/// Quotes what it said about `node`: empty lines and rules divide paragraphs.
 std::string running_engine::quote(std::string const& node) const {
     constexpr std::size_t most_lines = 8;
     auto const name = short_name(without_user(node));

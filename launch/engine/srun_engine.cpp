@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// What srun reads as if it were an option, and what salloc, sbatch or an outer step may have set for their own sake.
+/// srun reads these like options, and salloc, sbatch or an outer step may have set them for their own use.
 constexpr std::array orders{
     // the layout
     "SLURM_DISTRIBUTION"sv, "SLURM_DIST_PLANESIZE"sv, "SLURM_HOSTFILE"sv, "SLURM_NTASKS_PER_NODE"sv, "SLURM_NTASKS_PER_CORE"sv,
@@ -32,7 +32,7 @@ constexpr std::array orders{
     "SLURM_MEM_PER_CPU"sv, "SLURM_MEM_PER_GPU"sv, "SLURM_MEM_PER_NODE"sv, "SLURM_CPU_BIND"sv, "SLURM_CPU_BIND_LIST"sv,
     "SLURM_CPU_BIND_TYPE"sv, "SLURM_CPU_BIND_VERBOSE"sv, "SLURM_MEM_BIND"sv, "SLURM_MEM_BIND_LIST"sv, "SLURM_MEM_BIND_PREFER"sv,
     "SLURM_MEM_BIND_SORT"sv, "SLURM_MEM_BIND_TYPE"sv, "SLURM_MEM_BIND_VERBOSE"sv,
-    // GPUs: by the task they would hide from a rank those of its neighbours. From 23.11 on SLURM_TRES_BIND says what
+    // GPUs: bound to tasks, they would hide neighbours' GPUs from a rank. Since 23.11 SLURM_TRES_BIND says what
     // SLURM_GPUS_PER_TASK and SLURM_GPU_BIND said before.
     "SLURM_TRES_BIND"sv, "SLURM_GPUS"sv, "SLURM_GPUS_PER_NODE"sv, "SLURM_GPUS_PER_SOCKET"sv, "SLURM_GPUS_PER_TASK"sv,
     "SLURM_GPU_BIND"sv, "SLURM_GRES"sv, "SLURM_STEP_GRES"sv, "SLURM_GRES_FLAGS"sv,
@@ -41,14 +41,14 @@ constexpr std::array orders{
     "SLURM_LABELIO"sv, "SLURM_UNBUFFEREDIO"sv, "SLURM_OPEN_MODE"sv, "SLURM_WAIT"sv, "SLURM_KILL_BAD_EXIT"sv, "SLURM_NO_KILL"sv,
     "SLURM_IMMEDIATE"sv, "SLURM_DEPENDENCY"sv, "SLURM_TIMELIMIT"sv, "SLURM_SIGNAL"sv, "SLURM_EXIT_ERROR"sv,
     "SLURM_EXIT_IMMEDIATE"sv, "SLURM_TEST_EXEC"sv,
-    // the rest; srun 25.05 breaks down over SLURM_EXTERNAL_LAUNCHER=1
+    // the rest; srun 25.05 fails with SLURM_EXTERNAL_LAUNCHER=1
     "SLURM_EXTERNAL_LAUNCHER"sv, "SLURM_SRUN_MULTI"sv, "SLURM_MPI_TYPE"sv, "SLURM_EXPORT_ENV"sv, "SRUN_EXPORT_ENV"sv,
     "SLURM_REMOTE_CWD"sv, "SLURM_WORKING_DIR"sv};
 
 constexpr program_version first_with_overlap{20, 11};
-constexpr program_version taken_for_granted{22, 5};  ///< where srun does not tell its version
+constexpr program_version taken_for_granted{22, 5};  ///< if srun does not print its version
 
-/// The plugin that --mpi takes, or why there is none.
+/// Holds the plugin for --mpi, or why there is no suitable one.
 struct mpi_choice {
     std::string plugin;
     std::string note;
@@ -62,13 +62,13 @@ std::string first_of(std::vector<std::string> const& listed, std::initializer_li
     return "";
 }
 
-/// Slurm 26.05 gives the job's own script a number too: -5. As an unsigned one such a number is above all those of steps.
+/// Slurm 26.05 gives the job's script a number, too: -5. As an unsigned number it is above those of all steps.
 bool is_in_step(environment const& variables) {
     auto const step = parse_integer(variables.get_or("SLURM_STEP_ID", ""));
     return step && *step >= 0 && *step < 0xffff'fff0;
 }
 
-/// What the user or a module asks for. A step's own tasks are told their step's plugin by the same variable.
+/// Returns the plugin that the user or a module asks for. A step's tasks get their step's plugin in the same variable.
 std::string asked_plugin(environment const& variables, std::vector<std::string> const& listed) {
     auto const asked = variables.get_or("SLURM_MPI_TYPE", "");
     return asked == "none" || is_in_step(variables) ? "" : first_of(listed, {asked});
@@ -79,7 +79,7 @@ mpi_choice choose_plugin(engine_job const& job, scheduler_sources const& sources
     auto const mpi = find_mpi(job, sources);
     if (mpi.family == mpi_family::none)
         if (auto const asked = asked_plugin(sources.variables, listed); !asked.empty()) return {asked, "", ""};
-    // A script loads what this module offers.
+    // A script loads the library of this module.
     if (mpi.family == mpi_family::none && job.variables.has("CRAY_MPICH_DIR") && !first_of(listed, {"cray_shasta"}).empty())
         return {"cray_shasta", "", ""};
     std::string const here = fmt::format("srun --mpi=list says: {}", listed.empty() ? "nothing" : join(listed, ", "));
@@ -129,8 +129,8 @@ std::string step_name(engine_job const& job) {
     return name.empty() || job.probe ? "muster" : name;
 }
 
-/// Whether srun makes this layout out of numbers alone: as many ranks on each node, which are neighbours, nodes in the job's
-/// order, and as many processors on each node. Where they differ it makes 6 and 2 tasks of --ntasks-per-node=4.
+/// Returns whether numbers alone make srun use this layout: equally many ranks on each node, as neighbours, nodes in the job's
+/// order, and equally many processors on each node. If processors differ, srun makes 6 and 2 tasks of --ntasks-per-node=4.
 bool is_block(engine_job const& job, std::vector<std::string> const& hosts) {
     auto const each = ranks_on_each(job);
     auto const nodes = used_nodes(job);
@@ -149,9 +149,10 @@ bool is_block(engine_job const& job, std::vector<std::string> const& hosts) {
     return true;
 }
 
-/// Every rank's node is said outright (a file of one host a rank, arbitrary distribution): numbers alone are not always obeyed. srun
-/// counts the file's nodes itself, and from 23.11 on refuses to be given their number too ("--nodes is incompatible with
-/// --distribution=arbitrary"). But Slurm's PMI-2 then tells MPICH that each rank is alone on its node, so that gets numbers where they are enough.
+/// Names every rank's node (a file with one host for each rank, arbitrary distribution), since srun does not always obey numbers.
+/// srun counts the file's nodes itself, and since 23.11 refuses their number ("--nodes is incompatible with
+/// --distribution=arbitrary"). But Slurm's PMI-2 then tells MPICH that each rank is alone on its node, so MPICH gets numbers if
+/// they are enough.
 void add_layout(engine_job const& job, engine_command& command) {
     auto& argv = command.argv;
     int const nodes = job.map.nodes_used();
@@ -178,8 +179,9 @@ void add_layout(engine_job const& job, engine_command& command) {
     if (has_too_few_cpus(job)) argv.push_back("--overcommit");
 }
 
-/// Those of the nodes, but of `left_out`. Where the user has named slots, the nodes may have more than these, and Slurm could give the
-/// step the right sum in the wrong places: a step that asks for none has all that the job has (but not of a job by --gpus).
+/// Returns the GPUs of the nodes except for `left_out`. If the user has named slots, the nodes may have more GPUs than these, and
+/// Slurm could give the step the right sum in the wrong places; a step that requests none has all of the job's (but not in a job
+/// by --gpus).
 std::optional<int> sum_of_gpus(engine_job const& job, std::string const& left_out = {}) {
     int sum = 0;
     for (int const n : used_nodes(job)) {
@@ -191,21 +193,21 @@ std::optional<int> sum_of_gpus(engine_job const& job, std::string const& left_ou
     return sum;
 }
 
-/// GPUs that a step must be told by their sum; nothing where each node is told its own. A step on one node of a job that was
-/// asked for by --gpus is refused with --gres; on nodes whose GPUs differ no --gres is right.
+/// Returns the sum of GPUs if a step has to request that; nothing if each node's number is requested. Slurm refuses --gres for a
+/// step on one node of a job by --gpus; on nodes whose GPUs differ no --gres is right.
 std::optional<int> gpus_by_sum(engine_job const& job) {
     auto const sum = sum_of_gpus(job);
     bool const by_sum = job.map.nodes_used() == 1 ? job.variables.has("SLURM_GPUS") : !gpus_on_each(job);
     return sum && *sum > 0 && by_sum ? sum : std::nullopt;
 }
 
-/// The step gets all that the job has on its nodes. Without --cpus-per-task it has all their processors: with it, it would have
-/// that many a task and no more (it implies --exact), and too many of them where the job counts cores and not threads.
+/// Gives the step all of the job's resources on its nodes. Without --cpus-per-task it has all their processors; with it, each
+/// task would have that many and no more (it implies --exact), and too many if the job counts cores and not threads.
 void add_resources(engine_job const& job, program_version const& version, engine_command& command) {
     auto& argv = command.argv;
     auto const sum = gpus_by_sum(job);
     auto const each = gpus_on_each(job);
-    // Without --overlap it waits for the step that an interactive shell is; with it, a sum over nodes that differ is refused
+    // A step without --overlap waits for the step of an interactive shell; with it, Slurm refuses a sum over nodes that differ
     // ("Insufficient GRES available in allocation").
     if (version >= first_with_overlap && (!sum || each)) argv.push_back("--overlap");
     argv.push_back("--mem=0");
@@ -270,9 +272,9 @@ engine_command srun_command(engine_job const& job, scheduler_sources const& sour
     add_layout(job, command);
     add_resources(job, version, command);
     auto& argv = command.argv;
-    // The shim binds. Where nothing does otherwise, srun would answer this with a complaint.
+    // The shim binds. If no setting makes srun bind, it would complain about this option.
     if (binds_tasks(sources.run_command(slurm_words(slurm_ask::config)).out)) argv.push_back("--cpu-bind=none");
-    argv.push_back(job.probe ? "--kill-on-bad-exit=0" : "--kill-on-bad-exit=1");  // one bad node says nothing of the others
+    argv.push_back(job.probe ? "--kill-on-bad-exit=0" : "--kill-on-bad-exit=1");  // one bad node says nothing about the others
     argv.insert(argv.end(), {"--wait=0", "--export=ALL", job.probe ? "--input=none" : "--input=0"});
     argv.insert(argv.end(), job.extra_arguments.begin(), job.extra_arguments.end());
     argv.insert(argv.end(), job.shim.begin(), job.shim.end());

@@ -13,7 +13,7 @@ namespace muster {
 
 namespace {
 
-/// NVML if it shows anything, else what the kernel shows, else what the scheduler says.
+/// Finds GPUs by NVML; if it shows none, by the kernel; if that shows none, by the scheduler.
 gpu_list find_gpus(environment const& variables, bool& known_to_driver) {
     sysfs const files;
     auto found = read_nvml_gpus(files);
@@ -30,7 +30,7 @@ gpu_list find_gpus(environment const& variables, bool& known_to_driver) {
     return {{}, found.note + "; " + by_kernel.note, found.detail};
 }
 
-/// A variable of hwloc's may name another machine than this one, or less of it.
+/// Returns whether hwloc has to be asked: a variable of hwloc's may name another machine than this one, or a part of it.
 bool asks_hwloc(environment const& variables) {
     return std::any_of(variables.begin(), variables.end(), [](auto const& one) { return one.first.starts_with("HWLOC_"); });
 }

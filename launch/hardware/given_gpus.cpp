@@ -72,7 +72,7 @@ topology with_gpus(topology machine, std::string_view spec) {
 
 namespace {
 
-/// One entry of a list such as CUDA_VISIBLE_DEVICES, and what errors about it show.
+/// One entry of a list such as CUDA_VISIBLE_DEVICES, with what errors about it show.
 struct visible_entry {
     std::string_view variable;
     std::string_view value;
@@ -83,7 +83,7 @@ struct visible_entry {
     }
 };
 
-/// "MIG-GPU-UUID/GI/CI": how drivers before 470 name a slice.
+/// Returns whether the entry "MIG-GPU-UUID/GI/CI", the form of drivers before 470, names this slice.
 bool names_slice(gpu const& g, visible_entry const& entry) {
     auto const parts = split(entry.text.substr(4), '/');
     if (parts.size() != 3) entry.refuse(fmt::format("'{}' is not like MIG-GPU-UUID/GI/CI", entry.text));
@@ -102,7 +102,7 @@ bool names(visible_entry const& entry, gpu const& g) {
     entry.refuse(fmt::format("'{}' is neither an index nor the UUID of a GPU (GPU-…) or of a MIG slice (MIG-…)", entry.text));
 }
 
-/// One GPU, or all the slices of one.
+/// Returns one GPU, or all slices of one.
 std::vector<gpu const*> find_gpus(std::vector<gpu> const& all, visible_entry const& entry) {
     std::vector<gpu const*> matches;
     for (auto const& g : all)
@@ -120,7 +120,7 @@ std::vector<gpu const*> find_gpus(std::vector<gpu> const& all, visible_entry con
     return matches;
 }
 
-/// HIP's own list counts within what ROCR leaves.
+/// Selects within what ROCR leaves, to which the numbers of HIP's list refer.
 std::vector<gpu> within(std::vector<gpu> const& seen, std::string_view value, std::string_view variable) {
     auto renumbered = seen;
     for (std::size_t i = 0; i < renumbered.size(); ++i) renumbered[i].index = static_cast<int>(i);
@@ -174,7 +174,7 @@ gpu_list visible_gpus(gpu_list const& found, environment const& variables) {
         for (auto const* name : {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"})
             if (auto const value = variables.get(name)) {
                 note_hiding(name, *value);
-                // As without muster, where programs that were written for GPUs take the CPU instead.
+                // Without muster, programs for GPUs would use the CPU here, so this is no error.
                 if (!means_no_gpu(*value)) seen.in_vain = fmt::format("{}={}", name, *value);
             }
         return seen;
@@ -187,7 +187,7 @@ gpu_list visible_gpus(gpu_list const& found, environment const& variables) {
     if (vendor != gpu_vendor::amd) {
         auto const* const name = vendor == gpu_vendor::nvidia ? "CUDA_VISIBLE_DEVICES" : "ZE_AFFINITY_MASK";
         if (auto const value = variables.get(name)) {
-            // An empty ZE_AFFINITY_MASK, unlike CUDA's variable, restricts nothing, and "0.1" is a tile: the GPU it is of.
+            // An empty ZE_AFFINITY_MASK, unlike CUDA's variable, restricts nothing, and "0.1" is a tile: keep its GPU.
             if (vendor == gpu_vendor::intel) {
                 if (value->empty() || value->find('.') != std::string::npos) return seen;
             }
@@ -204,7 +204,7 @@ gpu_list visible_gpus(gpu_list const& found, environment const& variables) {
     for (auto const* name : {"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"}) {
         auto const value = variables.get(name);
         if (!value) continue;
-        if (value == rocr) break;  // a scheduler that says the same list in every variable it knows
+        if (value == rocr) break;  // the scheduler sets the same list in every variable it knows
         seen.gpus = within(seen.gpus, *value, name);
         note(name, *value);
         break;
@@ -214,7 +214,7 @@ gpu_list visible_gpus(gpu_list const& found, environment const& variables) {
 
 namespace {
 
-/// The scheduler whose job this process is in, as people call it; nothing outside of a job.
+/// Returns the usual name of the scheduler whose job this process is in; nothing outside of a job.
 std::optional<std::string_view> scheduler_name(environment const& variables) {
     static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> signs{{{"SLURM_JOB_ID", "Slurm"},
                                                                                          {"PBS_JOBID", "PBS"},

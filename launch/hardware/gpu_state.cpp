@@ -78,7 +78,7 @@ struct slowdown {
     unsigned long long bit;
     char const* reason;
 };
-// Those that are somebody's fault. An idle GPU, application clocks and the software's power cap are everyday life.
+// Lists slowdowns that have to be mended. An idle GPU, application clocks and the software's power cap are normal.
 constexpr std::array slowdowns{
     slowdown{0x08, "hardware slowdown"},
     slowdown{0x20, "heat (software)"},

@@ -16,14 +16,14 @@ struct gpu_state {
     std::string uuid;
     std::string pci;
     std::string name;
-    std::uint64_t memory_bytes = 0;  ///< 0: not known, nor is what is used of it
+    std::uint64_t memory_bytes = 0;  ///< 0: neither this nor the memory in use is known
     std::uint64_t used_bytes = 0;
     std::int64_t ecc_errors = -1;  ///< uncorrected ones since the driver was loaded; -1: not known
-    bool needs_reset = false;      ///< a row of its memory is to be replaced, which a reset of the GPU does
-    std::string slowed;            ///< why its clocks are held down ("heat, power brake"); empty: they are not, or not known
-    int clock_mhz = 0;             ///< of its multiprocessors; 0: not known
+    bool needs_reset = false;      ///< a row of its memory has to be replaced, by a reset of the GPU
+    std::string slowed;            ///< why its clocks are reduced ("heat, power brake"); empty: they are not, or not known
+    int clock_mhz = 0;             ///< its multiprocessors' clock; 0: not known
     int most_clock_mhz = 0;
-    std::vector<std::string> processes;  ///< that use it, "4711 (python3)"
+    std::vector<std::string> processes;  ///< those that use it, "4711 (python3)"
     bool operator==(gpu_state const&) const = default;
 };
 
@@ -43,7 +43,7 @@ struct nvml_rates {
     unsigned gpu, memory;
 };
 
-/// The functions of NVML that tell about a GPU's state and its use; each may be missing.
+/// Holds NVML's functions for a GPU's state and its use; each may be missing.
 struct nvml_gpu_api {
     nvml_gpu_api() = default;
     explicit nvml_gpu_api(shared_library const& library);
@@ -64,42 +64,43 @@ struct nvml_gpu_api {
     int (*power)(nvml_device, unsigned* milliwatts) = nullptr;
 };
 
-/// The state of each of these GPUs, in their order. Without NVML, and for GPUs that it does not know, only who they are.
+/// Returns the state of each of these GPUs, in their order. Without NVML, and for GPUs that it does not know, only their identity
+/// is set.
 std::vector<gpu_state> read_gpu_states(std::vector<gpu> const& gpus);
-/// The same with NVML given.
+/// Does the same with the given NVML.
 std::vector<gpu_state> read_gpu_states(nvml_gpu_api const& nvml, std::vector<gpu> const& gpus);
 
 // The use of a GPU at this moment (how busy it is, memory, power), read from the driver again and again.
 
 struct gpu_use {
-    std::string number;  ///< gpu::index; of a MIG slice with its GPU instance, "0/3"
+    std::string number;  ///< gpu::index; for a MIG slice with its GPU instance, "0/3"
     std::string name;
-    int busy_percent = -1;           ///< of the last second or less a kernel ran; -1: not known, as of MIG slices
-    std::uint64_t memory_bytes = 0;  ///< 0: not known, nor is what is used of it
+    int busy_percent = -1;           ///< the share of the last second in which a kernel ran; -1: not known, as for MIG slices
+    std::uint64_t memory_bytes = 0;  ///< 0: neither this nor the memory in use is known
     std::uint64_t used_bytes = 0;
     int watts = -1;  ///< -1: not known
     bool operator==(gpu_use const&) const = default;
 };
 
-/// Keeps NVML open: to open it for each look costs far more than the look.
+/// Keeps NVML open: opening it for each look costs far more than the look.
 class gpu_use_reader {
   public:
-    /// Of these GPUs those that NVML knows; without NVML none.
+    /// Reads those of these GPUs that NVML knows; without NVML none.
     explicit gpu_use_reader(std::vector<gpu> const& gpus);
-    /// The same with NVML given.
+    /// Does the same with the given NVML.
     gpu_use_reader(nvml_gpu_api const& nvml, std::vector<gpu> const& gpus);
     ~gpu_use_reader();
     gpu_use_reader(gpu_use_reader const&) = delete;
     gpu_use_reader& operator=(gpu_use_reader const&) = delete;
 
     bool empty() const noexcept { return known_.empty(); }
-    /// In the order given. May wait long in a driver whose GPU does not answer.
+    /// Returns the uses in the given order. May block for long in the driver of a GPU that does not answer.
     std::vector<gpu_use> read() const;
 
   private:
     struct known_gpu {
         nvml_device handle;
-        gpu_use use;  ///< what stays the same
+        gpu_use use;  ///< the constant part
     };
     void open(std::vector<gpu> const& gpus);
 

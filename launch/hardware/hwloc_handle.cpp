@@ -18,16 +18,17 @@ int package_of(hwloc_topology_t t, hwloc_obj_t object) {
 }  // namespace
 
 hwloc_handle make_hwloc(hwloc_depth depth) {
-    // hwloc's plugins (OpenCL, CUDA, GL, …) open driver libraries: 3 ms for things that are not asked for here. hwloc looks for them
-    // where the process' environment says and learns it in no other way.
+    // hwloc's plugins (OpenCL, CUDA, GL, …) open driver libraries: 3 ms for information that is not needed here. hwloc takes the
+    // plugins' folder only from the process' environment.
     ::setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 0);
     hwloc_topology_t raw = nullptr;
     if (::hwloc_topology_init(&raw) != 0) throw library_error("hwloc", "hwloc_topology_init", errno, "out of memory");
     hwloc_handle handle(raw);
-    // This part moves the process from processor to processor to ask each of what the kernel tells as well: as long as all the rest.
+    // This component moves the process from processor to processor to ask each for what the kernel also knows: it takes as long
+    // as all the rest.
     ::hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
     if (depth == hwloc_depth::devices) {
-        // Everything, since a device hangs below the smallest object that is next to it: a group, a cache.
+        // Keeps everything, since a device hangs below the smallest object that is next to it: a group, a cache.
         ::hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL);
         return handle;
     }
@@ -39,7 +40,7 @@ hwloc_handle make_hwloc(hwloc_depth depth) {
 }
 
 void load_here(hwloc_topology_t t) {
-    // EBUSY: it is.
+    // EBUSY: it is loaded.
     if (::hwloc_topology_load(t) != 0 && errno != EBUSY)
         throw library_error("hwloc", "hwloc_topology_load", errno, "cannot read this machine");
 }
@@ -58,7 +59,7 @@ int first_numa(hwloc_topology_t t, hwloc_obj_t object) {
 }
 
 std::vector<core> read_cores(hwloc_topology_t t, cpuset const* allowed) {
-    // A virtual machine may show no cores at all: then each logical CPU is taken for one.
+    // A virtual machine may show no cores: then each logical CPU counts as one.
     int const cores = ::hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE);
     auto const type = cores > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
     std::vector<core> found;

@@ -19,21 +19,21 @@ using hwloc_handle = unique_handle<hwloc_traits>;
 
 enum class hwloc_depth {
     cores,    ///< cores, packages and NUMA nodes
-    caches,   ///< also caches of data: what MPI libraries ask about the nearness of ranks
+    caches,   ///< also data caches, from which MPI libraries learn how near ranks are
     devices,  ///< everything
 };
 
-/// Not yet loaded. Throws library_error.
+/// Makes a topology that is not yet loaded. Throws library_error.
 hwloc_handle make_hwloc(hwloc_depth depth);
 
-/// Reads this machine, unless that was done. Throws library_error.
+/// Reads this machine, unless `t` is loaded. Throws library_error.
 void load_here(hwloc_topology_t t);
 
-/// The cores within `allowed`, or all. An object without a core of its own counts as one.
+/// Returns the cores within `allowed`, or all. An object without a core counts as one.
 std::vector<core> read_cores(hwloc_topology_t t, cpuset const* allowed);
 
 cpuset cpus_of(hwloc_obj_t object);
-/// The first NUMA node of an object that is part of the machine's tree of CPUs; 0 if there is none.
+/// Returns the first NUMA node of an object that belongs to the machine's tree of CPUs; 0 if it has none.
 int first_numa(hwloc_topology_t t, hwloc_obj_t object);
 
 }  // namespace muster

@@ -25,14 +25,14 @@ std::string text_of(int (*function)(nvml_device, char*, unsigned), nvml_device d
     return text.data();
 }
 
-/// A whole GPU with its address, by which they are put in order.
+/// A whole GPU with its address, by which GPUs are sorted.
 struct whole_gpu {
     pci_address address;
     nvml_device handle = nullptr;
     gpu device;
 };
 
-/// The slices of a GPU; nothing if it is not in MIG mode.
+/// Returns the slices of a GPU; nothing if it is not in MIG mode.
 std::optional<std::vector<gpu>> read_slices(nvml_api const& nvml, whole_gpu const& whole) {
     unsigned current = 0, pending = 0, count = 0;
     if (!nvml.knows_mig() || nvml.mig_mode(whole.handle, &current, &pending) != nvml_success || current != mig_enabled)
@@ -42,7 +42,7 @@ std::optional<std::vector<gpu>> read_slices(nvml_api const& nvml, whole_gpu cons
     for (unsigned i = 0; i < std::min(count, most_devices); ++i) {
         nvml_device handle = nullptr;
         unsigned gpu_instance = 0, compute_instance = 0;
-        // The numbers have gaps; a slice that this process may not use is "not found" as well.
+        // The numbers have gaps; NVML also reports a slice that this process may not use as "not found".
         if (nvml.mig_handle(whole.handle, i, &handle) != nvml_success) continue;
         if (nvml.gpu_instance(handle, &gpu_instance) != nvml_success ||
             nvml.compute_instance(handle, &compute_instance) != nvml_success)
@@ -56,11 +56,12 @@ std::optional<std::vector<gpu>> read_slices(nvml_api const& nvml, whole_gpu cons
     return slices;
 }
 
-/// Device `number`, or why it cannot be used.
+/// Returns device `number`, or why it cannot be used.
 std::variant<whole_gpu, std::string> read_whole(nvml_api const& nvml, unsigned number, sysfs const& files) {
     whole_gpu whole;
     nvml_pci_info pci{};
-    // nvmlDeviceGetCount counts devices that nvmlDeviceGetHandleByIndex then refuses, as in a job that got only some of them.
+    // nvmlDeviceGetCount counts devices that nvmlDeviceGetHandleByIndex then refuses, such as in a job that got only some of
+    // them.
     if (int const rc = nvml.handle(number, &whole.handle); rc != nvml_success)
         return rc == nvml_no_permission ? std::string() : fmt::format("device {}: {}", number, nvml.error_string(rc));
     if (int const rc = nvml.pci(whole.handle, &pci); rc != nvml_success)
@@ -92,7 +93,7 @@ gpu_list enumerate(nvml_api const& nvml, sysfs const& files) {
             ++refused;
     }
     if (refused > 0) left_out += fmt::format("; {} not for this process", refused);
-    // NVML's own order may change from boot to boot; CUDA's, with CUDA_DEVICE_ORDER=PCI_BUS_ID, is that of the addresses.
+    // NVML's order may change from boot to boot; CUDA's, with CUDA_DEVICE_ORDER=PCI_BUS_ID, is that of the addresses.
     std::sort(wholes.begin(), wholes.end(), [](auto const& a, auto const& b) { return a.address < b.address; });
     gpu_list list;
     for (std::size_t i = 0; i < wholes.size(); ++i) {

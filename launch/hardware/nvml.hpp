@@ -1,4 +1,4 @@
-// NVML: lists the GPUs of this node by the driver's library, if it is there.
+// Lists the GPUs of this node by NVML, the driver's library, if it is installed.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// The few declarations needed of NVML's documented ABI (nvml.h, "NVML API Reference Guide"), so that no CUDA toolkit is needed to
-// build.
+// Declares the few functions used of NVML's documented ABI (nvml.h, "NVML API Reference Guide"), so that the build needs no CUDA
+// toolkit.
 inline constexpr int nvml_success = 0;  ///< NVML_SUCCESS
 using nvml_device = struct nvml_device_record*;
 struct nvml_pci_info {
@@ -19,7 +19,7 @@ struct nvml_pci_info {
     std::array<char, 32> bus_id;
 };
 
-/// NVML's functions, as loaded or as a test gives them. The MIG ones came with NVML 11 and may be missing.
+/// Holds NVML's functions, loaded or given by a test. The MIG ones came with NVML 11 and may be missing.
 struct nvml_api {
     nvml_api() = default;
     explicit nvml_api(shared_library const& library);
@@ -42,11 +42,11 @@ struct nvml_api {
     int (*compute_instance)(nvml_device, unsigned*) = nullptr;
 };
 
-/// Asks NVML, which is loaded at run time. No library, no driver or no device is no error: the list is empty and the note says
-/// why. GPUs that this process may not open, that are lost, or that are in MIG mode without a slice are left out; the note names
-/// them. Where a GPU sits is read from `files`.
+/// Asks NVML, which is loaded at run time. A missing library, driver or device is no error: the list is empty and the note says
+/// why. Leaves out GPUs that this process may not open, that are lost, or that are in MIG mode without a slice; the note names
+/// them. Reads the GPUs' places from `files`.
 gpu_list read_nvml_gpus(sysfs const& files);
-/// The same with NVML given.
+/// Does the same with the given NVML.
 gpu_list read_nvml_gpus(nvml_api const& nvml, sysfs const& files);
 
 }  // namespace muster

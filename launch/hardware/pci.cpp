@@ -9,7 +9,7 @@ namespace muster {
 
 namespace {
 
-/// The hexadecimal number up to `end` of `text`, which is then cut off together with it.
+/// Returns the hexadecimal number in `text` before `end`, and removes both from `text`.
 std::optional<unsigned> take_hex(std::string_view& text, char end) noexcept {
     auto const stop = end == '\0' ? text.size() : text.find(end);
     if (stop == std::string_view::npos || stop == 0 || stop > 8) return std::nullopt;

@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t longest_value = 4096;
 }
 
-/// The first 4 KiB of a file, trimmed.
+/// Returns the first 4 KiB of a file, trimmed.
 std::string read_text(std::string const& path) {
     std::ifstream file(path, std::ios::binary);
     std::string text(longest_value, '\0');
@@ -35,13 +35,13 @@ std::string read_text(std::string const& path) {
     return std::string(trim(text));
 }
 
-/// A number from -1 to 2^20, or `otherwise`.
+/// Returns a number from -1 to 2^20, or `otherwise`.
 int read_number(std::string const& path, int otherwise) {
     auto const value = parse_integer(read_text(path));
     return value && *value >= -1 && *value < 1 << 20 ? static_cast<int>(*value) : otherwise;
 }
 
-/// "0x10de"; 0 if it is not a number.
+/// Reads "0x10de"; returns 0 if it is not a number.
 std::uint32_t read_hex(std::string const& path) {
     auto const text = read_text(path);
     std::uint32_t value = 0;
@@ -49,7 +49,7 @@ std::uint32_t read_hex(std::string const& path) {
     return value;
 }
 
-/// "0-3,8"; empty if it is not a list.
+/// Reads "0-3,8"; returns an empty set if it is not a list.
 cpuset list_in(std::string_view text) {
     try {
         return cpuset::from_list(text);
@@ -62,14 +62,14 @@ cpuset read_cpus(std::string const& path) {
     return list_in(read_text(path));
 }
 
-/// The name that a link points to, such as a device's driver.
+/// Returns the name that a link points to, such as a device's driver.
 std::string link_name(std::string const& path) {
     std::error_code fault;
     auto const target = fs::read_symlink(path, fault);
     return fault ? std::string() : target.filename().string();
 }
 
-/// Names in a folder, sorted.
+/// Returns the names in a folder, sorted.
 std::vector<std::string> names_in(std::string const& folder) {
     std::vector<std::string> names;
     std::error_code fault;
@@ -79,7 +79,7 @@ std::vector<std::string> names_in(std::string const& folder) {
     return names;
 }
 
-/// The steps from the root complex to a device: the end of its real path, "…/pci0000:00/0000:00:01.1/0000:07:00.0".
+/// Returns the steps from the root complex to a device: the end of its real path, "…/pci0000:00/0000:00:01.1/0000:07:00.0".
 std::vector<std::string> path_steps(std::string const& link) {
     std::vector<std::string> steps;
     std::error_code fault;
@@ -95,7 +95,7 @@ std::vector<std::string> path_steps(std::string const& link) {
     return steps;
 }
 
-/// The value in the line "KEY: VALUE" or "KEY VALUE" of a text.
+/// Returns the value in the line "KEY: VALUE" or "KEY VALUE" of a text.
 std::string value_of(std::string_view text, std::string_view key) {
     for (auto const line : split(text, '\n')) {
         if (!line.starts_with(key)) continue;
@@ -147,8 +147,8 @@ namespace {
 
 constexpr int unknown = -1;
 
-/// The lowest node that each CPU is in; nothing where the nodes are not told, or one's memory may not be used: the cores then
-/// belong to other nodes than the files say, which hwloc works out.
+/// Returns the lowest node that each CPU is in; nothing if the files do not list the nodes, or this process may not use the
+/// memory of one: the cores then belong to other nodes than the files say, which hwloc works out.
 std::optional<std::map<int, int>> numa_nodes(std::string const& root) {
     auto const folder = root + "/sys/devices/system/node/";
     auto const nodes = read_cpus(folder + "online");  // a list in the same form
@@ -160,7 +160,7 @@ std::optional<std::map<int, int>> numa_nodes(std::string const& root) {
     return node_of;
 }
 
-/// The hardware threads of the core that a CPU is in; Linux before 5.3 has only the second name.
+/// Returns the hardware threads of a CPU's core; Linux before 5.3 has only the second name.
 cpuset threads_beside(std::string const& topology) {
     auto threads = read_cpus(topology + "core_cpus_list");
     return threads.empty() ? read_cpus(topology + "thread_siblings_list") : threads;
@@ -199,13 +199,13 @@ struct pci_device {
     std::string driver;
 };
 
-/// A GPU, and its place in its driver's own order where that is not the PCI order.
+/// A GPU, and its place in its driver's order if that is not the PCI order.
 struct found_gpu {
     gpu device;
     int order = 0;
 };
 
-/// What AMD's driver says about one of its GPUs.
+/// Holds what AMD's driver says about one of its GPUs.
 struct kfd_node {
     int number = 0;
     std::uint64_t unique_id = 0;
@@ -219,8 +219,8 @@ std::uint64_t number_of(std::string_view text, std::string_view key) {
     return number;
 }
 
-/// The GPUs of AMD's driver that have an identity of their own, which graphics built into a processor has not. The kernel lets a
-/// process read the properties of those GPUs only that its control group leaves it.
+/// Returns the GPUs of AMD's driver that have a unique ID, which graphics built into a processor has not. A process can read the
+/// properties of only those GPUs that its control group allows.
 kfd_nodes read_kfd(std::string const& root) {
     kfd_nodes nodes;
     auto const folder = root + "/sys/class/kfd/kfd/topology/nodes/";
@@ -261,7 +261,7 @@ std::vector<pci_device> gpu_devices(std::string const& root) {
     for (auto const& name : names_in(folder)) {
         auto const address = pci_address::parse(name);
         auto const device_class = read_hex(folder + name + "/class");
-        // Most devices end here: a server has hundreds.
+        // Most of a server's hundreds of devices are skipped here.
         if (!address || (device_class >> 16 != 0x03 && device_class >> 16 != 0x12)) continue;
         if (auto const vendor = gpu_vendor_of(read_hex(folder + name + "/vendor"), device_class))
             devices.push_back({*address, *vendor, link_name(folder + name + "/driver")});
@@ -270,20 +270,20 @@ std::vector<pci_device> gpu_devices(std::string const& root) {
     return devices;
 }
 
-/// Fills in what NVIDIA's driver says; false if the GPU is kept from this process: containers and jobs do so by its device file,
-/// and access() asks the control group too.
+/// Sets what NVIDIA's driver says. Returns false if this process may not use the GPU: containers and jobs block its device file,
+/// and access() also checks the control group.
 bool complete_nvidia(std::string const& root, gpu& g) {
     auto const text = read_text(root + "/proc/driver/nvidia/gpus/" + g.pci + "/information");
     auto const minor = value_of(text, "Device Minor");
     auto const file = root + "/dev/nvidia" + minor;
     if (minor.empty() || ::access(file.c_str(), R_OK | W_OK) != 0) return false;
     g.uuid = value_of(text, "GPU UUID");
-    if (!g.uuid.starts_with("GPU-") || g.uuid.find('?') != std::string::npos) g.uuid.clear();  // "GPU-????": not read out yet
+    if (!g.uuid.starts_with("GPU-") || g.uuid.find('?') != std::string::npos) g.uuid.clear();  // "GPU-????": not read yet
     if (auto const model = value_of(text, "Model"); !model.empty()) g.name = model;
     return true;
 }
 
-/// The same for AMD; `order` becomes the place in the driver's order.
+/// Does the same for AMD; sets `order` to the place in the driver's order.
 bool complete_amd(kfd_nodes const& nodes, pci_address const& address, found_gpu& found) {
     auto const node = nodes.find(address);
     if (node == nodes.end()) return false;
@@ -292,7 +292,7 @@ bool complete_amd(kfd_nodes const& nodes, pci_address const& address, found_gpu&
     return true;
 }
 
-/// Those of the first vendor that has any, numbered.
+/// Returns the GPUs of the first vendor that has any, numbered.
 std::vector<gpu> of_one_vendor(std::vector<found_gpu> const& found) {
     std::vector<found_gpu> chosen;
     for (auto const vendor : {gpu_vendor::nvidia, gpu_vendor::amd, gpu_vendor::intel}) {

@@ -42,7 +42,7 @@ pci_address address_of(hwloc_obj_t device) {
     return {pci.domain, pci.bus, pci.dev, pci.func};
 }
 
-/// The same steps that sysfs shows: "pci0000:00", "0000:00:01.1", …, the device.
+/// Returns the same steps that sysfs shows: "pci0000:00", "0000:00:01.1", …, the device.
 std::vector<std::string> path_steps(hwloc_obj_t device) {
     std::vector<std::string> steps{address_of(device).text()};
     for (auto o = device->parent; o != nullptr && o->type == HWLOC_OBJ_BRIDGE; o = o->parent) {
@@ -58,8 +58,8 @@ std::vector<std::string> path_steps(hwloc_obj_t device) {
     return steps;
 }
 
-/// The NUMA node whose CPUs are all those that the device is next to; -1 if they are of several. The first one, since a GPU's own
-/// memory may be a node too, of the same CPUs.
+/// Returns the NUMA node to which all CPUs next to the device belong; -1 if they belong to several. It checks the first one,
+/// since a GPU's own memory may be a node with the same CPUs.
 int numa_near(hwloc_topology_t t, hwloc_obj_t device) {
     auto const above = ::hwloc_get_non_io_ancestor_obj(t, device);
     if (above == nullptr || above->nodeset == nullptr || ::hwloc_bitmap_weight(above->nodeset) < 1) return -1;
@@ -93,7 +93,7 @@ std::vector<std::pair<pci_address, gpu>> read_gpus(hwloc_topology_t t) {
     return found;
 }
 
-/// Those of the first vendor that has any, in PCI order.
+/// Returns the GPUs of the first vendor that has any, in PCI order.
 std::vector<gpu> number_gpus(std::vector<std::pair<pci_address, gpu>> found) {
     std::sort(found.begin(), found.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
     std::vector<gpu> gpus;
@@ -127,11 +127,11 @@ std::vector<nic> read_nics(hwloc_topology_t t) {
 }
 
 bool load(hwloc_topology_t t, std::string const& xml) {
-    // hwloc wants the terminating zero counted.
+    // hwloc's length includes the terminating zero.
     return ::hwloc_topology_set_xmlbuffer(t, xml.c_str(), static_cast<int>(xml.size() + 1)) == 0 && ::hwloc_topology_load(t) == 0;
 }
 
-/// Whether hwloc lives through reading it: it trusts such files, and one that lacks an attribute makes it read through a null
+/// Returns whether hwloc can read it without a crash: it trusts such files, and a missing attribute makes it read through a null
 /// pointer. So a child tries first.
 bool can_be_read(std::string const& xml) {
     constexpr unsigned most_seconds = 20;

@@ -1,4 +1,4 @@
-// `muster alloc`: nodes for a shell, asked for in the words of a job script.
+// `muster alloc` gets nodes for a shell; its options are those of `muster script`.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace muster {
 
 namespace {
 
-/// qsub passes on no variable that it is not told of. A value with a comma stands in quotes.
+/// Returns the value of qsub's -v: qsub passes on no variable that is not in this list. A value with a comma stands in quotes.
 std::string variable_list(environment const& shell) {
     std::vector<std::string> list;
     for (auto const* name : {"PATH", "MUSTER_OUTPUT_DIR", "MUSTER_SITE"}) {
@@ -50,7 +50,7 @@ std::vector<std::string> alloc_words(job_plan const& plan, environment const& sh
     return words;
 }
 
-/// What the shell needs so that `muster run` in it is the one that asked for the nodes, at the same site.
+/// Returns the variables with which `muster run` in the shell is this muster, at the same site.
 environment shell_variables(environment variables, job_plan const& plan, std::string const& site) {
     variables.set("PATH", fmt::format("{}:{}", self_program().parent_path().string(), variables.get_or("PATH", "/usr/bin:/bin")));
     variables.set("MUSTER_OUTPUT_DIR", plan.run_folder);
@@ -64,9 +64,9 @@ int alloc_command(std::vector<std::string> const& args, environment const& varia
     auto given = resolve_settings("alloc", args, real_settings(variables));
     if (print_help_if_asked("alloc", given)) return 0;
     print_notes(given);
-    // That of a job file is what a batch job would run: the nodes are for a shell.
+    // A job file's command is what a batch job would run, but these nodes are for a shell.
     auto const program = given.command_from_file ? std::vector<std::string>() : given.command;
-    // Of the script only its directives are used: any program will do.
+    // The script is read only for its directives, so any program will do.
     if (given.given("each")) throw error(errc::usage, "--each is for submit and script: an allocation is one job; leave it out");
     given.command = {"true"};
     auto plan = plan_submission(given, variables);

@@ -17,11 +17,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// An interpreter, and those of its options of one letter that leave the file to be read.
+/// An interpreter and its one-letter options, after which the file to read may still follow.
 struct interpreter {
     std::string_view name;
     std::string_view plain_options;
-    std::string_view options_with_word = {};  ///< the next word is theirs
+    std::string_view options_with_word = {};  ///< options that take the next word as their value
     bool is_shell = false;
 };
 
@@ -59,7 +59,7 @@ bool is_below(std::string const& path, std::vector<std::string> const& folders) 
     });
 }
 
-/// Where the ranks will be, without a slash at its end.
+/// Returns the folder that the ranks will run in, without a slash at its end.
 fs::path folder_of(program_place const& where, std::error_code& fault) {
     auto const folder = (fs::current_path(fault) / where.working_dir).lexically_normal();
     return folder.has_filename() || !folder.has_relative_path() ? folder : folder.parent_path();

@@ -1,4 +1,4 @@
-// `muster init`: a folder to start from, with a job file, a training script and a job script.
+// `muster init` makes a folder to start from, with a job file, a training script and a job script.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// False if a file of that name is there already: it stays as it is.
+/// Returns false, and changes nothing, if a file of that name exists.
 bool write_new(fs::path const& path, std::string_view text) {
     auto const file = open_output_file(path.string(), {}, if_there::refused);
     if (!file) return false;
@@ -48,24 +48,24 @@ std::string likely_site(settings_result const& given, environment const& variabl
 bool may_have_gpus(std::string const& name, environment const& variables) {
     try {
         return may_have_gpus(load_site(name, site_search_path(variables)), variables);
-    } catch (error const&) {  // a site that is not there: told when its script is made
+    } catch (error const&) {  // the site does not exist: making its script reports that
         return true;
     }
 }
 
-/// muster.toml; another one where that holds settings alone, which stay as they are.
+/// Returns muster.toml, or another name if that file holds only settings, which stay as they are.
 std::string job_file_of(fs::path const& folder) {
     constexpr char const* usual = "muster.toml";
     try {
         auto const text = read_small_file((folder / usual).string(), "settings file");
         return !text || parse_job_file(*text, usual, false) ? usual : "job.toml";
-    } catch (error const&) {  // its faults are told by whatever reads it
+    } catch (error const&) {  // whatever reads it reports its faults
         return usual;
     }
 }
 
-/// The script of the same job, for those who submit by sbatch or qsub themselves; empty, with a note, for a site that wants to know more
-/// than the starter's job says (an account, a queue).
+/// Returns a script of the same job for those who run sbatch or qsub themselves; empty, with a note, if the site needs more than
+/// the starter's job says (an account, a queue).
 std::string starter_job_script(std::string const& site, bool with_gpus, environment const& variables) {
     try {
         auto options = parse_script_options(starter_script_words(site, with_gpus), settings_sources{});

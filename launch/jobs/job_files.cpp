@@ -76,14 +76,14 @@ std::optional<int> last_run_exit(job_files const& files) {
 }
 
 bool had_nothing_to_do(job_files const& files) {
-    // As jobscripts/templates/body.mustache has it.
+    // This text is that of jobscripts/templates/body.mustache.
     return files.run_folders.empty() && !files.output.empty() &&
            read_text_file(files.output).find(": the program has ended with 0 already; ") != std::string::npos;
 }
 
 namespace {
 
-/// A task of Slurm's by the variables of its run in this folder: its index and its job's number, if it is one of this array.
+/// A Slurm task, read from its run's variables in this folder: its index, and its job's number if it belongs to this array.
 struct slurm_task {
     std::int64_t index;
     std::string raw;
@@ -105,17 +105,17 @@ std::optional<std::int64_t> slurm_index(fs::path const& run_folder, std::string 
     return task ? std::optional(task->index) : std::nullopt;
 }
 
-/// Of PBS, whose tasks' folders have the index in their names ("12[3].server"; the second run of a task ends in ".2").
+/// Returns the index of a PBS task, whose folder has it in its name ("12[3].server"; the second run of a task ends in ".2").
 std::optional<std::int64_t> pbs_index(std::string const& name, std::string const& array, std::size_t open) {
     auto const close = name.find(']');
     if (close == std::string::npos || close <= open || !name.starts_with(array.substr(0, open + 1))) return std::nullopt;
     auto const index = parse_integer(std::string_view(name).substr(open + 1, close - open - 1));
-    // Without the server's name, as it is written there.
+    // The array's number may be written without the server's name.
     bool const same = array.size() == open + 2 || name.substr(close + 1) == array.substr(open + 2);
     return index && *index >= 0 && same ? index : std::nullopt;
 }
 
-/// The array of a task that is asked for by its index, "12" of "12_3"; nothing if it is none of Slurm's.
+/// Returns the array of a task that the user named by its index: "12" of "12_3"; nothing for anything but a task of Slurm.
 std::optional<std::string> array_of_task(std::string const& asked) {
     auto const at = asked.find('_');
     if (at == std::string::npos) return std::nullopt;
@@ -127,7 +127,7 @@ std::optional<std::string> array_of_task(std::string const& asked) {
 }  // namespace
 
 std::vector<job_number> list_tasks(std::string const& asked, std::optional<job_record> const& record) {
-    if (auto const array = array_of_task(asked)) {  // its folder has a number of its own
+    if (auto const array = array_of_task(asked)) {  // its folder has another number
         auto tasks = list_tasks(*array, record);
         std::erase_if(tasks, [&](job_number const& task) { return task.shown != asked || !parse_integer(task.raw); });
         return tasks;
@@ -143,7 +143,7 @@ std::vector<job_number> list_tasks(std::string const& asked, std::optional<job_r
         auto const name = entry->path().filename().string();
         if (!slurm) {
             if (auto const index = pbs_index(name, id, open)) tasks.try_emplace(*index, job_number{name, name});
-        } else if (auto const task = slurm_task_of(entry->path(), id)) {  // of a task with several runs each says the same
+        } else if (auto const task = slurm_task_of(entry->path(), id)) {  // each run of a task with several runs says the same
             tasks.try_emplace(task->index,
                               job_number{fmt::format("{}_{}", id, task->index), parse_integer(task->raw) ? task->raw : name});
         }
@@ -162,7 +162,7 @@ std::vector<job_number> list_parts(std::vector<queued_job> const& jobs, std::str
     for (auto const& job : jobs) {
         if (!is_meant(job, asked)) continue;
         is_array = is_array || job.id.find_first_of("_[") != std::string::npos;
-        // The row of tasks that have not begun has the number that its last task will have.
+        // The row of tasks that have not begun carries the number that its last task will have.
         if (job.phase != job_phase::waiting || job.id.find('[') == std::string::npos) parts.push_back(job);
     }
     if (parts.empty() || is_array)
@@ -181,17 +181,17 @@ std::vector<job_number> list_parts(std::vector<queued_job> const& jobs, std::str
 
 namespace {
 
-constexpr int search_share = 20;      ///< a search takes at most this part of the time
-constexpr int most_entries = 20'000;  ///< that are looked at for a run folder
+constexpr int search_share = 20;      ///< a search takes at most one part in this many of the time
+constexpr int most_entries = 20'000;  ///< that a search for run folders looks at
 constexpr std::chrono::milliseconds answer_limit{60'000};
 constexpr auto first_wait =
-    std::chrono::seconds(2);  ///< before the records of all jobs are asked for again: of a job that has not begun its file
+    std::chrono::seconds(2);  ///< before all jobs' records are asked for again for a job that has not begun its file
 constexpr auto longest_wait = std::chrono::seconds(60);
-constexpr std::time_t begin_within_s = 3;  ///< it begins its file
+constexpr std::time_t begin_within_s = 3;  ///< within this time a job that has started begins its file
 constexpr std::time_t clock_slack_s = 10;  ///< between the clocks of a node, the file system and the scheduler
-constexpr std::time_t former_by_s = 600;   ///< a scheduler whose numbers begin anew takes longer
+constexpr std::time_t former_by_s = 600;   ///< a scheduler takes longer before it reuses its numbers
 
-/// What a run's record says of its job; empty: nothing, or there is no record yet.
+/// Returns what a run's record says about its job; empty if it says nothing, or does not exist yet.
 std::string job_fact(std::string const& folder, char const* pointer) {
     auto const run = read_run(folder);
     auto const at = nlohmann::json::json_pointer(pointer);
@@ -206,7 +206,8 @@ std::string cluster_of_run(std::string const& folder) {
     return job_fact(folder, "/allocation/cluster");
 }
 
-/// PBS' server may be left out; a task that is asked for by its place in an array ("12_3") has a number of its own in its record.
+/// Returns whether the run belongs to another job than `asked`. PBS' server may be left out; the record of a task asked for by
+/// its index ("12_3") has another number.
 bool is_other_job(std::string const& folder, std::string const& recorded, std::string const& asked) {
     if (recorded.empty() || recorded == asked) return false;
     if (auto const at = asked.find('_'); at != std::string::npos) {
@@ -216,7 +217,7 @@ bool is_other_job(std::string const& folder, std::string const& recorded, std::s
     return !recorded.starts_with(asked + ".") && !asked.starts_with(recorded + ".");
 }
 
-/// Of a time as records have it; nothing where it is none.
+/// Parses a time as records write it; nothing if it is not one.
 std::optional<std::time_t> read_time(std::string const& text) {
     std::tm parts{};
     char const* const end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S%z", &parts);
@@ -225,13 +226,14 @@ std::optional<std::time_t> read_time(std::string const& text) {
     return ::timegm(&parts) - offset_s;
 }
 
-/// Whether the run in `folder` is of a former job, of before the scheduler's numbers began anew.
+/// Returns whether the run in `folder` belongs to an older job, from before the scheduler began its numbers again.
 bool is_former_job(std::string const& folder, std::string const& submitted_at) {
     auto const submitted = read_time(submitted_at), started = read_time(job_fact(folder, "/started_at"));
     return submitted && started && *started + former_by_s < *submitted;
 }
 
-/// A job that starts muster run several times, or that is started again, has several: ID, ID.2, ID.3. `submitted_at` may be empty.
+/// Lists the folders of a job that starts muster run several times, or is started again: ID, ID.2, ID.3. `submitted_at` may be
+/// empty.
 void list_runs(std::string const& first_folder, std::string const& job, std::string const& submitted_at, job_files& files) {
     std::error_code fault;
     files.run_folders.clear();
@@ -261,7 +263,8 @@ void sort_by_start(std::vector<started_run>& runs) {
     });
 }
 
-/// The runs in folders of this one, of whatever names, and in folders of these, by their jobs' numbers, in the order of their starts.
+/// Returns the runs in this folder's subfolders and in theirs, whatever their names, by their jobs' numbers and in the order of
+/// their starts.
 std::map<std::string, std::vector<started_run>> search_run_folders() {
     std::error_code fault;
     int left = most_entries;
@@ -283,20 +286,20 @@ std::map<std::string, std::vector<started_run>> search_run_folders() {
     return found;
 }
 
-/// "12" of "12.2".
+/// Returns "12" of "12.2".
 std::string without_run_number(std::string const& folder) {
     auto const dot = folder.rfind('.');
     return dot != std::string::npos && parse_integer(std::string_view(folder).substr(dot + 1)) ? folder.substr(0, dot) : folder;
 }
 
-/// Those that have come since behind ones that are known: ID.2 behind ID.
+/// Adds the runs that have started since: ID.2 after ID.
 void add_later_runs(std::string const& job, std::vector<started_run>& runs) {
     auto const known = runs.size();
     for (std::size_t i = 0; i < runs.size(); ++i) {
         auto const first = without_run_number(runs[i].folder);
         bool const is_first = first == runs[i].folder;
         auto const number = is_first ? 1 : *parse_integer(std::string_view(runs[i].folder).substr(first.size() + 1));
-        if (number >= most_entries) continue;  // a name that somebody has given it
+        if (number >= most_entries) continue;  // a name that somebody gave it
         auto next = fmt::format("{}.{}", first, number + 1);
         if (std::ranges::find(runs, next, &started_run::folder) != runs.end() || job_of_run(next) != job) continue;
         auto started_at = job_fact(next, "/started_at");
@@ -305,7 +308,7 @@ void add_later_runs(std::string const& job, std::vector<started_run>& runs) {
     if (runs.size() > known) sort_by_start(runs);
 }
 
-/// Names for runs whose folders are not ID, ID.2, ID.3.
+/// Returns names for runs whose folders are not ID, ID.2, ID.3.
 std::map<std::string, std::string> name_runs(std::vector<std::string> const& folders) {
     std::map<std::string, std::string> names;
     std::error_code fault;
@@ -323,9 +326,9 @@ job_files find_job_files(std::string const& asked, std::optional<job_record> con
     std::error_code fault;
     auto const here = fs::current_path(fault).string() + "/" + runs_folder;
     files.first_folder = with_job_number(record ? record->run_folder : here + "/%j", id);
-    // One that is made up for --output-dir has no scheduler.
+    // A record made up for --output-dir has no scheduler.
     files.output = record && !record->scheduler.empty() ? record->output : fmt::format("{}/{}.out", here, id);
-    // The record of an array or a chain has the first number in it.
+    // The record of an array or a chain contains the first number.
     if (record && record->id != id && !files.output.empty()) {
         auto const known = fs::path(files.output);
         files.output = (known.parent_path() / (id + known.extension().string())).string();
@@ -337,7 +340,7 @@ job_files find_job_files(std::string const& asked, std::optional<job_record> con
 
 std::optional<job_record> find_job_record(std::string const& id, settings_result const& given, environment const& variables) {
     auto record = find_job_record(id, variables);
-    // A record knows better than what holds for runs in general.
+    // A record knows more than the settings for runs in general, but less than an option.
     bool const holds = record ? given.get("output-dir").from == setting_layer::option : given.given("output-dir");
     if (!holds) return record;
     if (!record) record.emplace().id = id;
@@ -345,7 +348,8 @@ std::optional<job_record> find_job_record(std::string const& id, settings_result
     return record;
 }
 
-/// What `muster run --output-dir` in a plain script has made: DIR with the job's number in it, or DIR alone with a record of that job.
+/// Finds what `muster run --output-dir` made in a plain script: DIR with the job's number in it, or DIR alone with a record of
+/// that job.
 void job_file_finder::find_run_folders(job_number const& job, job_files& files) {
     using clock = std::chrono::steady_clock;
     if (auto const now = clock::now(); now >= search_again_at_) {
@@ -359,7 +363,8 @@ void job_file_finder::find_run_folders(job_number const& job, job_files& files) 
     for (auto const& run : found->second) files.run_folders.push_back(run.folder);
 }
 
-/// Where `muster submit` puts the files of this cluster's jobs into the folder of another one, as job_plan does; nothing elsewhere.
+/// Returns where `muster submit` puts the files of this cluster's jobs in a folder that another cluster uses, as job_plan does;
+/// nothing in other folders.
 std::optional<job_record> job_file_finder::other_clusters_place() {
     std::error_code fault;
     auto const folder = fmt::format("{}/{}", fs::current_path(fault).string(), runs_folder);
@@ -382,10 +387,10 @@ std::string const& job_file_finder::cluster() {
     return *cluster_;
 }
 
-/// Slurm's clusters number their jobs alike, and a home directory may be that of several.
+/// Drops files of other clusters: Slurm clusters number their jobs alike, and several may share a home directory.
 void job_file_finder::drop_other_clusters(job_number const& job, std::optional<job_record> const& record, job_files& files) {
-    if (is_federated(job.raw)) return;  // its number is its own in all clusters, and it may run in any
-    auto const is_recorded = [&](std::string const& folder, std::string const& of) {  // as the job's own
+    if (is_federated(job.raw)) return;  // its number is unique among all clusters, and it may run in any
+    auto const is_recorded = [&](std::string const& folder, std::string const& of) {  // as this job's
         if (!record || record->scheduler.empty()) return false;
         auto const named = record->cluster.empty() ? with_job_number(record->run_folder, job.raw) : std::string();
         return of == record->cluster || folder == named || without_run_number(folder) == named;
@@ -426,7 +431,8 @@ void job_file_finder::find_paths(job_number const& job, job_files& files) {
     if (errors != output) take(errors, files.errors);
 }
 
-/// Slurm's jobs begin a file anew, so one whose name has no number in it (`#SBATCH --output=train.out`) is that of the job that was the last to start.
+/// A Slurm job truncates its output file, so a file without a number in its name (`#SBATCH --output=train.out`) belongs to the
+/// job that started last.
 std::optional<shared_file> job_file_finder::find_sharer(job_number const& job, std::string const& path) {
     if (kind_ != queue_kind::slurm || has_own_name(path, job.shown, job.raw)) return std::nullopt;
     auto& known = sharers_[{job.shown, path}];
@@ -441,7 +447,7 @@ std::optional<shared_file> job_file_finder::find_sharer(job_number const& job, s
     auto const name = with_own_name(path);
     auto const advice = fmt::format("give each job a file of its own: #SBATCH --output={}", name);
     struct stat file {};
-    // Until the job's node has begun it, which takes a moment, the file is an earlier job's.
+    // Until the job's node has truncated it, which takes a moment, the file is an earlier job's.
     bool const is_older =
         ::stat(path.c_str(), &file) == 0 && file.st_mtime + (sharers.is_first ? clock_slack_s : 0) < sharers.started_at;
     bool const is_begun = sharers.has_ended || std::time(nullptr) > sharers.started_at + begin_within_s;
@@ -482,7 +488,7 @@ job_files job_file_finder::find(job_number const& job, std::optional<job_record>
     auto files = find_job_files(job.raw, record ? with_task_folder(record, job.shown) : other_clusters_place());
     if (files.output.empty() && kind_) find_paths(job, files);
     drop_other_clusters(job, record, files);
-    if (files.run_folders.empty()) {  // of a submitted job too, whose script may start runs with folders of their own
+    if (files.run_folders.empty()) {  // also for a submitted job, whose script may start runs with other folders
         find_run_folders(job, files);
         drop_other_clusters(job, record, files);
         if (record)

@@ -17,27 +17,29 @@ namespace muster {
 
 namespace {
 
-/// Slurm reads %j and its like in the name of an output file.
+/// Returns the folder's output pattern, in whose name Slurm replaces %j and the like.
 std::string slurm_pattern(std::string const& folder) {
     std::string pattern;
     for (char const c : folder) pattern += c == '%' ? std::string("%%") : std::string(1, c);
     return pattern + "/%j.out";
 }
 
-/// To Flux -o is an option of its shell.
+/// Flux reads -o as an option of its shell.
 bool names_output(script_request const& request) {
     return std::any_of(request.directives.begin(), request.directives.end(), [&](auto const& d) {
         return (d.starts_with("-o") && request.kind != script_kind::flux) || d.starts_with("--output");
     });
 }
 
-/// Flux reads {{id}} and its like in the name of an output file, and has no way to write two braces otherwise.
+/// Returns whether Flux can write the output there: it replaces {{id}} and the like in a file's name, and has no escape for two
+/// braces.
 bool keeps_flux_output(job_plan const& plan) {
     return plan.request.kind == script_kind::flux && !names_output(plan.request) &&
            plan.files_folder.find("{{") == std::string::npos;
 }
 
-/// PBS names the file itself in a folder that ends in a slash: ID.OU. It takes no other characters than these in a path.
+/// Returns whether PBS can write the output there: it names the file ID.OU in a folder that ends in a slash, and takes only these
+/// characters in a path.
 bool keeps_pbs_output(job_plan const& plan) {
     auto const& said = plan.request.directives;
     auto const is_own = [](auto const& d) { return d.starts_with("-o") || d.starts_with("-e") || d.starts_with("-j"); };
@@ -77,7 +79,8 @@ void refuse_unscheduled(std::string const& site, script_kind kind) {
                         site));
 }
 
-/// Two clusters number their jobs alike: of those that share this folder the first has muster-runs, and each other one muster-runs/CLUSTER.
+/// Two clusters number their jobs alike: the first that uses this folder gets muster-runs, and each other one
+/// muster-runs/CLUSTER.
 std::string files_folder_of(job_plan const& plan) {
     auto const folder = fmt::format("{}/{}", plan.working_dir, runs_folder);
     auto const first = std::string(trim(read_text_file(fmt::format("{}/{}", folder, cluster_file))));
@@ -129,7 +132,7 @@ job_plan plan_submission(settings_result const& given, environment const& variab
     plan.files_folder = files_folder_of(plan);
     auto const folder = given.text("output-dir");
     plan.run_folder = folder.empty() ? plan.files_folder + "/%j" : absolute_path(folder);
-    // An option, not a variable: the runs that prepare the nodes leave no folders.
+    // This is an option rather than a variable, because the runs that prepare the nodes leave no folders.
     refuse_common_folder(plan.request, plan.run_folder);
     hand_to_runs(plan.request, {"--output-dir", plan.run_folder});
     check_each_words(plan.request, options);

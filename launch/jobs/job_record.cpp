@@ -30,7 +30,7 @@ namespace {
 
 constexpr char const* schema = "muster.job/1";
 
-/// What may hold any bytes.
+/// These fields may hold any bytes.
 constexpr std::pair<char const*, std::string job_record::*> path_fields[]{{"working_dir", &job_record::working_dir},
                                                                           {"script", &job_record::script},
                                                                           {"output", &job_record::output},
@@ -40,12 +40,12 @@ std::string record_path(std::string const& folder, std::string const& scheduler,
     return fmt::format("{}/{}-{}.json", folder, scheduler, id);
 }
 
-/// "12" of "12_3", a task of an array; any other number as it is.
+/// Returns "12" of "12_3", a task of an array; any other number as it is.
 std::string slurm_array_of(std::string const& id) {
     return id.substr(0, id.find('_'));
 }
 
-/// Paths, in no order.
+/// Returns paths, in no order.
 std::vector<std::string> records_beginning_with(std::string const& folder, std::string const& beginning) {
     std::vector<std::string> found;
     std::error_code fault;
@@ -57,13 +57,13 @@ std::vector<std::string> records_beginning_with(std::string const& folder, std::
     return found;
 }
 
-/// The record of PBS' job `id` where its server is not said; "" if there is none, or if several servers have such a job.
+/// Returns the record of PBS' job `id` whose server is not given; "" unless exactly one server has such a job.
 std::string record_of_any_server(std::string const& folder, std::string const& id) {
     auto const found = records_beginning_with(folder, fmt::format("pbs-{}.", id));
     return found.size() == 1 ? found.front() : std::string();
 }
 
-/// Nothing for one that is not there, is not to be trusted or is damaged.
+/// Returns nothing for a record that is missing, untrusted or damaged.
 std::optional<job_record> read_record(std::string const& path) {
     try {
         auto const text = read_trusted_file(path, "record of a job").text;
@@ -127,7 +127,7 @@ std::string write_job_record(job_record const& record, environment const& variab
         if (!record.cluster.empty() && is_file_name(record.cluster))
             if (auto const other = read_record(fmt::format("{}/{}", folder, name)); other && other->cluster != record.cluster)
                 name = fmt::format("{}-{}@{}.json", record.scheduler, record.id, record.cluster);
-        // Its arguments may hold secrets (--env).
+        // The arguments may hold secrets (--env).
         auto const file = kept.open_file(name, {}, 0600);
         write_all(file.get(), to_json(record), fmt::format("{}/{}", folder, name));
         return {};
@@ -138,7 +138,7 @@ std::string write_job_record(job_record const& record, environment const& variab
 
 namespace {
 
-/// The record of the cluster `cluster`, or one that names none.
+/// Returns the record of the cluster `cluster`, or one that names no cluster.
 std::optional<job_record> read_slurm_record(std::string const& folder, std::string const& id,
                                             std::function<std::string()> const& cluster) {
     auto first = read_record(record_path(folder, "slurm", id));
@@ -168,7 +168,7 @@ std::vector<job_record> recent_job_records(environment const& variables, std::ti
     for (auto const& path : records_beginning_with(job_records_folder(variables), "")) {
         struct stat file {};
         if (::stat(path.c_str(), &file) != 0 || file.st_mtime < since)
-            continue;  // written as the job was submitted, and never again
+            continue;  // written at the submission of the job, and never again
         if (auto record = read_record(path)) found.emplace_back(file.st_mtime, std::move(*record));
     }
     std::ranges::stable_sort(found, [](auto const& a, auto const& b) {
@@ -196,7 +196,7 @@ std::optional<job_record> find_job_record(std::string const& id, environment con
     if (auto found = read_record(record_path(folder, "flux", id))) return found;
     if (auto const of_array = slurm_array_of(id); of_array != id)
         if (auto found = read_slurm_record(folder, of_array, cluster)) return found;
-    for (auto const& number : {pbs_array_of(id), as_pbs_array(id)}) {  // of an array the brackets may be left out
+    for (auto const& number : {pbs_array_of(id), as_pbs_array(id)}) {  // an array's brackets may be left out
         auto const path =
             number.find('.') == std::string::npos ? record_of_any_server(folder, number) : record_path(folder, "pbs", number);
         if (auto found = path.empty() ? std::nullopt : read_record(path)) return found;

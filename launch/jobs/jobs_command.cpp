@@ -1,4 +1,4 @@
-// `muster jobs`: the user's own jobs, from one question to the scheduler.
+// `muster jobs` lists the user's own jobs, from one question to the scheduler.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -51,7 +51,7 @@ std::string table_of(std::vector<queued_job> const& jobs, std::size_t width) {
 
 constexpr std::time_t shown_for_s = 7 * 24 * 3600;
 
-/// Of a job that the scheduler has forgotten: by what its runs have recorded.
+/// Returns a job that the scheduler has forgotten, as its runs have recorded it.
 queued_job as_recorded(job_record const& record) {
     auto const files = find_job_files(record.id, record);
     queued_job job;
@@ -65,7 +65,8 @@ queued_job as_recorded(job_record const& record) {
     return job;
 }
 
-/// Those that muster has submitted to this scheduler within a week, and that have ended: as the scheduler knows them, or their runs' records. The latest first.
+/// Adds jobs that muster submitted to this scheduler within a week and that have ended, as the scheduler knows them or their runs
+/// recorded them, the latest first.
 void add_ended(std::vector<queued_job>& jobs, queue_kind kind, environment const& variables) {
     auto records = recent_job_records(variables, std::time(nullptr) - shown_for_s);
     auto const cluster = find_cluster(variables);
@@ -162,7 +163,7 @@ std::vector<std::string> job_numbers(std::vector<std::string> const& words, std:
     return numbers;
 }
 
-/// "RUNNING"; of an array "2 RUNNING (114_0, 114_2), 1 CANCELLED (114_1)", of many tasks the first few. Pure.
+/// Returns "RUNNING" or, for an array, "2 RUNNING (114_0, 114_2), 1 CANCELLED (114_1)", with the first few of many tasks. Pure.
 std::string list_states(std::vector<queued_job> const& jobs) {
     constexpr std::size_t most_named = 4;
     if (jobs.size() == 1) return jobs.front().state;

@@ -1,4 +1,4 @@
-// `muster logs`: what a job's script and its ranks have written.
+// `muster logs` shows what a job's script and its ranks have written.
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -24,8 +24,8 @@ namespace muster {
 
 namespace {
 
-constexpr int look_ms = 2000;                       ///< at files of other machines, of which no event tells
-constexpr auto ask_each = std::chrono::seconds(5);  ///< the scheduler
+constexpr int look_ms = 2000;                       ///< between two looks at files of other machines, for which no event comes
+constexpr auto ask_each = std::chrono::seconds(5);  ///< between two questions to the scheduler
 
 bool has_ended(job_files const& files, std::string const& number) {
     if (files.run_folders.empty()) return false;
@@ -36,12 +36,12 @@ bool has_ended(job_files const& files, std::string const& number) {
 std::optional<queue_kind> queue_here(environment const& variables) {
     try {
         return find_queue(variables);
-    } catch (error const&) {  // no scheduler here: the record of the run tells how it ended
+    } catch (error const&) {  // there is no scheduler here: the run's record says how it ended
         return std::nullopt;
     }
 }
 
-/// What the scheduler tells of the job whose logs are read: whether it goes on, and the numbers that its files have.
+/// Holds what the scheduler says about the job whose logs are read: whether it goes on, and the numbers of its files.
 class followed_job {
   public:
     followed_job(std::string id, std::optional<job_record> record, environment const& variables)
@@ -51,13 +51,13 @@ class followed_job {
                           [](std::string const& note) { fmt::print(stderr, "muster: {}\n", note); });
     }
 
-    /// Asks the scheduler, where there is one.
+    /// Asks the scheduler, if there is one.
     void ask() {
         asked_at_ = std::chrono::steady_clock::now();
         auto const answers = poll_ ? poll_->ask({id_}) : std::nullopt;
         if (!answers) return;
         bool const was_known = state_ == state::goes_on || state_ == state::ended;
-        state_ = was_known ? state::ended : state::unknown;  // one that it has forgotten is over
+        state_ = was_known ? state::ended : state::unknown;  // the job is over if the scheduler has forgotten it
         auto const went = std::exchange(going_, {});
         waiting_.clear();
         for (auto const& job : *answers) {
@@ -72,11 +72,11 @@ class followed_job {
         if (auto begun = list_parts(*answers, id_, record_); !begun.empty()) parts_ = std::move(begun);
     }
 
-    /// As the scheduler says.
+    /// Returns whether the scheduler says that the job goes on.
     bool goes_on(job_number const& part) const { return going_.contains(part.shown); }
-    /// Why it could not start; empty: it could.
+    /// Returns why it could not start; empty: it could.
     std::string const& failure() const { return failure_; }
-    /// The scheduler was asked, and neither it nor muster has a record of it.
+    /// Returns whether the scheduler, when asked, did not know the job, and muster has no record of it.
     bool is_unknown() const { return state_ == state::unknown && !record_; }
     bool has_tasks() const { return parts_.size() > 1; }
     std::vector<job_number> const& parts() const { return parts_; }
@@ -91,7 +91,7 @@ class followed_job {
             if (!waiting_.contains(part.shown)) tail.follow(part.shown, finder_.find(part, record_));
     }
 
-    /// Throws errc::not_found for a job of which nobody knows anything.
+    /// Throws errc::not_found for a job that neither the scheduler nor any file knows.
     bool ended() {
         if (std::chrono::steady_clock::now() - asked_at_ >= ask_each) ask();
         if (state_ == state::goes_on) return false;
@@ -103,7 +103,7 @@ class followed_job {
             throw error(errc::not_found,
                         fmt::format("job {}: the scheduler does not know it (any more), and there is nothing of it in {}", id_,
                                     last.first_folder));
-        return has_ended(last, id_) || is_unknown;  // a run that was killed has left no end in its record
+        return has_ended(last, id_) || is_unknown;  // a killed run has left no end in its record
     }
 
   private:
@@ -113,8 +113,8 @@ class followed_job {
     std::optional<job_record> record_;
     std::vector<job_number> parts_;  ///< the job, or the tasks of an array in order
     std::string failure_;
-    std::set<std::string> going_;    ///< those of them that go on
-    std::set<std::string> waiting_;  ///< and have not begun: what lies in their files is another job's
+    std::set<std::string> going_;    ///< the parts that go on
+    std::set<std::string> waiting_;  ///< the parts that have not begun: what lies in their files is another job's
     job_file_finder finder_;
     std::optional<job_poll> poll_;
     state state_ = state::not_told;
@@ -129,7 +129,8 @@ tail_choice make_tail_choice(settings_result const& given) {
 
 namespace {
 
-/// Of a run by its folder, of whatever job or of none. With --follow until it has recorded its end, or was killed on this host.
+/// Prints the logs of a run given by its folder, of any job or none. With --follow it goes on until the run has recorded its end,
+/// or was killed on this host.
 int print_run_logs(settings_result const& given) {
     auto const& word = given.command.front();
     bool const terminal = ::isatty(STDOUT_FILENO) == 1;
@@ -139,7 +140,7 @@ int print_run_logs(settings_result const& given) {
     });
     std::optional<std::string> gone;
     for (bool over = !given.flag("follow"); !over;) {
-        gone = find_gone_process(folder);  // before its end is looked for, which it may have just written
+        gone = find_gone_process(folder);  // comes before the search for its end, which it may have just written
         over = gone || read_run_exit(folder).has_value();
         tail.follow({}, files_of_run(word));
         tail.look();
@@ -191,7 +192,7 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
                 where_recorded(id, variables)));
     bool const terminal = ::isatty(STDOUT_FILENO) == 1;
     auto const print = [&job, terminal](std::string const& number, std::string const& who, std::string const& text) {
-        auto const line = terminal ? without_controls(text) : text;  // the bytes as they were for a file or a program
+        auto const line = terminal ? without_controls(text) : text;  // a file or a program gets the bytes unchanged
         if (job.has_tasks())
             fmt::print("[{}{}{}] {}\n", number, who.empty() ? "" : ":", who, line);
         else
@@ -204,7 +205,7 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
         if (auto const why = tail.why_no_script(); !why.empty()) print_note(why);
         for (auto const& why : tail.other_jobs()) print_note(why);
     };
-    if (!follow) {  // the tasks of an array one after the other
+    if (!follow) {  // shows the tasks of an array one after the other
         std::string why;
         bool found = false;
         for (std::size_t i = 0; i < all.size(); ++i) {
@@ -219,7 +220,7 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
         return 0;
     }
     log_tail tail(make_tail_choice(given), print);
-    // What was written before the end was told is read behind it.
+    // Reads once more after the end is known, for what was written before it.
     while (!job.ended()) {
         job.follow(tail);
         tail.look();

@@ -20,7 +20,7 @@ using nlohmann::json;
 
 namespace {
 
-/// It says what runs, and so must be nobody else's.
+/// The record says what to run, so nobody else may be able to write it.
 std::optional<std::string> read_trusted_record(std::string const& path) {
     auto found = read_trusted_file(path, "record of a run");
     if (!found.distrust.empty())

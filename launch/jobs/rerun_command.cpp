@@ -1,4 +1,4 @@
-// `muster rerun`: a run again, from the record in its folder.
+// `muster rerun` repeats a run from the record in its folder.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::size_t most_named = 6;
 
-/// Variables that differ in each job and shell.
+/// Returns whether a variable differs in each job and shell.
 bool is_passing(std::string_view name) {
     constexpr std::string_view prefixes[]{"SLURM",
                                           "PBS_",
@@ -61,7 +61,7 @@ bool is_passing(std::string_view name) {
     return std::any_of(std::begin(prefixes), std::end(prefixes), [&](std::string_view p) { return name.starts_with(p); });
 }
 
-/// The lines of the file `environment` as they were; of a value with line breaks only the first line is compared.
+/// Returns the variables that differ from the file `environment`; compares only the first line of a value with line breaks.
 std::vector<std::string> differing_variables(std::string const& folder, environment const& now,
                                              std::vector<std::string> const& options) {
     std::vector<std::string> names;
@@ -73,7 +73,7 @@ std::vector<std::string> differing_variables(std::string const& folder, environm
         auto const equals = line.find('=');
         if (equals == std::string_view::npos || is_passing(line)) continue;
         auto const is_given = [&](std::string const& word) { return word.starts_with(line.substr(0, equals + 1)); };
-        if (std::any_of(options.begin(), options.end(), is_given)) continue;  // by --env
+        if (std::any_of(options.begin(), options.end(), is_given)) continue;  // --env sets it
         if (!same.contains(line)) names.emplace_back(line.substr(0, equals));
     }
     return names;
@@ -98,7 +98,7 @@ void tell_differences(recorded_run const& run, std::string const& folder, enviro
         print_note(fmt::format("variables that have other values now: {}", without_controls(some_of(names))));
 }
 
-/// The number of the array that a run was a task of, by its variables; "" if of none.
+/// Returns the number of the array that a run was a task of, from its variables; "" if it was not one.
 std::string array_of_run(std::string const& folder) {
     constexpr std::string_view name = "SLURM_ARRAY_JOB_ID=";
     auto const variables = read_text_file(folder + "/environment");
@@ -107,7 +107,7 @@ std::string array_of_run(std::string const& folder) {
     return {};
 }
 
-/// What the script of that run's job had set and is not set now is set again, and told.
+/// Sets, and reports, the variables that the script of that run's job had set and that are not set now.
 environment with_script_variables(environment variables, std::string const& folder) {
     std::vector<std::string> set;
     auto const had = read_script_variables(folder);
@@ -121,7 +121,7 @@ environment with_script_variables(environment variables, std::string const& fold
     return variables;
 }
 
-/// A job's script makes the folder on each of its nodes; a run alone does not.
+/// A job's script makes the folder on each of its nodes, but a run without a job does not.
 void check_results_folder(environment const& variables) {
     auto const made = variables.get_or("MUSTER_SYNC_DIR", "");
     std::error_code fault;

@@ -1,4 +1,4 @@
-// The directives of a job script as words of a command line.
+// Turns the directives of a job script into words of a command line.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace muster {
 
-/// The words behind `prefix` ("#SBATCH ", "#PBS ", "#FLUX: ") in the head of `script`, without those that only a batch job has (output files,
-/// requeueing, arrays). Pure. Throws parse_error for a quote that is not closed.
+/// Returns the words after `prefix` ("#SBATCH ", "#PBS ", "#FLUX: ") in the head of `script`, without those that only a batch job
+/// has (output files, requeueing, arrays). Pure. Throws parse_error for a quote that is not closed.
 std::vector<std::string> script_directives(std::string_view script, std::string_view prefix);
 
 }  // namespace muster

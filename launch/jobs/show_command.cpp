@@ -1,4 +1,4 @@
-// `muster show`: what a job asked for, what it got, and where its files are.
+// `muster show` shows what a job asked for, what it got, and where its files are.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -28,7 +28,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-/// A JSON file of a run's folder; null where there is none that can be read.
+/// Reads a JSON file in a run's folder; null if there is no readable one.
 ordered_json read_object(std::string const& folder, std::string const& name) {
     try {
         auto const text = read_small_file(folder + "/" + name, "record of a run");
@@ -54,7 +54,8 @@ std::string words_of_run(ordered_json const& run, char const* key) try {
     return {};
 }
 
-/// "4 ranks; started in 58 ms, first output after 0.7 s, lived 0.9 s, ended in 9 ms; rank 1 on node1 (member 1) exited with code 3"
+/// Returns "4 ranks; started in 58 ms, first output after 0.7 s, lived 0.9 s, ended in 9 ms; rank 1 on node1 (member 1) exited
+/// with code 3"
 std::string describe_generation(ordered_json const& row) {
     constexpr std::pair<char const*, std::string_view> phases[]{{"start", "started in {}"},
                                                                 {"first_output", "first output after {}"},
@@ -82,7 +83,7 @@ void print_generations(ordered_json const& run) {
             print_row(fmt::format("generation {}", row["number"].dump()), describe_generation(row));
 }
 
-/// "spare 0 on node1, cores 4-5: rank 3 since generation 1 (member 4)"
+/// Prints "spare 0 on node1, cores 4-5: rank 3 since generation 1 (member 4)"
 void print_spares(ordered_json const& run) {
     auto const found = run.find("spares");
     if (found == run.end() || !found->is_array()) return;
@@ -119,7 +120,7 @@ void print_run(std::string const& folder, ordered_json const& run, bool is_part 
     }
 }
 
-/// Why it waits, or did not end well beyond what its state and exit code say.
+/// Returns why it waits, or why it failed if its state and exit code do not say that.
 std::string why_of(queued_job const& job, job_file_finder& finder) {
     if (job.phase == job_phase::waiting) return explain_wait(job);
     auto const why = finder.explain_failure(job);
@@ -136,7 +137,7 @@ void print_record(job_record const& record) {
     print_row("script", record.script);
 }
 
-/// A run outside of a scheduler, or any other, by its folder.
+/// Shows any run, also one outside of a scheduler, by its folder.
 int show_run(std::string const& word, bool as_json) {
     auto const folder = files_of_run(word).first_folder;
     auto const run = read_object(folder, "run.json");
@@ -180,13 +181,13 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     auto parts = list_parts(jobs, id, record);
     if (parts.empty()) parts.push_back({id, id});
     job_file_finder finder(kind, variables);
-    std::vector<job_files> files;  // of each part
+    std::vector<job_files> files;  // those of each part
     for (auto const& part : parts) files.push_back(finder.find(part, record));
     if (jobs.empty() && !record && std::ranges::all_of(files, [](auto const& of) { return of.run_folders.empty(); }))
         throw error(errc::not_found,
                     fmt::format("job {}: neither the scheduler nor muster has a record of it; muster jobs lists yours{}", id,
                                 where_recorded(id, variables)));
-    // Of the sweep itself, and not of one of its tasks.
+    // This is for the sweep itself, not for one of its tasks.
     bool const is_sweep = record && !record->each.empty() && !index_of_task(id);
     auto const results = is_sweep ? sweep_rows(*record, jobs, finder) : std::vector<sweep_row>();
     if (given.flag("json")) {
@@ -223,7 +224,7 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     }
     if (record) print_record(*record);
     for (std::size_t i = 0; i < parts.size(); ++i) {
-        // Also of an array's only task so far.
+        // This includes an array that has only one task so far.
         if (parts.size() > 1 || jobs.size() > 1) {
             fmt::print("\n");
             print_row("task", parts[i].shown);

@@ -1,4 +1,4 @@
-// The files that muster init writes.
+// Makes the files that muster init writes.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace muster {
 
-/// A job file for two GPUs, or two ranks. Pure.
+/// Returns a job file for two GPUs, or two ranks. Pure.
 std::string starter_job_file(std::string const& site, bool with_gpus);
 
-/// train.py, the script of the README.
+/// Returns train.py, the README's script.
 std::string_view starter_script() noexcept;
 
-/// resume.py, which trains over several jobs.
+/// Returns resume.py, which trains over several jobs.
 std::string_view resuming_script() noexcept;
 
-/// The options of `muster script` that ask for the same job. Pure.
+/// Returns the options of `muster script` that ask for the same job. Pure.
 std::vector<std::string> starter_script_words(std::string const& site, bool with_gpus);
 
 }  // namespace muster

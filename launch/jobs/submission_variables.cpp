@@ -12,11 +12,11 @@ namespace muster {
 
 namespace {
 
-/// Set in job scripts of muster.
+/// Muster's job scripts set these.
 constexpr std::array of_scripts{"MUSTER_CHAIN_START", "MUSTER_CHAIN_LINK",    "MUSTER_CHAIN_LENGTH",
                                 "MUSTER_ARRAY_INDEX", "MUSTER_ARTIFACTS_DIR", "MUSTER_SYNC_DIR"};
 
-/// What users and sites set for Slurm's commands, from the sections INPUT ENVIRONMENT VARIABLES of their manuals.
+/// Users and sites set these for Slurm's commands, according to the sections INPUT ENVIRONMENT VARIABLES of their manuals.
 constexpr std::array settings_of_slurm{"SLURM_CONF",  "SLURM_CONF_SERVER", "SLURM_CLUSTERS",    "SLURM_TIME_FORMAT",
                                        "SLURM_JWT",   "SLURM_DEBUG_FLAGS", "SLURM_EXIT_ERROR",  "SLURM_EXIT_IMMEDIATE",
                                        "SLURM_UMASK", "SLURM_SACK_KEY",    "SLURM_SACK_SOCKET", "SLURM_MPI_TYPE"};
@@ -27,7 +27,7 @@ bool is_one_of(std::string_view name, auto const& names) {
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// A scheduler's word on the job around this process. PBS_O_* are set anew by each qsub.
+/// Returns whether the scheduler set a variable for the job around this process. qsub sets PBS_O_* anew each time.
 bool is_of_outer_job(std::string_view name, bool in_slurm, bool in_pbs) {
     if (in_slurm && (name.starts_with("SLURM_") || name.starts_with("SLURMD_"))) return !is_one_of(name, settings_of_slurm);
     if (in_pbs && name.starts_with("PBS_"))

@@ -48,7 +48,7 @@ std::string local_time(char const* form) {
     return fmt::format(fmt::runtime(fmt::format("{{:{}}}", form)), fmt::localtime(now));
 }
 
-/// Characters of a job's name that a file's may have.
+/// Replaces characters of a job's name that a file's name may not have.
 std::string file_name_of(std::string const& job_name) {
     std::string name;
     for (char const c : job_name)
@@ -63,12 +63,12 @@ std::string first_script_path(job_plan const& plan) {
 
 void write_script(job_plan const& plan, std::string const& path) {
     output_folder const folder(plan.files_folder, "submit from a folder of your own");
-    // Its variables may hold secrets (--env).
+    // The script's variables may hold secrets (--env).
     auto const file = folder.open_file(fs::path(path).filename().string(), {}, 0700);
     write_all(file.get(), plan.script, path, "free space, or submit from another folder");
 }
 
-/// Whose jobs' files lie there, once there is one.
+/// Writes the cluster whose jobs' files lie in the folder, unless the folder has a cluster.
 void mark_cluster(job_plan const& plan) try {
     if (plan.cluster.empty() || fs::path(plan.files_folder).filename() != runs_folder) return;
     output_folder const folder(plan.files_folder, "submit from a folder of your own");
@@ -83,7 +83,7 @@ std::string said_by(command_output const& answer) {
     return text.empty() ? fmt::format("code {}", answer.exit_status) : std::string(text);
 }
 
-/// sbatch's own word on whether and when the job could run.
+/// Prints sbatch's answer whether and when the job could run.
 void test_only(job_plan const& plan, std::string const& path, environment const& variables, bool quiet) {
     if (plan.request.kind != script_kind::slurm) return;
     auto const answer = run_captured(slurm_words(slurm_ask::test_submit, {path}), variables, submit_limit);
@@ -96,13 +96,14 @@ void test_only(job_plan const& plan, std::string const& path, environment const&
             fmt::format("sbatch --test-only refuses the job: {}{}", said_by(answer),
                         unmet.empty() ? "; change what is asked for, or give --no-check to submit it all the same" : unmet));
     }
-    // The number in that line is not the job's: it is of the question.
+    // The number in that line is not the job's, but the question's.
     auto const at = answer.err.find(" to start at ");
     if (!quiet && at != std::string::npos)
         fmt::print(stderr, "muster: if nothing changes, it is{}\n", trim(answer.err).substr(at));
 }
 
-/// The value that directives give an option of sbatch, which takes the last one; nothing: none does, or the scheduler is another one.
+/// Returns the value that directives give an option of sbatch, which takes the last one; nothing if none does, or for another
+/// scheduler.
 std::optional<std::string> value_by_directive(script_request const& request, std::string_view long_name,
                                               std::string_view letter) {
     std::optional<std::string> value;
@@ -126,12 +127,12 @@ std::optional<std::string> value_by_directive(script_request const& request, std
     return value;
 }
 
-/// The folder that a directive makes sbatch start the script in; empty: that of this process.
+/// Returns the folder that a directive makes sbatch start the script in; empty: this process' folder.
 std::string folder_by_directive(script_request const& request) {
     return value_by_directive(request, "--chdir", "-D").value_or("");
 }
 
-/// Throws errc::config for a setting of the run in the job for which the job's nodes are too few, or too many: the run would end at once.
+/// Throws errc::config for a setting of the run for which the job has too few or too many nodes: the run would end at once.
 void refuse_other_shape(script_request const& request, settings_result const& given) {
     auto const refuse = [&](std::string const& name, int value) {
         throw error(errc::config,
@@ -147,7 +148,7 @@ void refuse_other_shape(script_request const& request, settings_result const& gi
     if (slots && !request.once && *slots < request.ranks_per_node + request.spare_places) refuse("slots-per-node", *slots);
 }
 
-/// The files that directives make Slurm write output to.
+/// Returns the files that directives make Slurm write output to.
 std::vector<std::string> output_files(script_request const& request) {
     std::vector<std::string> files;
     for (auto const& file : {value_by_directive(request, "--output", "-o"), value_by_directive(request, "--error", "-e")})
@@ -155,7 +156,7 @@ std::vector<std::string> output_files(script_request const& request) {
     return files;
 }
 
-/// Slurm's jobs begin their file anew, unless they append; those that may start again do (jobscripts/templates/slurm.mustache).
+/// A job of Slurm truncates its file, unless it appends; jobs that may start again do (jobscripts/templates/slurm.mustache).
 void note_common_file(script_request const& request) {
     auto const mode = value_by_directive(request, "--open-mode", "");
     if (mode ? mode->starts_with('a') : request.requeue) return;
@@ -170,8 +171,9 @@ bool is_below(fs::path const& path, fs::path const& folder) {
     return rest == folder.end();
 }
 
-/// Makes the missing folder of such a file, where `makes` says so: Slurm 22.05 makes none, and a job that cannot write its output ends at its start without a
-/// word; 24.11 does. One that is not below this folder may be on the nodes alone, so of that it is only said.
+/// Makes the missing folders of such files if `makes` says so: Slurm 22.05 makes none (24.11 does), and a job that cannot write
+/// its output ends at its start without a message. A folder that is not below this one may exist on the nodes only, so that one
+/// is only reported.
 void make_output_folders(script_request const& request, bool makes) {
     std::error_code fault;
     auto const here = fs::current_path(fault);
@@ -195,7 +197,8 @@ void make_output_folders(script_request const& request, bool makes) {
     }
 }
 
-/// Throws errc::usage for a program, a script, an image or data to stage that are not there. What a container holds cannot be seen here.
+/// Throws errc::usage for a program, a script, an image or data to stage that does not exist. It cannot see what a container
+/// holds.
 void check_files(script_request const& request, settings_result const& given, environment const& variables) {
     program_place where{
         .working_dir = (fs::path(folder_by_directive(request)) / given.text("wd")).string(),
@@ -207,7 +210,7 @@ void check_files(script_request const& request, settings_result const& given, en
         check_program(request.command, variables, where);
     else
         check_image(given.text("container"), where);
-    where.working_dir = folder_by_directive(request);  // where the script itself is
+    where.working_dir = folder_by_directive(request);  // the folder of the script itself
     check_venv(request.venv, where);
     std::error_code fault;
     for (auto const& [from, to] : request.stage_in)
@@ -221,11 +224,11 @@ void print_plan(job_plan const& plan) {
     for (auto const& note : plan.notes) print_note(note);
 }
 
-/// What has been submitted.
+/// Holds what has been submitted.
 struct submitted_jobs {
     std::vector<std::string> ids;
     std::string script;   ///< where it is kept
-    std::string cluster;  ///< that has them
+    std::string cluster;  ///< the cluster that has them
 };
 
 ordered_json json_of(job_plan const& plan, submitted_jobs const& jobs) {
@@ -257,9 +260,9 @@ std::string kept_script_path(job_plan const& plan, std::string const& id) {
     return fmt::format("{}/{}.sh", plan.files_folder, id);
 }
 
-/// The command that submits one job; `link` is its place in a chain, from 1, and `former` the job before it. To sbatch the place goes
-/// as a variable: --export=ALL,NAME=VALUE makes Slurm ask for the user's login environment on the node (`su - user`), and from 25.05 on
-/// hold the job where that fails.
+/// Returns the command that submits one job; `link` is its place in a chain, from 1, and `former` the job before it. sbatch gets
+/// the place as a variable of its environment: --export=ALL,NAME=VALUE makes Slurm ask for the user's login environment on the
+/// node (`su - user`) and, since 25.05, hold the job if that fails.
 std::vector<std::string> link_words(job_plan const& plan, std::string const& path, int link, std::string const& former) {
     auto words = plan.submit;
     if (link > 1) {
@@ -280,7 +283,7 @@ std::vector<std::string> link_words(job_plan const& plan, std::string const& pat
     return words;
 }
 
-/// Every action, in order, and none is done. Of a chain the first job's number stands as ID1.
+/// Prints every action in order, and does none. In a chain ID1 stands for the first job's number.
 void print_actions(job_plan const& plan, bool checks, bool json) {
     auto const path = first_script_path(plan);
     auto const kept = kept_script_path(plan, links_of(plan) > 1 ? "ID1" : "ID");
@@ -312,8 +315,8 @@ void print_actions(job_plan const& plan, bool checks, bool json) {
     fmt::print("# {}. note for muster watch, logs, show and rerun that the run writes to {}\n", ++n, plan.run_folder);
 }
 
-/// Throws errc::usage while jobs of another chain with this name wait or run in this folder: both would keep their state in the same files, and the end of
-/// one would end the other.
+/// Throws errc::usage while jobs of another chain with this name wait or run in this folder: both would keep their state in the
+/// same files, and the end of one would end the other.
 void refuse_same_chain(job_plan const& plan, environment const& variables) {
     if (plan.request.chain == 0) return;
     auto const& name = plan.request.job_name;
@@ -323,8 +326,8 @@ void refuse_same_chain(job_plan const& plan, environment const& variables) {
         auto const record = job.phase == job_phase::ended ? std::nullopt : find_job_record(job.id, variables);
         if (!record || record->name != name || record->working_dir != plan.working_dir) continue;
         if (read_text_file(record->script).find(".muster-chain/" + name) == std::string::npos) continue;
-        if (live.empty()) first = fs::path(record->script).stem().string();         // the name that keep_script gave it
-        if (live.empty() || live.back() != record->id) live.push_back(record->id);  // an array has a row a task
+        if (live.empty()) first = fs::path(record->script).stem().string();         // keep_script gave it this name
+        if (live.empty() || live.back() != record->id) live.push_back(record->id);  // an array has a row for each task
     }
     if (live.empty()) return;
     auto const jobs = join(live, " ");
@@ -382,8 +385,8 @@ job_record make_record(job_plan const& plan, std::string const& id, std::string 
             .arguments = args};
 }
 
-/// One job, or those of a chain, each behind the former and each recorded as soon as it is queued. Should one be refused, the user is told which are
-/// queued and what to do.
+/// Submits one job, or those of a chain, each after the former, and records each as soon as it is queued. If one is refused, the
+/// user learns which jobs are queued and what to do.
 submitted_jobs submit_links(job_plan const& plan, std::string const& path, std::vector<std::string> const& args,
                             environment const& variables) {
     submitted_jobs done{.ids = {}, .script = path, .cluster = plan.cluster};
@@ -412,7 +415,7 @@ submitted_jobs submit_links(job_plan const& plan, std::string const& path, std::
     return done;
 }
 
-/// Everybody's first try is `muster submit job.sh`.
+/// Explains how to submit a job script: `muster submit job.sh` is everybody's first try.
 void refuse_job_script(std::vector<std::string> const& command, environment const& variables) {
     if (command.size() != 1) return;
     auto const text = read_text_file(command.front(), 16384);

@@ -1,4 +1,4 @@
-// `muster watch`: jobs from their queue to their end, with what their ranks write.
+// `muster watch` follows jobs from their queue to their end, with what their ranks write.
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -31,11 +31,11 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr duration least_poll{1};                       ///< between two questions to the scheduler, however many jobs
-constexpr auto look_each = std::chrono::seconds(2);     ///< at files of other machines, of which no event tells
-constexpr auto pause = std::chrono::milliseconds(100);  ///< from one look to the next, where much is written
+constexpr duration least_poll{1};                       ///< between two questions to the scheduler, however many jobs there are
+constexpr auto look_each = std::chrono::seconds(2);     ///< between looks at files of other machines, for which no event comes
+constexpr auto pause = std::chrono::milliseconds(100);  ///< from one look to the next if much is written
 
-/// A job that was asked for: an array's tasks are all of it.
+/// A job that was asked for; an array includes all its tasks.
 struct watched_job {
     std::string id;
     std::optional<job_record> record;
@@ -54,7 +54,7 @@ std::string state_line(queued_job const& job) {
                                job.start.empty() ? "" : " since " + job.start, job.limit.empty() ? "" : ", limit " + job.limit);
         case job_phase::ended: break;
     }
-    // What it waited for, and code 0, say nothing of such a job.
+    // A job that never started has code 0, and its reason is what it waited for: both say nothing.
     bool const never_started = job.used.empty() || job.used == "0:00" || job.used == "00:00:00";
     if (auto const no_start = explain_no_start(job); never_started && job.state.starts_with("CANCELLED"))
         return fmt::format("job {}: {} before it started{}{}", job.id, job.state, no_start.empty() ? "" : ": ", no_start);
@@ -63,7 +63,7 @@ std::string state_line(queued_job const& job) {
                        job.reason.empty() ? "" : fmt::format(" ({})", without_controls(job.reason)));
 }
 
-/// Whether the job's script asks for it, in whatever way it was told to: by options, variables or a job file.
+/// Returns whether the job's script contains the option, whether it came from options, variables or a job file.
 bool has_in_script(std::optional<job_record> const& record, std::string_view option) {
     return record && !record->script.empty() && read_text_file(record->script).find(option) != std::string::npos;
 }
@@ -75,7 +75,7 @@ std::string explain_limit_of(queued_job const& job, std::optional<job_record> co
 
 class job_watcher {
   public:
-    /// `saved_code`: of a job that another one goes on from.
+    /// `saved_code` is the code of a job that another one continues.
     job_watcher(queue_kind kind, std::vector<std::string> const& ids, settings_result const& given, environment const& variables)
         : kind_(kind),
           variables_(variables),
@@ -132,13 +132,13 @@ class job_watcher {
             found = true;
             several_ = several_ || (answer.id != job.id && !answer.id.starts_with(job.id + "."));  // PBS' server may be left out
             auto& known = job.known[answer.id];
-            // It begins with a reason and then has a start; of an array's task the last state comes twice, X and then F.
+            // A job begins with a reason and then gets a start; the last state of an array's task comes twice, X and then F.
             bool const was_over = known.phase == job_phase::ended && known.status == answer.status;
             bool const changed = (known.state != answer.state && !was_over) ||
                                  (known.reason != answer.reason && answer.phase == job_phase::waiting);
             known = answer;
             if (changed && answer.phase == job_phase::ended) {
-                // What it wrote comes before how it ended.
+                // The job's output is shown before its end.
                 finder_.note_end(answer.id);
                 tail_.follow(answer.id, finder_.find({answer.id, answer.raw_id}, job.record));
                 tail_.look();
@@ -153,7 +153,7 @@ class job_watcher {
         }
         if (!found) return lose(job);
         for (auto const& [id, known] : job.known)
-            // The row of tasks that have not begun ("4_[1-3]") is gone when the last of them has a row of its own.
+            // The row of tasks that have not begun ("4_[1-3]") disappears when the last of them gets its own row.
             if (std::any_of(answers.begin(), answers.end(), [&](auto const& a) { return a.id == known.id; })) {
                 goes_on = goes_on || known.phase != job_phase::ended;
                 if (known.phase == job_phase::ended && job.code == 0) job.code = code_of(known, job.record);
@@ -162,7 +162,8 @@ class job_watcher {
         job.ended = !goes_on;
     }
 
-    /// Of a job whose ranks have saved, to go on in another one: of a chain the next link that is watched, waits or runs.
+    /// Explains a job whose ranks have saved to continue in another one: in a chain, the next link that is watched, waits or
+    /// runs.
     std::string explain_saved(watched_job const& job) const {
         if (!has_in_script(job.record, ".muster-chain/")) return "saved: submit it again to go on";
         std::optional<std::int64_t> next;
@@ -182,16 +183,16 @@ class job_watcher {
         return "saved, and no other job of the chain waits or runs: submit it again if there is work left";
     }
 
-    /// Both schedulers' job ids begin with it.
+    /// Returns the number that begins a job's id with both schedulers.
     static std::int64_t number_in(std::string const& id) { return std::strtoll(id.c_str(), nullptr, 10); }
 
-    /// PBS does not tell how an array's task ended that it has forgotten: the run's own record may.
+    /// PBS does not say how a forgotten task of an array ended, but the run's record may.
     static int code_of(queued_job const& known, std::optional<job_record> const& record) {
         auto const recorded = known.status ? std::nullopt : last_run_exit(find_job_files(known.raw_id, record));
         return recorded.value_or(watch_code(known));
     }
 
-    /// The scheduler has forgotten it, or never knew it: the records of its runs may tell.
+    /// Handles a job that the scheduler has forgotten or never knew: its runs' records may say how it ended.
     void lose(watched_job& job) {
         std::vector<job_number> numbers;
         for (auto const& [id, known] : job.known) numbers.push_back({id, known.raw_id});
@@ -202,7 +203,7 @@ class job_watcher {
         for (auto const& number : numbers) lose_task(job, number);
     }
 
-    /// Of several jobs one that nobody knows ends nothing.
+    /// Does not end the watch of several jobs if nobody knows one of them.
     void lose_task(watched_job& job, job_number const& task) {
         auto const& number = task.shown;
         auto const files = finder_.find(task, job.record);
@@ -230,8 +231,9 @@ class job_watcher {
     void read_logs() {
         for (auto const& job : jobs_)
             for (auto const& [id, known] : job.known) {
-                // What lies there is another job's of that name or number; the row of an array's waiting tasks has the number of the last. One that has
-                // run already and waits again may have begun before the scheduler is asked again, and what its ranks write is in a new folder.
+                // The files of a waiting job may belong to another job of that name or number; the row of an array's waiting
+                // tasks has the number of the last. A job that has run and waits again may begin before the scheduler is asked
+                // again, and its ranks then write to a new folder.
                 if (known.phase != job_phase::waiting) begun_.insert(id);
                 if (begun_.contains(id)) tail_.follow(id, finder_.find({id, known.raw_id}, job.record));
             }
@@ -239,7 +241,7 @@ class job_watcher {
         screen_.flush();
     }
 
-    /// Of the runs of jobs that run: each is its job's last.
+    /// Shows the GPUs of the running jobs, from each job's last run.
     void show_gpus() {
         std::vector<std::string> lines;
         std::vector<shown_gpu_node> all;
@@ -260,7 +262,7 @@ class job_watcher {
         auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(when - clock::now()).count() + 1;
         pollfd changed{tail_.event_fd(), POLLIN, 0};
         if (left <= 0 || ::poll(&changed, 1, static_cast<int>(left)) <= 0) return;
-        // More is about to come: one look for all of it.
+        // More events are about to come: one look is enough for all of them.
         ::poll(nullptr, 0, static_cast<int>(pause.count()));
         tail_.clear();
     }
@@ -283,7 +285,7 @@ class job_watcher {
     clock::duration ask_each_;
     bool several_;
     std::vector<watched_job> jobs_;
-    std::set<std::string> begun_;  ///< by the number as shown: those that have run
+    std::set<std::string> begun_;  ///< jobs that have run, by the number as shown
     job_file_finder finder_;
     watch_screen screen_;
     log_tail tail_;

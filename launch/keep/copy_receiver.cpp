@@ -55,7 +55,7 @@ void copy_receiver::on_arrival(std::unique_ptr<frame_channel>& link) {
     auto& one = senders_.emplace(number, sender{std::move(link), copy_intake(own_, of_others_)}).first->second;
     one.link->set_callbacks({[&one](std::string_view frame) { one.link->send(one.intake.take(frame)); },
                              [this, number](std::string const&) {
-                                 loop_.after(duration(0), [this, number] { senders_.erase(number); });  // out of its own hands
+                                 loop_.after(duration(0), [this, number] { senders_.erase(number); });  // after its callback
                              }},
                             largest_frame_bytes);
 }

@@ -14,11 +14,11 @@
 
 namespace muster {
 
-/// One copy on the way: fed with frames, it answers each. What has not come to its end, or has another checksum then, is no copy.
+/// Takes one copy, frame by frame, and answers each. A copy without an end, or with a wrong checksum, does not count.
 class copy_intake {
   public:
     copy_intake(kept_store& own, kept_store& of_others) : own_(own), of_others_(of_others) {}
-    /// The answer; never throws for what a frame says.
+    /// Returns the answer; never throws for a frame's content.
     std::string take(std::string_view frame);
 
   private:
@@ -29,7 +29,7 @@ class copy_intake {
     std::uint64_t come_ = 0;
 };
 
-/// Listens for keepers that prove that they have the key of this one, which only the process knows that holds the run together.
+/// Listens for keepers that prove that they have this one's key, which only the process that leads the keepers knows.
 class copy_receiver {
   public:
     copy_receiver(event_loop& loop, std::size_t nodes, kept_store& own, kept_store& of_others);

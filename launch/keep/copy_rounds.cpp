@@ -21,7 +21,7 @@ struct row {
     standing to;
 };
 
-/// Whatever is not in it changes nothing.
+/// An event without a row changes nothing.
 constexpr std::array rows{
     row{standing::gone, node_event::comes, standing::there},
     row{standing::gone, node_event::comes_with_ranks, standing::awaited},
@@ -56,7 +56,7 @@ void copy_rounds::on_there(std::size_t which, bool expected) {
 
 void copy_rounds::on_lost(std::size_t which) {
     auto& one = nodes_.at(which);
-    bool const counts = one.is_there();  // it may be the next one of another
+    bool const counts = one.is_there();  // it may be another node's next one
     if (counts && is_under_way()) fail(which);
     change(one, node_event::is_lost);
     one.newest = one.held = 0;
@@ -82,7 +82,7 @@ void copy_rounds::on_no_ranks(std::size_t which) {
     try_begin();
 }
 
-/// The program has, with smaller numbers: what other nodes have told is of before.
+/// The program has begun again with smaller numbers: what other nodes have reported is older.
 void copy_rounds::begin_again() {
     if (is_under_way()) fail();
     for (auto& one : nodes_)
@@ -128,7 +128,7 @@ void copy_rounds::on_held(std::size_t which, std::uint64_t round, std::uint64_t 
     if (all_done()) send_if_all_hold();
 }
 
-/// Each rank of one generation has it: else those that are left would give up what others can go back to.
+/// Returns whether each rank of one generation has it: otherwise the remaining ranks would lose what the others can go back to.
 bool copy_rounds::is_whole() const {
     share all;
     for (auto const& one : nodes_) {
@@ -183,13 +183,13 @@ void copy_rounds::on_late(std::uint64_t round) {
     try_begin();
 }
 
-/// Another begins with what keepers tell next: after an order to release they say again what is committed.
+/// The next reports of keepers begin another round: after an order to release they report again what is committed.
 void copy_rounds::fail(std::size_t but) {
     phase_ = phase::idle;
     release(keeping::holds(keeping::guard::common_stays_held, true, false) ? last_ : nodes_.front().held, but);
 }
 
-/// Not on node `but`, which is lost.
+/// Sends the order to all nodes except for `but`, which is lost.
 void copy_rounds::release(std::uint64_t step, std::size_t but) {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
         auto& one = nodes_[i];
@@ -210,13 +210,13 @@ void copy_rounds::go_on(std::uint64_t step, std::vector<bool> const& have_ranks,
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
         change(nodes_[i], have_ranks.at(i) ? node_event::ranks_begin : node_event::no_ranks);
         nodes_[i].ranks_ended = false;
-        nodes_[i].newest = 0;  // what came in the meantime was of ranks that have gone
+        nodes_[i].newest = 0;  // meanwhile, only ranks that have gone reported anything
     }
     phase_ = phase::idle;
     if (spread && step != 0) spread_last(have_ranks);
 }
 
-/// The next nodes have it not, or an older one.
+/// The next nodes do not have it, or have an older one.
 void copy_rounds::spread_last(std::vector<bool> const& have_ranks) {
     if (std::count_if(nodes_.begin(), nodes_.end(), [](node const& one) { return one.is_there(); }) < 2) return;
     ++round_;
@@ -228,7 +228,7 @@ void copy_rounds::spread_last(std::vector<bool> const& have_ranks) {
     }
 }
 
-/// The next one that is there, around the end.
+/// Returns the next node that is there; the first follows the last.
 std::size_t copy_rounds::next_of(std::size_t which) const {
     for (std::size_t i = 1; i < nodes_.size(); ++i)
         if (auto const next = (which + i) % nodes_.size(); nodes_[next].is_there()) return next;

@@ -7,9 +7,10 @@
 
 namespace muster {
 
-/// A round: every rank holds the same commit, each node sends those of its ranks to the next node, and once all are whole there that commit is the one to which all
-/// can go back after the loss of a node. Until then that of the round before is. Ranks go on committing meanwhile, perhaps faster than orders reach them all: then
-/// a later commit is ordered, the farther ahead the more often that has failed. Pure: orders are taken by `take_orders`.
+/// In a round every rank holds the same commit, each node sends those of its ranks to the next node, and when all are whole there
+/// all ranks can go back to that commit after the loss of a node. Until then they can go back to that of the round before. Ranks
+/// go on committing meanwhile, perhaps faster than orders reach them all: then a later commit is ordered, farther ahead the more
+/// often that has failed. Pure: take_orders() returns the orders.
 class copy_rounds {
   public:
     struct order {
@@ -18,20 +19,20 @@ class copy_rounds {
         kind what = kind::hold;
         std::uint64_t round = 0;
         std::uint64_t step = 0;
-        std::size_t to = 0;  ///< of `send`: the node
+        std::size_t to = 0;  ///< the node for `send`
         bool operator==(order const&) const = default;
     };
 
     explicit copy_rounds(std::size_t nodes) : nodes_(nodes) {}
 
-    /// `expected`: it has ranks whose next commit is waited for.
+    /// `expected`: it has ranks whose next commit is awaited.
     void on_there(std::size_t node, bool expected = false);
     void on_lost(std::size_t node);
-    /// All ranks of this node have committed `step`; 0: one has not.
+    /// All ranks of this node have committed `step`; 0: a rank has not.
     void on_newest(std::size_t node, std::uint64_t step);
-    /// The last one has ended: nobody waits for its first commit.
+    /// The last rank has ended: its first commit is no longer awaited.
     void on_no_ranks(std::size_t node);
-    /// What the ranks of a node hold: so many copies of a commit of so many ranks of this generation.
+    /// Says what the ranks of a node hold: this many copies of a commit, of this many ranks of this generation.
     struct share {
         std::uint64_t generation = 0;
         int ranks = 0, world_size = 0;
@@ -40,24 +41,24 @@ class copy_rounds {
     void on_sent(std::size_t node, std::uint64_t round, bool whole);
     /// The round takes too long: ranks have stopped committing, or a node is slow.
     void on_late(std::uint64_t round);
-    /// Ends what is under way; nothing begins until `go_on`, with ranks on these nodes, all of which hold `step`, if it is not 0. That is copied
-    /// at once, if `spread`; then nothing begins before all have committed.
+    /// Ends the round in progress; no round begins until `go_on`, with ranks on these nodes, which all hold `step`, if it is not
+    /// 0. If `spread`, that is copied at once; then no round begins before all have committed.
     void pause();
     void go_on(std::uint64_t step, std::vector<bool> const& have_ranks, bool spread = false);
 
     std::vector<order> take_orders();
     std::uint64_t round() const noexcept { return round_; }
     bool holding() const noexcept { return phase_ == phase::holding; }
-    std::uint64_t last() const noexcept { return last_; }                  ///< to which all can go back; 0: none
-    std::uint64_t on_two_nodes() const noexcept { return on_two_nodes_; }  ///< the newest commit that is; 0: none
+    std::uint64_t last() const noexcept { return last_; }  ///< all can go back to this commit; 0: there is no such commit
+    std::uint64_t on_two_nodes() const noexcept { return on_two_nodes_; }  ///< the newest commit on two nodes; or 0
 
-    /// Where one node stands. What leads from one to another is in copy_rounds.cpp.
+    /// The state of one node. The transitions are in copy_rounds.cpp.
     enum class standing {
         gone,
         awaited,  ///< its ranks have not committed since they began
         there,
-        asked,  ///< it takes part in the round, and is to answer
-        done,   ///< … and has
+        asked,  ///< it takes part in the round and has to answer
+        done,   ///< it has answered
     };
     enum class node_event { comes, comes_with_ranks, is_lost, tells, is_asked, answers, is_released, ranks_begin, no_ranks };
 
@@ -91,7 +92,7 @@ class copy_rounds {
     phase phase_ = phase::idle;
     std::uint64_t round_ = 0, last_ = 0, ahead_ = 0;
     std::uint64_t on_two_nodes_ = 0;
-    std::uint64_t vain_ = 0;  ///< up to this no commit is whole: some of its ranks have ended
+    std::uint64_t vain_ = 0;  ///< no commit up to this is whole: some of its ranks have ended
     bool late_ = false;
 };
 

@@ -23,7 +23,7 @@ namespace {
 constexpr int most_on_the_way = 8;  ///< pieces
 constexpr duration peer_lost_after{15};
 
-/// The connection, one thread, blocking.
+/// Holds the connection; one thread, blocking.
 class peer {
   public:
     peer(keeper_address const& to, std::atomic<int>& socket) : link_(connect(to)) {
@@ -35,7 +35,7 @@ class peer {
         try {
             say(wire::encode(hello));
         } catch (...) {
-            socket.store(-1);  // before it is closed, and its number another's
+            socket.store(-1);  // before it is closed and its number reused
             throw;
         }
     }
@@ -61,7 +61,7 @@ class peer {
     }
 
   private:
-    /// Not in the words of a shim that cannot reach muster run: the other end is a keeper's.
+    /// Words the error for a keeper: that of a shim would be about muster run.
     static launcher_link connect(keeper_address const& to) try {
         return connect_to_launcher(directions_to(to), duration(5));
     } catch (error const&) {
@@ -79,7 +79,7 @@ class peer {
         return directions;
     }
 
-    /// After a call that could not; waits until it can.
+    /// Waits after a call that would block, until it can go on; returns false after any other error.
     bool may_go_on(short what) const {
         if (errno == EINTR) return true;
         if (errno != EAGAIN) return false;
@@ -140,7 +140,7 @@ copy_sender::copy_sender(event_loop& loop, keeper_address to, std::vector<item> 
     loop_.watch_readable(ended_read_.get(), [this, on_end = std::move(on_end)] {
         loop_.unwatch(ended_read_.get());
         thread_.join();
-        auto const tell = on_end;  // it may destroy this object
+        auto const tell = on_end;  // the call may destroy this object
         auto const fault = fault_;
         tell(fault);
     });

@@ -13,7 +13,7 @@
 
 namespace muster {
 
-/// Where a keeper listens, and the key by which it knows those who may come.
+/// Says where a keeper listens, and the key by which it recognises its peers.
 struct keeper_address {
     std::string address;
     int port = 0;
@@ -21,7 +21,7 @@ struct keeper_address {
     bool operator==(keeper_address const&) const = default;
 };
 
-/// It sends from its own thread, since connecting and encrypting take long, and has at most a few pieces on their way that have not been acknowledged.
+/// Sends from its own thread, since connecting and encrypting take long, with at most a few unacknowledged pieces on their way.
 class copy_sender {
   public:
     struct item {
@@ -30,7 +30,8 @@ class copy_sender {
         bool for_neighbour = false;
     };
 
-    /// `on_end` gets the fault, or nothing where all are whole over there; from the loop, once, but not after the destructor, which stops it.
+    /// `on_end` gets the fault, or nothing if all copies are whole there; it is called once, from the loop, but not after the
+    /// destructor, which stops the sending.
     copy_sender(event_loop& loop, keeper_address to, std::vector<item> items,
                 std::function<void(std::string const& fault)> on_end);
     ~copy_sender();

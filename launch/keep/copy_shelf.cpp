@@ -12,7 +12,7 @@ std::optional<copy_shelf::copy> copy_shelf::find(int part, std::uint64_t step, s
     return latest;
 }
 
-/// Of ranks that run, and have asked for what they had kept, or have committed.
+/// Returns the parts of ranks that run and have read what they had kept, or have committed.
 std::vector<int> copy_shelf::owned_parts() const {
     auto all = parts();
     std::erase_if(all, [this](int part) { return !has_owner(part); });
@@ -47,7 +47,7 @@ void copy_shelf::drop_others(std::vector<int> const& these) {
 
 void copy_shelf::release_all_but(std::uint64_t step) {
     for (int const part : parts()) {
-        want(part, 0);  // also of one that is gone: its successor would hold a commit that nobody needs
+        want(part, 0);  // for a part without an owner, too: its successor would hold a commit that nobody needs
         for (auto const& one : copies(part))
             if (one.held && one.step != step) release(one);
     }

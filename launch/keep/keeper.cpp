@@ -25,15 +25,15 @@ namespace {
 constexpr duration leader_lost_after{15};
 constexpr std::size_t largest_order_bytes = 1u << 20, most_nodes = 4096;
 constexpr duration between_signs_of_life{1};
-constexpr duration between_looks{0.02};  ///< at what ranks have committed: a few heads of copies
+constexpr duration between_looks{0.02};  ///< between looks at what ranks have committed: a few heads of copies
 
-/// Where ranks fill all cores, 15 leaves this 3.5 % of a rank's share of one; by 19 copies would hardly get on. Kernels with autogroup share the processors among
-/// sessions, and this is one.
+/// If ranks fill all cores, 15 leaves this 3.5 % of a rank's share of one; with 19 copies would hardly progress. Kernels with
+/// autogroup share the processors among sessions, and this is one session.
 void give_way() {
     ::setpriority(PRIO_PROCESS, 0, 15);
     unique_fd const group(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC));
     timespec const pause{0, 50'000'000};
-    // Such a kernel takes ten of these a second, from all of its processes. Others do without.
+    // Such a kernel accepts ten of these a second, from all of its processes. Without success this goes on without it.
     for (int tries = 0; group && tries < 20 && ::write(group.get(), "15", 2) != 2 && errno == EAGAIN; ++tries)
         ::nanosleep(&pause, nullptr);
 }
@@ -72,7 +72,7 @@ void keeper::introduce(wire::keep_word::kind what) {
          .file_id = own_.id()});
 }
 
-/// A keeper that stands still is left out by its leader, which this tells that it does not.
+/// Shows its leader, which leaves out a keeper that stands still, that this one does not.
 void keeper::show_life() {
     auto const now = event_loop::clock::now();
     if (now - showed_life_ < between_signs_of_life) return;

@@ -1,4 +1,5 @@
-// A node's keeper: holds the memory in which its ranks keep their state, and copies for the node before it, to the end of the run.
+// A node's keeper holds the memory in which its ranks keep their state, and copies from the node before it, until the end of the
+// run.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +18,11 @@
 
 namespace muster {
 
-/// `muster keeper`: one on each host, started as a probe is, and kept while ranks end and are started again. It ends with the process that leads the keepers.
-/// It has a low priority, so that it does not slow down the ranks' steps.
+/// `muster keeper` runs on each host; it is started like a probe, and stays while ranks end and are started again. It ends with
+/// the process that leads the keepers. It has a low priority, so that it does not slow down the ranks' steps.
 class keeper {
   public:
-    /// `nodes`: the numbers of those whose keepers were started together, in their order; none: 0, 1, … Throws as connect_to_launcher.
+    /// `nodes`: the numbers of those whose keepers were started together, in order; empty: 0, 1, … Throws as connect_to_launcher.
     keeper(std::vector<int> const& nodes, environment const& variables);
     int run();
 
@@ -50,7 +51,7 @@ class keeper {
     keeper_duties duties_{own_, of_others_};
 };
 
-/// Runs it. `muster keeper` may have the numbers of nodes.
+/// Runs a keeper. `muster keeper` may have the numbers of nodes.
 int keeper_command(std::vector<std::string> const& args, environment const& variables);
 
 }  // namespace muster

@@ -37,7 +37,7 @@ std::vector<keeper_duties::duty> keeper_duties::look() {
     return std::exchange(duties_, {});
 }
 
-/// That all ranks here have.
+/// Reports the newest step that all ranks here have.
 void keeper_duties::look_for_newest() {
     auto const parts = own_.owned_parts();
     if (std::exchange(has_ranks_, !parts.empty()) && parts.empty()) {
@@ -57,7 +57,7 @@ void keeper_duties::look_for_newest() {
     duties_.emplace_back(wire::keep_word{.what = wire::keep_word::kind::newest, .step = newest});
 }
 
-/// Once each rank holds a commit of the round.
+/// Answers when each rank holds a commit of the round.
 void keeper_duties::look_for_held() {
     wire::keep_word word{.what = wire::keep_word::kind::held, .round = holding_->round};
     for (int const part : holding_->parts) {
@@ -91,7 +91,7 @@ void keeper_duties::send_held(wire::keep_order const& order) {
     duties_.emplace_back(send{order.address, order.port, order.key, std::move(items), std::move(done)});
 }
 
-/// What another node's rank had before `step` is of no use: all ranks have that.
+/// Drops what another node's rank committed before `step`, since all ranks have that.
 void keeper_duties::release(std::uint64_t step) {
     duties_.emplace_back(stop_round{});
     holding_.reset();
@@ -122,11 +122,11 @@ void keeper_duties::move(wire::keep_order const& order) {
 void keeper_duties::settle(wire::keep_order const& order) {
     duties_.emplace_back(stop_moves{});
     release(order.step);
-    // Ranks make the numbers again: what has them now is of another history.
+    // Ranks will make these numbers again: present copies with them belong to another history.
     for (auto* const shelf : {&own_, &of_others_})
         if (keeping::holds(keeping::guard::forgets_other_histories, true, false)) shelf->keep_only(order.generation, order.step);
     own_.drop_others(order.parts);
-    has_ranks_ = !own_.owned_parts().empty();  // others are to come, and have not ended
+    has_ranks_ = !own_.owned_parts().empty();  // ranks are about to come, and have not ended
     for (int const part : order.parts)
         if (auto const one = own_.find(part, order.step); one && reports_) own_.hold(*one);
 }

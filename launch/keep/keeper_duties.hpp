@@ -12,15 +12,16 @@
 
 namespace muster {
 
-/// Drives the copies of the node's ranks (`own`), and of those of the node before it (`of_others`). What is to be said and sent it gives back, in order.
+/// Drives the copies of the node's ranks (`own`), and those of the node before it (`of_others`). Returns what to say and send, in
+/// order.
 class keeper_duties {
   public:
     struct item {
         copy_shelf::copy what;
-        bool from_others = false;  ///< where it is
+        bool from_others = false;  ///< which shelf has it
         bool for_neighbour = false;
     };
-    /// Copies are to be sent to the keeper at this address; `done` is to be said then, with the fault.
+    /// Copies to send to the keeper at this address; after that the keeper says `done`, with the fault.
     struct send {
         std::string address;
         int port = 0;
@@ -28,15 +29,15 @@ class keeper_duties {
         std::vector<item> items;
         wire::keep_word done;
     };
-    struct stop_round {};  ///< what is sent for a round is not needed any more
+    struct stop_round {};  ///< what is sent for a round is no longer needed
     struct stop_moves {};
     using duty = std::variant<wire::keep_word, send, stop_round, stop_moves>;
 
     keeper_duties(copy_shelf& own, copy_shelf& of_others) : own_(own), of_others_(of_others) {}
 
-    /// All but `adopt`, which concerns the memory.
+    /// Takes any order except for `adopt`, which concerns the memory.
     std::vector<duty> take(wire::keep_order const& order);
-    /// To be called often: at what ranks have committed.
+    /// Looks at what ranks have committed; call it often.
     std::vector<duty> look();
     bool reports() const noexcept { return reports_; }
 
@@ -54,7 +55,7 @@ class keeper_duties {
     std::vector<duty> duties_;
     bool reports_ = false;
     std::uint64_t told_newest_ = 0;
-    bool has_ranks_ = true;  ///< at the last look; before the first one a keeper that took over may have lost them already
+    bool has_ranks_ = true;  ///< at the last look; before the first look, a keeper that took over may have lost them already
     struct holding {
         std::uint64_t round = 0, from = 0;
         std::vector<int> parts;

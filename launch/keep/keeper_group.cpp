@@ -50,7 +50,7 @@ void keeper_group::run() {
     loop_.run();
 }
 
-/// What a deed brings about comes after all deeds of its step.
+/// Handles what an action causes after all actions of its step.
 void keeper_group::feed(decltype(keeping::event::what) what) {
     events_.push_back({std::chrono::duration<double>(event_loop::clock::now().time_since_epoch()).count(), std::move(what)});
     if (std::exchange(stepping_, true)) return;
@@ -98,7 +98,7 @@ void keeper_group::act(act::answer const& what) {
     launcher_.send(wire::encode(what.what));
 }
 
-/// Each start has an engine of its own.
+/// Starts keepers; each start has its own engine.
 void keeper_group::start_keepers(std::vector<act::start::one> const& whom) {
     mapping map;
     map.ranks_per_node.assign(links_.size(), 0);
@@ -139,7 +139,7 @@ void keeper_group::start_keepers(std::vector<act::start::one> const& whom) {
 
 // ------------------------------------------------------------------------------------------------ what happens
 
-/// What was started is told to end by the connections that end.
+/// Ends the keepers: the closing connections end what was started.
 void keeper_group::end() {
     if (ends()) return;
     feed(happened::end{});

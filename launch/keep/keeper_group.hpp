@@ -1,4 +1,5 @@
-// The process that leads the keepers of a run's nodes: starts them, and carries their words to the state machine and its orders to them.
+// The process that leads the keepers of a run's nodes: starts them, passes their messages to the state machine, and sends its
+// orders to them.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +21,15 @@
 
 namespace muster {
 
-/// Forked by the first launcher, it lives as long as the run, over all launchers: `launcher` is its end of a socket pair of which the guardian and each launcher have
-/// the other one. It starts the keepers apart from the ranks' agents; in Slurm each has its own step, so that a lost node ends only its own keeper.
-/// A keeper that is silent for --heartbeat and 10 s is lost, as one whose connection ends. Another takes its place, a few times, with the memory that ranks there still
-/// have open.
+/// The first launcher forks it; it lives as long as the run, over all launchers: `launcher` is its end of a socket pair whose
+/// other end the guardian and each launcher have. It starts the keepers separately from the ranks' agents; in Slurm each has its
+/// own step, so that a lost node ends only its own keeper. A keeper that is silent for --heartbeat and 10 s is lost, like one
+/// whose connection ends. Another takes its place, a few times, with the memory that ranks there still have open.
 class keeper_group {
   public:
-    /// One keeper on each node of `run.given`. `run` must outlive this. Throws errc::system, errc::unavailable.
+    /// Makes one keeper for each node of `run.given`. `run` must outlive this. Throws errc::system, errc::unavailable.
     keeper_group(run_context const& run, unique_fd launcher);
-    /// Until no launcher is left and all keepers have been told to end.
+    /// Runs until no launcher is left and all keepers got the order to end.
     void run();
 
   private:
@@ -50,14 +51,14 @@ class keeper_group {
     event_loop loop_;
     more_open_files files_;
     keeping::world state_;
-    std::deque<keeping::event> events_;  ///< that the present one has brought about
+    std::deque<keeping::event> events_;  ///< events that the present one has caused
     bool stepping_ = false;
     std::vector<std::unique_ptr<frame_channel>> links_;
     shim_listener listener_;
     std::optional<shim_directions> directions_;
     std::vector<std::unique_ptr<running_engine>> engines_;
     frame_channel launcher_;
-    std::string session_dir_;  ///< of the present launcher
+    std::string session_dir_;  ///< the present launcher's
 };
 
 }  // namespace muster

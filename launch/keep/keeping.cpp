@@ -23,7 +23,7 @@ constexpr int most_tries_to_move = 3;
 using state = node::state;
 using phase = step_of_arrangement;
 
-/// One step under way.
+/// One step in progress.
 struct stepper {
     world& all;
     double now_s;
@@ -68,7 +68,7 @@ copy_rounds::share share_of(std::vector<wire::kept_copy> const& copies) {
     copy_rounds::share all;
     for (auto const& one : copies) all = {one.generation, all.ranks + 1, one.world_size};
     auto const is_other = [&](auto const& one) { return one.generation != all.generation || one.world_size != all.world_size; };
-    if (std::any_of(copies.begin(), copies.end(), is_other)) all.world_size = -1;  // they are not of one commit
+    if (std::any_of(copies.begin(), copies.end(), is_other)) all.world_size = -1;  // they belong to different commits
     return all;
 }
 
@@ -101,7 +101,7 @@ void stepper::take(happened::beginning const&) {
     set_timer(timer::silence, between_looks_s);
 }
 
-/// Where the launcher has gone meanwhile, its successor has it done.
+/// If the launcher has gone meanwhile, its successor lets this start others.
 bool stepper::may_start_again(node const& one) const {
     return all.now != phase::ended && one.memory != 0 && one.starts < most_starts && all.can_start;
 }
@@ -136,7 +136,7 @@ void stepper::take(happened::no_start const& what) {
     if (one.now == state::awaited && one.starts == what.number) on_lost(what.of, what.why);
 }
 
-/// A stopped process' connection stays. Where this one was stopped itself, it has not listened.
+/// Loses silent keepers: a stopped process' connection stays open. If this process was stopped itself, it has not listened.
 void stepper::miss_the_silent() {
     bool const stood_still = now_s - std::exchange(all.looked_s, now_s) > 3 * between_looks_s;
     if (holds(guard::listens_from_awakening, stood_still, false))
@@ -191,7 +191,7 @@ void stepper::on_there(std::size_t which) {
     auto& one = all.nodes[which];
     one.now = state::there;
     if (all.to_neighbours) send(which, {.what = wire::keep_order::kind::report});
-    if (all.to_neighbours && holds(guard::releases_at_coming, !arranges(), false))  // what the keeper before it held
+    if (all.to_neighbours && holds(guard::releases_at_coming, !arranges(), false))  // held for the keeper before it
         send(which, {.what = wire::keep_order::kind::release, .step = all.rounds.last()});
     all.rounds.on_there(which, !arranges() && one.about.step > 0);
     proceed();
@@ -212,14 +212,14 @@ void stepper::on_lost(std::size_t which, std::string const& why) {
     carry_out_rounds();
     std::erase_if(all.under_way.open, [which](auto const& each) { return each.node == which || each.about == which; });
     if (again) set_timer(timer::another_start, before_another_s);
-    if (again && arranges()) {  // with that one it is done anew
+    if (again && arranges()) {  // it is repeated with the new keeper
         all.now = phase::awaiting;
         all.under_way.open.clear();
     }
     proceed();
 }
 
-/// Unless all end.
+/// Delays the note, since all may be ending.
 void stepper::note_loss(std::size_t which) {
     auto& one = all.nodes[which];
     if (std::exchange(one.untold_loss, one.why).empty()) set_timer(timer::note_of_loss, before_note_of_loss_s, which);
@@ -236,7 +236,7 @@ void stepper::on_sent(std::size_t which, wire::keep_word const& word) {
     tell_of_rounds();
 }
 
-/// The first one is told of: copies may fail to the end of the run, and that must not be found out at the loss of a node.
+/// Reports the first one: copies may fail until the end of the run, and the user must not learn that from the loss of a node.
 void stepper::note_fault(std::size_t which, std::string const& fault) {
     bool const first = all.last_fault.empty();
     if (fault == std::exchange(all.last_fault, fault)) return;
@@ -269,7 +269,7 @@ void stepper::carry_out_rounds() {
     if (begun) set_timer(timer::round, patience_with_round_s, 0, all.rounds.round());
 }
 
-/// Once a second at most.
+/// Reports at most once a second.
 void stepper::tell_of_rounds() {
     if (all.rounds.on_two_nodes() == all.told || std::exchange(all.tells, true)) return;
     set_timer(timer::telling, between_tellings_s);
@@ -323,7 +323,7 @@ void stepper::take(happened::request const& what) {
     proceed();
 }
 
-/// On nodes that will have ranks. Of another that had one, nothing is to be had any more.
+/// Starts missing keepers on nodes that will have ranks. Another node that had one has nothing to offer any more.
 void stepper::call_missing() {
     auto const& hosts = all.under_way.wanted.hosts;
     auto const is_wanted = [&](node const& one) { return std::find(hosts.begin(), hosts.end(), one.name) != hosts.end(); };

@@ -1,4 +1,5 @@
-// The state machine of the process that leads the keepers: which of them are there, what is copied, and where states go before a generation.
+// The state machine of the process that leads the keepers: which of them are there, what is copied, and where states go before a
+// generation.
 #pragma once
 
 #include <compare>
@@ -15,42 +16,43 @@
 
 namespace muster::keeping {
 
-// Plain values and pure functions: no clock, no input or output, nothing by chance. Times are in seconds on a clock that only goes forward.
+// Holds plain values and pure functions: no clock, no input or output, no randomness. Times are in seconds on a clock that only
+// goes forward.
 
 inline constexpr double between_looks_s = 1;
-inline constexpr int most_starts = 5;  ///< of keepers on one node
+inline constexpr int most_starts = 5;  ///< for keepers on one node
 
 /// The keeper of one node.
 struct node {
-    enum class state { awaited, there, due, lost };  ///< due: another is to be started
+    enum class state { awaited, there, due, lost };  ///< due: another has to be started
     std::string name;
     state now = state::awaited;
-    std::string why = {};          ///< it is lost
-    std::string untold_loss = {};  ///< why; a note of it is to come
+    std::string why = {};          ///< why it is lost
+    std::string untold_loss = {};  ///< the reason, if a note of it is still to come
     wire::keep_word about = {};    ///< as it came
     std::vector<wire::kept_copy> copies = {};
     double heard_s = 0;
     int starts = 0;
-    std::uint64_t memory = 0;  ///< of the keeper, or of the former one; 0: none has come yet
+    std::uint64_t memory = 0;  ///< the keeper's, or the former one's; 0: no keeper has come yet
     bool took_over = false;    ///< this one has the memory of the former one
 };
 
-/// How far the arrangement is that the launcher has asked for; ended: no launcher is left.
+/// The progress of the arrangement that the launcher has asked for; ended: no launcher is left.
 enum class step_of_arrangement { none, awaiting, listing, moving, ended };
 
 struct open_question {
     std::size_t node;
     std::uint64_t number;
-    std::size_t about;  ///< the node that a copy goes to, or the same
+    std::size_t about;  ///< the destination of a copy, or the same node
     auto operator<=>(open_question const&) const = default;
 };
 
 struct arrangement {
     wire::place_states wanted = {};
-    std::vector<std::size_t> node_of = {};  ///< of each rank; the number of nodes where there is none
+    std::vector<std::size_t> node_of = {};  ///< by rank; the number of nodes for a rank without one
     state_arrangement made = {};
-    std::set<open_question> open = {};  ///< answers that are to come
-    std::string not_moved = {};         ///< why one of the moves that are under way has failed
+    std::set<open_question> open = {};  ///< answers that are still to come
+    std::string not_moved = {};         ///< why one of the present moves has failed
     int tries = 0;
 };
 
@@ -59,17 +61,17 @@ struct world {
 
     double lost_after_s;
     bool to_neighbours;
-    bool can_start = true;  ///< others, in place of keepers that are lost; set by the caller
+    bool can_start = true;  ///< other keepers can start in place of lost ones; set by the caller
     std::vector<node> nodes;
     copy_rounds rounds;
     step_of_arrangement now = step_of_arrangement::none;
     arrangement under_way;
     std::uint64_t question = 0;
-    std::uint64_t requests = 0;  ///< so far
+    std::uint64_t requests = 0;  ///< the number so far
     double looked_s = 0;
     bool tells = false;      ///< a timer for that is set
-    std::uint64_t told = 0;  ///< the commit of which it was said that it is on two nodes
-    std::string last_fault;  ///< of a copy
+    std::uint64_t told = 0;  ///< the last commit that was reported to be on two nodes
+    std::string last_fault;  ///< a copy's
 };
 
 // ------------------------------------------------------------------------------------------------ events
@@ -86,10 +88,10 @@ struct loss {
     std::size_t of;
     std::string why;
 };
-/// What was to start a keeper there has ended, or could not. It may end long after its keeper.
+/// The start of a keeper there has ended, or could not begin. It may end long after its keeper.
 struct no_start {
     std::size_t of;
-    int number;  ///< of the start
+    int number;  ///< the start's
     std::string why;
 };
 struct timer_fired {
@@ -97,7 +99,7 @@ struct timer_fired {
     std::size_t node = 0;
     std::uint64_t number = 0;
 };
-/// From the launcher of the next generation.
+/// A request of the next generation's launcher.
 struct request {
     wire::place_states what;
 };
@@ -118,7 +120,7 @@ struct order {
     std::size_t to;
     wire::keep_order what;
 };
-/// Starts keepers. The driver answers with happened::no_start, with the same number, for each that cannot be started.
+/// Starts keepers. The driver answers with happened::no_start, with the same number, for each that cannot start.
 struct start {
     struct one {
         std::size_t node;
@@ -146,7 +148,7 @@ struct answer {
 
 using effect = std::variant<act::order, act::start, act::close, act::set_timer, act::say, act::answer>;
 
-/// The only thing that changes a world. What is to be done follows in this order.
+/// Changes the world; nothing else does. Returns what to do, in this order.
 std::vector<effect> step(world& state, event const& what);
 
 inline bool is_awaited(node const& one) noexcept {

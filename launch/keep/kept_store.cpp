@@ -47,7 +47,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The same file, by a descriptor of a process that has it open. Processes of other users show none.
+/// Opens the same file by a descriptor of a process that has it open. Processes of other users are not visible.
 unique_fd find_open_file(std::uint64_t id) {
     std::error_code fault;
     for (auto const& process : fs::directory_iterator("/proc", fs::directory_options::skip_permission_denied, fault)) {
@@ -90,7 +90,7 @@ void* kept_store::page(std::uint64_t place) {
     return at;
 }
 
-/// Null where the file does not reach so far. A page that nobody has written costs none.
+/// Returns null if the file is not that long. A page that nobody has written takes no memory.
 kept::head* kept_store::head_of(int part, std::size_t slot) {
     auto const place = kept::place_of(static_cast<std::uint64_t>(part), slot);
     if (size() < place + kept::page_bytes) return nullptr;
@@ -157,7 +157,7 @@ void kept_store::want(int part, std::uint64_t step) {
     std::optional<copy> first;
     for (auto const& one : copies(part))
         if (one.step >= step && (!first || std::pair(one.step, first->number) < std::pair(first->step, one.number))) first = one;
-    if (first && wanted.compare_exchange_strong(step, 0)) hold(*first);  // else its owner holds one meanwhile
+    if (first && wanted.compare_exchange_strong(step, 0)) hold(*first);  // otherwise its owner has held one meanwhile
 }
 
 void kept_store::hold(copy const& one) {

@@ -16,7 +16,7 @@
 
 namespace muster {
 
-/// Only this user's processes can open its file, /proc/PID/fd/N. Use it from one thread; `read` may be called from any.
+/// Processes of other users cannot open its file, /proc/PID/fd/N. Use it from one thread; `read` may be called from any.
 class kept_store final : public copy_shelf {
   public:
     kept_store() : kept_store(kept::make_memory()) {}
@@ -24,11 +24,12 @@ class kept_store final : public copy_shelf {
     ~kept_store() override;
 
     int fd() const noexcept { return file_.get(); }
-    std::string path() const;  ///< by which processes of this node open it
-    std::uint64_t id() const;  ///< by which they tell it from others
-    /// Takes over the file of that id, which another process of this user on this node still has open. False, and nothing changes, where none has.
+    std::string path() const;  ///< processes of this node open it by this path
+    std::uint64_t id() const;  ///< processes distinguish it from others by this
+    /// Takes over the file with that id, which another process of this user on this node still has open. Returns false, and
+    /// changes nothing, if no process has.
     bool adopt(std::uint64_t id);
-    /// Called again and again while much is read.
+    /// Called again and again during long reads.
     std::function<void()> on_progress = [] {};
 
     std::vector<int> parts() const override;
@@ -46,10 +47,11 @@ class kept_store final : public copy_shelf {
     /// Reads from a copy that is held or whose owner is gone. Throws errc::system.
     void read(copy const& one, std::uint64_t at, std::span<std::byte> to) const;
 
-    /// A place for a copy, where no owner lives: the oldest that is not held. Throws errc::system where memory is short, errc::invalid_data.
+    /// Makes room for a copy in a part without a living owner: the oldest slot that is not held. Throws errc::system if memory is
+    /// short, errc::invalid_data.
     copy begin(copy const& like);
     void write(copy const& one, std::uint64_t at, std::span<std::byte const> bytes);
-    /// Whether it is whole; it is none of the copies before.
+    /// Returns whether it is whole; if not, it does not count as a copy.
     bool finish(copy const& one);
 
   private:

@@ -25,7 +25,7 @@ struct commit {
 
 using places_of_ranks = std::map<int, std::vector<place>>;
 
-/// Where it is already, or the nearest: among the neighbours' copies there, else anywhere.
+/// Returns where it is already, or the nearest place: among the neighbours' copies there, else anywhere.
 place const& best_of(std::vector<place> const& places, std::size_t node) {
     auto const cost = [&](place const& one) { return one.node == node ? (one.what.of_neighbour ? 1 : 0) : 2; };
     return *std::min_element(places.begin(), places.end(), [&](auto const& a, auto const& b) { return cost(a) < cost(b); });
@@ -35,7 +35,7 @@ bool is_on(std::vector<place> const& places, std::size_t node) {
     return std::any_of(places.begin(), places.end(), [&](place const& one) { return one.node == node; });
 }
 
-/// The newest of each rank of a generation, and where.
+/// Returns the newest copies of each rank of a generation, and where they are.
 places_of_ranks newest_of(std::map<commit, places_of_ranks> const& commits, std::uint64_t generation) {
     places_of_ranks newest;
     for (auto const& [what, ranks] : commits)
@@ -44,7 +44,7 @@ places_of_ranks newest_of(std::map<commit, places_of_ranks> const& commits, std:
     return newest;
 }
 
-/// Which rank of the generation each one follows; -1: none. Its newest commit is not whole.
+/// Returns which rank of the generation each one follows; -1: none. Its newest commit is not whole.
 std::vector<int> share_out(places_of_ranks const& newest, int world_size, std::vector<std::size_t> const& node_of,
                            std::size_t nodes) {
     std::vector<int> after(node_of.size(), -1);

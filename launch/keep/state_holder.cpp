@@ -61,7 +61,7 @@ state_holder::~state_holder() {
     ::munmap(leader_, sizeof *leader_);
 }
 
-/// The leader becomes a child of the guardian: this launcher ends all that is below it with its ranks.
+/// The leader becomes a child of the guardian: this launcher ends all processes below it together with its ranks.
 void state_holder::start_keepers(run_context const& run) {
     std::fflush(nullptr);
     empty_sockets();
@@ -86,7 +86,7 @@ namespace {
 
 using clock = event_loop::clock;
 
-/// Frames to and from the process that leads the keepers, over the socket pair, which this end of it never blocks on.
+/// Exchanges frames with the process that leads the keepers, over the socket pair; this end never blocks on it.
 class leader_talk {
   public:
     leader_talk(int fd, pid_t leader, std::optional<duration> time_left)
@@ -136,7 +136,7 @@ class leader_talk {
         if (clock::now() >= end_)
             throw error(errc::timeout, "--timeout: the states that ranks had committed were not on their nodes in time");
         if (clock::now() - alive_ < patience_with_leader) return;
-        ::kill(leader_, SIGKILL);  // what it might answer later would be taken for another answer
+        ::kill(leader_, SIGKILL);  // a late answer would be taken for another one
         throw fail(fmt::format("has not answered for {}", format_duration(patience_with_leader)));
     }
 
@@ -151,14 +151,14 @@ class leader_talk {
 wire::states_placed state_holder::place(wire::place_states const& where, std::optional<duration> time_left) {
     leader_talk talk(near_.get(), leader(), time_left);
     talk.say(with_frame_header(wire::encode(where)));
-    for (;;) {  // large states take long: it says each second that it is at it
+    for (;;) {  // large states take long: every second it says that it is still busy
         auto message = talk.hear();
         auto* const placed = std::get_if<wire::states_placed>(&message);
         if (placed != nullptr && !placed->under_way) return std::move(*placed);
     }
 }
 
-/// What a former leader has not read, or has said to nobody.
+/// Drops what a former leader has not read, or has sent to nobody.
 void state_holder::empty_sockets() noexcept {
     std::array<char, 4096> rest{};
     for (int const fd : {near_.get(), far_.get()})

@@ -1,4 +1,5 @@
-// The holder of the states that ranks keep, from before the first launcher to the end of the run: memory here, or a keeper on each node.
+// The holder of the states that ranks keep, from before the first launcher to the end of the run: memory here, or a keeper on
+// each node.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +14,7 @@
 
 namespace muster {
 
-/// Made by the guardian, inherited by each launcher.
+/// The guardian makes it; each launcher inherits it.
 class state_holder {
   public:
     /// Throws errc::system.
@@ -22,16 +23,17 @@ class state_holder {
     state_holder(state_holder const&) = delete;
     state_holder& operator=(state_holder const&) = delete;
 
-    int memory() const noexcept { return memory_.get(); }  ///< of a run on one node
+    int memory() const noexcept { return memory_.get(); }  ///< for a run on one node
 
-    /// The process that leads the keepers; 0: there is none. It is to outlive the launcher.
+    /// Returns the process that leads the keepers, or 0. It outlives the launcher.
     pid_t leader() const noexcept { return leader_->load(); }
-    /// Forks it, for the nodes of `run`, also after the end of another. Call before any thread is started. Throws errc::system.
+    /// Forks the leader for the nodes of `run`, also after the end of an earlier one. Call before any thread starts. Throws
+    /// errc::system.
     void start_keepers(run_context const& run);
-    /// Has it bring the states to where ranks will run. Throws errc::unavailable where it has ended or has not answered for long, and has then been ended;
-    /// errc::timeout where it is not done by `time_left`.
+    /// Makes it bring the states to where ranks will run. Throws errc::unavailable if it has ended, or has been ended because it
+    /// had not answered for long; errc::timeout if it is not done within `time_left`.
     wire::states_placed place(wire::place_states const& where, std::optional<duration> time_left);
-    /// For the guardian, at the end: waits for a moment until keepers and leader have ended.
+    /// Waits, for the guardian at the end, for a moment until keepers and leader have ended.
     void end() noexcept;
 
   private:

@@ -20,7 +20,7 @@ namespace {
 
 constexpr duration first_look{1};
 constexpr duration look_every{10};
-constexpr double pauses_per_look = 2000;  ///< so much longer than a look's time on a processor is the pause after it
+constexpr double pauses_per_look = 2000;  ///< the pause after a look is this many times the look's processor time
 constexpr duration patience_at_end{0.5};
 
 duration processor_time() {
@@ -79,7 +79,7 @@ gpu_sampler::gpu_sampler(event_loop& loop, std::vector<gpu> gpus, sink take)
     if (!gpus_.empty()) starts_ = loop_.after(first_look, [this] { start(); });
 }
 
-/// Where no thread can be had, nothing is told of GPUs: that is no reason to end a run.
+/// Without a thread, nothing is reported about GPUs, which is no reason to end a run.
 void gpu_sampler::start() {
     starts_ = 0;
     auto shared = std::make_shared<state>();

@@ -1,4 +1,4 @@
-// The sampler of a node's GPUs: looks every few seconds, while a run lasts, how they are used.
+// Samples how a node's GPUs are used, every few seconds while a run lasts.
 #pragma once
 
 #include <functional>
@@ -12,20 +12,20 @@
 
 namespace muster {
 
-/// Those GPUs of a node whose use is the job's: all that the node shows, or, where others of them may be another job's, only those of ranks.
-/// Of NVIDIA only. Pure.
+/// Returns the GPUs of a node that belong to the job: all that the node shows or, if some may belong to another job, only those
+/// of ranks. NVIDIA only. Pure.
 std::vector<gpu> gpus_to_sample(topology const& machine, std::vector<binding> const& ranks, bool only_of_ranks);
 
-/// Looks on its own thread, since a driver may let a process wait for long just when its GPU has failed; the first time after a second,
-/// so that short runs pay nothing. Without GPUs, or where NVML knows none of them, nothing runs. However slow the driver is, looking takes
-/// less than 0.05 % of a core.
+/// Looks on its own thread, since a driver may block a process for long just when its GPU has failed; the first time after a
+/// second, so that short runs pay nothing. Does not run without GPUs, or if NVML knows none of them. However slow the driver is,
+/// looking takes less than 0.05 % of a core.
 class gpu_sampler {
   public:
     using sink = std::function<void(std::vector<gpu_use> const&)>;
 
     /// `take` is called from the loop.
     gpu_sampler(event_loop& loop, std::vector<gpu> gpus, sink take);
-    /// A look that is under way has half a second to end; it is left alone then.
+    /// Waits half a second for a look in progress, and then leaves it alone.
     ~gpu_sampler();
     gpu_sampler(gpu_sampler const&) = delete;
     gpu_sampler& operator=(gpu_sampler const&) = delete;

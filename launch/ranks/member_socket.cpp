@@ -13,7 +13,7 @@ namespace muster {
 
 namespace {
 
-/// Scripts use low numbers for files of their own.
+/// Scripts use low numbers for their own files.
 constexpr int least_descriptor = 64;
 
 }  // namespace
@@ -41,7 +41,7 @@ void member_socket::read() {
     std::string packet(elastic::longest_bytes, '\0');
     auto const got = ::recv(ours_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got <= 0) return close();  // nothing of the rank has it any more
+    if (got <= 0) return close();  // no process of the rank has it open any more
     take_(std::string_view(packet).substr(0, static_cast<std::size_t>(got)));
 }
 
@@ -51,7 +51,7 @@ void member_socket::send(std::string_view packet) {
     if (waiting_.size() == 1 && loop_ != nullptr) loop_->watch_room(ours_.get(), [this] { write_waiting(); });
 }
 
-/// False: there is no room for it now.
+/// Returns false if there is no room for it now.
 bool member_socket::write(std::string_view packet) noexcept {
     ssize_t sent = 0;
     do sent = ::send(ours_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -1,4 +1,5 @@
-// The socket by which a rank of an elastic run hears from its launcher (MUSTER_EVENTS), as the process that starts the rank holds it.
+// The socket by which the launcher of an elastic run talks to a rank (MUSTER_EVENTS), as the process that starts the rank holds
+// it.
 #pragma once
 
 #include <deque>
@@ -11,24 +12,26 @@
 
 namespace muster {
 
-/// Packets go as they are (pmix/member_message.hpp). Move-only; used from one thread.
+/// Sends packets unchanged (pmix/member_message.hpp). Move-only; used from one thread.
 class member_socket {
   public:
-    /// None: child_fd() is -1, and nothing is sent.
+    /// Makes an empty one: child_fd() is -1, and send() does nothing.
     member_socket() = default;
     /// Throws errc::system.
     static member_socket make();
 
-    /// The rank's end, for its start.
+    /// Returns the rank's end, for its start.
     int child_fd() const noexcept { return theirs_.get(); }
-    /// The rank has been started.
+    /// Closes the rank's end, after the rank has been started.
     void close_child_end() noexcept { theirs_.reset(); }
 
-    /// `take` gets each packet of the rank, until close(). `loop` must outlive that, and this object stays where it is meanwhile.
+    /// Calls `take` with each packet from the rank, until close(). `loop` must outlive that, and this object must not move
+    /// meanwhile.
     void watch(event_loop& loop, std::function<void(std::string_view packet)> take);
-    /// Behind those that wait until there is room, as where the rank is stopped. Drops it where nothing has the rank's end any more.
+    /// Queues the packet while there is no room, such as while the rank is stopped. Drops it if no process has the rank's end any
+    /// more.
     void send(std::string_view packet);
-    /// A rank that waits for a packet sees that none comes.
+    /// Closes it, so that a rank that waits for a packet sees that none will come.
     void close() noexcept;
 
   private:

@@ -21,7 +21,7 @@ namespace muster {
 
 namespace {
 
-/// Merged blocks up to this size make fewer writes when ranks print many short lines.
+/// Blocks are merged up to this size, which makes fewer writes when ranks print many short lines.
 constexpr std::size_t merge_bytes = 65536;
 constexpr double drain_slice_s = 0.1;
 
@@ -30,7 +30,7 @@ struct item {
     std::string block;
 };
 
-/// 0, or errno.
+/// Returns 0, or errno.
 int write_all(int fd, std::string const& block) {
     std::size_t done = 0;
     while (done < block.size()) {
@@ -117,12 +117,12 @@ void output_writer::write(int fd, std::string block, void const* stream) {
 
 void output_writer::write_unfinished(int fd, std::string block, void const* stream) {
     if (block.empty()) return;
-    bool const ended = block.back() == '\n';  // it has a tag
+    bool const ended = block.back() == '\n';  // a line with a tag
     write(fd, std::move(block), stream);
     unfinished_[fd] = ended ? nullptr : stream;
 }
 
-/// Of ranks no byte is changed, but muster's own line is a line of its own.
+/// Puts muster's line on its own line; leaves the ranks' bytes unchanged.
 void output_writer::note(std::string line) {
     if (within_line_[2] && unfinished_[2] == nullptr) line.insert(0, 1, '\n');
     put(2, std::move(line), nullptr);

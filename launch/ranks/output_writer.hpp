@@ -9,56 +9,57 @@
 
 namespace muster {
 
-/// The way on for what ranks print: this process' own descriptors, or the launcher.
+/// The destination of what ranks print: this process' own descriptors, or the launcher.
 class output_sink {
   public:
-    /// Takes what a rank has written to `fd`, 1 or 2, in order. `stream` says which rank's.
+    /// Takes what a rank has written to `fd`, 1 or 2, in order. `stream` identifies the rank's stream.
     virtual void write(int fd, std::string block, void const* stream = nullptr) = 0;
-    /// The same; the block ends within a line, of which more will come.
+    /// Does the same with a block that ends within a line, of which more will come.
     virtual void write_unfinished(int fd, std::string block, void const* stream) { write(fd, std::move(block), stream); }
     /// Takes a whole line of muster's messages, for standard error.
     virtual void note(std::string line) = 0;
-    /// Whether to read no more from the ranks for now, which then wait.
+    /// Returns whether to stop reading from the ranks for now, which then wait.
     virtual bool congested() const = 0;
 
   protected:
     ~output_sink() = default;
 };
 
-/// Writes blocks to descriptors 1 and 2 in the order given, on its own thread: a reader that does not read (less, a stopped
-/// terminal) must not stop the launcher from seeing ranks die. Used from one thread.
+/// Writes blocks to descriptors 1 and 2 in the given order, on its own thread: a reader that does not read (less, a stopped
+/// terminal) must not keep the launcher from noticing that ranks die. Used from one thread.
 class output_writer final : public output_sink {
   public:
     output_writer();   ///< throws errc::system
-    ~output_writer();  ///< what is not yet written is dropped: call `drain` first
+    ~output_writer();  ///< drops what is not yet written: call `drain` first
     output_writer(output_writer const&) = delete;
     output_writer& operator=(output_writer const&) = delete;
 
-    /// What follows an unfinished line of another stream begins a new line, unless it begins with a carriage return itself.
+    /// Output after an unfinished line of another stream begins a new line, unless it begins with a carriage return.
     void write(int fd, std::string block, void const* stream = nullptr) override;
     void write_unfinished(int fd, std::string block, void const* stream) override;
-    void note(std::string line) override;  ///< begins a new line where an unfinished one was written last
+    void note(std::string line) override;  ///< begins a new line after an unfinished one
 
-    /// Calls `seen` when ranks write something that holds `mark`, once. An empty mark is in everything.
+    /// Calls `seen` once when ranks write something that contains `mark`. Everything contains an empty mark.
     void watch_for(std::string mark, std::function<void()> seen) { watched_.emplace_back(std::move(mark), std::move(seen)); }
 
-    /// More than `high_water_bytes` wait: read no more from the ranks until `event_fd` becomes readable, then call `clear_event`.
+    /// Returns whether more than `high_water_bytes` wait: then read no more from the ranks until `event_fd` is readable, and call
+    /// `clear_event`.
     bool congested() const override;
     int event_fd() const noexcept;
     void clear_event() noexcept;
 
-    /// Waits until all is written, at most `seconds` (negative: without end). True if it was.
+    /// Waits until all is written, for at most `seconds` (negative: without limit). Returns whether all was written.
     bool drain(double seconds);
-    /// The same, at most for a moment: a reader that does not read must not hold a stopped run for ever.
+    /// Does the same, but only for a moment: a reader that does not read must not hold a stopped run forever.
     void drain_briefly() { drain(brief_drain_s); }
-    /// The same, until `interrupted` (asked ten times a second) is true.
+    /// Does the same, until `interrupted` (called ten times a second) returns true.
     void drain_until(std::function<bool()> const& interrupted);
-    /// Whether the reader of this descriptor has gone (EPIPE): what is written to it is dropped. `event_fd` tells when.
+    /// Returns whether the reader of this descriptor has gone (EPIPE): what is written to it is dropped. `event_fd` reports it.
     bool broken(int fd) const;
 
-    /// errno of the first write that failed otherwise than by a reader that has gone (a full disk); 0 if none did.
+    /// Returns errno of the first write that failed other than by a closed reader (a full disk); 0 if none did.
     int fault() const;
-    /// The same in words, for the user; empty if none did.
+    /// Returns the same in words, for the user; empty if no write failed.
     std::string describe_fault() const;
 
     static constexpr std::size_t high_water_bytes = 8u << 20;

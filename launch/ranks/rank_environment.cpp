@@ -57,7 +57,7 @@ constexpr std::array node_names{
     name{"MUSTER_TOKEN"},
 };
 
-// Slurm's numbers of one task and of its step; a daemon's are not its ranks'.
+// Slurm's numbers of one task and of its step; a daemon's are not those of its ranks.
 constexpr std::array task_prefixes{name{"SLURM_STEP"}, name{"SLURM_SRUN_COMM_"}, name{"SLURM_PMIX"}};
 constexpr std::array task_names{
     name{"SLURM_PROCID"},   name{"SLURM_LOCALID"}, name{"SLURM_NODEID"}, name{"SLURM_GTIDS"},

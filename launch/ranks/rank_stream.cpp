@@ -46,8 +46,8 @@ void output_pump::on_readable(entry& one) {
     }
 }
 
-/// Before the descriptor is closed: a new process that has not yet come to its program holds a copy of it, and the loop would be woken
-/// for it again and again, with no way left to take it out.
+/// Takes the descriptor out of the loop before it is closed: a new process that has not yet started its program holds a copy,
+/// which would wake the loop again and again and could no longer be removed.
 void output_pump::unwatch_ended(rank_stream& stream) {
     loop_.unwatch(stream.read_fd());
     stream.close();
@@ -95,7 +95,7 @@ void output_pump::finish() {
 namespace {
 
 constexpr std::size_t tail_bytes = 4096;
-constexpr std::size_t longest_character = 4;  ///< of UTF-8
+constexpr std::size_t longest_character = 4;  ///< in UTF-8
 
 }  // namespace
 
@@ -149,7 +149,7 @@ void line_splitter::keep_partial(std::string_view bytes) {
     has_return_ = has_return_ || bytes.find('\r') != std::string_view::npos;
 }
 
-/// Lines of other bytes stay whole, whichever these are.
+/// Lines with other bytes stay whole.
 bool line_splitter::is_bar() const noexcept {
     if (!has_return_) return false;
     auto const shows = [](char c) {
@@ -157,7 +157,7 @@ bool line_splitter::is_bar() const noexcept {
     };
     if (!std::all_of(partial_.begin(), partial_.end(), shows)) return false;
     auto const fault = not_utf8_at(partial_);
-    return !fault || *fault + longest_character > partial_.size();  // the last one may be cut
+    return !fault || *fault + longest_character > partial_.size();  // the last character may be cut
 }
 
 std::string line_splitter::flush(bool terminal) {
@@ -194,7 +194,7 @@ namespace {
 constexpr std::size_t read_bytes = 65536;
 constexpr int reads_for_now = 8;
 
-/// False if the file system did not take it all (full, over quota).
+/// Returns false if the file system did not take it all (full, over quota).
 bool write_file(int fd, std::string_view bytes) {
     while (!bytes.empty()) {
         auto const n = ::write(fd, bytes.data(), bytes.size());
@@ -219,7 +219,7 @@ bool has_number_after(std::string_view prefix, std::string const& name) {
            name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
 }
 
-/// What a rank's folder holds when muster made it and nobody put anything else there.
+/// Returns whether a rank's folder contains only what muster put there.
 bool holds_output_only(fs::path const& folder) {
     std::error_code fault;
     if (fs::symlink_status(folder, fault).type() != fs::file_type::directory) return false;
@@ -236,7 +236,8 @@ rank_stream::rank_stream(int target, line_format how, output_file file)
     : target_(target), terminal_(::isatty(target) == 1), lines_(std::move(how)), file_(std::move(file)) {
     auto [read_end, write_end] = make_pipe();
     ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
-    // A larger pipe lets a rank print 1 MiB without waiting for us; more than the user's limit is refused, which does no harm.
+    // A larger pipe lets a rank print 1 MiB without waiting for us; the kernel refuses more than the user's limit, which does no
+    // harm.
     ::fcntl(read_end.get(), F_SETPIPE_SZ, 1 << 18);
     read_ = std::move(read_end);
     write_ = std::move(write_end);

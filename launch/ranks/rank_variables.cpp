@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The colon divides folders in PYTHONPATH, and cannot be quoted there.
+/// Returns whether PYTHONPATH can contain the folder: a colon separates folders there and cannot be quoted.
 bool can_be_named(fs::path const& folder) {
     return folder.string().find(':') == std::string::npos;
 }
@@ -36,7 +36,7 @@ bool holds_horovod(fs::path const& folder) {
     return can_be_named(folder) && fs::is_regular_file(folder / "horovod" / "__init__.py", fault);
 }
 
-/// The build tree's folders only while running from there: behind an installed program such a folder may be anybody's.
+/// The build tree's folders count only while running from there: another user may own such a folder where muster is installed.
 fs::path folder_of_python(fs::path const& program) {
     auto const prefix = program.parent_path().parent_path();
     if (prefix == fs::path(MUSTER_BUILD_DIR)) return prefix / "python";
@@ -151,7 +151,7 @@ void set_number(environment& v, std::string_view name, int value) {
     v.set(name, std::to_string(value));
 }
 
-/// The job's name for what programs print or send: its last part is secret, so a hash of the whole stands there.
+/// Returns a name of the job that programs may print or send: a hash of the whole replaces its last part, which is secret.
 std::string public_name(std::string const& nspace) {
     return nspace.substr(0, nspace.rfind('.') + 1) + sha256_digits(nspace, 8);
 }
@@ -164,11 +164,12 @@ void set_torch(environment& v, identity const& who, rendezvous const& point) {
     v.set("TORCHELASTIC_RESTART_COUNT", v.get_or("MUSTER_GENERATION", "0"));
     v.set("TORCHELASTIC_MAX_RESTARTS", v.get_or("MUSTER_LAST_GENERATION", "0"));
     v.set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
-    // Gloo looks its interface up by the host's own name, which need not resolve; on one node the loopback always does.
+    // Gloo finds its interface by the host's name, which may not resolve; on one node the loopback always does.
     if (who.node_count == 1) v.set_default("GLOO_SOCKET_IFNAME", "lo");
 }
 
-/// Where torch's @record writes the exception that ends the program, as JSON; programs that write their own file expect it to be named.
+/// Sets where torch's @record writes the exception that ends the program, as JSON; programs that write their own file expect the
+/// variable.
 void set_error_file(environment& v, identity const& who, std::string const& folder) {
     if (folder.empty()) return v.unset("TORCHELASTIC_ERROR_FILE");
     v.set("TORCHELASTIC_ERROR_FILE",
@@ -176,7 +177,7 @@ void set_error_file(environment& v, identity const& who, std::string const& fold
 }
 
 void set_horovod(environment& v) {
-    // Its Gloo controller needs a rendezvous server; with MPI it only needs MPI to come up.
+    // Horovod's Gloo controller needs a rendezvous server; with MPI it only needs MPI to come up.
     v.set_default("HOROVOD_CONTROLLER", "mpi");
     v.set_default("HOROVOD_CPU_OPERATIONS", "mpi");
 }
@@ -189,14 +190,14 @@ void set_jax(environment& v, identity const& who, rendezvous const& point) {
 }
 
 void set_tensorflow(environment& v, identity const& who, rendezvous const& point) {
-    if (point.workers.empty()) return v.unset("TF_CONFIG");  // too many ranks to list in each rank's environment
+    if (point.workers.empty()) return v.unset("TF_CONFIG");  // there are too many ranks to list in each rank's environment
     std::string workers;
     for (auto const& worker : point.workers) workers += fmt::format("{}\"{}\"", workers.empty() ? "" : ",", worker);
     v.set("TF_CONFIG",
           fmt::format(R"({{"cluster":{{"worker":[{}]}},"task":{{"type":"worker","index":{}}}}})", workers, who.rank));
 }
 
-/// "APPTAINER_BIND", "SINGULARITY_BIND", or empty: no container.
+/// Returns "APPTAINER_BIND", "SINGULARITY_BIND", or an empty text without a container.
 std::string_view bind_variable(std::vector<std::string> const& command) {
     for (std::size_t i = 0; i + 1 < command.size(); ++i) {
         auto const name = std::string_view(command[i]).substr(command[i].rfind('/') + 1);
@@ -227,13 +228,13 @@ void set_rank_variables(environment& v, identity const& who, binding const& plac
     } else {
         v.set_default("OMP_NUM_THREADS", std::to_string(place.threads));
     }
-    // Python buffers what it prints into a pipe; then lines would come late, or never when a rank is killed.
+    // Python buffers output to a pipe: lines would come late, or never when a rank is killed.
     v.set_default("PYTHONUNBUFFERED", "1");
 }
 
 std::vector<std::pair<std::string, std::string>> interface_variables(std::string const& interface, std::string const& sysfs) {
     if (interface.empty()) return {};
-    // UCX names a port "mlx5_0:1", and TCP by the interface.
+    // UCX names a port "mlx5_0:1", but TCP by the interface.
     std::vector<std::string> ports;
     std::error_code fault;
     for (auto const& card :
@@ -279,7 +280,7 @@ void set_gpu_variables(environment& v, binding const& place) {
         case gpu_vendor::amd:
             if (visible.empty()) break;
             v.set("ROCR_VISIBLE_DEVICES", visible);
-            // HIP would count these within ROCR_VISIBLE_DEVICES, and takes CUDA's for its own.
+            // HIP would count these within ROCR_VISIBLE_DEVICES, and reads CUDA's, too.
             for (auto const* name : {"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"}) v.unset(name);
             break;
         case gpu_vendor::intel:

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t other_files = 64;  // that the launcher itself needs
+constexpr std::uint64_t other_files = 64;  // the number that the launcher itself needs
 
 std::optional<std::uint64_t> number_in(fs::path const& path) {
     auto const value = parse_integer(trim(read_text_file(path.string())));
@@ -30,7 +30,7 @@ std::uint64_t limit_of(decltype(RLIMIT_NOFILE) which) {
     return found.rlim_cur;
 }
 
-/// In each group from this one up to the root.
+/// Returns the least that any group from this one up to the root leaves.
 std::uint64_t left_from(fs::path group, fs::path const& root) {
     auto left = start_limits::none;
     for (;; group = group.parent_path()) {

@@ -26,7 +26,7 @@ std::string to_hex(std::array<unsigned char, Size> const& bytes) {
     return text;
 }
 
-/// Whether `text` is that many bytes in hexadecimal digits.
+/// Returns whether `text` consists of exactly that many bytes in hexadecimal digits, and sets them.
 template <std::size_t Size>
 bool from_hex(std::string_view text, std::array<unsigned char, Size>& bytes) {
     std::size_t length = 0;
@@ -43,7 +43,7 @@ std::string cookie_of(environment const& variables) {
     return cookie;
 }
 
-/// What seals tickets: a key of the length that libsodium's secretbox wants, of the cookie's bytes.
+/// Returns the key that seals tickets: a hash of the cookie, as long as libsodium's secretbox needs it.
 std::array<unsigned char, crypto_secretbox_KEYBYTES> sealing_key(environment const& variables) {
     auto const cookie = cookie_of(variables);
     std::array<unsigned char, crypto_secretbox_KEYBYTES> key{};
@@ -52,7 +52,7 @@ std::array<unsigned char, crypto_secretbox_KEYBYTES> sealing_key(environment con
     return key;
 }
 
-/// The nonce, which is random, and behind it the sealed key.
+/// The random nonce, followed by the sealed key.
 struct sealed_key {
     std::array<unsigned char, crypto_secretbox_NONCEBYTES> nonce{};
     std::array<unsigned char, crypto_secretbox_MACBYTES + sizeof(run_key::bytes)> box{};

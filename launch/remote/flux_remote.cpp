@@ -19,7 +19,7 @@ namespace muster {
 
 namespace {
 
-/// Of this node alone.
+/// These are only for this node.
 constexpr std::array gpu_variables{"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
                                    "ZE_AFFINITY_MASK"};
 
@@ -48,7 +48,7 @@ std::optional<int> broker_on(std::string_view hostlist, std::string_view host, s
 }
 
 std::vector<std::string> flux_exec_words(int broker, std::string const& command, environment const& variables) {
-    // Its own folder need not be there.
+    // The command's own folder may not exist there.
     std::vector<std::string> words{"flux", "exec", "--quiet", fmt::format("--rank={}", broker), "--dir=/", "env"};
     for (auto const* const name : gpu_variables)
         if (variables.get_or(name, "") != "-1") words.insert(words.end(), {"-u", name});
@@ -86,7 +86,7 @@ std::string fluxrsh_script(std::string const& muster) {
     return fmt::format("exec {} fluxrsh \"$@\"\n", shell_quote(muster));
 }
 
-/// Brokers run commands for the owner of their instance alone: a job's own instance is its user's.
+/// Brokers run commands only for the owner of their instance: a job's own instance belongs to its user.
 std::optional<std::string> flux_exec_unavailable(scheduler_sources const& sources) {
     auto const answer = sources.run_command({"flux", "getattr", "security.owner"});
     if (answer.exit_status == 127) return "there is no flux on PATH";

@@ -38,12 +38,12 @@ namespace muster {
 namespace {
 
 constexpr std::size_t usual_open_files = 1024;
-constexpr duration starter_lost_after{15};  ///< until it says how long
+constexpr duration starter_lost_after{15};  ///< until the starter sends its own limit
 constexpr std::size_t largest_order_bytes = 64u << 20;
 constexpr std::size_t largest_frame_bytes = 64u << 20;
-constexpr duration last_words{0.5};                 ///< for what shims have said when this process ends
-constexpr int most_waits_for_strays = 500;          ///< of 20 ms
-constexpr std::string_view pmi1_exchange = "pmi1";  ///< its barrier; fences have other names
+constexpr duration last_words{0.5};                 ///< for the last messages of shims when this process ends
+constexpr int most_waits_for_strays = 500;          ///< each of 20 ms
+constexpr std::string_view pmi1_exchange = "pmi1";  ///< the name of its barrier; fences have other names
 
 }  // namespace
 
@@ -54,10 +54,10 @@ host_agent::host_agent(environment variables, agent_place place)
       started_(std::time(nullptr)) {
     make_room_for_open_files(usual_open_files);
     ::prctl(PR_SET_NAME, agent_process);
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what a killed shim leaves becomes ours
-    ::prctl(PR_SET_PDEATHSIG, 0);        // a remote shell that has become this process was to die with its starter
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // processes that a killed shim leaves become ours
+    ::prctl(PR_SET_PDEATHSIG, 0);        // a remote shell that became this process had to die with its starter
     ignore_signals(
-        process_kind::agent);  // also SIGHUP: the remote shell may end before us, and our connection tells what matters
+        process_kind::agent);  // including SIGHUP: the remote shell may end before us, and our connection reports what matters
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
 }
 
@@ -96,7 +96,7 @@ void host_agent::connect() {
     tell(hello);
 }
 
-/// So that the launcher knows of this host as soon as it is there.
+/// Connects to the launcher, so that it knows this host at once.
 void host_agent::on_message(wire::meet_launcher const& meeting) try {
     place_.number = meeting.number;
     if (meeting.variables.begin() == meeting.variables.end()) return;
@@ -121,7 +121,7 @@ void host_agent::on_message(wire::meet_launcher const& meeting) try {
     tell(wire::failed{e.what(), exit_code(e.code())});
 }
 
-/// The job is for all ranks here and is fitted to each; all else goes to whom it is for, as it is.
+/// Adapts the job, which is for all ranks here, to each; passes everything else on unchanged.
 void host_agent::on_launcher_frame(std::string_view frame) {
     if (auto const one = wire::read_rank_frame(frame)) {
         for (auto& each : shims_)
@@ -136,16 +136,16 @@ void host_agent::give_job(wire::job job) {
     try {
         job.own_address = reachable_address(job.address, job.network_interface, launcher_fd_);
     } catch (error const&) {
-        job.own_address.clear();  // each shim says what is wrong with the interface
+        job.own_address.clear();  // each shim reports what is wrong with the interface
     }
     for (std::size_t i = 0; i < shims_.size(); ++i) {
         job.who.rank = shims_[i].rank;
-        job.who.local_rank = job.who.local_size - static_cast<int>(shims_.size() - i);  // behind those of another agent's
+        job.who.local_rank = job.who.local_size - static_cast<int>(shims_.size() - i);  // they follow those of another agent
         if (shims_[i].link) shims_[i].link->send(wire::encode(job));
     }
 }
 
-/// The shims see it, and try for themselves.
+/// Closes the shims' sockets; they notice, and then connect themselves.
 void host_agent::on_launcher_lost() {
     for (auto& each : shims_)
         if (each.link) each.link->close();
@@ -174,12 +174,13 @@ void host_agent::on_message(wire::start_shims const& order) try {
     if (order.serve_mpi && !waits(ranks)) serve_mpi(order, ranks_of_hosts);
     for (std::size_t i = 0; i < ranks.size(); ++i) start(order, ranks, static_cast<int>(i));
     any_started_ = true;
-    sweep_session_dirs(session_places(variables_));  // of agents that were killed
+    sweep_session_dirs(session_places(variables_));  // those of agents that were killed
 } catch (error const& e) {
     tell(wire::failed{e.what(), exit_code(e.code())});
 }
 
-/// The servers that MPI meets its world by, as the launcher has them on one node; those of all hosts give each other what ranks tell.
+/// Starts the servers through which MPI's ranks meet, as the launcher does on one node; the servers of all hosts exchange what
+/// ranks publish.
 void host_agent::serve_mpi(wire::start_shims const& order, std::vector<std::vector<int>> const& ranks_of_hosts) {
     session_dir_ = make_session_dir(session_lock_, session_places(variables_));
     pmix::job job;
@@ -209,8 +210,8 @@ void host_agent::poll_servers() {
     if (auto part = pmi1_server_->take_part()) tell(wire::exchange{std::string(pmi1_exchange), "", std::move(*part)});
 }
 
-/// To the rank's shim, and by it to the launcher. After an abort an MPICH waits until it is killed. What it prints tells its shim more, but
-/// not all of it is known, and it may go to a file.
+/// Passes it to the rank's shim, and through that to the launcher. After an abort an MPICH waits until it is killed. Its output
+/// tells the shim more, but not every output is recognised, and it may go to a file.
 void host_agent::pass_on(pmix::server_event const& event) const {
     using kind = pmix::server_event::kind;
     if (event.what == kind::log) return fmt::print(stderr, "{}", without_controls(event.text));
@@ -221,7 +222,8 @@ void host_agent::pass_on(pmix::server_event const& event) const {
         if (one.rank == event.rank && one.link) one.link->send(encode(mpi_event{what, event.code}));
 }
 
-/// For the launcher; or a question: its rank has ended, and what that had done before waits at the servers at most, or does this process run?
+/// Passes it to the launcher, or answers a question: has everything that the ended rank had done been read from the servers, or
+/// does this process run?
 void host_agent::on_shim_frame(std::size_t which, std::string_view frame) {
     auto const& one = shims_[which];
     if (auto const question = read_event(frame)) {
@@ -290,7 +292,7 @@ void host_agent::start(wire::start_shims const& order, std::vector<int> const& r
     shims_.back().pid = pid;
 }
 
-/// The shim's end of the socket between it and this process.
+/// Returns the shim's end of the socket between it and this process.
 unique_fd host_agent::open_link(std::size_t which) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) throw_system("socketpair", "for a shim");
@@ -305,7 +307,7 @@ unique_fd host_agent::open_link(std::size_t which) {
 
 void host_agent::on_message(wire::input const& input) {
     if (input.bytes.empty()) input_.reset();
-    if (!input_) return;  // nobody reads: the starter then leaves the rest where it is
+    if (!input_) return;  // rank 0 no longer reads: the starter then leaves the rest unread
     pending_ = input.bytes;
     loop_.watch_writable(input_.get(), [this] { write_input(); });
 }
@@ -335,14 +337,14 @@ void host_agent::on_signal() {
     tell_end();
 }
 
-/// The scheduler has sent it to the ranks and their shims as well, which know what to do.
+/// The scheduler has also sent it to the ranks and their shims, which act on it.
 void host_agent::on_request_to_end() {
     if (any_started_) return;
     exit_code_ = 128 + SIGTERM;
     loop_.stop();
 }
 
-/// Children of ours that are no shims: what a shim that was killed has left, whose children then become ours in turn.
+/// Kills children that are no shims: processes that a killed shim has left, whose children then become ours in turn.
 void host_agent::end_strays() const {
     for (pid_t const pid : descendants()) {
         auto const is_this = [pid](shim const& one) { return one.pid == pid; };
@@ -353,7 +355,7 @@ void host_agent::end_strays() const {
 void host_agent::tell_end() {
     auto const runs = [](shim const& one) { return one.pid >= 0; };
     if (!any_started_ || told_ || std::any_of(shims_.begin(), shims_.end(), runs)) return;
-    // What a killed shim has left may have children that become ours only now that it is gone.
+    // Processes that a killed shim has left may have children that become ours only now.
     if (!descendants().empty() && ++waits_for_strays_ < most_waits_for_strays) {
         loop_.after(duration(0.02), [this] {
             end_strays();

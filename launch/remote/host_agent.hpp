@@ -1,4 +1,4 @@
-// The agent of one host: starts the shims of a remote run there, and serves their ranks' MPI.
+// The agent of one host starts the shims of a remote run there, and serves their ranks' MPI.
 #pragma once
 
 #include <sys/types.h>
@@ -21,33 +21,33 @@
 
 namespace muster {
 
-/// What an agent's process is called.
+/// The name of an agent's process.
 inline constexpr char agent_process[] = "muster-agent";
 
-/// Which of the hosts this is.
+/// Says which of the hosts this is.
 struct agent_place {
-    int number = 0;  ///< below 0: the starter tells it, by the node that Slurm says this is
+    int number = 0;  ///< below 0: the starter sends it, by Slurm's name of this node
     int count = 0;
-    std::string addresses;  ///< of the starter, "ADDRESS:PORT,ADDRESS:PORT"
+    std::string addresses;  ///< the starter's, "ADDRESS:PORT,ADDRESS:PORT"
     std::string ticket;     ///< agent_ticket.cpp
 };
 
-/// Started once a host by remote_starter, over a remote shell. Each shim is in its own session, out of reach of a scheduler that
-/// ends the session of what it started, and sees by itself when this process is gone. What a killed shim leaves is ended here.
-/// When the starter is gone this process ends, and the shims, which see that, end their ranks.
+/// remote_starter starts one on each host, over a remote shell. Each shim has its own session, out of reach of a scheduler that
+/// ends the session of what it started, and notices when this process is gone. This process ends what a killed shim leaves. When
+/// the starter is gone this process ends, and the shims notice that and end their ranks.
 class host_agent {
   public:
     host_agent(environment variables, agent_place place);
     ~host_agent();
 
-    /// Runs until all shims have ended and the starter has said so. Returns the exit code. Throws as connect_to_launcher.
+    /// Runs until all shims have ended and the starter has agreed. Returns the exit code. Throws as connect_to_launcher.
     int run();
 
   private:
     struct shim {
         int rank = 0;
         pid_t pid = -1;                       ///< -1: it has ended
-        std::unique_ptr<frame_channel> link;  ///< to its descriptor 1; none for a probe, which calls the launcher itself
+        std::unique_ptr<frame_channel> link;  ///< to its descriptor 1; null for a probe, which connects to the launcher itself
     };
 
     void connect();
@@ -84,39 +84,40 @@ class host_agent {
     std::time_t started_;
     event_loop loop_;
     std::unique_ptr<frame_channel> starter_;
-    std::unique_ptr<frame_channel> launcher_;  ///< what all shims here and the launcher tell each other; none of a probe's agent
-    int launcher_fd_ = -1;                     ///< of `launcher_`
-    int starter_fd_ = -1;                      ///< of `starter_`
+    std::unique_ptr<frame_channel> launcher_;  ///< for messages between the shims here and the launcher; null in a probe's agent
+    int launcher_fd_ = -1;                     ///< that of `launcher_`
+    int starter_fd_ = -1;                      ///< that of `starter_`
     std::string session_dir_;
     unique_fd session_lock_;
     std::optional<pmix::server> pmix_server_;
     std::optional<pmix::pmi1_server> pmi1_server_;
-    std::size_t hosts_ = 0;  ///< of the run's ranks
+    std::size_t hosts_ = 0;  ///< those with ranks of the run
     std::vector<shim> shims_;
-    unique_fd input_;      ///< of rank 0, if it is here and has not closed it
-    std::string pending_;  ///< what it has not taken of one block
+    unique_fd input_;      ///< rank 0's, if it is here and has not closed it
+    std::string pending_;  ///< the rest of a block that it has not taken
     bool any_started_ = false;
     bool told_ = false;
     int waits_for_strays_ = 0;
     int exit_code_ = 1;
 };
 
-// The ticket of a host's agent: what its command line says of the key by which it and the starter recognise each other.
+// The ticket of a host's agent: its command line's form of the key by which it and the starter recognise each other.
 
-/// "job:…": the key, sealed (libsodium's secretbox) with the secret that PBS gives to all processes of the job (PBS_JOBCOOKIE) and to
-/// nobody else, so that it may stand on a command line. Throws errc::unavailable without that variable.
+/// Returns "job:…": the key, sealed (libsodium's secretbox) with the secret that PBS gives only to processes of the job
+/// (PBS_JOBCOOKIE), so that a command line may contain it. Throws errc::unavailable without that variable.
 std::string seal_for_job(run_key const& key, environment const& variables);
 
-/// The key that a ticket tells: "stdin" (the first line there), "file:PATH", "munge:…", "job:…". Throws errc::usage for any other, errc::parse,
-/// errc::system, and errc::unavailable without the cookie that it was sealed with.
+/// Returns the key of a ticket: "stdin" (the first line there), "file:PATH", "munge:…", "job:…". Throws errc::usage for any
+/// other, errc::parse, errc::system, and errc::unavailable without the cookie that sealed it.
 run_key redeem_ticket(std::string const& ticket, environment const& variables);
 
-// The commands by which a remote run starts: `muster remote`, which the launcher runs as its engine, and `muster agent`, once a host.
+// The commands that start a remote run: `muster remote`, which the launcher runs as its engine, and `muster agent`, once on each
+// host.
 
-/// `muster remote HOSTS [OPTIONS] -- SHIM…`: see remote_starter. Throws errc::usage.
+/// Runs `muster remote HOSTS [OPTIONS] -- SHIM…`: see remote_starter. Throws errc::usage.
 int remote_command(std::vector<std::string> const& args, environment const& variables);
 
-/// `muster agent NUMBER COUNT ADDRESSES TICKET`: see host_agent. Throws errc::usage.
+/// Runs `muster agent NUMBER COUNT ADDRESSES TICKET`: see host_agent. Throws errc::usage.
 int agent_command(std::vector<std::string> const& args, environment const& variables);
 
 }  // namespace muster

@@ -23,7 +23,7 @@ struct run {
     int shift = 0;
 };
 
-/// The ranks from `begin` on that are equally far from each other.
+/// Returns the series of equally spaced ranks that starts at `begin`.
 run take_run(std::vector<int> const& ranks, std::size_t begin) {
     run one{.first = ranks[begin], .ranks = 1};
     if (begin + 1 < ranks.size() && ranks[begin + 1] > ranks[begin]) one.step = ranks[begin + 1] - ranks[begin];
@@ -35,7 +35,7 @@ run take_run(std::vector<int> const& ranks, std::size_t begin) {
     return one;
 }
 
-/// Whether the host `next`, of one run, continues `whole`, whose last host it follows.
+/// Adds the host `next`, itself a run, to `whole`, whose last host it follows; returns false if it does not continue it.
 bool joins(run& whole, run const& next) {
     if (whole.hosts == 0 || whole.ranks != next.ranks || whole.step != next.step) return false;
     auto const shift = next.first - (whole.first + (whole.hosts - 1) * whole.shift);

@@ -37,7 +37,7 @@ std::optional<std::string> setting_of(std::string_view pbs_conf, std::string_vie
     return value;
 }
 
-/// A limit as bash's ulimit takes it, and the unit that it counts in.
+/// A limit in the form of bash's ulimit, and the unit that it counts in.
 struct limit {
     int resource;
     char option;
@@ -47,7 +47,8 @@ constexpr std::array limits{limit{RLIMIT_CORE, 'c', 1024},    limit{RLIMIT_DATA,
                             limit{RLIMIT_MEMLOCK, 'l', 1024}, limit{RLIMIT_NOFILE, 'n', 1},  limit{RLIMIT_STACK, 's', 1024},
                             limit{RLIMIT_CPU, 't', 1},        limit{RLIMIT_NPROC, 'u', 1},   limit{RLIMIT_AS, 'v', 1024}};
 
-/// Passes on what pbs_tmrsh says until it ends. Whether it has lost its pbs_mom, of which its last words tell: the task then runs on.
+/// Passes on what pbs_tmrsh prints until it ends. Returns whether it has lost its pbs_mom, as its last words say: the task then
+/// runs on.
 bool pass_on_errors(int from) {
     constexpr std::string_view lost_mom = "tm_poll(obit)";
     std::string last;
@@ -63,7 +64,7 @@ bool pass_on_errors(int from) {
     }
 }
 
-/// For an engine that takes its agent's end for its daemon's.
+/// Waits for an engine that takes its agent's end as its daemon's.
 void wait_for_end_of(pid_t parent) {
     timespec const pause{0, 200'000'000};
     while (::getppid() == parent) ::nanosleep(&pause, nullptr);
@@ -119,7 +120,7 @@ int tmrsh_command(std::vector<std::string> const& words, environment const& vari
     std::string const program = folder + "/bin/pbs_tmrsh";
     std::string const host = spelled_as_in(hosts.empty() ? read_text_file(*named) : hosts, args.front());
     std::string const command = umask_and_limits() + join(std::span(args).subspan(1), " ");
-    ignore_signals(process_kind::pbs_shell);  // stays so through exec
+    ignore_signals(process_kind::pbs_shell);  // remains in effect through exec
     pid_t const parent = ::getppid();
     auto [said, says] = make_pipe();
     pid_t const child = ::fork();

@@ -46,7 +46,7 @@ remote_order read_order(std::vector<std::string> const& args) {
     order.pass_key = given.text("pass-key");
     if (given.has("munge-socket")) order.munge_socket = given.text("munge-socket");
     order.first_agent = static_cast<std::size_t>(std::max(0L, parse_integer(given.text("first-agent")).value_or(0)));
-    if (order.first_agent > 0) order.try_for = duration(0);  // who comes later is asked for again
+    if (order.first_agent > 0) order.try_for = duration(0);  // a late host is asked for again anyway
     order.by_scheduler = given.has("by-scheduler");
     order.at_once = given.has("at-once");
     order.in_steps = given.has("in-steps");

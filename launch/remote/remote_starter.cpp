@@ -40,11 +40,11 @@ namespace {
 
 constexpr std::size_t calls_at_once = 32;  ///< remote shells whose agents have not come yet
 constexpr std::size_t largest_part_bytes = 64u << 20;
-constexpr duration patience_with_hosts{10};     ///< from its call until the user is told of one
-constexpr duration between_tries{1};            ///< of a remote shell that has failed
-constexpr duration patience_with_step{10};      ///< with an srun whose agents have all been told to end
-constexpr duration between_losses{0.2};         ///< those of a moment are told in one line
-constexpr duration patience_with_late_ones{2};  ///< with agents on their way, once the start is given up
+constexpr duration patience_with_hosts{10};     ///< from the call of a host until muster reports it
+constexpr duration between_tries{1};            ///< between two tries of a remote shell that fails
+constexpr duration patience_with_step{10};      ///< with an srun after all its agents got the order to end
+constexpr duration between_losses{0.2};         ///< the losses of this time go into one line
+constexpr duration patience_with_late_ones{2};  ///< with agents on their way, after the start is given up
 
 void wait_for(pid_t child, duration limit) {
     auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(limit);
@@ -52,7 +52,7 @@ void wait_for(pid_t child, duration limit) {
     while (::waitpid(child, nullptr, WNOHANG) == 0 && event_loop::clock::now() < end) ::nanosleep(&pause, nullptr);
 }
 
-/// The shims' variables: those that they need to start. The ranks' own come from the launcher, over the shims' connections.
+/// Returns the variables that shims need to start. The ranks' variables come from the launcher, over the shims' connections.
 environment variables_of_shims(environment const& own) {
     environment kept;
     for (auto const name : {"MUSTER_LAUNCHER", "MUSTER_TOKEN", "MUSTER_LOG", "MUSTER_PORTS", "PATH", "LD_LIBRARY_PATH"})
@@ -118,17 +118,18 @@ void remote_starter::call_some() {
         }
 }
 
-/// Agents have folders to remove, also those that a remote shell has become by exec. Whoever ends this run kills what is left below it, and Slurm ends a step whose srun is gone.
+/// Agents, including those that a remote shell has become by exec, have folders to remove. Whoever ends this run kills what is
+/// left below it, and Slurm ends a step whose srun is gone.
 void remote_starter::wait_for_agents() {
     for (auto& one : hosts_) {
         if (!one.link) continue;
-        if (asked_to_end_ && one.now == host::state::there) {  // else its own end would count as a failure of a step
+        if (asked_to_end_ && one.now == host::state::there) {  // otherwise its own end would count as a failure of a step
             one.link->send(wire::encode(wire::bye{0}));
             one.link->flush(duration(0.1));
         }
         one.link->close();
     }
-    bool const by_flux = is_fluxrsh(order_.shell);  // killed, flux exec leaves a line of its broker's behind
+    bool const by_flux = is_fluxrsh(order_.shell);  // a killed flux exec leaves a line of its broker's
     duration const patience = !order_.in_steps ? duration(0.5) : asked_to_end_ || giving_up_ ? duration(2) : patience_with_step;
     auto const in_step = [&](host const& one) {
         return order_.in_steps && (one.now == host::state::over || one.now == host::state::there);
@@ -161,7 +162,7 @@ std::vector<std::string> remote_starter::agent_words(std::string const& number) 
     return {order_.shim.front(), "agent", number, order_.agents(), directions_->variables().at(0).second, ticket_};
 }
 
-/// The words behind the host are one line for a shell there, of whatever kind.
+/// The words after the host are one line for a shell there, of whatever kind.
 void remote_starter::call(std::size_t which) {
     auto& one = hosts_[which];
     auto const& place = order_.hosts[which];
@@ -177,18 +178,19 @@ void remote_starter::call(std::size_t which) {
     } else {
         argv = order_.shell;
         argv.push_back(place.name);
-        // muster's libraries may lie where only the user's variables say.
+        // The user's variables may be the only ones that say where muster's libraries lie.
         if (auto const libraries = variables_.get("LD_LIBRARY_PATH"); libraries && !libraries->empty())
             agent.insert(agent.begin(), {"env", "LD_LIBRARY_PATH=" + std::string(*libraries)});
         argv.push_back("exec " + shell_join(agent));
     }
-    // The agent sees by itself when this process is gone. An srun in its group would print every signal that the launcher sends there.
+    // The agent itself notices when this process is gone. An srun in its group would print every signal that the launcher sends
+    // there.
     one.shell = start_shell(argv, agent.back() == "stdin", place.here || order_.in_steps, place.here ? 0 : SIGKILL);
     one.now = host::state::called;
     one.called_at = event_loop::clock::now();
 }
 
-/// One srun, which gives its standard input to the agents of all nodes, and its variables.
+/// Starts one srun, which passes its standard input and its variables to the agents of all nodes.
 void remote_starter::call_all() {
     auto argv = order_.shell;
     auto const agent = agent_words("slurm");
@@ -207,7 +209,7 @@ pid_t remote_starter::start_shell(std::vector<std::string> const& argv, bool get
         throw_system("write", "to a pipe of the remote shell");
     environment own = variables_;
     for (auto const name : {"MUSTER_LAUNCHER", "MUSTER_TOKEN"}) own.unset(name);
-    bool const by_srun = order_.at_once || order_.in_steps;  // which passes them on to its step
+    bool const by_srun = order_.at_once || order_.in_steps;  // srun passes them on to its step
     return start_process({.path = find_program(argv.front(), variables_, ""),
                           .arguments = &argv,
                           .variables = &own,
@@ -223,7 +225,7 @@ pid_t remote_starter::start_shell(std::vector<std::string> const& argv, bool get
                           .ignored = by_srun ? std::vector<int>() : ignored_signals(process_kind::remote_shell)});
 }
 
-/// Of an agent that says only what Slurm calls its node, by that name.
+/// Finds the place of an agent that knows only Slurm's name of its node, by that name.
 std::size_t remote_starter::place_of(wire::hello const& hello) const {
     if (!order_.at_once || hello.rank >= 0) return static_cast<std::size_t>(hello.rank);
     auto const found =
@@ -234,7 +236,7 @@ std::size_t remote_starter::place_of(wire::hello const& hello) const {
 void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
     auto const which = place_of(hello);
     if (which >= hosts_.size() || hosts_[which].now != host::state::called) return;
-    if (giving_up_) {  // it is told to end, and says nothing
+    if (giving_up_) {  // it gets the order to end, without a message
         hosts_[which].now = host::state::over;
         return stop_once_quiet();
     }
@@ -259,10 +261,10 @@ void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_
                   std::all_of(hosts_.begin(), hosts_.end(), [](host const& each) { return each.now == host::state::there; })))
         for (std::size_t i = 0; i < hosts_.size(); ++i) start_shims(i);
     loop_.after(duration(0),
-                [this] { call_some(); });  // out of the listener's hands, which would take its errors for the caller's
+                [this] { call_some(); });  // outside of the listener, which would take the errors for those of the caller
 }
 
-/// Of a probe: the others are to be looked at all the same.
+/// Leaves a probe out: the other nodes are inspected nevertheless.
 void remote_starter::leave_out(std::size_t which, std::string const& why) {
     fmt::print(stderr, "{}\n", to_line({which, why}));
     hosts_[which].now = host::state::lost;
@@ -273,7 +275,7 @@ void remote_starter::leave_out(std::size_t which, std::string const& why) {
     });
 }
 
-/// Once all agents are there: where one host cannot be reached no rank is placed, and that host alone is to blame.
+/// Runs when all agents are there: if one host cannot be reached no rank is placed, and only that host is to blame.
 void remote_starter::start_shims(std::size_t which) {
     if (!start_order_) start_order_ = std::make_shared<std::string const>(wire::encode(order_for_agents()));
     hosts_[which].link->send(start_order_);
@@ -292,7 +294,7 @@ wire::start_shims remote_starter::order_for_agents() const {
         names.push_back(hosts_[i].name);
         ranks.push_back(order_.hosts[i].ranks);
     }
-    if (!order_.probe) order.hosts = compress_hosts(names);  // of a probe not all are known, and no MPI asks
+    if (!order_.probe) order.hosts = compress_hosts(names);  // a probe may not know all, and no MPI asks
     order.ranks = pack_ranks(ranks);
     for (auto const& one : order_.hosts)
         if (one.spare) order.spares += static_cast<int>(one.ranks.size());
@@ -320,7 +322,7 @@ void remote_starter::on_message(std::size_t which, wire::failed const& failed) {
     leave_out(which, "could not start a probe: " + failed.what);
 }
 
-/// Once all were there the launcher hears of it from the shims too, decides what it means and says so.
+/// When all agents were there, the launcher also learns of it from the shims, decides what it means and reports it.
 void remote_starter::on_lost(std::size_t which, std::string const& reason) {
     if (hosts_[which].now != host::state::there) return;
     if (giving_up_) return void(hosts_[which].now = host::state::lost);
@@ -339,7 +341,7 @@ void remote_starter::on_lost(std::size_t which, std::string const& reason) {
     end_if_over();
 }
 
-/// A switch that fails takes many hosts at one moment.
+/// Reports hosts together, since a failing switch loses many at one moment.
 void remote_starter::say_lost() {
     if (lost_.empty()) return;
     say(fmt::format("error: the {} on {} {} lost: {}",
@@ -354,7 +356,7 @@ void remote_starter::on_signal() {
         if (info.ssi_signo == SIGCHLD) {
             on_child();
         } else {
-            asked_to_end_ = true;  // by the launcher, whose ranks are gone
+            asked_to_end_ = true;  // asked by the launcher, whose ranks are gone
             loop_.stop();
         }
 }
@@ -391,8 +393,8 @@ void remote_starter::on_child() {
     }
 }
 
-/// A name that does not resolve yet, an sshd that is not up: hosts that were started with this one may come some seconds later. A shell that has run there, and has not
-/// found the program, will not find it.
+/// Retries a name that does not resolve yet or an sshd that is not up: hosts that were started with this one may come some
+/// seconds later. A shell that ran there and did not find the program will not find it.
 bool remote_starter::try_again(std::size_t which, int wait_status) {
     auto& one = hosts_[which];
     int const code = shell_code(wait_status);
@@ -411,7 +413,8 @@ bool remote_starter::try_again(std::size_t which, int wait_status) {
     return true;
 }
 
-/// That of all hosts at once: those whose agents have not come will not come. Which of them is to blame it has said itself.
+/// Handles the end of the one shell for all hosts: agents that have not come will not come. It has itself printed which one is to
+/// blame.
 void remote_starter::on_shell_of_all_ended(int status) {
     shell_of_all_ = -1;
     auto const end = describe_call_end(status, order_.shim.front());
@@ -432,7 +435,7 @@ void remote_starter::on_shell_of_all_ended(int status) {
         stop_once_quiet();
 }
 
-/// With the host that is to blame, so that another start may leave it out.
+/// Records the host that is to blame, so that another start may leave it out.
 void remote_starter::give_up(std::size_t which, std::string const& why, int code) {
     if (!giving_up_ && !order_.blame_file.empty()) write_output_file(order_.blame_file, order_.hosts[which].name);
     give_up(why, code);
@@ -440,7 +443,7 @@ void remote_starter::give_up(std::size_t which, std::string const& why, int code
 
 void remote_starter::give_up(std::string const& why, int code) {
     if (std::exchange(giving_up_, true)) return;
-    say((order_.first_agent > 0 ? "note: " : "error: ") + why);  // without a late one the others go on
+    say((order_.first_agent > 0 ? "note: " : "error: ") + why);  // the others go on without a late one
     exit_code_ = code;
     for (auto& one : hosts_)
         if (one.link) one.link->send(wire::encode(wire::bye{0}));
@@ -448,10 +451,10 @@ void remote_starter::give_up(std::string const& why, int code) {
     stop_once_quiet();
 }
 
-/// An agent that finds nobody here would complain of the network.
+/// Waits for agents on their way: one that finds nobody here would report a network fault.
 void remote_starter::stop_once_quiet() {
     if (std::any_of(hosts_.begin(), hosts_.end(), [](host const& one) { return one.now == host::state::called; })) return;
-    loop_.after(duration(0.05), [this] { loop_.stop(); });  // for the last word to the last of them
+    loop_.after(duration(0.05), [this] { loop_.stop(); });  // lets the last message reach the last agent
 }
 
 void remote_starter::end_if_over() {
@@ -466,7 +469,7 @@ void remote_starter::say(std::string const& line) {
     fmt::print(stderr, "muster: {}\n", line);
 }
 
-/// The parts of all hosts that take part, one behind the other, go to each of them.
+/// Sends the parts of all hosts that take part, one after the other, to each of them.
 void remote_starter::on_message(std::size_t, wire::exchange const& exchange) {
     auto& gathered = exchanges_[exchange.name];
     if (gathered.parts == 0 && !exchange.nodes.empty())
@@ -496,7 +499,7 @@ void remote_starter::on_message(std::size_t which, wire::modex const& modex) {
     }
 }
 
-/// A file cannot be waited for, and need not be.
+/// A file cannot be watched, and need not be.
 void remote_starter::watch_input() {
     struct stat found {};
     bool const waits = ::fstat(STDIN_FILENO, &found) == 0 && (S_ISFIFO(found.st_mode) || S_ISSOCK(found.st_mode));
@@ -506,7 +509,7 @@ void remote_starter::watch_input() {
         loop_.after(duration(0), [this] { read_input(); });
 }
 
-/// One block on the way at a time.
+/// Reads one block; only one is on its way at a time.
 void remote_starter::read_input() {
     std::array<char, 64 << 10> block;
     auto const n = ::read(STDIN_FILENO, block.data(), block.size());

@@ -1,4 +1,5 @@
-// The starter of a remote run: starts an agent on each host over a remote shell, and carries rank 0's input and the data with which MPI connects.
+// The starter of a remote run starts an agent on each host over a remote shell, and carries rank 0's input and the data with
+// which MPI connects.
 #pragma once
 
 #include <sys/resource.h>
@@ -22,44 +23,44 @@ namespace muster {
 
 struct remote_order {
     std::vector<host_ranks> hosts;
-    std::vector<std::string> shell;                ///< of "SHELL HOST COMMAND…": ssh and its options, or muster tmrsh
-    bool by_scheduler = false;                     ///< the shell gives no standard input (TM)
-    bool at_once = false;                          ///< the shell is an srun, which runs its command on all hosts
-    bool in_steps = false;                         ///< the shell is an srun for one host, which --nodelist=HOST tells it
-    std::string blame_file = {};                   ///< gets the host that kept the start from coming about; empty: none
-    std::optional<std::string> munge_socket = {};  ///< of that Slurm, see shim_directions_request
+    std::vector<std::string> shell;  ///< the first words of "SHELL HOST COMMAND…": ssh and its options, or muster tmrsh
+    bool by_scheduler = false;       ///< the shell passes on no standard input (TM)
+    bool at_once = false;            ///< the shell is an srun that runs its command on all hosts
+    bool in_steps = false;           ///< the shell is an srun for one host, given by --nodelist=HOST
+    std::string blame_file = {};     ///< gets the name of the host that prevented the start; or empty
+    std::optional<std::string> munge_socket = {};  ///< that Slurm's, see shim_directions_request
     std::vector<std::string> shim;                 ///< argv
     std::string interface;                         ///< --network-interface, or empty
     std::string pass_key;                          ///< --pass-key
     std::string working_dir;
-    duration lost_after{15};      ///< a host that is silent for so long is lost
-    duration try_for{0};          ///< a remote shell that fails is called again for so long
-    std::size_t first_agent = 0;  ///< number of the first host's agent: the others of the run have other starters
-    bool probe = false;           ///< the shims are probes: no MPI, and a host that cannot be reached does not end the others
+    duration lost_after{15};      ///< a host that is silent for this long is lost
+    duration try_for{0};          ///< how long to repeat a remote shell that fails
+    std::size_t first_agent = 0;  ///< the number of the first host's agent: the run's other agents have other starters
+    bool probe = false;           ///< the shims are probes: no MPI, and an unreachable host does not end the others
 
-    /// How many there are up to the last one of these, in digits.
+    /// Returns the number of agents up to the last one of these, in digits.
     std::string agents() const { return std::to_string(first_agent + hosts.size()); }
 };
 
-/// What mpirun is to orted: one process, started by the launcher as its engine, whose standard input is rank 0's. What ranks write goes
-/// from their shims to the launcher. One thread.
+/// Does what mpirun does for orted: one process, which the launcher starts as its engine, and whose standard input is rank 0's.
+/// The ranks' output goes from their shims to the launcher. Single-threaded.
 class remote_starter {
   public:
     remote_starter(environment variables, remote_order order);
     ~remote_starter();
 
-    /// Until all agents have ended. Returns the exit code: 0 if all hosts' shims have ended.
+    /// Runs until all agents have ended. Returns the exit code: 0 if all hosts' shims have ended.
     int run();
 
   private:
     struct host {
-        enum class state { waiting, called, pausing, there, over, lost };  ///< pausing: until its shell is tried again
+        enum class state { waiting, called, pausing, there, over, lost };  ///< pausing: before its shell is tried again
         state now = state::waiting;
-        pid_t shell = -1;  ///< of its remote shell; -1: none runs
+        pid_t shell = -1;  ///< its remote shell; -1: no shell runs
         event_loop::clock::time_point called_at{};
-        bool noted = false;   ///< as absent
-        bool failed = false;  ///< its shell has, and is tried again
-        std::string name;     ///< as it says itself
+        bool noted = false;   ///< it was reported as absent
+        bool failed = false;  ///< its shell has failed and is tried again
+        std::string name;     ///< its own name for itself
         std::unique_ptr<frame_channel> link;
     };
 
@@ -107,19 +108,19 @@ class remote_starter {
     std::string nspace_;
     std::vector<host> hosts_;
     event_loop::clock::time_point start_ = event_loop::clock::now();
-    std::size_t in_world_ = 0;  ///< of these, the first so many, which have ranks
+    std::size_t in_world_ = 0;  ///< the number of the first hosts, which have ranks
     pid_t shell_of_all_ = -1;
     std::optional<rlimit> inherited_files_;  ///< what the remote shells get
     struct gathering {
         std::size_t parts = 0;
-        std::vector<int> nodes;  ///< that take part; none: all
+        std::vector<int> nodes;  ///< those that take part; empty: all
         std::string data;
     };
-    std::map<std::string, gathering> exchanges_;      ///< that wait for the parts of more hosts
+    std::map<std::string, gathering> exchanges_;      ///< exchanges that wait for the parts of more hosts
     std::shared_ptr<std::string const> start_order_;  ///< the same for all agents
-    std::size_t input_host_ = 0;                      ///< that of rank 0
+    std::size_t input_host_ = 0;                      ///< rank 0's host
     std::vector<std::string> lost_;                   ///< hosts that no message has named yet
-    std::string lost_why_;                            ///< of the first
+    std::string lost_why_;                            ///< the first one's reason
     bool all_there_ = false;
     bool giving_up_ = false;  ///< agents that come get the order to end
     bool input_ended_ = false;

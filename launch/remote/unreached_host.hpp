@@ -1,4 +1,4 @@
-// A host that a remote start has not reached, as its starter reports it to a probing launcher, which then does not wait for it.
+// A host that a remote start has not reached: its starter reports it to a probing launcher, which then does not wait for it.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@ struct unreached_host {
     bool operator==(unreached_host const&) const = default;
 };
 
-/// The line on standard error, without its end. Pure.
+/// Returns the line for standard error, without its end. Pure.
 std::string to_line(unreached_host const& host);
 
-/// Reads that; nothing for any other line. Pure.
+/// Reads that line; returns nothing for any other. Pure.
 std::optional<unreached_host> parse_unreached_host(std::string_view line);
 
-/// The message about a remote shell that ended with this status of waitpid before an agent was there: "exited with code 127; is muster
-/// at /opt/muster there?". Shells have 126 and 127 for a program that they cannot run. Pure.
+/// Returns the message about a remote shell that ended with this status of waitpid before its agent came: "exited with code 127;
+/// is muster at /opt/muster there?". Shells use 126 and 127 for a program that they cannot run. Pure.
 std::string describe_call_end(int wait_status, std::string_view muster);
 
 }  // namespace muster

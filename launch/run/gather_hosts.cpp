@@ -20,7 +20,7 @@ namespace {
 
 constexpr duration ask_again{1};
 
-/// How many slots the next generation needs.
+/// Returns how many slots the next generation needs.
 int least_members(run_options const& options, run_life const& life) {
     auto const& asked = options.place.ranks;
     if (life.is_first()) return asked ? *asked : options.least_ranks.value_or(1);
@@ -28,7 +28,7 @@ int least_members(run_options const& options, run_life const& life) {
     return least.value_or(static_cast<int>(life.ends.front().members.size()));
 }
 
-/// The generation, if there are slots for it; its number is that of the present one.
+/// Returns the generation, with the number of the present one, if there are enough slots for it.
 std::optional<generation> choose_generation(run_options const& options, run_life const& life, double now_s) {
     auto const usable = life.hosts.usable(now_s);
     int const least = least_members(options, life);
@@ -47,7 +47,7 @@ std::optional<generation> choose_generation(run_options const& options, run_life
     return choice.then;
 }
 
-/// One answer of the script. Returns whether it was one.
+/// Asks the script once. Returns whether it answered with hosts.
 bool ask(run_context& run, bool& answered, bool& faulty) {
     auto const answer = ask_hosts(run.options.discovery, run.inherited);
     if (answer.fault.empty()) {

@@ -33,11 +33,11 @@ namespace muster {
 
 namespace {
 
-/// Beyond the grace that ranks have: a launcher takes signals all the time but for moments.
+/// This is added to the ranks' grace: a launcher takes signals at almost any time.
 constexpr duration time_to_answer{5};
-/// After a second request to end.
+/// These hold after a second request to end.
 constexpr duration time_to_answer_again{0.7}, time_for_rest{0.2};
-/// Beyond --timeout: the ranks are looked at, perhaps by --on-hang, asked to end and killed.
+/// This is added to --timeout: in it the ranks are inspected, perhaps by --on-hang, asked to end and killed.
 constexpr duration time_beyond_timeout{30};
 constexpr duration time_to_die{5};
 
@@ -47,7 +47,7 @@ clock::time_point after(duration time) {
     return clock::now() + std::chrono::duration_cast<clock::duration>(time);
 }
 
-/// Two pipes a rank and what connects to the launcher, for some 1,000 ranks: 32 KiB in the kernel.
+/// Allows two pipes for each rank and connections to the launcher, for some 1,000 ranks: 32 KiB in the kernel.
 constexpr std::size_t usual_open_files = 4096;
 
 sigset_t guarded_signals() {
@@ -58,14 +58,15 @@ sigset_t guarded_signals() {
     return set;
 }
 
-/// What launchers begin with: the guardian's own, and what would end one that cannot take it yet. A later launcher may take seconds to come to that.
+/// Returns the signals that are blocked when a launcher starts: the guardian's, and those that would end a launcher which cannot
+/// handle them yet. A later launcher may take seconds to get there.
 sigset_t signals_of_launchers(sigset_t const& own) {
     sigset_t set = own;
     for (int const s : signals_to_hold()) sigaddset(&set, s);
     return set;
 }
 
-/// Reaps everything that has ended; true, with its status, once the launcher is among it.
+/// Reaps every child that has ended. Returns true, with its status, if the launcher is one of them.
 bool reap_until_launcher(pid_t launcher, int& status) {
     int any = 0;
     for (pid_t pid; (pid = ::waitpid(-1, &any, WNOHANG)) > 0;) {
@@ -76,9 +77,9 @@ bool reap_until_launcher(pid_t launcher, int& status) {
     return false;
 }
 
-/// Passes on what was sent to this process alone. What came from the terminal or to the whole group has reached the launcher too,
-/// since it is in the same group; it ignores the second one (signal_requests). A terminal that is closed sends SIGHUP to the
-/// leader of its session alone, which this process may be.
+/// Passes on signals that only this process got. A signal from the terminal, or to the whole group, has reached the launcher,
+/// too; it ignores the second one (signal_requests). A terminal that closes sends SIGHUP only to the leader of its session, which
+/// this process may be.
 void pass_on(pid_t launcher, siginfo_t const& info) {
     if (info.si_signo == SIGTSTP) {
         ::kill(launcher, SIGTSTP);
@@ -88,7 +89,8 @@ void pass_on(pid_t launcher, siginfo_t const& info) {
     if (info.si_code != SI_KERNEL || info.si_signo == SIGCONT || info.si_signo == SIGHUP) ::kill(launcher, info.si_signo);
 }
 
-/// Whether a request to end waits that the launcher has not taken: its loop takes signals, so it stands still if one waits long.
+/// Returns whether a request to end is pending that the launcher has not taken. Its loop takes signals, so a launcher with a
+/// long-pending one stands still.
 bool still_waits(pid_t launcher) {
     std::ifstream status(fmt::format("/proc/{}/status", launcher));
     unsigned long long waiting = 0;
@@ -99,7 +101,7 @@ bool still_waits(pid_t launcher) {
     return std::any_of(all.begin(), all.end(), [waiting](int s) { return ends_the_run(s) && (waiting >> (s - 1) & 1U) != 0; });
 }
 
-/// The request to end that the launcher has not answered yet.
+/// Holds the request to end that the launcher has not answered yet.
 class open_request {
   public:
     void note(int signal_number, duration patience) {
@@ -111,7 +113,7 @@ class open_request {
 
     std::optional<clock::time_point> due() const { return signal_ == 0 ? std::nullopt : std::optional(due_); }
 
-    /// The signal if it is overdue and the launcher has not taken it; else 0. One that was taken is forgotten.
+    /// Returns the signal if it is overdue and still pending for the launcher; else 0. Forgets a signal that was taken.
     int unanswered(pid_t launcher) {
         if (signal_ == 0 || clock::now() < due_) return 0;
         int const overdue = std::exchange(signal_, 0);
@@ -123,15 +125,15 @@ class open_request {
     clock::time_point due_{};
 };
 
-/// How a launcher has ended.
+/// Says how a launcher has ended.
 struct launcher_end {
     int status = 0;
-    int code = 0;      ///< of the run, where it was killed from here
-    int asked = 0;     ///< the signal by which the run was asked to end
-    int requests = 0;  ///< how many of those came
+    int code = 0;      ///< the run's, if the guardian killed the launcher
+    int asked = 0;     ///< the signal that asked the run to end
+    int requests = 0;  ///< the number of those signals
 };
 
-/// Waits for one launcher, and ends it where it stands still: what was asked to end must end, whatever holds it.
+/// Waits for one launcher and kills it if it stands still, so that a request to end always ends the run.
 class launcher_watch {
   public:
     launcher_watch(pid_t launcher, duration grace, std::optional<clock::time_point> late)
@@ -142,7 +144,7 @@ class launcher_watch {
         for (;;) {
             siginfo_t info{};
             auto const left = time_left();
-            if (::sigtimedwait(&set, &info, left ? &*left : nullptr) < 0) {  // EAGAIN, or EINTR by SIGSTOP and SIGCONT
+            if (::sigtimedwait(&set, &info, left ? &*left : nullptr) < 0) {  // EAGAIN, or EINTR after SIGSTOP and SIGCONT
                 if (look()) return end_;
             } else if (info.si_signo == SIGCHLD) {
                 if (reap_until_launcher(launcher_, end_.status)) return end_;
@@ -169,7 +171,7 @@ class launcher_watch {
         return timespec{left / 1'000'000'000, left % 1'000'000'000};
     }
 
-    /// Whether the launcher is not waited for any more.
+    /// Returns whether to stop waiting for the launcher.
     bool look() {
         auto const now = clock::now();
         if (killed_until_ && now >= *killed_until_) {  // not even SIGKILL ends it
@@ -180,7 +182,7 @@ class launcher_watch {
             kill(128 + overdue, fmt::format("the launcher did not answer SIG{} within {}", signal_name(overdue),
                                             format_duration(end_.requests <= 1 ? patience_ : time_to_answer_again)));
         if (late_ && now >= *late_) {
-            bool const stood_still = now - *late_ > time_to_answer;  // this process, too
+            bool const stood_still = now - *late_ > time_to_answer;  // this process stood still, too
             late_ = stood_still ? std::optional(after(time_beyond_timeout)) : std::nullopt;
             if (!stood_still) kill(exit_code(errc::timeout), "the launcher still stands after --timeout");
         }
@@ -203,7 +205,7 @@ class launcher_watch {
     launcher_end end_;
 };
 
-/// Between two launchers. Returns the signal by which the run was asked to end, or 0 once the time is over.
+/// Waits between two launchers. Returns the signal that asked the run to end, or 0 after `delay`.
 int wait_for_next(duration delay) {
     sigset_t const set = guarded_signals();
     auto const end = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(delay);
@@ -217,7 +219,7 @@ int wait_for_next(duration delay) {
     }
 }
 
-/// The order that a launcher has left.
+/// Holds the order that a launcher has left.
 struct next_launcher {
     duration delay{0};
     std::string life;
@@ -235,14 +237,14 @@ std::optional<next_launcher> read_next(int next_fd) {
     return next_launcher{duration(std::strtod(text.c_str(), nullptr)), text.substr(newline + 1)};
 }
 
-/// One launcher, from its start until nothing is left of it.
+/// Runs one launcher, from its start until none of its processes is left.
 launcher_end run_launcher(launcher_start start, duration grace, std::optional<clock::time_point> late,
                           std::vector<std::string> const& places, sigset_t const& unguarded,
                           std::function<int(launcher_start const&)> const& launcher) {
     std::time_t const started = std::time(nullptr);
-    unique_fd session_lock;  // the launcher inherits it: the folder is in use as long as one of the two lives
+    unique_fd session_lock;  // the launcher inherits it: the folder is in use while one of the two lives
     std::string const session_dir = start.session_dir = make_session_dir(session_lock, places);
-    // The launcher sees its guardian die as the end of this pipe.
+    // The launcher notices its guardian's death as the end of this pipe.
     auto [death_read, death_write] = make_pipe();
     std::fflush(nullptr);
     pid_t const guardian = ::getpid();
@@ -255,14 +257,14 @@ launcher_end run_launcher(launcher_start start, duration grace, std::optional<cl
     if (child == 0) {
         death_write.reset();
         start.guardian_fd = death_read.get();
-        ::prctl(PR_SET_PDEATHSIG, SIGCONT);  // one that is stopped must see that end, too
+        ::prctl(PR_SET_PDEATHSIG, SIGCONT);  // a stopped launcher must see that end, too
         make_room_for_open_files(usual_open_files);
         end_phase("session folder made, launcher forked");
-        ::sigprocmask(SIG_SETMASK, &unguarded, nullptr);  // a request to end may end it from now on
+        ::sigprocmask(SIG_SETMASK, &unguarded, nullptr);  // from now on a request to end may end the launcher
         int const code = finish_output("muster", launcher(start));
         end_phase("servers ended");
         std::fflush(nullptr);
-        if (::getppid() != guardian) remove_session_dir(session_dir);  // the guardian cannot
+        if (::getppid() != guardian) remove_session_dir(session_dir);  // the guardian is gone
         ::_exit(code);                                                 // no static destructors: libraries' threads may still run
     }
     death_read.reset();
@@ -286,7 +288,7 @@ void leave_next(int next_fd, duration delay, std::string const& life) {
 int run_guarded(duration grace, std::vector<std::string> const& session_places,
                 std::function<int(launcher_start const&)> const& launcher, state_holder* kept, std::optional<duration> timeout) {
     auto const late = timeout ? std::optional(after(*timeout + 2 * grace + time_beyond_timeout)) : std::nullopt;
-    // Inherited as ignored, as some daemons leave it, the kernel would never tell of a child that ended.
+    // Some daemons leave SIGCHLD ignored; the kernel would then never report a child's end.
     ::signal(SIGCHLD, SIG_DFL);
     sigset_t const set = guarded_signals();
     sigset_t before;

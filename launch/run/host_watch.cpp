@@ -27,7 +27,7 @@ void host_watch::look() {
     auto const& options = run_.options;
     auto const& hosts = run_.outcome->hosts;
     bool const followed = calls_.take_in_place(hosts);
-    double const now = seconds_now();  // after it, since what could not be started cools down
+    double const now = seconds_now();  // read after take_in_place, in which slots of failed starts begin to cool down
     if (cools_) loop_.cancel(*cools_);
     cools_.reset();
     if (auto const next = hosts.next_free_s(now))

@@ -19,7 +19,7 @@ namespace muster {
 
 namespace {
 
-/// The states are in memory here.
+/// Places states that are in this node's memory.
 void settle_here(run_context& run) {
     kept_store store(unique_fd(::fcntl(run.kept_fd, F_DUPFD_CLOEXEC, 0)));
     auto made = arrange_alone(store, static_cast<std::size_t>(run.map.world_size()));

@@ -1,4 +1,4 @@
-// The states that ranks keep, ready on the nodes of the generation that is to begin.
+// Makes the states that ranks keep ready on the nodes of the next generation.
 #pragma once
 
 #include "launch/keep/state_holder.hpp"
@@ -6,8 +6,8 @@
 
 namespace muster {
 
-/// Has the states that ranks keep, where any do, ready on their nodes, and sets where these are (`run.kept_files`). `everywhere`: the nodes of the run, with those
-/// that are idle; `elsewhere`: some are not this one. Throws errc::unavailable.
+/// Makes the states that ranks keep, if any, ready on their nodes, and sets where they are (`run.kept_files`). `everywhere`: the
+/// run's nodes, including idle ones; `elsewhere`: at least one is another node than this. Throws errc::unavailable.
 void place_kept_states(run_context& run, allocation const& everywhere, bool elsewhere, state_holder& holder);
 
 }  // namespace muster

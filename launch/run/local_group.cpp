@@ -29,23 +29,23 @@ namespace {
 
 using state = rank_evidence::state;
 
-/// Ranks end together, and mostly the run with them.
+/// Ranks, and mostly the run with them, end at about the same time.
 constexpr duration forget_after{0.05};
 
 constexpr duration shortest_patience_with_killed{1};
-constexpr duration longest_exit{60};  ///< of processes that are ending: much memory, or a GPU's driver, takes long
+constexpr duration longest_exit{60};  ///< for processes that are ending: freeing much memory, or a GPU's driver, takes long
 
-/// When ranks that have not connected are searched for an MPI library that started alone.
-/// Closer than any MPI_Init of Open MPI is long, and then ever further apart.
+/// Says when to search ranks that have not connected for an MPI library that started alone. The first intervals are shorter than
+/// any MPI_Init of Open MPI; later ones grow.
 constexpr std::array mpi_checks{duration(0.1), duration(0.2), duration(0.35), duration(0.5),
                                 duration(1),   duration(2),   duration(5),    duration(15)};
 
-/// Whether the kernel has begun to clear all of them away.
+/// Returns whether the kernel has begun to remove all of them.
 bool all_leave(std::vector<pid_t> const& pids) {
     return std::all_of(pids.begin(), pids.end(), [](pid_t pid) { return is_exiting(pid); });
 }
 
-/// Reaps what has ended. False: no child is left, nor a descendant, as this process is their subreaper.
+/// Reaps children that have ended. Returns false if no child or descendant is left; this process is their subreaper.
 bool reap() {
     pid_t pid = 0;
     while ((pid = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
@@ -135,7 +135,7 @@ void local_group::look_at_stopped(std::vector<int> const& seats, stopped_taker t
     then(stopped);
 }
 
-/// A process more, which has the cores and the GPU of that place.
+/// Adds a process with the cores and the GPU of that place.
 child_rank& local_group::start_spare(int planned) {
     auto next = replace_(planned, spares_, slot_of(planned).host);
     next.who.rank = static_cast<int>(ranks_.size());
@@ -144,7 +144,7 @@ child_rank& local_group::start_spare(int planned) {
     return ranks_.back();
 }
 
-/// Of hosts elsewhere the ranks of this group know nothing.
+/// The ranks of this group cannot use hosts elsewhere.
 bool local_group::take_hosts(host_pool const& hosts) {
     auto const is_here = [](pool_host const& one) {
         return is_this_host(node{one.name, one.name, one.slots, std::nullopt, std::nullopt});
@@ -194,7 +194,7 @@ void local_group::on_pmi_event(pmix::server_event const& event) {
 }
 
 void local_group::on_child() {
-    // What ended is gathered first and decided on after the PMI events: a rank's own events were queued before it ended.
+    // All ends are gathered first and judged after the PMI events: a rank's events were queued before it ended.
     std::vector<child_rank*> ended;
     int status = 0;
     pid_t pid = 0;
@@ -215,7 +215,7 @@ void local_group::on_child() {
     if (events_.now() == run_phase::closing && childless) events_.on_closed();
 }
 
-/// The others of an elastic run hear of it before anything is decided: what they wait for does not come.
+/// The other ranks of an elastic run learn it before anything is decided, since they may wait for this one.
 void local_group::note_end(child_rank const& rank) {
     if (!world_ || events_.now() != run_phase::running) return;
     auto const& known = known_[rank.who.rank];
@@ -262,7 +262,7 @@ void local_group::on_rank_end(child_rank& rank) {
     known_.reader_gone = writer_.broken(STDOUT_FILENO);
     std::string why_not;
     auto const fault = known.ended_well() ? std::nullopt : find_end_fault(*known.wait_status, known.memory);
-    // Else it would be asked first whether something ends all of them: then the others end, too, and the last one's end tells.
+    // on_rank_end() would first ask whether something ends all ranks; then the others end, too, and the last one's end is judged.
     if (fault && !known_.reader_gone && world_ && world_->can_go_on(why_not))
         events_.judge([&](evidence const& all) {
             return blame_rank(all, known.rank, failure_cause::rank_end, fault->what, fault->exit_code, fault->advice);
@@ -275,7 +275,7 @@ void local_group::on_rank_end(child_rank& rank) {
 
 // ------------------------------------------------------------------------------------------------ spares
 
-/// The others have gone on without it.
+/// The other ranks have gone on without it.
 void local_group::on_leaver_end(child_rank& rank) {
     auto& known = known_[rank.who.rank];
     known.settled = true;
@@ -285,7 +285,7 @@ void local_group::on_leaver_end(child_rank& rank) {
     events_.look_at_hosts();
 }
 
-/// The ranks go on, and those that are lost later have one spare less until another is there.
+/// The ranks go on; until another spare starts, the next loss has one spare less.
 void local_group::on_spare_end(child_rank& spare) {
     auto& known = known_[spare.who.rank];
     auto const fault = find_end_fault(*known.wait_status, memory_verdict_of(*known.wait_status, memory_));
@@ -334,12 +334,12 @@ void local_group::on_output(child_rank& rank, rank_stream& stream) {
     rank.last_output = event_loop::clock::now();
     events_.on_output();
     if (ranks_.size() < 2 || !known_[rank.who.rank].is_rank()) return;
-    // A rank that prints the size of its world has initialised MPI by now; one that has MPI may do so later.
+    // A rank that prints the size of its world has initialised MPI by now; one that has loaded MPI may still do so.
     bool const again = !rank.mpi.library.empty() && rank.last_output - rank.looked_at > mpi_look_again_after;
     if (!std::exchange(rank.spoke, true) || again) detect_mpi(rank);
 }
 
-/// A rank of an interpreter (python with mpi4py) shows what it is only at run time.
+/// A rank of an interpreter (python with mpi4py) shows only at run time that it uses MPI.
 void local_group::detect_mpi() {
     for (auto& rank : ranks_)
         if (events_.now() == run_phase::running) detect_mpi(rank);
@@ -354,7 +354,7 @@ void local_group::detect_mpi(child_rank& rank) {
 
 // ------------------------------------------------------------------------------------------------ signals and ends
 
-/// To the whole process group of each rank, also where the rank itself is gone: its children may be there.
+/// Signals the whole process group of each rank, even if the rank itself has ended: its children may live.
 void local_group::signal_ranks(int signal_number) noexcept {
     for (auto const& rank : ranks_)
         if (rank.pid > 0 && !rank.group_gone) ::kill(-rank.pid, signal_number);
@@ -377,7 +377,7 @@ void local_group::end(int signal_number) {
     close_world();
     auto const& grace = run_.options.grace;
     grace_ends_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(grace);
-    signal_opened_containers(loop_, signal_number, *grace_ends_);  // before what is to end is asked to
+    signal_opened_containers(loop_, signal_number, *grace_ends_);  // before the processes to be ended get the signal
     signal_ranks(signal_number);
     signal_ranks(SIGCONT);  // a stopped process takes no signal
     auto const terminate = [this] {
@@ -414,7 +414,7 @@ duration local_group::patience_with_killed() const {
     return std::max(run_.options.grace, shortest_patience_with_killed);
 }
 
-/// SIGKILL does not end a process in an uninterruptible wait, as for a file system or a driver that does not answer.
+/// SIGKILL does not end a process in an uninterruptible wait, such as for a file system or a driver that does not answer.
 void local_group::give_up_rest() {
     std::vector<int> rest;
     for (auto const& rank : known_.ranks)
@@ -436,7 +436,7 @@ void local_group::say_unkillable(std::vector<int> const& seats) {
     if (seats.size() > most_said) events_.say(fmt::format("error: so are {} more ranks", seats.size() - most_said));
 }
 
-/// The others go on, and are not to wait for it at the end.
+/// The others go on, and do not wait for it at the end.
 void local_group::kill_rank(int seat) {
     auto const& rank = ranks_[static_cast<std::size_t>(seat)];
     if (rank.group_gone) return;
@@ -463,7 +463,7 @@ void local_group::kill() {
     signal_descendants(SIGKILL);
 }
 
-/// Processes that ranks left behind, in their own sessions or not, have a moment to end by themselves, unless the run failed.
+/// Processes that ranks left behind, whatever their sessions, get a moment to end by themselves, unless the run failed.
 void local_group::close(bool failed, int, int) {
     if (!reap()) return events_.on_closed();
     if (!known_.stuck.empty()) {
@@ -487,7 +487,7 @@ void local_group::end_leftovers(int signal_number) {
     loop_.after(wait_before_kill(signal_number, grace_ends_, event_loop::clock::now()), [this] { end_leftovers(SIGKILL); });
 }
 
-/// What SIGKILL does not end is no longer waited for.
+/// Stops waiting for processes that SIGKILL does not end.
 void local_group::leave_rest() {
     if (events_.now() != run_phase::closing) return;
     if (auto const rest = descendants().size(); rest > 0 && known_.stuck.empty())
@@ -501,7 +501,7 @@ verdict local_group::finish(bool failed) {
     if (failed || any_lost_) sweep_shared_memory(wall_start_);
     bool const lost = std::any_of(ranks_.begin(), ranks_.end(),
                                   [](auto const& r) { return !(r.out.file_fault().empty() && r.err.file_fault().empty()); });
-    return lost ? blame_run(failure_cause::output, {}, exit_code(errc::io)) : verdict{};  // which one was said at once
+    return lost ? blame_run(failure_cause::output, {}, exit_code(errc::io)) : verdict{};  // the file was named at once
 }
 
 void local_group::resume_output() {

@@ -1,4 +1,4 @@
-// Ranks that are processes of this node, and this process' own children.
+// Ranks that are children of this process, on this node.
 #pragma once
 
 #include <ctime>
@@ -25,44 +25,46 @@
 
 namespace muster {
 
-/// The process and the output of one rank; evidence::ranks has what they say of it.
+/// The process and the output of one rank; evidence::ranks has what they say about it.
 struct child_rank {
     identity who;
     int planned =
-        0;  ///< the rank of the start whose place it has, or behind these that of a spare; another than who.rank where it came in place of one
+        0;  ///< whose place it has: a rank's of the start or, with a higher number, a spare's; not who.rank if it replaces one
     int spare =
-        -1;  ///< its number as a process that waits for the place of a lost rank, also once it has that; below 0: it came as a rank
+        -1;  ///< its number as a process that waits for a lost rank's place, also after it got one; below 0: it started as a rank
     binding place;
     pid_t pid = -1;
     bool group_gone = false;              ///< no process is left in its group
-    bool spoke = false;                   ///< has written something
+    bool spoke = false;                   ///< it has written something
     rank_stream* last_written = nullptr;  ///< the stream that it wrote to last
     event_loop::clock::time_point last_output{};
-    mpi_sight mpi{};  ///< of the last look
+    mpi_sight mpi{};  ///< what the last look found
     event_loop::clock::time_point looked_at{};
-    member_socket events = {};  ///< to it, in an elastic run
+    member_socket events = {};  ///< connects to it in an elastic run
     rank_stream out;
     rank_stream err;
 };
 
-/// Started by run_embedded one after the other. Their servers of PMIx and PMI-1 are this process' own, and tell who has met.
+/// run_embedded starts these ranks one after the other. This process contains their servers of PMIx and PMI-1, which know who has
+/// met.
 class local_group final : public rank_group {
   public:
-    /// All must outlive it.
+    /// All arguments must outlive it.
     local_group(run_context const& run, event_loop& loop, output_writer& writer, group_events& events);
 
-    /// Before the ranks are started: what is counted later is compared with this.
+    /// Call it before the ranks start: later counts are compared with this one.
     void note_memory_kills() { memory_ = count_memory_kills(); }
     /// Takes over the ranks as they are started, in order of rank.
     void add(child_rank rank);
-    /// A rank could not be started: the others are to end, and the run with this code.
+    /// Notes that a rank could not be started: the others will be ended, and the run exits with this code.
     void start_failed(std::string const& message, int code) { unstarted_ = blame_run(failure_cause::never_came, message, code); }
-    /// `master_port` is the MASTER_PORT of the ranks.
+    /// `master_port` is the ranks' MASTER_PORT.
     void serve(pmix::server& pmix, pmix::pmi1_server& pmi1, int master_port);
 
-    /// Starts a spare, of this number, in the place of a lost rank or of a spare that has ended, or in one more, on a slot of this name of the host.
+    /// Starts a spare with this number in the place of a lost rank or an ended spare, or in an additional place on a slot of this
+    /// host.
     using replacement = std::function<child_rank(int planned, int spare, std::string const& host)>;
-    /// The ranks and then the spares that wait, all of which have been added, go on in place where some are lost.
+    /// Makes the ranks and then the waiting spares, which have all been added, go on in place after a loss.
     void go_on_in_place(replacement start);
 
     void start() override;
@@ -116,23 +118,23 @@ class local_group final : public rank_group {
     run_context const& run_;
     event_loop& loop_;
     output_writer& writer_;
-    std::deque<child_rank> ranks_;  ///< one that is added leaves the others where they are
-    output_pump output_;            ///< after the ranks, whose streams it refers to
+    std::deque<child_rank> ranks_;  ///< a deque: adding one does not move the others
+    output_pump output_;            ///< declared after the ranks, whose streams it refers to
     pmix::server* pmix_ = nullptr;
     pmix::pmi1_server* pmi1_ = nullptr;
     int master_port_ = 0;
-    std::optional<member_world> world_;  ///< none: they end together
+    std::optional<member_world> world_;  ///< nothing: all ranks end together
     replacement replace_;
-    std::vector<slot> places_;  ///< by number in the plan; behind those of the plan the slots that came later
-    int spares_ = 0;            ///< that have been started
+    std::vector<slot> places_;  ///< by number in the plan; slots that came later follow those of the plan
+    int spares_ = 0;            ///< the number started so far
     spare_log spare_log_;
-    host_pool spare_slots_;  ///< which of their places cool down
-    bool any_lost_ = false;  ///< and the others went on
+    host_pool spare_slots_;  ///< records which of their places cool down
+    bool any_lost_ = false;  ///< ranks were lost, and the others went on
     std::optional<verdict> unstarted_;
-    memory_kills memory_;                                        ///< before the ranks were started
+    memory_kills memory_;                                        ///< the count before the ranks were started
     bool forget_due_ = false;                                    ///< the PMIx server is to forget ranks soon
-    std::optional<event_loop::clock::time_point> grace_ends_;    ///< of a stopped run
-    std::optional<event_loop::clock::time_point> killed_since_;  ///< what ranks have left behind
+    std::optional<event_loop::clock::time_point> grace_ends_;    ///< a stopped run's
+    std::optional<event_loop::clock::time_point> killed_since_;  ///< when what ranks have left behind was killed
     std::time_t wall_start_ = std::time(nullptr);
 };
 

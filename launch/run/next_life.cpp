@@ -27,7 +27,7 @@ bool look_alike(node const& a, node const& b) {
     return a.slots == b.slots && a.gpus == b.gpus && a.cpus == b.cpus;
 }
 
-/// How many ranks a node takes by itself; none where that cannot be said.
+/// Returns how many ranks a node alone can take; 0 if that is not known.
 int room_of(allocation const& given, node const& one, placement_request const& place) {
     allocation alone{.scheduler = given.scheduler, .job_id = given.job_id, .nodes = {one}, .fixed = given.fixed};
     auto wanted = place;
@@ -39,7 +39,7 @@ int room_of(allocation const& given, node const& one, placement_request const& p
     }
 }
 
-/// The slots that the run uses, then those of spare nodes, then what its nodes have besides.
+/// Returns the slots that the run uses, then those of spare nodes, then the other slots of its nodes.
 std::vector<slot> list_slots(allocation const& active, mapping const& map, std::vector<node> const& spares,
                              placement_request const& place) {
     std::vector<slot> pool;
@@ -58,7 +58,7 @@ std::vector<slot> list_slots(allocation const& active, mapping const& map, std::
     return pool;
 }
 
-/// Takes the last nodes out of the allocation; of one node, lowers the number of ranks.
+/// Removes the last nodes from the allocation; with one node, lowers the number of ranks instead.
 std::vector<node> set_spares_aside(allocation& given, int count, placement_request& place) {
     auto const nodes = static_cast<int>(given.nodes.size());
     if (count == 0) return {};
@@ -82,7 +82,7 @@ std::vector<node> set_spares_aside(allocation& given, int count, placement_reque
     return spares;
 }
 
-/// As map_ranks(); what does not fit would perhaps fit with the spare nodes.
+/// Maps like map_ranks(); an error says that the ranks might fit with the spare nodes.
 mapping map_beside(std::vector<node> const& idle, int spares, allocation const& given, placement_request const& place) {
     try {
         return map_ranks(given, place);
@@ -101,7 +101,7 @@ generation_wishes wishes_of(run_options const& options, run_life const& life) {
     return {.least = options.least_ranks.value_or(all), .most = all, .restart = true};
 }
 
-/// Members by the mapping; it may number them otherwise than host by host.
+/// Names members by the mapping, which may not number them host by host.
 void name_members(run_life& life, allocation const& given, mapping const& map) {
     int number = life.is_first() ? 0 : life.now.born - static_cast<int>(life.now.members.size());
     life.now.members.clear();
@@ -110,7 +110,7 @@ void name_members(run_life& life, allocation const& given, mapping const& map) {
     life.now.born = number;
 }
 
-/// Nodes that have gone since the last generation ended, or that preflight has left out.
+/// Chooses again without nodes that have gone since the last generation ended, or that preflight has left out.
 void choose_again(run_life& life, allocation const& given, run_options const& options) {
     std::set<std::string> there, gone;
     for (auto const& one : given.nodes) there.insert(one.name);
@@ -129,7 +129,7 @@ void choose_again(run_life& life, allocation const& given, run_options const& op
     life.now = std::move(choice.then);
 }
 
-/// Its nodes in its order, and no others.
+/// Returns only the generation's nodes, in its order.
 allocation nodes_of(generation const& now, allocation given) {
     std::vector<node> ordered;
     std::vector<std::string> taken;
@@ -143,7 +143,7 @@ allocation nodes_of(generation const& now, allocation given) {
     return given;
 }
 
-/// Where something of a node is gone (a GPU), as many ranks as still fit, if they are enough.
+/// Maps as many ranks as still fit if a node has lost something (a GPU), provided that they are enough.
 mapping map_what_fits(run_options const& options, allocation const& given, placement_request& place) {
     try {
         return map_ranks(given, place);
@@ -157,7 +157,7 @@ mapping map_what_fits(run_options const& options, allocation const& given, place
     }
 }
 
-/// Puts the last of the nodes without ranks, as many as are set aside, behind the others; their slots get processes that wait.
+/// Puts the last of the nodes without ranks, as many as are set aside, after the others; processes that wait get their slots.
 void add_waiting(run_context& run, std::vector<node> idle, mapping& map) {
     auto const& life = run.life;
     auto const slots_of = [&](node const& one) {
@@ -177,7 +177,7 @@ void add_waiting(run_context& run, std::vector<node> idle, mapping& map) {
     }
 }
 
-/// By what it is seen that the ranks came no further since they were started, in place or not.
+/// Returns the sign that the ranks made no progress since they were started, in place or not.
 std::string standstill_of(run_context const& run, generation_end const& end) {
     auto const& life = run.life;
     auto const measures = [](generation_end const& one) { return one.metric_s >= 0; };
@@ -260,7 +260,7 @@ mapping map_generation(run_context& run, placement_request& place) {
 
 namespace {
 
-/// The next launcher chooses among the hosts that there are by then.
+/// Lets the next launcher choose among the hosts of its time.
 void leave_hosts(run_context const& run, generation_follow_up& next, duration delay) {
     auto& last = next.ends.back();
     last.waited_s = delay.count();

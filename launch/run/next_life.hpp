@@ -1,4 +1,4 @@
-// The generations of a run as the launcher of each places it, and what it leaves for the next.
+// The generations of a run: how each launcher places its own, and what it leaves for the next.
 #pragma once
 
 #include <string>
@@ -9,24 +9,24 @@
 
 namespace muster {
 
-/// Takes the hosts that the run has lost out of the allocation.
+/// Removes the hosts that the run has lost from the allocation.
 void leave_out_lost(allocation& given, run_life const& life);
 
-/// Maps the run's present generation. In the first one sets the spares aside, and writes down the slots and members of the run; later puts the
-/// nodes in the generation's order and leaves out those that it does not use. Changes `run.given`, `run.life` and `place`. Throws as map_ranks(), and
-/// errc::placement where too little is left.
+/// Maps the run's present generation. In the first one it sets the spares aside and records the run's slots and members; later it
+/// puts the nodes in the generation's order and leaves out unused ones. Changes `run.given`, `run.life` and `place`. Throws as
+/// map_ranks(), and errc::placement if too little is left.
 mapping map_generation(run_context& run, placement_request& place);
 
-/// What follows a generation that has ended.
+/// Says what follows a generation that has ended.
 struct generation_follow_up {
     bool again = false;
     duration delay{0};
-    run_life life = {};                     ///< of the next one
-    std::vector<generation_end> ends = {};  ///< of all so far
+    run_life life = {};                     ///< the next generation's
+    std::vector<generation_end> ends = {};  ///< those of all generations so far
     std::string why_not = {};               ///< why none follows; empty: there is nothing to say
 };
 
-/// Decides that, and tells the user. `began_s`: when this launcher began, by seconds_now().
+/// Decides what follows, and tells the user. `began_s`: when this launcher began, by seconds_now().
 generation_follow_up follow_up(run_context const& run, int code, double began_s);
 
 }  // namespace muster

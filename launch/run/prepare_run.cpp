@@ -21,7 +21,7 @@ namespace {
 
 std::vector<identity> identify_ranks(run_context const& run) {
     auto const& counts = run.map.ranks_per_node;
-    std::vector<int> node_ranks(counts.size(), -1);  // place among the nodes used
+    std::vector<int> node_ranks(counts.size(), -1);  // the position among the nodes in use
     int used = 0;
     for (std::size_t n = 0; n < counts.size(); ++n)
         if (counts[n] > 0) node_ranks[n] = used++;

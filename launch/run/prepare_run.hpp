@@ -1,4 +1,4 @@
-// Prepares a run before it is known which process starts its ranks.
+// Prepares a run, whichever process will start its ranks.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace muster {
 
-/// What ranks get whoever starts them.
+/// Holds what ranks get, whoever starts them.
 struct run_preparation {
-    std::vector<identity> ranks;   ///< who each is; by the name that the allocation has for its host
-    std::vector<identity> spares;  ///< those that wait on other nodes; their numbers lie behind those of the world
+    std::vector<identity> ranks;   ///< who each is, with the allocation's name for its host
+    std::vector<identity> spares;  ///< those that wait on other nodes; their numbers follow those of the world
     environment variables;         ///< the launcher's, without those of an outer launcher, and with -x
-    environment sent_variables;    ///< those of them that go to other nodes and into records (--env-exclude)
-    std::string working_dir;       ///< absolute; empty: the launcher's own
-    python_folders python;         ///< of this installation
+    environment sent_variables;    ///< the variables that go to other nodes and into records (--env-exclude)
+    std::string working_dir;       ///< absolute; empty: the launcher's
+    python_folders python;         ///< this installation's
     bool lists_workers;            ///< the world is small enough for TF_CONFIG: each rank gets a port
 };
 

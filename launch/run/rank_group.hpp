@@ -15,42 +15,42 @@
 
 namespace muster {
 
-/// Where a run stands: starting (not all ranks are there), running, stopping (on a failure, signal or deadline), closing (no rank is left;
-/// what else was started must end), done.
+/// Says where a run stands: starting (some ranks are missing), running, stopping (after a failure, signal or deadline), closing
+/// (no rank is left; other started processes must end), done.
 enum class run_phase { starting, running, stopping, closing, done };
 
-/// What a group of ranks tells its supervisor. It writes down what it knows of them first (rank_group::known).
+/// Receives what a group of ranks reports to its supervisor, after it has recorded what it knows (rank_group::known).
 class group_events {
   public:
     virtual run_phase now() const = 0;
-    /// All ranks are there, and none has been started.
+    /// All ranks are ready, and none has begun.
     virtual void on_ready() = 0;
     /// The program of a rank has ended.
     virtual void on_rank_end(int rank) = 0;
-    /// A rank has met its world, or left it, or nothing more comes of that.
+    /// A rank has met its world, or left it, or nothing more will come of that.
     virtual void on_world() = 0;
-    /// Nothing is left of a rank, or nobody answers for it any more.
+    /// No process of a rank is left, or its shim no longer answers.
     virtual void on_rank_gone() = 0;
-    /// Something has ended ranks, or asked them to end: who it was is decided after `patience`, or when it is due anyhow.
+    /// Something has ended ranks, or asked them to end: the cause is decided after `patience`, or earlier if a decision is due.
     virtual void decide_after(duration patience) = 0;
-    /// What the group has seen by itself, and how that is to be judged.
+    /// Passes what the group itself has seen, and how to judge it.
     virtual void judge(std::function<verdict(evidence const&)> const& what) = 0;
     virtual void on_output() = 0;
-    /// Ranks can follow the hosts that come and go now, or a slot is free.
+    /// Ranks can now follow the hosts that come and go, or a slot is free.
     virtual void look_at_hosts() = 0;
-    /// Nobody reads standard output any more: the run ends, and says nothing.
+    /// Nobody reads standard output any more: the run ends without a message.
     virtual void on_reader_gone() = 0;
-    /// Whatever else was started has ended.
+    /// Everything else that was started has ended.
     virtual void on_closed() = 0;
     virtual void say(std::string const& line) = 0;
-    /// The ranks that are left go on in place, as this generation; `why`: who left.
+    /// The remaining ranks go on in place as this generation; `why`: who left.
     virtual void on_generation(generation const& now, std::string const& why) = 0;
 
   protected:
     ~group_events() = default;
 };
 
-/// The ranks of one start: all run together and end together. Used from the loop's thread.
+/// The ranks of one start, which run and end together. Used from the loop's thread.
 class rank_group {
   public:
     rank_group(run_context const& run, group_events& events) : events_(events) {
@@ -66,15 +66,15 @@ class rank_group {
 
     evidence& known() noexcept { return known_; }
 
-    /// Ranks are started, or are gathered until `on_ready`, and are watched from now on. Throws what keeps any from being started.
+    /// Starts ranks, or gathers them until `on_ready`, and watches them from now on. Throws what prevents the start of any.
     virtual void start() = 0;
-    /// Lets the ranks that were gathered begin.
+    /// Lets the gathered ranks begin.
     virtual void go() {}
 
-    /// Whether the others go on in place without the ranks that this verdict blames, which have ended. If not, it may say why.
+    /// Returns whether the others go on in place without the ended ranks that this verdict blames. If not, it may say why.
     virtual bool goes_on_without(verdict const&) { return false; }
 
-    /// Whether the ranks go on in place with the hosts that there are now, or have begun to.
+    /// Returns whether the ranks go on in place with the present hosts, or have begun to.
     virtual bool take_hosts(host_pool const&) { return false; }
 
     /// Passes a signal on to all ranks; `notice`: only to processes that have a handler for it.
@@ -82,53 +82,55 @@ class rank_group {
     /// Asks all to end by this signal, and kills them after the grace.
     virtual void end(int signal_number) = 0;
     virtual void kill() = 0;
-    /// Does no longer wait for those that are still there, which have been killed: says who they are. What is left of the run is to end at once.
+    /// Stops waiting for killed ranks that are still there, and names them. The rest of the run ends at once.
     virtual void give_up_rest() {
         for (auto& rank : known_.ranks)
             if (rank.here()) rank.now = rank_evidence::state::lost, known_.stuck.push_back(rank.rank);
     }
-    /// No rank is left: ends the processes that wait for the place of one. Their end is no failure.
+    /// Ends the processes that wait for a rank's place, since no rank is left. Their end is no failure.
     virtual void end_spares() {}
-    /// No rank is left: ends what else was started, then tells `on_closed`. `culprit`: the rank that failed first, or -1.
+    /// Ends everything else that was started, since no rank is left, then calls `on_closed`. `culprit`: the rank that failed
+    /// first, or -1.
     virtual void close(bool failed, int exit_code, int culprit) = 0;
-    /// All is closed: writes what is left of the output. What is wrong only now, if anything is.
+    /// Writes the rest of the output after everything is closed. Returns a fault that appears only now, if there is one.
     virtual verdict finish(bool failed) = 0;
 
-    /// Notes what the engine has said until now and is still to be read.
+    /// Reads and notes what the engine has printed so far.
     virtual void hear_engine() {}
 
     /// A child of this process has ended.
     virtual void on_child() = 0;
     /// The writer of the output may have room again, or its reader has gone.
     virtual void resume_output() = 0;
-    /// Notes what a rank that is to blame has written last.
+    /// Notes what a rank that is to blame wrote last.
     virtual void read_last_lines(int) {}
 
     using rows_taker = std::function<void(std::vector<rank_row> const&)>;
-    /// Looks at all ranks and calls `then`, at once or within some seconds. Of several looks the latest counts.
+    /// Inspects all ranks and calls `then`, at once or within some seconds. Only the latest of several inspections counts.
     virtual void inspect(rows_taker then) = 0;
-    /// Has `command` run about each of these ranks, by their numbers at the start; `then` gets those that it was run about.
+    /// Runs `command` about each of these ranks, given by their numbers at the start; `then` gets those that it was run about.
     virtual void ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) = 0;
 
     using stopped_taker = std::function<void(std::vector<int> const& stopped)>;
-    /// Looks from now on which of these ranks are stopped, and calls `then`, at once or within some seconds. One that cannot be looked at is not.
+    /// Finds out which of these ranks are stopped now, and calls `then`, at once or within some seconds. A rank that cannot be
+    /// inspected counts as not stopped.
     virtual void look_at_stopped(std::vector<int> const&, stopped_taker then) { then({}); }
-    /// Kills this one, as the others cannot go on with it; its end is judged like any other.
+    /// Kills this rank, because the others cannot go on with it; its end is judged like any other.
     virtual void kill_one(int) {}
 
   protected:
-    /// As users know it: of a task of an array Slurm's own number says nothing to them.
+    /// Returns the job's number as users know it: they do not know Slurm's own number of an array's task.
     static std::string shown_job(run_context const& run) {
         auto const array = run.inherited.get_or("SLURM_ARRAY_JOB_ID", ""), task = run.inherited.get_or("SLURM_ARRAY_TASK_ID", "");
         bool const is_task = run.given.scheduler == scheduler_kind::slurm && !array.empty() && !task.empty();
         return without_controls(is_task ? array + "_" + task : run.given.job_id);
     }
 
-    // Of runs that go on in place.
+    // The following is for runs that go on in place.
 
-    /// Whether the ranks that are left can; else it may say why not.
+    /// Returns whether the remaining ranks can go on; if not, it may say why.
     bool can_go_on(std::optional<member_world> const& world) const {
-        // MPI's worlds do not outlive a rank.
+        // A world of MPI does not outlive a rank.
         bool const by_mpi = known_.count([](auto const& r) { return r.in_world(); }) > 0;
         if (!world || by_mpi || events_.now() != run_phase::running) return false;
         std::string why_not;
@@ -136,7 +138,7 @@ class rank_group {
         if (!why_not.empty()) events_.say("note: " + why_not);
         return false;
     }
-    /// The members of a generation, in order of rank, are those with these numbers at the start.
+    /// Makes the ranks with these numbers at the start the members of a generation, in order of rank.
     void number_anew(generation const& now, std::vector<int> const& seats) {
         known_.suspect = -1;
         for (auto& rank : known_.ranks) rank.left_out = rank.is_rank();

@@ -41,7 +41,7 @@ child_rank make_rank(run_context const& run, identity const& who, binding const&
                      int spare = -1) {
     auto const& options = run.options;
     auto how = output_format(options.tag_output, options.timestamp_output, who, run.generation(), spare);
-    how.raw = how.raw && !options.discovery.given();  // others may come
+    how.raw = how.raw && !options.discovery.given();  // other ranks may join
     how.hidden = !options.shows(who.rank, who.local_rank);
     auto files = make_output_files(output_dir, who, spare);
     return {.who = who,
@@ -66,21 +66,21 @@ pmix::job describe_job(local_placement const& where, run_preparation const& prep
     return job;
 }
 
-/// What is asked for on this node.
+/// Returns what is requested on this node.
 placement_request share_of_node(run_options const& options, local_placement const& where) {
     auto const& counts = where.map.ranks_per_node;
     auto const here = std::find_if(counts.begin(), counts.end(), [](int n) { return n > 0; });
     return with_share(options.place, where.given, where.given.nodes.at(static_cast<std::size_t>(here - counts.begin())));
 }
 
-/// For what ranks commit; empty: nothing holds it.
+/// Returns the file for what ranks commit; empty: no file holds it.
 std::string kept_file(run_context const& run) {
     for (std::size_t node = 0; node < run.kept_files.size(); ++node)
         if (run.map.ranks_per_node[node] > 0) return run.kept_files[node];
     return run.kept_fd < 0 ? "" : fmt::format("/proc/{}/fd/{}", ::getpid(), run.kept_fd);
 }
 
-/// All that is the same for every rank.
+/// Holds all that is the same for every rank.
 struct rank_starter {
     run_context const& run;
     local_placement const& where;
@@ -89,7 +89,7 @@ struct rank_starter {
     rendezvous const& point;
     rlimit open_files;
 
-    /// A spare's numbers lie behind those of the world.
+    /// A spare's numbers follow those of the world.
     identity who_at(int rank) const {
         auto const size = static_cast<int>(prepared.ranks.size());
         auto who = prepared.ranks[static_cast<std::size_t>(std::min(rank, size - 1))];
@@ -100,7 +100,7 @@ struct rank_starter {
         auto const index = static_cast<std::size_t>(rank), size = where.bindings.size();
         return index < size ? where.bindings[index] : where.spares.at(index - size);
     }
-    /// On a slot that has come since the others were placed: as if there had been so many slots.
+    /// Returns the place on a slot that has come later, as if it had been the last of the original slots.
     binding later_place(int rank) const {
         if (rank < static_cast<int>(where.bindings.size() + where.spares.size())) return place_at(rank);
         return bind_ranks(where.machine, share_of_node(run.options, where), rank + 1).back();
@@ -118,7 +118,7 @@ struct rank_starter {
             own, {who_at(rank), place, point, run.options.exports, run.options.command, prepared.python, run.session_dir});
         if (auto const file = kept_file(run); !file.empty())
             own.set(elastic::kept_state_variable, fmt::format("{}:{}", run.kept_part(rank), file));
-        if (run.options.discovery.given() && !host.empty()) own.set("HOROVOD_HOSTNAME", host);  // as the script calls it
+        if (run.options.discovery.given() && !host.empty()) own.set("HOROVOD_HOSTNAME", host);  // the script's name for it
         return own;
     }
 
@@ -133,7 +133,7 @@ struct rank_starter {
         return started;
     }
 
-    /// MPI knows nothing of it.
+    /// The spare is unknown to MPI.
     child_rank start_spare(int rank, int number, process_starter& processes, std::string const& host = {}) const {
         auto const place = later_place(rank);
         auto started = make_rank(run, who_at(rank), place, run.options.output_dir, number);
@@ -142,7 +142,7 @@ struct rank_starter {
         return started;
     }
 
-    /// Of a later generation, in the place of a lost rank or a spare, or in one that has come.
+    /// Starts a rank of a later generation, in the place of a lost rank or a spare, or in an additional one.
     child_rank start_later(int rank, int number, std::string const& host) const {
         process_starter processes(1);
         auto started = start_spare(rank, number, processes, host);
@@ -155,8 +155,9 @@ struct rank_starter {
         int const events = started.events.child_fd();
         if (events >= 0) own.set(elastic::events_variable, std::to_string(events));
         if (events >= 0 && started.who.node_count > 1) own.set(elastic::over_nodes_variable, "1");  // several names of this host
-        // Kernels with autogroup share the processors among sessions. A session each, since ranks in the one session of a terminal or a script would have the
-        // time of one process where much else runs. But ranks that share processors stay in one: they give way to each other some 10 times as fast.
+        // Kernels with autogroup share the processors among sessions. Each rank gets its own session: ranks in a terminal's or
+        // script's one session would together get the time of one process on a busy machine. Ranks that share processors stay in
+        // one session, in which they yield to each other some 10 times as fast.
         started.pid = processes.begin({.path = program,
                                        .arguments = &run.options.command,
                                        .variables = &own,
@@ -179,7 +180,7 @@ rendezvous make_rendezvous(held_ports const& ports) {
     return point;
 }
 
-/// What the ranks find as MASTER_PORT: muster's, or what -x says.
+/// Returns the MASTER_PORT that the ranks get: muster's, or that of -x.
 int find_master_port(run_options const& options, rendezvous const& point) {
     constexpr std::string_view name = "MASTER_PORT=";
     int port = point.master_port;
@@ -188,14 +189,14 @@ int find_master_port(run_options const& options, rendezvous const& point) {
     return port;
 }
 
-/// None where there is no folder to tell of them in.
+/// Returns no GPUs if there is no folder to record them in.
 std::vector<gpu> own_gpus_to_sample(run_options const& options, local_placement const& where) {
     auto const has_ranks = [&](std::size_t node) { return where.map.ranks_per_node[node] > 0; };
     std::size_t here = 0;
     while (here < where.map.ranks_per_node.size() && !has_ranks(here)) ++here;
     if (options.output_dir.empty() || here >= where.given.nodes.size()) return {};
     auto const place = with_share(options.place, where.given, where.given.nodes[here]);
-    auto places = where.bindings;  // and those of processes that may become ranks
+    auto places = where.bindings;  // with those of processes that may become ranks
     places.insert(places.end(), where.spares.begin(), where.spares.end());
     return gpus_to_sample(where.machine, places, is_gpu_share_unclear(where.machine, place));
 }
@@ -206,7 +207,7 @@ void check_limits(run_options const& options, int world_size) {
         throw error(errc::unavailable, *fault);
 }
 
-/// What would run, as a shell would do it: the cores of each rank, then its command.
+/// Prints what would run as a shell would write it: the cores of each rank, then its command.
 void print_commands(run_options const& options, local_placement const& where) {
     fmt::print("# muster itself starts {} on {}; variables: --print-env RANK\n",
                count_of_ranks(static_cast<std::size_t>(where.map.world_size())), where.machine.host);
@@ -239,14 +240,14 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     add_python_folders(variables, prepared.python);
     auto const program = find_program(options.command.front(), variables, working_dir);
     auto const open_files = raise_open_files();
-    pmix::open_library();  // where it is missing, that is told before anything is begun
+    pmix::open_library();  // reports a missing library before anything starts
     end_phase("program found, ranks placed");
     auto job = describe_job(where, prepared, run.session_dir, program);
     job.topology = [&hwloc]() -> void* {
         load_here(hwloc.get());
         return hwloc.get();
     };
-    // First, since it blocks the signals it reads: a thread started before could take them away.
+    // This comes first, since it blocks the signals that it reads: a thread started before could take them away.
     run_supervisor watch(run);
     local_group ranks(run, watch.loop(), watch.writer(), watch.events());
     check_limits(options, size + spares);

@@ -1,4 +1,4 @@
-// Runs a job: finds its nodes, maps its ranks, and starts them from this process or by an engine.
+// Runs a job: finds its nodes, maps its ranks, and starts them from this process or through an engine.
 #pragma once
 
 #include "base/environment.hpp"
@@ -7,8 +7,8 @@
 
 namespace muster {
 
-/// Runs the job, or one generation of it, and returns muster's exit code; where another generation is to follow, its guardian is left
-/// the order for it. Runs in the launcher process, below the guardian; throws errors that came before anything was started.
+/// Runs the job, or one generation of it, and returns muster's exit code; leaves the guardian an order if another generation
+/// follows. Runs in the launcher process, below the guardian. Throws errors that occur before anything is started.
 int run_job(run_options const& options, environment const& inherited, launcher_start const& start);
 
 }  // namespace muster

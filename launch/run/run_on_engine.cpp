@@ -51,11 +51,11 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.hold_worker_port = prepared.lists_workers;
     common.file_mask = read_umask();
     common.keeps_state = !run.kept_files.empty();
-    // Idle nodes come in at a restart, before the world shrinks; of warm ones there may be none left after one.
+    // Idle nodes are used at a restart, before the world shrinks; warm spares may be used up after one restart.
     bool const goes_on = !prepared.spares.empty() || options.discovery.given() ||
                          (options.least_ranks && (options.spares == 0 || options.warm_spares));
     common.in_place = goes_on && places.size() <= elastic::most_over_nodes;
-    // A job script's ulimit holds for all of its nodes. A login node's own limits say nothing of them.
+    // A job script's ulimit holds for all of its nodes, but a login node's limits say nothing about them.
     if (std::any_of(run.given.nodes.begin(), run.given.nodes.end(), is_this_host)) common.limits = read_own_limits();
     std::vector<remote_rank> ranks(places.size());
     for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -73,7 +73,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     return ranks;
 }
 
-/// What the launcher knows of a rank's environment; the rest is known to the engine and the node only.
+/// Prints what the launcher knows of a rank's environment; only the engine and the node know the rest.
 void print_environment(wire::job const& job) {
     auto variables = rank_environment(job.variables, {}, job.own_step);
     complete_variables(variables, {job.who, {}, {}, job.exports, job.command, {job.python_package, job.python_horovod}});
@@ -96,7 +96,7 @@ void print_environment(wire::job const& job) {
 
 int run_on_engine(run_context const& run, run_preparation const& prepared) {
     auto const& options = run.options;
-    // What is printed is for a shell later on, and by then the folder of this run is gone.
+    // The printed commands are for a later shell, and this run's folder will be gone by then.
     auto const job = describe_engine_job(run, run.map, options.dry_run ? absolute_path(".") : run.session_dir);
     std::vector<std::string> tried;
     auto const& engine = choose_engine(job, run.sources, options.is_elastic() ? "remote" : options.engine, &tried);

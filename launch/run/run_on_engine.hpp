@@ -1,4 +1,4 @@
-// Runs ranks on several nodes, or on another node than this: an engine starts the shims, this process supervises them.
+// Runs ranks on several nodes, or on one other node: an engine starts the shims, and this process supervises them.
 #pragma once
 
 #include "launch/run/prepare_run.hpp"
@@ -6,9 +6,9 @@
 
 namespace muster {
 
-/// Chooses the engine, starts the ranks through it where `run.map` says, and supervises them; returns muster's exit code. With
-/// --dry-run or --print-env prints and starts nothing. Runs in the launcher process, below the guardian. Throws errors that came
-/// before anything was started.
+/// Chooses the engine, starts the ranks through it as `run.map` says, and supervises them; returns muster's exit code. With
+/// --dry-run or --print-env prints and starts nothing. Runs in the launcher process, below the guardian. Throws errors that occur
+/// before anything is started.
 int run_on_engine(run_context const& run, run_preparation const& prepared);
 
 }  // namespace muster

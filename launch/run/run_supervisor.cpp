@@ -45,13 +45,13 @@ run_supervisor::run_supervisor(run_context const& run)
         writer_.watch_for("muster-metric:", [this] { run_.outcome->metric_s = seconds_now(); });
     }
     ::signal(SIGPIPE, SIG_IGN);
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of ranks become our children, so that none is missed
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of ranks become our children, so that we miss none
 }
 
 int run_supervisor::run(rank_group& ranks) {
     ranks_ = &ranks;
     auto& known = ranks.known();
-    // On a terminal the lines of one or two ranks are still to be seen.
+    // The lines of one or two ranks are still visible on a terminal.
     known.quotes = known.ranks.size() > 2 || ::isatty(STDERR_FILENO) != 1;
     meeting_.emplace(loop_, options_, known,
                      meeting_watch::supervision{[this] { return phase_ == run_phase::running && !failed_; },
@@ -82,7 +82,7 @@ int run_supervisor::run(rank_group& ranks) {
 }
 
 void run_supervisor::watch_run() {
-    deadlines_.start_early_signal();  // before this no rank would take it
+    deadlines_.start_early_signal();  // earlier, no rank would handle it
     if (run_.asks_hosts != nullptr && run_.outcome != nullptr) hosts_.start();
     meeting_->start();
     if (run_.given.fixed && !options_.quiet) last_look_.start();
@@ -111,7 +111,7 @@ void run_supervisor::on_world() {
     meeting_->on_meeting();
 }
 
-/// As with a program whose output goes to head: it ends, and says nothing.
+/// Ends like a program whose output goes to head: without a message.
 void run_supervisor::on_reader_gone() {
     if (!active()) return;
     if (options_.verbose)
@@ -126,7 +126,7 @@ evidence const& run_supervisor::facts() {
     return ranks_->known();
 }
 
-/// Where a rank is to blame, what it wrote last is read first.
+/// If a rank is to blame, its last lines are read first.
 void run_supervisor::judge(std::function<verdict(evidence const&)> const& what) {
     if (failed_) return;
     auto judged = what(facts());
@@ -138,7 +138,7 @@ void run_supervisor::judge(std::function<verdict(evidence const&)> const& what) 
     act_on(judged);
 }
 
-/// The one place where a verdict becomes deeds.
+/// This is the only place where a verdict leads to actions.
 void run_supervisor::act_on(verdict const& first) {
     if (failed_) return;
     if (first.next == verdict::step::hold) {
@@ -169,7 +169,7 @@ void run_supervisor::act_on(verdict const& first) {
     close_if_over();
 }
 
-/// Ranks are lost, and the others form their world anew.
+/// Handles lost ranks whose others form their world anew.
 bool run_supervisor::go_on_in_place(verdict const& judged) {
     if (judged.culprits.empty() || run_.outcome == nullptr || !ranks_->goes_on_without(judged)) return false;
     auto& known = ranks_->known();
@@ -184,7 +184,7 @@ bool run_supervisor::go_on_in_place(verdict const& judged) {
     say(fmt::format("note: {}; {} on in place", what,
                     known.running() == 1 ? "1 rank goes" : count_of_ranks(known.running()) + " go"));
     int const member = known.members[static_cast<std::size_t>(culprit.rank)];
-    if (!lost_ && member >= 0)  // else it has not become one
+    if (!lost_ && member >= 0)  // otherwise it has not become a member
         lost_ = generation_end{.kind = judged.of_rank ? end_kind::rank
                                        : is_node      ? end_kind::node
                                                       : end_kind::other,
@@ -224,19 +224,19 @@ void run_supervisor::on_generation(generation const& now, std::string const& why
         say(fmt::format("note: {} in place{}", count_of_ranks(now.members.size()), why.empty() ? "" : ": " + why));
 }
 
-/// Slurm sends it by itself to a script with --requeue; SIGUSR1 is what job scripts ask for.
+/// Slurm itself sends the signal to a script with --requeue; job scripts ask for SIGUSR1.
 bool run_supervisor::is_early_signal(int number) const {
     return number == SIGUSR1 || (options_.signal_before_end && options_.signal_before_end->number == number);
 }
 
-/// The ranks are looked at first: one that has ended of the signal has no handler any more.
+/// The ranks are inspected first, because one that the signal has ended has no handler any more.
 void run_supervisor::send_notice(int number, std::function<void(signal_reach const&)> const& tell) {
     bool const to_handlers_only = is_notice(number);
     ranks_->inspect([=](auto const& rows) { tell(find_reach(number, to_handlers_only, rows)); });
     ranks_->signal(number, to_handlers_only);
 }
 
-/// A program that got nothing, and ends with 0, is done.
+/// A program that got no signal, and ends with 0, is done.
 void run_supervisor::warn_ranks(std::string const& when, int number) {
     bool const before = run_.outcome != nullptr && std::exchange(run_.outcome->early_signal, true);
     send_notice(number, [this, when, before](signal_reach const& reach) {
@@ -245,7 +245,7 @@ void run_supervisor::warn_ranks(std::string const& when, int number) {
     });
 }
 
-/// What a restart would have to know. A fault of the start is one of the next start, too.
+/// Notes what a restart has to know. A fault of the start also affects the next start.
 void run_supervisor::note_failure(verdict const& judged) {
     auto const& known = ranks_->known();
     auto& outcome = *run_.outcome;
@@ -258,20 +258,20 @@ void run_supervisor::note_failure(verdict const& judged) {
     }
 }
 
-/// By their names in the allocation; none where this node is all that there is.
+/// Returns their nodes by the names in the allocation; none if this node is the only one.
 std::vector<std::string> run_supervisor::nodes_of(std::vector<int> const& ranks) const {
     std::vector<std::string> names;
     for (int const rank : ranks) {
         auto const node = static_cast<std::size_t>(ranks_->known()[rank].node);
         auto const& known = ranks_->known().hosts;
         if (node >= std::max(run_.given.nodes.size(), known.size())) continue;
-        auto const& name = node < run_.given.nodes.size() ? run_.given.nodes[node].name : known[node];  // of one that came later
+        auto const& name = node < run_.given.nodes.size() ? run_.given.nodes[node].name : known[node];  // a node that came later
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
     return names;
 }
 
-/// No later generation may have what ranks there perhaps still use.
+/// No later generation may use what ranks there may still occupy.
 void run_supervisor::note_lost_hosts(std::vector<std::string> const& names) {
     auto& lost = run_.outcome->lost_hosts;
     for (auto const& name : names)
@@ -301,7 +301,7 @@ void run_supervisor::decide() {
         auto judged = judge_cause(facts);
         if (judged.next != verdict::step::ask_scheduler) return judged;
         ask_scheduler(known.engine.empty() ? brief_question : patient_question, !known.engine.empty());
-        ranks_->hear_engine();  // what tells of it may have been on its way
+        ranks_->hear_engine();  // its explanation may have been on its way
         return judge_cause(facts);
     });
     if (!known.deciding && !failed_) known.asked = known.engine_awaited = false;
@@ -309,7 +309,7 @@ void run_supervisor::decide() {
     close_if_over();
 }
 
-/// `for_nodes`: which nodes are down is asked even where the job goes on.
+/// `for_nodes`: ask which nodes are down even if the job goes on.
 void run_supervisor::ask_scheduler(std::chrono::milliseconds patience, bool for_nodes) {
     auto& word = ranks_->known().scheduler.emplace();
     word.end = ask_job_end(run_.given, run_.inherited, patience);
@@ -321,7 +321,7 @@ void run_supervisor::ask_scheduler(std::chrono::milliseconds patience, bool for_
             word.down_nodes.push_back(static_cast<int>(n));
 }
 
-/// SIGTERM has come to this process: why, if the scheduler knows.
+/// Explains SIGTERM to this process, if the scheduler knows the reason.
 void run_supervisor::explain_end() {
     if (ranks_->known().engine.empty() && !run_.given.fixed) return;
     ask_scheduler(brief_question, false);
@@ -334,7 +334,7 @@ void run_supervisor::explain_end() {
     exit_code_ = why.exit_code;
 }
 
-/// Of a job whose time is up, as the scheduler says.
+/// Explains the end of a job whose time is up, as the scheduler says.
 void run_supervisor::explain_time_limit_to_user() {
     auto const& word = ranks_->known().scheduler;
     if (word && word->end == job_end::out_of_time && !options_.quiet)
@@ -356,7 +356,7 @@ void run_supervisor::on_signal() {
             ranks_->signal(SIGSTOP, false);
             ::raise(SIGSTOP);
         } else if (s == SIGUSR2) {
-            said_tables_ = {};  // who asks is to see all of it
+            said_tables_ = {};  // whoever asks sees all of it
             show_ranks({}, [] {});
             ranks_->signal(s, true);
         } else if (s == SIGCONT || !ends_the_run(s)) {
@@ -367,7 +367,7 @@ void run_supervisor::on_signal() {
         } else if (active()) {
             on_request_to_end(s, sent);
         } else {
-            leave_at_once();  // a second request: the grace is over
+            leave_at_once();  // a second request ends the grace
         }
     }
 }
@@ -382,7 +382,7 @@ void run_supervisor::on_request_to_end(int s, int sent) {
     stop(128 + s, s);
     if (s == SIGTERM) explain_end();
     if (s == SIGTERM && run_.given.scheduler == scheduler_kind::flux) requests_.take_as_known(s);
-    requests_.extend(s);  // the scheduler may have been slow to answer
+    requests_.extend(s);  // the scheduler may have answered slowly
     close_if_over();
 }
 
@@ -400,7 +400,7 @@ void run_supervisor::on_writer_event() {
     ranks_->resume_output();
 }
 
-/// A time limit has passed: the ranks are looked at before they are ended.
+/// Handles a time limit: inspects the ranks before it ends them.
 void run_supervisor::expire(std::string const& reason) {
     if (failed_) return;
     failed_ = true;
@@ -425,7 +425,7 @@ void run_supervisor::show_ranks(std::string const& command, std::function<void()
     });
 }
 
-/// The scheduler ends the job. Its request may have come to the ranks by other ways already.
+/// The scheduler ends the job; the ranks may have got its request in other ways before.
 void run_supervisor::show_last_look() {
     if (!run_.given.fixed || options_.quiet) return;
     ranks_->inspect([this](auto const& rows) {
@@ -448,7 +448,7 @@ void run_supervisor::kill_all() {
     close_if_over();
 }
 
-/// The user waits for it: whatever cannot be killed, and whoever does not answer, holds the run no longer.
+/// The user waits, so the run no longer waits for processes that cannot be killed or do not answer.
 void run_supervisor::leave_at_once() {
     kill_all();
     loop_.after(longest_after_second_request, [this] {
@@ -487,11 +487,11 @@ void run_supervisor::on_closed() {
     loop_.stop();
 }
 
-/// Ranks that have saved want another start, whatever code the others end with that is no failure.
+/// Ranks that have saved want another start, whatever code without a failure the others end with.
 void run_supervisor::take_saved_code() {
     auto const& known = ranks_->known();
     auto const saved = known.count([](auto const& r) { return r.saved && r.is_rank(); });
-    // A rank that the others went on without has not ended well, and the run has.
+    // A rank that the others went on without has not ended well, but the run has.
     bool const all = known.count([](auto const& r) { return r.ended_well() && r.is_rank(); }) == known.size();
     if (saved == 0 || !(failed_ ? asked_ && all : exit_code_ == 0)) return;
     exit_code_ = options_.saved_code;
@@ -501,15 +501,15 @@ void run_supervisor::take_saved_code() {
                         exit_code_));
 }
 
-/// Output that is lost otherwise than by a reader that went away is a failure of the run.
+/// Output lost in any way but a closed reader is a failure of the run.
 void run_supervisor::check_output() {
     auto const fault = writer_.describe_fault();
     if (fault.empty() || failed_) return;
-    exit_code_ = exit_code(errc::io);  // also where no rank is left to be stopped
+    exit_code_ = exit_code(errc::io);  // also if no rank is left to stop
     act_on(blame_run(failure_cause::output, fault, exit_code_));
 }
 
-/// A reader that does not read holds muster, as it would hold any program, but not against a request to end.
+/// A reader that does not read blocks muster, as it would any program, but not against a request to end.
 void run_supervisor::drain_output() {
     if (failed_) return writer_.drain_briefly();
     writer_.drain_until([this] {

@@ -21,9 +21,9 @@
 
 namespace muster {
 
-/// Ranks die together: the first that fails is named, the others get SIGTERM and, after the grace, SIGKILL; so do their descendants.
-/// A state machine on one thread (run_phase). What has happened is evidence, which a group of ranks gathers; who is to blame says the
-/// judge; what follows from a verdict is done here, in `act_on`.
+/// Ranks end together: the first that fails is named; the others, and all descendants, get SIGTERM and, after the grace, SIGKILL.
+/// A state machine on one thread (run_phase). A group of ranks gathers what has happened as evidence, the judge decides who is to
+/// blame, and `act_on` acts on the verdict.
 class run_supervisor final : private group_events {
   public:
     /// Blocks the signals it handles and reads them from a descriptor. `run` must outlive this.
@@ -33,7 +33,8 @@ class run_supervisor final : private group_events {
     output_writer& writer() noexcept { return writer_; }
     group_events& events() noexcept { return *this; }
 
-    /// Runs until every process is gone and every byte is passed on. Returns muster's exit code. Throws what `ranks.start` throws.
+    /// Runs until every process has ended and all output is passed on. Returns muster's exit code. Throws what `ranks.start`
+    /// throws.
     int run(rank_group& ranks);
 
   private:
@@ -103,11 +104,11 @@ class run_supervisor final : private group_events {
 
     run_phase phase_ = run_phase::starting;
     int exit_code_ = 0;
-    bool failed_ = false;  ///< it ends because of something: later ends are consequences
+    bool failed_ = false;  ///< something ends it: later ends are consequences
     bool asked_ = false;   ///< somebody has asked it to end
-    int culprit_ = -1;     ///< the rank that has failed first
+    int culprit_ = -1;     ///< the first rank that has failed
     said_tables said_tables_;
-    std::optional<generation_end> lost_;  ///< how the present generation ends that is followed in place
+    std::optional<generation_end> lost_;  ///< how the present generation ends if the next follows in place
     event_loop::clock::time_point start_ = event_loop::clock::now();
 };
 

@@ -39,7 +39,7 @@ void stdin_forwarder::stop() noexcept {
 }
 
 void stdin_forwarder::read_terminal() {
-    if (::tcgetpgrp(STDIN_FILENO) != ::getpgrp()) {  // in the background: reading would stop us
+    if (::tcgetpgrp(STDIN_FILENO) != ::getpgrp()) {  // in the background, where reading would stop us
         loop_.unwatch(STDIN_FILENO);
         loop_.after(background_poll, [this] {
             if (pipe_) loop_.watch_readable(STDIN_FILENO, [this] { read_terminal(); });

@@ -8,9 +8,9 @@
 
 namespace muster {
 
-/// A pipe, file or socket is simply handed to rank 0, which reads as much as it wants and leaves the rest. A terminal cannot be:
-/// rank 0 is in a process group of its own and would be stopped when it reads. So what is typed is copied to it, and only while
-/// muster is in the foreground.
+/// A pipe, file or socket is simply passed to rank 0, which reads as much as it wants and leaves the rest. That does not work for
+/// a terminal: rank 0 has its own process group and would be stopped when it reads. So this copies what is typed to it, only
+/// while muster is in the foreground.
 class stdin_forwarder {
   public:
     explicit stdin_forwarder(event_loop& loop);
@@ -29,10 +29,10 @@ class stdin_forwarder {
     bool end_seen_ = false;
 };
 
-/// From now on standard input is empty, for this process and for those that it starts. Throws errc::system.
+/// Makes standard input empty for this process and for those that it starts later. Throws errc::system.
 void close_input();
 
-/// Whether something waits on standard input that others may want to read: a pipe with data in it, or a file that was read in part.
+/// Returns whether standard input holds data that others may want to read: a pipe with data, or a partly read file.
 bool input_is_shared();
 
 }  // namespace muster

@@ -17,17 +17,17 @@
 
 namespace muster {
 
-// A Flux instance (flux batch, flux alloc, flux start) or a job in one. Read from R, which the instance itself or its parent has.
+// A Flux instance (flux batch, flux alloc, flux start) or a job in one. R describes it; the instance itself or its parent has R.
 
 namespace {
 
-/// The user that the instance belongs to; nothing where Flux does not answer.
+/// Returns the user who owns the instance; nothing if Flux does not answer.
 std::optional<std::int64_t> instance_owner(scheduler_sources const& sources) {
     auto const answer = sources.run_command({"flux", "getattr", "security.owner"});
     return answer.exit_status == 0 ? parse_integer(trim(answer.out)) : std::nullopt;
 }
 
-/// The number that this instance has as a job of its parent; empty where it has none. FLUX_ENCLOSING_ID is younger than flux-core 0.63.
+/// Returns this instance's number as a job of its parent; empty if it has none. FLUX_ENCLOSING_ID is newer than flux-core 0.63.
 std::string job_of_instance(scheduler_sources const& sources) {
     if (auto const id = sources.variables.get("FLUX_ENCLOSING_ID")) return std::string(*id);
     auto const level = sources.run_command({"flux", "getattr", "instance-level"});
@@ -36,7 +36,7 @@ std::string job_of_instance(scheduler_sources const& sources) {
     return id.exit_status == 0 ? std::string(trim(id.out)) : std::string();
 }
 
-/// The parent's word on the end of such a job: before flux-core 0.63 and in it an instance does not know when its own time is up.
+/// Returns the end of such a job according to the parent: up to flux-core 0.63 an instance does not know when its own time is up.
 std::optional<std::chrono::system_clock::time_point> end_in_parent(scheduler_sources const& sources, std::string const& id) {
     std::vector<std::string> const question{"flux", "--parent", "job", "info", id, "R"};
     auto const answer = sources.run_command(question);
@@ -50,7 +50,7 @@ std::optional<std::chrono::system_clock::time_point> end_in_parent(scheduler_sou
 
 }  // namespace
 
-/// A shell that `flux proxy` has opened has FLUX_URI too, and that of a system instance is no job: its nodes are everybody's.
+/// A shell opened by `flux proxy` has FLUX_URI, too, but a system instance is no job: its nodes are shared by all users.
 std::optional<std::string> flux_unavailable(scheduler_sources const& sources, allocation_choice const&) {
     if (!sources.variables.has("FLUX_URI")) return "FLUX_URI is not set";
     if (sources.variables.has("FLUX_JOB_ID") || sources.variables.has("FLUX_ENCLOSING_ID")) return std::nullopt;
@@ -60,7 +60,7 @@ std::optional<std::string> flux_unavailable(scheduler_sources const& sources, al
 }
 
 allocation read_flux(scheduler_sources const& sources, allocation_choice const&) {
-    auto const job = sources.variables.get("FLUX_JOB_ID");  // a task of a job; else the script that owns the whole instance
+    auto const job = sources.variables.get("FLUX_JOB_ID");  // set in a task of a job; else this script owns the instance
     std::vector<std::string> command{"flux", "resource", "R"};
     if (job) command = {"flux", "job", "info", *job, "R"};
     auto const answer = sources.run_command(command);
@@ -77,13 +77,13 @@ namespace {
 
 using json = nlohmann::json;
 
-/// What the job has of one broker's host, by number: RFC 20 counts from 0 on each.
+/// Holds the job's share of one broker's host, by number: RFC 20 counts from 0 on each host.
 struct children {
     std::vector<std::string> cores;
     std::vector<std::string> gpus;
 };
 
-/// The numbers of "0-3,8": an idset is what a hostlist has between its brackets.
+/// Returns the numbers of "0-3,8": an idset is written like the brackets of a hostlist.
 std::vector<std::string> ids_of(json const& object, char const* key, std::string_view origin) {
     auto const found = object.find(key);
     if (found == object.end()) return {};
@@ -92,7 +92,7 @@ std::vector<std::string> ids_of(json const& object, char const* key, std::string
     return expand_hostlist("[" + text + "]", fmt::format("{}, {}", origin, key));
 }
 
-/// By Flux rank, which is the order of nodelist.
+/// Reads the entries by Flux rank, which is the order of nodelist.
 std::map<long, children> read_ranks(json const& lite, std::string_view origin) {
     std::map<long, children> ranks;
     for (auto const& entry : lite) {
@@ -103,7 +103,8 @@ std::map<long, children> read_ranks(json const& lite, std::string_view origin) {
     return ranks;
 }
 
-/// Brokers of one host, as those of `flux start -s 4`, share its cores and GPUs: one node, with a slot for each core of each broker.
+/// Merges brokers of one host, such as those of `flux start -s 4`, which share its cores and GPUs, into one node, with a slot for
+/// each core of each broker.
 class nodes_by_host {
   public:
     void add(std::string const& host, children const& own) {
@@ -131,7 +132,7 @@ class nodes_by_host {
 
     std::map<std::string, std::size_t, std::less<>> places_;
     std::vector<node> nodes_;
-    std::vector<children> parts_;  ///< of the nodes
+    std::vector<children> parts_;  ///< those of the nodes
 };
 
 flux_resources read(json const& all, std::string_view origin) {

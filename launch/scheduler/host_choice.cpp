@@ -23,14 +23,14 @@ std::string short_key(std::string_view host) {
     return key;
 }
 
-/// `host` is what both mean. In a job a host without slots has those of the job.
+/// `host` is the host that both name. In a job, a host without slots has those of the job.
 [[noreturn]] void refuse_two_names(host_entry const& a, host_entry const& b, std::string_view host, bool in_job) {
     auto const slots = in_job && !a.slots && !b.slots ? "" : fmt::format(":{}", a.slots.value_or(1) + b.slots.value_or(1));
     throw error(errc::usage, fmt::format("{} and {} are two names of one host, {}; write {}{} instead of both", a.name, b.name,
                                          host, a.name, slots));
 }
 
-/// Each would be a node of its own, and the second one's ranks come up on the first.
+/// Refuses two names of one host: they would become two nodes, and the ranks of the second would run on the first.
 void check_for_two_names(std::span<host_entry const> entries) {
     std::unordered_map<std::string, std::vector<host_entry const*>> known;
     for (auto const& entry : entries) {
@@ -98,7 +98,7 @@ allocation choose_hosts(allocation const& job, std::span<host_entry const> chose
     for (auto const& entry : chosen) {
         std::string const name(without_user(entry.name));
         auto found = place_of(name);
-        // As lines written for one machine say; it may be one of the job's nodes.
+        // Lines written for one machine may say this; it may be one of the job's nodes.
         if (!found && is_this_machine(name)) found = place_of(short_host_name());
         if (!found)
             throw error(errc::usage, fmt::format("{} is not in job {} ({}), whose nodes are {}; name some of these, or give "
@@ -131,7 +131,7 @@ allocation read_hostfile(scheduler_sources const& sources, allocation_choice con
         int const slots = entry.slots.value_or(std::max(entry.gpus.value_or(1), 1));
         given.nodes.push_back({std::move(entry.name), address, slots, entry.gpus, std::nullopt, entry.slots.has_value()});
     }
-    // As its ranks are named.
+    // The name is then that of its ranks' host.
     if (auto& only = given.nodes.front(); given.nodes.size() == 1 && is_this_machine(only.name)) only.name = short_host_name();
     return given;
 }

@@ -1,4 +1,4 @@
-// Hosts that the user names inside a scheduler's job.
+// Selects hosts that the user names inside a scheduler's job.
 #pragma once
 
 #include <span>
@@ -10,14 +10,15 @@
 
 namespace muster {
 
-/// What --hostfile or -H names. Throws errc::not_found if there is no such file, parse_error.
+/// Returns the hosts of --hostfile or -H. Throws errc::not_found if there is no such file, parse_error.
 std::vector<host_entry> named_hosts(scheduler_sources const& sources, allocation_choice const& choice);
 
-/// Whether both are names of one host: equal, or equal up to the first dot where one of them has no domain. Case does not matter.
+/// Returns whether both name one host: they are equal, or equal up to the first dot if one of them has no domain. Ignores case.
 bool same_host(std::string_view a, std::string_view b) noexcept;
 
-/// The job's nodes that `chosen` names, in the order of `chosen`, spelled as the job spells them. Slots that are given take the
-/// place of the job's, and a node offers no more GPUs than slots. `option` has named them. Throws errc::usage naming a host that is not in the job, or two names of one.
+/// Returns the job's nodes that `chosen` names, in the order of `chosen`, spelled as the job spells them. Given slots replace the
+/// job's, and a node offers no more GPUs than slots. `option` is the option with the names. Throws errc::usage naming a host that
+/// is not in the job, or two names of one host.
 allocation choose_hosts(allocation const& job, std::span<host_entry const> chosen, std::string_view option);
 
 }  // namespace muster

@@ -29,11 +29,11 @@ allocation read_cobalt(scheduler_sources const& sources, allocation_choice const
     return given;
 }
 
-// A job of LSF. Read as documented; no LSF has been tried.
+// A job of LSF. The code follows the documentation; nobody has tried it with LSF.
 
 namespace {
 
-/// "host n host n" as a node file has it.
+/// Reads "host n host n" like a node file.
 std::vector<node> parse_mcpu_hosts(std::string_view text) {
     constexpr std::string_view origin = "LSB_MCPU_HOSTS";
     std::vector<node> nodes;
@@ -58,7 +58,7 @@ std::vector<node> parse_mcpu_hosts(std::string_view text) {
     return nodes;
 }
 
-/// Where jobs run from a launch node (Summit), that comes first, with one slot, and takes no ranks.
+/// Removes the launch node of machines that run jobs from one (Summit): it comes first, has one slot, and takes no ranks.
 void drop_launch_node(std::vector<node>& nodes) {
     if (nodes.size() < 2 || nodes.front().slots != 1 || nodes[1].slots < 2) return;
     for (auto const* prefix : {"batch", "login", "launch"})

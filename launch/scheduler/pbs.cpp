@@ -18,8 +18,8 @@
 
 namespace muster {
 
-// A job of OpenPBS or PBS Professional: hosts and slots out of the node file, GPUs and the end out of qstat. The environment says
-// nothing of either. Torque's PBS_GPUFILE is read where there is one.
+// A job of OpenPBS or PBS Professional: hosts and slots come from the node file, GPUs and the end from qstat, since the
+// environment contains neither. Torque's PBS_GPUFILE is read if it is set.
 
 namespace {
 
@@ -33,7 +33,7 @@ std::optional<pbs_job> ask_qstat(scheduler_sources const& sources, std::string c
     return job;
 }
 
-/// Node files spell hosts fully, exec_host shortly, and both forms can be in one file.
+/// Node files spell hosts in full, exec_host in short, and one file may contain both forms.
 class by_short_name {
   public:
     explicit by_short_name(std::vector<node> const& nodes) {
@@ -52,7 +52,7 @@ class by_short_name {
     std::unordered_map<std::string_view, std::vector<node const*>> places_;
 };
 
-/// The nodes of the file in the order of exec_host. What pbs_tmrsh and mpirun take is the name as the file spells it.
+/// Returns the file's nodes in the order of exec_host. pbs_tmrsh and mpirun accept the name as the file spells it.
 std::vector<node> join_with_job(std::vector<node> const& file, pbs_job const& job, std::string const& job_id,
                                 std::string const& path) {
     by_short_name const known(file);
@@ -72,7 +72,7 @@ std::vector<node> join_with_job(std::vector<node> const& file, pbs_job const& jo
         nodes.back().gpus = host.gpus;
         nodes.back().cpus = host.cpus;
     }
-    // A file that was written anew may name other hosts as well.
+    // The user may have written another file, with other hosts.
     if (nodes.size() != file.size()) return {};
     return nodes;
 }
@@ -85,8 +85,8 @@ std::vector<node> read_nodes(scheduler_sources const& sources, std::string const
     return parse_node_file(*text, path);
 }
 
-/// "/var/spool/torque/aux/12.servergpu". Torque sets it for jobs that ask for GPUs only: another job's file may be named by what qsub
-/// -V has passed on.
+/// Adds GPUs from "/var/spool/torque/aux/12.servergpu". Torque sets the variable only for jobs that ask for GPUs, so the name may
+/// be that of another job's file, which qsub -V has passed on.
 void add_torque_gpus(scheduler_sources const& sources, std::string const& job_id, std::vector<node>& nodes) {
     auto const path = sources.variables.get("PBS_GPUFILE");
     if (path && path->find(job_id) == path->npos) return;
@@ -144,7 +144,7 @@ namespace {
 using json = nlohmann::json;
 using time_point = std::chrono::system_clock::time_point;
 
-constexpr std::int64_t most = 1'000'000;  // of GPUs or CPUs of one chunk
+constexpr std::int64_t most = 1'000'000;  // GPUs or CPUs of one chunk
 
 struct chunk {
     std::optional<std::int64_t> gpus;
@@ -163,7 +163,7 @@ void add_resource(std::string_view text, std::string_view all, chunk& into) {
     sum = sum.value_or(0) + *value;
 }
 
-/// One group: vnodes joined by '+', each "name:resource=value:…".
+/// Reads one group: vnodes joined by '+', each "name:resource=value:…".
 chunk read_group(std::string_view group, std::string_view all) {
     chunk sum;
     for (auto const vnode : split(group, '+')) {
@@ -173,7 +173,7 @@ chunk read_group(std::string_view group, std::string_view all) {
     return sum;
 }
 
-/// The chunks of exec_vnode, with or without parentheses around them.
+/// Returns the chunks of exec_vnode, with or without parentheses around them.
 std::vector<chunk> read_groups(std::string_view text) {
     std::vector<chunk> groups;
     std::size_t at = 0;
@@ -217,7 +217,7 @@ json const* find_job(json const& answer, std::string_view id) {
     auto const* const jobs = member(answer, "Jobs");
     if (jobs == nullptr || !jobs->is_object()) return nullptr;
     if (auto const* const job = member(*jobs, id)) return job;
-    // The server's name may be written in two ways: "12.head", "12.head.example"; the number comes first, "12" or "12[3]".
+    // The server's name has two forms: "12.head", "12.head.example"; the number comes first, "12" or "12[3]".
     if (jobs->size() != 1 || short_name(jobs->begin().key()) != short_name(id)) return nullptr;
     return &*jobs->begin();
 }
@@ -306,7 +306,7 @@ std::optional<pbs_job> parse_qstat_job(std::string_view text, std::string_view i
 
 namespace {
 
-/// "thetagpu07" of "thetagpu07-gpu3"; nothing if the line names no single GPU.
+/// Returns "thetagpu07" for "thetagpu07-gpu3"; nothing if the line names no single GPU.
 std::optional<std::string_view> host_of_gpu(std::string_view line) {
     auto const dash = line.rfind("-gpu");
     if (dash == std::string_view::npos || dash == 0 || dash + 4 == line.size()) return std::nullopt;
@@ -314,10 +314,10 @@ std::optional<std::string_view> host_of_gpu(std::string_view line) {
     return line.substr(0, dash);
 }
 
-/// The hosts so far, by their short names: a host whose lines spell it in two ways, short and in full, is one.
+/// Holds the hosts so far by their short names: a host that is spelled in two ways, short and in full, counts once.
 class known_hosts {
   public:
-    /// Its place in `nodes`; where it is new, that of the next one.
+    /// Returns its place in `nodes`, or the next place for a new host.
     std::size_t place_of(std::string_view host, std::vector<node> const& nodes) {
         auto const [exact, is_new] = places_.try_emplace(host, nodes.size());
         if (!is_new) return exact->second;
@@ -336,7 +336,7 @@ class known_hosts {
 }  // namespace
 
 std::vector<node> parse_node_file(std::string_view text, std::string_view origin, bool gpu_entries) {
-    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // an editor's mark of UTF-8
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // the byte order mark of UTF-8
     std::vector<node> nodes;
     known_hosts known;
     for (auto const line : split(text, '\n')) {

@@ -25,7 +25,7 @@ constexpr std::array rows{
     scheduler_row{scheduler_kind::local, local_unavailable, read_local},
 };
 
-/// A row whose job has nodes of its own, so that hosts that the user names are a choice among them.
+/// Returns whether a job of this kind has nodes, so that hosts that the user names select among them.
 bool owns_nodes(scheduler_kind kind) {
     return kind != scheduler_kind::hostfile && kind != scheduler_kind::local;
 }
@@ -38,7 +38,7 @@ void check(allocation_choice const& choice) {
                     "--scheduler local is this node alone; leave out --hostfile and -H, or give --scheduler hostfile");
 }
 
-/// A scheduler that hands out whole nodes need not count their GPUs.
+/// A scheduler that allocates whole nodes may not count their GPUs.
 void add_gpus_of_site(allocation& given, std::optional<int> gpus_of_each) {
     bool const told = std::any_of(given.nodes.begin(), given.nodes.end(), [](node const& n) { return n.gpus || n.slots_named; });
     if (!gpus_of_each || !owns_nodes(given.scheduler)) return;
@@ -61,7 +61,7 @@ allocation read_allocation(scheduler_sources const& sources, allocation_choice c
     bool const hosts_named = !choice.hostfile.empty() || !choice.hosts.empty();
     for (auto const& row : rows) {
         if (choice.scheduler && row.kind != *choice.scheduler) continue;
-        // Hosts named inside a job: the job's row comes first, and the hosts are a choice among its nodes.
+        // Hosts named inside a job: the job's row comes first, and the hosts select among its nodes.
         if (!choice.scheduler && hosts_named && row.kind == scheduler_kind::hostfile) continue;
         if (auto const why = row.unavailable(sources, choice)) {
             if (choice.scheduler) throw error(errc::unavailable, fmt::format("--scheduler {}: {}", to_string(row.kind), *why));
@@ -80,7 +80,7 @@ allocation read_allocation(scheduler_sources const& sources, allocation_choice c
 
 namespace {
 
-/// One that comes from the controller itself is kept under /run.
+/// A configuration that comes from the controller lies under /run.
 bool slurm_is_configured(environment const& variables) {
     if (variables.has("SLURM_CONF")) return true;
     constexpr std::array paths{"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf",

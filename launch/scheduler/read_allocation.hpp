@@ -16,30 +16,32 @@ namespace muster {
 
 struct scheduler_row {
     scheduler_kind kind;
-    /// Why this process is in no job of this scheduler; nothing if it is.
+    /// Returns why this process is in no job of this scheduler; nothing if it is in one.
     std::optional<std::string> (*unavailable)(scheduler_sources const& sources, allocation_choice const& choice);
     /// Throws parse_error with a caret, errc::not_found, errc::placement.
     allocation (*read)(scheduler_sources const& sources, allocation_choice const& choice);
 };
 
-/// Tried in this order: hosts and host files that the user names, then slurm, pbs, cobalt, lsf, flux, and this node alone.
+/// Returns the rows in this order: hosts and host files that the user names, then slurm, pbs, cobalt, lsf, flux, and this node
+/// alone.
 std::span<scheduler_row const> schedulers() noexcept;
 
-/// The first row that is available, or the one asked for. `tried`, if given, gets a line a row that was refused: "pbs: PBS_JOBID
-/// is not set". Throws errc::unavailable if the one asked for is not, with the reason.
+/// Reads the first available row, or the one asked for. `tried`, if given, gets a line for each refused row: "pbs: PBS_JOBID is
+/// not set". Throws errc::unavailable, with the reason, if the one asked for is not available.
 allocation read_allocation(scheduler_sources const& sources, allocation_choice const& choice,
                            std::vector<std::string>* tried = nullptr);
 
-// Tells Slurm, PBS and Flux from each other on a machine that has the programs of several.
+// Chooses among Slurm, PBS and Flux on a machine that has the programs of several.
 
-/// "Slurm" or "PBS", if this machine is configured to submit jobs to it; else "".
+/// Returns "Slurm" or "PBS", if this machine is configured to submit jobs to it; else "".
 std::string_view cluster_of(environment const& variables);
 
-/// PBS has its configuration here (PBS_CONF_FILE, else /etc/pbs.conf), and Slurm, whose programs may lie on a cluster of PBS, has none.
+/// Returns whether PBS is configured here (PBS_CONF_FILE, else /etc/pbs.conf) and Slurm, whose programs may be installed on a
+/// cluster of PBS, is not.
 bool prefers_pbs(environment const& variables);
 
-/// Flux, whose programs also lie where it is used within jobs of others, is the scheduler here: this process is in an instance of it (FLUX_URI),
-/// or the system has one (/run/flux/local).
+/// Returns whether Flux, whose programs are also installed for use within other schedulers' jobs, is the scheduler here: this
+/// process is in an instance (FLUX_URI), or the system has one (/run/flux/local).
 bool prefers_flux(environment const& variables);
 
 // The rows of the table of schedulers: each checks for a job of one scheduler, and reads its allocation. See scheduler_row.
@@ -67,8 +69,8 @@ allocation read_local(scheduler_sources const& sources, allocation_choice const&
 
 // Points in time as schedulers write them.
 
-/// So many seconds after 1970; nothing for what is no time of a job: not above 0, or beyond the year 2190. The clock counts
-/// nanoseconds in 64 bits, which 9.2e9 seconds would overflow; a walltime may still be added to the result.
+/// Returns this many seconds after 1970; nothing for a number that is not a job's time: not above 0, or after the year 2190. The
+/// clock counts nanoseconds in 64 bits, which 9.2e9 seconds would overflow; a walltime may still be added to the result.
 inline std::optional<std::chrono::system_clock::time_point> from_epoch(std::int64_t seconds) noexcept {
     if (seconds <= 0 || seconds > 7'000'000'000) return std::nullopt;
     return std::chrono::system_clock::time_point{std::chrono::seconds{seconds}};

@@ -63,7 +63,7 @@ scheduler_sources telling_sources(scheduler_sources sources, std::function<void(
     sources.run_command = [said, plain = sources](std::vector<std::string> const& argv) {
         if (auto const known = said->find(argv); known != said->end()) return known->second;
         auto const& answer = said->emplace(argv, plain.run_command(argv)).first->second;
-        bool const about_python = argv.size() > 1 && argv[1] == "-c";  // whether it has mpi4py
+        bool const about_python = argv.size() > 1 && argv[1] == "-c";  // asks whether it has mpi4py
         if (answer.exit_status == 0 || answer.exit_status == 127 || about_python) return answer;
         tell_of_no_answer(plain, argv,
                           answer.wall >= command_limit

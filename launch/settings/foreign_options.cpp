@@ -12,15 +12,15 @@ namespace muster {
 
 namespace {
 
-/// What becomes of an option of another tool.
+/// Says how muster treats an option of another tool.
 enum class fate {
     means,      ///< `text` is muster's option for it
     noted,      ///< it changes nothing: `text` says why
     variable,   ///< its value becomes that of the ranks' variable `text`
     mebibytes,  ///< the same, in bytes
-    exports,    ///< its NAME=VALUE,… become variables of the ranks beside all others; refused without ALL
-    refused,    ///< muster does otherwise: `text` is the way out
-    directive,  ///< of a job script alone: `text` is muster's option for such a line
+    exports,    ///< its NAME=VALUE,… become variables of the ranks in addition to all others; refused without ALL
+    refused,    ///< muster works differently: `text` says what to do
+    directive,  ///< only for a job script: `text` is muster's option for such a line
 };
 
 struct foreign {
@@ -28,8 +28,8 @@ struct foreign {
     std::string_view tool;
     fate what;
     std::string_view text;
-    std::size_t values = 0;      ///< how many words follow it
-    std::string_view only = "";  ///< of one that is noted: with these values; refused with others
+    std::size_t values = 0;      ///< the number of words that follow it
+    std::string_view only = "";  ///< for a noted one: the values with which it is noted; others are refused
 };
 
 constexpr std::string_view no_rendezvous = "muster sets MASTER_ADDR and MASTER_PORT for every rank by itself";
@@ -42,7 +42,7 @@ constexpr std::string_view gpu_alone =
     "a rank has one GPU and sees all those of its node; --gpu-visibility own shows it its own only";
 constexpr std::string_view ends_all = "if a rank fails, muster ends the others";
 constexpr std::string_view at_once = "muster passes output on as it comes";
-constexpr std::string_view srun_and_sbatch = "srun and sbatch";  ///< of a job script, a directive
+constexpr std::string_view srun_and_sbatch = "srun and sbatch";  ///< in a job script, a directive
 constexpr std::string_view own_step = "muster starts the job's step as its engine needs it";
 constexpr std::string_view of_a_job = "it asks for a job: write muster submit, muster alloc, or an #SBATCH line";
 constexpr std::string_view not_tuned = "muster does not tune itself while it runs";
@@ -57,7 +57,7 @@ constexpr foreign foreigners[]{
     {"-bind-to-core", "mpirun", fate::means, "--bind-to=core"},
     {"-bind-to-socket", "mpirun", fate::means, "--bind-to=socket"},
     {"-bind-to-none", "mpirun", fate::means, "--bind-to=none"},
-    // MCA parameters are variables of the ranks; those of mpirun's own daemons are not.
+    // MCA parameters become variables of the ranks, except for those of mpirun's daemons.
     {"-mca -gmca -omca", "mpirun", fate::variable, "OMPI_MCA_", 2},
     {"-prtemca -pmixmca -gpmixmca", "mpirun", fate::noted, "it is for mpirun's own daemons", 2},
     {"-d -noprefix -dvm -fwd-mpirun-port -enable-instant-on-support -output-proctable -use-regexp "
@@ -106,7 +106,7 @@ constexpr foreign foreigners[]{
     {"-gpus-per-proc", "mpiexec", fate::noted, gpu_alone, 1, "1 auto AUTO"},
     {"-membind -order-nodes", "mpiexec", fate::refused, "use --bind-to numa; -H names the nodes in their order"},
     {"-outfile-pattern -errfile-pattern -prepend-pattern", "mpiexec", fate::refused, keeps_output},
-    // Before -profile of Hydra, which has no value.
+    // This precedes Hydra's -profile, which has no value.
     {"-J job-name acctg-freq comment profile wckey", srun_and_sbatch, fate::noted, own_step, 1},
     {"-info -profile -enable-x -disable-x -print-all-exitcodes -disable-auto-cleanup -disable-hostname-propagation "
      "-skip-launch-node",
@@ -144,7 +144,7 @@ constexpr foreign foreigners[]{
      "deadline delay-boot dependency extra-node-info gres-flags het-group jobid licenses mail-type mail-user mcs-label "
      "mem-bind mem-per-cpu mem-per-gpu mincpus network power priority switches thread-spec time-min tmp uid gid",
      srun_and_sbatch, fate::refused, of_a_job, 1},
-    // A value is joined to these by "=", if there is one.
+    // A value may be joined to these by "=".
     {"exclusive contiguous hold nice no-allocate -Z reboot spread-job use-min-nodes", srun_and_sbatch, fate::refused, of_a_job},
     {"distribution", srun_and_sbatch, fate::refused, "use --map-by slot (block) or node (cyclic)", 1},
     {"multi-prog", "srun", fate::refused, "muster runs one program: let it choose by the variable RANK"},
@@ -206,7 +206,7 @@ constexpr foreign foreigners[]{
 constexpr std::string_view sbatch_and_salloc = "sbatch and salloc";
 constexpr std::string_view of_gpus = "write --gpus N and --gpus-per-node N, or --ranks N for ranks without GPUs";
 
-/// What sbatch, salloc and qsub mean by an option, in the commands that ask for a job: looked up before the table above.
+/// Gives the meanings of sbatch's, salloc's and qsub's options for commands that ask for a job, which look them up here first.
 constexpr foreign job_foreigners[]{
     {"-p -q", "sbatch and qsub", fate::means, "--queue", 1},
     {"-J", sbatch_and_salloc, fate::means, "--job-name", 1},
@@ -233,14 +233,14 @@ constexpr foreign job_foreigners[]{
     {"-V", "qsub", fate::directive, "--qsub"},
     {"-D chdir", sbatch_and_salloc, fate::means, "--wd", 1},
     {"-i input open-mode get-user-env export-file ntasks-per-switch batch", sbatch_and_salloc, fate::directive, "--sbatch", 1},
-    {"output error", srun_and_sbatch, fate::refused, "", 1},  // as -o and -e below, and no option of mpirun
+    {"output error", srun_and_sbatch, fate::refused, "", 1},  // like -o and -e below; mpirun has no such option
     {"-s oversubscribe kill-on-invalid-dep ignore-pbs", sbatch_and_salloc, fate::directive, "--sbatch"},
 };
 
-/// A word's parts: "--np=4" is two dashes, "np" and "=4".
+/// The parts of a word: "--np=4" has two dashes, "np" and "=4".
 struct option_word {
     std::size_t dashes;
-    std::string name;  ///< in muster's hyphens
+    std::string name;  ///< with hyphens as in muster
     std::string rest;
 };
 
@@ -276,7 +276,7 @@ foreign const* find_foreign(std::string_view command, option_word const& parts) 
     return nullptr;
 }
 
-/// The setting that a word means, by name, by letter or by another tool's name, and whether the word is its negation.
+/// Returns the setting that a word means, by name, by letter or by another tool's name, and whether the word is its negation.
 std::pair<setting const*, bool> find_meant(std::string_view command, option_word const& parts) {
     for (auto const& row : settings()) {
         if (!takes(command, row)) continue;
@@ -292,7 +292,7 @@ std::pair<setting const*, bool> find_meant(std::string_view command, option_word
     return {nullptr, false};
 }
 
-/// Such commands count GPUs, or ranks.
+/// Refuses a number of nodes in commands that count GPUs or ranks.
 void refuse_number_of_nodes(std::string_view command, option_word const& parts, std::string const& word) {
     if (!writes_job(command) || (parts.name != "N" && parts.name != "nodes" && parts.name != "nnodes")) return;
     throw error(errc::usage,
@@ -301,7 +301,8 @@ void refuse_number_of_nodes(std::string_view command, option_word const& parts, 
                             command, word.substr(0, word.find('='))));
 }
 
-/// "-pdebug", "-N2": the option of one letter that a word begins with, and its value: a number, where `command` asks for no job and the option for no name.
+/// Returns the one-letter option and the value of "-pdebug" or "-N2". The value is a number, unless `command` asks for a job or
+/// the option takes a name.
 std::optional<std::pair<foreign const*, std::string>> find_joined(std::string_view command, option_word const& parts) {
     if (parts.dashes != 1 || parts.name.size() < 2) return std::nullopt;
     auto const letter = parts.name.substr(0, 1);
@@ -313,13 +314,13 @@ std::optional<std::pair<foreign const*, std::string>> find_joined(std::string_vi
     return std::pair(row, std::move(value));
 }
 
-/// The option of another tool at args[at], and what takes it.
+/// Takes the option of another tool at args[at].
 class foreign_taker {
   public:
     foreign_taker(std::string_view command, foreign const& option, std::string word, std::optional<std::string> joined)
         : command_(command), option_(option), word_(std::move(word)), joined_(std::move(joined)) {}
 
-    /// Takes the words that belong to it too; `at` is then the last of these.
+    /// Takes the words that belong to it, too; `at` is then the last of these.
     void take(std::vector<std::string> const& args, std::size_t& at, rewritten_line& own) const {
         bool const is_line = option_.what == fate::directive || (option_.tool == srun_and_sbatch && writes_job(command_));
         if (is_line) throw_line(args, at);
@@ -329,7 +330,7 @@ class foreign_taker {
             case fate::means: mean(values, own); return;
             case fate::mebibytes: own.options.push_back(fmt::format("--env={}={}", option_.text, bytes_of(values[0]))); return;
             case fate::variable:
-                // Of an MCA parameter the first word is the end of the variable's name.
+                // The first word of an MCA parameter is the end of the variable's name.
                 own.options.push_back(option_.values == 2 ? fmt::format("--env={}{}={}", option_.text, values[0], values[1])
                                                           : fmt::format("--env={}={}", option_.text, values[0]));
                 return;
@@ -349,7 +350,7 @@ class foreign_taker {
         throw error(errc::usage, fmt::format("{} is an option of {}: {}", word_, option_.tool, way));
     }
 
-    /// Shows the directive to be written, with its value.
+    /// Shows the directive to write, with its value.
     [[noreturn]] void throw_line(std::vector<std::string> const& args, std::size_t at) const {
         bool const is_long = word_.starts_with("--");
         auto line = word_;
@@ -400,7 +401,8 @@ class foreign_taker {
     std::optional<std::string> joined_;  ///< the value that is part of the word
 };
 
-/// PBS's number of an array and its name of a job have the letters of Slurm's name and of its number of nodes.
+/// Returns the meaning of qsub's -J (an array) and -N (a job's name), which are Slurm's letters for a job's name and a number of
+/// nodes.
 std::optional<std::string> meant_by_qsub(std::string_view command, option_word const& parts, std::vector<std::string> const& args,
                                          std::size_t at) {
     if (!writes_job(command) || parts.dashes != 1 || (parts.name != "N" && parts.name != "J") || at + 1 >= args.size())
@@ -421,8 +423,8 @@ bool is_directive_of_sbatch(std::string_view name) noexcept {
 
 namespace {
 
-/// The errors about the options that stand behind a refused one at args[at], each of which would be refused too: whoever comes from another tool learns of them
-/// at once. Values are passed over by the table; where it does not know an option, nothing more is looked at.
+/// Returns the errors about later options than the refused one at args[at] that would be refused, too, so that a user of another
+/// tool learns them at once. Skips values by the table; stops at an option that the table does not have.
 std::string refuse_later(std::string_view command, std::vector<std::string> const& args, std::size_t at) {
     std::string later;
     for (std::size_t i = at; i < args.size() && args[i] != "--" && args[i].size() > 1 && args[i].front() == '-'; ++i) {
@@ -448,7 +450,7 @@ rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std
         auto const parts = take_apart(args[i]);
         auto const [row, negated] = find_meant(command, parts);
         bool const by_letter = row != nullptr && parts.dashes == 1 && !is_called(row->aliases, parts);
-        // -np is an alias of mpirun's and not -n with the value p; likewise no foreign word is a letter with its value.
+        // -np is an alias from mpirun and not -n with the value p; likewise no foreign word is a letter with its value.
         bool const may_be_word = row == nullptr || (by_letter && parts.name.size() > 1);
         if (auto const own_word = meant_by_qsub(command, parts, args, i)) {
             own.spelled[own_word->substr(2)] = args[i];
@@ -481,12 +483,12 @@ rewritten_line rewrite_foreign_options(std::string_view command, std::vector<std
         bool const attached = by_letter ? args[i].size() > 2 : !parts.rest.empty();
         own.options.push_back(!by_letter ? name + parts.rest : row->kind == setting_kind::flag || attached ? args[i] : name);
         if (row->kind == setting_kind::flag || attached || i + 1 == args.size()) continue;
-        // As one word, so that a value that begins with a dash is no option; but an empty one cannot be written so.
+        // A value that begins with a dash is no option in one word with its name; but an empty value cannot be written so.
         if (auto const& value = args[++i]; value.empty())
             own.options.push_back(value);
         else
             own.options.back() += "=" + value;
-        // horovodrun has two words for it.
+        // horovodrun uses two words for it.
         auto const is_number = [&](std::size_t at) { return at < args.size() && parse_integer(args[at]); };
         if (row->name == "blacklist-cooldown-range" && is_number(i) && is_number(i + 1)) own.options.back() += "," + args[++i];
     }

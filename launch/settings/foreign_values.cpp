@@ -1,4 +1,4 @@
-// Values of options as other tools write them: rewrites them as muster's own.
+// Rewrites values of options from other tools as muster's own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using meant = std::vector<std::pair<std::string, std::string>>;
     throw parse_error(fmt::format("--{}", row.name), value, offset, why, errc::usage);
 }
 
-/// torchrun's "2:2" is 2; "1:4" would be elastic.
+/// Rewrites torchrun's "2:2" as 2; "1:4" would be elastic.
 meant nodes_meant(setting const& row, std::string const& value) {
     auto const colon = value.find(':');
     if (colon == std::string::npos) return {{"nnodes", value}};
@@ -28,7 +28,7 @@ meant nodes_meant(setting const& row, std::string const& value) {
     return {{"nnodes", value.substr(0, colon)}};
 }
 
-/// mpirun's "slot:pe=2", "ppr:4:node", "ppr:4:node:pe=2".
+/// Rewrites mpirun's "slot:pe=2", "ppr:4:node", "ppr:4:node:pe=2".
 meant map_meant(setting const& row, std::string const& value) {
     auto const parts = split(value, ':');
     if (parts.size() == 1 && parts[0] != "core" && parts[0] != "numa" && parts[0] != "socket" && parts[0] != "package")
@@ -73,7 +73,7 @@ std::vector<std::string> read_exports(std::string const& word, std::string const
 std::vector<std::pair<std::string, std::string>> rewrite_foreign_value(setting const& row, std::string const& value) {
     if (row.name == "nnodes") return nodes_meant(row, value);
     if (row.name == "map-by") return map_meant(row, value);
-    // torchrun's words for what muster does anyway: one for each GPU, or each core.
+    // torchrun's words for muster's default: one for each GPU, or each core.
     if (row.name == "ranks-per-node" && (value == "gpu" || value == "cpu" || value == "auto")) return {};
     if (row.name == "stdin" && value == "0") return {{"stdin", "rank0"}};
     if (row.name == "bind-to" && value == "package") return {{"bind-to", "socket"}};

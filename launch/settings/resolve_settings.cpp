@@ -18,7 +18,7 @@ namespace muster {
 
 namespace {
 
-/// The options of the command: a flag has a second one that turns it off.
+/// Returns the options of the command: a flag has a second one that turns it off.
 std::vector<option_shape> shapes_of(std::string_view command) {
     std::vector<option_shape> shapes;
     for (auto const& row : settings()) {
@@ -30,7 +30,7 @@ std::vector<option_shape> shapes_of(std::string_view command) {
     return shapes;
 }
 
-/// The commands that take an option of that name.
+/// Returns the commands that take an option of that name.
 std::string takers_of(std::string const& name) {
     for (auto const& row : settings())
         if (row.name == name) {
@@ -42,7 +42,7 @@ std::string takers_of(std::string const& name) {
 }
 
 [[noreturn]] void throw_unknown(std::string_view command, std::string const& word) {
-    std::vector<std::string> names;  // of two that are equally near the command's own comes first
+    std::vector<std::string> names;  // among equally near names, the command's own come first
     for (bool const by_name_only : {false, true})
         for (auto const& row : settings())
             if (takes(command, row) && takes_by_name_only(command, row) == by_name_only) {
@@ -65,7 +65,7 @@ void add(command_line& line, std::string_view command, std::string const& name, 
          std::string const& spelled) {
     auto const& row = *find_setting(name, command);
     auto& known = line.given[name];
-    if (row.kind == setting_kind::flag) known.entries.clear();  // the last one holds
+    if (row.kind == setting_kind::flag) known.entries.clear();  // the last one counts
     if (row.kind != setting_kind::list && !known.entries.empty()) {
         if (known.entries.front() == value) return;
         throw error(errc::usage, fmt::format("--{} is given twice: {} and {}; give one", name, known.entries.front(), value));
@@ -104,7 +104,7 @@ command_line parse_command_line(std::string_view command, std::vector<std::strin
 
 namespace {
 
-/// Variables that begin with MUSTER_ and are no settings: what muster tells ranks and itself.
+/// Lists variables that begin with MUSTER_ and are no settings: muster sets them for ranks and itself.
 constexpr std::array known_variables{"MUSTER_NSPACE",       "MUSTER_HOST",         "MUSTER_RANK",        "MUSTER_WORLD_SIZE",
                                      "MUSTER_LOCAL_RANK",   "MUSTER_LOCAL_SIZE",   "MUSTER_NODE_RANK",   "MUSTER_NODE_COUNT",
                                      "MUSTER_CPUS",         "MUSTER_LOG",          "MUSTER_SITE_PATH",   "MUSTER_LAUNCHER",
@@ -163,7 +163,7 @@ void add_file(settings_result& result, settings_sources const& sources, std::str
         put(result, read.name, {std::move(read.entries), layer, std::move(read.where)});
 }
 
-/// ./muster.toml says what runs to whoever is in its folder, so it must be the user's own, or root's.
+/// ./muster.toml decides what runs for whoever is in its folder, so it must belong to the user, or to root.
 bool is_trusted(settings_result& result, settings_sources const& sources, std::string const& path) {
     auto const why = path.empty() || !sources.distrust ? std::string() : sources.distrust(path);
     if (why.empty()) return true;
@@ -171,10 +171,11 @@ bool is_trusted(settings_result& result, settings_sources const& sources, std::s
     return false;
 }
 
-/// Those of ./muster.toml by which it can run programs of its writer's choice. What muster itself would start is not for that file at all (file_owner).
+/// Lists settings by which ./muster.toml can run programs of its author's choice. What muster itself would start may not be set
+/// in that file (file_owner).
 constexpr std::array telling{"env",   "engine-args", "site",           "template", "setup",     "module", "venv",
                              "conda", "container",   "container-args", "stage-in", "artifacts", "muster"};
-/// Those that name a file; one beside ./muster.toml can have been put there by another user.
+/// Lists settings that name a file; another user may have put such a file next to ./muster.toml.
 constexpr std::array naming_files{"site", "template", "hostfile"};
 
 bool is_relative_file(std::string const& name, std::string const& value) {
@@ -187,7 +188,7 @@ bool is_from(settings_result const& result, std::string const& name, setting_lay
     return found != result.values.end() && found->second.from == layer;
 }
 
-/// Says what of weight comes from ./muster.toml, and refuses files of others that it or the job file names.
+/// Reports important settings of ./muster.toml, and refuses other users' files that it or the job file names.
 void check_project_file(settings_result& result, settings_sources const& sources) {
     std::vector<std::string> told;
     std::copy_if(telling.begin(), telling.end(), std::back_inserter(told),
@@ -202,7 +203,7 @@ void check_project_file(settings_result& result, settings_sources const& sources
     }
 }
 
-/// A job file that --file names must be the user's own as well: it is refused, since without it the job would be another one.
+/// A job file that --file names must also belong to the user: it is refused, since without it the job would be another one.
 std::optional<job_file> read_job_file(settings_result& result, settings_sources const& sources, bool trusts_project) {
     if (!sources.read_file) return std::nullopt;
     auto const named = result.text("file");
@@ -219,7 +220,7 @@ std::optional<job_file> read_job_file(settings_result& result, settings_sources 
     return job;
 }
 
-/// The keys of the job file, in its order.
+/// Returns the keys of the job file, in its order.
 std::vector<std::string> add_job(settings_result& result, settings_sources const& sources, bool trusts_project) {
     auto job = read_job_file(result, sources, trusts_project);
     if (!job) return {};
@@ -235,14 +236,14 @@ std::vector<std::string> add_job(settings_result& result, settings_sources const
     return keys;
 }
 
-/// All that holds of a job file is said: it may be another one's work, copied.
+/// Notes all that applies from a job file: it may be a copy of another user's.
 void note_job(settings_result& result, std::vector<std::string> keys, std::string_view command) {
     std::erase_if(keys, [&](auto const& key) { return !is_from(result, key, setting_layer::job_file); });
-    if (result.command_from_file && command != "alloc") keys.emplace_back("command");  // which runs its own program alone
+    if (result.command_from_file && command != "alloc") keys.emplace_back("command");  // alloc runs its own program only
     if (!keys.empty()) result.file_notes.push_back(fmt::format("job from {}: {}", result.job_file, join(keys, ", ")));
 }
 
-/// Whoever has described one cluster means that one.
+/// Chooses the user's site if the user has described exactly one.
 void choose_own_site(settings_result& result, settings_sources const& sources) {
     if (!sources.own_sites || result.given("site")) return;
     auto const names = sources.own_sites();
@@ -254,8 +255,8 @@ void choose_own_site(settings_result& result, settings_sources const& sources) {
     result.notes.push_back(fmt::format("--site {}: the only site file that did not come with muster", names.front()));
 }
 
-/// A job has GPUs, and a rank for each, or ranks without GPUs: what is said by the stronger source holds. Of ranks, what is said of runs in general (a
-/// variable, a settings file) does not count.
+/// A job has GPUs, with a rank for each, or ranks without GPUs: the stronger source counts. Ranks that are set for runs in
+/// general (by a variable, a settings file) do not count.
 void choose_gpus_or_ranks(settings_result& result) {
     if (!result.given("gpus") || !result.given("ranks")) return;
     auto const gpus = result.get("gpus"), ranks = result.get("ranks");
@@ -273,7 +274,7 @@ void choose_gpus_or_ranks(settings_result& result) {
             result.values.erase(found);
 }
 
-/// Whether ./muster.toml, or the job in it, names a site file by a relative path, which may have come with it.
+/// Returns whether ./muster.toml, or the job in it, names a site file by a relative path; the file may have come with it.
 bool names_site_of_folder(settings_result const& result) {
     bool const of_folder = is_from(result, "site", setting_layer::project_file) ||
                            (is_from(result, "site", setting_layer::job_file) && !result.given("file"));
@@ -292,17 +293,17 @@ void add_site(settings_result& result, settings_sources const& sources) try {
     }
 } catch (error const& e) {
     auto const site = result.get("site");
-    // A fault in a site file has its place already; a file or a variable that names no site is what the user must find.
+    // A fault in a site file has its place already; for a name of no site, the user has to find the file or variable.
     if (e.code() != errc::usage || site.from == setting_layer::option) throw;
     throw error(errc::usage, fmt::format("{}: {}", site.where, e.what()));
 }
 
-/// A value that an administrator sets for all is a default: what the user has exported holds, and is written out, since a job need not get this process's
-/// variables (PBS). The number of threads that PBS sets in each job is no user's.
+/// A value that an administrator sets for all is a default: the user's exported variable overrides it, and is written out, since
+/// a job may not get this process' variables (PBS). The number of threads that PBS sets in each job is not the user's.
 void keep_exported(settings_result& result, environment const& variables) {
     auto const found = result.values.find("env");
     if (found == result.values.end() || found->second.from > setting_layer::system_file) return;
-    // As is_threads_of_pbs() of launch/ranks, on the same floor, has it.
+    // This is the rule of is_threads_of_pbs() in launch/ranks.
     bool const of_pbs = variables.has("PBS_JOBID") && variables.get("OMP_NUM_THREADS") == variables.get("NCPUS");
     for (auto& entry : found->second.entries) {
         auto const equals = entry.find('=');

@@ -72,7 +72,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
 }
 
 bool is_listed(std::string_view command, setting const& row) noexcept {
-    // A job is asked for in the same words whether its script is printed or submitted.
+    // A job takes the same options whether its script is printed or submitted.
     return holds(row.commands, command) || ((command == "submit" || command == "alloc") && holds(row.commands, "script"));
 }
 
@@ -107,21 +107,21 @@ std::string variable_of(setting const& row) {
 
 namespace {
 
-/// Whether a word can be an entry of its own: of a list whose entries are texts, such as shell lines, none can.
+/// Returns whether a word can be a separate entry: not for a list whose entries are texts, such as shell lines.
 bool is_entry(setting const& row, std::string const& word) {
     if (row.name == "env") return word.find('=') != std::string::npos && !fault_of(row, word);
     if (row.name == "stage-in") return word.find(':') != std::string::npos;
     return row.name == "module";
 }
 
-/// The words of a text in which each is an entry, as in MUSTER_ENV="A=1 B='2 3'"; else the text is one.
+/// Returns the words of a text in which each is an entry, as in MUSTER_ENV="A=1 B='2 3'"; else the whole text as one.
 std::vector<std::string> words_or_text(setting const& row, std::string const& text) try {
     auto words = shell_split(text, row.name);
     bool const divides =
         !words.empty() && std::all_of(words.begin(), words.end(), [&](auto const& w) { return is_entry(row, w); });
     return divides ? words : std::vector{text};
 } catch (parse_error const&) {
-    return {text};  // a quote that is not closed
+    return {text};  // an unclosed quote
 }
 
 }  // namespace

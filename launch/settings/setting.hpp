@@ -14,28 +14,28 @@ namespace muster {
 /// What its value is; of a file and a folder a path.
 enum class setting_kind { flag, integer, text, time, list, file, folder };
 
-/// The groups that settings are shown in, in this order.
+/// The groups in which settings are shown, in this order.
 enum class setting_group { placement, nodes, engine, ranks, output, time, restarts, checks, job, general };
 std::string_view to_string(setting_group group) noexcept;
 std::span<setting_group const> setting_groups() noexcept;
 
-/// Who may set it. The first is that of a row without a word about it: no file can then do harm.
+/// Says who may set it. The first value is a row's default, with which no file can do harm.
 enum class setting_use {
     command_line,   ///< an option only
-    common_option,  ///< as well, and among the few that --help shows
+    common_option,  ///< the same, among the few that --help shows
     own_files,  ///< option, variable and key of a file of the user, the site or an administrator, but not of the folder that muster is called in
-    common_own_files,  ///< as well, and among the few that --help shows
+    common_own_files,  ///< the same, among the few that --help shows
     everywhere,        ///< option, variable and key of any file
-    common             ///< as well, and among the few that --help shows
+    common             ///< the same, among the few that --help shows
 };
 
-/// Whose a settings file is.
+/// Says whose a settings file is.
 enum class file_owner {
-    user,    ///< the user's own, an administrator's, or one that the user has named
-    folder,  ///< ./muster.toml, or what it names: it may have come with a project, and is read without being asked for
+    user,    ///< the user's, an administrator's, or one that the user has named
+    folder,  ///< ./muster.toml, or a file that it names: it may have come with a project, and is read without a request
 };
 
-/// A fault of a value. Where it is at the beginning the message quotes the value.
+/// A fault of a value. If it is at the beginning, the message quotes the value.
 struct value_fault {
     std::size_t offset = 0;
     std::string message;
@@ -45,40 +45,40 @@ struct value_fault {
 struct setting {
     std::string_view name;      ///< "ranks-per-node": --ranks-per-node, MUSTER_RANKS_PER_NODE, ranks-per-node = …
     char letter = 0;            ///< 'n': -n
-    std::string_view aliases;   ///< as other tools call it: "-np num-proc"; with a dash: also behind a single one
-    std::string_view argument;  ///< what its value is called, "N"; empty for a flag
+    std::string_view aliases;   ///< names in other tools: "-np num-proc"; one with a dash also works with a single dash
+    std::string_view argument;  ///< the name of its value, "N"; empty for a flag
     setting_kind kind = setting_kind::text;
     std::string_view choices;   ///< "slot node": the only values; empty: any
-    std::string_view commands;  ///< "run plan": which take it
+    std::string_view commands;  ///< "run plan": those that take it
     setting_group group = setting_group::general;
     setting_use use = setting_use::command_line;
-    std::string_view fallback;  ///< the built-in value; empty: none, or false
+    std::string_view fallback;  ///< the built-in value; empty: no value, or false
     std::string_view help;      ///< one line
-    int least = 1;              ///< of an integer
-    char separator = 0;         ///< of a list's entries in one text; ' ': words as a shell has them; 0: one option, one entry
+    int least = 1;              ///< for an integer
+    char separator = 0;         ///< between a list's entries in one text; ' ': words as in a shell; 0: one option, one entry
     std::optional<value_fault> (*check)(std::string const& entry) = nullptr;
 
     bool is_common() const noexcept {
         return use == setting_use::common || use == setting_use::common_option || use == setting_use::common_own_files;
     }
-    /// By a variable, too, and by some file.
+    /// Returns whether a variable, and some file, may set it.
     bool is_configurable() const noexcept { return is_for(file_owner::user); }
     bool is_for(file_owner owner) const noexcept {
         bool const any = use == setting_use::everywhere || use == setting_use::common;
         bool const own = use == setting_use::own_files || use == setting_use::common_own_files;
         return any || (own && owner == file_owner::user);
     }
-    /// A flag that is on unless --no-NAME says otherwise.
+    /// Returns whether it is a flag that is on unless --no-NAME is given.
     bool is_on_by_default() const noexcept { return kind == setting_kind::flag && fallback == "true"; }
 };
 
-/// All, in the order of display.
+/// Returns all settings, in the order of display.
 std::span<setting const> settings() noexcept;
 
-/// The words of one of a setting's texts: its aliases (with their dash), choices or commands.
+/// Returns the words of one of a setting's texts: its aliases (with their dash), choices or commands.
 std::vector<std::string_view> words_of(std::string_view text);
 
-/// A key of a settings file, checked: one entry, or any number of a list's.
+/// A checked key of a settings file: one entry, or any number of entries of a list.
 struct file_setting {
     std::string name;
     std::vector<std::string> entries;
@@ -86,28 +86,29 @@ struct file_setting {
     bool operator==(file_setting const&) const = default;
 };
 
-/// Whether it is one of the command's options. Without listing it, `plan` takes whatever `run` does, so that one word turns one
-/// into the other, `config` what a file may set, and `submit` and `script`, by its name only, what a file may set for `run` in the job.
+/// Returns whether it is one of the command's options. takes() is wider: `plan` takes all options of `run`, so that one word
+/// turns one command into the other; `config` takes what a file may set; `submit` and `script` take, by name only, what a file
+/// may set for `run` in the job.
 bool is_listed(std::string_view command, setting const& row) noexcept;
 bool takes(std::string_view command, setting const& row) noexcept;
-/// Of one that it takes: not by a letter or another tool's name, which mean something else there.
+/// Returns whether the command takes it by name only, because its letter and other tools' names mean something else there.
 bool takes_by_name_only(std::string_view command, setting const& row) noexcept;
 
-/// Whether a command writes or submits a job: script, submit, alloc.
+/// Returns whether a command writes or submits a job: script, submit, alloc.
 bool writes_job(std::string_view command) noexcept;
-/// The one that `command` takes by this very name, or nullptr.
+/// Returns the one that `command` takes by exactly this name, or nullptr.
 setting const* find_setting(std::string_view name, std::string_view command) noexcept;
-/// The one that files and variables call so, or nullptr.
+/// Returns the one with this name in files and variables, or nullptr.
 setting const* find_configurable(std::string_view name) noexcept;
 
-/// "MUSTER_RANKS_PER_NODE".
+/// Returns "MUSTER_RANKS_PER_NODE".
 std::string variable_of(setting const& row);
 
-/// The entries of a value: of a list's text the pieces, else the text itself. A variable's or file's text of a list without separator is one entry,
-/// unless each of its words can be one. Throws parse_error for words that do not split.
+/// Returns the entries of a value: the pieces of a list's text, else the text itself. A variable's or file's text for a list
+/// without separator is one entry, unless each of its words can be one. Throws parse_error for words that do not split.
 std::vector<std::string> entries_of(setting const& row, std::string const& text, std::string_view origin, bool from_option);
 
-/// The fault of one entry of a value; nothing if it can be used.
+/// Returns the fault of one entry of a value; nothing if it is valid.
 std::optional<value_fault> fault_of(setting const& row, std::string const& entry);
 
 /// Throws errc::usage for a value that `origin`, an option or a variable, gives; a caret shows a fault that is not at the

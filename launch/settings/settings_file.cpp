@@ -38,7 +38,7 @@ std::vector<std::string> read_command(toml_reader const& in, toml::node const& n
     return words;
 }
 
-/// env = {NAME = "value"} as the list that the setting is.
+/// Returns env = {NAME = "value"} as the list that the setting takes.
 file_setting read_env(toml_document const& document, toml::table const& table) {
     toml_reader const in(document, table, fmt::format("{}.env", section));
     file_setting read{"env", {}, fmt::format("{}:{}", document.origin, table.source().begin.line)};
@@ -85,7 +85,7 @@ std::optional<job_file> parse_job_file(std::string_view text, std::string_view o
 
 namespace {
 
-/// The text that an option would have; nothing for what no option can be.
+/// Returns the text that an option would have; nothing for a value that no option can have.
 std::optional<std::string> text_of(toml::node const& node) {
     if (auto const* text = node.as_string()) return text->get();
     if (auto const* number = node.as_integer()) return std::to_string(number->get());
@@ -130,12 +130,12 @@ std::vector<std::string_view> known_keys(std::string_view path) {
     return names;
 }
 
-/// Whether it is an option of the commands whose settings files hold, and so hardly another key misspelled.
+/// Returns whether it is an option of the commands that use settings files, and so hardly another key misspelled.
 bool is_option_of_runs_or_jobs(setting const& row) {
     return is_listed("run", row) || is_listed("submit", row);
 }
 
-/// A key that options have under this name although files do not.
+/// Refuses a key that is an option's name but not a file's.
 void refuse_other_names(toml_reader const& in, toml::table const& table, std::string_view path) {
     for (auto const& [key, value] : table) {
         if (find_configurable(key.str()) != nullptr) continue;
@@ -207,7 +207,7 @@ class settings_reader {
 
 std::vector<file_setting> read_settings(toml_document const& document, toml::table const& table, std::string const& path,
                                         std::string_view meaningless, file_owner owner) {
-    // Any key is known to this first reader, so that the better answers come before "unknown".
+    // This first reader accepts any key, so that the better answers come before "unknown".
     toml_reader const any(document, table, path);
     refuse_other_names(any, table, path);
     if (!meaningless.empty() && any.has(meaningless))
@@ -230,7 +230,7 @@ std::vector<file_setting> read_settings(toml_document const& document, toml::tab
 
 std::vector<file_setting> parse_settings(std::string_view text, std::string_view origin, file_owner owner) {
     auto document = toml_document::parse(text, origin);
-    document.root.erase("job");  // for parse_job_file
+    document.root.erase("job");  // parse_job_file reads it
     return read_settings(document, document.root, "", {}, owner);
 }
 

@@ -60,7 +60,7 @@ std::optional<int> signal_number(std::string_view name) {
 
 namespace {
 
-/// The exit code that a cause of --restart-on stands for.
+/// Returns the exit code for a cause of --restart-on.
 std::optional<int> exit_code_of(std::string const& cause) {
     if (auto const code = parse_integer(cause))
         return *code >= 1 && *code <= 255 ? std::optional(static_cast<int>(*code)) : std::nullopt;
@@ -148,8 +148,7 @@ placement_request make_placement_request(settings_result const& given) {
 
 allocation_choice make_allocation_choice(settings_result const& given) {
     allocation_choice choice;
-    // Of these three settings only those of the strongest source count: -H on the command line overrides a hostfile in
-    // muster.toml.
+    // The strongest source of these three settings counts: -H on the command line overrides a hostfile in muster.toml.
     auto const strongest = std::max({given.get("scheduler").from, given.get("hostfile").from, given.get("hosts").from});
     auto const counts = [&](std::string_view name) { return given.given(name) && given.get(name).from == strongest; };
     if (counts("scheduler")) choice.scheduler = parse_scheduler_kind(given.text("scheduler"));
@@ -160,14 +159,14 @@ allocation_choice make_allocation_choice(settings_result const& given) {
 
 namespace {
 
-/// 0 means no limit, so that one of a file can be undone. `usual` holds where nobody gives one.
+/// Returns nothing for 0, which means no limit, so that an option can undo a file's. `usual` is the default.
 std::optional<duration> time_limit(settings_result const& given, std::string_view name, std::optional<duration> usual) {
     auto const limit = given.time(name);
     if (!limit) return usual;
     return limit->count() > 0 ? limit : std::nullopt;
 }
 
-/// Options that mean nothing where no generation follows another.
+/// Refuses options without a meaning if no generation follows another.
 void check_restarts(settings_result const& given, run_options const& options) {
     for (std::string_view const name : {"restart-on", "must-grow"})
         if (options.restarts.most == 0 && given.get(name).from == setting_layer::option &&
@@ -202,7 +201,7 @@ void check_restarts(settings_result const& given, run_options const& options) {
         throw error(errc::usage, fmt::format("--min-np {} is more than -n {}", *options.least_ranks, *options.place.ranks));
 }
 
-/// Of a run whose hosts come and go restarts are part; without --max-restarts they have no limit of their number.
+/// Reads the options of a run whose hosts come and go: it restarts, without --max-restarts any number of times.
 void read_discovery(settings_result const& given, run_options& options) {
     constexpr int no_limit = 1'000'000;
     options.restarts.resets = given.integer("reset-limit");
@@ -216,7 +215,7 @@ void read_discovery(settings_result const& given, run_options& options) {
     auto const script = given.text("host-discovery-script");
     if (script.empty()) return;
     options.discovery = {script, options.place.slots_per_node.value_or(1)};
-    options.place.slots_per_node = std::nullopt;  // it has become the slots of hosts
+    options.place.slots_per_node = std::nullopt;  // it is now the slots of hosts
     if (!given.given("max-restarts")) options.restarts.most = no_limit;
 }
 

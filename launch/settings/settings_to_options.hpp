@@ -1,4 +1,4 @@
-// Conversion of settings to the plain structs that the launcher works with.
+// Converts settings to the plain structs that the launcher works with.
 #pragma once
 
 #include <optional>
@@ -18,10 +18,10 @@ allocation_choice make_allocation_choice(settings_result const& given);
 /// Throws errc::usage if there is no program.
 run_options make_run_options(settings_result const& given);
 
-/// The words of a command line that give a setting these entries: "--env", "A=1", "--env", "B=2"; "--no-smt". Pure.
+/// Returns the words of a command line that give a setting these entries: "--env", "A=1", "--env", "B=2"; "--no-smt". Pure.
 std::vector<std::string> words_of_setting(setting const& row, std::vector<std::string> const& entries);
 
-// Checks of single values of settings, and functions that read them.
+// Checks and reads single values of settings.
 
 std::optional<value_fault> check_cpus(std::string const& list);           ///< "24-31,56-63"
 std::optional<value_fault> check_ports(std::string const& range);         ///< "40000-41000"
@@ -33,13 +33,13 @@ std::optional<value_fault> check_seconds(std::string const& number);      ///< 1
 std::optional<value_fault> check_exit_code(std::string const& number);    ///< 0 to 255
 std::optional<value_fault> check_early_signal(std::string const& text);   ///< "USR1@120"
 
-/// The number of "USR1", "SIGUSR1" or "10"; nothing if there is no such signal.
+/// Returns the number of "USR1", "SIGUSR1" or "10"; nothing if there is no such signal.
 std::optional<int> signal_number(std::string_view name);
 
-/// "USR1@120", "SIGTERM@5min". Throws parse_error (errc::usage) naming `origin`.
+/// Reads "USR1@120", "SIGTERM@5min". Throws parse_error (errc::usage) naming `origin`.
 early_signal parse_early_signal(std::string const& text, std::string_view origin = "--signal-before-end");
 
-/// Of words that check_restart_cause lets pass.
+/// Takes words that check_restart_cause accepts.
 restart_policy make_restart_policy(int most, std::vector<std::string> const& causes);
 
 /// Throws errc::usage naming the possible words.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t longest_text_bytes = std::size_t{1} << 20;
 
-/// Byte offset of a place that is counted in lines and in characters of UTF-8.
+/// Returns the byte offset of a place that is given by line and UTF-8 character.
 std::size_t offset_of(std::string_view text, toml::source_position where) noexcept {
     std::size_t offset = 0;
     for (toml::source_index line = 1; line < where.line && offset < text.size(); ++line) {
@@ -29,9 +29,9 @@ std::size_t offset_of(std::string_view text, toml::source_position where) noexce
 
 constexpr std::size_t longest_key_bytes = 256;
 constexpr std::size_t most_listed_keys = 12;
-constexpr int most_levels = 32;  ///< the parser and its tables' destructors call themselves once a level
+constexpr int most_levels = 32;  ///< the parser and its tables' destructors recurse once for each level
 
-/// Looks at the keys and brackets of a text that may be no TOML: throws parse_error where they are deeper than most_levels.
+/// Checks the keys and brackets of any text, even if it is no TOML: throws parse_error if they are deeper than most_levels.
 class depth_check {
   public:
     depth_check(std::string_view origin, std::string_view text) : origin_(origin), text_(text) {}
@@ -56,7 +56,7 @@ class depth_check {
         if (std::string_view("[]{}=,\n").find(c) != std::string_view::npos) parts_ = 1;
     }
 
-    /// One that is not closed ends with its line, or, of three quotes, with the file; the parser says so.
+    /// An unclosed text ends with its line or, with three quotes, with the file; the parser reports it.
     void skip_text(char quote) {
         auto const rest = text_.substr(at_);
         std::size_t const quotes = rest.size() > 2 && rest[1] == quote && rest[2] == quote ? 3 : 1;
@@ -95,7 +95,7 @@ std::string_view name_of(toml::node_type type) noexcept {
     return "nothing";
 }
 
-/// Of "Gpus_Per_Node", "gpus-per-node" where the known names have hyphens: only then is it their neighbor.
+/// Returns "gpus-per-node" for "Gpus_Per_Node" if the known names have hyphens, so that a search for the nearest name finds it.
 std::string as_written_here(std::string_view key, std::vector<std::string> const& names) {
     auto const has = [&](char c) {
         return std::ranges::any_of(names, [&](auto const& name) { return name.find(c) != std::string::npos; });
@@ -130,7 +130,7 @@ toml_reader::toml_reader(toml_document const& document, toml::table const& table
                          std::span<std::string_view const> known, std::string_view listed_by)
     : toml_reader(document, table, std::move(path)) {
     std::vector<std::string> const names(known.begin(), known.end());
-    // In the order of the text, not of the names, so that the first mistake is shown first.
+    // Goes through the text in order, so that the first mistake is shown first.
     std::vector<toml::key const*> keys;
     for (auto const& [key, value] : table_) keys.push_back(&key);
     std::sort(keys.begin(), keys.end(), [](auto* a, auto* b) { return a->source().begin < b->source().begin; });

@@ -14,13 +14,13 @@
 
 namespace muster {
 
-/// A parsed file together with its text, which errors quote.
+/// A parsed file with its text, which errors quote.
 struct toml_document {
     std::string origin;
     std::string text;
     toml::table root;
 
-    /// Throws parse_error (errc::config), also for a key that stands twice and for text beyond 1 MiB.
+    /// Throws parse_error (errc::config), also for a duplicate key and for text beyond 1 MiB.
     static toml_document parse(std::string_view text, std::string_view origin);
 };
 
@@ -32,25 +32,25 @@ class toml_fault : public parse_error {
         : parse_error(document.origin, document.text, offset, message, errc::config), table_(&table), key_(key) {}
 
     toml::table const& table() const noexcept { return *table_; }  ///< one of the document's
-    std::string const& key() const noexcept { return key_; }       ///< there, or what is missing there
+    std::string const& key() const noexcept { return key_; }       ///< the key there, or the missing one
 
   private:
     toml::table const* table_;
     std::string key_;
 };
 
-inline constexpr std::size_t most_tables = 1000;  ///< of an array: a site's queues, which are compared with each other
+inline constexpr std::size_t most_tables = 1000;  ///< in an array: a site's queues, which are compared with each other
 
-/// One table of a document. All reading functions throw toml_fault (errc::config) that shows the place: for a wrong type, a
-/// value outside its range, an empty text or one with control characters, and for a required key that is not there. The document
-/// must outlive it.
+/// Reads one table of a document. All reading functions throw toml_fault (errc::config) that shows the place: for a wrong type, a
+/// value outside its range, an empty text or one with control characters, and for a missing required key. The document must
+/// outlive it.
 class toml_reader {
   public:
-    /// `path` names the table in errors, as in "queue 'debug'"; empty for the root. Throws on the first key not among `known`,
-    /// naming the nearest one, or else all; `listed_by` says in their place where more than a dozen are listed.
+    /// `path` names the table in errors, as in "queue 'debug'"; empty for the root. Throws for the first key not among `known`,
+    /// naming the nearest one, or else all; beyond a dozen keys it names `listed_by` instead.
     toml_reader(toml_document const& document, toml::table const& table, std::string path,
                 std::span<std::string_view const> known, std::string_view listed_by = "docs/sites.md lists");
-    /// Any key is known.
+    /// Accepts any key.
     toml_reader(toml_document const& document, toml::table const& table, std::string path)
         : document_(document), table_(table), path_(std::move(path)) {}
 
@@ -59,17 +59,17 @@ class toml_reader {
     std::string required_text(std::string_view key) const;
     std::optional<int> integer(std::string_view key, int least, int most) const;
     bool flag(std::string_view key, bool otherwise) const;
-    std::optional<duration> time(std::string_view key) const;     ///< text that parse_duration takes
+    std::optional<duration> time(std::string_view key) const;     ///< in the form of parse_duration
     std::optional<std::string> date(std::string_view key) const;  ///< a TOML date as YYYY-MM-DD
     std::vector<std::string> texts(std::string_view key) const;
     std::vector<int> integers(std::string_view key, int least, int most) const;
-    /// One of `choices`; `choices[0]` if the key is not there.
+    /// Returns one of `choices`; `choices[0]` if the key is missing.
     std::string choice(std::string_view key, std::span<std::string_view const> choices) const;
 
-    toml::table const* table(std::string_view key) const;                ///< nullptr if it is not there
-    std::vector<toml::table const*> tables(std::string_view key) const;  ///< of an array of at most most_tables tables
+    toml::table const* table(std::string_view key) const;                ///< nullptr if it is missing
+    std::vector<toml::table const*> tables(std::string_view key) const;  ///< those of an array of at most most_tables tables
 
-    /// Throws toml_fault for the value of `key` (or the table itself if there is none), or for the key's own name.
+    /// Throws toml_fault for the value of `key` (or the table itself if it is missing), or for the key's own name.
     [[noreturn]] void refuse(std::string_view key, std::string_view message) const;
     [[noreturn]] void refuse_key(std::string_view key, std::string_view message) const;
 

@@ -18,9 +18,9 @@
 
 namespace muster {
 
-/// All of these throw toml_fault as toml_reader does.
+/// These throw toml_fault as toml_reader does.
 
-/// The optional text of `key`, fit for a directive.
+/// Returns the optional text of `key`, checked for use in a directive.
 std::string directive_of(toml_reader const& in, std::string_view key, directive_text kind);
 
 site_node read_site_node(toml_document const& document, toml::table const& table);
@@ -67,7 +67,7 @@ site_fact read_fact(toml_document const& document, toml::table const& table, std
     return fact;
 }
 
-/// [source], and [source.SECTION] for a section whose facts are from elsewhere.
+/// Reads [source], and [source.SECTION] for a section whose facts come from elsewhere.
 void read_source(toml_document const& document, toml_reader const& root, site& result) {
     constexpr std::array<std::string_view, 12> known{
         "facts", "date",     "unknown",          "node", "header", "queue", "script", "environment", "environment_multi_node",
@@ -122,7 +122,7 @@ void read_paths(toml_document const& document, toml_reader const& root, site& re
                   "all users");
 }
 
-/// NCCL ends a program whose NCCL_NET names a plugin that it does not find: so what loads the plugin must stand here too.
+/// NCCL ends a program whose NCCL_NET names a plugin that it does not find, so the file must also load the plugin.
 void check_plugin(toml_reader const& root, site const& where) {
     auto const check = [&](std::string_view section, auto const& variables, bool loaded) {
         for (auto const& [name, value] : variables)
@@ -177,19 +177,19 @@ site parse_site(std::string_view text, std::string_view origin) {
     return parse_site(toml_document::parse(text, origin));
 }
 
-// Reads what a site file says of directives and queues.
+// Reads what a site file says about directives and queues.
 
 namespace {
 
 constexpr int most_nodes = 1'000'000;
 constexpr int most_cpus_a_gpu = 65536;
-constexpr int most_gpus = 1024;  // of a node, and so the next
+constexpr int most_gpus = 1024;  // on one node; the same holds for the next
 constexpr int most_cpus = 65536;
 constexpr int most_gpus_a_job = 1'000'000;
 
 }  // namespace
 
-/// The optional text of `key`, fit for a directive.
+/// Returns the optional text of `key`, checked for use in a directive.
 std::string directive_of(toml_reader const& in, std::string_view key, directive_text kind) {
     auto const value = in.text(key);
     if (!value) return {};
@@ -200,7 +200,7 @@ std::string directive_of(toml_reader const& in, std::string_view key, directive_
 
 namespace {
 
-/// Refuses keys of `header` that belong to another scheduler, since they would be without effect.
+/// Refuses keys of `header` that belong to another scheduler, since they would have no effect.
 void check_scheduler(toml_reader const& in, script_kind scheduler) {
     using enum script_kind;
     constexpr std::array<std::pair<std::string_view, std::array<script_kind, 2>>, 8> owners{{{"queue_option", {slurm, slurm}},
@@ -265,7 +265,7 @@ queue_limits read_limits(toml_reader const& in) {
     return limits;
 }
 
-/// The table's own 'name', unique among `before`.
+/// Returns the table's 'name', which must be unique among `before`.
 template <typename T>
 std::string read_name(toml_reader const& in, std::vector<T> const& before) {
     in.required_text("name");
@@ -275,7 +275,7 @@ std::string read_name(toml_reader const& in, std::vector<T> const& before) {
     return name;
 }
 
-/// What a queue counts GPUs by: numbers that it takes, and whether PBS' select means them.
+/// Reads how a queue counts GPUs: which numbers it takes, and whether PBS' select counts them.
 void read_gpu_counts(toml_reader const& in, site_queue& queue, script_kind scheduler) {
     constexpr std::array<std::string_view, 2> units{"nodes", "gpus"};
     queue.select_gpus = in.choice("select", units) == "gpus";
@@ -313,13 +313,13 @@ site_queue read_site_queue(toml_document const& document, toml::table const& tab
     return queue;
 }
 
-// Reads what a site file says of a node.
+// Reads what a site file says about a node.
 
 namespace {
 
 constexpr int most_nodes_of_site = 1'000'000;
 
-/// The hardware threads of a list such as "0-7,32-39"; none if it is not one.
+/// Returns the hardware threads of a list such as "0-7,32-39"; none if it is not a list.
 cpuset read_cpus(std::string const& list) {
     try {
         return cpuset::from_list(list);
@@ -328,7 +328,7 @@ cpuset read_cpus(std::string const& list) {
     }
 }
 
-/// Which GPU each rank is nearest to if ranks fill the cores from 0 upwards, which the map of cores implies.
+/// Returns the GPU nearest to each rank if ranks fill the cores from 0 upwards, as the map of cores implies.
 std::vector<int> order_by_first_cpu(std::vector<int> const& first_cpus) {
     std::vector<int> gpus(first_cpus.size());
     std::iota(gpus.begin(), gpus.end(), 0);

@@ -1,4 +1,4 @@
-// The sweep of a program's options in a job script: what --each NAME=V,V makes of the job's words.
+// Plans the sweep of a program's options in a job script: what --each NAME=V,V does to the job's words.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace muster {
 
 namespace {
 
-/// Names, and where each comes from, that a job has a value for.
+/// Returns whether a job has a value for the name.
 bool is_known(std::string const& name, std::vector<each_parameter> const& each) {
     return name == "index" || std::ranges::find(each, name, &each_parameter::name) != each.end();
 }
@@ -26,7 +26,7 @@ std::string names_of(std::vector<each_parameter> const& each) {
     return join(names, ", ");
 }
 
-/// Throws parse_error for a {name} that no --each gives a value.
+/// Throws parse_error for a {name} for which no --each gives values.
 void refuse_unknown(std::string_view what, std::string const& word, std::vector<each_parameter> const& each) {
     for (auto const& at : find_placeholders(word))
         if (!at.is_escaped && !is_known(at.name, each))
@@ -78,7 +78,7 @@ std::vector<each_parameter> read_all(std::vector<std::string> const& entries) {
     return each;
 }
 
-/// The jobs that run at a time, "%2", may be given beside --each; a list of jobs may not.
+/// Returns the array's jobs. --array may give how many run at a time, "%2", together with --each, but no list of jobs.
 std::string array_of(std::vector<each_parameter> const& each, std::string const& array) {
     auto const all = fmt::format("0-{}", count_tasks(each) - 1);
     auto const most = array.starts_with('%') ? parse_integer(array.substr(1)) : std::nullopt;
@@ -90,7 +90,7 @@ std::string array_of(std::vector<each_parameter> const& each, std::string const&
     return all + array;
 }
 
-/// Directives are the same for all jobs of an array: '@' stands in them for what each job puts into its name as it starts.
+/// Directives are the same for all jobs of an array: '@' stands for what each job puts into its name when it starts.
 void plan_names(script_request& request) {
     refuse_unknown("--job-name", request.job_name, request.each);
     std::string name;

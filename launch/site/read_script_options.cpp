@@ -13,7 +13,7 @@ namespace muster {
 
 namespace {
 
-/// Schedulers read a bare number as minutes or as seconds, each its own way: so it is not taken.
+/// Refuses a bare number, which some schedulers read as minutes and others as seconds.
 std::optional<duration> walltime_of(settings_result const& given) {
     if (!given.given("time")) return std::nullopt;
     auto const text = given.text("time");
@@ -46,7 +46,7 @@ std::pair<std::string, std::string> assignment_of(std::string const& entry, std:
     return {entry.substr(0, equals), entry.substr(equals + 1)};
 }
 
-/// The last colon divides: a source may hold one, a folder of a node hardly does.
+/// Splits at the last colon: a source may contain one, but a folder of a node hardly ever does.
 std::pair<std::string, std::string> copy_of(std::string const& entry) {
     auto const colon = entry.rfind(':');
     if (colon == std::string::npos || colon == 0 || colon + 1 == entry.size())
@@ -54,7 +54,7 @@ std::pair<std::string, std::string> copy_of(std::string const& entry) {
     return {entry.substr(0, colon), entry.substr(colon + 1)};
 }
 
-/// "any:12,13": how jobs must end, and which.
+/// Reads "any:12,13": how jobs must end, and which.
 void read_after(std::string const& text, script_options& options) {
     std::string_view ids = text;
     for (std::string_view const kind : {"ok", "any", "notok"})
@@ -86,7 +86,7 @@ void read_preparations(script_options& options, settings_result const& given) {
     options.artifacts_every = given.time("artifacts-every").value_or(duration(600));
 }
 
-/// What is meant for runs in general (a variable, a settings file) says nothing of this job.
+/// Returns what was asked for this job: settings for runs in general (a variable, a settings file) do not count.
 std::optional<int> asked_of_job(settings_result const& given, std::string_view name) {
     auto const from = given.get(name).from;
     return from == setting_layer::option || from == setting_layer::job_file ? given.integer(name) : std::nullopt;
@@ -151,7 +151,7 @@ void read_options(script_options& options, settings_result const& given) {
     options.template_file = given.text("template");
     options.run_words = run_words(given);
     options.spares = given.integer("spares").value_or(0);
-    // A restart on the nodes that are left has no room for all ranks: there Slurm does better to put the job back.
+    // A restart on the remaining nodes has no room for all ranks, so Slurm had better requeue the job.
     options.outlives_nodes = options.spares > 0 || given.given("min-np");
     options.command = given.command;
     options.array = given.text("array");

@@ -13,24 +13,24 @@ namespace muster {
 
 namespace {
 
-/// Nodes and ranks a node for `gpus`.
+/// The numbers of nodes, and of ranks on each, for `gpus`.
 struct shape {
     int nodes;
     int per_node;
 };
 
-/// Hardware threads of a core.
+/// Returns the hardware threads of a core.
 int threads_per_core(site_node const& node) {
     return node.cores && node.cpus ? std::max(1, *node.cpus / *node.cores) : 1;
 }
 
-/// "--ranks 8", or the option that it came from: "--sweep …,8".
+/// Returns "--ranks 8", or the option that it came from: "--sweep …,8".
 std::string amount_text(script_options const& options, int amount) {
     auto const* const name = !options.sweep.empty() ? "sweep …," : options.ranks > 0 ? "ranks " : "gpus ";
     return fmt::format("--{}{}", name, amount);
 }
 
-/// Ranks without GPUs: as many on a node as it has cores for, the same number on each.
+/// Plans ranks without GPUs: at most one for each core of a node, the same number on each node.
 shape shape_for_ranks(site const& where, script_options const& options, std::vector<std::string>& notes) {
     int const width = options.cpus_per_rank.value_or(1);
     auto const cores = where.node.cores ? where.node.cores : where.node.cpus;
@@ -61,7 +61,7 @@ shape shape_for_ranks(site const& where, script_options const& options, std::vec
                     amount_text(options, options.ranks_per_node ? nodes * *per_node : (options.ranks / nodes + 1) * nodes)));
 }
 
-/// A sweep alone counts GPUs where nodes have them, else ranks.
+/// Makes a sweep alone count GPUs if nodes have them, else ranks.
 script_options with_sweep_counted(site const& where, script_options options) {
     if (options.gpus > 0 || options.ranks > 0 || options.sweep.empty()) return options;
     auto const largest = *std::max_element(options.sweep.begin(), options.sweep.end());
@@ -73,7 +73,7 @@ script_options with_sweep_counted(site const& where, script_options options) {
     return options;
 }
 
-/// Of --once, which may give both: ranks where the site has no GPUs.
+/// Chooses between the GPUs and ranks that --once may both give: ranks if the site has no GPUs.
 script_options options_at(site const& where, script_options options) {
     if (options.gpus == 0 || options.ranks == 0) return options;
     bool const without = !has_gpus(where).value_or(options.has_gpus) && !options.gpus_per_node && !options.cpus_per_gpu;
@@ -159,7 +159,7 @@ int cpus_per_rank(site const& where, script_options const& options, shape const&
     return where.scheduler == script_kind::pbs ? 1 : 0;
 }
 
-/// Whether one node has room for so many ranks, as far as its site and the user say.
+/// Returns whether one node has room for this many ranks, as far as its site and the user say.
 bool has_room(site_node const& node, script_options const& options, std::int64_t ranks) {
     auto const within = [ranks](std::optional<int> const& most, int each = 1) { return !most || ranks * each <= *most; };
     int const width = options.cpus_per_rank.value_or(1);
@@ -168,7 +168,7 @@ bool has_room(site_node const& node, script_options const& options, std::int64_t
            (options.ranks > 0 || (within(node.gpus) && within(options.gpus_per_node)));
 }
 
-/// What --spares N keeps idle is part of the job: the last N nodes, or on one node N places more, where it has them.
+/// Adds to the job what --spares N keeps idle: the last N nodes or, on one node with enough room, N more places.
 void plan_spares(site const& where, site_node const& node, script_request& request, script_options const& options,
                  std::vector<std::string>& notes) {
     if (options.spares == 0 || where.scheduler == script_kind::local) return;
@@ -181,7 +181,7 @@ void plan_spares(site const& where, site_node const& node, script_request& reque
                                       request.ranks_per_node + options.spares));
 }
 
-/// Slurm and PBS end a job that loses a node, PBS minutes later, unless they were asked not to.
+/// Slurm and PBS end a job that loses a node (PBS minutes later), unless it asks them not to.
 void plan_lost_nodes(script_request& request, script_options const& options) {
     if (!options.outlives_nodes || request.nodes + request.spare_nodes == 1) return;
     auto const add = [&](std::string const& directive, auto const& says_it) {
@@ -194,7 +194,7 @@ void plan_lost_nodes(script_request& request, script_options const& options) {
             [](auto const& line) { return line.find("tolerate_node_failures") != std::string::npos; });
 }
 
-/// The nodes may have GPUs that the job has not asked for: its ranks are counted by cores, and see none.
+/// Counts ranks by cores and hides GPUs from them: the nodes may have GPUs that the job has not requested.
 void plan_ranks_without_gpus(site const& where, site_node const& node, script_request& request, script_options const& options) {
     auto& words = request.run_options;
     if (options.cpus_per_rank) words.insert(words.end(), {"--cpus-per-rank", std::to_string(*options.cpus_per_rank)});
@@ -211,19 +211,19 @@ void plan_ranks_without_gpus(site const& where, site_node const& node, script_re
         request.environment.insert(request.environment.begin(), {name, "-1"});
 }
 
-/// Two minutes, or a quarter of a short job.
+/// Returns two minutes, or a quarter of a short job.
 std::string default_signal(duration walltime) {
     return fmt::format("USR1@{}", static_cast<int>(std::clamp(walltime.count() / 4, 1.0, 120.0)));
 }
 
-/// "USR1@2min" as Slurm takes it: "USR1@120".
+/// Returns Slurm's form "USR1@120" of "USR1@2min".
 std::string signal_of_slurm(std::string const& signal) {
     auto const at = signal.find('@');
     auto const seconds = parse_duration(signal.substr(at + 1), "--signal-before-end").count();
     return fmt::format("{}@{}", signal.substr(0, at), static_cast<std::int64_t>(std::max(1.0, std::ceil(seconds))));
 }
 
-/// Whether the program is told before the job ends.
+/// Returns whether the program gets a signal before the job ends.
 bool wants_signal(script_options const& options) {
     return !options.early_signal.empty() || options.chain > 0 || options.requeue || !options.artifacts.empty();
 }
@@ -244,7 +244,7 @@ void plan_sequence(script_request& request, script_options const& options) {
     plan_each(request, options);
 }
 
-/// Slurm knows of a preemption before muster does, so there it sends the signal to the script of a job that it may start again.
+/// Slurm learns of a preemption before muster does, so it sends the signal to the script of a job that it may start again.
 void plan_signal(script_request& request, script_options const& options) {
     bool const scheduled = request.kind != script_kind::local;
     if (!wants_signal(options) || (!scheduled && options.early_signal.empty())) return;
@@ -255,14 +255,14 @@ void plan_signal(script_request& request, script_options const& options) {
         request.run_options.insert(request.run_options.end(), {"--signal-before-end", signal});
 }
 
-/// What the run must know to judge whether another job makes sense.
+/// Passes on what the run needs to judge whether another job is worthwhile.
 void plan_progress(script_request& request, script_options const& options) {
     auto& words = request.run_options;
     if (options.saved_code) words.insert(words.end(), {"--saved-code", std::to_string(*options.saved_code)});
     if (!options.must_grow.empty()) words.insert(words.end(), {"--must-grow", options.must_grow});
 }
 
-/// "64G" of "64GB": to sbatch and qsub a GB has 2^30 bytes, and to parse_bytes 10^9.
+/// Returns "64G" for "64GB": a GB has 2^30 bytes for sbatch and qsub, but 10^9 for parse_bytes.
 std::string_view as_schedulers_take_it(std::string_view memory) {
     memory = trim(memory);
     bool const has_letter =
@@ -270,7 +270,7 @@ std::string_view as_schedulers_take_it(std::string_view memory) {
     return has_letter && (memory.back() == 'B' || memory.back() == 'b') ? memory.substr(0, memory.size() - 1) : memory;
 }
 
-/// Schedulers read a bare number each in a unit of its own: so it is not taken.
+/// Refuses a bare number, for which each scheduler has another unit.
 void plan_memory(site const& where, script_request& request, script_options const& options) {
     if (options.memory.empty()) return;
     bool const slurm = request.kind == script_kind::slurm;
@@ -303,7 +303,7 @@ void plan_memory(site const& where, script_request& request, script_options cons
                     (mib + static_cast<std::uint64_t>(chunks_a_node) - 1) / static_cast<std::uint64_t>(chunks_a_node));
 }
 
-/// Directives for the site's scheduler; those for another one are left out, so that one job file serves several sites.
+/// Takes directives for the site's scheduler and drops those for another one, so that one job file serves several sites.
 void plan_directives(site const& where, script_request& request, script_options const& options, std::vector<std::string>& notes) {
     auto const take = [&](std::vector<std::string> const& lines, script_kind kind, std::string_view name,
                           std::string_view prefix) {
@@ -348,7 +348,7 @@ void plan_container(site const& where, script_request& request, script_options c
     request.run_options.insert(request.run_options.end(), {"--engine", "srun", "--engine-args", shell_join(args)});
 }
 
-/// Copying the last results takes longer than the five seconds that ranks have to end.
+/// The script copies the last results: that takes longer than the five seconds that ranks have to end.
 void plan_staging(site const& where, script_request& request, script_options const& options) {
     request.stage_in = options.stage_in;
     if (options.artifacts.empty()) return;
@@ -358,7 +358,7 @@ void plan_staging(site const& where, script_request& request, script_options con
     request.run_options.insert(request.run_options.end(), {"--grace", "25s"});
 }
 
-/// What the script would do for its ranks, it cannot do for those of runs that it does not start.
+/// Refuses what the script does for its ranks and cannot do for those of runs that it does not start.
 void plan_once(script_request& request, script_options const& options) {
     if (!options.once) return;
     if (!options.container.empty() || !options.artifacts.empty() || options.chain > 0 || !options.sweep.empty())
@@ -369,7 +369,7 @@ void plan_once(script_request& request, script_options const& options) {
     hand_to_runs(request, std::exchange(request.run_options, {}));
 }
 
-/// The variable that says to muster run what the option at `words[at]` says; `at` goes behind it. A flag has no value.
+/// Returns the variable that tells muster run what the option at `words[at]` says; moves `at` behind it. A flag has no value.
 std::pair<std::string, std::string> variable_at(std::vector<std::string> const& words, std::size_t& at) {
     auto name = words[at++].substr(2);
     bool const off = name.starts_with("no-") && find_setting(name, "run") == nullptr;
@@ -473,8 +473,8 @@ script_plan plan_script(site const& where, script_options const& asked) try {
     request.conda = options.conda;
     request.environment = where.environment;
     if (multi) append(request.environment, where.environment_multi_node);
-    append(request.environment, options.environment);  // last: the user's values hold
-    // The site's settings and core maps hold in the job too.
+    append(request.environment, options.environment);  // last, so the user's values override others
+    // The site's settings and core maps apply in the job, too.
     if (!options.site.empty()) request.run_options = {"--site", options.site};
     request.node_run_options = request.run_options;
     plan_ranks_without_gpus(where, there.node, request, options);

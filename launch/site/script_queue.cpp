@@ -1,4 +1,4 @@
-// The queue of a job script: whether the job is within its limits, and which queues it would fit.
+// Checks whether a job is within the limits of its queue, and finds the queues that it would fit.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,7 +16,7 @@ std::string nodes_text(int nodes) {
 
 namespace {
 
-/// The reason why the job does not fit; nothing if it does.
+/// Returns the reason why the job does not fit; nothing if it does.
 std::optional<std::string> misfit(queue_limits const& limits, int nodes, duration walltime) {
     if (nodes < limits.min_nodes) return fmt::format("takes no fewer than {}", nodes_text(limits.min_nodes));
     if (limits.max_nodes && nodes > *limits.max_nodes) return fmt::format("takes at most {}", nodes_text(*limits.max_nodes));
@@ -27,12 +27,12 @@ std::optional<std::string> misfit(queue_limits const& limits, int nodes, duratio
     return std::nullopt;
 }
 
-/// What of a job bears upon the choice of its queue.
+/// Holds the properties of a job that affect the choice of its queue.
 struct queued_size {
     int nodes = 1;
     duration walltime{0};
     bool gpus = true;
-    std::string account;  ///< "": the user's own
+    std::string account;  ///< "": the user's default
 };
 
 std::optional<std::string> misfit(site_queue const& queue, queued_size const& job) {
@@ -55,7 +55,7 @@ std::optional<std::string> misfit(site_queue const& queue, queued_size const& jo
     return fmt::format("has no queue behind it for {}", nodes_text(nodes));
 }
 
-/// "preemptable (may be killed at any time)".
+/// Returns "preemptable (may be killed at any time)".
 std::string described(site_queue const& queue) {
     std::vector<std::string> words;
     if (!queue.note.empty()) words.push_back(queue.note);
@@ -64,8 +64,8 @@ std::string described(site_queue const& queue) {
     return words.empty() ? queue.name : fmt::format("{} ({})", queue.name, join(words, "; "));
 }
 
-/// "2 nodes for 01:00:00 would fit: debug-scaling, preemptable (may be killed at any time)": those whose limits are known and allow
-/// the job; and which ones are not known.
+/// Returns "2 nodes for 01:00:00 would fit: debug-scaling, preemptable (may be killed at any time)": the queues whose known
+/// limits allow the job, and those with unknown limits.
 std::string fitting_queues(std::string_view job, site const& where, queued_size size, script_options const& options) {
     std::vector<std::string> names, unknown;
     for (auto const& queue : where.queues) {
@@ -84,7 +84,7 @@ std::string fitting_queues(std::string_view job, site const& where, queued_size 
     return unknown.empty() ? fitting : fmt::format("{}; {}", fitting, rest);
 }
 
-/// "limits of queue debug are not known here", or which one is not.
+/// Returns "limits of queue debug are not known here", or which limit is not.
 std::optional<std::string> unknown_limits(site_queue const& queue) {
     auto const& limits = queue.limits;
     if (limits.are_known()) return std::nullopt;
@@ -129,7 +129,7 @@ void check_queue(site const& where, std::string const& queue, queued_size const&
     if (auto const unknown = unknown_limits(*found)) notes.push_back(fmt::format("{}: the scheduler decides", *unknown));
 }
 
-/// sbatch has an option for partitions and one for qualities of service, of which --queue is the one that the site file says.
+/// sbatch has one option for partitions and one for qualities of service; the site file says which of them --queue means.
 void check_kind_of_queue(site const& where, script_options const& options) {
     if (where.scheduler != script_kind::slurm || find_queue(where, options.queue) != nullptr) return;
     bool const qos = options.queue_word == "--qos" || options.queue_word == "-q";
@@ -140,7 +140,7 @@ void check_kind_of_queue(site const& where, script_options const& options) {
                             where.name, qos ? "partition" : "quality of service", qos ? "qos" : "partition", options.queue));
 }
 
-/// A queue that counts GPUs is told how many, all of one node.
+/// Checks the number for a queue that counts GPUs, all on one node.
 void check_gpu_counts(site const& where, site_queue const& queue, int gpus, int spare) {
     auto const& most = queue.gpus ? queue.gpus : where.node.gpus;
     auto const parts = spare > 0 ? fmt::format(" ({} and {} for --spares)", gpus - spare, spare) : "";
@@ -169,7 +169,7 @@ void plan_queue(site const& where, script_request& request, script_options const
     if (queue == nullptr) return;
     int const gpus = size.nodes * (request.ranks_per_node + request.spare_places);
     if (options.check_limits && size.gpus) check_gpu_counts(where, *queue, gpus, gpus - request.nodes * request.ranks_per_node);
-    if (queue->select_gpus) request.chunks = gpus;  // a rank each
+    if (queue->select_gpus) request.chunks = gpus;  // one for each rank
 }
 
 }  // namespace muster

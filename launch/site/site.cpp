@@ -38,7 +38,7 @@ site load_file(fs::path const& path) {
     return loaded;
 }
 
-/// Name to file, over all folders.
+/// Maps names to files, over all folders.
 std::map<std::string, fs::path> find_files(std::vector<fs::path> const& folders) {
     std::map<std::string, fs::path> found;
     for (auto const& folder : folders) {
@@ -49,7 +49,7 @@ std::map<std::string, fs::path> find_files(std::vector<fs::path> const& folders)
     return found;
 }
 
-/// The nearest name by its letters, and those of which the word is a part ("slurm", "polaris-debug").
+/// Returns the name nearest in spelling, and those that contain the word or are part of it ("slurm", "polaris-debug").
 std::vector<std::string> near_names(std::string const& word, std::vector<std::string> const& names) {
     constexpr std::size_t most = 4, shortest_part = 3;
     std::vector<std::string> near;
@@ -69,12 +69,12 @@ site with_nodes_of_queue(site where, std::string const& name) {
     if (queue == where.queues.end() || (!queue->gpus && !queue->cores && !queue->cpus)) return where;
     auto& node = where.node;
     bool const other_threads = queue->cores || queue->cpus;
-    if (other_threads) {  // of which one alone may be told
+    if (other_threads) {  // the queue may give only one of the two
         node.cores = queue->cores;
         node.cpus = queue->cpus;
     }
     if (queue->gpus) node.gpus = queue->gpus;
-    if (other_threads || node.cpus) where.header.cpus_per_gpu.reset();  // a share of [node]'s: that of these is counted
+    if (other_threads || node.cpus) where.header.cpus_per_gpu.reset();  // it was a share of [node]'s; now it follows from these
     where.name = fmt::format("queue '{}' of {}", name, where.name);
     return where;
 }
@@ -94,7 +94,7 @@ std::vector<fs::path> own_site_folders(environment const& env) {
     else if (auto const home = env.get("HOME"); home && !home->empty())
         folders.push_back(fs::path(*home) / ".config" / "muster" / "sites");
     folders.emplace_back("/etc/muster/sites");
-    // Beside the program rather than at a fixed place, so that an installed tree can be moved.
+    // This is next to the program rather than at a fixed place, so that an installed tree can be moved.
     folders.push_back(installed_root() / "etc" / "muster" / "sites");
     return folders;
 }
@@ -106,7 +106,7 @@ fs::path installed_root() {
 std::vector<fs::path> site_search_path(environment const& env) {
     auto folders = own_site_folders(env);
     folders.push_back(installed_root() / "share" / "muster" / "site-configs");
-    // The source tree only while running from the build tree: behind an installed program that folder may be anybody's.
+    // The source tree counts only while running from the build tree: another user may own that folder where muster is installed.
     if (self_program().string().starts_with(MUSTER_BUILD_DIR "/")) folders.emplace_back(MUSTER_SITE_CONFIGS_SOURCE);
     return folders;
 }

@@ -23,7 +23,7 @@ struct placed_fault {
     std::string text;
 };
 
-/// Finds fault after fault by mending each in the tables, which are a copy, and reading again.
+/// Finds fault after fault: it mends each in a copy of the tables and reads again.
 class fault_finder {
   public:
     explicit fault_finder(toml_document document) : document_(std::move(document)) {}
@@ -45,7 +45,7 @@ class fault_finder {
     }
 
   private:
-    /// Whether it is told only since something that it names was wrong itself and has been taken out.
+    /// Returns whether the fault appears only because something that it names was wrong itself and has been removed.
     bool follows(toml_fault const& e) const {
         std::string const text = e.what();
         if (mended_scheduler_ && text.find("this site's scheduler is") != std::string::npos) return true;
@@ -56,7 +56,7 @@ class fault_finder {
     }
 
     void mend(toml_fault const& e) {
-        auto& table = const_cast<toml::table&>(e.table());  // one of document_'s own
+        auto& table = const_cast<toml::table&>(e.table());  // belongs to document_
         auto const& key = e.key();
         bool const again = !mended_[&table].insert(key).second;
         if (&table == &document_.root && key == "scheduler") mended_scheduler_ = true;

@@ -10,8 +10,8 @@ namespace muster {
 
 namespace {
 
-/// By GPU: the part of the cores where ranks that are nearest to it sit. Hardware threads are numbered as Linux does on most
-/// machines: the first ones of all cores, then the second ones.
+/// Returns, for each GPU, the part of the cores that holds the ranks nearest to it. Hardware threads are numbered as Linux does
+/// on most machines: the first ones of all cores, then the second ones.
 std::vector<std::string> parts_by_order(site_node const& node) {
     int const gpus = static_cast<int>(node.nearest_gpu.size());
     if (gpus == 0 || !node.cores || *node.cores % gpus != 0) return {};
@@ -41,7 +41,7 @@ placement_request with_site(placement_request wanted, std::string const& name, e
 
 namespace {
 
-/// A job that a routing queue sent on is in one that the file may name as its route alone.
+/// A job that came through a routing queue may be in one that the file names only as its route.
 site at_queue_of_job(site where, environment const& variables) {
     auto const now = variables.get_or("PBS_QUEUE", "");
     bool const named = std::ranges::find(where.queues, now, &site_queue::name) != where.queues.end();
@@ -62,7 +62,7 @@ namespace fs = std::filesystem;
 std::vector<fs::path> topology_search_path() {
     auto const program = self_program();
     std::vector<fs::path> folders{program.parent_path().parent_path() / "share" / "muster" / "topologies"};
-    // As for site files: behind an installed program the source tree may be anybody's.
+    // Another user may own the source tree where muster is installed, so it counts only in the build tree.
     if (program.string().starts_with(MUSTER_BUILD_DIR "/"))
         folders.emplace_back(MUSTER_SITE_CONFIGS_SOURCE "/../tests/fixtures/topology");
     return folders;

@@ -25,7 +25,7 @@ std::string walltime_text(std::optional<duration> const& value) {
     return value ? format_walltime(*value) : "not known";
 }
 
-/// "Nodes", and whose facts these are if they are not the file's.
+/// Returns "Nodes", with the source of these facts if it is not the file's.
 std::string heading(site const& where, std::string_view title, std::string const& section) {
     auto const own = where.section_sources.find(section);
     auto const& fact = own == where.section_sources.end() ? site_fact{where.source, where.source_date} : own->second;

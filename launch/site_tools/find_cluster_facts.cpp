@@ -15,7 +15,7 @@ namespace muster {
 
 namespace {
 
-/// What a command printed, if it is there and ended with 0.
+/// Returns what a command printed, if it exists and ended with 0.
 std::optional<std::string> ask(std::vector<std::string> const& command, environment const& variables) {
     auto const answer = run_captured(command, variables);
     if (answer.exit_status != 0 || answer.out.empty()) return std::nullopt;
@@ -52,7 +52,7 @@ std::optional<cluster_facts> ask_flux(environment const& variables) {
     return read_flux_facts(*nodes, queues.value_or(""));
 }
 
-/// This machine alone, as NVML and hwloc see it.
+/// Returns only this machine, as NVML and hwloc see it.
 cluster_facts look_here(environment const& variables) {
     cluster_facts facts{.scheduler = script_kind::local, .name = short_host_name(), .source = "hwloc and NVML on this machine"};
     auto const machine = discover_here(variables);
@@ -70,7 +70,7 @@ cluster_facts look_here(environment const& variables) {
 cluster_facts find_cluster_facts(environment const& variables) {
     if (prefers_flux(variables))
         if (auto facts = ask_flux(variables)) return *facts;
-    // Slurm before PBS: a host with Slurm's own qsub and pbsnodes is no PBS cluster.
+    // Slurm comes before PBS, since a host with Slurm's own qsub and pbsnodes is no PBS cluster.
     if (auto facts = ask_slurm(variables)) return *facts;
     if (auto facts = ask_pbs(variables)) return *facts;
     if (auto facts = ask_flux(variables)) return *facts;

@@ -12,7 +12,7 @@ int number_in(std::string_view text) {
     return number && *number >= 0 && *number < 1'000'000'000 ? static_cast<int>(*number) : 0;
 }
 
-/// "86400.0" and "inf".
+/// Reads "86400.0" and "inf".
 void read_time_limit(std::string_view text, queue_facts& queue) {
     if (text == "inf" || text == "0.0") {
         queue.unlimited_time = true;

@@ -1,4 +1,4 @@
-// Reads what pbsnodes and qmgr tell about a cluster.
+// Reads what pbsnodes and qmgr report about a cluster.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A number that PBS writes as one or as a text.
+/// Returns a number that PBS writes as a number or as a text.
 std::optional<int> number_at(json const& object, char const* key) {
     auto const found = object.find(key);
     if (found == object.end()) return std::nullopt;
@@ -41,7 +41,7 @@ std::map<std::string, node_facts> read_hosts(json const& nodes) {
     return hosts;
 }
 
-constexpr char const* not_enabled = "takes no jobs now";  ///< as a queue is before it is enabled
+constexpr char const* not_enabled = "takes no jobs now";  ///< the state of a queue before it is enabled
 
 std::optional<int> count_of(std::string_view text) {
     auto const count = parse_integer(text);
@@ -67,13 +67,13 @@ void read_queue_attribute(std::string_view name, std::string const& value, queue
     if (name == "enabled" && value == "False") queue.closed = not_enabled;
 }
 
-/// What holds for all queues that do not say otherwise.
+/// Holds the defaults for all queues.
 struct server_facts {
     std::string preferred;
     queue_facts limits = {};
 };
 
-/// "set queue workq resources_max.walltime = 24:00:00" as queue, attribute and value.
+/// Splits "set queue workq resources_max.walltime = 24:00:00" into queue, attribute and value.
 void read_line(std::string_view line, cluster_facts& facts, server_facts& server) {
     auto const equals = line.find("= ");
     auto const words = split(trim(line.substr(0, line.find_first_of("+="))), ' ');
@@ -93,7 +93,7 @@ void read_line(std::string_view line, cluster_facts& facts, server_facts& server
         read_queue_attribute(words[3], value, *found);
 }
 
-/// A limit that neither queue nor server has is none. Those of a routing queue are its destinations'.
+/// Without a limit of the queue or the server, there is no limit. A routing queue has the limits of its destinations.
 void finish_queue(queue_facts& queue, server_facts const& server) {
     queue.is_default = queue.name == server.preferred;
     if (!queue.max_walltime) queue.max_walltime = server.limits.max_walltime;

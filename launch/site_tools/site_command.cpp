@@ -30,7 +30,7 @@ namespace {
 
 constexpr int exit_of_faults = 2;
 
-/// Nothing if help was asked for, and printed.
+/// Returns nothing if help was asked for, and printed.
 std::optional<settings_result> read_options(std::vector<std::string> const& args, environment const& variables,
                                             std::size_t least, std::size_t most, std::string_view wanted) {
     auto given = resolve_settings("site", options_first("site", args), {});
@@ -58,7 +58,7 @@ int show(std::vector<std::string> const& args, environment const& variables) {
     return 0;
 }
 
-/// The faults of a file; also that it is not named like its site.
+/// Returns the faults of a file, including a name that is not its site's.
 std::vector<std::string> faults_of(std::string const& file, std::string const& text) {
     auto faults = site_faults(text, file);
     if (!faults.empty()) return faults;
@@ -68,7 +68,7 @@ std::vector<std::string> faults_of(std::string const& file, std::string const& t
     return faults;
 }
 
-/// Whether a text is a settings file without a fault; one with a fault may as well be meant as a site file.
+/// Returns whether a text is a settings file without a fault; one with a fault may also be meant as a site file.
 bool is_settings_file(std::string const& text, std::string const& file) {
     try {
         auto const job = parse_job_file(text, file, false);
@@ -78,14 +78,14 @@ bool is_settings_file(std::string const& text, std::string const& file) {
     }
 }
 
-/// The template that jobs of a site take in place of the built-in one: it stands next to the site's file.
+/// Returns the template that jobs of a site take instead of the built-in one: it lies next to the site's file.
 std::string template_beside(fs::path file) {
     std::error_code fault;
     file.replace_extension(".mustache");
     return fs::is_regular_file(file, fault) ? file.string() : std::string();
 }
 
-/// Its fault, as a script of the smallest job shows it.
+/// Adds the template's fault, if a script of the smallest job shows one.
 void check_template(site const& where, std::string const& path, std::vector<std::string>& faults) try {
     script_request request;
     request.kind = where.scheduler;
@@ -128,7 +128,7 @@ int check(std::vector<std::string> const& args, environment const& variables) {
     return faults.empty() ? 0 : exit_of_faults;
 }
 
-/// The name as that of a file and of a site: small letters, digits and dashes.
+/// Turns the name into one for a file and a site: lower-case letters, digits and dashes.
 std::string site_name(std::string_view wanted) {
     std::string name;
     for (char const c : wanted)
@@ -149,7 +149,7 @@ std::string today() {
                        static_cast<unsigned>(day.day()));
 }
 
-/// Writes a file that was not there.
+/// Writes a file that must not exist.
 void write_new(fs::path const& path, std::string const& text) {
     auto const file = open_output_file(path.string(), {}, if_there::refused);
     if (!file)
@@ -166,7 +166,7 @@ void make_folder_of(fs::path const& file) {
                                           file.parent_path().string(), fault.message()));
 }
 
-/// The user's own folder, where --site finds the file.
+/// Returns the user's own folder, in which --site finds the file.
 fs::path folder_of_user(environment const& variables) {
     if (auto const config = variables.get("XDG_CONFIG_HOME"); config && !config->empty())
         return fs::path(*config) / "muster" / "sites";
@@ -205,7 +205,7 @@ int init(std::vector<std::string> const& args, environment const& variables) {
                                 "{}: {}; give another file name, such as {}.toml",
                                 output, name, fault->offset + 1, fault->why, site_name(name)));
     auto const text = site_file_text(facts, name, today());
-    parse_site(text, name + ".toml");  // what is written can be read
+    parse_site(text, name + ".toml");  // makes sure that the written file is readable
     if (output == "-") {
         fmt::print("{}", text);
         return 0;

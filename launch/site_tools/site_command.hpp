@@ -1,4 +1,4 @@
-// `muster site`: lists, shows, checks and begins site files.
+// `muster site` lists, shows, checks and starts site files.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace muster {
 
-/// The subcommand, without its own name in `args`; returns the exit code: 2 for a file with faults. Throws errc::usage and
+/// Runs the subcommand, whose name is not in `args`; returns the exit code: 2 for a file with faults. Throws errc::usage and
 /// errc::config for what the user can change.
 int site_command(std::vector<std::string> const& args, environment const& variables);
 

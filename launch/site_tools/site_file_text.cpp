@@ -1,4 +1,4 @@
-// Writes a site file from what a cluster tells about itself.
+// Writes a site file from what a cluster reports about itself.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace muster {
 
 namespace {
 
-/// Whose nodes have no GPU that could be asked for.
+/// Returns whether the nodes have no GPU that a job can request.
 bool is_without_gpus(cluster_facts const& facts) {
     return !facts.shapes.empty() && facts.shapes.front().gpus == 0;
 }
 
-/// A text of TOML: what could end it, or is no plain character, is left out.
+/// Returns a TOML string without characters that could end it or are not plain.
 std::string toml_text(std::string_view text) {
     std::string safe;
     for (char const c : text)
@@ -99,7 +99,7 @@ std::string limits_text(queue_facts const& queue) {
     return text + "# max_walltime = \"?\" # not known\n";
 }
 
-/// What the nodes of a queue have, where they are not those of [node].
+/// Returns what the nodes of a queue have, if it differs from [node].
 std::string queue_nodes_text(queue_facts const& queue, cluster_facts const& facts) {
     auto const found = facts.queue_shapes.find(queue.name);
     if (found == facts.queue_shapes.end() || found->second.empty() || found->second.front().count == 0) return {};
@@ -123,7 +123,7 @@ std::string queue_nodes_text(queue_facts const& queue, cluster_facts const& fact
 
 std::string queue_text(queue_facts const& queue, cluster_facts const& facts) {
     auto const& all = facts.queues;
-    // Such a name can stand in no directive.
+    // No directive can contain such a name.
     if (find_fault(queue.name, directive_text::name))
         return fmt::format("\n# A queue called {} is left out.\n", toml_text(queue.name));
     if (!queue.closed.empty())

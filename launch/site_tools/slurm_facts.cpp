@@ -1,4 +1,4 @@
-// Reads what sinfo and scontrol tell about a cluster.
+// Reads what sinfo and scontrol report about a cluster.
 
 #include <algorithm>
 #include <array>
@@ -16,13 +16,13 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t sinfo_columns = 10;  ///< the last are the nodes' names
-constexpr std::size_t least_columns = 4;   ///< down to the number of nodes: less is no row
+constexpr std::size_t sinfo_columns = 10;  ///< the last one lists the nodes' names
+constexpr std::size_t least_columns = 4;   ///< up to the number of nodes: a shorter line is no row
 
-/// The nodes of each shape, by their place among the shapes.
+/// Holds the nodes of each shape, by the shape's index.
 using shape_nodes = std::vector<std::set<std::string>>;
 
-/// "4", "8+": the least of what the nodes of a row have. Slurm writes 2048 as "2K".
+/// Reads "4", "8+": the least number among the nodes of a row. Slurm writes 2048 as "2K".
 std::optional<int> count_in(std::string_view text) {
     text = trim(text);
     if (!text.empty() && text.back() == '+') text.remove_suffix(1);
@@ -32,9 +32,9 @@ std::optional<int> count_in(std::string_view text) {
     return number && *number > 0 && *number <= 1'000'000 / unit ? std::optional(static_cast<int>(*number) * unit) : std::nullopt;
 }
 
-/// The GPUs of "gpu:a100:4(S:0-1),nvme:1" and their model.
+/// Reads the GPUs of "gpu:a100:4(S:0-1),nvme:1" and their model.
 void read_gres(std::string_view gres, node_facts& node) {
-    if (trim(gres).empty()) return;  // not told; "(null)" is none
+    if (trim(gres).empty()) return;  // not known; "(null)" means no GPU
     node.gpus = 0;
     for (auto item : split(gres, ',')) {
         item = trim(item);
@@ -42,7 +42,7 @@ void read_gres(std::string_view gres, node_facts& node) {
         item = item.substr(0, item.find('('));
         auto words = split(item, ':');
         if (words.front() != "gpu") continue;
-        // "gpu" and "gpu:a100" are one; "gpu:0" is none.
+        // "gpu" and "gpu:a100" mean one GPU; "gpu:0" means no GPU.
         bool const counted = words.size() > 1 && parse_integer(words.back());
         *node.gpus += counted ? count_in(words.back()).value_or(0) : 1;
         if (counted) words.pop_back();
@@ -50,7 +50,7 @@ void read_gres(std::string_view gres, node_facts& node) {
     }
 }
 
-/// "1-4" or "1-infinite".
+/// Reads "1-4" or "1-infinite".
 std::optional<int> most_nodes_of(std::string_view size) {
     auto const dash = size.find('-');
     return count_in(dash == std::string_view::npos ? size : size.substr(dash + 1));
@@ -74,7 +74,7 @@ void read_queue(std::vector<std::string_view> const& row, cluster_facts& facts) 
         if (!queue.unlimited_time) queue.max_walltime = parse_duration(trim(row[1]));
     } catch (error const&) {  // "n/a"
     }
-    // No job is larger than the partition.
+    // A job cannot be larger than the partition.
     auto const nodes = queue.max_nodes.value_or(0) + count_in(row[3]).value_or(0);
     if (nodes > 0) queue.max_nodes = nodes;
 }
@@ -87,7 +87,7 @@ void limit_nodes(std::vector<std::string_view> const& row, cluster_facts& facts)
         if (queue.name == name && most && queue.max_nodes) queue.max_nodes = std::min(*queue.max_nodes, *most);
 }
 
-/// The names in a row; none where they are not told.
+/// Returns the names in a row; empty if it has none.
 std::vector<std::string> names_in(std::vector<std::string_view> const& row) {
     auto const names = trim(row[sinfo_columns - 1]);
     if (names.empty()) return {};
@@ -98,13 +98,13 @@ std::vector<std::string> names_in(std::vector<std::string_view> const& row) {
     }
 }
 
-/// The node of a row, and the place of its shape among others.
+/// Returns the node of a row, and the index of its shape among others.
 std::pair<node_facts, std::size_t> read_node(std::vector<std::string_view> const& row, std::vector<node_facts> const& among) {
     node_facts node;
     auto const sockets = count_in(row[5]), cores = count_in(row[6]), threads = count_in(row[7]);
     node.cpus = count_in(row[4]);
     if (sockets && cores) node.cores = *sockets * *cores;
-    // A site may count cores as its CPUs.
+    // A site may declare cores as its CPUs.
     if (node.cpus && node.cores && *node.cpus < *node.cores) node.cores = node.cpus;
     if (threads && *threads == 1 && node.cpus) node.cores = node.cpus;
     read_gres(row[8], node);
@@ -122,7 +122,7 @@ void read_shape(std::vector<std::string_view> const& row, cluster_facts& facts, 
         nodes.emplace_back();
     }
     for (auto& name : names_in(row)) nodes[at].insert(std::move(name));
-    // The same nodes stand in several partitions: without their names the largest of these is what is known.
+    // Several partitions may contain the same nodes: without their names, only the largest number is certain.
     auto& count = facts.shapes[at].count;
     count = std::max({count, count_in(row[3]).value_or(0), static_cast<int>(nodes[at].size())});
 }
@@ -136,14 +136,14 @@ void read_queue_shape(std::vector<std::string_view> const& row, cluster_facts& f
     shapes[at].count += count_in(row[3]).value_or(0);
 }
 
-/// The shape to use first: with GPUs, and the most nodes.
+/// Puts the shape to use first in front: one with GPUs, and the most nodes.
 void sort_shapes(std::vector<node_facts>& shapes) {
     std::stable_sort(shapes.begin(), shapes.end(), [](node_facts const& a, node_facts const& b) {
         return std::tuple(a.gpus > 0, a.count, a.gpus) > std::tuple(b.gpus > 0, b.count, b.gpus);
     });
 }
 
-/// The value of "ClusterName            = muster".
+/// Returns the value of "ClusterName            = muster".
 std::string config_value(std::string_view config, std::string_view key) {
     for (auto const line : split(config, '\n')) {
         auto const equals = line.find('=');
@@ -160,7 +160,7 @@ cluster_facts read_slurm_facts(std::string_view sinfo, std::string_view config) 
     std::vector<std::vector<std::string_view>> rows;
     for (auto const line : split(sinfo, '\n'))
         if (auto row = split(line, '|'); row.size() >= least_columns) {
-            row.resize(std::max(row.size(), sinfo_columns));  // what is not told is empty
+            row.resize(std::max(row.size(), sinfo_columns));  // missing columns are empty
             rows.push_back(std::move(row));
         }
     shape_nodes nodes;

@@ -12,7 +12,7 @@ namespace muster {
 
 namespace {
 
-/// The path of the cgroup behind "4:memory:/job" (version 1) or "0::/job" (version 2).
+/// Returns the path of the cgroup in "4:memory:/job" (version 1) or "0::/job" (version 2).
 std::optional<std::string_view> path_in(std::string_view cgroup, bool first_version, std::string_view controller) {
     for (auto const line : split(cgroup, '\n')) {
         auto const fields = split(line, ':');
@@ -26,7 +26,7 @@ std::optional<std::string_view> path_in(std::string_view cgroup, bool first_vers
     return std::nullopt;
 }
 
-/// Where `path` of that hierarchy lies in this process' files: fields of mountinfo are described in proc(5).
+/// Returns where `path` of that hierarchy lies in this process' file system: proc(5) describes the fields of mountinfo.
 std::optional<cgroup_place> locate(std::string_view mountinfo, std::string_view type, std::string_view option,
                                    std::string_view path) {
     for (auto const line : split(mountinfo, '\n')) {
@@ -45,7 +45,7 @@ std::optional<cgroup_place> locate(std::string_view mountinfo, std::string_view 
     return std::nullopt;
 }
 
-/// "200000 100000" is 2, "max 100000" and "-1" with its period none.
+/// Returns 2 for "200000 100000"; nothing for "max 100000", and for "-1" with its period.
 std::optional<double> cpus_of(std::string_view quota, std::string_view period) {
     auto const time = parse_integer(trim(quota)), of = parse_integer(trim(period));
     if (!time || !of || *time <= 0 || *of <= 0) return std::nullopt;
@@ -76,7 +76,7 @@ std::optional<int> find_cpu_quota(cgroup_place const& place, std::function<std::
         if (slash == std::string::npos) break;
         folder.erase(slash);
     }
-    // 2.0000001 of rounding is 2.
+    // A rounded 2.0000001 counts as 2.
     return least ? std::optional(std::max(1, static_cast<int>(std::ceil(*least - 1e-6)))) : std::nullopt;
 }
 

@@ -19,7 +19,7 @@ constexpr std::size_t most_dynamic_bytes = std::size_t{64} << 10U;
 constexpr std::size_t most_names = 1024;
 constexpr std::size_t most_symbols = 65536;
 constexpr std::size_t longest_name = 4096;
-constexpr std::size_t most_name_bytes = std::size_t{512} << 10U;  // of all names together: they may all be one long string
+constexpr std::size_t most_name_bytes = std::size_t{512} << 10U;  // for all names together: they may all be one long string
 
 template <typename T>
 std::optional<T> read_one(byte_reader const& read, std::uint64_t offset) {
@@ -40,7 +40,7 @@ bool is_supported(Elf64_Ehdr const& header) {
            header.e_ident[EI_DATA] == ELFDATA2LSB && header.e_phentsize == sizeof(Elf64_Phdr) && header.e_phnum <= most_segments;
 }
 
-/// Where in the file an address of the loaded program lies.
+/// Returns the offset in the file of an address of the loaded program.
 std::optional<std::uint64_t> file_offset(std::vector<Elf64_Phdr> const& segments, std::uint64_t address) {
     for (auto const& segment : segments)
         if (segment.p_type == PT_LOAD && address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_filesz)
@@ -50,7 +50,7 @@ std::optional<std::uint64_t> file_offset(std::vector<Elf64_Phdr> const& segments
 
 std::optional<std::string> read_string(byte_reader const& read, std::uint64_t offset, std::size_t& budget) {
     std::string text;
-    if (offset > INT64_MAX) return std::nullopt;  // no file is that long, and sums of what it says must not wrap around
+    if (offset > INT64_MAX) return std::nullopt;  // no file is that long, and sums must not wrap around
     while (text.size() < longest_name && budget > 0) {
         auto const next = read_one<char>(read, offset + text.size());
         if (!next) return std::nullopt;
@@ -143,10 +143,10 @@ byte_reader reader_of(std::span<std::byte const> bytes) {
     };
 }
 
-/// The pages that names and tables lie in, one at a time: names are read byte by byte.
+/// Reads pages with names and tables one at a time, since names are read byte by byte.
 class paged_file {
   public:
-    // Not a pipe or a terminal, which would make the reader wait.
+    // O_NONBLOCK and O_NOCTTY keep a pipe or a terminal from making the reader wait.
     explicit paged_file(std::string const& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
     bool is_open() const noexcept { return static_cast<bool>(file_); }
 

@@ -32,7 +32,7 @@ struct process_record {
     unsigned flags = 0;
 };
 
-/// Reads state and parent from /proc/PID/stat, behind the command, which may itself hold blanks and parentheses.
+/// Reads state and parent from /proc/PID/stat, after the command, which may contain blanks and parentheses.
 bool read_stat(pid_t pid, process_record& record) {
     char path[32];
     std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
@@ -90,8 +90,8 @@ std::vector<pid_t> descendants() {
     return found;
 }
 
-/// The number may be another process' by now: it is held, and looked at again, before the signal goes to what is held. One whose
-/// parent died meanwhile is found again in the next round, as is one that this process does not get to in time.
+/// The number may belong to another process by now: so this opens the process, checks it again, and then signals what it has
+/// opened. The next round finds a process whose parent died meanwhile, or that this one does not reach in time.
 void signal_child(pid_t pid, pid_t parent, int signal_number) noexcept {
     unique_fd const held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     if (!held && errno == ESRCH) return;
@@ -102,7 +102,7 @@ void signal_child(pid_t pid, pid_t parent, int signal_number) noexcept {
     if (held)
         ::syscall(SYS_pidfd_send_signal, held.get(), signal_number, nullptr, 0);
     else
-        ::kill(pid, signal_number);  // a kernel before 5.3, or no descriptor left
+        ::kill(pid, signal_number);  // for a kernel before 5.3, or without a free descriptor
 }
 
 int signal_descendants(int signal_number) noexcept try {

@@ -36,7 +36,7 @@ void event_loop::watch_writable(int fd, callback when_ready) {
 void event_loop::watch_reader_gone(int fd, callback when_gone) {
     struct stat kind {};
     if (::fstat(fd, &kind) != 0 || !(S_ISFIFO(kind.st_mode) || S_ISSOCK(kind.st_mode))) return;
-    watch(fd, 0, std::move(when_gone));  // errors and hang-ups are told always
+    watch(fd, 0, std::move(when_gone));  // epoll always reports errors and hang-ups
 }
 
 void event_loop::watch_room(int fd, callback when_ready) {

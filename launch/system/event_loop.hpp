@@ -25,12 +25,12 @@ class event_loop {
 
     void watch_readable(int fd, callback when_ready);  ///< readable or hung up; level-triggered; throws errc::system
     void watch_writable(int fd, callback when_ready);
-    /// Of a descriptor that `watch_readable` watches: also when there is room to write, until `unwatch_room`.
+    /// Also reports, for a descriptor that `watch_readable` watches, when there is room to write, until `unwatch_room`.
     void watch_room(int fd, callback when_ready);
     void unwatch_room(int fd) noexcept;
-    /// The reader of a pipe, or the other end of a socket, has gone. Nothing is watched where `fd` is something else.
+    /// Reports when the reader of a pipe, or the other end of a socket, has gone. Does nothing for any other `fd`.
     void watch_reader_gone(int fd, callback when_gone);
-    void unwatch(int fd) noexcept;  ///< before it is closed; a descriptor that is not watched is no error
+    void unwatch(int fd) noexcept;  ///< call it before closing; a descriptor that is not watched is no error
 
     timer after(duration delay, callback when_due);
     void cancel(timer which) noexcept;

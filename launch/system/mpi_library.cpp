@@ -53,7 +53,7 @@ std::optional<std::string> find_library(std::string const& name, std::vector<std
     return std::nullopt;
 }
 
-/// In the dynamic loader's order, as far as it matters for finding the file at all.
+/// Returns the folders in the dynamic loader's order, as far as it matters for finding the file at all.
 std::vector<std::string> search_folders(elf_dynamic const& file, std::string const& path,
                                         std::vector<std::string> const& library_path) {
     std::vector<std::string> folders;
@@ -63,7 +63,8 @@ std::vector<std::string> search_folders(elf_dynamic const& file, std::string con
     return folders;
 }
 
-/// libmuster_io.so has an HDF5 with MPI, and does not initialise MPI to read a dataset; Debian's libtorch has a backend that few use.
+/// libmuster_io.so contains an HDF5 with MPI, and does not initialise MPI to read a dataset; Debian's libtorch has a backend that
+/// few use.
 bool brings_mpi(std::string_view file_name) noexcept {
     return file_name.starts_with("libmuster_io.so") || file_name.starts_with("libtorch");
 }
@@ -86,7 +87,7 @@ std::optional<std::string> links_mpi(std::string const& executable, std::vector<
         todo.pop_front();
         auto const file = read_elf_dynamic(path);
         if (!file) continue;
-        // A direct dependence is the better name, so all of a file's come before those of its libraries.
+        // A direct dependency is the better answer, so all of a file's come before those of its libraries.
         for (auto const& name : file->needed)
             if (is_mpi_library(name_of(name))) return std::string(name_of(name));
         auto const folders = search_folders(*file, path, library_path);

@@ -25,7 +25,7 @@ struct addrinfo_free {
 };
 using addrinfo_list = std::unique_ptr<addrinfo, addrinfo_free>;
 
-/// Nothing if the name does not resolve; `why` then says so.
+/// Returns nothing if the name does not resolve; `why` then says so.
 addrinfo_list resolve(std::string const& name, int port, int type, std::string* why = nullptr) {
     addrinfo hints{};
     hints.ai_family = AF_UNSPEC;
@@ -52,7 +52,7 @@ bool finish_connect(int fd, duration limit, int& fault) {
     return fault == 0;
 }
 
-/// This end's address of a connected socket.
+/// Returns this end's address of a connected socket.
 std::string own_end(int fd) {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
@@ -91,7 +91,7 @@ std::string interface_that_has(std::string_view address) {
 }
 
 std::string interface_towards(std::string const& address) {
-    // A connected datagram socket sends nothing, but has gone through the kernel's routes.
+    // Connecting a datagram socket sends nothing, but uses the kernel's routes.
     auto const list = resolve(address, 9, SOCK_DGRAM);
     for (auto const* a = list.get(); a != nullptr; a = a->ai_next) {
         unique_fd const socket(::socket(a->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -115,7 +115,7 @@ namespace {
 
 constexpr int lowest_port = 15000;
 
-/// The first port of the kernel's own range (32768 by default).
+/// Returns the first port of the kernel's range for outgoing connections (32768 by default).
 int first_ephemeral_port() {
     std::ifstream file("/proc/sys/net/ipv4/ip_local_port_range");
     int first = 32768;
@@ -124,7 +124,7 @@ int first_ephemeral_port() {
 }
 
 unique_fd bind_port(int port) {
-    // An IPv6 socket without V6ONLY holds the port for IPv4 as well; where there is no IPv6, an IPv4 one does.
+    // An IPv6 socket without V6ONLY holds the port for IPv4 as well; without IPv6, an IPv4 one does.
     if (unique_fd fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)); fd) {
         int const off = 0;
         ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);

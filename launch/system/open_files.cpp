@@ -12,7 +12,7 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t other_files = 64;  // that the launcher itself needs
+constexpr std::size_t other_files = 64;  // the number that the launcher itself needs
 
 }  // namespace
 
@@ -30,10 +30,10 @@ void make_room_for_open_files(std::size_t count) noexcept {
     rlimit const raised{before.rlim_max, before.rlim_max};
     bool const is_raised = ::setrlimit(RLIMIT_NOFILE, &raised) == 0;
     auto const most = std::min<rlim_t>(count, is_raised ? raised.rlim_cur : before.rlim_cur);
-    for (int const fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {  // any that is open
+    for (int const fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {  // any open one will do
         int const highest = ::fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(most) - 1);
         if (highest < 0) continue;
-        ::close(highest);  // the table stays as large
+        ::close(highest);  // the table keeps its size
         break;
     }
     if (is_raised) ::setrlimit(RLIMIT_NOFILE, &before);

@@ -7,16 +7,16 @@
 
 namespace muster {
 
-/// Raises this process' limit of open files as far as it may, for good; returns the limit it had, which ranks get back: two pipes
-/// a rank and the ranks' connections make some 700 descriptors for 128 ranks. Throws errc::system.
+/// Permanently raises this process' limit of open files as far as possible; returns the former limit, which ranks get back: two
+/// pipes for each rank and the ranks' connections make some 700 descriptors for 128 ranks. Throws errc::system.
 rlimit raise_open_files();
 
 /// Makes room for `count` descriptors, or for as many as the hard limit allows, in the kernel's table of them. Call it while the
 /// process has one thread: a table that grows under several threads (from 64 on by doubling) waits each time until no processor
-/// reads the old one, 5 to 15 ms (synchronize_rcu in Linux' fs/file.c). Without effect where it is not possible.
+/// reads the old one, 5 to 15 ms (synchronize_rcu in Linux' fs/file.c). Does nothing if it is not possible.
 void make_room_for_open_files(std::size_t count) noexcept;
 
-/// As many open files as this process may have, for as long as it lives: a connection a shim.
+/// Raises this process' limit of open files as far as possible during its lifetime, for one connection to each shim.
 class more_open_files {
   public:
     /// Throws errc::system if the limit does not allow `connections`.

@@ -38,7 +38,8 @@ bool named_by_a_library(std::string_view name) {
     return false;
 }
 
-/// Which file it is, whatever its name: device and inode. glibc makes a semaphore under another name and gives it its own by a link.
+/// Identifies a file, whatever its name: device and inode. glibc makes a semaphore under another name and then links it to its
+/// own.
 using file_number = std::pair<dev_t, ino_t>;
 
 struct leftover {
@@ -63,7 +64,7 @@ bool is_pid(std::string const& name) {
     return !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
 }
 
-/// The file of a line of /proc/PID/maps: "7f…-7f… rw-s 00000000 00:19 42 /dev/shm/x (deleted)".
+/// Returns the file of a line of /proc/PID/maps: "7f…-7f… rw-s 00000000 00:19 42 /dev/shm/x (deleted)".
 std::optional<file_number> mapped_file(std::string const& line) {
     unsigned major = 0, minor = 0;
     unsigned long inode = 0;
@@ -71,14 +72,14 @@ std::optional<file_number> mapped_file(std::string const& line) {
     return file_number{makedev(major, minor), inode};
 }
 
-/// What living processes have mapped or opened below /dev/shm.
+/// Returns the files below /dev/shm that living processes have mapped or opened.
 std::set<file_number> shared_memory_in_use() {
     std::set<file_number> used;
     std::error_code fault;
     for (auto const& process : fs::directory_iterator("/proc", fault)) {
         if (!is_pid(process.path().filename().string())) continue;
-        // Files before maps: who is just making a segment opens it, maps it and closes it, and must be seen at every point of
-        // that.
+        // Looks at files before maps: a process that makes a segment opens it, maps it and closes it, and must be seen at every
+        // moment.
         std::error_code ignored;
         for (auto const& fd : fs::directory_iterator(process.path() / "fd", ignored)) {
             struct stat info {};
@@ -93,10 +94,10 @@ std::set<file_number> shared_memory_in_use() {
     return used;
 }
 
-// The kernel's number for the first space of process numbers, that of the machine itself.
+// The kernel's number of the initial PID namespace, which is the machine's.
 constexpr std::string_view initial_process_space = "pid:[4026531836]";
 
-/// The space of process numbers that this process is in.
+/// Returns the PID namespace of this process.
 std::string process_space() {
     std::error_code fault;
     return fs::read_symlink("/proc/self/ns/pid", fault).string();
@@ -104,18 +105,18 @@ std::string process_space() {
 
 constexpr char const* marker_name = "muster-session";
 
-/// Tells a session's folder from any other of the user's, and in which space its maker's number counts.
+/// Writes a file that identifies a session's folder, and the PID namespace in which its maker's number is valid.
 void write_marker(int folder) noexcept try {
     unique_fd const file(::openat(folder, marker_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     auto const text = process_space();
     [[maybe_unused]] auto const written = ::write(file.get(), text.data(), text.size());
 } catch (...) {
-    // without it the folder is not swept should this run be killed
+    // without the file the folder is not swept if this run is killed
 }
 
-/// The process in "muster-UID-PID-XXXXXX" of this user; nothing for any other name.
+/// Returns the process in "muster-UID-PID-XXXXXX" of this user; nothing for any other name.
 std::optional<pid_t> maker_in_name(std::string const& name) {
-    if (!name.starts_with("muster-")) return std::nullopt;  // all that most of a full /tmp costs
+    if (!name.starts_with("muster-")) return std::nullopt;  // rejects most of a full /tmp quickly
     auto const prefix = fmt::format("muster-{}-", ::getuid());
     if (!name.starts_with(prefix)) return std::nullopt;
     auto const dash = name.find('-', prefix.size());
@@ -124,8 +125,8 @@ std::optional<pid_t> maker_in_name(std::string const& name) {
     return pid && *pid > 0 && *pid <= INT32_MAX ? std::optional(static_cast<pid_t>(*pid)) : std::nullopt;
 }
 
-/// Whether a folder of that name is what make_session_dir made a while ago, and whose maker is not known to live. Another user can move a folder of this
-/// user's to such a name, but none that only this user may write to.
+/// Returns whether make_session_dir made a folder of that name a while ago, and its maker is not known to live. Another user can
+/// move a folder of this user's to such a name, but none that only this user may write to.
 bool is_old_session(int folder, pid_t maker, std::time_t youngest_s) {
     struct stat info {};
     if (::fstat(folder, &info) != 0 || info.st_uid != ::getuid() || (info.st_mode & 07777) != 0700 ||
@@ -136,7 +137,7 @@ bool is_old_session(int folder, pid_t maker, std::time_t youngest_s) {
     std::array<char, 64> text{};
     auto const count = ::read(marker.get(), text.data(), text.size());
     if (count <= 0) return false;
-    // In another space, a container's, the maker's number says nothing; the lock does everywhere.
+    // The maker's number is not valid in another namespace (a container's), but the lock is valid everywhere.
     bool const counts_here = std::string_view(text.data(), static_cast<std::size_t>(count)) == process_space();
     return !counts_here || (::kill(maker, 0) != 0 && errno == ESRCH);
 }
@@ -144,7 +145,7 @@ bool is_old_session(int folder, pid_t maker, std::time_t youngest_s) {
 }  // namespace
 
 std::vector<std::string> session_places(environment const& variables) {
-    constexpr std::size_t longest = 50;  // below it come the folder's name and those of MPI's own folders and sockets
+    constexpr std::size_t longest = 50;  // leaves room for the folder's name and those of the folders and sockets of MPI
     std::vector<std::string> places{"/dev/shm", "/tmp"};
     auto const own = variables.get_or("TMPDIR", "");
     if (own.starts_with('/') && own.size() <= longest && own != "/tmp" && own != "/dev/shm") places.push_back(own);
@@ -183,7 +184,7 @@ void sweep_session_dirs(std::vector<std::string> const& folders, std::time_t you
         }
     }
 } catch (...) {
-    // best effort: a run must not fail over the leavings of another
+    // best effort: a run must not fail because of another one's files
 }
 
 int sweep_shared_memory(std::time_t since) noexcept try {
@@ -197,7 +198,7 @@ int sweep_shared_memory(std::time_t since) noexcept try {
         if (!used.contains(each.number) && ::unlink(each.path.c_str()) == 0) ++removed;
     return removed;
 } catch (...) {
-    return 0;  // cleaning up is best effort: what ended the run is what matters to the user
+    return 0;  // clean-up is best effort: the user needs to know what ended the run
 }
 
 }  // namespace muster

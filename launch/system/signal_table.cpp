@@ -21,7 +21,8 @@ struct kind_row {
     std::array<signal_deed, columns.size()> deeds;
 };
 
-// An agent leaves TERM to its shims once it has any. HUP: a remote shell may end before its agent. A process that stops by TSTP stops as its ranks do.
+// An agent leaves TERM to its shims once it has any. HUP: a remote shell may end before its agent. TSTP stops a process together
+// with its ranks.
 // clang-format off
 constexpr kind_row rows[] = {
     //                                              CHLD   INT      TERM     HUP      QUIT     USR1     USR2     ALRM     TSTP     CONT   PIPE

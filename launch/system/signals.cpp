@@ -33,7 +33,7 @@ constexpr named_signal names[] = {
     {SIGSYS, "SYS"},
 };
 
-/// Who called take_signals.
+/// Identifies the thread that called take_signals.
 struct signal_reader {
     std::atomic<pid_t> process{0}, thread{0};
 } reader;
@@ -43,12 +43,12 @@ pid_t this_thread() noexcept {
     return static_cast<pid_t>(::syscall(SYS_gettid));
 }
 
-/// Runs in a thread that has not blocked the signal: a library's own, NVML's for example, which was there before.
+/// Runs in a thread that has not blocked the signal: e.g. a library's own (NVML's), which existed before.
 void pass_to_reader(int signal_number) {
     int const code = errno;
     if (reader.process == ::getpid() && reader.thread != this_thread()) {
         ::syscall(SYS_tgkill, reader.process.load(), reader.thread.load(), signal_number);
-    } else {  // in a child of fork() that takes signals as usual
+    } else {  // a child of fork() takes signals as usual
         ::signal(signal_number, SIG_DFL);
         ::raise(signal_number);
     }

@@ -20,7 +20,7 @@ std::string evidence::name_of(rank_evidence const& rank) const {
 }
 
 std::string evidence::list(condition const& of) const {
-    std::map<std::pair<bool, int>, cpuset> by_node;  // it knows how to print lists of numbers
+    std::map<std::pair<bool, int>, cpuset> by_node;  // a cpuset prints lists of numbers
     for (auto const& rank : ranks)
         if (of(rank)) by_node[{!rank.is_rank(), rank.node}].cpus.push_back(rank.is_rank() ? rank.shown() : rank.spare);
     std::vector<std::string> words;
@@ -54,7 +54,7 @@ std::size_t evidence::running() const {
 
 std::string evidence::count_running() const {
     auto const spares = count([](auto const& r) { return r.running() && !r.is_rank(); });
-    auto const others = count([](auto const& r) { return r.running() && r.is_rank(); });  // those that leave, too
+    auto const others = count([](auto const& r) { return r.running() && r.is_rank(); });  // including ranks that leave
     std::vector<std::string> parts;
     if (others > 0) parts.push_back(count_of_ranks(others));
     if (spares > 0) parts.push_back(count_of_spares(spares));
@@ -70,7 +70,7 @@ std::string evidence::ending() const {
 }
 
 std::string evidence::list_early_ends() const {
-    std::map<int, std::vector<std::string>> names;  // by code
+    std::map<int, std::vector<std::string>> names;  // by exit code
     for (auto const& rank : ranks)
         if (rank.ended_well()) names[shell_code(*rank.wait_status)].push_back(name_of(rank));
     std::vector<std::string> parts;

@@ -22,10 +22,10 @@ namespace {
 
 using state = rank_evidence::state;
 
-constexpr duration abort_patience{0.3};    ///< for the word on why a rank of an MPI world has ended
-constexpr duration peer_patience{2};       ///< for the end of the rank because of which another has failed
+constexpr duration abort_patience{0.3};    ///< for a message that says why a rank of an MPI world has ended
+constexpr duration peer_patience{2};       ///< for the end of the rank that made another one fail
 constexpr duration exit_code_patience{3};  ///< for the exit code of an engine that ended its ranks
-constexpr int open_mpi_lost_others = 14;   ///< MPI_ERR_UNKNOWN, with which Open MPI 5 aborts where others, or PMIx, are gone
+constexpr int open_mpi_lost_others = 14;   ///< MPI_ERR_UNKNOWN, with which Open MPI 5 aborts when other ranks, or PMIx, are gone
 constexpr std::string_view engine_remote = "remote";
 constexpr std::string_view advice_on_leaving = "call MPI_Finalize on every path";
 constexpr std::string_view advice_on_singletons =
@@ -61,13 +61,14 @@ std::optional<end_fault> fault_of(rank_evidence const& rank) {
     return fault;
 }
 
-/// Ended by what a scheduler or an engine sends to all.
+/// Returns whether a signal ended the rank that a scheduler or an engine sends to all ranks.
 bool may_be_sent(rank_evidence const& rank) {
     return rank.wait_status && may_be_sent_to_all(*rank.wait_status) && rank.memory != memory_verdict::in_cgroup &&
            rank.memory != memory_verdict::either;
 }
 
-/// The rank that this one, by its last words, waited for in vain as it is stopped ("rank 1 (node2): process 13069 is stopped"); -1: it says of none.
+/// Returns the stopped rank for which, by its last lines, this one waited ("rank 1 (node2): process 13069 is stopped"); -1 if
+/// they name no rank.
 int stopped_rank_of(evidence const& known, rank_evidence const& rank) {
     constexpr std::string_view stopped = " is stopped", before = ": process ", mark = "rank ";
     std::string_view const said = rank.last_lines;
@@ -82,7 +83,7 @@ int stopped_rank_of(evidence const& known, rank_evidence const& rank) {
     return -1;
 }
 
-/// The rank that is stopped, where this one waited for it and has failed since.
+/// Blames a stopped rank if this one waited for it and then failed.
 std::optional<verdict> blame_stopped(evidence const& known, rank_evidence const& rank) {
     auto const fault = fault_of(rank);
     int const stopped = fault ? stopped_rank_of(known, rank) : -1;
@@ -92,7 +93,7 @@ std::optional<verdict> blame_stopped(evidence const& known, rank_evidence const&
                       fault->exit_code, "SIGCONT lets a stopped process go on: see what sent it SIGSTOP");
 }
 
-/// In a run that may go on, blame_stopped_instead() asks once it does not: this rank has ended, and the others may go on without it.
+/// Blames this rank. If the run may go on, a stopped rank is blamed only by blame_stopped_instead(), after that has failed.
 verdict blame_end(evidence const& known, rank_evidence const& rank, std::string_view advice = {}) {
     auto const fault = fault_of(rank);
     if (known.members.empty())
@@ -104,32 +105,33 @@ verdict blame_end(evidence const& known, rank_evidence const& rank, std::string_
                       own ? std::string_view(fault->advice) : advice);
 }
 
-/// By its own last words: another rank has left, which may end later, as its exit waits for the others; or another was lost, of which its node tells later.
-/// Not in a run that may go on: the end of this rank would have to be judged, too.
+/// Returns whether its last lines say that another rank has left, whose exit may wait for others, or was lost, which its node
+/// will report. Returns false in a run that may go on: the end of this rank would have to be judged, too.
 bool is_left_behind(evidence const& known, rank_evidence const& rank) {
     auto const says = [&](std::string_view words) { return rank.last_lines.find(words) != std::string::npos; };
     return known.members.empty() && (says(ended_exchange_words) || says(lost_rank_words));
 }
 
-/// Perhaps because of another: it had been asked to end, or MPI has ended it because others were gone, or it says so.
+/// Returns whether the end may be due to another rank: it had been asked to end, MPI has ended it because others were gone, or
+/// its last lines say so.
 bool follows(evidence const& known, rank_evidence const& rank) {
     return rank.asked || is_left_behind(known, rank) ||
            (rank.uses_mpi && rank.wait_status && shell_code(*rank.wait_status) == open_mpi_lost_others);
 }
 
-/// Whether its end explains that of the suspect.
+/// Returns whether this rank's end explains that of the suspect.
 bool takes_place(evidence const& known, rank_evidence const& rank) {
     return follows(known, known[known.suspect]) && !follows(known, rank);
 }
 
-/// The first end is held, since what killed the rank may be about to kill all.
+/// Delays a decision on the first end, since what killed that rank may be about to kill all.
 verdict suspect(evidence const& known, rank_evidence const& rank, duration patience) {
     bool const suspected = known.suspect < 0 || takes_place(known, rank);
     return hold(patience, suspected ? std::vector{culprit{rank.rank, known.host_of(rank)}} : std::vector<culprit>{});
 }
 
 // ------------------------------------------------------------------------------------------------ rules of judge_cause
-// Each says who is to blame, or goes on to the next.
+// Each says who is to blame, or leaves that to the next rule.
 
 verdict by_abort(evidence const& known) {
     if (!known.abort) return {};
@@ -141,7 +143,7 @@ verdict by_abort(evidence const& known) {
         code == 0 ? 1 : code);
 }
 
-/// The scheduler itself says that it ends the job. A job that outlives its nodes (salloc --no-kill) goes on, but srun ends the step on
+/// The scheduler says that it ends the job. A job that outlives its nodes (salloc --no-kill) goes on, but srun ends the step on
 /// all of them.
 verdict by_job(evidence const& known) {
     if (!known.scheduler) return {.next = verdict::step::ask_scheduler};
@@ -154,7 +156,7 @@ verdict by_job(evidence const& known) {
     if (step_is_lost && lost.empty()) return {};
     if (known.engine.empty() || !(end == job_end::node_failed || step_is_lost))
         return blame_run(failure_cause::job_end, why + known.ending(), 128 + SIGTERM);
-    // Nobody waits for those on the lost nodes any more.
+    // Ranks on the lost nodes are no longer awaited.
     auto const left = known.count([&](auto const& r) { return r.running() && !is_down(r); });
     bool const ends_job = known.keeps_nodes && end == job_end::node_failed;
     return give_up(
@@ -165,8 +167,8 @@ verdict by_job(evidence const& known) {
                   exit_code(errc::peer_failed)));
 }
 
-/// Somebody has cancelled a step of the job (scancel JOB.STEP), which kills its ranks, their watchers and agents alike. Slurm's own PMIx says the same of a step
-/// that it kills for one of its ranks.
+/// Somebody has cancelled a step of the job (scancel JOB.STEP), which kills its ranks, their watchers and agents. Slurm's PMIx
+/// reports the same of a step that it kills because of one of its ranks.
 verdict by_cancelled_step(evidence const& known) {
     bool const by_pmix = known.engine == "srun" && known.count([](auto const& r) { return r.uses_mpi; }) > 0;
     if (known.cancelled_step.empty() || by_pmix) return {};
@@ -193,8 +195,8 @@ verdict by_daemon(evidence const& known) {
                      exit_code(errc::peer_failed));
 }
 
-/// A rank has left its MPI world: what befalls the others comes of it. A fault of memory or arithmetic is a rank's own, perhaps of
-/// its last moments behind MPI_Finalize, when some have ended already.
+/// A rank has left its MPI world, and the others fail because of that. A fault of memory or arithmetic is a rank's own, perhaps
+/// from its last moments after MPI_Finalize, when some ranks have ended.
 verdict by_leaver(evidence const& known) {
     auto const* victim = known.suspect >= 0 ? &known[known.suspect] : nullptr;
     if (!known.started) return {};
@@ -213,8 +215,8 @@ verdict by_leaver(evidence const& known) {
         1);
 }
 
-/// By Slurm's PMIx, which kills a world, watchers too, when a rank calls MPI_Abort. What is heard of its ranks then may be the end of any,
-/// and srun's code is the one that was given.
+/// Returns whether Slurm's PMIx may have killed the world and its watchers after a rank's MPI_Abort. The first end that is
+/// reported may then be that of any rank, and srun's exit code is the one given to MPI_Abort.
 bool may_be_aborted(evidence const& known) {
     return known.engine == "srun" && known.suspect >= 0 && !known[known.suspect].asked && known[known.suspect].uses_mpi &&
            known.count(state::lost) > 0;
@@ -224,7 +226,7 @@ bool none_is_left(evidence const& known) {
     return known.count([](auto const& r) { return r.over(); }) == known.ranks.size();
 }
 
-/// The engine ends its ranks: MPI_Abort, a limit, a node that is lost. Its exit code tells which.
+/// The engine ends its ranks: MPI_Abort, a limit, a lost node. Its exit code says which.
 verdict by_exit_code_of_engine(evidence const& known) {
     if (known.engine.empty() || known.engine_status || known.engine_awaited) return {};
     bool const by_engine = known.asked || (known.suspect >= 0 && known[known.suspect].asked) || may_be_aborted(known) ||
@@ -252,7 +254,7 @@ verdict by_aborted_step(evidence const& known) {
     return caller == known.ranks.end() ? by_engine(known) : blame_end(known, *caller);
 }
 
-/// Slurm's PMIx kills a world, watchers too, when one of its ranks dies, and that one's may not have told of it.
+/// Slurm's PMIx kills a world and its watchers when one of its ranks dies, and that rank's watcher may not have reported it.
 verdict by_suspect(evidence const& known) {
     if (known.suspect < 0 || known[known.suspect].asked) return {};
     auto const& rank = known[known.suspect];
@@ -269,7 +271,7 @@ verdict blame_watchers(evidence const& known, evidence::condition const& of) {
                      exit_code(errc::peer_failed));
 }
 
-/// Watchers have ended without a word while others, and their nodes, live: the engine then ends the others.
+/// Watchers have ended without a message while others, and their nodes, live: the engine then ends the others.
 verdict by_watchers(evidence const& known) {
     auto const is_lost = [](rank_evidence const& rank) { return rank.watcher_killed || rank.now == state::lost; };
     auto const lost = known.count(is_lost);
@@ -278,7 +280,7 @@ verdict by_watchers(evidence const& known) {
     return blame_watchers(known, is_lost);
 }
 
-/// Slurm's PMIx kills a world that one rank has left early, and does not name that rank.
+/// Slurm's PMIx kills a world that one rank has left early, and does not name the rank.
 verdict by_early_end(evidence const& known) {
     auto const left = std::find_if(known.ranks.begin(), known.ranks.end(), [](auto const& r) { return r.left_early; });
     if (!none_is_left(known) || left == known.ranks.end()) return {};
@@ -289,7 +291,7 @@ verdict by_early_end(evidence const& known) {
 }
 
 verdict by_absence(evidence const& known) {
-    if (known.started) return {};  // those that are to come in are on their way
+    if (known.started) return {};  // newcomers are on their way
     auto const absent = known.list(state::absent);
     if (absent.empty()) return {};
     return blame_all(
@@ -301,7 +303,7 @@ verdict by_absence(evidence const& known) {
         exit_code(errc::unavailable));
 }
 
-/// Hydra, told of one process that SIGKILL has ended, ends all the others so, and itself with that number.
+/// When SIGKILL has ended one process, Hydra kills all others with it and ends with that number.
 verdict by_killed_watcher(evidence const& known) {
     if (known.first_killed < 0 || !known.engine_status || (shell_code(*known.engine_status) & 0x7f) != SIGKILL) return {};
     return blame_watchers(known, [&](auto const& r) { return r.rank == known.first_killed; });
@@ -327,7 +329,7 @@ verdict by_request(evidence const& known) {
         fault->exit_code);
 }
 
-/// Why an engine's end without a word of its own leaves ranks that have not come up.
+/// Returns why ranks may be missing after an engine's end without a message.
 std::string advice_on_absent(evidence const& known) {
     if (!known.unknown_hosts.empty())
         return fmt::format("no address is known here of {}: correct the name", fmt::join(known.unknown_hosts, ", "));
@@ -337,7 +339,7 @@ std::string advice_on_absent(evidence const& known) {
 }  // namespace
 
 end_kind kind_of_end(verdict const& judged, evidence const& known, bool first) {
-    // A job that ends takes every generation with it.
+    // A job's end ends every generation.
     if (known.scheduler && known.scheduler->end != job_end::going_on && known.scheduler->end != job_end::unknown)
         return end_kind::last;
     switch (judged.cause) {
@@ -394,7 +396,7 @@ verdict judge_end(evidence const& known, int number) {
     auto const& rank = known[number];
     if (!fault_of(rank)) return judge_world(known);
     bool const by_pipe = WIFSIGNALED(*rank.wait_status) && WTERMSIG(*rank.wait_status) == SIGPIPE;
-    // As of any program whose output goes to head, nothing is said of it.
+    // This is silent, like any program whose output goes to head.
     if (by_pipe && known.reader_gone) return blame_run(failure_cause::reader_gone, {}, 128 + SIGPIPE);
     if (!known.engine.empty()) {
         if (may_be_sent(rank)) return suspect(known, rank, blame_patience);
@@ -404,7 +406,7 @@ verdict judge_end(evidence const& known, int number) {
     }
     if (known.suspect >= 0) return takes_place(known, rank) ? blame_end(known, rank) : verdict{};
     if (is_left_behind(known, rank) && known.running() > 0) return suspect(known, rank, peer_patience);
-    // A scheduler ends a job by signals to all of its processes, of which the ranks may be the first.
+    // A scheduler ends a job by signals to all of its processes, and the ranks may get theirs first.
     return known.in_job && may_be_sent(rank) ? suspect(known, rank, blame_patience) : blame_end(known, rank);
 }
 
@@ -415,7 +417,7 @@ verdict judge_cause(evidence const& known) {
                                       by_request};
     for (auto* const rule : rules)
         if (auto judged = rule(known); judged.next != verdict::step::go_on) return judged;
-    return {};  // a signal for ranks that live on after it, such as Slurm's --signal=TERM@120
+    return {};  // a signal after which ranks live on, such as Slurm's --signal=TERM@120
 }
 
 verdict judge_world(evidence const& known) {
@@ -436,7 +438,7 @@ verdict judge_world(evidence const& known) {
                                           "result is that of one rank alone",
                                           rank.mpi_elsewhere, known.size() - 1),
                               exit_code(errc::singleton), advice_on_singletons);
-        // One that has left its world, as muster's own collectives do at once, waits for nobody in it.
+        // A rank that has left its world, as muster's own collectives do at once, makes nobody there wait.
         if (!in_world) in_world = known.count([](auto const& r) { return r.in_world(); });
         if (*in_world > 0)
             return blame_rank(known, rank.rank, failure_cause::singleton,
@@ -454,7 +456,7 @@ verdict judge_engine_end(evidence const& known) {
     auto const absent = known.started ? std::string() : known.list(state::absent);  // later ones are newcomers
     auto const is_absent = [](auto const& r) { return r.now == state::absent; };
     int const code = shell_code(status);
-    // It has named the host that is to blame; the others are those that were on their way.
+    // The engine has named the host that is to blame; the other absent ranks were on their way.
     if (!absent.empty() && known.engine == engine_remote)
         return blame_run(failure_cause::never_came,
                          "no rank was started, for the reason above; muster doctor --allocation examines every node",
@@ -479,11 +481,11 @@ verdict judge_late_engine(evidence const& known) {
                      shell_code(*known.engine_status));
 }
 
-/// All of them silent: the job is suspended. Some: these are stopped, or their nodes are gone.
+/// If all are silent, the job is suspended; if some are, they are stopped or their nodes are lost.
 verdict judge_silence(evidence const& known, std::vector<int> const& silent, duration time) {
     auto const is_silent = [&](rank_evidence const& r) { return std::binary_search(silent.begin(), silent.end(), r.rank); };
     if (silent.empty() || silent.size() == known.count(state::running)) return {};
-    // Where nothing has been heard of any rank of a node, it is the node rather than its watchers.
+    // If all ranks of a node are silent, the node is to blame rather than its watchers.
     auto const answers = [&](rank_evidence const& r) { return r.now == state::running && !is_silent(r); };
     bool const nodes = std::none_of(silent.begin(), silent.end(), [&](int one) {
         return known.count([&](auto const& r) { return r.node == known[one].node && answers(r); }) > 0;

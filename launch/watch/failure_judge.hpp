@@ -1,4 +1,4 @@
-// Judges how a run ends: from what is known of its ranks, who or what is to blame, and with which exit code.
+// Judges how a run ends: who or what is to blame according to the evidence, and with which exit code the run ends.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 
 namespace muster {
 
-/// What has gone wrong.
+/// Names what has gone wrong.
 enum class failure_cause {
     none,
     rank_end,     ///< a rank's program has ended badly
-    abort,        ///< a rank has asked for the end of all
+    abort,        ///< a rank has requested the end of all
     left_world,   ///< a rank has left its MPI world without MPI_Finalize
     singleton,    ///< a rank has not come to the world of the others
     job_end,      ///< the scheduler ends the job
@@ -24,9 +24,9 @@ enum class failure_cause {
     engine,       ///< the engine has died, or has ended the ranks
     daemon,       ///< a daemon of the engine has died
     watcher,      ///< a rank's watcher was killed, or does not answer
-    never_came,   ///< ranks have not come up
+    never_came,   ///< ranks have not come
     reader_gone,  ///< nobody reads the output
-    output,       ///< it could not be written
+    output,       ///< the output could not be written
 };
 
 /// A rank that is to blame, or that is lost.
@@ -36,21 +36,21 @@ struct culprit {
     bool operator==(culprit const&) const = default;
 };
 
-/// What the judge says of the evidence.
+/// Holds the judge's decision about the evidence.
 struct verdict {
     enum class step {
         go_on,          ///< nothing is wrong
-        hold,           ///< whoever `culprits` names is the suspect; to be decided after `patience`, by judge_cause
-        ask_scheduler,  ///< its word is needed first, for judge_cause
-        end,            ///< the run ends, with all that stands below
+        hold,           ///< `culprits` names suspects; judge_cause decides after `patience`
+        ask_scheduler,  ///< judge_cause needs the scheduler's answer first
+        end,            ///< the run ends as the fields below say
     };
     step next = step::go_on;
     duration patience{0};
     failure_cause cause = failure_cause::none;
     int exit_code = 0;
     std::vector<culprit> culprits;
-    bool of_rank = false;   ///< a rank's own doing: the first culprit's
-    bool gives_up = false;  ///< nobody waits for the culprits any more
+    bool of_rank = false;   ///< the first culprit itself has caused it
+    bool gives_up = false;  ///< the culprits are no longer awaited
     std::string text;       ///< for the user, without "error: "; empty: no message
 
     bool ends() const noexcept { return next == step::end; }
@@ -64,21 +64,21 @@ struct verdict {
     }
 };
 
-// All of these are pure. `known` is what was known at that moment; none is asked once the run ends.
+// All of these are pure. `known` is the evidence at that moment; none is called once the run ends.
 
 /// The program of `rank` has ended.
 verdict judge_end(evidence const& known, int rank);
 
-/// What is held is decided: something has ended ranks, or asked them to end. Who it was, the surest word first.
+/// Decides on what was held: something has ended ranks, or asked them to end. Goes from the most certain evidence to the least.
 verdict judge_cause(evidence const& known);
 
-/// A rank has met its world, has left it, or has ended well: whether others wait for one that ended.
+/// A rank has met its world, has left it, or has ended well: decides whether others wait for one that ended.
 verdict judge_world(evidence const& known);
 
-/// The engine has ended, and what its watchers had told has been heard.
+/// The engine has ended, and its watchers' messages have been read.
 verdict judge_engine_end(evidence const& known);
 
-/// The engine has ended behind all ranks, and by itself.
+/// The engine has ended by itself after all ranks.
 verdict judge_late_engine(evidence const& known);
 
 /// `silent`, in order, have not answered for `time`, and others have.
@@ -87,31 +87,31 @@ verdict judge_silence(evidence const& known, std::vector<int> const& silent, dur
 /// The agent that has started the watcher of `rank` has not answered for `time`.
 verdict judge_silent_agent(evidence const& known, int rank, duration time);
 
-/// SIGTERM has come to the launcher, and the scheduler was asked why. Says so, where it knows; the code is 0 where it is that of the
-/// signal.
+/// SIGTERM has come to the launcher, and the scheduler was asked for the reason. Returns the reason, if it is known; the code is
+/// 0 if the signal's code applies.
 verdict explain_request_to_end(evidence const& known);
 
-/// A failure of one rank that its watcher has seen by itself. `advice`: one thing to do, or empty.
+/// Blames one rank for a failure that its watcher has seen itself. `advice`: one thing to do, or empty.
 verdict blame_rank(evidence const& known, int rank, failure_cause cause, std::string const& what, int exit_code,
                    std::string_view advice = {});
 
-/// What a verdict means for a restart: only a failure that other processes or nodes may not meet again counts, and of the start of the ranks only a
-/// later one (`first`: this is the run's first generation).
+/// Returns what a verdict means for a restart: only a failure that other processes or nodes may avoid counts, and a failed start
+/// of the ranks only in a later generation (`first`: this is the run's first one).
 end_kind kind_of_end(verdict const& judged, evidence const& known, bool first);
 
-/// Whether the program has no part in the cause.
+/// Returns whether the cause lies outside the program.
 bool is_from_outside(failure_cause cause) noexcept;
-/// Whether somebody else may have killed the rank: a preemption or an out-of-memory daemon sends such signals. A kill at the limit of the rank's own memory
-/// cgroup is the program's.
+/// Returns whether somebody else may have killed the rank: a preemption or an out-of-memory daemon sends such signals. A kill at
+/// the limit of that rank's memory cgroup is the program's fault.
 bool is_from_outside(rank_evidence const& rank) noexcept;
 
-/// A failure of none of them.
+/// Returns a failure without a culprit among the ranks.
 verdict blame_run(failure_cause cause, std::string text, int exit_code);
 
-/// An agent of the engine remote was lost before all ranks had come.
+/// Returns the verdict on an agent of the engine remote that was lost before all ranks had come.
 verdict blame_agent(evidence const& known, int rank);
 
-/// Of a run that was to go on and does not: where the rank that is blamed waited in vain for one that is stopped, that one is to blame. Pure.
+/// Blames a stopped rank in a run that cannot go on, if the blamed rank waited for it in vain. Pure.
 verdict blame_stopped_instead(evidence const& known, verdict judged);
 
 }  // namespace muster

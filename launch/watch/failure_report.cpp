@@ -21,7 +21,7 @@ std::string quote_lines(std::string_view text) {
     return quoted;
 }
 
-/// What the last lines of a program tell of its start.
+/// Returns advice on what the last lines of a program say about its start.
 std::string advice_on(std::string_view last_lines) {
     constexpr std::string_view missing = "No module named '";
     constexpr std::array<std::string_view, 5> with_option{"horovod", "horovod.torch", "horovod.keras", "horovod.tensorflow",
@@ -37,13 +37,13 @@ std::string advice_on(std::string_view last_lines) {
     return {};
 }
 
-/// Whether torch has told there that a DataLoader's worker, or a tensor on its way to one, found no room in /dev/shm.
+/// Returns whether torch has reported there that a DataLoader's worker, or a tensor on its way to one, found no room in /dev/shm.
 bool tells_of_full_shm(std::string_view last_lines) {
     auto const has = [&](std::string_view part) { return last_lines.find(part) != std::string_view::npos; };
     return has("is killed by signal: Bus error") || (has("</torch_") && has("No space left on device"));
 }
 
-/// What leads to the signal, where that is not the program's own doing.
+/// Returns advice on a signal that the program itself did not cause.
 std::string advice_on(int signal_number) {
     switch (signal_number) {
         case SIGXFSZ: return "a file that it wrote reached the limit of file sizes; raise that with ulimit -f";

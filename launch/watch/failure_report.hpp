@@ -15,17 +15,17 @@ struct failure_report {
     std::string rank;        ///< see name_of_rank
     std::string what;        ///< "exited with code 3"
     duration lived{0};       ///< since the start
-    std::size_t others = 0;  ///< ranks that are ended because of it
+    std::size_t others = 0;  ///< ranks that end because of it
     std::string advice;      ///< one thing to do, or empty
     std::string earlier;     ///< "rank 1 on node2 had ended with code 0 before that", or empty
-    std::string last_lines;  ///< of its standard error
-    bool quotes = true;      ///< shows the last lines; advice drawn from them is shown either way
+    std::string last_lines;  ///< those of its standard error
+    bool quotes = true;      ///< shows the last lines; advice based on them is shown either way
 };
 
-/// As lines: what happened, what to do, and what the rank wrote last.
+/// Returns the report as lines: what happened, what to do, and what the rank wrote last.
 std::string describe(failure_report const& failure);
 
-/// What is wrong with how a process ended.
+/// Describes what is wrong with how a process ended.
 struct end_fault {
     std::string what;
     int exit_code = 0;
@@ -33,11 +33,11 @@ struct end_fault {
     bool operator==(end_fault const&) const = default;
 };
 
-/// From a status of waitpid and what the kernel's counts say of memory; nothing for exit code 0.
+/// Explains a status of waitpid, with the kernel's counts of memory kills; returns nothing for exit code 0.
 std::optional<end_fault> find_end_fault(int wait_status, memory_verdict memory = memory_verdict::unknown);
 
-/// Whether a process was ended by SIGTERM, SIGKILL, SIGALRM or SIGHUP, which a scheduler or an engine sends to all of a job's processes, as at
-/// the end of its time: then the rank need not be the cause.
+/// Returns whether SIGTERM, SIGKILL, SIGALRM or SIGHUP ended a process: a scheduler or an engine sends these to all of a job's
+/// processes, e.g. at the end of its time, so the rank need not be the cause.
 bool may_be_sent_to_all(int wait_status) noexcept;
 
 }  // namespace muster

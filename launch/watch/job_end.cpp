@@ -33,7 +33,8 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
     return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// From the state on: before it stands the job's name, which may hold any words. Slurm puts the reason right behind the state.
+/// Returns the record from the state on: the job's name before it may contain any words. Slurm puts the reason right after the
+/// state.
 std::string_view from_state(std::string_view record) {
     constexpr std::string_view state = "JobState=", reason = "Reason=";
     std::size_t first = std::string_view::npos;
@@ -46,7 +47,7 @@ std::string_view from_state(std::string_view record) {
     return first == std::string_view::npos ? std::string_view{} : record.substr(first);
 }
 
-/// The last task of an array has the array's number: Slurm then prints a line for each task.
+/// Returns the job's line. The last task of an array has the array's number, so Slurm prints a line for each task.
 std::string_view record_of(std::string_view printed, std::string const& id) {
     auto const beginning = fmt::format("JobId={} ", id);
     for (auto const line : split(printed, '\n'))
@@ -54,7 +55,7 @@ std::string_view record_of(std::string_view printed, std::string const& id) {
     return printed;
 }
 
-/// "DOWN*+DRAIN", "IDLE+COMPLETING+NOT_RESPONDING": a star says that it does not respond; flags that are not known here say nothing.
+/// Reads "DOWN*+DRAIN", "IDLE+COMPLETING+NOT_RESPONDING": a star means that the node does not respond; unknown flags are ignored.
 bool is_down(std::string_view state) {
     for (auto word : split(state, '+')) {
         while (!word.empty() && (word.back() < 'A' || word.back() > 'Z')) word.remove_suffix(1);  // *, ~, #, !, %, $, @, ^, -
@@ -63,7 +64,7 @@ bool is_down(std::string_view state) {
     return false;
 }
 
-/// Flux sends its signal at the very end, by a clock of its own that began a moment earlier or later.
+/// Returns whether the job's time is over. Flux sends its signal at the very end, by its own clock, which may be a moment off.
 bool time_is_up(allocation const& given) {
     auto const slack = std::chrono::seconds(given.scheduler == scheduler_kind::flux ? 2 : 0);
     return given.ends_at && std::chrono::system_clock::now() >= *given.ends_at - slack;
@@ -71,7 +72,7 @@ bool time_is_up(allocation const& given) {
 
 }  // namespace
 
-/// A job that is being ended is COMPLETING until its last process is gone; its reason is set before the first signal is sent.
+/// A job that is ending is COMPLETING until its last process is gone; Slurm sets its reason before it sends the first signal.
 job_end parse_job_end(std::string_view record, int restarts) {
     record = from_state(record);
     auto const words = value_of(record, "JobState"), reason = value_of(record, "Reason");
@@ -84,7 +85,7 @@ job_end parse_job_end(std::string_view record, int restarts) {
     if (is_one_of(state, {"NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED"}) || reason == "NodeDown" || reason == "NodeFail")
         return job_end::node_failed;
     if (state == "OUT_OF_MEMORY" || reason == "OutOfMemory") return job_end::out_of_memory;
-    if (!value_of(record, "FailedNode").empty()) return job_end::node_failed;  // and is put back into the queue
+    if (!value_of(record, "FailedNode").empty()) return job_end::node_failed;  // Slurm also puts it back into the queue
     if (parse_integer(value_of(record, "Restarts")).value_or(restarts) > restarts ||
         is_one_of(state, {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT", "EXPEDITING"}))
         return job_end::requeued;
@@ -120,12 +121,12 @@ std::vector<std::string> ask_down_nodes(allocation const& given, environment con
         return run_captured(slurm_words(what, {of}), variables, patience).out;
     };
     auto const down = parse_down_nodes(ask(slurm_ask::node_records, compress_hosts(names)));
-    // A node that answers again is up again at once, and the job is ended all the same.
+    // A node that answers again is up at once, although the job is ended.
     return down.empty() && !given.job_id.empty() ? parse_failed_nodes(ask(slurm_ask::job_record, given.job_id), given.job_id)
                                                  : down;
 }
 
-/// PBS notes who ended a job before it sends the first signal; a job that goes on says nothing of that.
+/// PBS records who ended a job before it sends the first signal; a job that goes on has no such comment.
 job_end end_of_pbs_job(pbs_job const& job) {
     if (job.substate >= 60 && job.substate <= 63) return job_end::requeued;
     return job.comment.find(" and terminated") != std::string::npos ? job_end::cancelled : job_end::going_on;
@@ -153,10 +154,10 @@ job_end ask_job_end(allocation const& given, environment const& variables, std::
             record_of(run_captured(slurm_words(slurm_ask::job_record, {given.job_id}), variables, patience).out, given.job_id),
             given.restarts);
     if (why == job_end::requeued && !ask_down_nodes(given, variables, patience).empty())
-        why = job_end::node_failed;  // and so it was
+        why = job_end::node_failed;  // the requeueing is due to a lost node
     if (given.scheduler == scheduler_kind::pbs && !given.job_id.empty()) why = ask_pbs(given.job_id, variables, patience);
     if (given.scheduler == scheduler_kind::flux) why = ask_flux_job_end(given, variables, patience);
-    // Slurm looks at the limits every half minute, PBS every ten seconds; what comes later than the limit comes because of it.
+    // Slurm checks the limits every half minute, PBS every ten seconds; an end after the limit is due to it.
     bool const may_be_time = why == job_end::unknown || (why == job_end::cancelled && given.scheduler == scheduler_kind::slurm) ||
                              (why == job_end::going_on && given.scheduler == scheduler_kind::pbs) ||
                              (why == job_end::going_on && given.scheduler == scheduler_kind::flux);
@@ -205,12 +206,12 @@ namespace {
 
 using nlohmann::json;
 
-/// A busy machine is slow to start flux; SIGKILL comes 5 s after the signals.
-constexpr std::chrono::milliseconds least_patience{2500};  // of all questions together
-/// The log is written some 0.05 s behind the signals.
+/// A busy machine starts flux slowly; SIGKILL comes 5 s after the signals.
+constexpr std::chrono::milliseconds least_patience{2500};  // for all questions together
+/// Flux writes the log some 0.05 s after the signals.
 constexpr std::array pauses{timespec{0, 0}, timespec{0, 100'000'000}, timespec{0, 200'000'000}};
 
-/// The types of RFC 21 that end a job from outside; "exec" is a fault of the job's own.
+/// Maps the types of RFC 21 that end a job from outside; "exec" is the job's own fault.
 job_end end_of_exception(std::string const& type) {
     if (type == "timeout") return job_end::out_of_time;
     if (type == "cancel") return job_end::cancelled;
@@ -231,7 +232,7 @@ job_end parse_flux_events(std::string_view events) {
             if (event.value("name", "") != "exception") continue;
             auto const context = event.value("context", json::object());
             if (context.value("severity", 7) == 0) return end_of_exception(context.value("type", ""));
-        } catch (json::exception const&) {  // no event of a job's
+        } catch (json::exception const&) {  // not an event of a job
         }
     }
     return found;

@@ -12,8 +12,8 @@ namespace muster {
 namespace {
 
 constexpr duration early_end_patience{5};
-constexpr duration leaver_patience{10};  ///< with engines, whose ranks' processors are not looked at
-constexpr double idle_cpu_s = 0.2;       ///< processor time that a waiting rank may use meanwhile
+constexpr duration leaver_patience{10};  ///< with engines, for whose ranks processor time is not read
+constexpr double idle_cpu_s = 0.2;       ///< processor time that a waiting rank may use between two looks
 
 bool has_met(rank_row const& row) {
     return row.met.value_or(false);
@@ -39,7 +39,7 @@ void meeting_watch::check(std::vector<rank_row> const& rows) {
     if (!run_.active()) return;
     auto const met = std::count_if(rows.begin(), rows.end(), has_met);
     auto const again = [this](duration when) { loop_.after(when, [this] { check(); }); };
-    if (met == 0) {  // no program that meets, or none that has come so far
+    if (met == 0) {  // the program does not meet, or has not got that far
         nobody_met_ = true;
         loop_.after(meeting_check_every, [this] {
             if (nobody_met_) check();
@@ -58,7 +58,7 @@ void meeting_watch::check(std::vector<rank_row> const& rows) {
                             format_duration(*options_.start_timeout), list_some(missing, "ranks")));
 }
 
-/// A world that has not come together after a while is told, and goes on.
+/// Prints a note about a world that has not come together after a while, and lets it go on.
 void meeting_watch::note_unmet() {
     if (!run_.active()) return;
     run_.inspect([this](auto const& all) {
@@ -86,8 +86,8 @@ void meeting_watch::on_rank_end(int rank) {
     }
 }
 
-/// A rank has ended well, and those that still run may wait for it: they do if all are connected to each other and none of them
-/// uses its processor.
+/// A rank has ended well, and the running ones may wait for it: they do if all are connected to each other and none of them uses
+/// its processor.
 void meeting_watch::note_waiting(int ended) {
     if (!run_.active() || known_.running() == 0) return;
     run_.inspect([this, ended](std::vector<rank_row> rows) {
@@ -107,7 +107,7 @@ void meeting_watch::note_waiting(int ended) {
     });
 }
 
-/// Not every MPI, nor every engine, ends the others when a rank leaves its world.
+/// Some MPI libraries and engines do not end the others when a rank leaves its world.
 void meeting_watch::note_leaver() {
     auto const* leaver = known_.find_leaver(-1);
     if (leaver == nullptr || !run_.active() || std::exchange(end_noted_, true)) return;

@@ -13,13 +13,14 @@
 
 namespace muster {
 
-/// Ranks meet in MPI, whose server tells of it, or at MASTER_PORT, where one must look. What the port alone tells is looked at twice:
-/// ranks that leave a world do not do so at one moment. Serves --start-timeout, and the notes about ranks that have not met or that wait.
+/// Ranks meet in MPI, whose server reports it, or at MASTER_PORT, which has to be inspected. A result from the port alone is
+/// checked twice: ranks do not all leave a world at the same moment. Serves --start-timeout, and the notes about ranks that have
+/// not met or that wait.
 class meeting_watch {
   public:
-    /// What the supervisor of the run knows and does.
+    /// Holds what it needs from the run's supervisor.
     struct supervision {
-        std::function<bool()> active;  ///< ranks run, and are not ending
+        std::function<bool()> active;  ///< ranks run and are not ending
         std::function<void(std::function<void(std::vector<rank_row> const&)> then)> inspect;
         std::function<void(std::string const& reason)> expire;
         std::function<void(std::string const& line)> say;
@@ -28,9 +29,9 @@ class meeting_watch {
     meeting_watch(event_loop& loop, run_options const& options, evidence const& known, supervision run)
         : loop_(loop), options_(options), known_(known), run_(std::move(run)) {}
 
-    /// The ranks run from now on.
+    /// Notes that the ranks run.
     void start();
-    /// Some rank has met its world.
+    /// Notes that some rank has met its world.
     void on_meeting();
     void on_rank_end(int rank);
 
@@ -48,9 +49,9 @@ class meeting_watch {
     evidence const& known_;
     supervision run_;
     bool nobody_met_ = false;                       ///< --start-timeout passed before any rank had met its world
-    bool doubted_ = false;                          ///< ranks were missing when last looked at
-    std::optional<std::vector<rank_row>> unmet_;    ///< of the first look
-    std::optional<std::vector<rank_row>> waiting_;  ///< of the first look behind an early end
+    bool doubted_ = false;                          ///< ranks were missing at the last look
+    std::optional<std::vector<rank_row>> unmet_;    ///< at the first look
+    std::optional<std::vector<rank_row>> waiting_;  ///< at the first look after an early end
     bool end_noted_ = false;                        ///< a rank has ended well while others ran
 };
 

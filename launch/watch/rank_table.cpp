@@ -25,14 +25,14 @@ std::string describe_meeting(rank_row const& row) {
     return *row.met ? "; has met the others" : "; has not met the others";
 }
 
-/// What makes two ranks alike.
+/// Returns the text by which two ranks count as alike.
 std::string state_of(rank_row const& row) {
     if (row.now == rank_row::life::ended) return row.end;
     if (row.now == rank_row::life::silent) return "its watcher does not answer";
     return describe_state(row.sight) + (row.sight.traceback ? ", has printed a traceback" : "");
 }
 
-/// What an old look has not seen may have been written since.
+/// Returns "" for an old look without output, since the rank may have written since.
 std::string describe_output(rank_row const& row) {
     auto const& sight = row.sight;
     if (sight.silent_s < 0) return row.age_s > 0 ? "" : "no output seen";
@@ -63,7 +63,7 @@ std::vector<group> group_rows(std::vector<rank_row> const& rows) {
     return groups;
 }
 
-/// "node1, node2, node3, node4 and 12 more"
+/// Returns "node1, node2, node3, node4 and 12 more".
 std::string list_hosts(group const& members) {
     std::vector<std::string> hosts;
     for (auto const* row : members)
@@ -77,7 +77,7 @@ std::string list_hosts(group const& members) {
 std::string describe_group(group const& members) {
     auto const& first = *members.front();
     if (members.size() == 1) return describe_one(first);
-    cpuset ranks;  // it knows how to print lists of numbers
+    cpuset ranks;  // a cpuset prints lists of numbers
     for (auto const* row : members) ranks.cpus.push_back(row->rank);
     auto const name = fmt::format("{} (ranks {}) on {}", count_of_ranks(members.size()), ranks.to_list(), list_hosts(members));
     if (first.now != rank_row::life::running) return fmt::format("{}: {}", name, state_of(first));
@@ -89,7 +89,7 @@ std::string describe_group(group const& members) {
                        output.empty() ? "" : fmt::format("; of rank {} (pid {}): {}", first.rank, first.sight.pid, output));
 }
 
-/// The signal that ends a sleeping rank lets it run first.
+/// Returns whether a sleeping rank has just woken: a signal that ends it lets it run first.
 bool has_just_woken(process_sight const& now, process_sight const& before) {
     return now.state == 'R' && before.state != 'R' && now.cpu_s - before.cpu_s < 0.1;
 }
@@ -151,11 +151,11 @@ std::vector<rank_row> with_last_seen(std::vector<rank_row> rows, std::vector<ran
 
 signal_reach find_reach(int signal_number, bool to_handlers_only, std::vector<rank_row> const& rows) {
     auto const name = fmt::format("SIG{}", signal_name(signal_number));
-    cpuset without;  // it knows how to print lists of numbers
+    cpuset without;  // a cpuset prints lists of numbers
     std::size_t running = 0;
     for (auto const& row : rows) {
         if (!row.is_rank() || (row.now == rank_row::life::ended && !row.is_seen())) continue;
-        ++running;  // when it was looked at: the signal may have ended it since
+        ++running;  // when it was inspected: the signal may have ended it since
         if (to_handlers_only && row.is_seen() && !holds_signal(row.sight.caught, signal_number)) without.cpus.push_back(row.rank);
     }
     auto const reached = running - without.cpus.size();

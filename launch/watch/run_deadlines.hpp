@@ -11,27 +11,28 @@
 
 namespace muster {
 
-/// Sets timers in a loop and acts when they are due, as long as the run is not ending by itself.
+/// Sets timers in a loop and acts when they are due, unless the run is ending by itself.
 class run_deadlines {
   public:
-    /// What the supervisor of the run knows and does.
+    /// Holds what it needs from the run's supervisor.
     struct supervision {
         std::function<bool()> active;                           ///< the run is not ending yet
-        std::function<std::size_t()> running;                   ///< how many ranks run
-        std::function<void(std::string const& reason)> expire;  ///< the run is to end with the exit code of a timeout
+        std::function<std::size_t()> running;                   ///< the number of ranks that run
+        std::function<void(std::string const& reason)> expire;  ///< ends the run with the exit code of a timeout
         std::function<void(std::string const& when, int signal_number)>
-            warn;  ///< the ranks are to get this signal, so long before the end
+            warn;  ///< sends the ranks this signal, so long before the end
     };
 
-    /// `ends_at`: when the job's time is up, if that is known. `age`: of the run, whose earlier generations count for --timeout. `options` and `loop` must outlive this.
+    /// `ends_at`: when the job's time is up, if that is known. `age` is the run's; its earlier generations count for --timeout.
+    /// `options` and `loop` must outlive this.
     run_deadlines(event_loop& loop, run_options const& options, std::optional<std::chrono::system_clock::time_point> ends_at,
                   duration age, supervision what);
 
-    /// --timeout and --idle-timeout count from now on.
+    /// Starts the times of --timeout and --idle-timeout.
     void start();
-    /// Sets the signal of --signal-before-end; one that is due already is sent at once.
+    /// Schedules the signal of --signal-before-end; sends one that is due at once.
     void start_early_signal();
-    /// A rank has written something, or the ranks start only now.
+    /// Notes that a rank has written something, or that the ranks start only now.
     void note_output() noexcept { last_output_ = event_loop::clock::now(); }
 
   private:

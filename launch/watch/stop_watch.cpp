@@ -9,7 +9,8 @@ void stop_watch::look_later() {
     loop_.after(pause_, [this] { look(); });
 }
 
-/// A look that comes late was held up with this process, perhaps by a suspended job, whose ranks do not all go on at the same moment.
+/// A late look was held up together with this process, perhaps by a suspended job, whose ranks do not all resume at the same
+/// moment.
 void stop_watch::look() {
     if (!run_.active()) return look_later();
     if (duration(event_loop::clock::now() - due_) > pause_) stopped_.clear();

@@ -12,12 +12,13 @@
 
 namespace muster {
 
-/// Nobody else need miss such a rank: it may be the last one, or the others compute. One that is stopped at two looks in a row is killed, and its end is a failure
-/// as any other. Serves elastic runs only: in others a stopped rank is the user's. Used from the loop's thread.
+/// Nobody else may miss such a rank: it may be the last one, or the others compute. A rank that is stopped at two looks in a row
+/// is killed, and its end counts as a failure. Serves elastic runs only: in others a stopped rank is the user's business. Used
+/// from the loop's thread.
 class stop_watch {
   public:
     struct supervision {
-        std::function<bool()> active;  ///< ranks run, and are not ending
+        std::function<bool()> active;  ///< ranks run and are not ending
         std::function<void(std::vector<int> const& ranks, std::function<void(std::vector<int> const& stopped)> then)> look;
         std::function<void(int rank)> kill;
         std::function<void(std::string const& line)> say;
@@ -27,7 +28,7 @@ class stop_watch {
 
     static constexpr duration usual_pause{5};
 
-    /// Looks from now on, each time after this pause.
+    /// Begins to look, each time after this pause.
     void start(duration pause = usual_pause) { pause_ = pause, look_later(); }
 
   private:
@@ -39,7 +40,7 @@ class stop_watch {
     evidence const& known_;
     supervision run_;
     duration pause_ = usual_pause;
-    std::set<int> stopped_;  ///< at the last look
+    std::set<int> stopped_;  ///< ranks that were stopped at the last look
     event_loop::clock::time_point due_;
 };
 

@@ -93,7 +93,7 @@ namespace muster {
 namespace {
 
 constexpr std::size_t piece_bytes = 16u << 10;
-/// What the kernel may hold of a connection beyond what is on the wire: many may wait at once.
+/// Limits the unsent bytes that the kernel holds for a connection: many may wait at once.
 constexpr int unsent_bytes = 128 << 10;
 
 void append_header(std::string& bytes, std::size_t frame_bytes) {
@@ -174,7 +174,7 @@ void frame_channel::take_frames() {
     received_.erase(0, taken);
 }
 
-/// False if it has closed the channel.
+/// Returns false if it has closed the channel.
 bool frame_channel::take(std::string_view frame) {
     std::optional<std::string> opened;
     bool more = false;
@@ -207,7 +207,7 @@ void frame_channel::send(std::shared_ptr<std::string const> frame) {
     if (!waits_for_room_) write_some();
 }
 
-/// The next bytes for the socket: a few short frames, or a piece of a long one.
+/// Prepares the next bytes for the socket: a few short frames, or a piece of a long one.
 void frame_channel::make_ready() {
     ready_.clear();
     sent_ = 0;
@@ -229,12 +229,12 @@ void frame_channel::make_ready() {
     }
 }
 
-/// False if the socket takes nothing for now.
+/// Returns false if the socket takes nothing for now.
 bool frame_channel::write_ready() {
     if (ready_.empty()) make_ready();
     ssize_t const count = ::send(socket_.get(), ready_.data() + sent_, ready_.size() - sent_, MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) return true;
-    if (count < 0 && errno != EAGAIN) waiting_.clear(), ready_.clear();  // the reading side tells of it
+    if (count < 0 && errno != EAGAIN) waiting_.clear(), ready_.clear();  // the reading side reports it
     if (count < 0) return false;
     sent_ += static_cast<std::size_t>(count);
     if (sent_ == ready_.size()) ready_.clear();

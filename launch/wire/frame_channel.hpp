@@ -1,4 +1,4 @@
-// Messages over one TCP connection between the launcher and a rank shim, and the frames that are no messages.
+// Messages over one TCP connection between the launcher and a rank shim, and the frames that are not messages.
 #pragma once
 
 #include <cstddef>
@@ -17,39 +17,39 @@
 
 namespace muster {
 
-/// A connected socket that carries frames: four bytes of length, most significant first, then so many bytes, which are sealed from
-/// `secure` on. Never blocks; used from the loop's thread. Takes no more memory for a frame than was received of it, and for what waits
-/// to be sent little more than the frames themselves: they are sealed in pieces of 16 KiB, as the socket takes them. Callbacks must not
-/// destroy the channel; they may close it.
+/// A connected socket that carries frames: four bytes of length, most significant first, then that many bytes, which are sealed
+/// once `secure` was called. Never blocks; used from the loop's thread. Takes no more memory for a frame than was received of it,
+/// and for waiting frames little more than the frames themselves: it seals them in pieces of 16 KiB, as the socket takes them.
+/// Callbacks must not destroy the channel; they may close it.
 class frame_channel {
   public:
     struct callbacks {
         std::function<void(std::string_view frame)> on_frame;
-        std::function<void(std::string const& reason)> on_closed;  ///< by the peer or by a fault; not by `close`
+        std::function<void(std::string const& reason)> on_closed;  ///< by the peer or a fault; not by `close`
     };
 
     static constexpr std::string_view closed_by_peer = "the connection was closed";  ///< a reason
 
-    /// Takes over `socket`. `largest_frame` guards against a peer that is not one of ours.
+    /// Takes over `socket`. `largest_frame` guards against a peer that is not a part of muster.
     frame_channel(event_loop& loop, unique_fd socket, callbacks what_to_do, std::size_t largest_frame);
     ~frame_channel();
     frame_channel(frame_channel const&) = delete;
     frame_channel& operator=(frame_channel const&) = delete;
 
-    /// Queues a frame; what the socket does not take at once is sent when it does. Nothing if the channel is closed.
+    /// Queues a frame; the socket gets later what it does not take at once. Does nothing if the channel is closed.
     void send(std::string_view frame);
-    /// The same for a frame that goes to many: it is kept once for all of them.
+    /// Does the same for a frame that goes to many: all share one copy.
     void send(std::shared_ptr<std::string const> frame);
-    /// What is sent from now on is sealed, and what comes next must open; also from within a callback.
+    /// Seals what is sent from now on, and requires the next frames to open. May be called within a callback.
     void secure(std::unique_ptr<secure_session> session) { session_ = std::move(session); }
     void close() noexcept;
     bool open() const noexcept { return static_cast<bool>(socket_); }
     bool sent_all() const noexcept { return waiting_.empty() && ready_.empty(); }
-    /// Also from within a callback: the next frame goes to the new one.
+    /// May be called within a callback: the next frame goes to the new one.
     void set_callbacks(callbacks what_to_do, std::size_t largest_frame);
     void set_largest_frame(std::size_t bytes) noexcept { largest_frame_ = bytes; }
 
-    /// Sends what waits, at most for `limit`: for a last message before the process ends.
+    /// Sends what waits, for at most `limit`: for a last message before the process ends.
     void flush(duration limit) noexcept;
 
   private:
@@ -66,40 +66,41 @@ class frame_channel {
     bool waits_for_room_ = false;
     std::shared_ptr<callbacks const> do_;
     std::size_t largest_frame_;
-    std::unique_ptr<secure_session> session_;  ///< none: frames go in clear
+    std::unique_ptr<secure_session> session_;  ///< null: frames are not sealed
     std::string received_;
-    std::string pieces_;  ///< of a frame of which more follows
+    std::string pieces_;  ///< the beginning of a frame of which more follows
     struct waiting_frame {
         std::shared_ptr<std::string const> bytes;
-        bool sealed;           ///< it was given after `secure`
-        std::size_t done = 0;  ///< so much of it is in `ready_`, or sent
+        bool sealed;           ///< it was queued after `secure`
+        std::size_t done = 0;  ///< the bytes of it that are in `ready_`, or sent
     };
     std::deque<waiting_frame> waiting_;
     std::string ready_;     ///< bytes for the socket
-    std::size_t sent_ = 0;  ///< of `ready_`
+    std::size_t sent_ = 0;  ///< bytes of `ready_`
 };
 
-/// The bytes on the wire of a frame that is not sealed.
+/// Returns the bytes on the wire of a frame that is not sealed.
 std::string with_frame_header(std::string_view frame);
 constexpr std::size_t frame_header_bytes = 4;
-/// The length that a header, `frame_header_bytes` long, says.
+/// Returns the length in a header of `frame_header_bytes`.
 std::size_t frame_size(std::string_view header);
 
 }  // namespace muster
 
-// Frames of a host's agent in a remote run: those of its ranks on its one connection to the launcher, and its messages to a shim on its host.
+// Frames of a host's agent in a remote run: those of its ranks on its one connection to the launcher, and its messages to a shim
+// on its host.
 
 namespace muster::wire {
 
 // A piece of a rank's output as a frame between its shim and the launcher.
 
-/// One byte for the kind and then the bytes as they are: output is not worth CBOR, which is read byte by byte. No message begins with
-/// such a byte, since CBOR's for an array of two is 0x82.
+/// One byte for the kind, then the bytes as they are: CBOR, which is read byte by byte, is too slow for output. No message begins
+/// with such a byte, since CBOR's for an array of two is 0x82.
 struct output_piece {
     enum class kind : unsigned char {
-        note = 0,  ///< a whole line of the shim's own, for standard error
-        out = 1,   ///< of the rank's standard output
-        err = 2,   ///< of its standard error
+        note = 0,  ///< a whole line from the shim itself, for standard error
+        out = 1,   ///< a piece of the rank's standard output
+        err = 2,   ///< a piece of its standard error
     };
     kind what = kind::out;
     std::string_view bytes;
@@ -108,10 +109,10 @@ struct output_piece {
 
 std::string encode(output_piece const& piece);
 
-/// Nothing if the frame is none of these, but perhaps a message. The piece refers to the frame.
+/// Returns nothing for any other frame, such as a message. The piece refers to the frame.
 std::optional<output_piece> read_output(std::string_view frame) noexcept;
 
-constexpr std::size_t largest_output_bytes = 64u << 10;  ///< of one piece
+constexpr std::size_t largest_output_bytes = 64u << 10;  ///< for one piece
 
 }  // namespace muster::wire
 
@@ -119,13 +120,13 @@ namespace muster {
 
 namespace wire {
 
-/// A frame of one rank's shim, or for it: the agent passes it on as it is.
+/// A frame from or for one rank's shim: the agent passes it on as it is.
 struct rank_frame {
     enum class kind : unsigned char {
-        frame = 0x10,   ///< no message and no piece of output begins so
+        frame = 0x10,   ///< no message and no piece of output begins like this
         closed = 0x11,  ///< from the agent: the rank's shim has ended or closed its socket
     };
-    static constexpr int all = -1;  ///< of the host, from the launcher
+    static constexpr int all = -1;  ///< all ranks of the host, from the launcher
 
     int rank = all;
     std::string_view bytes;
@@ -134,20 +135,20 @@ struct rank_frame {
 };
 
 std::string encode(rank_frame const& one);
-/// Nothing if it is not one. Refers to `frame`.
+/// Returns nothing for any other frame. Refers to `frame`.
 std::optional<rank_frame> read_rank_frame(std::string_view frame) noexcept;
 
 }  // namespace wire
 
-/// What an agent and a shim tell each other, over the socket that the shim has as its descriptor 1, between frames of the launcher: of the
-/// rank as the agent's server of PMIx or PMI-1 has seen it, and that the agent runs.
+/// Holds what an agent and a shim tell each other, between frames of the launcher, over the socket that is the shim's descriptor
+/// 1: what the agent's server of PMIx or PMI-1 has seen of the rank, and that the agent runs.
 struct mpi_event {
     enum class kind : int {
         connected,  ///< it has initialised its PMI library
-        finalized,  ///< it has finalised it
+        finalized,  ///< it has finalised its PMI library
         aborted,    ///< it asks for the whole job to end with `code`, and may wait until it is killed
-        settled,    ///< of a shim: the rank has ended; the answer: everything before that has been reported
-        ping,       ///< of a shim; the answer: the agent runs
+        settled,    ///< from a shim: the rank has ended; the answer: everything before that has been reported
+        ping,       ///< from a shim; the answer: the agent runs
     };
     kind what = kind::connected;
     int code = 0;
@@ -155,10 +156,11 @@ struct mpi_event {
 };
 
 std::string encode(mpi_event const& event);
-/// Nothing if the frame is none, but the launcher's.
+/// Returns nothing for a frame from the launcher.
 std::optional<mpi_event> read_event(std::string_view frame) noexcept;
 
-/// Set for a shim whose descriptor 1 is such a socket: frames of frame_channel.hpp, in clear, which nobody else can reach.
+/// Set for a shim whose descriptor 1 is such a socket: it carries frames of frame_channel.hpp, not sealed, since nobody else can
+/// reach them.
 inline constexpr char agent_socket_variable[] = "MUSTER_AGENT_SOCKET";
 
 }  // namespace muster

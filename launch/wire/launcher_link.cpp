@@ -33,7 +33,7 @@ constexpr duration answer_limit{5};
 constexpr std::size_t answer_bytes = frame_header_bytes + std::tuple_size_v<session_nonce>;
 constexpr std::size_t proof_bytes = frame_header_bytes + sealing_bytes;  // an empty sealed frame
 
-/// At most `bytes`; fewer if the other end goes or `end` comes.
+/// Reads at most `bytes`; fewer if the other end closes or at `end`.
 std::string read_bytes(int fd, std::size_t bytes, event_loop::clock::time_point end) {
     std::string text;
     while (text.size() < bytes) {
@@ -49,7 +49,7 @@ std::string read_bytes(int fd, std::size_t bytes, event_loop::clock::time_point 
     return text;
 }
 
-/// The frame at the start of `bytes`, if it is there and nothing else.
+/// Returns the frame in `bytes`, if they hold exactly one.
 std::optional<std::string_view> only_frame(std::string_view bytes) {
     if (bytes.size() < frame_header_bytes || frame_size(bytes) != bytes.size() - frame_header_bytes) return std::nullopt;
     return bytes.substr(frame_header_bytes);
@@ -57,7 +57,7 @@ std::optional<std::string_view> only_frame(std::string_view bytes) {
 
 enum class proof { given, wrong, none };
 
-/// Greets whoever is at the other end, and makes sure that it has the key.
+/// Greets the other end, and makes sure that it has the key.
 proof shake_hands(launcher_link& link, run_key const& key) {
     auto const of_shim = make_session_nonce();
     auto const greeting = with_frame_header(make_greeting(of_shim));
@@ -74,7 +74,7 @@ proof shake_hands(launcher_link& link, run_key const& key) {
     return link.session->open(*sealed) ? proof::given : proof::wrong;
 }
 
-/// Nothing if the launcher is not behind this address; `why` then says so.
+/// Returns nothing if the launcher does not answer at this address; `why` then says so.
 std::optional<launcher_link> try_address(std::string const& host, int port, run_key const& key, duration patience,
                                          std::string& why) {
     auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(patience);
@@ -99,7 +99,7 @@ std::optional<launcher_link> try_address(std::string const& host, int port, run_
     return std::nullopt;
 }
 
-/// The first of "ADDRESS:PORT,ADDRESS:PORT" behind which the launcher is.
+/// Returns the first of "ADDRESS:PORT,ADDRESS:PORT" at which the launcher answers.
 launcher_link find_launcher(std::string const& addresses, run_key const& key, duration patience) {
     std::string refused;
     for (auto const entry : split(addresses, ',')) {
@@ -119,7 +119,7 @@ launcher_link find_launcher(std::string const& addresses, run_key const& key, du
                     short_host_name(), refused));
 }
 
-/// What Slurm calls this step, if one it is.
+/// Returns Slurm's name for this step, or "" outside of one.
 std::string step_of(environment const& variables) {
     auto const job = variables.get("SLURM_JOB_ID");
     auto const step = variables.get("SLURM_STEP_ID");

@@ -11,18 +11,18 @@
 
 namespace muster {
 
-/// A connection at whose other end the launcher has proved that it has the run's key.
+/// A connection whose other end, the launcher, has proved that it has the run's key.
 struct launcher_link {
     unique_fd socket;
     std::unique_ptr<secure_session> session;
 };
 
-/// Connects to one of the addresses in MUSTER_LAUNCHER. An address that does not answer, or where something answers without the key of
-/// MUSTER_TOKEN, is given up for the next; one that connects and then says nothing is tried again for `patience`, since others
-/// may be keeping the launcher busy. Throws errc::usage without these variables, errc::unavailable naming what was tried.
+/// Connects to one of the addresses in MUSTER_LAUNCHER. It goes on to the next if an address does not answer, or answers without
+/// the key of MUSTER_TOKEN; it retries one that connects and then says nothing for `patience`, since others may keep the launcher
+/// busy. Throws errc::usage without these variables, errc::unavailable naming what was tried.
 launcher_link connect_to_launcher(environment const& variables, duration patience = duration(20));
 
-/// The first message of this process, on `host`, as the engine's variables tell it.
+/// Returns the first message of this process, on `host`, from the engine's variables.
 wire::hello introduce_shim(environment const& variables, std::string const& host);
 
 }  // namespace muster

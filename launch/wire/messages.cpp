@@ -18,11 +18,11 @@ using json = nlohmann::json;
 template <typename T, typename M>
 concept is = std::same_as<std::remove_const_t<T>, M>;
 
-/// Structs are arrays of their own.
+/// Accepts structs, which are nested arrays.
 template <typename T>
 concept has_fields = std::is_aggregate_v<T>;
 
-// A message is an array: its number, then its fields in order. One function a type lists the fields, for both directions.
+// A message is an array: its number, then its fields in order. One function for each type lists the fields, for both directions.
 class writer {
   public:
     template <typename T>

@@ -29,7 +29,7 @@ namespace {
 // libmunge's interface, as munge.h of MUNGE 0.5 declares it.
 constexpr int munge_ok = 0;  // EMUNGE_SUCCESS
 constexpr int munge_opened_before =
-    17;  // EMUNGE_CRED_REPLAYED: on this node, by another rank's shim; the contents are given all the same
+    17;  // EMUNGE_CRED_REPLAYED: another rank's shim on this node has opened it; the contents are returned nevertheless
 constexpr int munge_lifetime = 4;      // MUNGE_OPT_TTL
 constexpr int munge_longest = -1;      // MUNGE_TTL_MAXIMUM
 constexpr int munge_socket_path = 8;   // MUNGE_OPT_SOCKET
@@ -41,7 +41,7 @@ using munge_context = void*;
                 fmt::format("{}: {}; start muster run with --pass-key environment, or with --pass-key file", what, why));
 }
 
-/// libmunge, and one question to munged.
+/// Holds libmunge for one question to munged.
 class munge_question {
   public:
     munge_question(std::string_view what, std::string const& socket) : what_(what) {
@@ -151,7 +151,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view file_prefix = "run-";
-constexpr std::time_t stale_after_s = 24 * 60 * 60;  // shims read it as they start
+constexpr std::time_t stale_after_s = 24 * 60 * 60;  // shims read it when they start
 constexpr std::string_view advice = "start muster run with --pass-key environment";
 
 /// statfs(2): NFS, SMB, Lustre, GPFS, Ceph, BeeGFS, PanFS, AFS, OrangeFS, OCFS2, GFS2, 9P, FUSE.
@@ -181,7 +181,7 @@ void sweep(std::string const& folder) {
     }
 }
 
-/// Nothing if it is not there (yet).
+/// Returns nothing if the file does not exist (yet).
 unique_fd open_key_file(std::string const& path, std::chrono::steady_clock::time_point end) {
     for (;;) {
         unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));

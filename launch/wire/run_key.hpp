@@ -1,4 +1,4 @@
-// The secret key of a run, by which the launcher and its shims recognise each other, and its way to them by munge.
+// The secret key of a run, by which the launcher and its shims recognise each other, and its transport to them by munge.
 #pragma once
 
 #include <array>
@@ -11,29 +11,29 @@
 namespace muster {
 
 /// 256 random bits. They never go over the connections between launcher and shims: both ends prove that they have them
-/// (secure_session.hpp). Other users of the machines and whoever listens on the network do not know them, unless the engine
-/// that carries MUSTER_TOKEN to the shims lets them read it.
+/// (secure_session.hpp). Other users of the machines and eavesdroppers on the network do not know them, unless the engine that
+/// carries MUSTER_TOKEN to the shims lets them read it.
 struct run_key {
     std::array<unsigned char, 32> bytes{};
     bool operator==(run_key const&) const = default;
 };
 
-/// From the kernel's random numbers. Throws errc::system.
+/// Uses the kernel's random numbers. Throws errc::system.
 run_key make_run_key();
 
-/// 64 hexadecimal digits.
+/// Returns 64 hexadecimal digits.
 std::string to_text(run_key const& key);
 
-/// Throws errc::parse, without showing `text`, if it is not of that form.
+/// Throws errc::parse, without showing `text`, if it has another form.
 run_key parse_run_key(std::string_view text);
 
-// The file in a folder that all nodes share by which the key of a run reaches the shims without passing through an engine.
+// The file in a folder that all nodes share. It brings the key of a run to the shims, not through an engine.
 
-/// Written for as long as this lives.
+/// The file exists as long as this object.
 class key_file {
   public:
-    /// Into `folder`, which is made (0700) if it is not there. Sweeps away what killed launchers left there. Throws errc::system if
-    /// the file cannot be written, or others could replace it.
+    /// Writes into `folder`, which it makes (0700) if necessary. Removes what killed launchers left there. Throws errc::system if
+    /// it cannot write the file, or if others could replace it.
     key_file(std::string const& folder, run_key const& key);
     ~key_file();
     key_file(key_file const&) = delete;
@@ -45,29 +45,32 @@ class key_file {
     std::string path_;
 };
 
-/// Its contents. The file must be this user's own and closed to all others. One that is not there is waited for, for at most `patience`:
-/// network file systems show new files late. Throws errc::system, or errc::parse.
+/// Returns its contents. The file must be this user's own and closed to all others. Waits for a missing file for at most
+/// `patience`, since network file systems show new files late. Throws errc::system, or errc::parse.
 run_key read_key_file(std::string const& path, duration patience = duration(5));
 
-/// "$XDG_CACHE_HOME/muster", "$HOME/.cache/muster"; empty if neither variable is an absolute path.
+/// Returns "$XDG_CACHE_HOME/muster" or "$HOME/.cache/muster"; empty if neither variable is an absolute path.
 std::string key_folder(environment const& variables);
 
-/// Whether other machines see what is written into `folder` (or the closest folder above that is there): it lies on a network file
+/// Returns whether other machines see what is written into `folder` (or its closest existing parent): it lies on a network file
 /// system, and on the same one as `needed`, a path that the run needs on every node in any case.
 bool is_shared_with_nodes(std::string const& folder, std::string const& needed);
 
-// The credential of MUNGE that carries the key of a run: text that only this user's processes can open, on every node of the site.
+// The credential of MUNGE that carries the key of a run: text that only this user's processes can open, on every node of the
+// site.
 
-/// How a text begins that seal_by_munge() has made.
+/// The beginning of a text that seal_by_munge() has made.
 inline constexpr std::string_view munge_mark = "munge:";
 
-/// The key as munged seals it for the effective user alone, for as long as munged allows (an hour, unless the site says otherwise):
-/// "munge:SOCKET:CREDENTIAL". An engine may carry it where others read it. `socket` is munged's, on this node and on those that are to open
-/// it; empty: the one that libmunge knows. Throws errc::unavailable where there is no libmunge or no munged, and why.
+/// Returns the key as munged seals it for only the effective user, for as long as munged allows (an hour, unless the site sets
+/// another time): "munge:SOCKET:CREDENTIAL". An engine may carry it where others can read it. `socket` is munged's, on this node
+/// and on those that open it; empty: libmunge's default. Throws errc::unavailable with the reason if there is no libmunge or no
+/// munged.
 std::string seal_by_munge(run_key const& key, std::string const& socket);
 
-/// The key, by the munged of this node. A credential may be opened any number of times. Throws errc::unavailable for one that is too old, that
-/// another site's munged or another user has made, or that this node's munged cannot be asked about, with what to do.
+/// Returns the key, opened by this node's munged. A credential may be opened any number of times. Throws errc::unavailable, with
+/// what to do, for one that is too old, that another site's munged or another user has made, or if this node's munged does not
+/// answer.
 run_key open_by_munge(std::string_view sealed);
 
 }  // namespace muster

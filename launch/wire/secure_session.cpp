@@ -15,7 +15,7 @@ constexpr std::size_t header_bytes = crypto_secretstream_xchacha20poly1305_HEADE
 constexpr std::size_t tag_bytes = crypto_secretstream_xchacha20poly1305_ABYTES;
 static_assert(sealing_bytes == header_bytes + tag_bytes);
 constexpr unsigned char whole = crypto_secretstream_xchacha20poly1305_TAG_MESSAGE;
-constexpr unsigned char piece = crypto_secretstream_xchacha20poly1305_TAG_PUSH;  ///< any tag that makes no new key would do
+constexpr unsigned char piece = crypto_secretstream_xchacha20poly1305_TAG_PUSH;  ///< any tag that makes no new key would work
 static_assert(crypto_generichash_KEYBYTES == std::tuple_size_v<decltype(run_key::bytes)>);
 
 constexpr std::string_view protocol = "muster 1";
@@ -36,7 +36,7 @@ std::optional<session_nonce> as_nonce(std::string_view text) {
     return nonce;
 }
 
-/// Of one direction of one connection.
+/// Derives the key of one direction of one connection.
 stream_key derive(run_key const& key, wire_end sender, session_nonce const& of_shim, session_nonce const& of_launcher) {
     std::string_view const label = sender == wire_end::launcher ? "muster 1, from launcher" : "muster 1, from the shim";
     crypto_generichash_state state;

@@ -1,4 +1,4 @@
-// The protection of one connection between the launcher and a shim: who is at the other end, and that nobody reads or changes frames.
+// Protects one connection between the launcher and a shim: proves who is at the other end, and lets nobody read or change frames.
 #pragma once
 
 #include <array>
@@ -14,25 +14,25 @@ namespace muster {
 
 enum class wire_end { launcher, shim };
 
-/// A number that is used once: each end of a connection makes one.
+/// A number that is used only once: each end of a connection makes one.
 using session_nonce = std::array<unsigned char, 32>;
 session_nonce make_session_nonce();
 
-/// The first frame of a shim, in clear: says what protocol this is, and the shim's nonce.
+/// Returns a shim's first frame, not encrypted: the protocol's name and the shim's nonce.
 std::string make_greeting(session_nonce const& of_shim);
 std::optional<session_nonce> read_greeting(std::string_view frame);
 constexpr std::size_t greeting_bytes = 40;
 
-/// The launcher's answer, in clear: its nonce.
+/// Returns the launcher's answer, not encrypted: its nonce.
 std::string make_answer(session_nonce const& of_launcher);
 std::optional<session_nonce> read_answer(std::string_view frame);
 
-/// Encrypts what one end sends and opens what the other one sent. Each direction has its own key, derived from the run's
-/// key and both nonces (keyed BLAKE2b), and is one stream of XChaCha20-Poly1305 frames (libsodium's secretstream): a frame
-/// opens only if the other end of this very connection made it with the run's key, unchanged and in its place. So the first frame
-/// that opens proves who sent it; frames of another connection, of the other direction or passed through a stranger's hands
-/// with changes do not open. The launcher seals its empty first frame right behind its answer; a shim does nothing before that one
-/// has opened. There is no forward secrecy: who has the run's key can read what he recorded of that run.
+/// Encrypts what one end sends and opens what the other one sent. Each direction has its own key, derived from the run's key and
+/// both nonces (keyed BLAKE2b), and is one stream of XChaCha20-Poly1305 frames (libsodium's secretstream): a frame opens only if
+/// the other end of this connection made it with the run's key, and only unchanged and in its place. So the first frame that
+/// opens proves who sent it; frames of another connection or of the other direction, or changed ones, do not open. The launcher
+/// seals its empty first frame right after its answer; a shim does nothing before it has opened that one. There is no forward
+/// secrecy: whoever has the run's key can read recordings of that run.
 class secure_session {
   public:
     /// Throws errc::system.
@@ -41,9 +41,9 @@ class secure_session {
     secure_session(secure_session const&) = delete;
     secure_session& operator=(secure_session const&) = delete;
 
-    /// A frame, or a piece of one of which `more` follows: whether it does is sealed with it.
+    /// Seals a frame, or a piece of one of which `more` follows; the seal also protects `more`.
     std::string seal(std::string_view frame, bool more = false);
-    /// Nothing if the other end did not make it; nothing opens after that. Without `more` only whole frames open.
+    /// Returns nothing if the other end did not make it; nothing opens after that. Without `more` only whole frames open.
     std::optional<std::string> open(std::string_view sealed, bool* more = nullptr);
 
   private:
@@ -51,7 +51,7 @@ class secure_session {
     std::unique_ptr<streams> streams_;
 };
 
-/// What `seal` adds to a frame at most.
+/// The most bytes that `seal` adds to a frame.
 constexpr std::size_t sealing_bytes = 24 + 17;
 
 }  // namespace muster

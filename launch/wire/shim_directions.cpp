@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view file_mark = "file:";
 
-/// Nothing if the environment is the way; `why` then says so.
+/// Returns nothing if the key goes into the environment; `why` then says so.
 std::string folder_for_key(shim_directions_request const& request, std::string& why) {
     if (request.pass_key == key_way::environment) {
         why = "--pass-key environment";
@@ -71,12 +71,13 @@ void shim_directions::list_addresses(int port, shim_directions_request const& re
             std::stable_partition(own.begin(), own.end(), [&](auto const& one) { return one.interface == towards; });
     std::vector<std::string> list;
     for (auto const& one : own) list.push_back(with_port(one.address, port));
-    if (list.empty()) list.push_back(with_port("127.0.0.1", port));  // a machine alone
+    if (list.empty()) list.push_back(with_port("127.0.0.1", port));  // a machine without a network
     notes_.push_back(fmt::format("shims connect to {}, in this order", fmt::join(list, ", ")));
     variables_.emplace_back("MUSTER_LAUNCHER", fmt::format("{}", fmt::join(list, ",")));
 }
 
-/// Leaves out addresses that other machines have as well, unless nothing were left: behind such an address a node may find itself.
+/// Leaves out addresses that other machines have as well, unless no address is left: a node that uses such an address may reach
+/// itself.
 void shim_directions::take_unique(std::vector<interface_address>& own) {
     auto const first_common = std::stable_partition(
         own.begin(), own.end(), [](auto const& one) { return why_not_unique(one.interface, one.address).empty(); });
@@ -87,7 +88,7 @@ void shim_directions::take_unique(std::vector<interface_address>& own) {
     own.erase(first_common, own.end());
 }
 
-/// Empty where munge is not the way; a note says why, if it might have been.
+/// Returns nothing if munge is not used; a note says why, if it might have been.
 std::string shim_directions::seal(run_key const& key, shim_directions_request const& request) {
     bool const asked = request.pass_key == key_way::munge;
     bool const usual = request.pass_key == key_way::automatic && request.munge_socket && request.engine != "remote";
@@ -97,7 +98,7 @@ std::string shim_directions::seal(run_key const& key, shim_directions_request co
     } catch (error const& e) {
         if (asked) throw;
         notes_.push_back(e.what());
-        // Somebody may keep munged busy; srun itself would not come far without it.
+        // Somebody may keep munged busy; srun itself would fail soon without it.
         if (request.engine != "srun") warning_ = fmt::format("{}; trying another way than munge", e.what());
         return {};
     }

@@ -14,10 +14,10 @@
 
 namespace muster {
 
-/// --pass-key: how the key gets to the nodes.
+/// The ways of --pass-key: how the key gets to the nodes.
 enum class key_way {
-    automatic,  ///< by munge where the scheduler has it; in a file where that is known to work and the engine's own wire is open to others;
-                ///< else in the environment
+    automatic,   ///< by munge if the scheduler has it; in a file if that works for certain and others could read the engine;
+                 ///< else in the environment
     file,        ///< in the user's home, which all nodes share
     munge,       ///< in MUSTER_TOKEN, as a credential that only this user can open
     environment  ///< in MUSTER_TOKEN, as the engine passes it on
@@ -29,26 +29,27 @@ struct shim_directions_request {
     std::string interface;  ///< --network-interface, or empty
     key_way pass_key = key_way::automatic;
     std::string engine;               ///< its name
-    environment variables;            ///< of the launcher: where its home is
-    std::vector<std::string> needed;  ///< paths that every node must have: of the program muster, the working directory
+    environment variables;            ///< the launcher's: contain its home
+    std::vector<std::string> needed;  ///< paths that every node must have: those of muster and of the working directory
     std::optional<std::string>
-        munge_socket;        ///< by which the scheduler knows its users; empty: munge's own; nothing: it has no munge
-    std::string other_node;  ///< what one of the other nodes is called, or empty: addresses on the way there come first
+        munge_socket;        ///< the munge socket of the scheduler; empty: munge's default socket; nothing: it has no munge
+    std::string other_node;  ///< the name of one of the other nodes, or empty: addresses on the way there come first
 };
 
-/// For as long as shims may come: holds the file of the key, if there is one.
+/// Holds the file of the key, if there is one; keep it as long as shims may come.
 class shim_directions {
   public:
     /// Throws errc::usage for an interface without addresses, errc::system.
     shim_directions(run_key const& key, int port, shim_directions_request const& request);
 
-    /// MUSTER_LAUNCHER: "ADDRESS:PORT,ADDRESS:PORT"; MUSTER_TOKEN: the key itself, "file:PATH", or
+    /// Returns MUSTER_LAUNCHER: "ADDRESS:PORT,ADDRESS:PORT"; and MUSTER_TOKEN: the key itself, "file:PATH", or
     /// "munge:SOCKET:CREDENTIAL".
     std::vector<std::pair<std::string, std::string>> const& variables() const noexcept { return variables_; }
-    /// What --verbose says of it.
+    /// Returns what --verbose says about them.
     std::vector<std::string> const& notes() const noexcept { return notes_; }
 
-    /// A note that appears without --verbose, too: that the key goes a less protected way than this job would allow. Else empty.
+    /// Returns a note that appears without --verbose, too: the key goes a less protected way than this job would allow. Otherwise
+    /// empty.
     std::string const& warning() const noexcept { return warning_; }
 
   private:
@@ -63,7 +64,7 @@ class shim_directions {
     std::unique_ptr<key_file> file_;
 };
 
-/// The key that MUSTER_TOKEN holds or names. Throws errc::parse, errc::system, errc::unavailable.
+/// Returns the key that MUSTER_TOKEN contains or names. Throws errc::parse, errc::system, errc::unavailable.
 run_key take_key(std::string const& token);
 
 }  // namespace muster

@@ -15,11 +15,11 @@ namespace {
 constexpr duration greeting_limit{3};
 constexpr duration hello_limit{10};  ///< after the greeting
 constexpr duration between_checks{0.5};
-constexpr std::size_t other_callers = 64;  ///< at once, beyond the shims
+constexpr std::size_t other_callers = 64;  ///< at once, in addition to the shims
 constexpr int accepts_a_turn = 16;
 constexpr std::size_t largest_hello_bytes = 4096;
-/// As much as the kernel gives to who asks (net.core.rmem_max), and more than the shims may send on their own (run/remote_output.cpp):
-/// a launcher that is stopped has no use for what comes, and the kernel closes connections on which it finds no room for some seconds.
+/// This is the most that the kernel grants (net.core.rmem_max), and more than the shims may send on their own
+/// (run/remote_output.cpp): a stopped launcher reads nothing, and the kernel closes connections without room for some seconds.
 constexpr int receive_buffer_bytes = 512 << 10;
 
 unique_fd spare_descriptor() {
@@ -46,7 +46,7 @@ shim_listener::~shim_listener() {
     loop_.unwatch(listener_.socket.get());
 }
 
-/// A bounded number a turn of the loop: a flood of callers must not keep it from the ranks, signals and deadlines.
+/// Accepts a limited number in each turn of the loop: a flood of callers must not keep it from the ranks, signals and deadlines.
 void shim_listener::on_callers() {
     for (int i = 0; i < accepts_a_turn && accept_one(); ++i) {
     }
@@ -63,7 +63,7 @@ bool shim_listener::accept_one() {
     }
     if (errno == ECONNABORTED || errno == EINTR) return true;
     if ((errno != EMFILE && errno != ENFILE) || !spare_) return false;
-    // One that stays in the queue would wake the loop again and again.
+    // A caller that stays in the queue would wake the loop again and again.
     spare_.reset();
     socket.reset(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
     bool const was_there = static_cast<bool>(socket);
@@ -106,7 +106,7 @@ void shim_listener::on_frame(std::uint64_t from, std::string_view frame) {
     if (one.link && !one.link->open()) refuse(from, "no greeting of a shim");
 }
 
-/// The answer is the same proof to everybody who calls, and of use to none but a shim: it fits this connection's nonces only.
+/// The answer proves the same to everybody who calls, and only a shim can use it: it fits only this connection's nonces.
 void shim_listener::on_greeting(caller& one, std::string_view frame) {
     auto const of_shim = read_greeting(frame);
     if (!of_shim) return one.link->close();
@@ -139,7 +139,7 @@ void shim_listener::refuse(std::uint64_t which, std::string const& why) {
     forget(which);
 }
 
-/// Not at once: the channel may be in the middle of a callback.
+/// Waits for the next turn of the loop, because the channel may be in a callback.
 void shim_listener::forget(std::uint64_t which) {
     loop_.after(duration(0), [this, which] { callers_.erase(which); });
 }

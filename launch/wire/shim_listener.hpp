@@ -16,14 +16,15 @@
 
 namespace muster {
 
-/// Listens on all addresses, proves to each caller that it has the run's key, and passes on those that prove the same. The other
-/// users of these machines can call, too: their number, their time and what is read of them are bounded. Used from the loop's thread.
+/// Listens on all addresses, proves to each caller that it has the run's key, and passes on those that prove the same. Other
+/// users of these machines can call, too: their number, their time and the bytes read from them are limited. Used from the loop's
+/// thread.
 class shim_listener {
   public:
     /// Takes `link` over (and sets its callbacks), or leaves it: then that shim gets the order to end (wire::bye).
     using arrival = std::function<void(wire::hello const& hello, std::unique_ptr<frame_channel>& link)>;
 
-    /// `shims` are expected. A caller's machine counts as gone when it is silent for `lost_after`. Throws errc::system.
+    /// `shims` are expected. A caller's machine counts as lost when it is silent for `lost_after`. Throws errc::system.
     shim_listener(event_loop& loop, std::size_t shims, duration lost_after, arrival on_arrival);
     ~shim_listener();
     shim_listener(shim_listener const&) = delete;
@@ -32,7 +33,7 @@ class shim_listener {
     run_key const& key() const noexcept { return key_; }
     int port() const noexcept { return listener_.port; }
 
-    /// Callers that proved nothing so far and are gone.
+    /// Returns the number of callers that have gone without a proof.
     std::size_t refused() const noexcept { return refused_; }
     std::size_t unnamed() const noexcept { return callers_.size(); }
 
@@ -40,7 +41,7 @@ class shim_listener {
     /// A connection that has not yet proved anything.
     struct caller {
         std::unique_ptr<frame_channel> link;
-        event_loop::clock::time_point due;  ///< it has time until then
+        event_loop::clock::time_point due;  ///< it must prove itself until then
         bool greeted = false;
         std::string from;
     };
@@ -62,11 +63,11 @@ class shim_listener {
     arrival on_arrival_;
     run_key key_;
     listener listener_;
-    unique_fd spare_;  ///< a spare descriptor, given up when no other is left, so that callers can be turned away
+    unique_fd spare_;  ///< a spare descriptor, closed when no other is left, so that callers can be refused
     std::map<std::uint64_t, caller> callers_;  ///< the oldest first
     std::uint64_t next_caller_ = 0;
     std::size_t refused_ = 0;
-    bool dropping_ = false;  ///< the next look for late ones is due
+    bool dropping_ = false;  ///< the next check for late ones is scheduled
 };
 
 }  // namespace muster

@@ -40,7 +40,7 @@ json const& list_of(json const& row, char const* key) {
     return row.is_object() && found != row.end() && found->is_array() ? *found : none;
 }
 
-/// "87 %, 12.3 of 80.0 GiB, 312 W", as far as it is known.
+/// Returns "87 %, 12.3 of 80.0 GiB, 312 W", without the figures that are not known.
 std::string describe_now(shown_gpu const& gpu) {
     std::vector<std::string> words;
     if (gpu.busy_percent >= 0) words.push_back(fmt::format("{:.0f} %", gpu.busy_percent));

@@ -26,9 +26,10 @@ namespace {
 
 constexpr std::size_t longest_line_bytes = std::size_t{1} << 20;
 
-/// Slurm's daemons begin a line with the time, from 25.05 on always, before that where the site says so (LogTimeFormat):
-/// "[2026-11-25T03:30:15.478] error: *** JOB 50 ON node1 CANCELLED AT ... ***". Other forms of the time are "2026-11-25T03:30:15+00:00",
-/// "Nov 25 03:30:15", "Wed, 25 Nov 2026 03:30:15 +0000" and a number, behind which only the stars tell it from a rank's line.
+/// Slurm's daemons begin a line with the time, always since 25.05 and before if the site says so (LogTimeFormat):
+/// "[2026-11-25T03:30:15.478] error: *** JOB 50 ON node1 CANCELLED AT ... ***". Other forms of the time are
+/// "2026-11-25T03:30:15+00:00", "Nov 25 03:30:15", "Wed, 25 Nov 2026 03:30:15 +0000" and a number; only the stars tell a line
+/// after a number from a rank's.
 bool is_dated_slurm_line(std::string_view line) {
     auto const end = line.find("] ");
     if (!line.starts_with('[') || end == std::string_view::npos) return false;
@@ -41,21 +42,21 @@ bool is_dated_slurm_line(std::string_view line) {
     return has_clock && (said.starts_with("error: ") || said.starts_with("fatal: "));
 }
 
-/// What of the job's output is not the ranks'.
+/// Returns whether muster or the scheduler wrote this line of the job's output.
 bool is_own_line(std::string_view line) {
     return line.starts_with("muster: ") || line.starts_with("slurmstepd: ") || line.starts_with("srun: ") ||
            line.starts_with("=>> PBS: ") || is_dated_slurm_line(line);
 }
 
-/// Whether `recorded`, a run's output, is the job's file `path`. The folder may have another path on another machine; PBS writes ID.OU and ID.ER to a
-/// spool of its own, and brings them to their places, as NAME.o12 and NAME.e12, at the end.
+/// Returns whether `recorded`, a run's output, is the job's file `path`. The folder may have another path on another machine; PBS
+/// writes ID.OU and ID.ER to its spool and, at the end, moves them to their places as NAME.o12 and NAME.e12.
 bool is_output(fs::path const& recorded, fs::path const& path) {
     auto const from = recorded.extension().string(), to = path.extension().string();
     return recorded.filename() == path.filename() || (from == ".OU" && to.starts_with(".o")) ||
            (from == ".ER" && to.starts_with(".e"));
 }
 
-/// In the spool of PBS, from where a file goes to whatever name the job gave it.
+/// Returns whether the file lies in PBS' spool, from which it is moved to whatever name the job gave it.
 bool is_spooled(fs::path const& recorded) {
     return recorded.extension() == ".OU" || recorded.extension() == ".ER";
 }
@@ -74,7 +75,7 @@ std::map<int, int> spare_ranks_in(nlohmann::json const& run) {
     return ranks;
 }
 
-/// The folders rank.NN or spare.NN of a run folder, with their numbers, in order.
+/// Returns the folders rank.NN or spare.NN of a run folder, with their numbers, in order.
 std::vector<std::pair<int, std::string>> list_folders(std::string const& run_folder, std::string_view prefix) {
     std::vector<std::pair<int, std::string>> folders;
     std::error_code fault;
@@ -96,7 +97,7 @@ log_tail::log_tail(tail_choice choice, sink take)
     if (!events_) throw_system("inotify_init1", "for the logs", 0, "raise fs.inotify.max_user_instances");
 }
 
-/// Without a watch (a limit is reached) the files are still looked at by their size.
+/// Files without a watch (the limit is reached) are still checked by their size.
 void log_tail::watch(std::string const& path) {
     if (watched_.contains(path)) return;
     int const number = ::inotify_add_watch(events_.get(), path.c_str(), IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
@@ -108,7 +109,8 @@ void log_tail::add(source made) {
     if (known_.insert(made.path).second) (made.who.empty() ? scripts_ : ranks_).push_back(std::move(made));
 }
 
-/// At its end a run adds where its output ends, before the script goes on. Opened rather than asked for its time alone: of NFS that may be an older one.
+/// A run's record gets the end of its output before the script goes on. This opens the record, since NFS may show an older time
+/// of a file that is not opened.
 void log_tail::read_spans(std::string const& job) {
     for (auto const& folder : run_folders_[job]) {
         auto& record = records_[folder];
@@ -119,7 +121,7 @@ void log_tail::read_spans(std::string const& job) {
         struct stat found {};
         if (!file || ::fstat(file.get(), &found) != 0 || found.st_ino == record.inode) continue;
         auto const run = parse_json_or_discard<nlohmann::json>(read_text_file(path));
-        if (!run.is_discarded())  // else half of it is there
+        if (!run.is_discarded())  // otherwise half of it is written
             record = {found.st_ino, output_spans_in(run), time_in(run, "started_at"), time_in(run, "ended_at"),
                       spare_ranks_in(run)};
     }
@@ -133,12 +135,12 @@ void log_tail::add_rank(std::string const& job, std::string const& run_folder, s
     for (auto const* name : {"stdout", "stderr"}) add({fmt::format("{}/{}", path, name), job, who, run_folder, 0, {}});
 }
 
-/// Another job has begun the file, or the run in this folder.
+/// Drops files that another job has begun, or whose folder another run uses.
 void log_tail::drop(std::string const& job, std::string const& path) {
     for (auto* sources : {&ranks_, &scripts_})
         std::erase_if(*sources, [&](source const& from) {
             bool const is_gone = from.job == job && (from.path == path || from.run_folder == path);
-            if (is_gone) known_.erase(from.path);  // the other job may be followed too
+            if (is_gone) known_.erase(from.path);  // the other job may be followed, too
             return is_gone;
         });
 }
@@ -209,7 +211,7 @@ void log_tail::clear() noexcept {
     }
 }
 
-/// Where the run's output begins in a file of the job; 0 if it is not there.
+/// Returns where the run's output begins in a file of the job; 0 if the record does not say.
 std::uint64_t log_tail::start_in(std::string const& path, std::string const& run_folder) const {
     auto const found = records_.find(run_folder);
     if (found == records_.end()) return 0;
@@ -218,13 +220,13 @@ std::uint64_t log_tail::start_in(std::string const& path, std::string const& run
     return 0;
 }
 
-/// Where a run has recorded files, and none of them is this one, its ranks wrote nothing here.
+/// If a run has recorded files, and this is not one of them, its ranks wrote nothing here.
 log_tail::rank_parts log_tail::find_rank_parts(source const& from) {
     rank_parts ranks;
     bool is_found = false, all_elsewhere = true;
     std::vector<std::string> ends;  // of the runs
     std::error_code fault;
-    auto const real = fs::canonical(from.path, fault);  // as the launcher saw it
+    auto const real = fs::canonical(from.path, fault);  // this is the path that the launcher recorded
     for (auto const& folder : run_folders_[from.job]) {
         auto const& record = records_[folder];
         all_elsewhere = all_elsewhere && !record.spans.empty();
@@ -232,7 +234,7 @@ log_tail::rank_parts log_tail::find_rank_parts(source const& from) {
             all_elsewhere = all_elsewhere && !is_spooled(span.file);
             if (!is_output(span.file, from.path) && !is_output(span.file, real)) continue;
             is_found = true;
-            // A job that is queued again begins its file anew: what earlier runs recorded holds no more.
+            // A job that is queued again truncates its file, so what earlier runs recorded no longer holds.
             for (std::size_t i = ranks.spans.size(); i-- > 0;) {
                 auto const& earlier = ranks.spans[i];
                 bool const was_over = !ends[i].empty() && ends[i] <= record.started_at;
@@ -247,7 +249,7 @@ log_tail::rank_parts log_tail::find_rank_parts(source const& from) {
     return ranks;
 }
 
-/// Whether a line of the job's output, which begins at byte `at`, is not the ranks'.
+/// Returns whether a line of the job's output, which begins at byte `at`, was not written by ranks.
 bool log_tail::is_of_script(source const& from, rank_parts const& ranks, std::uint64_t at, std::string_view line) {
     if (!has_ranks_[from.job] || is_own_line(line)) return true;
     if (!ranks.is_known) mixed_ = from.path;
@@ -282,7 +284,7 @@ void log_tail::read_new(source& from, bool last, std::uint64_t end) {
     if (::stat(from.path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return;
     auto const size = static_cast<std::uint64_t>(found.st_size);
     if (size < from.read_bytes) from.read_bytes = 0, from.part.clear();  // begun anew
-    // NFS may know an older size for a while; opening a file asks its server.
+    // NFS may report an older size for a while; opening a file asks its server.
     if (from.read_bytes >= end || (size == from.read_bytes && !last)) return;
     unique_fd const file(::open(from.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file) return;
@@ -293,7 +295,7 @@ void log_tail::read_new(source& from, bool last, std::uint64_t end) {
         if (n <= 0) return;
         from.read_bytes += static_cast<std::uint64_t>(n);
         from.part.append(block.data(), static_cast<std::size_t>(n));
-        if (from.who.empty()) read_spans(from.job);  // behind it: which of these lines are the ranks'
+        if (from.who.empty()) read_spans(from.job);  // after the size was read: tells which of these lines the ranks wrote
         take_lines(from, false);
     }
 }
@@ -323,7 +325,7 @@ void log_tail::look() {
 void log_tail::finish(bool ended) {
     read_all(true);
     if (!ended) return;
-    // The script may have gone on behind a launcher that was killed.
+    // The script may have gone on after a launcher was killed.
     for (auto const& from : scripts_)
         for (auto const& span : find_rank_parts(from).spans)
             if (has_ranks_[from.job] && !span.to_byte && from.read_bytes > span.from_byte) killed_in_ = from.path;

@@ -1,4 +1,4 @@
-// The end of a job's log files: passes on each line that its ranks write, as it comes.
+// Follows a job's log files, and passes on each line that its ranks write.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@
 
 namespace muster {
 
-// A filter of lines by a regular expression.
+// Filters lines by a regular expression.
 
-/// Lines in which a POSIX extended regular expression is found; the empty one takes all.
+/// Accepts lines that match a POSIX extended regular expression; the empty one accepts all.
 class line_filter {
   public:
     line_filter();
@@ -38,60 +38,62 @@ class line_filter {
 };
 
 struct tail_choice {
-    std::optional<int> rank;  ///< of this one only
+    std::optional<int> rank;  ///< show only this rank
     line_filter filter;
 };
 
-/// Reads the files rank.NN/stdout and stderr of run folders, and those of spares; of the job's own output what did not come from ranks: before a run's
-/// ranks what the script wrote before it, the rest behind them. Tells of new lines by inotify, which works for files on this machine; of a shared file
-/// system `look` finds them by their size.
+/// Reads the files rank.NN/stdout and stderr of run folders, and those of spares. From the job's own output it takes what ranks
+/// did not write: what the script wrote before a run comes before that run's ranks, the rest after them. inotify reports new
+/// lines in files on this machine; `look` finds those on a shared file system by the files' sizes.
 class log_tail {
   public:
-    /// `take` gets each whole line, without its end; `who` is the rank, "spare 0" for one of which no record says (yet) that it became a rank, and empty
-    /// for lines of the job's script, of muster and of the scheduler.
+    /// `take` gets each whole line, without its end. `who` is the rank, "spare 0" for a spare that no record (yet) says became a
+    /// rank, and empty for lines of the job's script, of muster and of the scheduler.
     using sink = std::function<void(std::string const& job, std::string const& who, std::string const& line)>;
 
     log_tail(tail_choice choice, sink take);
 
-    /// The files of a job as they are now; called again, it adds what is new.
+    /// Follows the files of a job as they are now; a further call adds new ones.
     void follow(std::string const& job, job_files const& files);
-    /// Reads what is new in all files.
+    /// Reads new lines in all files.
     void look();
-    /// The same, and takes a last line that has no end. `ended`: the job, so that a run without an end in its record was killed.
+    /// Does the same, and takes a last line without an end. `ended`: the job has ended, so a run without an end in its record was
+    /// killed.
     void finish(bool ended = true);
 
-    /// Why --rank has found no file so far, as "no rank 7: the ranks are 0 to 3"; empty if it has, or was not given.
+    /// Returns why --rank has found no file so far, as "no rank 7: the ranks are 0 to 3"; empty if it has, or was not given.
     std::string why_no_rank() const;
 
-    /// Where what the script wrote may be left out, since a run has not recorded which part of the job's output is its ranks'; empty: nowhere.
+    /// Returns which file's lines of the script may be missing, because a run has not recorded which part of the job's output its
+    /// ranks wrote; empty: no lines are.
     std::string why_no_script() const;
 
-    /// What is not shown since other jobs write to the same files, or shown with what they wrote; a line each.
+    /// Returns what is not shown because other jobs write to the same files, or is shown together with their output; a line each.
     std::vector<std::string> other_jobs() const;
 
-    /// Readable when something has changed; `clear` makes it wait again.
+    /// Returns a descriptor that is readable when something has changed, until `clear` is called.
     int event_fd() const noexcept { return events_.get(); }
     void clear() noexcept;
 
   private:
     struct source {
         std::string path, job;
-        std::string who;         ///< as the sink gets it
-        std::string run_folder;  ///< of a rank
+        std::string who;         ///< the sink's argument
+        std::string run_folder;  ///< for a rank's file
         std::uint64_t read_bytes = 0;
-        std::string part;  ///< of a line whose end has not come
+        std::string part;  ///< a line that has no end yet
     };
-    /// The run.json of a run.
+    /// Holds what was read of a run's run.json.
     struct read_record {
-        std::uint64_t inode = 0;  ///< another when the run has ended
+        std::uint64_t inode = 0;  ///< changes when the run has ended
         std::vector<output_span> spans;
         std::string started_at, ended_at;  ///< empty: not known
         std::map<int, int> spare_ranks;    ///< which rank a spare became
     };
-    /// What of a file of the job is its ranks'.
+    /// The parts of a job's file that its ranks wrote.
     struct rank_parts {
-        std::vector<output_span> spans;  ///< in the order of the runs; one that is open ends where the next begins
-        bool is_known = false;           ///< the rest is not
+        std::vector<output_span> spans;  ///< in the order of the runs; an open one ends where the next begins
+        bool is_known = false;           ///< everything else was written by others
     };
     void add(source made);
     void drop(std::string const& job, std::string const& path);
@@ -109,21 +111,21 @@ class log_tail {
     sink take_;
     unique_fd events_;
     std::vector<source> ranks_;                                    ///< in the order of runs and ranks
-    std::vector<source> scripts_;                                  ///< what the scheduler writes
+    std::vector<source> scripts_;                                  ///< files that the scheduler writes
     std::set<std::string> known_;                                  ///< the paths of both
     std::map<std::string, std::vector<std::string>> run_folders_;  ///< by job
     std::map<std::string, read_record> records_;                   ///< by run folder
     std::map<std::string, bool> has_ranks_;                        ///< by job
-    int last_rank_ = -1;                                           ///< of all jobs
-    bool found_rank_ = false;                                      ///< the one of the choice
+    int last_rank_ = -1;                                           ///< the highest of all jobs
+    bool found_rank_ = false;                                      ///< the chosen rank has a file
     std::string looked_for_;                                       ///< the folder of a first run
     std::map<std::string, std::vector<std::string>> other_jobs_;   ///< by job
-    std::string mixed_;                   ///< a file of which lines were left out that may be the script's
-    std::string killed_in_;               ///< the same, of a run that was killed
+    std::string mixed_;                   ///< a file of which lines that the script may have written were left out
+    std::string killed_in_;               ///< a file in which a run that was killed wrote
     std::map<std::string, int> watched_;  ///< by path
 };
 
-/// From --rank and --grep. Throws errc::usage.
+/// Reads --rank and --grep. Throws errc::usage.
 tail_choice make_tail_choice(settings_result const& given);
 
 }  // namespace muster

@@ -33,7 +33,7 @@ std::string read_end(std::string const& path) {
     return text;
 }
 
-/// The folders of the ranks, by rank.
+/// Returns the folders of the ranks, by rank.
 std::map<std::int64_t, std::string> rank_folders(std::string const& run_folder) {
     constexpr std::string_view beginning = "rank.";
     std::map<std::int64_t, std::string> found;
@@ -59,7 +59,7 @@ std::string state_of(queued_job const& job) {
     return fmt::format("{}, exit code {}", state, *job.status);
 }
 
-/// By its own row, by that of the tasks that wait, or by the record of its last run.
+/// Sets state and exit code from the task's row, the row of the waiting tasks, or the record of its last run.
 void tell_end(sweep_row& row, std::size_t index, std::vector<queued_job> const& jobs, job_files const& files) {
     auto const own = std::ranges::find_if(jobs, [&](auto const& job) { return index_of_task(job.id) == index; });
     auto const waiting = std::ranges::find_if(
@@ -75,7 +75,7 @@ void tell_end(sweep_row& row, std::size_t index, std::vector<queued_job> const& 
         row.state = files.run_folders.empty() ? "no run" : "no exit code";
 }
 
-/// Of all rows, in the order in which they come.
+/// Returns the metrics of all rows, in the order in which they first appear.
 std::vector<metric_value> all_metrics(std::vector<sweep_row> const& rows) {
     std::vector<metric_value> all;
     for (auto const& row : rows)

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::string_view metric_mark = "muster-metric:";
 
-constexpr auto print_gpus_every = std::chrono::minutes(1);  ///< where there is no terminal
-constexpr std::size_t most_gpu_lines = 4;                   ///< there
+constexpr auto print_gpus_every = std::chrono::minutes(1);  ///< without a terminal
+constexpr std::size_t most_gpu_lines = 4;                   ///< without a terminal
 
 winsize terminal_size() {
     winsize size{};
@@ -120,7 +120,7 @@ void watch_screen::flush() {
 void watch_screen::end() {
     erase();
     std::fflush(stdout);
-    // Where there is no line of status, the last metric is the last line.
+    // Without a status line, the last metric is the last line.
     if (!terminal_ && !metric_.empty()) fmt::print(stderr, "muster: last metric: {}\n", metric_);
 }
 

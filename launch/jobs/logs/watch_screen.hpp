@@ -10,22 +10,22 @@
 
 namespace muster {
 
-/// `line` in pieces of at most `width` bytes where it can be cut behind a ';'; the later ones are indented. Pure.
+/// Returns `line` in pieces of at most `width` bytes, if it can be cut after a ';'; indents the later ones. Pure.
 std::vector<std::string> fold_line(std::string_view line, std::size_t width);
 
 class watch_screen {
   public:
     watch_screen();
 
-    /// A line of `who` ("3", "spare 0"; empty: muster or the scheduler) on standard output; `job` is put before it unless it is empty. A line with
-    /// "muster-metric:" is kept for the status as well.
+    /// Prints a line of `who` ("3", "spare 0"; empty: muster or the scheduler) on standard output, after `job` unless that is
+    /// empty. Keeps a line with "muster-metric:" for the status as well.
     void print_line(std::string const& job, std::string const& who, std::string const& line);
-    /// A line of what has changed, on standard error.
+    /// Prints a line about a change, on standard error.
     void print_state(std::string const& line);
-    /// Only on a terminal: replaces the line of status.
+    /// Replaces the status line; does nothing without a terminal.
     void show_status(std::string const& states);
-    /// Lines below the status, folded at "; "; `summary` instead where they would take more than a third of the terminal. Elsewhere they are
-    /// printed as states, at most once a minute.
+    /// Shows lines below the status, folded at "; ", or `summary` if they would take more than a third of the terminal. Without a
+    /// terminal it prints them as states, at most once a minute.
     void show_gpus(std::vector<std::string> const& lines, std::string const& summary);
     void flush();
     /// Removes the status.
@@ -36,7 +36,7 @@ class watch_screen {
     void draw();
 
     bool terminal_;
-    std::size_t drawn_ = 0;  ///< lines
+    std::size_t drawn_ = 0;  ///< in lines
     std::string states_;
     std::string metric_;
     std::vector<std::string> gpus_;

@@ -27,12 +27,13 @@ std::string own_name() {
     return who != nullptr ? who->pw_name : std::to_string(::geteuid());
 }
 
-/// -x also lists jobs that have ended. A server that keeps no history of them then says nothing even of those that have not.
+/// -x also lists jobs that have ended. A server that keeps no history of them then lists no jobs at all.
 bool keeps_no_history(std::string_view said) noexcept {
     return said.find("not configured to maintain job history") != std::string_view::npos;
 }
 
-/// Slurm and PBS end with an error, and Flux says so on stderr, if a number is not known (any more); that is no failure of the question.
+/// For a number that is not known (any more), Slurm and PBS end with an error, and Flux says so on stderr; the question itself
+/// has not failed.
 bool is_unknown_job(std::string_view said) noexcept {
     return said.find("Invalid job id") != std::string_view::npos || said.find("Unknown Job") != std::string_view::npos ||
            said.find("has finished") != std::string_view::npos ||
@@ -79,13 +80,13 @@ std::vector<std::string> list_words(queue_kind kind, std::vector<std::string> co
         return ids.empty() ? slurm_words(slurm_ask::jobs_of_user, {user, squeue_format})
                            : slurm_words(slurm_ask::jobs_by_number, {join(ids, ","), squeue_format});
     std::vector<std::string> words;
-    if (kind == queue_kind::flux) {  // the user's own where no id is given, and of all states where one is
+    if (kind == queue_kind::flux) {  // without an id, the user's own jobs; with one, its job in any state
         words = {"flux", "jobs", "--no-header", fmt::format("--format={}", flux_jobs_format)};
         words.insert(words.end(), ids.begin(), ids.end());
         return words;
     }
     words = {"qstat", "-f", "-F", "dsv"};
-    if (ids.empty()) return words;  // of all users: qstat selects by user only where it prints a table
+    if (ids.empty()) return words;  // of all users: qstat selects by user only if it prints a table
     words.insert(words.begin() + 1, {"-x", "-t"});
     words.insert(words.end(), ids.begin(), ids.end());
     return words;
@@ -93,7 +94,7 @@ std::vector<std::string> list_words(queue_kind kind, std::vector<std::string> co
 
 namespace {
 
-/// Of those that PBS did not find, which does not know an array without its brackets.
+/// Returns the numbers that PBS did not find, with brackets: it does not know an array without them.
 std::vector<std::string> perhaps_arrays(std::vector<std::string> const& ids, std::vector<queued_job> const& found) {
     std::vector<std::string> arrays;
     for (auto const& id : ids)
@@ -129,7 +130,7 @@ std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> cons
     if (kind == queue_kind::pbs)
         if (auto const arrays = perhaps_arrays(ids, jobs); !arrays.empty()) try {
                 for (auto& job : ask(kind, arrays, user, variables)) jobs.push_back(std::move(job));
-            } catch (error const&) {  // then it is no array either
+            } catch (error const&) {  // it is no array either
             }
     if (kind == queue_kind::pbs && !ids.empty()) jobs = without_begun_arrays(std::move(jobs));
     if (kind == queue_kind::pbs && ids.empty())

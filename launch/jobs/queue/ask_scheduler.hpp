@@ -1,4 +1,4 @@
-// Questions to the scheduler about jobs: one command for any number of them.
+// Asks the scheduler about any number of jobs with one command.
 #pragma once
 
 #include <functional>
@@ -14,26 +14,30 @@ namespace muster {
 enum class queue_kind { slurm, pbs, flux };
 std::string_view to_string(queue_kind kind) noexcept;
 
-/// The scheduler whose commands are on PATH. Of both Slurm and PBS it is Slurm, since there is a package of qsub and qstat that talk to
-/// Slurm, unless PBS is preferred (read_allocation.hpp). Flux comes before them where it is preferred, too, else behind them. Throws errc::unavailable where there are none.
+/// Returns the scheduler whose commands are on PATH. It prefers Slurm to PBS, since a package of qsub and qstat talks to Slurm,
+/// unless PBS is preferred (read_allocation.hpp). Flux comes first if it is preferred, else last. Throws errc::unavailable if
+/// there is no scheduler.
 queue_kind find_queue(environment const& variables);
 
-/// The name of the cluster whose Slurm answers here; "" for another scheduler, whose numbers have their server in them, and where none answers.
+/// Returns the name of the cluster whose Slurm answers here; "" for another scheduler, whose numbers contain their server, and if
+/// none answers.
 std::string find_cluster(environment const& variables);
 
-/// The command that lists `ids`, ended ones too while the scheduler remembers them; without ids the user's own that have not ended.
+/// Returns the command that lists `ids`, also ended ones that the scheduler remembers; without ids, the user's jobs that have not
+/// ended.
 std::vector<std::string> list_words(queue_kind kind, std::vector<std::string> const& ids, std::string const& user);
 
-/// Runs it. A number that the scheduler does not know is not among the answers. Throws errc::unavailable if the scheduler does not answer.
+/// Runs that command. The answer leaves out a number that the scheduler does not know. Throws errc::unavailable if the scheduler
+/// does not answer.
 std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> const& ids, environment const& variables);
 
-/// `id`, or the number of the job whose SLUID it is. Throws errc::not_found if Slurm does not know that.
+/// Returns `id`, or the number of the job whose SLUID it is. Throws errc::not_found if Slurm does not know the SLUID.
 std::string plain_job_number(std::string const& id, environment const& variables);
 
-/// The command that ends a job.
+/// Returns the command that ends a job.
 std::vector<std::string> cancel_words(queue_kind kind, std::string const& id);
 
-/// What the scheduler itself shows of a job in full, for people; "" if it does not know it.
+/// Returns the scheduler's full description of a job, for people; "" if the scheduler does not know it.
 std::string describe_job(queue_kind kind, std::string const& id, environment const& variables);
 
 }  // namespace muster

@@ -15,12 +15,12 @@ constexpr char divider = '\x1f';
 constexpr std::size_t fields_of_job = 15;
 constexpr std::string_view held = "urgency=0", depends = "depend=", begins = "begin=";
 
-/// A job that runs without a limit has 0:00:00.
+/// Returns "" for 0:00:00, the limit of a job without a limit.
 std::string unless_zero(std::string_view time) {
     return time == "0:00:00" ? std::string() : std::string(time);
 }
 
-/// "after-success=f7,begin-time=…": the kinds of RFC 26 in the words of `flux jobs`, whose numbers may begin with a hooked f.
+/// Returns "after-success=f7,begin-time=…": the kinds of RFC 26, as `flux jobs` writes them; its numbers may begin with ƒ.
 std::string plain_dependencies(std::string_view text) {
     std::vector<std::string> all;
     for (auto const one : split(text, ',')) {
@@ -41,7 +41,7 @@ std::string wait_reason(std::string_view state, std::string_view urgency, std::s
     return std::string(trim(scheduler));
 }
 
-/// What has ended a job from outside, and how; that its own program failed is in its code.
+/// Returns what ended a job from outside, and how; the exit code tells that its own program failed.
 std::string end_reason(std::string_view type, std::string_view note) {
     if (type.empty()) return {};
     return note.empty() ? std::string(type) : fmt::format("{}: {}", type, note);
@@ -71,7 +71,7 @@ queued_job read_job(std::vector<std::string_view> const& field) {
     job.state = result;
     job.phase = job_phase::ended;
     job.reason = end_reason(trim(field[10]), trim(field[11]));
-    // One that was cancelled before it ran has -128.
+    // A job that was cancelled before it ran has -128.
     if (auto const code = parse_integer(trim(field[3])); code && *code >= 0 && *code <= 255) job.status = static_cast<int>(*code);
     return job;
 }

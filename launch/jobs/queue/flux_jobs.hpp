@@ -1,4 +1,4 @@
-// Jobs of Flux as `flux jobs` prints them.
+// Reads jobs of Flux as `flux jobs` prints them.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace muster {
 
-/// The format for `flux jobs --no-header`: fields divided by a character that no job's name or note has.
+/// The format for `flux jobs --no-header`: fields separated by a character that no job's name or note contains.
 inline constexpr char const* flux_jobs_format =
     "{id.f58}\x1f{state}\x1f{result}\x1f{returncode}\x1f{nnodes}\x1f{runtime!H}\x1f{duration!H}\x1f{t_run!D}\x1f"
     "{annotations.sched.t_estimate!D}\x1f{urgency}\x1f{exception.type}\x1f{exception.note}\x1f{dependencies}\x1f"
     "{annotations.sched.reason_pending}\x1f{name}";
 
-/// Its lines. Those that do not have the fields (a warning) are passed over. Pure.
+/// Returns the jobs of these lines. Skips lines without the fields (a warning). Pure.
 std::vector<queued_job> parse_flux_jobs(std::string_view printed);
 
-/// Whether a job's state is one that Flux calls so while it waits: "DEPEND", "PRIORITY", "SCHED". Pure.
+/// Returns whether Flux calls a waiting job's state so: "DEPEND", "PRIORITY", "SCHED". Pure.
 bool is_waiting_in_flux(std::string_view state) noexcept;
 
-/// Why such a job waits, in words, from `reason` as parse_flux_jobs has it. Pure.
+/// Returns in words why such a job waits, from `reason` as parse_flux_jobs returns it. Pure.
 std::string explain_flux_wait(queued_job const& job);
 
 }  // namespace muster

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What stands behind `name` in a line of its own, which qstat breaks and goes on with after a tab.
+/// Returns the text after `name` on its line, which qstat breaks and continues after a tab.
 std::string value_of(std::string_view printed, std::string_view name) {
     std::string value;
     bool found = false;
@@ -31,7 +31,7 @@ std::string value_of(std::string_view printed, std::string_view name) {
     return value;
 }
 
-/// "host:/folder/file" without its host; a folder gets the name that PBS gives a file there.
+/// Returns "host:/folder/file" without its host, and a folder with the name that PBS gives a file there.
 std::string pbs_path(std::string value, std::string_view id, std::string_view ending) {
     if (auto const colon = value.find(":/"); colon != std::string::npos) value.erase(0, colon + 1);
     if (value.ends_with('/')) value += fmt::format("{}.{}", id, ending);
@@ -43,7 +43,7 @@ std::string with_suffix_here(std::string_view suffix) {
     std::error_code fault;
     for (auto const& entry : fs::directory_iterator(".", fault))
         if (auto const name = entry.path().filename().string(); name.ends_with(suffix)) {
-            if (!found.empty()) return {};  // of two servers, perhaps
+            if (!found.empty()) return {};  // there may be files of two servers
             found = fs::absolute(entry.path(), fault).lexically_normal().string();
         }
     return found;
@@ -78,7 +78,7 @@ job_paths find_job_paths(queue_kind kind, queued_job const& job, environment con
 }
 
 std::string explain_launch_failure(queued_job const& job, job_paths const& paths) {
-    constexpr int could_not_start = 128 + 53;  // slurmd notes a signal that there is not
+    constexpr int could_not_start = 128 + 53;  // slurmd records a signal that does not exist
     bool const is_one = job.phase == job_phase::ended && (job.reason == "JobLaunchFailure" || job.status == could_not_start);
     if (!is_one) return {};
     std::error_code fault;

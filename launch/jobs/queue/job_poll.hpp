@@ -1,4 +1,4 @@
-// Repeated questions about the same jobs: passes over a scheduler that does not answer for a while.
+// Repeats a question about jobs, and tolerates a scheduler that does not answer for a while.
 #pragma once
 
 #include <functional>
@@ -10,19 +10,20 @@
 
 namespace muster {
 
-/// A slurmctld that restarts, or a qstat that times out, is no reason to stop watching a job.
+/// Goes on when slurmctld restarts or qstat times out.
 class job_poll {
   public:
-    /// Throws errc::unavailable, errc::parse or errc::system where the scheduler does not answer: see list_jobs.
+    /// Throws errc::unavailable, errc::parse or errc::system if the scheduler does not answer: see list_jobs.
     using question = std::function<std::vector<queued_job>(std::vector<std::string> const& ids)>;
 
-    /// That many failures in a row are too many: at one question in 5 seconds, ten minutes and more.
+    /// Ends the questions after so many failures in a row: at one question in 5 seconds they take ten minutes or more.
     static constexpr int most_failures = 120;
 
-    /// `note` learns of the first failure of each row of them.
+    /// `note` is called for the first of several failures in a row.
     job_poll(question ask, std::function<void(std::string const&)> note) : ask_(std::move(ask)), note_(std::move(note)) {}
 
-    /// Nothing if the scheduler did not answer this time. Throws what the question threw when `most_failures` in a row have failed.
+    /// Returns nothing if the scheduler did not answer this time. Rethrows what the question threw after `most_failures` failures
+    /// in a row.
     std::optional<std::vector<queued_job>> ask(std::vector<std::string> const& ids);
 
   private:

@@ -15,7 +15,7 @@ namespace muster {
 
 namespace {
 
-/// What stands behind `name`, which has a space before it or begins the record, up to the next space.
+/// Returns the text after `name`, up to the next space; `name` begins the record or follows a space.
 std::string_view word_of(std::string_view record, std::string_view name) {
     for (auto at = record.find(name); at != std::string_view::npos; at = record.find(name, at + 1))
         if (at == 0 || record[at - 1] == ' ') {
@@ -25,7 +25,7 @@ std::string_view word_of(std::string_view record, std::string_view name) {
     return {};
 }
 
-/// A path may have spaces in it, so it is compared rather than cut out.
+/// A path may contain spaces, so it is compared rather than cut out.
 bool writes_to(std::string_view record, std::string_view path) {
     return std::ranges::any_of(std::initializer_list<std::string_view>{"StdOut", "StdErr"}, [&](auto name) {
         auto const wanted = fmt::format(" {}={}", name, path);
@@ -34,7 +34,7 @@ bool writes_to(std::string_view record, std::string_view path) {
     });
 }
 
-/// Slurm writes local times that sort as text; one that is not known is a word.
+/// Slurm writes local times, which sort as text, or a word for a time that is not known.
 std::string_view time_of(std::string_view record, std::string_view name) {
     auto const time = word_of(record, name);
     return !time.empty() && is_digit(time.front()) ? time : std::string_view();
@@ -43,7 +43,7 @@ std::string_view time_of(std::string_view record, std::string_view name) {
 std::time_t read_time(std::string_view text) {
     std::tm parts{};
     parts.tm_isdst = -1;
-    std::string const copy(text);  // with a 0 at its end
+    std::string const copy(text);  // ends with a 0
     auto const* const end = ::strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
     return end != nullptr && *end == '\0' ? ::mktime(&parts) : 0;
 }
@@ -56,7 +56,7 @@ struct writer {
     bool is_before(writer const& other) const { return start != other.start ? start < other.start : number < other.number; }
 };
 
-/// Nothing for a job that has not started: the start of one that waits is a guess.
+/// Returns nothing for a job that has not started: the start of a waiting job is a guess.
 std::optional<writer> read_writer(std::string_view record) {
     auto const state = word_of(record, "JobState=");
     auto const start = time_of(record, "StartTime=");
@@ -93,7 +93,7 @@ output_sharers find_output_sharers(std::string_view records, std::string_view ra
             others.push_back(*std::move(one));
     }
     if (!own) return found;
-    if (!own->het_job.empty())  // parts of one job, whose script writes the file
+    if (!own->het_job.empty())  // the parts of one job, whose script writes the file
         std::erase_if(others, [&](writer const& other) { return other.het_job == own->het_job; });
     found.has_started = true;
     found.has_ended = own->has_ended;

@@ -1,4 +1,4 @@
-// Jobs that write to the same file: tells whose output a file holds that does not have the job's number in its name.
+// Finds jobs that write to the same file, to tell whose output a file without the job's number in its name holds.
 #pragma once
 
 #include <ctime>
@@ -7,24 +7,24 @@
 
 namespace muster {
 
-/// What Slurm's records say of a job and the file that it writes to.
+/// Holds what Slurm's records say about a job and the file that it writes to.
 struct output_sharers {
-    bool has_started = false;        ///< the job has; false too for one that Slurm does not know
-    bool has_ended = false;          ///< the same
+    bool has_started = false;        ///< the job has started; false also if Slurm does not know it
+    bool has_ended = false;          ///< the job has ended; false also if Slurm does not know it
     std::time_t started_at = 0;      ///< 0: not known
-    bool is_first = true;            ///< no other job that is known had begun the file before it
-    std::string later, later_start;  ///< the job that was the last to begin the file after it, and when; empty: there is none
-    std::string before;              ///< one that had begun the file before it, and still ran then; empty: there is none
+    bool is_first = true;            ///< no other known job had begun the file before it
+    std::string later, later_start;  ///< the last job that began the file after it, and when; or empty
+    std::string before;              ///< a job that began the file before it and still ran then; or empty
     bool operator==(output_sharers const&) const = default;
 };
 
-/// From the records of all jobs (`scontrol -o show job`): of the job with the number `raw_id`, whose file is `path`. Pure.
+/// Reads the records of all jobs (`scontrol -o show job`) for the job `raw_id`, whose file is `path`. Pure.
 output_sharers find_output_sharers(std::string_view records, std::string_view raw_id, std::string_view path);
 
-/// Whether the path has the number of the job, or of its array, in it, so that no other job writes there. Pure.
+/// Returns whether the path contains the number of the job, or of its array, so that no other job writes there. Pure.
 bool has_own_name(std::string_view path, std::string_view shown_id, std::string_view raw_id);
 
-/// The path's file with %j before its ending: "train-%j.out" of "/home/me/train.out". Pure.
+/// Returns the path's file with %j before its ending: "train-%j.out" of "/home/me/train.out". Pure.
 std::string with_own_name(std::string_view path);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// Reads jobs of PBS from `qstat -f -F dsv`. Its JSON holds the first of several jobs only (OpenPBS 23.06).
+// Reads jobs of PBS from `qstat -f -F dsv`. Its JSON contains only the first of several jobs (OpenPBS 23.06).
 #include <algorithm>
 #include <map>
 
@@ -14,7 +14,7 @@ using attributes = std::map<std::string, std::string, std::less<>>;
 
 constexpr std::string_view line_start = "Job Id: ";
 
-/// The parts of a line between '|'. Behind a backslash stand '|', a backslash, or n for a line break.
+/// Splits a line at '|'. A backslash escapes '|', a backslash, and n for a line break.
 std::vector<std::string> fields_of(std::string_view line) {
     std::vector<std::string> fields(1);
     for (std::size_t i = 0; i < line.size(); ++i) {
@@ -46,14 +46,14 @@ job_phase pbs_phase(std::string_view state) noexcept {
     return state == "R" || state == "E" || state == "B" || state == "S" || state == "U" ? job_phase::running : job_phase::waiting;
 }
 
-/// PBS adds 256 to a signal; below zero are its own reasons.
+/// PBS adds 256 to a signal; negative numbers are its own reasons.
 int pbs_code(std::int64_t exit_status) noexcept {
     if (exit_status == -29) return 124;
     if (exit_status < 0) return 125;
     return static_cast<int>(exit_status >= 256 ? 128 + (exit_status - 256) % 128 : exit_status % 256);
 }
 
-/// "afterok:85.head@head": of what it depends on, not of those that depend on it.
+/// Returns "afterok:85.head@head": the jobs that it waits for, without those that wait for it.
 std::string waits_for(std::string const& depend) {
     std::vector<std::string> waits;
     for (auto const part : split(depend, ','))
@@ -71,8 +71,8 @@ std::string wait_reason(attributes const& all) {
     return comment.starts_with("Job Array Began") ? std::string() : comment;  // the array's, which its waiting tasks have too
 }
 
-/// A task of an array that has not begun, or that an old server has forgotten, is shown with the array's own attributes, exit status and
-/// times included. Those that have run have array_id.
+/// PBS shows a task that has not begun, or that an old server has forgotten, with the array's attributes, exit status and times
+/// included. Tasks that have run have array_id.
 bool has_own_attributes(std::string_view id, attributes const& all) {
     return id.find('[') == std::string_view::npos || id.find("[]") != std::string_view::npos || all.contains("array_id");
 }

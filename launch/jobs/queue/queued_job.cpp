@@ -17,14 +17,14 @@ namespace muster {
 namespace {
 
 constexpr std::size_t squeue_fields = 10;
-constexpr std::size_t least_fields = 3;  ///< both numbers and the state: less is no row
+constexpr std::size_t least_fields = 3;  ///< both numbers and the state: a shorter line is no row
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) noexcept {
     return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// A state that squeue lists and that is not known here ends no job: one that has ended is forgotten by Slurm some minutes later, and
-/// is over then. One that has used time runs.
+/// A job in a state that squeue lists and that is not known here has not ended: Slurm forgets an ended job after some minutes,
+/// and then it counts as over. A job that has used time runs.
 job_phase slurm_phase(std::string_view state, std::string_view used) noexcept {
     if (is_one_of(state, {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING",
                           "EXPEDITING"}))
@@ -42,8 +42,8 @@ std::string unless_none(std::string_view text) {
     return is_one_of(text, {"None", "N/A", "(null)", "Unknown", "n/a", "INVALID", "NOT_SET"}) ? std::string() : std::string(text);
 }
 
-/// The exit code as a shell has it: of "3:0" and "0:9", code and signal (23.02 and later), or of "768", a wait status (up to 22.05).
-/// Nothing for anything else, as where Slurm does not know it.
+/// Returns the exit code as a shell shows it: from "3:0" and "0:9", code and signal (23.02 and later), or from "768", a wait
+/// status (up to 22.05). Returns nothing for anything else, such as the word for a code that Slurm does not know.
 std::optional<int> read_exit_code(std::string_view text) {
     text = trim(text);
     auto const number = [](std::string_view digits, std::int64_t most) {
@@ -63,7 +63,7 @@ bool begins_with_digit(std::string_view text) noexcept {
     return !text.empty() && is_digit(text.front());
 }
 
-/// A row is what begins with the job's number: whatever its other fields hold, the job is there.
+/// A row begins with the job's number: the job exists whatever its other fields hold.
 std::optional<queued_job> read_squeue_line(std::string_view line) {
     std::array<std::string_view, squeue_fields> fields;
     std::size_t count = 0;
@@ -74,7 +74,7 @@ std::optional<queued_job> read_squeue_line(std::string_view line) {
         line.remove_prefix(more ? end + 1 : line.size());
     }
     if (count < least_fields || !(begins_with_digit(fields[0]) || begins_with_digit(fields[1]))) return std::nullopt;
-    // Of "CANCELLED by 7777" the first word.
+    // The state of "CANCELLED by 7777" is its first word.
     auto const state = fields[2].substr(0, fields[2].find_first_of(" ,+"));
     queued_job job{.id = unless_none(fields[1]),
                    .raw_id = unless_none(fields[0]),
@@ -99,7 +99,7 @@ struct wait_words {
     std::string_view meaning;
 };
 
-/// The first that fits holds. From squeue's manual, "JOB REASON CODES".
+/// The first match counts. From squeue's manual, "JOB REASON CODES".
 constexpr wait_words slurm_reasons[]{
     {"Resources", "it is next, and waits until enough nodes are free"},
     {"Priority", "jobs with a higher priority are before it"},
@@ -134,7 +134,7 @@ constexpr wait_words slurm_reasons[]{
      "it could not be started on its nodes, and is held; release it by scontrol release, or ask the site"},
 };
 
-/// "QOSMaxGRESPerUser", "AssocGrpNodeLimit": who limits, how, and what.
+/// Explains "QOSMaxGRESPerUser" or "AssocGrpNodeLimit": who limits what, and how.
 std::string explain_limit(std::string_view reason) {
     bool const by_qos = reason.starts_with("QOS");
     auto rest = reason.substr(by_qos ? 3 : 5);
@@ -164,7 +164,7 @@ std::string explain_limit(std::string_view reason) {
     return fmt::format("{} has reached {}, in {}; it starts when others of them end", who, how, what);
 }
 
-/// PBS' comment, or the attribute by which a held job is known.
+/// Explains PBS' comment, or the attribute that marks a held job.
 std::string explain_pbs_wait(std::string_view reason) {
     auto const value = without_controls(reason.substr(reason.find('=') + 1));
     if (reason.starts_with("Hold_Types="))
@@ -185,14 +185,15 @@ std::vector<queued_job> parse_squeue(std::string_view printed) {
 }
 
 void sort_tasks(std::vector<queued_job>& jobs) {
-    // "12_3", "12[3].server": the array, and the index; a row of tasks that have not begun ("12_[4-9]") has none and stays behind.
+    // "12_3" and "12[3].server" give the array and the index; a row of tasks that have not begun ("12_[4-9]") has no index and
+    // comes last.
     auto const place = [](queued_job const& job) {
         auto const mark = job.id.find_first_of("_[");
         auto const digits = mark == std::string::npos ? std::string_view() : std::string_view(job.id).substr(mark + 1);
         auto const index = parse_integer(digits.substr(0, digits.find(']')));
         return std::pair(job.id.substr(0, mark), index.value_or(mark == std::string::npos ? -1 : INT64_MAX));
     };
-    std::map<std::string, std::size_t> first;  // where an array stands
+    std::map<std::string, std::size_t> first;  // the first position of each array
     for (auto const& job : jobs) first.try_emplace(place(job).first, first.size());
     std::stable_sort(jobs.begin(), jobs.end(), [&](queued_job const& a, queued_job const& b) {
         auto const [one, i] = place(a);
@@ -253,7 +254,7 @@ bool is_part_of_number(char c) noexcept {
            c == ']';
 }
 
-/// Flux's numbers: f and digits to the base of 58, in which 0, I, O and l are left out.
+/// Flux's numbers are f and base-58 digits, which leave out 0, I, O and l.
 bool is_flux_number(std::string_view word) noexcept {
     constexpr std::string_view digits = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
     return word.size() > 1 && word.size() <= 12 && word.front() == 'f' &&
@@ -263,7 +264,7 @@ bool is_flux_number(std::string_view word) noexcept {
 }  // namespace
 
 bool is_sluid(std::string_view word) noexcept {
-    constexpr std::string_view digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";  // Crockford's to the base of 32
+    constexpr std::string_view digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";  // Crockford's base 32
     return word.size() == 14 && word.front() == 's' && word.find_first_not_of(digits, 1) == std::string_view::npos;
 }
 
@@ -295,8 +296,8 @@ bool is_job_number(std::string_view word) noexcept {
 
 namespace {
 
-/// The last line that is a number, with a cluster perhaps, or that says so in sbatch's words; else empty. A site's wrapper prints lines of its own
-/// around it, and may drop --parsable.
+/// Returns the last line that is a number (perhaps with a cluster) or sbatch's sentence with one; else empty. A site's wrapper
+/// prints further lines and may drop --parsable.
 std::string_view line_of_number(std::string_view printed) {
     constexpr std::string_view in_words = "Submitted batch job ";
     std::string_view found;
@@ -328,7 +329,7 @@ std::string parse_job_cluster(std::string_view printed) {
 
 bool is_federated(std::string_view id) noexcept {
     auto const number = parse_integer(id.substr(0, id.find_first_of("_+")));
-    return number && *number >= 1 << 26;  // above are the bits of the cluster that it was submitted to
+    return number && *number >= 1 << 26;  // higher bits name the cluster that the job was submitted to
 }
 
 std::optional<std::string> parse_job_number(std::string_view printed) {

@@ -21,13 +21,13 @@ std::string cannot_come_true(script_request const& request) {
                        join(request.after, ","));
 }
 
-/// How a job, or a task of an array, has ended; no code: it has not, or nothing tells.
+/// Says how a job, or a task of an array, has ended; no code: it has not ended, or its end is not known.
 struct part_end {
     std::optional<int> code;
     std::string text;
 };
 
-/// The part for which --after KIND cannot come true: one task that failed is enough for `ok`, and for `notok` none may have.
+/// Returns the part for which --after KIND cannot come true: `ok` needs every task to succeed, `notok` at least one to fail.
 part_end const* find_unwanted(std::string const& kind, std::vector<part_end> const& parts) {
     auto const failed = std::ranges::find_if(parts, [](auto const& part) { return part.code.value_or(0) != 0; });
     if (kind == "ok") return failed == parts.end() ? nullptr : &*failed;
@@ -46,7 +46,7 @@ std::vector<part_end> known_parts(std::string const& id, std::vector<queued_job>
     return parts;
 }
 
-/// Of a job that muster has submitted, by the records of its runs.
+/// Returns the parts of a job that muster has submitted, from the records of its runs.
 std::vector<part_end> recorded_parts(std::string const& id, job_record const& record) {
     auto tasks = list_tasks(id, record);
     if (tasks.empty()) tasks.push_back({id, id});

@@ -26,7 +26,7 @@ member_world::member_world(event_loop& loop, run_context const& run, std::vector
     state_.first = state_.now.number;
     state_.most = options.discovery.given() ? most_members(options, run.life) : static_cast<int>(ranks.size());
     state_.spares = options.waiting_spares() > 0 ? 0 : options.spares;
-    // Of a run that grows all tell where they listen, except where they and those that come are on this node.
+    // The ranks of a run that can grow all announce where they listen, unless they and all newcomers are on this node.
     state_.over_nodes = options.discovery.given() && !ranks.empty() && !ranks.front().address.empty();
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         state_.over_nodes = state_.over_nodes || ranks[r].who.node_count > 1;
@@ -56,7 +56,7 @@ membership::event member_world::at_present(decltype(membership::event::what) wha
     return {std::chrono::duration<double>(event_loop::clock::now().time_since_epoch()).count(), std::move(what)};
 }
 
-/// What a deed brings about comes after all deeds of its step.
+/// Handles what an action causes after all actions of its step.
 void member_world::feed(decltype(membership::event::what) what) {
     events_.push_back(at_present(std::move(what)));
     if (std::exchange(stepping_, true)) return;
@@ -88,7 +88,7 @@ void member_world::place_newcomer(int seat, place const& what) {
     feed(happened::placement{seat, what.who.host, what.address});
 }
 
-/// On the clock of what cools down.
+/// Uses the clock of cool-downs.
 void member_world::take_hosts(host_pool const& hosts) {
     feed(happened::hosts{hosts, seconds_now()});
 }
@@ -119,9 +119,9 @@ void member_world::go_on() {
     loop_.after(duration(0), [this] { feed(happened::loss_judged{}); });
 }
 
-/// At once, also where a deed has led here: the connections are closed next.
+/// Acts at once, even within an action, because the connections are closed next.
 void member_world::close() noexcept try { step(at_present(happened::closing{})); } catch (std::exception const&) {
-    // they have the signal
+    // the ranks have the signal
 }
 
 // ------------------------------------------------------------------------------------------------ deeds

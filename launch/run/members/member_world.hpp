@@ -1,4 +1,5 @@
-// The world of a run that goes on in place: tells its members who is lost, and begins the next generation with those that are left.
+// The world of a run that goes on in place: tells its members who is lost, and begins the next generation with the remaining
+// ones.
 #pragma once
 
 #include <deque>
@@ -14,66 +15,69 @@
 
 namespace muster {
 
-/// Drives the state machine of the membership (launch/elastic/membership.hpp), which decides everything: hands it what happens, and does what it says. Seats are
-/// numbers of ranks at the start. Used from the loop's thread.
+/// Drives the state machine of the membership (launch/elastic/membership.hpp), which makes all decisions: passes events to it and
+/// performs its actions. Seats are numbers of ranks at the start. Used from the loop's thread.
 class member_world {
   public:
-    /// What it asks of the group of ranks.
+    /// Holds what it needs from the group of ranks.
     struct group {
         /// Passes a message on to the rank (pmix/member_message.hpp).
         std::function<void(int seat, std::string const& packet)> send;
-        /// Looks from now on which of these ranks are stopped, and calls `then`, at once or within some seconds.
+        /// Finds out which of these ranks are stopped now, and calls `then`, at once or within some seconds.
         std::function<void(std::vector<int> const& seats, std::function<void(std::vector<int> const& stopped)> then)> look;
         std::function<void(int seat)> kill;
         std::function<void(std::string const& line)> say;
-        /// The generation begins; `seats` by rank.
+        /// The generation begins; `seats` is in order of rank.
         std::function<void(generation const& now, std::vector<int> const& seats, std::string const& why)> begin;
-        /// Starts a rank that takes the place of the one of that seat; its own seat is the next one. Throws what keeps it from being started.
+        /// Starts a rank that takes the place of the one of that seat; its own seat is the next number. Throws what prevents the
+        /// start.
         std::function<void(int seat)> start;
-        /// Starts a rank that comes in on that slot, and adds it (add_newcomer). Throws what keeps it from being started.
+        /// Starts a rank that joins on that slot, and adds it (add_newcomer). Throws what prevents the start.
         std::function<void(slot const& at)> start_at;
-        /// The hosts that there are may be looked at again: more can be taken in, or a slot is free.
+        /// The present hosts may be looked at again: the world can take more ranks, or a slot is free.
         std::function<void()> look_at_hosts;
-        /// The one of that seat waits for a place in the world.
+        /// The rank of that seat waits for a place in the world.
         std::function<void(int seat)> waits;
-        /// Too few are left.
+        /// Too few ranks are left.
         std::function<void(std::string const& why)> give_up;
     };
-    /// A rank at the start: who it is, and where other nodes reach its own; empty: all are on one.
+    /// A rank at the start: who it is, and the address at which other nodes reach its node; empty: all ranks are on one node.
     struct place {
         identity who;
         std::string address = {};
     };
-    /// All must outlive it. `ranks` in order of rank, where each goes on with its own member.
+    /// All arguments must outlive it. `ranks` is in order of rank; each continues its own member.
     member_world(event_loop& loop, run_context const& run, std::vector<place> ranks, group calls);
 
-    /// A process that waits for a place in the world has been started; its seat is the next one.
+    /// Adds a started process that waits for a place in the world; its seat is the next number.
     void add_spare(place what, slot at);
-    /// … on a slot that has come. One that does not come to init() in time is ended.
+    /// Adds a process on a slot that has come. It is ended if it does not call init() in time.
     void add_newcomer(place what, slot at);
-    /// Else it was killed, since its slot or its place is gone, and its end says nothing of its slot.
+    /// Returns whether the process is still wanted. If not, it was killed because its slot or its place is gone, and its end says
+    /// nothing about the slot.
     bool is_wanted(int which) const { return membership::is_wanted(state_, which); }
-    /// Where it is, once it is known there by its own name.
+    /// Sets the newcomer's place when its host's own name is known.
     void place_newcomer(int seat, place const& what);
 
-    /// Whether hosts that come and go are taken in and left by the ranks themselves.
+    /// Returns whether the ranks themselves follow hosts that come and go.
     bool takes_hosts() const { return state_.at != membership::phase::closed && membership::anyone_announced(state_); }
-    /// Has newcomers started, and members leave, as find_host_change() says. They come and go at the others' next commit.
+    /// Starts newcomers and makes members leave, as find_host_change() says. They come and go at the others' next commit.
     void take_hosts(host_pool const& hosts);
 
-    /// The rank of that seat has sent this.
+    /// Takes a message that the rank of that seat has sent.
     void take(int seat, std::string_view packet);
 
-    /// The rank of that seat has ended: well (with code 0), or it is lost for the reason `why`. To be called for all that have ended before anything else is
-    /// done about them. `with_host`: nothing is heard of its host.
+    /// Notes that the rank of that seat has ended: well (with code 0), or lost for the reason `why`. Call it for all ranks that
+    /// have ended before you handle any of them. `with_host`: its host is silent, too.
     void note_end(int seat, bool well, std::string const& why, bool with_host = false);
-    /// Tells the others of those that are lost.
+    /// Tells the others which ranks are lost.
     void tell_lost();
-    /// Whether those that are left can go on without the lost ones; else why not, for a note, or an empty text where a restart follows anyway.
+    /// Returns whether the remaining ranks can go on without the lost ones. If not, sets why, for a note; the text is empty if a
+    /// restart follows anyway.
     bool can_go_on(std::string& why_not) const;
-    /// Once all that has happened at this moment is judged: they do, and the next generation begins if all of them want it.
+    /// Begins the next generation, if all remaining ranks want it, after all that has happened at this moment is judged.
     void go_on();
-    /// No generation follows.
+    /// Says that no generation follows.
     void close() noexcept;
 
     generation const& now() const noexcept { return state_.now; }
@@ -102,8 +106,8 @@ class member_world {
     run_context const& run_;
     group calls_;
     membership::world state_;
-    std::deque<membership::event> events_;  ///< that are still to be handed over
-    bool stepping_ = false;                 ///< what happens meanwhile comes behind
+    std::deque<membership::event> events_;  ///< events still to be handled
+    bool stepping_ = false;                 ///< events of this time are queued
     event_loop::timer look_ = 0;
 };
 

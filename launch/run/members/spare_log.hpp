@@ -1,4 +1,4 @@
-// A log of the spares of a run: notes on them for the user, and their lines in its record.
+// Logs the spares of a run: prints notes on them for the user and writes their lines in the run's record.
 #pragma once
 
 #include <map>
@@ -12,23 +12,23 @@
 
 namespace muster {
 
-/// Processes that wait for the places of lost ranks, from their start until they have one or end. Seats are numbers of ranks at the start. Used from the
-/// loop's thread.
+/// Follows processes that wait for the places of lost ranks, from their start until they get one or end. Seats are numbers of
+/// ranks at the start. Used from the loop's thread.
 class spare_log {
   public:
-    /// Of a place: nobody is to have it.
+    /// Says that a place stays empty.
     static constexpr std::string_view not_needed = "it is not needed any more";
 
-    /// All must outlive it.
+    /// All arguments must outlive it.
     spare_log(run_context const& run, evidence& known, group_events& events) : run_(run), known_(known), events_(events) {}
 
-    /// The spare of that seat is there, or is known to be elsewhere there; `place`: as describe_spare() says it.
+    /// Notes that the spare of that seat has started, or that its place is now known; `place` is what describe_spare() returns.
     void note_place(int seat, std::string place);
-    /// It can be taken in at once.
+    /// Notes that it can be taken in at once.
     void note_wait(int seat);
-    /// It has ended, or is lost, before it became a rank. `then`: what becomes of its place.
+    /// Notes that it has ended, or is lost, before it became a rank. `then`: what happens to its place.
     void note_end(int seat, std::string const& what, std::string const& then);
-    /// The generation begins with these seats, by rank. `why`, and which of them were spares.
+    /// Notes that the generation begins with these seats, in order of rank. Returns `why`, and which of them were spares.
     std::string note_generation(generation const& now, std::vector<int> const& seats, std::string const& why);
 
   private:

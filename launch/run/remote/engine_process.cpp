@@ -39,7 +39,7 @@ void engine_process::start(engine_command const& command, std::size_t connection
     input_.child_started();
 }
 
-/// At the end of it a line without an end is passed on, too.
+/// Passes on a last line without an end, too.
 void engine_process::hear() {
     std::array<char, 4096> block;
     while (words_) {

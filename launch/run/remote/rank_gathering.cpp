@@ -8,7 +8,7 @@ namespace muster {
 
 namespace {
 
-constexpr duration gather_limit{120};  ///< for the next host or rank to come: a large job may take longer than that
+constexpr duration gather_limit{120};  ///< for the next host or rank to come: all of a large job may take longer
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// The gathering of ranks that an engine starts: ends the run where they do not come, and looks at their places before they begin.
+// Gathers the ranks that an engine starts: ends the run if some do not come, and checks their places before they begin.
 #pragma once
 
 #include "launch/run/rank_group.hpp"
@@ -8,21 +8,21 @@
 
 namespace muster {
 
-/// From the engine's start until all ranks are there. Whoever takes his time is waited for as long as others still come.
+/// Covers the time from the engine's start until all ranks are ready. It waits for slow ranks as long as others still come.
 class rank_gathering {
   public:
-    /// All must outlive it.
+    /// All arguments must outlive it.
     rank_gathering(event_loop& loop, run_context const& run, remote_ranks const& ranks, evidence const& known,
                    group_events& events)
         : loop_(loop), run_(run), ranks_(ranks), known_(known), events_(events) {}
 
-    /// The engine has been started.
+    /// Notes that the engine has been started.
     void start();
-    /// A host or a rank has come, or was placed.
+    /// Notes that a host or a rank has come, or that a rank was placed.
     void note_progress() { last_progress_ = event_loop::clock::now(); }
 
-    /// All shims are there and nothing has been started yet, the last moment to see that two ranks have one GPU: false if the run ends for
-    /// that. Else notes the ranks' places.
+    /// Call it when all shims are ready and nothing has been started. Returns false if two ranks share a GPU and the run ends for
+    /// that; else notes the ranks' places.
     bool may_start() const;
 
   private:

@@ -1,4 +1,4 @@
-// The launcher's way to one rank's shim: the connection of its host's agent, or the shim's.
+// The launcher's link to one rank's shim, over the connection of its host's agent or the shim's own.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace muster {
 
-/// Engines other than remote give each shim its own connection. Below an agent it has one only once the agent is gone or stands
-/// still, and that is then the way. Used from the loop's thread.
+/// Each shim has its own connection with engines other than remote. A shim below an agent connects only after the agent has gone
+/// or stands still, and that connection is then used. Used from the loop's thread.
 class rank_link {
   public:
     void set_own(std::unique_ptr<frame_channel> own) { own_ = std::move(own); }
@@ -21,14 +21,14 @@ class rank_link {
     bool has_own() const noexcept { return own_ && own_->open(); }
     bool has_host() const noexcept { return host_ && host_->open(); }
     bool open() const noexcept { return has_own() || has_host(); }
-    /// Nothing where neither is open.
+    /// Does nothing if neither connection is open.
     void send(std::string_view frame) {
         if (has_own())
             own_->send(frame);
         else if (has_host())
             host_->send(wire::encode(wire::rank_frame{rank_, frame}));
     }
-    /// The same for what must not be lost: the shim closes its own connection once its agent answers again.
+    /// Sends what must not be lost: the shim closes its own connection once its agent answers again.
     void send_surely(std::string_view frame) {
         if (has_host())
             host_->send(wire::encode(wire::rank_frame{rank_, frame}));

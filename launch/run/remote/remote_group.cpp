@@ -27,13 +27,13 @@ namespace {
 using state = rank_evidence::state;
 
 constexpr duration final_messages_patience{0.2};
-constexpr duration cause_patience{0.3};             ///< for a word on why a rank has ended, or its shim or agent
-constexpr duration return_patience{3};              ///< for shims whose agent is gone, which then call by themselves
+constexpr duration cause_patience{0.3};             ///< for a message that says why a rank, its shim or its agent has ended
+constexpr duration return_patience{3};              ///< for shims whose agent is gone, which then connect by themselves
 constexpr duration beyond_grace{2};                 ///< for the shims' messages after they have killed their ranks
-constexpr duration engine_patience{5};              ///< for an engine whose ranks are all gone, until the user is told
-constexpr duration gathering_engine_patience{1.5};  ///< for one whose shims have not all come
+constexpr duration engine_patience{5};              ///< for an engine whose ranks are all gone, before muster says so
+constexpr duration gathering_engine_patience{1.5};  ///< for an engine whose shims have not all come
 constexpr duration agent_patience{2};               ///< for Hydra's agents in a PBS job
-constexpr duration longest_wait{120};               ///< for an engine whose ranks have ended well, until it is ended
+constexpr duration longest_wait{120};               ///< for an engine whose ranks have ended well, before muster ends it
 
 }  // namespace
 
@@ -112,7 +112,7 @@ remote_rank& remote_group::admit(wire::hello const& hello) {
     gathering_.note_progress();
     auto& rank = ranks_.admit(hello);
     auto how = output_format(options_.tag_output, options_.timestamp_output, rank.job.who, run_.generation(), rank.spare);
-    how.raw = how.raw && !options_.discovery.given();  // others may come
+    how.raw = how.raw && !options_.discovery.given();  // other ranks may join
     how.hidden = !options_.shows(rank.job.who.rank, rank.job.who.local_rank);
     output_.set_format(hello.rank, how);
     return rank;
@@ -129,7 +129,7 @@ void remote_group::take_host(wire::hello const& hello, std::unique_ptr<frame_cha
     gathering_.note_progress();
 }
 
-/// Its agent is gone, or stands still: this connection is for what must not wait for it.
+/// The rank's agent is gone or stands still: this connection carries what must not wait for it.
 void remote_group::take_again(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
     if (!known_.is_rank(hello.rank) || events_.now() == run_phase::done) return;
     auto& rank = ranks_[hello.rank];
@@ -183,18 +183,18 @@ void remote_group::on_link_lost(remote_rank& rank, std::string const& reason) {
     lost.cut = reason == frame_channel::closed_by_peer;
     if (known_.first_lost < 0) known_.first_lost = lost.rank;
     if (events_.now() == run_phase::stopping) return events_.on_rank_gone();
-    // Others may be lost at the same moment, and the message of the rank that failed first may be on its way.
+    // Others may be lost at the same moment, and the message of the rank that failed first may still be on its way.
     events_.decide_after(cause_patience);
 }
 
-/// Where the host lives its shims see that their agent is gone, and call here themselves to tell what becomes of their ranks.
+/// If the host lives, its shims notice that their agent is gone and connect here to report on their ranks.
 void remote_group::on_host_lost(int number, std::string const& reason) {
     if (winding_up()) return;
     auto const each = [this, number](auto const& what) {
         for (int const r : ranks_.host(number).ranks)
             if (auto& rank = ranks_[r]; known(rank).here() && !rank.link.open()) what(rank);
     };
-    if (gathering()) {  // the starter has seen it, too, and is about to say more
+    if (gathering()) {  // the starter has noticed it, too, and is about to say more
         loop_.after(return_patience, [this, number] {
             if (!gathering()) return;
             events_.judge([&](evidence const& now) { return blame_agent(now, ranks_.host(number).ranks.front()); });
@@ -211,7 +211,7 @@ void remote_group::on_host_lost(int number, std::string const& reason) {
     });
 }
 
-/// An engine that has lost a rank ends its daemons on all nodes. A daemon that dies by itself takes no watcher with it.
+/// An engine that has lost a rank ends its daemons on all nodes. A daemon that dies by itself ends no watcher.
 void remote_group::note_orphan(rank_evidence& rank, std::string const& daemon) {
     rank.daemon_lost = daemon;
     if (!rank.in_generation()) return;
@@ -220,7 +220,7 @@ void remote_group::note_orphan(rank_evidence& rank, std::string const& daemon) {
 
 // ------------------------------------------------------------------------------------------------ messages
 
-/// A shim's first message, by its agent. The host's ranks share one job, which the agent fits to each.
+/// Takes a shim's first message through its agent. The host's ranks share one job, which the agent adapts for each.
 void remote_group::on_message(remote_rank& rank, wire::hello const& hello) {
     auto& host = ranks_.host(rank.job.who.node_rank);
     if (hello.rank != rank.job.who.rank || !host.link) return;
@@ -255,7 +255,7 @@ void remote_group::on_message(remote_rank& rank, wire::failed const& failed) {
 
 void remote_group::on_message(remote_rank& rank, wire::ended const& ended) {
     auto& one = known(rank);
-    if (one.wait_status) return;  // told before, on its other way
+    if (one.wait_status) return;  // reported before over the other connection
     one.now = state::ended;
     one.note_end(ended.wait_status, options_.saved_code);
     one.memory = ended.memory;
@@ -270,7 +270,7 @@ void remote_group::on_message(remote_rank& rank, wire::ended const& ended) {
 
 void remote_group::on_message(remote_rank& rank, wire::gone const&) {
     known(rank).now = state::gone;
-    output_.finish(rank.job.who.rank);  // its shim has sent all of it before
+    output_.finish(rank.job.who.rank);  // its shim has sent all output before this
     events_.on_rank_gone();
     events_.look_at_hosts();
 }
@@ -290,7 +290,7 @@ void remote_group::on_message(remote_rank& rank, wire::used_mpi const& used) {
 
 void remote_group::on_message(remote_rank& rank, wire::orphaned const& orphaned) {
     note_orphan(known(rank), orphaned.parent.empty() ? "the engine's daemon" : orphaned.parent);
-    if (known(rank).in_generation()) events_.decide_after(cause_patience);  // its engine may have died before it
+    if (known(rank).in_generation()) events_.decide_after(cause_patience);  // its engine may have died first
 }
 
 void remote_group::on_message(remote_rank& rank, wire::asked_to_end const& asked) {
@@ -300,7 +300,7 @@ void remote_group::on_message(remote_rank& rank, wire::asked_to_end const& asked
         one.watcher_killed = true;
         if (known_.first_killed < 0) known_.first_killed = one.rank;
     }
-    one.asked = true;  // of a suspect, too, whose end the signal came after
+    one.asked = true;  // a suspect, too, whose end came before the signal
     if (!gathering() && events_.now() != run_phase::running) return;
     known_.asked = true;
     events_.decide_after(blame_patience);
@@ -312,7 +312,7 @@ void remote_group::on_message(remote_rank&, wire::aborting const& aborting) {
     events_.decide_after(cause_patience);
 }
 
-/// Only the engine remote tells of MPI's own meeting.
+/// No engine other than remote reports that MPI's ranks have met.
 void remote_group::on_message(remote_rank& rank, wire::met const& met) {
     known(rank).connected = true;
     known(rank).finalized = met.left;
@@ -350,7 +350,7 @@ void remote_group::end_spares() {
     give_up_late();
 }
 
-/// Those that the shims should have killed by then.
+/// Gives up ranks that the shims should have killed by then.
 void remote_group::give_up_late() {
     loop_.after(options_.grace + beyond_grace, [this] {
         if (events_.now() != run_phase::stopping) return;
@@ -361,7 +361,7 @@ void remote_group::give_up_late() {
     });
 }
 
-/// At most so long for all of them: many may not answer.
+/// `limit` is for all of them together: many may not answer.
 void remote_group::flush_all(duration limit) {
     auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(limit);
     for (auto& rank : ranks_) rank.link.flush(std::max<duration>(end - event_loop::clock::now(), duration(0)));
@@ -374,18 +374,18 @@ void remote_group::kill() {
     flush_all(duration(0.5));
 }
 
-/// An engine whose ranks all ended well ends by itself; another one may never.
+/// An engine whose ranks all ended well ends by itself; another one may never end.
 void remote_group::close(bool failed, int exit_code, int culprit) {
-    if (engine_.name == "srun" && culprit >= 0)  // so that sacct shows it
+    if (engine_.name == "srun" && culprit >= 0)  // so that sacct shows the code
         for (auto& rank : ranks_) rank.link.send(wire::encode(wire::bye{rank.job.who.rank == culprit ? exit_code : 0}));
     else
         ranks_.send_all(wire::bye{0});
     if (!any_engine()) return events_.on_closed();
     bool const broken = known_.count([](auto const& r) { return !r.daemon_lost.empty() || r.now == state::lost; }) > 0;
     if (broken || ranks_.any_given_up()) return end_engine();
-    bool const complete = known_.count(state::absent) == 0;  // else some shims are still to come
+    bool const complete = known_.count(state::absent) == 0;  // otherwise some shims may still come
     bool const clean = complete && !failed;
-    // pbs_tmrsh does not always return when its task has ended, as where the first chunk has mpiprocs=0; Hydra waits for it.
+    // pbs_tmrsh does not always return after its task, e.g. if the first chunk has mpiprocs=0, and Hydra waits for it.
     if (engine_.name == "mpiexec") loop_.after(agent_patience, [] { kill_descendants_called("pbs_tmrsh"); });
     if (clean)
         loop_.after(engine_patience, [this] {
@@ -413,7 +413,7 @@ verdict remote_group::finish(bool failed) {
     process_.wait_for_cancel();
     process_.hear();
     flush_all(duration(0.2));
-    // Of a host that ranks have left, or were lost with, the engine may know less good.
+    // If ranks have left a host, or were lost with it, the engine may report a failure.
     bool const left = known_.count([](auto const& rank) { return rank.left_out; }) > 0;
     return failed || left || process_.was_ended() ? verdict{} : judge_late_engine(known_);
 }
@@ -433,7 +433,7 @@ void remote_group::on_engine_end() {
     known_.engine_status = process_.status();
     if (winding_up() && any_engine()) return;
     if (winding_up()) return events_.on_closed();
-    if (spares_.any_starter() && !ranks_.any_first_here()) return;  // only those that came later are left
+    if (spares_.any_starter() && !ranks_.any_first_here()) return;  // only ranks that came later are left
     // Messages of the shims may still be on their way.
     loop_.after(final_messages_patience, [this] {
         if (winding_up()) return any_engine() ? void() : events_.on_closed();
@@ -443,7 +443,7 @@ void remote_group::on_engine_end() {
     });
 }
 
-// Ranks that go on in place: without lost ones, and with those that come later.
+// The following is for ranks that go on in place, without lost ones and with later ones.
 
 void remote_group::go() {
     end_phase("all ranks placed by their shims");
@@ -482,7 +482,7 @@ void remote_group::on_message(remote_rank& rank, wire::member_packet const& pack
     if (world_ && events_.now() == run_phase::running) world_->take(rank.job.who.rank, packet.bytes);
 }
 
-/// The others hear at once that it has ended. True where they can go on without it, and nothing else is to be asked about its end.
+/// Tells the others at once that it has ended. Returns true if they can go on without it and its end needs no further question.
 bool remote_group::tell_members(rank_evidence const& one) {
     if (!world_ || events_.now() != run_phase::running) return false;
     auto const fault = one.ended_well() ? std::nullopt : find_end_fault(*one.wait_status, one.memory);
@@ -496,8 +496,8 @@ bool remote_group::tell_members(rank_evidence const& one) {
     return true;
 }
 
-/// Without those whose program has ended, and those of whom nothing is heard any more: they end by themselves, at the latest when their shim
-/// misses the launcher.
+/// Leaves out ranks whose program has ended, and silent ones, which end by themselves, at the latest when their shim misses the
+/// launcher.
 bool remote_group::goes_on_without(verdict const& judged) {
     constexpr std::array causes{failure_cause::rank_end, failure_cause::node, failure_cause::watcher, failure_cause::daemon};
     if (std::find(causes.begin(), causes.end(), judged.cause) == causes.end() || !world_) return false;
@@ -520,7 +520,7 @@ bool remote_group::take_hosts(host_pool const& hosts) {
     return true;
 }
 
-/// It is placed, and begins at once: the others run.
+/// The rank is placed and begins at once, since the others run.
 void remote_group::begin_late(remote_rank& rank) {
     questions_.note_alive(rank.job.who.rank);
     spares_.note_place(rank);

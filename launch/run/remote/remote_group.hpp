@@ -1,4 +1,4 @@
-// Ranks that an engine started on one or several nodes, behind a shim each.
+// Ranks that an engine started on one or several nodes, each below a shim.
 #pragma once
 
 #include <memory>
@@ -25,16 +25,17 @@
 
 namespace muster {
 
-/// Ranks start together, once every shim is there and holds its ports; each is ended by its shim. Shims have a connection each, or, with
-/// the engine remote, one of their host's agent. Whatever the engine does or leaves undone, ranks are given up by deadlines of this
-/// process' own.
+/// Ranks start together, after every shim has come and holds its ports; each rank's shim ends it. Each shim has its own
+/// connection or, with the engine remote, uses its host's agent's. This process gives ranks up at its own deadlines, whatever the
+/// engine does.
 class remote_group final : public rank_group {
   public:
-    /// Listens for the shims. `ranks` in order of rank. All must outlive it. Throws errc::system.
+    /// Listens for the shims. `ranks` is in order of rank. All arguments must outlive it. Throws errc::system.
     remote_group(run_context const& run, event_loop& loop, output_writer& writer, group_events& events, engine_row const& engine,
                  std::vector<remote_rank> ranks);
 
-    /// The command that starts the shims; sets MUSTER_LAUNCHER and MUSTER_TOKEN in it, which they need. Throws errc::usage, errc::system.
+    /// Sets the command that starts the shims, and in it MUSTER_LAUNCHER and MUSTER_TOKEN, which they need. Throws errc::usage,
+    /// errc::system.
     void direct_shims(engine_command command, engine_job const& job);
 
     void start() override;
@@ -62,7 +63,7 @@ class remote_group final : public rank_group {
   private:
     static constexpr std::size_t largest_frame_bytes = 16u << 20;
 
-    // connections of shims, and of hosts whose agents carry what their shims tell
+    // connections of shims, and of hosts whose agents carry the shims' messages
     void on_arrival(wire::hello const& hello, std::unique_ptr<frame_channel>& link);
     bool refuses(std::string const& objection);
     remote_rank& admit(wire::hello const& hello);
@@ -91,9 +92,9 @@ class remote_group final : public rank_group {
     void on_message(remote_rank& rank, wire::gpus_used const& used);
     void on_message(remote_rank& rank, wire::member_packet const& packet);
     template <typename Other>
-    void on_message(remote_rank&, Other const&) {}  // what only a shim gets
+    void on_message(remote_rank&, Other const&) {}  // messages that only a shim gets
 
-    // where the others go on without a lost rank, or with those that come later
+    // for ranks that go on without a lost one, or with newcomers
     member_world::group calls_of_members();
     void begin(generation const& now, std::vector<int> const& seats, std::string const& why);
     bool tell_members(rank_evidence const& one);
@@ -120,13 +121,13 @@ class remote_group final : public rank_group {
     std::optional<shim_directions> directions_;
     remote_ranks ranks_;
     rank_gathering gathering_;
-    remote_output output_;  ///< after the ranks, whose shims it tells of room
+    remote_output output_;  ///< declared after the ranks, whose shims it tells about room
     shim_questions questions_;
     engine_process process_;
-    std::optional<member_world> world_;  ///< none: all ranks end together
+    std::optional<member_world> world_;  ///< nothing: all ranks end together
     remote_spares spares_;
     std::size_t ready_ = 0;
-    int stop_signal_ = 0;  ///< the signal that ranks were sent to end
+    int stop_signal_ = 0;  ///< the signal that asked the ranks to end
 };
 
 }  // namespace muster

@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t all_windows_bytes = 64u << 20;
 constexpr std::size_t least_window_bytes = 16u << 10;
 constexpr std::size_t least_shared_bytes = 2u << 10;
-/// The kernel keeps that much for a launcher that is stopped (shim_listener.cpp); with more, it would give the connection up after some
-/// seconds, since TCP_USER_TIMEOUT holds for a receiver without room too.
+/// The kernel keeps this much for a stopped launcher (shim_listener.cpp). With more, it would give the connection up after some
+/// seconds, since TCP_USER_TIMEOUT also applies to a receiver without room.
 constexpr std::size_t most_window_bytes = 128u << 10;
 
 }  // namespace
@@ -41,7 +41,7 @@ std::size_t remote_output::window(std::size_t ranks, std::size_t on_one_connecti
 
 void remote_output::set_format(int rank, line_format const& how) {
     auto& one = ranks_.at(static_cast<std::size_t>(rank));
-    one.out.lines = line_splitter::without_tail(how);  // its shim keeps that
+    one.out.lines = line_splitter::without_tail(how);  // its shim keeps the tail
     one.err.lines = line_splitter::without_tail(how);
 }
 

@@ -1,4 +1,4 @@
-// The output of ranks on other nodes, written in whole lines.
+// Writes the output of ranks on other nodes in whole lines.
 #pragma once
 
 #include <cstddef>
@@ -14,29 +14,30 @@
 
 namespace muster {
 
-/// Takes the pieces that shims send, of any number of ranks in any order, and writes lines. Each shim may send a window of bytes and
-/// then so many as have been taken; none are while the writer is congested. So a reader that does not read holds the ranks, and the
-/// connections stay free for what else goes over them. Used from the loop's thread.
+/// Takes the pieces that shims send, for any number of ranks in any order, and writes lines. Each shim may send a window of bytes
+/// and then as many bytes as have been taken; while the writer is congested, none are. So a slow reader holds the ranks, and the
+/// connections stay free for other messages. Used from the loop's thread.
 class remote_output {
   public:
-    /// Each shim may send `window` bytes ahead. `make_room` tells a rank's shim that it may send so many bytes more. `loop` and `writer` must outlive this.
+    /// Each shim may send `window` bytes ahead. `make_room` tells a rank's shim how many more bytes it may send. `loop` and
+    /// `writer` must outlive this.
     remote_output(event_loop& loop, output_writer& writer, std::size_t ranks, std::size_t window,
                   std::function<void(int rank, std::size_t bytes)> make_room);
 
-    /// Adds a rank behind the others.
+    /// Adds a rank after the others.
     void add();
-    /// What goes before this rank's lines.
+    /// Sets what precedes this rank's lines.
     void set_format(int rank, line_format const& how);
-    /// Of its lines to come: their tag, and whether they show.
+    /// Sets the tag of its future lines, and whether they are shown.
     void set_tag(int rank, line_format const& how);
     void take(int rank, wire::output_piece const& piece);
-    /// Nothing more comes of this rank: its unfinished lines are written.
+    /// Notes that this rank sends no more: writes its unfinished lines.
     void finish(int rank);
-    /// To be called when the writer may have room again.
+    /// Call it when the writer may have room again.
     void resume();
 
-    /// How much a shim of a world of so many ranks, and of so many on one connection, may send ahead, in bytes: together they must not
-    /// fill the launcher's memory, nor what the kernel keeps of a connection.
+    /// Returns how many bytes a shim may send ahead, in a world of `ranks` with `on_one_connection` on each connection: together
+    /// they must fill neither the launcher's memory nor what the kernel keeps for a connection.
     static std::size_t window(std::size_t ranks, std::size_t on_one_connection = 1);
 
   private:
@@ -47,17 +48,17 @@ class remote_output {
     };
     struct one_rank {
         one_stream out, err;
-        std::size_t taken = 0;  ///< bytes that its shim does not know of
+        std::size_t taken = 0;  ///< bytes that its shim does not know about
     };
     void make_room(int rank);
     void flush_partials();
 
     event_loop& loop_;
     output_writer& writer_;
-    std::deque<one_rank> ranks_;  ///< none moves when one is added: the writer knows streams by their addresses
+    std::deque<one_rank> ranks_;  ///< a deque: adding one moves no other, since the writer knows streams by their addresses
     std::function<void(int, std::size_t)> make_room_;
     std::size_t window_;
-    std::vector<int> held_;  ///< ranks to notify once there is room
+    std::vector<int> held_;  ///< ranks to notify when there is room
     bool flush_pending_ = false;
 };
 

@@ -67,7 +67,7 @@ bool remote_ranks::awaits_agent_of(int rank) const noexcept {
     return any && hosts_[static_cast<std::size_t>(ranks_[static_cast<std::size_t>(rank)].job.who.node_rank)].link == nullptr;
 }
 
-/// Where agents have come from some hosts, the others are those that are missing: no rank is started before all are there.
+/// If some hosts' agents have come, the other hosts are the missing ones: no rank is started before all agents have come.
 std::string remote_ranks::list_missing() const {
     if (auto const hosts = known_.list([this](auto const& rank) { return awaits_agent_of(rank.rank); }); !hosts.empty())
         return hosts;
@@ -103,7 +103,7 @@ std::string remote_ranks::objection_to(wire::hello const& hello, std::string_vie
     if (known_[hello.rank].now != rank_evidence::state::absent)
         return fmt::format("{} started rank {} twice, on {} and {}; see its command with --dry-run", engine, hello.rank,
                            rank.job.who.host, hello.host);
-    if (late) return {};  // its host may have been named otherwise before
+    if (late) return {};  // another name may have stood for its host before
     auto const host = host_of_node_.find(rank.node);
     auto const node = node_of_host_.find(hello.host);
     bool const shares_host = node != node_of_host_.end() && node->second != rank.node;
@@ -116,7 +116,7 @@ std::string remote_ranks::objection_to(wire::hello const& hello, std::string_vie
     return {};
 }
 
-/// Each host is called by its name in the plan, so two nodes on one host are two names of it: an alias, or an address.
+/// Each host is called by its name in the plan, so two nodes on one host are two of its names: an alias, or an address.
 std::string remote_ranks::explain_host_of_two_nodes(int node, int other, std::string const& host) const {
     auto const of_both = [&](remote_rank const& rank) { return rank.node == node || rank.node == other; };
     auto const& name = planned_hosts_[static_cast<std::size_t>(node)];
@@ -156,7 +156,7 @@ std::string remote_ranks::note_on_places() const {
 }
 
 std::vector<std::string> remote_ranks::unknown_hosts() const {
-    constexpr std::size_t most_names = 3;  // each may take some seconds
+    constexpr std::size_t most_names = 3;  // each look-up may take some seconds
     std::set<std::string> hosts;
     for (auto const& rank : known_.ranks)
         if (rank.now == rank_evidence::state::absent && hosts.size() < most_names) hosts.insert(known_.host_of(rank));

@@ -21,9 +21,9 @@ namespace muster {
 namespace {
 
 constexpr std::string_view no_other = "no other takes its place";
-constexpr duration starter_grace{1.5};  ///< for one that was asked to end
+constexpr duration starter_grace{1.5};  ///< for a starter that was asked to end
 
-/// As run_record says it of those on this node.
+/// Describes a spare as run_record describes one on this node.
 std::string describe(rank_evidence const& known, std::string const& host, wire::ready const& place) {
     auto text = name_of_spare(known.spare, host);
     if (!place.cpus.empty()) text += ", cores " + place.cpus;
@@ -39,7 +39,7 @@ void remote_spares::start(slot const& at, engine_command const& engine, member_w
     auto& who = rank.job.who;
     who.rank = static_cast<int>(ranks_.size());
     who.local_rank = at.index;
-    who.local_size = at.index + 1;  // placed as the last one of so many
+    who.local_size = at.index + 1;  // as if it were the last of so many ranks
     who.node_rank = static_cast<int>(ranks_.hosts());
     who.node_count = who.node_rank + 1;
     who.host = rank.job.address = at.host;
@@ -48,7 +48,7 @@ void remote_spares::start(slot const& at, engine_command const& engine, member_w
     auto command = engine;
     auto const file = fmt::format("{}/{}.{}", run_.session_dir, hosts_file_name, who.rank);
     command.files = {{file, to_lines({{at.host, {who.rank}, here, true}})}};
-    command.argv.at(2) = file;  // behind "muster remote"
+    command.argv.at(2) = file;  // the word after "muster remote"
     command.argv.insert(command.argv.begin() + 3, fmt::format("--first-agent={}", who.node_rank));
     write_files(command);
     auto const starter = start_engine(command, more_open_files(1), {-1, STDOUT_FILENO, STDERR_FILENO});
@@ -94,7 +94,7 @@ void remote_spares::end_starter(int seat) {
     }
 }
 
-/// Of one that came later, where the next one is started. What becomes of its place, in words.
+/// Cools the slot of a newcomer, on which the next one starts later. Returns in words what happens to its place.
 std::string remote_spares::cool(std::optional<member_world> const& world, rank_evidence const& one, bool node) {
     auto const at = slots_.find(one.rank);
     if (at == slots_.end()) return std::string(no_other);
@@ -126,7 +126,7 @@ void remote_spares::note_end(std::optional<member_world>& world, rank_evidence c
     if (runs) log_.note_end(one.rank, fault ? fault->what : describe_end(*one.wait_status), cool(world, one, false));
 }
 
-/// Its slot may not be used again where what is there cannot be seen.
+/// Gives a rank up. Its slot may not be used again, because the processes there cannot be seen.
 void remote_spares::give_up(std::optional<member_world>& world, remote_rank& rank, bool node) {
     auto& one = known_[rank.job.who.rank];
     if (one.over()) return;
@@ -143,7 +143,7 @@ void remote_spares::give_up(std::optional<member_world>& world, remote_rank& ran
 
 std::vector<int> remote_spares::give_up_silent(std::optional<member_world>& world, std::vector<int> silent) {
     std::erase_if(silent, [&](int rank) {
-        if (known_[rank].left_out) {  // as if it had ended
+        if (known_[rank].left_out) {  // counts as ended
             ranks_.give_up(rank);
             output_.finish(rank);
             if (world) world->note_end(rank, true, {});

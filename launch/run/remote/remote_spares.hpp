@@ -1,4 +1,5 @@
-// The spares of a run over several nodes: processes that wait for the places of lost ranks, or come in on slots that have come, and whose end is no failure.
+// The spares of a run over several nodes: processes that wait for the places of lost ranks, or start on slots that have come.
+// Their end is no failure.
 #pragma once
 
 #include <sys/types.h>
@@ -18,37 +19,38 @@
 
 namespace muster {
 
-/// They are started with the ranks by the agents of their nodes, or, on slots that have come, later, each by its own starter. None takes the place of one
-/// that has ended, unless the hosts are looked at again. Used from the loop's thread.
+/// Agents of their nodes start them with the ranks; on slots that come later, each gets its own starter. An ended spare is not
+/// replaced, unless the hosts are looked at again. Used from the loop's thread.
 class remote_spares {
   public:
-    /// All must outlive it.
+    /// All arguments must outlive it.
     remote_spares(event_loop& loop, run_context const& run, remote_ranks& ranks, evidence& known, group_events& events,
                   remote_output& output)
         : loop_(loop), run_(run), ranks_(ranks), known_(known), events_(events), output_(output), log_(run, known, events) {}
 
     spare_log& log() noexcept { return log_; }
 
-    /// Starts one on that slot, which comes into `world`. `engine`: the command that has started the others. Throws what keeps its starter from being started.
+    /// Starts one on that slot, which joins `world`. `engine`: the command that started the others. Throws what prevents its
+    /// starter's start.
     void start(slot const& at, engine_command const& engine, member_world& world);
-    /// Its shim has told where it is.
+    /// Notes the place that its shim has reported.
     void note_place(remote_rank const& rank);
-    /// A child has ended: whether it was a starter. Nothing comes of one whose shim has not come.
+    /// Notes that a child has ended; returns whether it was a starter. A starter whose shim has not come has failed.
     bool take_child(std::optional<member_world>& world, pid_t pid);
     bool any_starter() const noexcept { return !starters_.empty(); }
     void end_starters(int signal_number);
-    /// That of a newcomer that cannot be reached otherwise: its shim has not come.
+    /// Ends the starter of a newcomer whose shim has not come, and which cannot be reached otherwise.
     void end_starter(int seat);
 
-    /// All are there: those that wait for a place in `world`.
+    /// Adds those that wait for a place to `world`, once all are ready.
     void join(member_world& world);
-    /// The program of one has ended.
+    /// Notes that the program of one has ended.
     void note_end(std::optional<member_world>& world, rank_evidence const& one, bool runs);
-    /// Nothing is heard of one any more. `node`: nor of the node it is on.
+    /// Gives up one that is silent. `node`: its node is silent, too.
     void give_up(std::optional<member_world>& world, remote_rank& rank, bool node);
-    /// Those of these ranks that are spares, or that the others have gone on without; returns the others.
+    /// Gives up those ranks that are spares, or that the others have gone on without; returns the others.
     std::vector<int> give_up_silent(std::optional<member_world>& world, std::vector<int> silent);
-    /// Those that still wait, or have not begun to.
+    /// Signals those that wait, or have not begun to wait.
     void signal(int number);
 
   private:
@@ -61,8 +63,8 @@ class remote_spares {
     group_events& events_;
     remote_output& output_;
     spare_log log_;
-    std::map<int, slot> slots_;      ///< of those that came later
-    std::map<pid_t, int> starters_;  ///< and theirs, which run
+    std::map<int, slot> slots_;      ///< the slots of those that came later
+    std::map<pid_t, int> starters_;  ///< the starters that run, with the seats of those that they start
 };
 
 }  // namespace muster

@@ -13,7 +13,8 @@ constexpr int most_missed_by_agents = 2;  ///< as with shims, two thirds of the 
 constexpr duration inspection_limit{3};
 constexpr duration stop_look_limit{2};
 
-/// Leaves out who has gone, as long as such a rank comes first: one that is still awaited decides, and who comes behind it is not looked at with each answer.
+/// Removes ranks that have gone from the front of `awaited`: the first rank that is still awaited decides, so later ones need no
+/// check with each answer.
 template <typename Predicate>
 bool is_answered(std::set<int>& awaited, Predicate has_gone) {
     while (!awaited.empty() && has_gone(*awaited.begin())) awaited.erase(awaited.begin());
@@ -30,7 +31,7 @@ void shim_questions::beat() {
 }
 
 void shim_questions::listen(event_loop::clock::time_point due) {
-    // The job was suspended, perhaps, and not all of its hosts go on at the same moment.
+    // The job may have been suspended, and not all of its hosts resume at the same moment.
     if (duration(event_loop::clock::now() - due) > third_) agents_count_since_ = beat_ + 1;
     if (silent().empty())
         beat();
@@ -55,7 +56,7 @@ bool shim_questions::take(int rank, wire::pong const& pong) {
     return missed < most_missed_by_agents || !runs(rank);
 }
 
-/// Who waits for an earlier look gets this one.
+/// A caller that waits for an earlier inspection gets this one.
 void shim_questions::inspect(rank_group::rows_taker then) {
     if (auto before = std::exchange(after_question_, nullptr))
         then = [before = std::move(before), then = std::move(then)](auto const& rows) {
@@ -91,7 +92,7 @@ void shim_questions::ask(std::string const& command, std::vector<int> const& who
 }
 
 void shim_questions::finish_if_answered() {
-    if (!stop_looks_.empty()) loop_.after(duration(0), [this] { finish_stop_looks(); });  // once its end is noted
+    if (!stop_looks_.empty()) loop_.after(duration(0), [this] { finish_stop_looks(); });  // after the rank's end is noted
     if (after_question_ && is_answered(awaited_, [this](int rank) { return !runs(rank); })) finish_asking();
 }
 
@@ -113,14 +114,14 @@ void shim_questions::look_at_stopped(std::vector<int> const& whom, rank_group::s
     finish_stop_looks();
 }
 
-/// What does not answer is not known to be stopped.
+/// A rank that does not answer is not known to be stopped.
 void shim_questions::give_up_stop_look(int number) {
     for (auto& look : stop_looks_)
         if (look.number == number) look.awaited.clear();
     finish_stop_looks();
 }
 
-/// In their order.
+/// Finishes them in their order.
 void shim_questions::finish_stop_looks() {
     while (!stop_looks_.empty()) {
         auto& first = stop_looks_.front();

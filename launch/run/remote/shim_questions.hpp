@@ -1,4 +1,4 @@
-// The questions that a run's shims are asked: whether they are there, and what their ranks do.
+// Asks a run's shims whether they live, and what their ranks do.
 #pragma once
 
 #include <deque>
@@ -14,32 +14,32 @@
 
 namespace muster {
 
-/// Keep-alive of the connections tells of lost nodes; a shim that is stopped only stays silent itself. It has two thirds of the time in
-/// which a node must answer: this process may itself have been stopped, and reads first what was answered meanwhile. Used from the
+/// Keep-alive of the connections detects lost nodes; a shim that is stopped only falls silent. It has two thirds of the time in
+/// which a node must answer: this process may itself have been stopped, and first reads the answers of that time. Used from the
 /// loop's thread.
 class shim_questions {
   public:
     struct supervision {
-        std::function<bool()> active;                               ///< ranks run, and are not ending
-        std::function<bool(std::vector<int> const& silent)> judge;  ///< whether the run goes on
+        std::function<bool()> active;                               ///< ranks run and are not ending
+        std::function<bool(std::vector<int> const& silent)> judge;  ///< returns whether the run goes on
     };
-    /// `lost_after`: in which a node must answer. All must outlive it.
+    /// `lost_after`: the time in which a node must answer. All arguments must outlive it.
     shim_questions(event_loop& loop, remote_ranks& ranks, duration lost_after, supervision run)
         : loop_(loop), ranks_(ranks), third_(lost_after / 3), run_(std::move(run)) {}
 
-    /// Asks all whether they are there, again and again.
+    /// Asks all whether they live, again and again.
     void beat();
-    /// The shim of this rank has answered. False: its agent has not, and that counts.
+    /// Takes the answer of this rank's shim. Returns false if its agent has not answered, and that counts.
     bool take(int rank, wire::pong const& pong);
-    /// A rank's shim has just come by itself.
+    /// Notes that a rank's shim has just sent something by itself.
     void note_alive(int rank) { ranks_[rank].answered = beat_; }
 
-    /// As rank_group says. `then` is called when all have answered, or at a limit.
+    /// Does what rank_group says. `then` is called when all have answered, or at a limit.
     void inspect(rank_group::rows_taker then);
     void ask_about(std::string const& command, std::vector<int> const& whom, rank_group::rows_taker then);
     void take(int rank, wire::seen const& seen);
     void look_at_stopped(std::vector<int> const& whom, rank_group::stopped_taker then);
-    /// A rank has ended: if only it was waited for, `then` is called.
+    /// Calls `then` if only a rank that has now ended was awaited.
     void finish_if_answered();
 
   private:
@@ -48,7 +48,7 @@ class shim_questions {
     std::vector<int> silent() const;
     void ask(std::string const& command, std::vector<int> const& whom, duration limit, rank_group::rows_taker then);
     void finish_asking();
-    /// A question who is stopped. Each has a number below 0, so that an answer to an earlier question does not count.
+    /// A question who is stopped. Each has a negative number, so that an answer to an earlier question does not count.
     struct stop_look {
         int number;
         std::set<int> awaited;
@@ -63,12 +63,12 @@ class shim_questions {
     remote_ranks& ranks_;
     duration third_;
     supervision run_;
-    int beat_ = 0;                ///< number of the last ping
-    int agents_count_since_ = 0;  ///< number of the ping from which on agents must answer
-    int question_ = 0;            ///< number of the last one about what ranks do
+    int beat_ = 0;                ///< the number of the last ping
+    int agents_count_since_ = 0;  ///< the number of the first ping that agents must answer
+    int question_ = 0;            ///< the number of the last question about what ranks do
     std::deque<stop_look> stop_looks_;
-    int stop_look_ = 0;      ///< number of the last one
-    std::set<int> awaited_;  ///< who has not answered the last question about what ranks do
+    int stop_look_ = 0;      ///< the number of the last one
+    std::set<int> awaited_;  ///< ranks that have not answered the last question about what ranks do
     rank_group::rows_taker after_question_;
 };
 

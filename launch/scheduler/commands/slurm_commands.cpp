@@ -11,10 +11,10 @@ namespace muster {
 
 namespace {
 
-// Columns and records, and no --json: that needs a plugin (serializer/json) which not every site has built, and its fields have changed
-// their shape more often than the columns have (a job's state: a word up to 23.02, a list from 23.11 on; its exit code: a number, then
-// an object, then one with other members). Versions: what 22.05.8, 23.11.11, 25.05.8, 25.11.7 and 26.05.3 printed, and the sources of
-// those between them. What is not said to differ is the same in all of them.
+// Uses columns and records rather than --json: that needs a plugin (serializer/json) which some sites have not built, and its
+// fields have changed more often than the columns (a job's state: a word up to 23.02, a list since 23.11; its exit code: a
+// number, then an object, then one with other members). Versions: the output of 22.05.8, 23.11.11, 25.05.8, 25.11.7 and 26.05.3,
+// and the sources of those between them. Where no difference is mentioned, all are the same.
 constexpr slurm_command commands[]{
     {slurm_ask::srun_version, "srun --version", "find_version launch/engine/mpi_family.hpp",
      "\"slurm 25.05.8\", \"slurm-wlm 22.05.8\" (Debian), \"slurm 26.05.0-0rc1\""},
@@ -114,7 +114,7 @@ std::string slurm_program(slurm_ask what) {
 }
 
 environment without_slurm_views(environment variables) {
-    // Where the jobs are, and of which of the clusters, is the user's to say.
+    // The user chooses where the jobs are, and which of the clusters has them.
     environment kept;
     for (auto const* const name :
          {"SQUEUE_ALL", "SQUEUE_FEDERATION", "SQUEUE_LOCAL", "SQUEUE_SIBLING", "SINFO_ALL", "SINFO_FEDERATION", "SINFO_LOCAL"})

@@ -1,4 +1,4 @@
-// Every command of Slurm that muster runs, in one table: its words, the forms of its answer by version, and who reads that.
+// The table of every Slurm command that muster runs: its words, the forms of its answer by version, and what reads that.
 #pragma once
 
 #include <span>
@@ -37,26 +37,26 @@ enum class slurm_ask {
 
 struct slurm_command {
     slurm_ask what;
-    std::string_view words;  ///< as they are run; each {} is a value
+    std::string_view words;  ///< as they are run; each {} stands for a value
     std::string_view
         reader;  ///< the function that reads the answer and the file that declares it, "parse_squeue launch/…hpp"; or nobody
     std::string_view forms;         ///< of the answer, by version
-    std::string_view made_in = {};  ///< the file that makes the words itself; empty: slurm_words does
+    std::string_view made_in = {};  ///< the file that makes the words itself; empty: slurm_words makes them
 };
 
-/// All of them; a unit test finds a command that is run anywhere and is not here. What mpirun and mpiexec run by themselves (srun for
-/// their daemons) is not muster's.
+/// Returns all of them; a unit test finds a command that is run anywhere and is not here. What mpirun and mpiexec themselves run
+/// (srun for their daemons) is not included.
 std::span<slurm_command const> slurm_commands() noexcept;
 
-/// The words of a command, `values` in the places of {}; options may be put behind them. Throws errc::internal for another number of
+/// Returns the words of a command, with `values` in place of {}; options may follow. Throws errc::internal for another number of
 /// values.
 std::vector<std::string> slurm_words(slurm_ask what, std::vector<std::string> const& values = {});
 
-/// The program's name alone: "squeue".
+/// Returns the program's name: "squeue".
 std::string slurm_program(slurm_ask what);
 
-/// Without the variables by which a user gives squeue, sinfo and scancel other columns, or fewer jobs and nodes, than muster asks for
-/// (SQUEUE_FORMAT, SQUEUE_PARTITION, SINFO_FORMAT, SLURM_TIME_FORMAT, SCANCEL_STATE …). Pure.
+/// Removes the variables by which a user gives squeue, sinfo and scancel other columns, or fewer jobs and nodes, than muster
+/// needs (SQUEUE_FORMAT, SQUEUE_PARTITION, SINFO_FORMAT, SLURM_TIME_FORMAT, SCANCEL_STATE …). Pure.
 environment without_slurm_views(environment variables);
 
 }  // namespace muster

@@ -10,10 +10,10 @@ namespace muster {
 
 namespace {
 
-/// As the kernel writes it; nothing for anything else. inet_pton() would not look behind a NUL.
+/// Returns the address as the kernel writes it; nothing for any other text. inet_pton() would stop at a NUL.
 std::optional<std::string> spell(int family, std::string_view word) {
     if (word.find('\0') != std::string_view::npos) return std::nullopt;
-    in6_addr address{};  // has room for either
+    in6_addr address{};  // has room for either family
     std::array<char, INET6_ADDRSTRLEN> text{};
     if (::inet_pton(family, std::string(word).c_str(), &address) != 1) return std::nullopt;
     return ::inet_ntop(family, &address, text.data(), text.size());

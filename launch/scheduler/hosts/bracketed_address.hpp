@@ -1,4 +1,4 @@
-// IP addresses in place of host names, in brackets: an IPv6 address has colons itself, and slots stand behind one.
+// IP addresses in brackets in place of host names: an IPv6 address itself contains colons, and slots may follow one.
 #pragma once
 
 #include <optional>
@@ -11,19 +11,19 @@ inline constexpr std::string_view bracket_ipv6 = "an IPv6 address stands in brac
 
 struct bracketed_address {
     std::string address;    ///< as the kernel writes it, so that two spellings are one host
-    std::string_view rest;  ///< behind the brackets
+    std::string_view rest;  ///< the text after the brackets
 };
 
-/// "[fd00::5:1]:2" and "[10.0.0.1]:2" by their parts; nothing where no address stands in brackets at the beginning. Pure.
+/// Splits "[fd00::5:1]:2" and "[10.0.0.1]:2" into their parts; returns nothing if no address in brackets begins the word. Pure.
 std::optional<bracketed_address> split_bracketed(std::string_view word);
 
-/// Whether it is one without brackets, or something in brackets that has colons and is none. Pure.
+/// Returns whether it is an IPv6 address without brackets, or text in brackets that has colons but is no address. Pure.
 bool looks_like_ipv6(std::string_view word);
 
-/// An IPv6 address without brackets. Pure.
+/// Returns whether it is an IPv6 address without brackets. Pure.
 bool is_ipv6_address(std::string_view word);
 
-/// An IPv4 or IPv6 address, without brackets. Pure.
+/// Returns whether it is an IPv4 or IPv6 address, without brackets. Pure.
 bool is_ip_address(std::string_view word);
 
 }  // namespace muster

@@ -30,7 +30,7 @@ class host_collector {
         return static_cast<int>(*value);
     }
 
-    /// The hosts of "[user@]host[:N]".
+    /// Returns the hosts of "[user@]host[:N]".
     std::vector<std::string> names(std::string_view word, std::optional<int>& slots) const {
         auto const at = word.find('@');
         auto const user = at == std::string_view::npos ? std::string_view{} : word.substr(0, at);
@@ -52,11 +52,11 @@ class host_collector {
         std::vector<std::string> hosts;
         try {
             hosts = expand_hostlist(list, origin_);
-        } catch (parse_error const& e) {  // shown again within the whole text
+        } catch (parse_error const& e) {  // reported again within the whole text
             std::string_view why = e.what();
             why = why.substr(0, why.find('\n'));
             auto const prefix =
-                fmt::format("{}: ", origin_);  // a list is one line, and so has no line and column before its message
+                fmt::format("{}: ", origin_);  // a list is one line, and so its message begins without line and column
             if (why.starts_with(prefix)) why.remove_prefix(prefix.size());
             fail_at(offset_of(list) + e.column() - 1, std::string(why));
         }
@@ -66,7 +66,7 @@ class host_collector {
     }
 
     void add(std::string_view word, std::vector<std::string> names, std::optional<int> slots, std::optional<int> gpus) {
-        if (slots == 0) return;  // as Open MPI has it: no ranks there
+        if (slots == 0) return;  // as in Open MPI: no ranks there
         for (auto& name : names) {
             auto const [place, is_new] = places_.try_emplace(name, entries_.size());
             if (is_new) {
@@ -128,7 +128,7 @@ void read_line(std::string_view line, host_collector& into) {
         if (is_one_of(key, slots_keys))
             slots = into.number(value, key, 0);
         else if (is_one_of(key, most_keys))
-            into.number(value, key, 1);  // how far a host may be oversubscribed: muster does not do that
+            into.number(value, key, 1);  // the limit of oversubscription, which muster does not do
         else if (key == "gpus")
             gpus = into.number(value, key, 0);
         else
@@ -140,7 +140,7 @@ void read_line(std::string_view line, host_collector& into) {
 }  // namespace
 
 std::vector<host_entry> parse_hostfile(std::string_view text, std::string_view origin) {
-    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // an editor's mark of UTF-8
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // the byte order mark of UTF-8
     host_collector all(text, origin, errc::config);
     for (auto const line : split(text, '\n')) read_line(line.substr(0, line.find('#')), all);
     return all.take();

@@ -1,4 +1,4 @@
-// Hosts as users write them: host files of MPI and DeepSpeed, and -H of mpirun and horovodrun.
+// Reads hosts as users write them: host files of MPI and DeepSpeed, and -H of mpirun and horovodrun.
 #pragma once
 
 #include <optional>
@@ -15,12 +15,12 @@ struct host_entry {
     bool operator==(host_entry const&) const = default;
 };
 
-/// A host file: `[user@]host [slots=N] [max_slots=N] [gpus=N]` or `host:N` a line; a host may be a list, "node[1-4]". '#' begins
-/// a comment; blank lines and CRLF do no harm. A host named again adds to its slots. Throws parse_error (errc::config) with a
-/// caret.
+/// Reads a host file: `[user@]host [slots=N] [max_slots=N] [gpus=N]` or `host:N` on each line; a host may be a list, "node[1-4]".
+/// '#' begins a comment; blank lines and CRLF are accepted. A host named again adds to its slots. Throws parse_error
+/// (errc::config) with a caret.
 std::vector<host_entry> parse_hostfile(std::string_view text, std::string_view origin);
 
-/// -H: "a:4,b:4", "node[1-4]:4", "user@a". Throws parse_error (errc::usage) with a caret.
+/// Reads -H: "a:4,b:4", "node[1-4]:4", "user@a". Throws parse_error (errc::usage) with a caret.
 std::vector<host_entry> parse_hosts(std::string_view text, std::string_view origin);
 
 }  // namespace muster

@@ -30,7 +30,7 @@ struct range {
     std::size_t width = 0;
 };
 
-/// "rack[1-2]n[3]x" is the texts "rack", "n", "x" around two brackets.
+/// "rack[1-2]n[3]x" has the texts "rack", "n", "x" around two brackets.
 struct term {
     std::vector<std::string_view> texts;
     std::vector<std::vector<range>> brackets;
@@ -50,7 +50,7 @@ class reader {
             std::size_t const count = count_of(parsed);
             if (count > max_hosts - all.size())
                 fail(start, fmt::format("the list names more than {} hosts; check the length of its ranges", max_hosts));
-            // Growing to the exact size term by term would copy everything for each.
+            // Reserving the exact size term by term would copy everything for each term.
             if (all.size() + count > all.capacity()) all.reserve(std::max(all.size() + count, 2 * all.capacity()));
             append(parsed, all, start);
         }
@@ -79,7 +79,7 @@ class reader {
         while (true) {
             ranges.push_back(read_range(open));
             if (text_[at_] == ']') break;
-            ++at_;  // a comma
+            ++at_;  // skips a comma
         }
         ++at_;
         return ranges;
@@ -153,7 +153,7 @@ class reader {
         return words;
     }
 
-    /// To the next combination: the last bracket changes fastest, then the first, the second, and so on.
+    /// Goes to the next combination: the last bracket changes fastest, then the first, the second, and so on.
     static bool advance(std::vector<std::size_t>& digit, std::vector<std::vector<std::string>> const& words) {
         std::size_t const brackets = digit.size();
         for (std::size_t step = 0; step < brackets; ++step) {
@@ -213,20 +213,20 @@ namespace {
 
 constexpr std::size_t most_digits = 18;
 
-/// "n" and "007" of "n007": what lies before the last number of a name that ends in one, and the number as written.
+/// "n" and "007" of "n007": the text before the last number of a name that ends in one, and the number as written.
 struct numbered {
     std::string_view prefix;
     std::string_view digits;
 };
 
-/// The number that ends at `end`.
+/// Returns the number that ends at `end`.
 numbered number_before(std::string_view name, std::size_t end) {
     std::size_t start = end;
     while (start > 0 && end - start < most_digits && is_digit(name[start - 1])) --start;
     return {name.substr(0, start), name.substr(start, end - start)};
 }
 
-/// Numbers as written, one behind the other: "01", "02", "03", "7" becomes "01-03,7".
+/// Collects numbers as written, one after the other: "01", "02", "03", "7" becomes "01-03,7".
 class number_list {
   public:
     void add(std::string_view digits) {
@@ -242,14 +242,14 @@ class number_list {
         width_ = digits.size();
     }
 
-    /// The list without its brackets.
+    /// Returns the list without its brackets.
     std::string take() {
         close();
         return std::move(text_);
     }
 
   private:
-    /// As scontrol writes `value` within a range that begins with a number so wide.
+    /// Returns `value` as scontrol writes it in a range that begins with a number of this width.
     std::string written(std::int64_t value) const {
         std::string digits = std::to_string(value);
         if (digits.size() < width_) digits.insert(0, width_ - digits.size(), '0');
@@ -267,8 +267,8 @@ class number_list {
     std::size_t width_ = 0;
 };
 
-/// Hosts that follow each other and differ in their last number only: the prefix, and that number's list ("01-16,20"); a name
-/// that does not end in a number has no list.
+/// Consecutive hosts that differ only in their last number: the prefix, and that number's list ("01-16,20"); a name that does not
+/// end in a number has no list.
 struct run {
     std::string_view prefix;
     std::string numbers;
@@ -295,11 +295,11 @@ std::vector<run> runs_of(std::span<std::string const> hosts) {
     return runs;
 }
 
-/// Where the one number lies in which two prefixes differ: the number's end, counted from the end of the prefix.
+/// Finds the one number in which two prefixes differ: returns the number's end, counted from the end of the prefix.
 std::optional<std::size_t> differing_number(std::string_view a, std::string_view b) {
     std::size_t same = 0;
     while (same < std::min(a.size(), b.size()) && a[a.size() - 1 - same] == b[b.size() - 1 - same]) ++same;
-    while (same > 0 && is_digit(a[a.size() - same])) --same;  // not in the middle of a number
+    while (same > 0 && is_digit(a[a.size() - same])) --same;  // not within a number
     auto const in_a = number_before(a, a.size() - same);
     auto const in_b = number_before(b, b.size() - same);
     if (in_a.digits.empty() || in_b.digits.empty() || in_a.prefix != in_b.prefix) return std::nullopt;
@@ -314,7 +314,8 @@ void append_run(run const& one, std::string& list) {
         list.append(one.numbers);
 }
 
-/// Runs with the same numbers behind prefixes that differ in one number become "rack[1-2]n[1-4]"; returns how many were taken.
+/// Joins runs with the same numbers, after prefixes that differ in one number, to "rack[1-2]n[1-4]"; returns how many it has
+/// joined.
 std::size_t append_racks(std::span<run const> runs, std::string& list) {
     auto const& first = runs.front();
     if (runs.size() < 2 || first.numbers.empty() || runs[1].numbers != first.numbers) return 0;

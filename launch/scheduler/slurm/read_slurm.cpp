@@ -1,5 +1,5 @@
-// A Slurm job, out of its variables and one question to scontrol, which is believed where the two differ. Works in a batch script, a salloc shell (which has no GPU
-// variables at all, and may run on a login node), inside a step, in an array and in a heterogeneous job.
+// Reads a Slurm job from its variables and one question to scontrol, which takes precedence. Works in a batch script, a salloc
+// shell (which has no GPU variables at all, and may run on a login node), inside a step, in an array and in a heterogeneous job.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace muster {
 
 namespace {
 
-constexpr std::int64_t first_special_step = 0xffff'fff0;  ///< above: batch, interactive, extern; not a user's step
+constexpr std::int64_t first_special_step = 0xffff'fff0;  ///< above it: batch, interactive, extern; not a user's step
 
-/// Whoever has changed one of the two, the ranks of the others would wait for nodes that have none.
+/// Checks that the number fits the list: otherwise somebody changed one of them, and ranks would wait for nodes without ranks.
 void check_number_of(std::vector<std::string> const& hosts, slurm_component const& part, std::string_view list) {
     auto const said = part.variables.get_int(part.name("SLURM_JOB_NUM_NODES"));
     if (!said || *said == static_cast<int>(hosts.size()) || part.variables.has("SLURM_STEP_NODELIST")) return;
@@ -47,34 +47,34 @@ std::vector<int> counts_of(slurm_component const& part, std::string_view base, s
     return text ? expand_counts(*text, nodes, part.name(base)) : std::vector<int>();
 }
 
-/// What the user asked for, as far as the variables tell it of this very job.
+/// Says what the user requested, if the variables are those of this job.
 struct asked_shape {
     bool tasks = false;  ///< a number of tasks, of the job or of each node
     int cpus_per_task = 1;
 };
 
-/// sbatch and salloc set these only for a job that asks for such a thing; without it the variables are those of the job that it was
-/// submitted from, if any.
+/// sbatch and salloc set these only for a job that requests them; otherwise the variables come from the job, if any, that
+/// submitted this one.
 asked_shape shape_of(slurm_component const& part, std::vector<int> const& tasks, slurm_job const& job) {
     asked_shape asked;
     auto const number = [&](std::string_view base) { return part.variables.get_int(part.name(base)); };
     auto const all = number("SLURM_NTASKS"), each = number("SLURM_NTASKS_PER_NODE");
     asked.tasks = (all && *all == std::accumulate(tasks.begin(), tasks.end(), std::int64_t{0})) ||
                   (each && std::all_of(tasks.begin(), tasks.end(), [&](int n) { return n == *each; }));
-    // Slurm's record is of the first component.
+    // Slurm's record describes the first component.
     asked.cpus_per_task =
         (part.suffix.empty() ? job.cpus_per_task : std::nullopt).value_or(number("SLURM_CPUS_PER_TASK").value_or(1));
     return asked;
 }
 
-/// Tasks where the user asked for tasks, else as many ranks as there are CPUs for.
+/// Returns the tasks if the user asked for tasks, otherwise the ranks for which there are CPUs.
 int slots_of(asked_shape const& asked, std::optional<int> tasks, std::optional<int> cpus) {
     if (tasks && asked.tasks) return std::max(*tasks, 1);
     if (!cpus) return std::max(tasks.value_or(1), 1);
     return std::max(*cpus / std::max(asked.cpus_per_task, 1), 1);
 }
 
-/// The step that muster itself runs in, unless it is the job's own script or interactive shell.
+/// Returns whether muster itself runs in a step other than the job's script or interactive shell.
 bool inside_step(environment const& variables) {
     auto const id = variables.get("SLURM_STEP_ID");
     if (!id || !variables.has("SLURM_STEP_NODELIST")) return false;
@@ -82,15 +82,15 @@ bool inside_step(environment const& variables) {
     return number && *number >= 0 && *number < first_special_step;
 }
 
-/// The nodes of all components in order; one that is in several is one node with the sum of what they gave. Inside a step
-/// SLURM_TASKS_PER_NODE speaks of the step's nodes, not of these.
+/// Returns the nodes of all components in order; a node of several components appears once, with the sum of its shares. Inside a
+/// step SLURM_TASKS_PER_NODE describes the step's nodes, not these.
 std::vector<node> job_nodes(environment const& variables, bool step, slurm_job const& job) {
     std::vector<node> nodes;
     std::map<std::string, std::size_t> places;
     for (auto const& part : slurm_components(variables)) {
         auto const hosts = hosts_of(part);
         auto tasks = step ? std::vector<int>() : counts_of(part, "SLURM_TASKS_PER_NODE", hosts.size());
-        // An outer job's SLURM_NTASKS_PER_NODE makes sbatch count this job's tasks by it (25.05), in this variable alone.
+        // An outer job's SLURM_NTASKS_PER_NODE changes sbatch's count of this job's tasks (25.05), in this variable only.
         bool const whole_job = part.suffix.empty();
         if (whole_job && job.tasks && *job.tasks != std::accumulate(tasks.begin(), tasks.end(), 0)) tasks.clear();
         auto const cpus = counts_of(part, "SLURM_JOB_CPUS_PER_NODE", hosts.size());
@@ -112,7 +112,7 @@ std::vector<node> job_nodes(environment const& variables, bool step, slurm_job c
     return nodes;
 }
 
-/// The nodes of the step only. A step with one task a node is there to start others: its nodes take what the job has for them.
+/// Returns only the step's nodes. A step with one task on each node starts others: its nodes take what the job has there.
 std::vector<node> step_nodes(environment const& variables, std::vector<node> const& job) {
     auto const hosts = expand_hostlist(*variables.get("SLURM_STEP_NODELIST"), "SLURM_STEP_NODELIST");
     auto const tasks = counts_of({variables, ""}, "SLURM_STEP_TASKS_PER_NODE", hosts.size());
@@ -129,7 +129,7 @@ std::vector<node> step_nodes(environment const& variables, std::vector<node> con
     return nodes;
 }
 
-/// GPUs of this very node: SLURM_GPUS_ON_NODE, else those that a list of them names.
+/// Returns the GPUs of this node: SLURM_GPUS_ON_NODE, or the length of a list of them.
 std::optional<int> gpus_here(environment const& variables, bool step) {
     if (auto const count = variables.get_int("SLURM_GPUS_ON_NODE")) return std::max(*count, 0);
     auto const list = variables.get(step ? "SLURM_STEP_GPUS" : "SLURM_JOB_GPUS");
@@ -137,8 +137,8 @@ std::optional<int> gpus_here(environment const& variables, bool step) {
     return static_cast<int>(split(*list, ',').size());
 }
 
-/// What the variables alone say of all nodes; nothing if they speak of some only, or if two of them contradict each other: one is
-/// then another job's.
+/// Returns the GPUs of all nodes from the variables alone; nothing if these cover only some nodes, or if two contradict each
+/// other: one then comes from another job.
 std::optional<int> gpus_everywhere(environment const& variables, bool step, std::size_t nodes) {
     if (count_slurm_components(variables) > 1) return std::nullopt;
     auto const here = gpus_here(variables, step);
@@ -149,11 +149,11 @@ std::optional<int> gpus_everywhere(environment const& variables, bool step, std:
     return here.value_or(count) == count ? std::optional(count) : std::nullopt;
 }
 
-/// A step's tasks are not told that GPUs were asked for by task, but of what that led to: "4,1(x2)" tasks with so many GPUs each.
-/// SLURMD_TRES_BIND says it on some nodes only.
+/// A step's tasks do not learn that GPUs were requested by task, but see the result: "4,1(x2)" tasks with so many GPUs each. Only
+/// some nodes have SLURMD_TRES_BIND.
 bool may_be_by_task(environment const& variables, int gpus_here, std::size_t nodes) {
     auto const text = variables.get_or("SLURM_STEP_TASKS_PER_NODE", "");
-    if (text.find(',') == std::string::npos) return false;  // as many everywhere
+    if (text.find(',') == std::string::npos) return false;  // the same number everywhere
     if (variables.get_or("SLURMD_TRES_BIND", "").find("gpu:per_task") != std::string::npos) return true;
     auto const node = variables.get_int("SLURM_NODEID");
     if (!node || *node < 0 || static_cast<std::size_t>(*node) >= nodes) return true;
@@ -161,7 +161,7 @@ bool may_be_by_task(environment const& variables, int gpus_here, std::size_t nod
     return gpus_here % std::max(tasks[static_cast<std::size_t>(*node)], 1) == 0;
 }
 
-/// Where scontrol does not answer: a request by node (--gres) is the same for all; by job or by task it may not be.
+/// Guesses without scontrol: a request by node (--gres) is the same for all nodes; one by job or by task may not be.
 std::optional<int> guess_gpus(environment const& variables, bool step, std::size_t nodes) {
     auto const here = gpus_here(variables, step);
     if (!here || count_slurm_components(variables) > 1) return std::nullopt;
@@ -170,13 +170,13 @@ std::optional<int> guess_gpus(environment const& variables, bool step, std::size
     if (step && may_be_by_task(variables, *here, nodes)) return std::nullopt;
     for (auto const* uneven : {"SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_GPUS_PER_SOCKET"})
         if (variables.has(uneven)) return std::nullopt;
-    // What --gpus-per-task has become since 23.11: "gres/gpu:1", later "gres/gpu=1", and "gres/gpu:per_task:1".
+    // Since 23.11 these stand for --gpus-per-task: "gres/gpu:1", later "gres/gpu=1", and "gres/gpu:per_task:1".
     if (variables.get_or("SLURM_TRES_PER_TASK", "").find("gres/gpu") != std::string::npos) return std::nullopt;
     if (variables.get_or("SLURM_TRES_BIND", "").find("gpu:per_task") != std::string::npos) return std::nullopt;
     return here;
 }
 
-/// A job shrinks when it loses a node (--no-kill), or when its user gives nodes back; its variables stay as they were.
+/// A job shrinks when it loses a node (--no-kill) or when its user gives nodes back, but its variables stay the same.
 void leave_out_given_back(std::vector<node>& nodes, slurm_job const& job) try {
     auto const present = expand_hostlist(job.nodes, "scontrol show job");
     auto const is_gone = [&](node const& n) { return std::find(present.begin(), present.end(), n.name) == present.end(); };
@@ -190,19 +190,19 @@ slurm_job ask_scontrol(scheduler_sources const& sources, std::string const& aske
     if (answer.exit_status != 0) return {};
     auto job = parse_scontrol_job(answer.out, id);
     if (!job.found && tell) tell_of_no_answer(sources, question, "its answer has nothing of this job");
-    // No GPU at all: either the job has none, or this Slurm does not know GPUs, and then only the nodes can tell.
+    // No GPU at all: the job has none, or this Slurm does not count GPUs, and then only the nodes can tell.
     if (!job.asked_gpus && std::all_of(job.gpus.begin(), job.gpus.end(), [](auto const& g) { return g.second == 0; }) &&
         !knows_gpus(sources.run_command(slurm_words(slurm_ask::config)).out))
         job.gpus.clear();
     return job;
 }
 
-/// Slurm's own record. The variables do not do instead, however much they say: sbatch and salloc pass on what the job that they are
-/// called in has, and set anew only what the new job asks for.
+/// Asks for Slurm's own record. The variables cannot replace it: sbatch and salloc pass on those of the job that calls them, and
+/// set only what the new job requests.
 slurm_job ask_scontrol(scheduler_sources const& sources, std::string const& job_id) {
     auto const& variables = sources.variables;
     auto const id = count_slurm_components(variables) > 1 ? variables.get_or("SLURM_JOB_ID_HET_GROUP_0", job_id) : job_id;
-    // A whole array answers to the number of its last task: name the one task. It may be one of another array.
+    // A whole array answers to the number of its last task, so name the task. It may belong to another array.
     if (auto const task = variables.get("SLURM_ARRAY_TASK_ID"))
         if (auto const array = variables.get("SLURM_ARRAY_JOB_ID"))
             if (auto job = ask_scontrol(sources, fmt::format("{}_{}", *array, *task), id, false); job.found) return job;
@@ -217,7 +217,7 @@ void set_gpus(allocation& given, environment const& variables, slurm_job const& 
         auto const found = job.gpus.find(n.name);
         n.gpus = found != job.gpus.end() ? std::optional(found->second) : guess;
     }
-    // A step may have fewer GPUs of this node than the job.
+    // A step may have fewer of this node's GPUs than the job.
     auto const here = step ? gpus_here(variables, true) : std::nullopt;
     auto const name = variables.get("SLURMD_NODENAME");
     if (here && name)
@@ -241,7 +241,7 @@ allocation read_slurm(scheduler_sources const& sources, allocation_choice const&
     given.fixed = true;
     bool const step = inside_step(variables);
     auto const job = ask_scontrol(sources, given.job_id);
-    if (!job.ended_as.empty())  // a tmux was kept from it
+    if (!job.ended_as.empty())  // e.g. a tmux session that outlived it
         sources.tell(
             fmt::format("job {} (slurm) has ended ({}), and this shell still has its variables; start muster in a job that runs, "
                         "or unset SLURM_JOB_ID",

@@ -24,7 +24,7 @@ constexpr int most_gpus = 1'000'000;
 constexpr std::array<std::string_view, 9> final_states{"COMPLETED",     "CANCELLED", "FAILED",    "TIMEOUT", "NODE_FAIL",
                                                        "OUT_OF_MEMORY", "PREEMPTED", "BOOT_FAIL", "DEADLINE"};
 
-/// Words of the record, divided by blanks: a value with blanks (a job's name) falls into several, which does no harm.
+/// Returns the record's words, separated by blanks: a value with blanks (a job's name) becomes several words, which does no harm.
 std::vector<std::string_view> words_of(std::string_view line) {
     std::vector<std::string_view> words;
     std::size_t at = 0;
@@ -41,7 +41,7 @@ std::optional<std::string_view> value_of(std::string_view word, std::string_view
     return word.substr(key.size() + 1);
 }
 
-/// Of the first word with that key: a job's name comes behind its id, so that it cannot pose as one.
+/// Returns the value of the first word with that key: a job's name comes after its id, so it cannot imitate one.
 std::optional<std::string_view> first_value(std::vector<std::string_view> const& words, std::string_view key) {
     for (auto const word : words)
         if (auto const value = value_of(word, key)) return value;
@@ -64,8 +64,7 @@ std::optional<int> small_number(std::optional<std::string_view> text) {
     return number && *number >= 0 && *number <= most_gpus ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
-/// "Nodes=n[1-2] CPU_IDs=0-3 Mem=0 GRES=gpu:4(IDX:0-3)": four words that come together, so that no job's name looks like it by
-/// accident.
+/// Reads "Nodes=n[1-2] CPU_IDs=0-3 Mem=0 GRES=gpu:4(IDX:0-3)": four consecutive words, which no job's name contains by accident.
 void read_nodes(std::vector<std::string_view> const& words, slurm_job& job) {
     for (std::size_t i = 0; i + 3 < words.size(); ++i) {
         auto const nodes = value_of(words[i], "Nodes");
@@ -83,7 +82,7 @@ void read_nodes(std::vector<std::string_view> const& words, slurm_job& job) {
                 int& sum = job.gpus[std::move(name)];
                 sum = std::min(sum + gpus, most_gpus);
             }
-        } catch (error const&) {  // a form that is not known: the nodes themselves will tell
+        } catch (error const&) {  // an unknown form: the nodes themselves will tell
         }
         if (job.gpus.size() > max_hosts) throw error(errc::parse, fmt::format("{}: more than {} nodes", origin, max_hosts));
     }
@@ -97,7 +96,7 @@ bool asks_for_gpus(std::string_view gres) {
     }
 }
 
-/// Of a line "GresTypes               = gpu,nic".
+/// Returns the value of a line "GresTypes               = gpu,nic".
 std::optional<std::string_view> configured(std::string_view config, std::string_view name) {
     for (auto const line : split(config, '\n')) {
         auto const equals = line.find('=');
@@ -116,7 +115,7 @@ int count_gres_gpus(std::string_view text, std::string_view from, bool only_gpus
         for (int depth = 0; end < text.size() && (depth > 0 || text[end] != ','); ++end)
             depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
         auto item = std::string(text.substr(start, std::min(text.find('(', start), end) - start));
-        std::replace(item.begin(), item.end(), '=', ':');  // "gres/gpu=4", as TRES are written since 24.05
+        std::replace(item.begin(), item.end(), '=', ':');  // "gres/gpu=4", the form of TRES since 24.05
         auto fields = split(item, ':');
         if (fields.front() == "gres") fields.erase(fields.begin());
         bool const is_gpu = !fields.empty() && (fields.front() == "gpu" || fields.front() == "gres/gpu");
@@ -194,7 +193,7 @@ bool knows_gpus(std::string_view config) {
     return std::find(types.begin(), types.end(), "gpu") != types.end();
 }
 
-/// "task/none" up to 23.02, "(null)" later.
+/// The plugin is "task/none" up to 23.02 and "(null)" later if nothing binds.
 bool binds_tasks(std::string_view config) {
     auto const plugin = configured(config, "TaskPlugin");
     return plugin != "task/none" && plugin != "(null)" && plugin != "";
@@ -244,12 +243,12 @@ std::vector<slurm_component> slurm_components(environment const& variables) {
 
 namespace {
 
-/// What slurmd sets in a job that has GPUs, and what sbatch and salloc set in one that asks for them.
+/// slurmd sets these in a job with GPUs, and sbatch and salloc in one that requests GPUs.
 constexpr std::array of_gpus{"SLURM_JOB_GPUS",       "SLURM_STEP_GPUS",     "SLURM_GPUS_ON_NODE",   "CUDA_VISIBLE_DEVICES",
                              "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",  "ZE_AFFINITY_MASK",     "SLURM_GPUS",
                              "SLURM_GPUS_PER_NODE",  "SLURM_GPUS_PER_TASK", "SLURM_GPUS_PER_SOCKET"};
 
-/// Whether Slurm has set any of them: a user's CUDA_VISIBLE_DEVICES alone is a wish.
+/// Returns whether Slurm has set any of them: a user's CUDA_VISIBLE_DEVICES alone is only a wish.
 bool slurm_told_gpus(environment const& variables) {
     return variables.has("SLURM_JOB_GPUS") || variables.has("SLURM_STEP_GPUS") || variables.has("SLURM_GPUS_ON_NODE");
 }

@@ -1,4 +1,4 @@
-// Slurm's own word, in what srun prints, on a step that somebody has cancelled.
+// Finds, in what srun prints, Slurm's report that somebody has cancelled a step.
 #pragma once
 
 #include <string>
@@ -6,19 +6,21 @@
 
 namespace muster {
 
-/// The step's number ("65.0") in a line such as "slurmstepd: error: *** STEP 65.0 ON node1 CANCELLED AT 2026-11-28T03:00:00 DUE to SIGNAL Killed ***";
-/// empty for any other line, also of a step that ends by a limit, a lost node or a preemption. Pure.
+/// Returns the step's number ("65.0") in a line such as "slurmstepd: error: *** STEP 65.0 ON node1 CANCELLED AT
+/// 2026-11-28T03:00:00 DUE to SIGNAL Killed ***"; empty for any other line, also about a step that ends by a limit, a lost node
+/// or a preemption. Pure.
 std::string cancelled_step(std::string_view line);
 
-/// Whether srun says in this line that it ends the step itself: because a task has ended badly ("srun: error: node1: task 0: Killed"), could not be started,
-/// or since srun was asked to end ("srun: forcing job termination"). The same words then come of the step. Pure.
+/// Returns whether srun says in this line that it ends the step itself: because a task has ended badly ("srun: error: node1: task
+/// 0: Killed") or could not be started, or because srun was asked to end ("srun: forcing job termination"). The step then prints
+/// the same words. Pure.
 bool tells_of_own_end(std::string_view line);
 
 /// Reads what srun prints, in pieces.
 class step_words {
   public:
     void take(std::string_view bytes);
-    /// The step that was cancelled, and not ended by its srun; empty: none was.
+    /// Returns the step that was cancelled, and not ended by its srun; empty: no step was.
     std::string const& cancelled() const noexcept { return cancelled_; }
 
   private:
