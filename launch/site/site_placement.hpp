@@ -23,6 +23,9 @@ placement_request with_site(placement_request wanted, std::string const& name, e
 /// `choice` with the GPUs of the site's nodes, those of the job's queue, if the site gives out whole ones. Throws as load_site.
 allocation_choice choice_with_site(allocation_choice choice, std::string const& name, environment const& variables);
 
+/// Why that many GPUs make ranks divided unevenly over nodes of `per_node` GPUs: "6 GPUs do not fill …"; "" if they do not. Pure.
+std::string uneven_gpus(site const& where, int gpus, int per_node);
+
 // The machines that came with muster: finds the file of one, and the one that a site's nodes are like.
 
 /// Folders that may hold NAME.xml, first one first: the one installed with this program, the one this program was built from.

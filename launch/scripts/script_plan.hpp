@@ -93,9 +93,6 @@ struct script_plan {
 /// Hands options of muster run to the runs of a job: as options or, where the program starts them itself, as variables. Pure.
 void hand_to_runs(script_request& request, std::vector<std::string> const& words);
 
-/// Why that many GPUs make ranks divided unevenly over nodes of `per_node` GPUs: "6 GPUs do not fill …"; "" if they do not. Pure.
-std::string uneven_gpus(site const& where, int gpus, int per_node);
-
 /// How many nodes the job takes at that site, its spare ones included; nothing where it has no place there. Pure.
 std::optional<int> nodes_at(site const& where, script_options const& options);
 
