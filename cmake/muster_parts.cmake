@@ -47,3 +47,28 @@ function(muster_parts_text variable)
   endif()
   set(${variable} "${text}" PARENT_SCOPE)
 endfunction()
+
+# muster_part_commands(<file> <tables>...): writes muster::commands_of_parts(), with the rows of these functions of parts, for the program muster.
+function(muster_part_commands file)
+  set(declared "")
+  set(added "")
+  foreach(table IN LISTS ARGN)
+    string(APPEND declared "std::span<command_function const> ${table}() noexcept;\n")
+    string(APPEND added "    for (auto const& row : ${table}()) rows.push_back(row);\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT "// The commands of the parts in this build, by cmake/muster_parts.cmake.
+#include <span>
+
+#include \"launch/commands/commands.hpp\"
+
+namespace muster {
+
+@declared@
+std::vector<command_function> commands_of_parts() {
+    std::vector<command_function> rows;
+@added@    return rows;
+}
+
+}  // namespace muster
+")
+endfunction()

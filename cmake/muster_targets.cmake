@@ -56,18 +56,19 @@ function(muster_cold target)
   target_compile_options(${target} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1;${same_for_headers}>")
 endfunction()
 
-# muster_library(<folder> [PUBLIC <libs>...] [PRIVATE <libs>...] [WITHOUT <regexes>...]): library muster::<folder> from every .cpp
-# in this folder and below, but the mains (*_main.cpp) and what matches WITHOUT.
-function(muster_library folder)
-  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE;WITHOUT" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
+# muster_library(<name> [PUBLIC <libs>...] [PRIVATE <libs>...] [ONLY <regex>] [WITHOUT <regexes>...]): library muster::<name> from every .cpp
+# in this folder and below, or those whose paths from here match ONLY, but the mains (*_main.cpp) and what matches WITHOUT.
+function(muster_library name)
+  cmake_parse_arguments(arg "" "ONLY" "PUBLIC;PRIVATE;WITHOUT" ${ARGN})
+  file(GLOB_RECURSE sources RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS *.cpp)
+  list(FILTER sources INCLUDE REGEX "${arg_ONLY}")
   foreach(pattern IN ITEMS "_main\\.cpp$" LISTS arg_WITHOUT)
     list(FILTER sources EXCLUDE REGEX "${pattern}")
   endforeach()
-  set(target muster_${folder})
+  set(target muster_${name})
   add_library(${target} STATIC ${sources})
-  add_library(muster::${folder} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${folder})
+  add_library(muster::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/muster>)
   target_compile_features(${target} PUBLIC cxx_std_20)

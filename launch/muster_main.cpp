@@ -20,34 +20,21 @@
 #include "launch/engine/outer_task.hpp"
 #include "launch/help/help.hpp"
 #include "launch/help/parts.hpp"
-#include "launch/jobs/job_commands.hpp"
 #include "launch/keep/keeper.hpp"
 #include "launch/remote/flux_remote.hpp"
 #include "launch/remote/host_agent.hpp"
 #include "launch/remote/pbs_remote.hpp"
 #include "launch/settings/settings_to_options.hpp"
-#include "launch/site_tools/site_command.hpp"
 
 namespace {
 
 using namespace muster;
 
-/// Takes the words behind the command's name, and the environment of the process; returns the exit code, throws muster::error.
-using command_function = int (*)(std::vector<std::string> const& args, environment const& variables);
-
-constexpr struct {
-    std::string_view name;
-    command_function run;
-} functions[]{
-    {"run", run_command},       {"plan", plan_command},       {"hosts", hosts_command},
-    {"script", script_command}, {"doctor", doctor_command},   {"config", config_command},
-    {"shim", shim_command},     {"tmrsh", tmrsh_command},     {"completion", completion_command},
-    {"manual", manual_command}, {"site", site_command},       {"submit", submit_command},
-    {"alloc", alloc_command},   {"jobs", jobs_command},       {"show", show_command},
-    {"cancel", cancel_command}, {"watch", watch_command},     {"logs", logs_command},
-    {"rerun", rerun_command},   {"init", init_command},       {"remote", remote_command},
-    {"agent", agent_command},   {"fluxrsh", fluxrsh_command}, {"keeper", keeper_command},
-    {"trace", trace_command},
+constexpr command_function core_commands[]{
+    {"run", run_command},       {"plan", plan_command},     {"hosts", hosts_command}, {"doctor", doctor_command},
+    {"config", config_command}, {"shim", shim_command},     {"tmrsh", tmrsh_command}, {"completion", completion_command},
+    {"manual", manual_command}, {"remote", remote_command}, {"agent", agent_command}, {"fluxrsh", fluxrsh_command},
+    {"keeper", keeper_command}, {"trace", trace_command},
 };
 
 /// Descriptors 0 to 2 must be open, or the first pipe made would become a rank's standard output by accident. One that was closed
@@ -111,11 +98,12 @@ void take_port_range(environment const& variables) {
 }
 
 void add_commands(command_set& set, environment const& variables) {
+    auto functions = commands_of_parts();
+    functions.insert(functions.end(), std::begin(core_commands), std::end(core_commands));
     for (auto const& row : commands()) {
         if (!is_there(row)) continue;
-        command_function run = nullptr;
-        for (auto const& function : functions)
-            if (function.name == row.name) run = function.run;
+        auto const function = std::ranges::find(functions, row.name, &command_function::name);
+        auto const run = function == functions.end() ? nullptr : function->run;
         set.add_unread(row, [run, &row, &variables](std::vector<std::string> const& args) {
             return run != nullptr ? run(args, variables) : run_sibling(row, args);
         });

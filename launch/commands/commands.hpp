@@ -1,4 +1,4 @@
-// The functions of the commands of `muster` that start no job: one row each in launch/help/command_table.cpp.
+// The functions of the core's commands of `muster`: one row each in launch/help/command_table.cpp.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,18 @@
 #include "launch/scheduler/allocation.hpp"
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/run_options.hpp"
-#include "launch/site/script_plan.hpp"
 
 namespace muster {
+
+/// A command of `muster` that is a function of the program: takes the words behind the command's name, and the environment of the process; returns the exit code,
+/// throws muster::error.
+struct command_function {
+    std::string_view name;
+    int (*run)(std::vector<std::string> const& args, environment const& variables);
+};
+
+/// Those of the parts that are in this build: each part has a table of its own (cmake/muster_parts.cmake).
+std::vector<command_function> commands_of_parts();
 
 /// A finding of muster doctor: one thing that was examined.
 struct finding {
@@ -93,24 +102,6 @@ std::optional<run_options> parse_run_options(std::vector<std::string> const& arg
 
 /// Runs it; returns the exit code.
 int run_command(std::vector<std::string> const& args, environment const& variables);
-
-// `muster script`: prints a job script for a site.
-
-/// Throws errc::usage for what is not an option, a missing one, a second one or a value that does not parse; errc::config for a
-/// settings file that is not right.
-script_options parse_script_options(std::vector<std::string> const& args, settings_sources const& sources = {});
-
-/// The site of `options` is loaded and the script planned; options.muster, site and template_file become whole paths. Throws as
-/// load_site and plan_script.
-script_plan plan_job(script_options& options, environment const& env);
-
-/// The script by the template of that file, or the built-in one. Throws errc::usage if the file is not there, errc::config
-/// if it is no template.
-std::string render_script(script_request const& request, std::string const& template_file);
-
-/// The subcommand, without its own name in `args`: the script on standard output, notes on standard error. Returns the exit code;
-/// throws errc::usage or errc::config for what the user can change. Nothing is printed on standard output unless all is right.
-int script_command(std::vector<std::string> const& args, environment const& env);
 
 // The hidden command `muster shim`: starts and watches one rank; engines start it once a rank.
 

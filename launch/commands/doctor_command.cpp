@@ -25,6 +25,7 @@
 #include "launch/commands/doctor_job.hpp"
 #include "launch/hardware/discover_topology.hpp"
 #include "launch/help/help.hpp"
+#include "launch/help/parts.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/run/guardian.hpp"
 #include "launch/settings/resolve_settings.hpp"
@@ -117,12 +118,18 @@ constexpr program_row programs[]{
 };
 
 /// A program beside this one is started: its libraries may be missing, or be those of another system.
-finding examine_own(char const* name, environment const& variables) {
+finding examine_own(command_row const& row, environment const& variables) {
+    auto const name = fmt::format("muster-{}", row.name);
     auto const path = self_program().parent_path() / name;
     std::error_code fault;
-    if (!fs::exists(path, fault))
-        return {state::note, name, "not in muster's folder",
-                "build with MPI and parallel HDF5: apt-get install libopenmpi-dev libhdf5-openmpi-dev"};
+    if (!fs::exists(path, fault)) {
+        if (has_part(row.part))
+            return {state::note, name, "not in muster's folder",
+                    fmt::format("install it there, too: cmake --install BUILD --component {}", row.part)};
+        return {state::note, name, fmt::format("muster was built without the part {}", row.part),
+                row.part == "data" ? "build with MPI and parallel HDF5: apt-get install libopenmpi-dev libhdf5-openmpi-dev"
+                                   : "build with -DMUSTER_PARTS=all: docs/install.md"};
+    }
     auto const said = run_captured({path.string(), "--version"}, variables);
     if (said.exit_status == 0) return {state::ok, name, path.string(), ""};
     auto const why = without_controls(trim(said.err.substr(0, said.err.find('\n'))));
@@ -137,7 +144,8 @@ void examine_programs(std::vector<finding>& all, environment const& variables) {
         all.push_back({path.empty() ? state::note : state::ok, p.name,
                        path.empty() ? fmt::format("no {} ({})", p.name, p.what) : path, path.empty() ? p.without : ""});
     }
-    for (auto const* name : {"muster-stage", "muster-bench"}) all.push_back(examine_own(name, variables));
+    for (auto const& row : commands_of_all_parts())
+        if (row.is_program && !row.part.empty()) all.push_back(examine_own(row, variables));
 }
 
 /// Prints a line for Python itself and for each package: its version and file, or "-" and why it cannot be imported.

@@ -24,7 +24,6 @@
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/settings_to_options.hpp"
-#include "launch/site/script_plan.hpp"
 #include "launch/site/site_placement.hpp"
 
 namespace muster {

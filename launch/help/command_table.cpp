@@ -64,6 +64,7 @@ constexpr command_row rows[]{
         .manual = "Prints a job script, for sbatch or qsub, that runs the program with one rank per GPU. First checks queue and "
                   "walltime against the site file.",
         .takes_program = true,
+        .part = "jobs",
     },
     {
         .name = "submit",
@@ -79,6 +80,7 @@ constexpr command_row rows[]{
             "with Slurm, that sbatch --test-only accepts it, and submits it with sbatch or qsub. Prints \"job ID\".\n\n"
             "The script is kept as muster-runs/ID.sh, and the run writes to muster-runs/ID unless --output-dir says otherwise.",
         .takes_program = true,
+        .part = "jobs",
     },
     {
         .name = "alloc",
@@ -90,6 +92,7 @@ constexpr command_row rows[]{
             "Starts salloc, or qsub -I, with the directives that muster script would write. In that shell muster run uses the "
             "allocated nodes.",
         .takes_program = true,
+        .part = "jobs",
     },
     {
         .name = "jobs",
@@ -101,6 +104,7 @@ constexpr command_row rows[]{
             "Asks squeue or qstat once, and lists your jobs: number, name, state, nodes, time used and its limit, and why a job "
             "waits. With --all also the jobs that muster has submitted in the last 7 days and that have ended, with their exit "
             "codes.",
+        .part = "jobs",
     },
     {
         .name = "watch",
@@ -118,6 +122,7 @@ constexpr command_row rows[]{
             "job's GPUs are, if NVML reports that; elsewhere muster prints this once a minute.\n\n"
             "With several jobs, or an array, the exit code is the first that is not 0.",
         .takes_jobs = true,
+        .part = "jobs",
     },
     {
         .name = "logs",
@@ -129,6 +134,7 @@ constexpr command_row rows[]{
             "Prints the files rank.NN/stdout and stderr of the job's run folders, each line with its rank; without a rank, what "
             "the job's script, muster and the scheduler wrote before, between and behind its runs.",
         .takes_jobs = true,
+        .part = "jobs",
     },
     {
         .name = "show",
@@ -141,6 +147,7 @@ constexpr command_row rows[]{
             "run.json in the folders of its runs. Of a sweep (submit --each) a table: the parameters, the last value of each "
             "muster-metric, and how each job ended; with --all each job too.",
         .takes_jobs = true,
+        .part = "jobs",
     },
     {
         .name = "cancel",
@@ -150,6 +157,7 @@ constexpr command_row rows[]{
         .manual =
             "Ends jobs with scancel or qdel and prints the states that they had. Exits with 1 if one of them could not be ended.",
         .takes_jobs = true,
+        .part = "jobs",
     },
     {
         .name = "rerun",
@@ -159,6 +167,7 @@ constexpr command_row rows[]{
                     "  muster rerun muster-runs/12 --submit      as a job\n",
         .manual = "Reads run.json in the folder of a run, says what differs now (the version, variables, missing files), and "
                   "starts the same program with the same settings in the same working directory.",
+        .part = "jobs",
     },
     {
         .name = "init",
@@ -168,6 +177,7 @@ constexpr command_row rows[]{
         .manual =
             "Writes muster.toml, with a table [job] that muster submit reads, train.py, and job.sh, the same job as a script for "
             "sbatch or qsub. Existing files stay as they are.",
+        .part = "jobs",
     },
     {
         .name = "site",
@@ -185,6 +195,7 @@ constexpr command_row rows[]{
                   "init asks sinfo and scontrol, or pbsnodes and qmgr, or without a scheduler NVML and hwloc, and writes a "
                   "site file to ~/.config/muster/sites, or to --output FILE. What it cannot find out becomes a comment. It never "
                   "overwrites a file.",
+        .part = "jobs",
     },
     {
         .name = "doctor",

@@ -18,6 +18,7 @@
 #include "launch/jobs/starter_files.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/read_allocation.hpp"
+#include "launch/scripts/script_command.hpp"
 #include "launch/settings/settings_file.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
 

@@ -1,10 +1,12 @@
 // The commands about jobs: each takes the words after its name and returns the exit code.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/environment.hpp"
+#include "launch/commands/commands.hpp"
 
 namespace muster {
 
@@ -28,5 +30,9 @@ int rerun_command(std::vector<std::string> const& args, environment const& varia
 int init_command(std::vector<std::string> const& args, environment const& variables);
 /// Cancels jobs and prints the states that they were in. Returns 1 if one of them could not be cancelled.
 int cancel_command(std::vector<std::string> const& args, environment const& variables);
+
+// The table of the part's commands: these, `muster script` and `muster site`.
+
+std::span<command_function const> job_commands() noexcept;
 
 }  // namespace muster

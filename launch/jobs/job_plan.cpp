@@ -12,6 +12,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
+#include "launch/scripts/script_command.hpp"
 
 namespace muster {
 

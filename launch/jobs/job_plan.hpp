@@ -6,7 +6,7 @@
 
 #include "base/environment.hpp"
 #include "launch/settings/resolve_settings.hpp"
-#include "launch/site/script_plan.hpp"
+#include "launch/scripts/script_plan.hpp"
 
 namespace muster {
 

@@ -1,5 +1,7 @@
 #include "launch/site/site_placement.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <system_error>
 
@@ -49,6 +51,12 @@ site at_queue_of_job(site where, environment const& variables) {
 }
 
 }  // namespace
+
+std::string uneven_gpus(site const& where, int gpus, int per_node) {
+    if (gpus <= per_node || gpus % per_node == 0) return {};
+    return fmt::format("{} GPUs do not fill whole nodes of {} ({} GPUs each), and ranks would be divided unevenly", gpus,
+                       where.name, per_node);
+}
 
 allocation_choice choice_with_site(allocation_choice choice, std::string const& name, environment const& variables) {
     if (name.empty()) return choice;

@@ -24,6 +24,10 @@ placement_request with_site(placement_request wanted, std::string const& name, e
 /// load_site.
 allocation_choice choice_with_site(allocation_choice choice, std::string const& name, environment const& variables);
 
+/// Returns why this many GPUs distribute ranks unevenly over nodes of `per_node` GPUs: "6 GPUs do not fill …"; "" if they do not.
+/// Pure.
+std::string uneven_gpus(site const& where, int gpus, int per_node);
+
 // The machines that came with muster: finds the file of one, and the one that resembles a site's nodes.
 
 /// Returns folders that may contain NAME.xml, in order: the one installed with this program, the one this program was built from.

@@ -33,7 +33,7 @@ What is linked in: /usr/share/doc/muster/licenses in the package muster.
     endforeach()
     file(REMOVE_RECURSE ${tree}/usr/lib/pkgconfig)
   endif()
-  if(EXISTS ${tree}/usr/lib/muster/python) # so that Python finds it without `muster run`, too
+  if(package STREQUAL "python3-muster") # so that Python finds it without `muster run`, too
     file(WRITE ${tree}/usr/lib/python3/dist-packages/muster.pth "/usr/lib/muster/python\n")
   endif()
   file(GLOB pages ${tree}/usr/share/man/man1/*.1)

@@ -1,4 +1,5 @@
 # muster-bench collectives under muster run: collectives and messages among the ranks of a job, checked while timed.
+# parts: bench
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
 [ -x "$bench" ] || skip "muster-bench was not built (launcher only)"

@@ -1,5 +1,6 @@
 # timeout: 300
 # muster-bench collectives: muster's own ranks, checked while timed. Beside the libraries of this machine it takes longer than a test may.
+# parts: bench
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
 [ -x "$bench" ] || skip "muster-bench was not built (launcher only)"

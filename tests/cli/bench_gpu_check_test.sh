@@ -1,5 +1,6 @@
 # muster-bench gpu-check over a FAKE driver, a FAKE NVML and a FAKE NCCL: what it tries, and the file that it writes.
 # timeout: 400
+# parts: bench
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
 [ -x "$bench" ] || skip "muster-bench was not built (launcher only)"

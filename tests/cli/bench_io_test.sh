@@ -1,5 +1,6 @@
 # timeout: 180
 # muster-bench-dev io: every row with its bound, DLIO's keys, peers that are not there told by name; a wrong byte is found.
+# parts: bench data
 . "$(dirname "$0")/lib.sh"
 
 BENCH=$MUSTER_BIN/muster-bench-dev

@@ -1,4 +1,5 @@
 # Wrong command lines of muster-bench: exit code 2 and a message that says what to do.
+# parts: bench
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
 [ -x "$bench" ] || skip "muster-bench was not built (launcher only)"

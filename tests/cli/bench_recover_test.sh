@@ -1,5 +1,6 @@
 # timeout: 240
 # muster-bench-dev recover: a rank of a small training is killed, and each phase of what the others do has a time.
+# parts: bench
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench-dev
 [ -x "$bench" ] || skip "muster-bench-dev was not built (no MPI or no parallel HDF5)"

@@ -1,5 +1,6 @@
 # timeout: 240
 # Reports: a study of known times gives these numbers and causes, every number of the page is one of the JSON, a browser shows it whole, and plots.py draws it.
+# parts: bench
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
 programs=$MUSTER_SOURCE_DIR/tests/cli/programs

@@ -1,5 +1,6 @@
 # timeout: 400
 # From IDX files to the report: the networks of the published table by PyTorch, on a few hundred images.
+# parts: bench data
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
 [ -x "$bench" ] || skip "muster-bench was not built (launcher only)"

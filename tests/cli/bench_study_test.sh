@@ -1,5 +1,6 @@
 # timeout: 240
 # A study of a program that knows nothing of muster but one printed line.
+# parts: bench jobs
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
 [ -x "$bench" ] || skip "muster-bench was not built (launcher only)"

@@ -1,5 +1,6 @@
 # Every command that starts no rank, run once: a build under sanitizers (preset dev) sees what it does to memory. Exit codes and texts have tests of their own.
 # timeout: 300
+# parts: jobs
 . "$(dirname "$0")/lib.sh"
 export HOME=$PWD/home
 mkdir home bin

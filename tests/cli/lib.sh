@@ -4,7 +4,7 @@
 # empty folder of its own that is removed afterwards, with standard input at its end. A failed expectation is printed and counted, the test
 # goes on, and ends 1 if there was any. Expectations may stand in pipelines and subshells.
 # A function at_end of the test's runs last.
-# Lines a test may hold for ctest: `# timeout: SECONDS` (150 if there is none) and `# serial` (nothing else runs beside it).
+# Lines a test may hold for ctest: `# timeout: SECONDS` (150 if there is none), `# serial` (nothing else runs beside it) and `# parts: NAME..` (muster's parts that it needs).
 : "${MUSTER:?set MUSTER to the program under test, or start this test by ctest -R cli}"
 : "${MUSTER_BIN:=$(dirname "$MUSTER")}"
 : "${MUSTER_SOURCE_DIR:=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}"
@@ -51,6 +51,9 @@ fail() {
     echo x >>"$lib_dir/failures"
     return 1
 }
+
+# has_part NAME: whether muster was built with this part. A test of which nothing is left without it has a line `# parts: NAME..` instead.
+has_part() { "$MUSTER" --version | sed -n 's/^parts *\([^(]*\).*/\1/p' | grep -qw "$1"; }
 
 # skip REASON: ends the test as skipped.
 skip() {

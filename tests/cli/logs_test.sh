@@ -1,4 +1,5 @@
 # muster logs without a scheduler: what a script prints between the lines of its ranks, and run folders of other names than muster-runs/ID.
+# parts: jobs
 . "$(dirname "$0")/lib.sh"
 export HOME=$PWD/home XDG_STATE_HOME=$PWD/state XDG_CONFIG_HOME='' MUSTER_SITE_PATH=''
 mkdir home empty muster-runs

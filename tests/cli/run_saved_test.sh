@@ -1,4 +1,5 @@
 # The exit code that says "saved, start me again": what a run makes of it, MUSTER_LIFE, and job scripts of chains that go on, are done, or stop.
+# parts: jobs
 . "$(dirname "$0")/lib.sh"
 . "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"
 unset MUSTER_SITE_PATH XDG_CONFIG_HOME

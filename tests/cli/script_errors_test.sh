@@ -1,4 +1,5 @@
 # What muster script says when something is not right: exit code 2, nothing on standard output.
+# parts: jobs
 . "$(dirname "$0")/lib.sh"
 unset MUSTER_SITE_PATH XDG_CONFIG_HOME
 export HOME=$PWD

@@ -1,4 +1,5 @@
 # The script for every shipped site, and for the cluster of muster's tests, word for word. UPDATE_GOLDEN=1 writes the files anew.
+# parts: jobs
 . "$(dirname "$0")/lib.sh"
 unset XDG_CONFIG_HOME
 fixtures=$MUSTER_SOURCE_DIR/tests/fixtures

@@ -1,4 +1,5 @@
 # Blanks, quotes, line ends, $(…), bytes above 127 in every option of muster script: all arrive byte for byte, on every scheduler, and nothing of them is run.
+# parts: jobs
 . "$(dirname "$0")/lib.sh"
 unset MUSTER_SITE_PATH XDG_CONFIG_HOME
 export HOME=$PWD PBS_O_WORKDIR=$PWD SLURM_JOB_ID=7 PBS_JOBID=7.server COBALT_JOBID=7 SLURM_ARRAY_TASK_ID=1 PBS_ARRAY_INDEX=1

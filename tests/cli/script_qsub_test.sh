@@ -1,4 +1,5 @@
 # qsub scripts held against the rules of PBS' directives; and the checker itself, which must find what is wrong.
+# parts: jobs
 . "$(dirname "$0")/lib.sh"
 unset MUSTER_SITE_PATH XDG_CONFIG_HOME
 export HOME=$PWD

@@ -1,5 +1,6 @@
 # A signal for the script, or for all of its processes, reaches muster, and once; the script ends with muster's exit code. Here a stand-in takes muster's place,
 # which notes what it gets.
+# parts: jobs
 . "$(dirname "$0")/lib.sh"
 unset MUSTER_SITE_PATH XDG_CONFIG_HOME
 export HOME=$PWD PBS_O_WORKDIR=$PWD

@@ -1,4 +1,5 @@
 # muster site: list, show, check, init; on a machine without a scheduler, and with stand-ins for one.
+# parts: jobs
 . "$(dirname "$0")/lib.sh"
 unset MUSTER_SITE_PATH XDG_CONFIG_HOME
 export HOME=$PWD/home

@@ -1,4 +1,5 @@
 # muster-stage copy --unpack of archives that become more than they seem: bytes, entries, space; nothing of them stays.
+# parts: data
 . "$(dirname "$0")/lib.sh"
 
 STAGE=$MUSTER_BIN/muster-stage

@@ -1,4 +1,5 @@
 # muster-stage out … -- COMMAND: what COMMAND leaves is copied while it runs, at signals and at its end, however it ends; its exit code is kept.
+# parts: data
 . "$(dirname "$0")/lib.sh"
 
 STAGE=$MUSTER_BIN/muster-stage

@@ -1,6 +1,7 @@
 # timeout: 300
 # muster-stage convert under adversity: killed at any point, two at once, a full file system, a source that changes, flipped bytes; the same bytes on
 # any number of ranks. MUSTER_KILLS=200 kills it that many times.
+# parts: data
 . "$(dirname "$0")/lib.sh"
 
 STAGE=$MUSTER_BIN/muster-stage

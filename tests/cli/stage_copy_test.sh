@@ -1,5 +1,6 @@
 # timeout: 240
 # muster-stage copy, verify, clean and out on one node: what is copied, what is not copied again, and every way to fail.
+# parts: data
 . "$(dirname "$0")/lib.sh"
 
 STAGE=$MUSTER_BIN/muster-stage

@@ -1,4 +1,5 @@
 # muster-stage convert of tables and folders of pictures: labels of every kind by one rule over all splits, columns by name, what is left out, in words and in JSON.
+# parts: data
 . "$(dirname "$0")/lib.sh"
 
 STAGE=$MUSTER_BIN/muster-stage

@@ -1,5 +1,6 @@
 # timeout: 300
 # muster-stage as a user runs it: convert, info, verify; alone and on several ranks; its errors and exit codes.
+# parts: data
 . "$(dirname "$0")/lib.sh"
 
 STAGE=$MUSTER_BIN/muster-stage

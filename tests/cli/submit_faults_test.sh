@@ -1,4 +1,5 @@
 # Commands about jobs where something is missing, fails once, fails half-way or is valid and unusual. PBS by fakes of its commands.
+# parts: jobs
 . "$(dirname "$0")/lib.sh"
 export HOME=$PWD/home XDG_STATE_HOME=$PWD/state XDG_CONFIG_HOME='' MUSTER_SITE_PATH=''
 mkdir home bin job

@@ -1,4 +1,5 @@
 # Job files, dry runs, refusals and run folders without a scheduler; PBS by fakes of qsub, qstat and qdel.
+# parts: jobs
 . "$(dirname "$0")/lib.sh"
 export HOME=$PWD/home XDG_STATE_HOME=$PWD/state XDG_CONFIG_HOME='' MUSTER_SITE_PATH=''
 mkdir home bin job

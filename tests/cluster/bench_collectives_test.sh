@@ -1,5 +1,6 @@
 # timeout: 180
 # Messages and allreduces over two nodes: a latency and a rate for each level. Steps of timed compute over both.
+# parts: bench
 . "$(dirname "$0")/cluster_lib.sh"
 [ -x "$MUSTER_BIN/muster-bench" ] || skip 'muster-bench was not built (launcher only)'
 start_cluster 2 0

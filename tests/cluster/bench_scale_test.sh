@@ -1,5 +1,6 @@
 # timeout: 180
 # A study over the nodes of a job: {nodes}, a table with nodes, metrics of ranks on every node; killed in the middle and gone on with.
+# parts: bench
 . "$(dirname "$0")/cluster_lib.sh"
 [ -x "$MUSTER_BIN/muster-bench" ] || skip 'muster-bench was not built (launcher only)'
 start_cluster 4 0

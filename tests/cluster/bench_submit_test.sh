@@ -1,5 +1,6 @@
 # timeout: 240
 # A study whose points are batch jobs: submitted by one command, one of them cancelled, shown as failed, and gone on with by the same command.
+# parts: bench jobs
 . "$(dirname "$0")/cluster_lib.sh"
 [ -x "$MUSTER_BIN/muster-bench" ] || skip 'muster-bench was not built (launcher only)'
 export CLUSTER_KILL_WAIT=2

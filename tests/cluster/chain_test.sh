@@ -1,6 +1,7 @@
 # timeout: 420
 # Training over several lives in a real Slurm, as an ordinary user: a chain at its time limits, and a job that is started again because it has saved, and because of
 # scontrol. Whatever happens, the model is trained on each sample as often as without it.
+# parts: jobs data
 . "$(dirname "$0")/cluster_lib.sh"
 /usr/bin/python3 -c 'import numpy' 2>/dev/null || skip 'no NumPy for /usr/bin/python3'
 export CLUSTER_KILL_WAIT=2

@@ -1,5 +1,6 @@
 # Ranks in containers, each its own: muster submit --container over two nodes, by a stand-in for apptainer. The cluster's folder does not lie in /tmp, which containers show.
 # timeout: 240
+# parts: jobs
 . "$(dirname "$0")/cluster_lib.sh"
 CLUSTER_PARENT=/srv start_cluster 2 4
 install_muster

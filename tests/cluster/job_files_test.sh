@@ -1,5 +1,6 @@
 # Whose files are whose, in real Slurm: jobs that write to one file or folder, a folder that is missing, and two clusters that number their jobs alike under one home.
 # timeout: 180
+# parts: jobs
 . "$(dirname "$0")/cluster_lib.sh"
 
 # A second cluster, beside the one that start_cluster makes; both see $shared, where the user's files and muster's records are.

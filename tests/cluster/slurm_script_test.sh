@@ -1,5 +1,6 @@
 # The script of `muster script --site generic-slurm`, submitted to a real Slurm by an ordinary user, runs `muster run` on the node it got.
 # timeout: 240
+# parts: jobs
 . "$(dirname "$0")/cluster_lib.sh"
 start_cluster 2 4
 install_muster

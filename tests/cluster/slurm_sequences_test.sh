@@ -1,5 +1,6 @@
 # Scripts of arrays, chains, requeued jobs and artifacts, in a real Slurm, as an ordinary user.
 # timeout: 240
+# parts: jobs data
 . "$(dirname "$0")/cluster_lib.sh"
 [ -x "$MUSTER_BIN/muster-stage" ] || skip 'no muster-stage was built: artifacts are copied by it'
 export CLUSTER_KILL_WAIT=8 CLUSTER_CONF='PreemptType=preempt/partition_prio

@@ -1,6 +1,7 @@
 # Each sbatch script that muster writes is taken by a real Slurm, as an ordinary user: every golden script is given to sbatch --test-only on a cluster whose
 # partitions, features, cores and GPUs have the sites' names and numbers.
 # timeout: 120
+# parts: jobs
 . "$(dirname "$0")/cluster_lib.sh"
 partitions=''
 for name in batch standard-g boost_usr_prod gpuA100x4 booster gpu; do partitions+="PartitionName=$name Nodes=ALL MaxTime=INFINITE State=UP"$'\n'; done

@@ -1,5 +1,6 @@
 # timeout: 240
 # muster stage copy to four nodes with memory of their own: one read of each byte, the same files everywhere, verify, clean, out; a node that is lost or full.
+# parts: data
 . "$(dirname "$0")/cluster_lib.sh"
 [ -x "$MUSTER_BIN/muster-stage" ] || skip 'muster-stage was not built (no MPI or no parallel HDF5)'
 start_cluster 4 0

@@ -1,5 +1,6 @@
 # muster init, submit, watch, logs, show, jobs, cancel, rerun and alloc in a real Slurm, as an ordinary user.
 # timeout: 180
+# parts: jobs
 . "$(dirname "$0")/cluster_lib.sh"
 export CLUSTER_KILL_WAIT=2
 start_cluster 2 4

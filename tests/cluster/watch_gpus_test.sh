@@ -1,4 +1,5 @@
 # The use of GPUs, told by a FAKE NVML on each node, in muster watch and muster show.
+# parts: jobs
 . "$(dirname "$0")/cluster_lib.sh"
 start_cluster 2 2
 install_muster

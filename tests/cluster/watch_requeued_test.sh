@@ -1,5 +1,6 @@
 # `muster watch` over a job that is put back into the queue: each line of its ranks comes once, and as theirs.
 # timeout: 240
+# parts: jobs
 . "$(dirname "$0")/cluster_lib.sh"
 start_cluster 1 2
 install_muster

@@ -1,4 +1,4 @@
-// links: muster::launch
+// links: muster::jobs
 // iterations: 20000
 // Any bytes as what flux jobs and flux job eventlog print: jobs with a number each, a word on the end, and no crash.
 #include <cstddef>

@@ -1,4 +1,4 @@
-// links: muster::launch
+// links: muster::jobs
 // iterations: 20000
 // Any bytes as what squeue, qstat, sbatch, a record of a job and one of GPUs say: jobs that can be told of, or an error.
 #include <cstddef>

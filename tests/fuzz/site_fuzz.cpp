@@ -1,4 +1,4 @@
-// links: muster::launch
+// links: muster::jobs
 // Any bytes as a site file: a site or a parse_error, and a site makes a script or a usage error. What `muster site check` says of them
 // is that there is a fault, or none, as the reader does.
 #include <cstddef>
@@ -7,8 +7,7 @@
 
 #include "base/error.hpp"
 #include "jobscripts/render.hpp"
-#include "launch/commands/commands.hpp"
-#include "launch/site/script_plan.hpp"
+#include "launch/scripts/script_command.hpp"
 #include "launch/site/site.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {

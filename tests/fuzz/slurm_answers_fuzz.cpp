@@ -1,4 +1,4 @@
-// links: muster::launch
+// links: muster::jobs
 // iterations: 20000
 // Any bytes as what scontrol says of a job's end and of nodes, and sinfo of a cluster: facts that hold together, and never an error.
 #include <cstddef>

@@ -9,6 +9,7 @@ for part in cmake packaging comm/c_api; do ln -s "$MUSTER_SOURCE_DIR/$part" proj
 printf '#!/bin/bash{{#login}} -l{{/login}}\n' >files/slurm.mustache
 echo 'import sys' >files/module.py
 cp "$library" files/libmuster_comm.so.1
+printf '#!/bin/sh\n' >files/muster-bench
 cat >project/CMakeLists.txt <<'CMAKE'
 cmake_minimum_required(VERSION 3.25)
 project(muster VERSION 0.1.0 LANGUAGES NONE DESCRIPTION "x")
@@ -18,6 +19,9 @@ include(cmake/muster_install.cmake)
 install(FILES ../files/slurm.mustache DESTINATION share/muster/templates COMPONENT launcher)
 install(FILES ../files/libmuster_comm.so.1 DESTINATION lib COMPONENT libraries)
 install(FILES ../files/module.py DESTINATION lib/muster/python/muster COMPONENT python)
+set(MUSTER_BUILT_PARTS bench jobs keras)
+install(FILES ../files/module.py DESTINATION lib/muster/python/muster/keras COMPONENT keras)
+install(PROGRAMS ../files/muster-bench DESTINATION bin COMPONENT bench)
 muster_install_pkg_config(muster muster_comm "x")
 include(cmake/muster_packages.cmake)
 CMAKE
@@ -25,8 +29,20 @@ expect_exit 0 cmake -S project -B build
 expect_exit 0 cpack -B packages --config build/CPackConfig.cmake
 
 package() { echo packages/"$1"_0.1.0_amd64.deb; }
-for name in muster python3-muster muster-dev; do expect_true test -e "$(package $name)"; done
+for name in muster python3-muster muster-dev muster-bench python3-muster-keras; do expect_true test -e "$(package $name)"; done
 comm=$(ls packages/libmuster-comm*.deb)
+
+# A part of muster's is a package of its own, whose files no other has.
+for each in muster-bench:./usr/bin/muster-bench python3-muster-keras:./usr/lib/muster/python/muster/keras/module.py; do
+    dpkg-deb --fsys-tarfile "$(package ${each%:*})" | tar -t >held
+    expect_contains held "${each#*:}"
+    for name in muster python3-muster; do
+        dpkg-deb --fsys-tarfile "$(package $name)" | tar -t >held
+        expect_not_contains held "${each#*:}"
+    done
+done
+dpkg-deb --info "$(package muster-bench)" >info
+expect_contains info 'Depends: libc6 (>= 2.28), muster (= 0.1.0)'
 
 # The loader's cache is seen to by a trigger, not by scripts.
 dpkg-deb --ctrl-tarfile "$comm" | tar -t >control
@@ -38,7 +54,7 @@ expect_contains triggers ldconfig
 # pkg-config of another architecture does not find it by chance.
 dpkg-deb --fsys-tarfile "$(package muster-dev)" | tar -x -O ./usr/lib/x86_64-linux-gnu/pkgconfig/muster.pc >muster.pc
 expect_contains muster.pc 'prefix=/usr' 'libdir=${prefix}/lib'
-for name in muster python3-muster muster-dev; do
+for name in muster python3-muster muster-dev muster-bench python3-muster-keras; do
     dpkg-deb --fsys-tarfile "$(package $name)" | tar -x -O ./usr/share/doc/$name/copyright >copyright
     expect_contains copyright 'Copyright: 2'
 done

@@ -1,4 +1,5 @@
 # muster.keras: optimizers of Keras 3 on each backend and of tf_keras, callbacks, load_model, elastic. Debian has no Keras: run it in a virtual environment.
+# parts: keras
 # ranks: 1 2
 import os
 import subprocess

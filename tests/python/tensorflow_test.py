@@ -1,4 +1,5 @@
 # muster.tensorflow: collectives on eager tensors and in a tf.function, their gradients, DistributedGradientTape, elastic. Debian has no TensorFlow: run it in a virtual environment.
+# parts: keras
 # ranks: 1 2
 import os
 import subprocess

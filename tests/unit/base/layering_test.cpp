@@ -8,6 +8,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ std::map<std::string, std::vector<names>> const floors_of{
       {"run"},
       {"site_tools"},
       {"commands"},
+      {"scripts"},
       {"jobs"},
       {"."}}},
     {"comm",
@@ -56,12 +58,7 @@ std::map<std::string, std::vector<names>> const floors_of{
       {"c_api"},
       {"modules"}}},
     {"comm/exchange", {{"request"}, {"observe"}, {"batch"}, {"negotiation"}, {"core"}, {"."}}},
-    {"bench",
-     {{"tools", "peers"},
-      {"study", "collectives", "dev"},
-      {"report"},
-      {"scaling", "gpu"},
-      {"."}}},
+    {"bench", {{"tools", "peers"}, {"study", "collectives", "dev"}, {"report"}, {"scaling", "gpu"}, {"."}}},
     {"base", {{"."}, {"process", "c_api"}, {"trust"}, {"command", "trace"}}},
     {"pmix", {{"library", "."}, {"server", "client"}, {"pmi1"}}},
     {"io", {{"hdf5"}, {"dataset"}, {"arrays", "tree"}, {"sources"}, {"convert", "copy", "loader"}, {"c_api", "stage"}}},
@@ -119,9 +116,53 @@ names violations(fs::path const& root) {
             std::string line;
             for (int number = 1; std::getline(file, line); ++number) {
                 std::smatch match;
-                if (!std::regex_search(line, match, include)) continue;
+                if (line.find("include") == std::string::npos || !std::regex_search(line, match, include)) continue;
                 if (auto const why = fault(from, match[1]); !why.empty())
                     found.push_back(from + ":" + std::to_string(number) + ": " + why);
+            }
+        }
+    }
+    return found;
+}
+
+// The folders of the parts that a build may leave out (packaging/parts.txt), as "bench/". Only they may include each other's files.
+std::map<std::string, names> folders_of_parts(fs::path const& root) {
+    std::map<std::string, names> found;
+    std::ifstream file(root / "packaging/parts.txt");
+    for (std::string line; std::getline(file, line);) {
+        std::istringstream words(line);
+        std::string part;
+        if (line.starts_with('#') || !(words >> part)) continue;
+        for (std::string folder; words >> folder;) found[part].push_back(folder);
+    }
+    return found;
+}
+
+std::string part_of(std::map<std::string, names> const& parts, std::string const& path) {
+    for (auto const& [part, folders] : parts)
+        for (auto const& folder : folders)
+            if (path.starts_with(folder)) return part;
+    return {};
+}
+
+// What a part does not come with: a core's include of a part, or a part's of another; but muster-bench-dev, which is built where both are.
+names crossings(fs::path const& root) {
+    names found;
+    auto const parts = folders_of_parts(root);
+    std::regex const include(R"re(^\s*#\s*include\s+"([a-z_-]+/[^"]+)")re");
+    for (auto const& [folder, allowed] : may_include) {
+        if (!fs::exists(root / folder)) continue;
+        for (auto const& entry : fs::recursive_directory_iterator(root / folder)) {
+            if (!is_source(entry.path())) continue;
+            auto const from = fs::relative(entry.path(), root).string();
+            if (from.starts_with("bench/dev/")) continue;
+            std::ifstream file(entry.path());
+            std::smatch match;
+            for (std::string line; std::getline(file, line);) {
+                if (line.find("include") == std::string::npos || !std::regex_search(line, match, include)) continue;
+                auto const of = part_of(parts, match[1]);
+                if (!of.empty() && of != part_of(parts, from))
+                    found.push_back(from + ": " + match[1].str() + " is of the part " + of);
             }
         }
     }
@@ -153,6 +194,11 @@ struct scratch_tree {
 
 TEST(layering, no_include_points_upward) {
     for (auto const& violation : violations(MUSTER_SOURCE_DIR)) ADD_FAILURE() << violation;
+}
+
+TEST(layering, a_part_can_be_left_out) {
+    EXPECT_EQ(folders_of_parts(MUSTER_SOURCE_DIR).size(), 4u);
+    for (auto const& crossing : crossings(MUSTER_SOURCE_DIR)) ADD_FAILURE() << crossing;
 }
 
 TEST(layering, no_folder_is_crowded) {
@@ -256,6 +302,19 @@ TEST(layering, an_include_of_a_higher_floor_is_found) {
                "launch/cellar/unknown.hpp:2: launch/cellar/ has no floor: add it to floors_of in this test",
                "launch/placement/up.hpp:2: launch/placement (floor 3) may not include launch/run (floor 9)",
                "launch/scheduler/beside.hpp:2: launch/scheduler (floor 1) may not include launch/hardware (floor 1)"}));
+}
+
+TEST(layering, an_include_of_a_part_is_found) {
+    scratch_tree const tree;
+    fs::create_directories(tree.root / "packaging");
+    std::ofstream(tree.root / "packaging/parts.txt") << "# the parts\njobs launch/jobs/ launch/scripts/\ndata io/\n";
+    tree.add("launch/jobs/good.hpp", "launch/scripts/script_plan.hpp");
+    tree.add("launch/commands/bad.hpp", "launch/scripts/script_plan.hpp");
+    tree.add("launch/scripts/bad.hpp", "io/dataset/dataset.hpp");
+    auto found = crossings(tree.root);
+    std::ranges::sort(found);
+    EXPECT_EQ(found, (names{"launch/commands/bad.hpp: launch/scripts/script_plan.hpp is of the part jobs",
+                            "launch/scripts/bad.hpp: io/dataset/dataset.hpp is of the part data"}));
 }
 
 TEST(layering, a_crowded_folder_is_found) {

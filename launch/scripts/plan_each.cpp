@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "jobscripts/quote.hpp"
-#include "launch/site/script_plan.hpp"
+#include "launch/scripts/script_plan.hpp"
 
 namespace muster {
 

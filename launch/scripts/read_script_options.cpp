@@ -6,8 +6,8 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/flux.hpp"
+#include "launch/scripts/script_plan.hpp"
 #include "launch/settings/settings_to_options.hpp"
-#include "launch/site/script_plan.hpp"
 
 namespace muster {
 

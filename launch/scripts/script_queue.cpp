@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "launch/site/script_plan.hpp"
+#include "launch/scripts/script_plan.hpp"
 
 namespace muster {
 

@@ -93,10 +93,6 @@ struct script_plan {
 /// Passes options of muster run to the runs of a job: as options or, if the program starts them itself, as variables. Pure.
 void hand_to_runs(script_request& request, std::vector<std::string> const& words);
 
-/// Returns why this many GPUs distribute ranks unevenly over nodes of `per_node` GPUs: "6 GPUs do not fill …"; "" if they do not.
-/// Pure.
-std::string uneven_gpus(site const& where, int gpus, int per_node);
-
 /// Returns how many nodes the job takes at that site, including spare ones; nothing if it does not fit there. Pure.
 std::optional<int> nodes_at(site const& where, script_options const& options);
 

@@ -1,15 +1,16 @@
-#include "base/command/print_note.hpp"
-#include "launch/commands/commands.hpp"
+#include "launch/scripts/script_command.hpp"
 
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <filesystem>
 
+#include "base/command/print_note.hpp"
 #include "base/error.hpp"
 #include "base/process/this_process.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "jobscripts/render.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/help/help.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
 

@@ -1,4 +1,4 @@
-#include "launch/site/script_plan.hpp"
+#include "launch/scripts/script_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "jobscripts/quote.hpp"
+#include "launch/site/site_placement.hpp"
 
 namespace muster {
 
@@ -390,12 +391,6 @@ void hand_to_runs(script_request& request, std::vector<std::string> const& words
     std::vector<std::pair<std::string, std::string>> variables;
     for (std::size_t at = 0; at < words.size();) variables.push_back(variable_at(words, at));
     request.environment.insert(request.environment.begin(), variables.begin(), variables.end());  // the user's values hold
-}
-
-std::string uneven_gpus(site const& where, int gpus, int per_node) {
-    if (gpus <= per_node || gpus % per_node == 0) return {};
-    return fmt::format("{} GPUs do not fill whole nodes of {} ({} GPUs each), and ranks would be divided unevenly", gpus,
-                       where.name, per_node);
 }
 
 std::optional<int> nodes_at(site const& where, script_options const& options) try {

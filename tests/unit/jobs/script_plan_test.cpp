@@ -1,4 +1,4 @@
-#include "launch/commands/commands.hpp"
+#include "launch/scripts/script_command.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <map>
 
 #include "base/error.hpp"
-#include "launch/site/script_plan.hpp"
+#include "launch/scripts/script_plan.hpp"
 
 namespace muster {
 namespace {
