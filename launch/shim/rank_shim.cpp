@@ -118,7 +118,6 @@ rank_shim::~rank_shim() = default;
 int rank_shim::run() {
     if (parent_is_gone()) return 1;  // before it could tell
     line_.open();
-    phase_ = phase::placing;
     loop_.run();
     wake_agent();
     return exit_code_;
@@ -126,8 +125,8 @@ int rank_shim::run() {
 
 /// What the agent has not passed on is lost; the launcher is told again how the rank stands.
 void rank_shim::repeat_end() {
-    if (wait_status_ && phase_ != phase::running) tell_end();
-    if (phase_ == phase::gone) tell(wire::gone{});
+    if (wait_status_ && !is_running(state_)) tell_end();
+    if (state_ == shim_state::gone || state_ == shim_state::called_off) tell(wire::gone{});
 }
 
 void rank_shim::tell_end() {
@@ -135,7 +134,37 @@ void rank_shim::tell_end() {
                      memory_verdict_of(*wait_status_, memory_)});
 }
 
+/// By the table; false where this changes nothing.
+bool rank_shim::take(shim_event what, int signal_number) {
+    auto const* const row = find_transition(state_, what);
+    if (row == nullptr) return false;
+    state_ = row->to;
+    act_on(row->then, signal_number);
+    return true;
+}
+
+void rank_shim::act_on(shim_effect what, int signal_number) {
+    switch (what) {
+        case shim_effect::none: return;
+        case shim_effect::tell_gone: return tell(wire::gone{});
+        case shim_effect::leave: return loop_.stop();
+        case shim_effect::stop: signal_descendants(SIGSTOP); return;
+        case shim_effect::go_on: signal_descendants(SIGCONT); return;
+        case shim_effect::end: return end_rank(signal_number);
+        case shim_effect::kill:
+            if (!grace_ends_) grace_ends_ = event_loop::clock::now();
+            return end_leftovers(SIGKILL);
+        case shim_effect::report_end: return report_end();
+        case shim_effect::drain:
+            if (output_) output_->finish();
+            return conclude_soon();
+        case shim_effect::hurry: grace_ends_ = event_loop::clock::now(); return conclude_soon();
+        case shim_effect::conclude: return conclude();
+    }
+}
+
 void rank_shim::on_message(wire::job const& job) {
+    if (find_transition(state_, shim_event::is_placed) == nullptr) return;
     job_ = job;
     line_.set_lost_after(job_.lost_after);
     try {
@@ -145,7 +174,7 @@ void rank_shim::on_message(wire::job const& job) {
         sampled_ = std::move(place.sampled);
         ports_ = std::move(place.ports);
         tell(place.ready);
-        phase_ = phase::waiting;
+        take(shim_event::is_placed);
         line_.allow_direct();
     } catch (error const& e) {
         tell(wire::failed{e.what(), exit_code(e.code())});
@@ -155,14 +184,14 @@ void rank_shim::on_message(wire::job const& job) {
 }
 
 void rank_shim::on_message(wire::go const& go) {
+    if (find_transition(state_, shim_event::is_started) == nullptr) return;
     try {
         start(go);
-        phase_ = phase::running;
         tell(wire::started{pid_});
         sampler_.emplace(loop_, std::move(sampled_), [this](auto const& uses) { tell(wire::gpus_used{uses}); });
         for (auto const when : mpi_checks) loop_.after(when, [this] { detect_mpi(); });
         if (parents_.guard != 0 || parents_.daemon_name == agent_process) follow_suspension();
-        line_.watch_agent([this] { return phase_ != phase::gone; });
+        line_.watch_agent([this] { return has_program(state_); });
     } catch (program_error const& e) {
         tell(wire::failed{e.what(), e.exit_status()});
     } catch (error const& e) {
@@ -181,20 +210,11 @@ void rank_shim::pass_on(int number, noticed whom) noexcept {
 }
 
 void rank_shim::on_message(wire::signal const& signal) {
-    if (pid_ < 0 || phase_ == phase::gone) {  // nothing was started, or nothing is left
-        if (signal.stop && phase_ != phase::gone) {
-            phase_ = phase::gone;
-            tell(wire::gone{});
-        }
+    if (signal.stop) {
+        take(signal.number == SIGKILL ? shim_event::must_be_killed : shim_event::is_asked_to_end, signal.number);
         return;
     }
-    if (signal.stop && signal.number == SIGKILL) {
-        if (phase_ == phase::draining) return conclude();
-        if (!grace_ends_) grace_ends_ = event_loop::clock::now();
-        return end_leftovers(SIGKILL);
-    }
-    if (signal.stop) return end_rank(signal.number);
-    if (from_engine_.is_recent(signal.number)) return;
+    if (!has_program(state_) || from_engine_.is_recent(signal.number)) return;
     from_launcher_.note(signal.number);
     pass_on(signal.number, signal.if_caught ? noticed::that_catch : noticed::all);
 }
@@ -222,16 +242,14 @@ void rank_shim::on_message(wire::inspect const& inspect) {
 void rank_shim::on_message(wire::bye const& bye) {
     exit_code_ = bye.exit_code;
     dismissed_ = true;
-    if (pid_ < 0 || phase_ == phase::gone) return loop_.stop();
-    if (phase_ == phase::draining) return conclude();
-    end_rank(SIGTERM);  // given up by the launcher, since this process stood still
+    take(shim_event::is_dismissed, SIGTERM);  // a program that still runs was given up, since this process stood still
 }
 
 void rank_shim::on_message(wire::room const& room) {
     if (!sender_) return;
     sender_->add_room(room.bytes);
     output_->resume();
-    conclude_if_drained();
+    if (sender_->sent_all()) take(shim_event::output_is_sent);
 }
 
 void rank_shim::on_signal() {
@@ -252,13 +270,11 @@ void rank_shim::on_signal() {
 void rank_shim::on_engine_signal(int number) {
     bool const is_new = !from_launcher_.is_recent(number);
     from_engine_.note(number);
-    if (parents_.guard != 0 && is_new && pid_ > 0 && phase_ != phase::gone) pass_on(number, noticed::all);
+    if (parents_.guard != 0 && is_new && has_program(state_)) pass_on(number, noticed::all);
     if (!ends_the_run(number)) return;
     asked_to_end_ = true;
     if (!grace_ends_) tell(wire::asked_to_end{number});
-    if (pid_ > 0) return;
-    exit_code_ = 128 + number;
-    loop_.stop();
+    if (take(shim_event::is_ended_by_daemon)) exit_code_ = 128 + number;
 }
 
 void rank_shim::sent_signal::note(int signal_number) {
@@ -274,86 +290,76 @@ void rank_shim::on_child() {
     int status = 0;
     for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;)
         if (pid == pid_ && !wait_status_) wait_status_ = status;
-    if (phase_ == phase::running && wait_status_) {
-        if (err_ && err_->open()) output_->read_for_now(*err_);
-        report_abort();
-        tell_end();
-        line_.tell_agent(mpi_event::kind::settled);
-        phase_ = phase::leftovers;
-        if (!descendants().empty())
-            loop_.after(grace_ends_ ? duration(0) : leftover_patience, [this] { end_leftovers(SIGTERM); });
-    }
+    if (wait_status_) take(shim_event::program_ends);
     check_leftovers();
 }
 
+void rank_shim::report_end() {
+    if (err_ && err_->open()) output_->read_for_now(*err_);
+    report_abort();
+    tell_end();
+    line_.tell_agent(mpi_event::kind::settled);
+    if (!descendants().empty()) loop_.after(grace_ends_ ? duration(0) : leftover_patience, [this] { end_leftovers(SIGTERM); });
+}
+
 void rank_shim::end_rank(int signal_number) {
-    if (grace_ends_ || phase_ == phase::gone) return;
     events_.close();
     grace_ends_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(job_.grace);
-    if (phase_ == phase::draining) return conclude_if_drained();
     signal_opened_containers(loop_, signal_number, *grace_ends_);
     if (!from_engine_.is_recent(signal_number)) signal_descendants(signal_number);
     from_launcher_.note(signal_number);
     signal_descendants(SIGCONT);  // a stopped process takes no signal
     auto const terminate = [this] {
-        if (phase_ == phase::running) signal_descendants(SIGTERM);
+        if (state_ == shim_state::ending) signal_descendants(SIGTERM);
     };
     set_grace_timers(loop_, signal_number, job_.grace, terminate, [this] { end_leftovers(SIGKILL); });
 }
 
 void rank_shim::end_leftovers(int signal_number) {
-    auto const is_over = [this] { return phase_ == phase::draining || phase_ == phase::gone; };
-    if (is_over()) return;
+    if (state_ >= shim_state::draining) return;
     end_descendants(signal_number);
     check_leftovers();
-    if (is_over()) return;
+    if (state_ >= shim_state::draining) return;
     if (signal_number == SIGKILL && ++kills_ > most_kills && wait_status_) {
         // In an uninterruptible wait, or of another user: no signal of ours ends it.
         auto const left = descendants().size();
         say(fmt::format("rank {} on {}: SIGKILL does not end {} process{}; leaving {}", job_.who.rank, host_, left,
                         left == 1 ? "" : "es", left == 1 ? "it" : "them"));
-        return finish();
+        take(shim_event::is_cleared);
+        return;
     }
     loop_.after(wait_before_kill(signal_number, grace_ends_, event_loop::clock::now()), [this] { end_leftovers(SIGKILL); });
 }
 
 void rank_shim::check_leftovers() {
-    if (phase_ == phase::leftovers && descendants().empty()) finish();
+    bool const waits = state_ == shim_state::leftovers || state_ == shim_state::ending_leftovers;
+    if (waits && descendants().empty()) take(shim_event::is_cleared);
 }
 
 /// Nothing is left below us: the last output goes first, then the launcher is told.
-void rank_shim::finish() {
-    phase_ = phase::draining;
-    if (output_) output_->finish();
-    conclude_if_drained();
-}
-
-/// A reader that does not read holds a rank that ended well, as it would hold any program, but not against a request to end.
-void rank_shim::conclude_if_drained() {
-    if (phase_ != phase::draining) return;
-    if (!sender_ || sender_->sent_all()) return conclude();
-    if (grace_ends_ && !std::exchange(brief_, true)) loop_.after(brief_drain, [this] { conclude(); });
+void rank_shim::conclude_soon() {
+    if (!sender_ || sender_->sent_all())
+        take(shim_event::output_is_sent);
+    else if (state_ == shim_state::draining_briefly)
+        loop_.after(brief_drain, [this] { take(shim_event::moment_is_over); });
 }
 
 void rank_shim::conclude() {
-    if (phase_ != phase::draining) return;
-    phase_ = phase::gone;
     for (auto const* stream : {&out_, &err_})
         if (*stream && !(*stream)->file_fault().empty()) tell(wire::failed{(*stream)->file_fault(), exit_code(errc::io)});
     // What is in use by the node's other ranks stays: the last of them removes it.
     if (grace_ends_ || !wait_status_ || *wait_status_ != 0) sweep_shared_memory(started_);
     tell(wire::gone{});
-    if (!line_.is_open() || dismissed_) loop_.stop();
+    if (!line_.is_open() || dismissed_) take(shim_event::is_dismissed);
 }
 
 void rank_shim::on_launcher_gone(std::string const& reason) {
     if (exit_code_ == 0) exit_code_ = 1;
     if (sender_) sender_->close();
     if (output_) output_->resume();  // what comes now is dropped, and must not hold the rank
-    if (phase_ == phase::gone || pid_ < 0) return loop_.stop();
-    if (phase_ == phase::draining) return conclude();
-    say(fmt::format("rank {} on {}: lost the connection to muster run ({}): ending this rank", job_.who.rank, host_, reason));
-    end_rank(SIGTERM);
+    if (has_program(state_) && state_ < shim_state::draining)
+        say(fmt::format("rank {} on {}: lost the connection to muster run ({}): ending this rank", job_.who.rank, host_, reason));
+    take(shim_event::is_dismissed, SIGTERM);
 }
 
 /// The guard, or the daemon that the guard tells of.
@@ -370,20 +376,18 @@ void rank_shim::on_parent_gone() {
         tell(wire::asked_to_end{SIGKILL});
     else
         tell(wire::orphaned{parents_.daemon_name});
-    if (pid_ < 0) return loop_.stop();
-    end_rank(SIGTERM);
+    if (!take(shim_event::is_ended_by_daemon)) take(shim_event::is_asked_to_end, SIGTERM);
 }
 
 void rank_shim::detect_mpi() {
-    if (phase_ != phase::running || job_.who.world_size < 2) return;
-    if (mpi_told_) return;
+    if (!is_running(state_) || job_.who.world_size < 2 || mpi_ == mpi_sight::told) return;
     looked_at_ = event_loop::clock::now();
-    has_mpi_ = false;
+    mpi_ = mpi_sight::none;
     for (pid_t const pid : descendants()) {  // the program may be below a script
         auto const sight = look_for_mpi(pid);
-        has_mpi_ = has_mpi_ || !sight.library.empty();
+        if (!sight.library.empty()) mpi_ = mpi_sight::loaded;
         if (!sight.uses_mpi()) continue;
-        mpi_told_ = true;
+        mpi_ = mpi_sight::told;
         return tell(wire::used_mpi{sight.library});
     }
 }
@@ -400,12 +404,11 @@ void rank_shim::on_event(mpi_event const& event) {
 /// The guard is stopped by engines that stop their ranks. PBS suspends a job by stopping the sessions that it has started itself: those of
 /// the daemon, or of the launcher above it or its engine, but not the engine's. None of them is this process' own.
 void rank_shim::follow_suspension() {
-    if (phase_ != phase::running || grace_ends_) return;
+    if (state_ != shim_state::running && state_ != shim_state::suspended) return;
     auto const above = parent_of(parents_.daemon);
     bool const stopped = is_stopped(parent_) || is_stopped(parents_.daemon) || is_stopped(above) ||
                          (parents_.guard == 0 && is_stopped(parent_of(above)));
-    if (stopped != suspended_) signal_descendants(stopped ? SIGSTOP : SIGCONT);
-    suspended_ = stopped;
+    take(stopped ? shim_event::job_stops : shim_event::job_goes_on);
     loop_.after(suspension_check, [this] { follow_suspension(); });
 }
 
@@ -461,6 +464,7 @@ void rank_shim::start(wire::go const& go) {
                           .own_group = false,
                           .limits = job_.limits,
                           .file_mask = job_.file_mask});
+    take(shim_event::is_started);
     events_.close_child_end();
     events_.watch(loop_, [this](std::string_view packet) { tell(wire::member_packet{std::string(packet)}); });
     for (auto* stream : {&out_, &err_}) {
@@ -471,11 +475,11 @@ void rank_shim::start(wire::go const& go) {
 
 /// Called before each read. Of an abort the launcher must know at once, since the scheduler may kill this process next.
 void rank_shim::note_output(rank_stream& stream) {
-    last_written_ = &stream;
+    bool const is_first = std::exchange(last_written_, &stream) == nullptr;
     last_output_ = event_loop::clock::now();
     // A rank that prints the size of its world has initialised MPI by now, and one in a container may be over before the next look.
-    bool const again = has_mpi_ && !mpi_told_ && last_output_ - looked_at_ > mpi_look_again_after;
-    if (!std::exchange(spoke_, true) || again) loop_.after(duration(0), [this] { detect_mpi(); });
+    bool const again = mpi_ == mpi_sight::loaded && last_output_ - looked_at_ > mpi_look_again_after;
+    if (is_first || again) loop_.after(duration(0), [this] { detect_mpi(); });
     if (&stream == &*err_ && !abort_told_) loop_.after(duration(0), [this] { report_abort(); });
 }
 

@@ -17,6 +17,7 @@
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/shim/launcher_line.hpp"
 #include "launch/shim/shim_guard.hpp"
+#include "launch/shim/shim_states.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/network.hpp"
@@ -29,7 +30,7 @@ namespace muster {
 /// places its rank on this node, holds its ports, and when the launcher says so starts the program as its child, in its own process
 /// group, so that what is sent to the group reaches the program too. Then it watches: tells how the program ended, ends what it left
 /// behind, passes on signals, and ends the rank when the launcher, the guard or the engine's daemon is gone. It never speaks PMIx or
-/// PMI: the program is the one client.
+/// PMI: the program is the one client. What follows an event is in the table of shim_states.hpp.
 class rank_shim {
   public:
     /// `variables` are this process' own. Blocks signals; call before any thread is started.
@@ -49,7 +50,8 @@ class rank_shim {
         bool is_recent(int signal_number) const;
     };
 
-    enum class phase { connecting, placing, waiting, running, leftovers, draining, gone };
+    /// What is known of MPI in the processes of the rank.
+    enum class mpi_sight { none, loaded, told };
 
     // what happens
     void on_event(mpi_event const& event);
@@ -75,11 +77,13 @@ class rank_shim {
     void wake_agent() const;
 
     // what is done about it
+    bool take(shim_event what, int signal_number = 0);
+    void act_on(shim_effect what, int signal_number);
     void end_rank(int signal_number);
     void end_leftovers(int signal_number);
     void check_leftovers();
-    void finish();
-    void conclude_if_drained();
+    void report_end();
+    void conclude_soon();
     void conclude();
     void say(std::string const& text);
     void tell(wire::message const& message) { line_.tell(message); }
@@ -100,7 +104,7 @@ class rank_shim {
     std::string host_;
     event_loop loop_;
     launcher_line line_;
-    phase phase_ = phase::connecting;
+    shim_state state_ = shim_state::placing;
     wire::job job_;
     binding binding_;
     std::vector<gpu> sampled_;  ///< the GPUs that this shim tells of
@@ -124,11 +128,7 @@ class rank_shim {
     bool asked_to_end_ = false;                  ///< by the engine or the scheduler
     bool dismissed_ = false;                     ///< by the launcher
     bool abort_told_ = false;
-    bool spoke_ = false;      ///< the rank has written something
-    bool has_mpi_ = false;    ///< some process of the rank has loaded an MPI library
-    bool mpi_told_ = false;   ///< the launcher knows that one uses it
-    bool brief_ = false;      ///< the last output is waited for only for a moment
-    bool suspended_ = false;  ///< the rank was stopped because the job is (follow_suspension)
+    mpi_sight mpi_ = mpi_sight::none;
     int kills_ = 0;
     int exit_code_ = 0;
 };
