@@ -1,4 +1,4 @@
-// The program `muster`: the functions of its commands, and how the program becomes muster-NAME for commands that are programs.
+// The program `muster`: the functions of its commands, and how it becomes muster-NAME for commands that are separate programs.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -37,9 +37,8 @@ constexpr command_function core_commands[]{
     {"keeper", keeper_command}, {"trace", trace_command},
 };
 
-/// Descriptors 0 to 2 must be open, or the first pipe made would become a rank's standard output by accident. One that was closed
-/// cannot be written to, as before, so that output which is lost is an error; what goes to a closed standard error has nobody to
-/// tell it.
+/// Descriptors 0 to 2 must be open, or the first pipe would accidentally become a rank's standard output. A closed one stays
+/// unwritable, so that lost output is an error; loss on a closed standard error cannot be reported.
 void open_standard_descriptors() {
     for (;;) {
         int const fd = ::open("/dev/null", O_RDONLY);
@@ -54,12 +53,12 @@ void open_standard_descriptors() {
     }
 }
 
-/// The program muster-NAME beside this one.
+/// Returns the path of muster-NAME in the folder of this program.
 std::filesystem::path program_of(std::string_view name) {
     return self_program().parent_path() / fmt::format("muster-{}", name);
 }
 
-/// Becomes muster-NAME, which is in the folder of this program; returns only if there is none.
+/// Becomes muster-NAME in the folder of this program; returns only if it does not exist.
 void exec_sibling(std::string_view name, std::vector<std::string> const& args) {
     auto const path = program_of(name);
     if (::access(path.c_str(), X_OK) != 0) return;
@@ -85,13 +84,13 @@ void refuse_absent(command_set const& set, std::vector<std::string> const& words
         if (row.name == asked && !set.has(asked)) throw error(errc::unavailable, absent_command(row));
 }
 
-/// What other programs call the list of what runs.
+/// Returns whether the word is another program's command that lists running jobs.
 bool is_jobs_elsewhere(std::string_view word) {
     constexpr std::string_view names[]{"status", "ps", "queue", "list", "ls", "history", "job"};
     return std::find(std::begin(names), std::end(names), word) != std::end(names);
 }
 
-/// Of processes that muster run starts, on any node; a fault is told by the commands that take settings.
+/// Applies MUSTER_PORTS in processes that muster run starts, on any node; the commands that take settings report faults.
 void take_port_range(environment const& variables) {
     auto const text = variables.get_or("MUSTER_PORTS", "");
     if (!text.empty() && !check_ports(text)) use_ports(parse_port_range(text, "MUSTER_PORTS"));
@@ -129,7 +128,7 @@ int main(int argc, char** argv) {
                          .width = help_width(variables)});
         add_commands(set, variables);
         std::vector<std::string> const words(argv + 1, argv + argc);
-        // Other programs called muster-NAME are commands too.
+        // Programs with the name muster-NAME are commands, too.
         if (!words.empty() && !set.has(words.front()) && words.front().find_first_of("/-") == std::string::npos)
             exec_sibling(words.front(), {words.begin() + 1, words.end()});
         refuse_absent(set, words);

@@ -14,107 +14,108 @@
 
 namespace muster {
 
-/// A command of `muster` that is a function of the program: takes the words behind the command's name, and the environment of the process; returns the exit code,
-/// throws muster::error.
+/// A command of `muster` that is a function of the program: it takes the words after the command's name, and the environment of the
+/// process; it returns the exit code and throws muster::error.
 struct command_function {
     std::string_view name;
     int (*run)(std::vector<std::string> const& args, environment const& variables);
 };
 
-/// Those of the parts that are in this build: each part has a table of its own (cmake/muster_parts.cmake).
+/// Returns those of the parts that are in this build: each part has a table of its own (cmake/muster_parts.cmake).
 std::vector<command_function> commands_of_parts();
 
-/// A finding of muster doctor: one thing that was examined.
+/// A finding of muster doctor about one thing that was examined.
 struct finding {
     enum class state { ok, note, missing };
     state how;
     std::string what;
     std::string detail;
-    std::string advice;  ///< what to do about it; empty if nothing
+    std::string advice;  ///< what to do about it; empty: nothing
     bool operator==(finding const&) const = default;
 };
 
-/// Of a machine on which no GPU is visible; `asked` are the GPUs that the job has there, if it has any: then no rank can be placed. Pure.
+/// Describes a machine on which no GPU is visible; `asked` are the GPUs that the job has there, if it has any: then no rank can
+/// be placed. Pure.
 finding describe_no_gpu(topology const& machine, std::optional<int> asked, bool verbose);
 
-/// Of a machine that belongs to PBS; the paths of qsub and qstat, empty where they are not along PATH. Pure.
+/// Describes a machine that belongs to PBS; the paths of qsub and qstat are empty if they are not on PATH. Pure.
 finding describe_pbs(std::string const& qsub, std::string const& qstat);
 
-// `muster completion`: prints the completion script for a shell.
+// `muster completion` prints the completion script for a shell.
 
 /// Returns the exit code; throws errc::usage.
 int completion_command(std::vector<std::string> const& args, environment const& variables);
 
-// `muster trace`: merges timelines and explains what the ranks of a failed exchange left behind.
+// `muster trace` merges timelines and explains what the ranks of a failed exchange left behind.
 
 /// Returns the exit code; throws errc::usage, errc::not_found, errc::invalid_data.
 int trace_command(std::vector<std::string> const& args, environment const& variables);
 
-// `muster config`: shows the value of every setting and where it came from, and checks settings files.
+// `muster config` shows the value of every setting and its source, and checks settings files.
 
 /// Returns the exit code; throws errc::usage and errc::config.
 int config_command(std::vector<std::string> const& args, environment const& variables);
 
-/// The settings that files may set, with the values in `given`; without `all` only those that somebody has set. A table for
-/// people, or JSON (schema "muster.config/1"). Pure.
+/// Returns the settings that files may set, with the values in `given`; without `all` only those that somebody has set. A table
+/// for people, or JSON (schema "muster.config/1"). Pure.
 std::string config_table(settings_result const& given, bool all);
 std::string config_json(settings_result const& given, bool all);
 
-// `muster doctor`: examines this machine and the job, and prints what is missing and what to do.
+// `muster doctor` examines this machine and the job, and prints what is missing and what to do.
 
-/// Looks at what muster and the programs under it need on this machine, at the job and at what can start ranks on its nodes.
-/// Starts nothing but `mpirun --version` and its like.
+/// Examines what muster and the programs under it need on this machine, the job, and what can start ranks on its nodes. Starts
+/// only `mpirun --version` and the like.
 std::vector<finding> examine(run_options const& options, environment const& variables);
 
-/// Prints the findings, with --allocation those of every node too; exit code 0, or 1 if something is missing without which ranks
+/// Prints the findings, with --allocation also those of every node; returns 0, or 1 if something is missing without which ranks
 /// cannot run here, or a node is unfit for them.
 int doctor_command(std::vector<std::string> const& args, environment const& variables);
 
-// `muster hosts`: prints the nodes of this job, for people and for other launchers.
+// `muster hosts` prints the nodes of this job, for people and for other launchers.
 
 int hosts_command(std::vector<std::string> const& args, environment const& variables);
 
-/// The allocation in each of the forms of --format; pure.
+/// Return the allocation in each of the forms of --format; pure.
 std::string hosts_table(allocation const& given);
 std::string hosts_json(allocation const& given);      ///< schema muster.hosts/1
-std::string hosts_hostfile(allocation const& given);  ///< "host slots=N" a line, as mpirun and prterun read it
+std::string hosts_hostfile(allocation const& given);  ///< lines of "host slots=N", as mpirun and prterun read them
 std::string hosts_slurm(allocation const& given);     ///< one compressed list, as for srun -w
-std::string hosts_pbs(allocation const& given);       ///< each host as often as it has slots, as $PBS_NODEFILE
+std::string hosts_pbs(allocation const& given);       ///< each host once for each slot, like $PBS_NODEFILE
 
-// Man pages of muster and of its commands in Markdown, and the command that prints them for the build.
+// Writes man pages of muster and of its commands in Markdown; a command prints them for the build.
 
 /// Prints the page of muster or of a command; returns the exit code. Throws errc::usage.
 int manual_command(std::vector<std::string> const& args, environment const& variables);
 
-/// The page; of muster itself for an empty `command`. Pure.
+/// Returns the page of a command, or muster's own for an empty `command`. Pure.
 std::string manual_page(std::string_view command);
 
-// `muster plan`: prints where each rank would go.
+// `muster plan` prints where each rank would go.
 
 /// Prints where each rank would go, without starting anything; returns the exit code.
 int plan_command(std::vector<std::string> const& args, environment const& variables);
 
-// `muster run`: reads its options and runs the job.
+// `muster run` reads its options and runs the job.
 
-/// Reads the options of `muster run` and the settings below them (environment, muster.toml, site). Prints help and returns
+/// Reads the options of `muster run` and the weaker sources of settings (environment, muster.toml, site). Prints help and returns
 /// nothing if that was asked for; prints notes. Throws errc::usage, errc::config.
 std::optional<run_options> parse_run_options(std::vector<std::string> const& args, environment const& variables);
 
-/// Runs it; returns the exit code.
+/// Runs the command; returns the exit code.
 int run_command(std::vector<std::string> const& args, environment const& variables);
 
-// The hidden command `muster shim`: starts and watches one rank; engines start it once a rank.
+// The hidden command `muster shim` starts and watches one rank; engines start it once for each rank.
 
 /// Watches one rank on this node (shim.hpp). Returns the exit code of the process.
 int shim_command(std::vector<std::string> const& args, environment const& variables);
 
 // The sources of settings on this machine: muster.toml files and site files.
 
-/// ./muster.toml, $XDG_CONFIG_HOME (or ~/.config) /muster/muster.toml, and site files. Reading a file that cannot be read throws
+/// Returns ./muster.toml, $XDG_CONFIG_HOME (or ~/.config) /muster/muster.toml, and site files. Reading an unreadable file throws
 /// errc::config.
 settings_sources real_settings(environment const& variables);
 
-/// Where muster keeps a record of each job that it has submitted; "" if neither XDG_STATE_HOME nor HOME is set.
+/// Returns the folder of muster's records of submitted jobs; "" if neither XDG_STATE_HOME nor HOME is set.
 std::string job_records_folder(environment const& variables);
 
 }  // namespace muster

@@ -45,7 +45,7 @@ std::string shown(setting const& row, settings_result const& given) {
     return entries.empty() ? "-" : entries.front();
 }
 
-/// Calls `take` for each setting that is to be shown.
+/// Calls `take` for each setting to show.
 template <typename function>
 void for_each_shown(settings_result const& given, bool all, function take) {
     for (auto const& row : settings())
@@ -64,7 +64,7 @@ int show(std::vector<std::string> const& args, settings_sources const& sources) 
     return 0;
 }
 
-/// "yes", or "no, …" and why a settings file is not read.
+/// Returns "yes", or "no, …" with the reason why a settings file is not read.
 std::string whether_read(std::string const& name, settings_sources const& sources) {
     try {
         if (name == sources.project_file)
@@ -75,7 +75,7 @@ std::string whether_read(std::string const& name, settings_sources const& source
     }
 }
 
-/// The command line alone: not what variables and files say.
+/// Reads only the command line, without variables and files.
 settings_result only_options(std::vector<std::string> const& args, settings_sources const& sources) {
     auto given = resolve_settings("config", args, {});
     given.help_columns = help_width(sources.variables);
@@ -107,8 +107,8 @@ int path(std::vector<std::string> const& args, settings_sources const& sources) 
     return 0;
 }
 
-/// Throws for a site that is not there, or whose file is at fault. A path is from the folder that muster will be called in: in a file that lies elsewhere it
-/// says nothing here.
+/// Throws for a site that does not exist, or whose file has a fault. Skips a path in a file elsewhere: it is relative to the
+/// folder in which muster will be called.
 void check_site(file_setting const& row, std::string const& file, settings_sources const& sources) try {
     auto const& site = row.entries.front();
     if (fs::path(file).has_parent_path() && fs::path(site).is_relative() && fs::path(site).has_parent_path()) return;

@@ -110,14 +110,14 @@ void examine_loopback(std::vector<finding>& all) {
 struct program_row {
     char const* name;
     char const* what;
-    char const* without;  ///< the advice if it is not there
+    char const* without;  ///< the advice if the program is missing
 };
 constexpr program_row programs[]{
     {"ssh", "how mpirun and mpiexec reach other nodes outside of a job", "install it if you use -H or --hostfile"},
     {"nvidia-smi", "NVIDIA's driver tools", "install the driver if this is a GPU node"},
 };
 
-/// A program beside this one is started: its libraries may be missing, or be those of another system.
+/// Starts a program in this one's folder: its libraries may be missing, or be those of another system.
 finding examine_own(command_row const& row, environment const& variables) {
     auto const name = fmt::format("muster-{}", row.name);
     auto const path = self_program().parent_path() / name;
@@ -161,7 +161,7 @@ for name in ("torch", "muster"):
         print("-", type(why).__name__ + ":", " ".join(str(why).split()))
 )PY";
 
-/// Python as ranks find it: the package muster stands behind what PYTHONPATH has.
+/// Examines Python as ranks find it: the package muster comes after the folders in PYTHONPATH.
 void examine_python(std::vector<finding>& all, environment const& variables) {
     constexpr char const* name = "python3";
     if (find_program_or_nothing(name, variables).empty()) {
@@ -205,8 +205,7 @@ std::string_view mark(state how) {
     return how == state::ok ? "ok" : how == state::note ? "note" : "MISSING";
 }
 
-/// What to do stands below what was found, so that both have room.
-/// It may quote variables and what programs print; its lines stay.
+/// Returns text that is safe to print, with its lines: it may quote variables and what programs print.
 std::string printable(std::string_view text) {
     std::vector<std::string> lines;
     for (auto const line : split(text, '\n')) lines.push_back(without_controls(line));
@@ -222,13 +221,13 @@ std::string text_of(std::vector<finding> const& findings, std::size_t width) {
     return table.text(width);
 }
 
-/// The worst first; what is equally bad stays in its order.
+/// Sorts the worst first; equally bad ones stay in their order.
 std::vector<finding> worst_first(std::vector<finding> findings) {
     std::stable_sort(findings.begin(), findings.end(), [](finding const& a, finding const& b) { return a.how > b.how; });
     return findings;
 }
 
-/// 80 columns, which every terminal and every mail has, or what there is if that is less.
+/// Returns 80 columns, which every terminal and every mail has, or the terminal's if those are fewer.
 std::size_t page_width(environment const& variables) {
     auto const terminal = terminal_width(variables);
     return terminal == 0 ? widest_page : std::min(terminal, widest_page);
@@ -241,7 +240,7 @@ nlohmann::ordered_json json_of(std::vector<finding> const& findings) {
     return rows;
 }
 
-/// Of settings that cannot be read: all else is examined without them.
+/// Describes settings that cannot be read: everything else is examined without them.
 finding describe_fault(std::string_view why) {
     return {state::missing, "settings", std::string(why.substr(0, why.find('\n'))),
             "correct it: no command takes its settings before that; what is shown here is without any of a file or a variable"};
@@ -303,7 +302,7 @@ int doctor_command(std::vector<std::string> const& args, environment const& vari
     std::optional<finding> fault;
     try {
         given = resolve_settings("doctor", args, real_settings(variables));
-    } catch (error const& e) {  // a fault of a file or a variable is a finding as others are
+    } catch (error const& e) {  // a fault of a file or a variable is a finding, too
         fault = describe_fault(e.what());
     }
     bool const allocation = given.flag("allocation");

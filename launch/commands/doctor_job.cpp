@@ -28,18 +28,18 @@ bool is_here_alone(allocation const& given) {
     return given.nodes.size() == 1 && (given.scheduler == scheduler_kind::local || is_this_host(given.nodes.front()));
 }
 
-/// What Slurm's PMIx plugin is needed for, only where there is an srun that may start ranks.
+/// Examines Slurm's PMIx plugin, only if there is an srun that may start ranks.
 void examine_slurm(std::vector<finding>& all, scheduler_sources const& sources, bool in_job) {
     auto const said = sources.run_command(slurm_words(slurm_ask::mpi_plugins));
     if (said.exit_status == 127) return;
     auto const plugins = parse_mpi_list(said.out + "\n" + said.err);
-    if (!in_job && plugins.empty() && said.exit_status != 0) return;  // Slurm's programs on a machine of no cluster
+    if (!in_job && plugins.empty() && said.exit_status != 0) return;  // Slurm's programs on a machine without a cluster
     bool const pmix = std::any_of(plugins.begin(), plugins.end(), [](auto const& name) { return name.starts_with("pmix"); });
     all.push_back({pmix ? state::ok : state::note, "Slurm's MPI plugins", plugins.empty() ? "none" : join(plugins, ", "),
                    pmix ? "" : "use --engine mpirun for Open MPI programs, or ask the site for Slurm with PMIx"});
 }
 
-/// Outside of a job: of the scheduler that this machine belongs to.
+/// Examines the job's scheduler or, outside of a job, the one that this machine belongs to.
 void examine_scheduler(std::vector<finding>& all, scheduler_sources const& sources, scheduler_kind kind) {
     bool const in_job = kind != scheduler_kind::local;
     if (kind == scheduler_kind::slurm || (!in_job && !prefers_pbs(sources.variables))) return examine_slurm(all, sources, in_job);
@@ -48,7 +48,7 @@ void examine_scheduler(std::vector<finding>& all, scheduler_sources const& sourc
                                    find_program_or_nothing("qstat", sources.variables)));
 }
 
-/// Of a job; outside of one nobody has promised any.
+/// Returns the job's GPUs on this node; nothing outside of a job, in which no GPU is assigned.
 std::optional<int> gpus_of_this_node(allocation const& given) {
     auto const here = std::find_if(given.nodes.begin(), given.nodes.end(), is_this_host);
     return given.scheduler == scheduler_kind::local || here == given.nodes.end() ? std::nullopt : here->gpus;
@@ -86,7 +86,7 @@ std::string free_of(node_report const& report, std::string_view path) {
     return "?";
 }
 
-/// "4 NVIDIA A100", "3 A, 1 B", "4" where the names are not known or more than two.
+/// Returns "4 NVIDIA A100", "3 A, 1 B"; "4" for more than two names or unknown ones.
 std::string describe_gpus(node_report const& report) {
     std::vector<std::pair<std::string, int>> kinds;
     for (auto const& gpu : report.gpus) {
@@ -100,14 +100,14 @@ std::string describe_gpus(node_report const& report) {
     return words.empty() ? "none" : join(words, ", ");
 }
 
-/// "2 faults", which follow the table.
+/// Returns "2 faults", which follow the table.
 std::string count_of(node_survey const& survey, int node) {
     auto const count =
         std::count_if(survey.findings.begin(), survey.findings.end(), [&](auto const& f) { return f.node == node; });
     return count == 0 ? "" : fmt::format("{} fault{}", count, count == 1 ? "" : "s");
 }
 
-/// How far a node's clock is ahead of this one, if that is more than the error of measuring it.
+/// Returns how far a node's clock is ahead of this one, if that exceeds the error of measurement.
 std::string describe_clock(probed_node const& node) {
     if (std::abs(node.clock_ahead_s) <= std::max(node.clock_error_s, 0.001)) return "same";
     return fmt::format("{:+.3f} s", node.clock_ahead_s);

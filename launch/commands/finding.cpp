@@ -10,7 +10,7 @@ finding describe_no_gpu(topology const& machine, std::optional<int> asked, bool 
     auto const& hidden_by = machine.gpus_hidden_by;
     auto found = fmt::format("none{}: {}", hidden_by.empty() ? "" : fmt::format(" visible ({})", hidden_by), machine.gpu_note);
     if (verbose && !machine.gpu_detail.empty()) found += fmt::format(" ({})", machine.gpu_detail);
-    // The value that Flux gives jobs which have asked for no GPU.
+    // Flux gives this value to jobs that have requested no GPU.
     std::string const unhide = hidden_by.ends_with("=-1")
                                    ? "in a job of Flux ask for them (--gpus-per-slot, --exclusive); elsewhere take out "
                                      "what sets that variable, in the job's script or the shell's start files"

@@ -51,12 +51,12 @@ std::string utc(std::chrono::system_clock::time_point when) {
                        parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
-/// The number of ranks that a node takes: one a GPU where there are GPUs.
+/// Returns the number of ranks that a node takes: one for each GPU if it has GPUs.
 int slots_of(node const& n) {
     return n.gpus.value_or(0) > 0 ? *n.gpus : n.slots;
 }
 
-/// Whether only nodes with a GPU take ranks.
+/// Returns whether only nodes with a GPU take ranks.
 bool has_gpus(allocation const& given) {
     for (auto const& n : given.nodes)
         if (n.gpus.value_or(0) > 0) return true;

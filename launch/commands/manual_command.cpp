@@ -42,7 +42,7 @@ constexpr std::string_view settings_text =
     "file that --site names; built in. A list replaces a weaker list. muster config show tells each value and where it came "
     "from.";
 
-/// A program of its own, with a man page of its own: muster-stage.
+/// Returns whether the command is a separate program with a separate man page: muster-stage.
 bool is_program(command_row const& row) noexcept {
     return row.manual.empty();
 }

@@ -38,7 +38,7 @@ namespace {
 
 constexpr int most_shown = 100'000;
 
-/// --gpus 8 with a site: a number of the site's GPUs, and no description of a machine's.
+/// Returns N of --gpus N with a site: a number of the site's GPUs, not a description of a machine's.
 std::optional<int> gpus_of_site(settings_result const& given) {
     if (given.text("site").empty() || !given.text("topology").empty()) return std::nullopt;
     auto const number = parse_integer(given.text("gpus"));
@@ -50,7 +50,7 @@ topology load_machine(std::string const& file, std::string const& gpus) {
     return gpus.empty() ? machine : with_gpus(std::move(machine), gpus);
 }
 
-/// Takes a machine like the site's nodes for every node, if there is one, and notes what is shown.
+/// Uses a machine like the site's nodes for every node, if there is one, and notes what is shown.
 void take_site_machine(std::string const& site_name, std::string const& gpus, environment const& variables,
                        planned_nodes& found) {
     if (site_name.empty()) return;
@@ -73,14 +73,14 @@ void take_site_machine(std::string const& site_name, std::string const& gpus, en
 
 }  // namespace
 
-/// `wanted` with a rank for each GPU of `--site NAME --gpus N` without --topology, where the user says no number of ranks: N GPUs of
-/// the site's nodes, as muster script takes them. Pure.
+/// Returns `wanted` with a rank for each GPU of `--site NAME --gpus N` without --topology, if the user gives no number of ranks:
+/// N GPUs of the site's nodes, as muster script takes them. Pure.
 placement_request with_gpus_of_site(placement_request wanted, settings_result const& given) {
     if (auto const gpus = gpus_of_site(given); gpus && !wanted.ranks) wanted.ranks = *gpus * wanted.ranks_per_gpu;
     return wanted;
 }
 
-/// As many nodes like `one` as `wanted` needs, "polaris1", "polaris2", ...; one is just called that. Pure.
+/// Returns the nodes like `one` that `wanted` needs, "polaris1", "polaris2", ...; a single one keeps its name. Pure.
 std::vector<node> nodes_like(node const& one, placement_request const& wanted) {
     int const room = one.gpus.value_or(0) > 0 ? *one.gpus * wanted.ranks_per_gpu : one.slots;
     int const each = std::max(1, wanted.ranks_per_node.value_or(wanted.slots_per_node.value_or(room)));
@@ -94,9 +94,9 @@ std::vector<node> nodes_like(node const& one, placement_request const& wanted) {
     return nodes;
 }
 
-/// Outside of any job, with --site and without --topology, nodes are like the site's, as many as `wanted` needs; with
-/// --scheduler local this machine is shown. Throws as
-/// read_allocation, load_topology, load_site and discover_here; errc::usage for --gpus without a machine to put them into.
+/// Outside of any job, with --site and without --topology, nodes are like the site's, as many as `wanted` needs; --scheduler
+/// local shows this machine. Throws as read_allocation, load_topology, load_site and discover_here; errc::usage for --gpus
+/// without a machine that would have them.
 planned_nodes find_planned_nodes(settings_result const& given, placement_request const& wanted, environment const& variables) {
     planned_nodes found;
     auto& known = found.known;
@@ -113,7 +113,7 @@ planned_nodes find_planned_nodes(settings_result const& given, placement_request
                                               (*asked / *where.node.gpus + 1) * *where.node.gpus));
     }
     bool like_site = false;
-    auto const this_node = [&]() -> node {  // asked for outside of any job alone
+    auto const this_node = [&]() -> node {  // called only outside of any job
         if (!known.every_node && choice.scheduler != scheduler_kind::local) {
             take_site_machine(site_name, gpus, variables, found);
             like_site = known.every_node.has_value();
@@ -123,7 +123,7 @@ planned_nodes find_planned_nodes(settings_result const& given, placement_request
         auto one = node_of(*known.this_node, wanted);
         if (gpus_of_site(given) && choice.scheduler != scheduler_kind::local)
             if (auto const each = load_site(site_name, site_search_path(variables)).node.gpus.value_or(0); each > 0) {
-                // As many ranks on each node as the site's have GPUs, whatever this machine has.
+                // Each node gets one rank for each GPU of the site's nodes, whatever this machine has.
                 known.every_node = known.this_node;
                 one.gpus = 0;
                 one.slots = each * wanted.ranks_per_gpu;

@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Where the user's own file would lie in a folder that this user cannot enter, as with the HOME of another one, which sudo -E and images leave.
+/// Returns a note if the user's file would lie in a folder that this user cannot enter, e.g. another user's HOME, which sudo -E
+/// and images leave.
 std::string note_on_closed_home(std::string const& user_file, environment const& variables) {
     if (user_file.empty() || ::access(user_file.c_str(), F_OK) == 0 || errno != EACCES) return {};
     bool const by_config = !variables.get_or("XDG_CONFIG_HOME", "").empty();
@@ -41,9 +42,9 @@ settings_sources real_settings(environment const& variables) {
         sources.notes.push_back(note);
         sources.user_file.clear();
     }
-    // Whoever can write beside the program can replace the program, so these are trusted as it is.
+    // Whoever can write next to the program can replace the program, so these files are trusted like it.
     sources.system_files = {"/etc/muster/muster.toml", (installed_root() / "etc" / "muster.toml").string()};
-    // What was judged is what is read, however often: somebody may move another file to that name meanwhile.
+    // A file is read once and then judged and used from memory: somebody may move another file to its name meanwhile.
     auto const judged = std::make_shared<std::map<std::string, std::optional<std::string>>>();
     sources.read_file = [judged](std::string const& path) {
         auto const known = judged->find(path);

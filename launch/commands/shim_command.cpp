@@ -20,7 +20,7 @@ int shim_command(std::vector<std::string> const& args, environment const& inheri
     provide_home(variables);
     static constexpr option_row rows[]{{.name = "probe", .argument = "RANK"}, {.name = "guarded"}};
     given_options const given("muster shim, which muster run starts beside each rank", rows, 0, args);
-    // Not by return: what hangs in a thread must not keep the process.
+    // It does not return, because a thread that hangs must not keep the process.
     if (given.has("probe")) std::_Exit(run_probe(variables, static_cast<int>(given.integer("probe", 0, INT_MAX))));
     auto const watch = [&](shim_parents const& parents) { return rank_shim(variables, parents).run(); };
     return given.has("guarded") ? run_behind_guard(watch) : watch(own_parents());

@@ -39,7 +39,7 @@ struct progress_signs {
     bool measured_before = false;  ///< an earlier life did
 };
 
-/// Says why a run or generation made no progress; empty if it made some, or if nothing tells. The first rule that applies decides:
+/// Says why a run or generation made no progress; empty if it made some, or without a sign. The first rule that applies decides:
 /// an end with 0 or from outside counts as progress; then the file that must grow; then a save with code 75, which is progress;
 /// then lines with muster-metric:; and last, if `judges_failures`, its own failure within a minute, which is no progress. Pure.
 std::string find_standstill(progress_signs const& signs, bool judges_failures);

@@ -82,7 +82,7 @@ enum class member_action {
     kill,
     dismiss,        ///< tells the process that it has no part in the run
     part,           ///< tells it so, and kills it after the grace
-    stop_awaiting,  ///< stops waiting for it, as others may do
+    stop_awaiting,  ///< offers those that wait, who may have waited for it
     note_departure,
     note_loss,
 };

@@ -13,7 +13,7 @@ enum class guard {
     spare_runs,             ///< a stopped spare does not join
     all_asked,              ///< over nodes, all say where they listen before any is answered
     answer_after_end,       ///< the answers do not wait for a rank that has ended
-    looks_from_loss_on,     ///< the launcher looks for stopped members before anybody asks
+    looks_from_loss_on,     ///< after a loss, the launcher looks for stopped members before anybody asks
     looks_in_init,          ///< it also does so while others wait in init()
     stopped_for_two_looks,  ///< a member that is stopped for a moment lives
     late_after_ask,         ///< a member that computes for long lives as long as nobody waits for it

@@ -30,7 +30,7 @@ topology with_gpus(topology machine, std::string_view spec);
 
 /// Returns the machine of an hwloc XML file (lstopo FILE.xml), with all its cores allowed, and the GPUs and NICs among its PCI
 /// devices. A child of this process reads the file first, since hwloc may crash on a damaged one; call it from one thread only.
-/// Throws errc::not_found, errc::invalid_data. errc::not_found, errc::invalid_data.
+/// Throws errc::not_found, errc::invalid_data.
 topology load_topology(std::string const& xml_path);
 /// Does the same with the text of such a file, which errors call `name`.
 topology read_topology(std::string const& xml, std::string const& name);

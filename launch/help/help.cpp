@@ -19,7 +19,7 @@ std::string line_of(setting const& row) {
     return fmt::format("  {:26}  {}{}\n", synopsis_of(row), row.help, shows_fallback ? fmt::format(" [{}]", row.fallback) : "");
 }
 
-/// Every option under its group's name; without `all` the common ones in one block.
+/// Returns every option under its group's name; without `all` the common ones in one block.
 std::string options_text(std::string_view command, bool all) {
     std::string text;
     for (auto const group : setting_groups()) {

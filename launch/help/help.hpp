@@ -1,4 +1,4 @@
-// Help texts of muster's commands, written from the tables of commands and settings.
+// Help texts of muster's commands, made from the tables of commands and settings.
 #pragma once
 
 #include <span>
@@ -13,24 +13,24 @@ namespace muster {
 
 // The text of `muster --version`: muster's version, and what it was built with.
 
-/// Lines with their ends. The first is "muster 0.1.0"; PMIx is the one that this process has loaded.
+/// Returns lines with their ends. The first is "muster 0.1.0"; PMIx is the one that this process has loaded.
 std::string version_text();
 
-/// "-n, --ranks N": how an option is written.
+/// Returns "-n, --ranks N", the spelling of an option.
 std::string synopsis_of(setting const& row);
 
-/// What `muster COMMAND --help` prints, in lines of any width: usage, the commonest uses, the common options; with `all` every option,
-/// by group.
+/// Returns what `muster COMMAND --help` prints, in lines of any width: usage, the commonest uses, the common options; with `all`
+/// every option, by group.
 std::string help_text(std::string_view command, bool all);
 
-/// Prints help if --help or --help-all is among what was given; true if so.
+/// Prints help if --help or --help-all is among the given options; returns true if so.
 bool print_help_if_asked(std::string_view command, settings_result const& given);
 
-// The table of muster's commands, as help, completion and man pages show them; muster_main.cpp has their functions.
+// The table of muster's commands for help, completion and man pages; muster_main.cpp has their functions.
 
-/// Those that this build has, in the order of display. Their options are the rows of the table of settings.
+/// Returns the commands that this build has, in the order of display. Their options are the rows of the table of settings.
 std::span<command_row const> commands();
-/// With those of parts that it lacks (parts.hpp).
+/// Returns them with those of parts that it lacks (parts.hpp).
 std::span<command_row const> commands_of_all_parts() noexcept;
 command_row const* find_command(std::string_view name);
 

@@ -220,7 +220,7 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
         return 0;
     }
     log_tail tail(make_tail_choice(given), print);
-    // Reads once more after the end is known, for what was written before it.
+    // Reads once more when the end is known, because lines may have been written just before it.
     while (!job.ended()) {
         job.follow(tail);
         tail.look();

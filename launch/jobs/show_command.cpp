@@ -55,7 +55,7 @@ std::string words_of_run(ordered_json const& run, char const* key) try {
 }
 
 /// Returns "4 ranks; started in 58 ms, first output after 0.7 s, lived 0.9 s, ended in 9 ms; rank 1 on node1 (member 1) exited
-/// with code 3"
+/// with code 3".
 std::string describe_generation(ordered_json const& row) {
     constexpr std::pair<char const*, std::string_view> phases[]{{"start", "started in {}"},
                                                                 {"first_output", "first output after {}"},
@@ -83,7 +83,7 @@ void print_generations(ordered_json const& run) {
             print_row(fmt::format("generation {}", row["number"].dump()), describe_generation(row));
 }
 
-/// Prints "spare 0 on node1, cores 4-5: rank 3 since generation 1 (member 4)"
+/// Prints "spare 0 on node1, cores 4-5: rank 3 since generation 1 (member 4)".
 void print_spares(ordered_json const& run) {
     auto const found = run.find("spares");
     if (found == run.end() || !found->is_array()) return;

@@ -83,7 +83,7 @@ std::string said_by(command_output const& answer) {
     return text.empty() ? fmt::format("code {}", answer.exit_status) : std::string(text);
 }
 
-/// Prints sbatch's answer whether and when the job could run.
+/// Prints sbatch's answer on whether and when the job could run.
 void test_only(job_plan const& plan, std::string const& path, environment const& variables, bool quiet) {
     if (plan.request.kind != script_kind::slurm) return;
     auto const answer = run_captured(slurm_words(slurm_ask::test_submit, {path}), variables, submit_limit);
@@ -96,7 +96,7 @@ void test_only(job_plan const& plan, std::string const& path, environment const&
             fmt::format("sbatch --test-only refuses the job: {}{}", said_by(answer),
                         unmet.empty() ? "; change what is asked for, or give --no-check to submit it all the same" : unmet));
     }
-    // The number in that line is not the job's, but the question's.
+    // The number in that line is that of the test, not the job's.
     auto const at = answer.err.find(" to start at ");
     if (!quiet && at != std::string::npos)
         fmt::print(stderr, "muster: if nothing changes, it is{}\n", trim(answer.err).substr(at));

@@ -54,7 +54,7 @@ std::string state_line(queued_job const& job) {
                                job.start.empty() ? "" : " since " + job.start, job.limit.empty() ? "" : ", limit " + job.limit);
         case job_phase::ended: break;
     }
-    // A job that never started has code 0, and its reason is what it waited for: both say nothing.
+    // A job that never started has code 0, and its reason is what it waited for: both say nothing about its end.
     bool const never_started = job.used.empty() || job.used == "0:00" || job.used == "00:00:00";
     if (auto const no_start = explain_no_start(job); never_started && job.state.starts_with("CANCELLED"))
         return fmt::format("job {}: {} before it started{}{}", job.id, job.state, no_start.empty() ? "" : ": ", no_start);

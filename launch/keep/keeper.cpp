@@ -33,7 +33,7 @@ void give_way() {
     ::setpriority(PRIO_PROCESS, 0, 15);
     unique_fd const group(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC));
     timespec const pause{0, 50'000'000};
-    // Such a kernel accepts ten of these a second, from all of its processes. Without success this goes on without it.
+    // Such a kernel accepts ten of these a second, from all of its processes. If that fails, the keeper goes on without it.
     for (int tries = 0; group && tries < 20 && ::write(group.get(), "15", 2) != 2 && errno == EAGAIN; ++tries)
         ::nanosleep(&pause, nullptr);
 }
@@ -72,7 +72,7 @@ void keeper::introduce(wire::keep_word::kind what) {
          .file_id = own_.id()});
 }
 
-/// Shows its leader, which leaves out a keeper that stands still, that this one does not.
+/// Tells its leader, which leaves out keepers that stand still, that this one runs.
 void keeper::show_life() {
     auto const now = event_loop::clock::now();
     if (now - showed_life_ < between_signs_of_life) return;

@@ -88,7 +88,7 @@ struct loss {
     std::size_t of;
     std::string why;
 };
-/// The start of a keeper there has ended, or could not begin. It may end long after its keeper.
+/// The engine that starts a keeper there has ended, or could not start. It may end long after its keeper.
 struct no_start {
     std::size_t of;
     int number;  ///< the start's

@@ -1,4 +1,4 @@
-// The parts of fmt that its shared library holds, within the program muster: a library less to load at its start.
+// The parts of fmt that its shared library contains, linked into the program muster: it loads one library less when it starts.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

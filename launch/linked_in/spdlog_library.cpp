@@ -1,4 +1,4 @@
-// The parts of spdlog that its shared library holds and base/log.hpp uses, within the program muster.
+// The parts of spdlog that its shared library contains and base/log.hpp uses, linked into the program muster.
 #include <spdlog/common-inl.h>
 #include <spdlog/details/backtracer-inl.h>
 #include <spdlog/details/log_msg-inl.h>

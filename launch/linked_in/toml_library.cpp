@@ -1,3 +1,3 @@
-// The parts of toml++ that its shared library holds, within the program muster.
+// The parts of toml++ that its shared library contains, linked into the program muster.
 #define TOML_IMPLEMENTATION
 #include <toml++/toml.h>

@@ -15,7 +15,8 @@ namespace {
 
 constexpr duration look_each{0.1};
 
-/// Apptainer 1.4 and SingularityCE 4: their programs, what they mount images with, and the first process of a container with process numbers of its own.
+/// Returns whether the name is that of a program of Apptainer 1.4 or SingularityCE 4, of one that they mount images with, or of
+/// the first process in a container's own PID namespace.
 bool is_of_runtime(std::string_view name) {
     constexpr std::array<std::string_view, 11> prefixes{"apptainer", "singularity", "starter",    "squashfuse",
                                                         "fuse",      "gocryptfs",   "unsquashfs", "newuidmap",

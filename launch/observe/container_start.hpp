@@ -1,4 +1,4 @@
-// Containers that are being opened: finds those whose program does not run yet, and sends it a signal that it would miss.
+// Finds containers that are being opened, whose program does not run yet, and sends it a signal that it would miss.
 #pragma once
 
 #include <sys/types.h>
@@ -17,14 +17,15 @@ struct process_place {
     std::string name;
 };
 
-/// The processes of Apptainer or Singularity below which nothing runs but they and their helpers: the first one of each container. Pure.
+/// Returns the processes of Apptainer or Singularity below which only they and their helpers run: the first one of each
+/// container. Pure.
 std::vector<pid_t> find_opening_containers(std::vector<process_place> const& processes);
 
-/// What runs below `runtime` and is no part of Apptainer or Singularity. Pure.
+/// Returns the processes below `runtime` that are no part of Apptainer or Singularity. Pure.
 std::vector<pid_t> find_container_programs(pid_t runtime, std::vector<process_place> const& processes);
 
-/// To be called where a signal is sent to all processes below this one. Apptainer loses those that come while it opens a container: the
-/// programs of the containers that are being opened now get it as soon as they run, if that is before `until`.
+/// Call it when a signal goes to all processes below this one. Apptainer loses signals that arrive while it opens a container:
+/// the programs of such containers get it as soon as they run, if that is before `until`.
 void signal_opened_containers(event_loop& loop, int signal_number, event_loop::clock::time_point until);
 
 }  // namespace muster

@@ -48,7 +48,7 @@ std::optional<long> count_limit_hits(cgroup_place const& place, std::function<st
 }
 
 bool has_hidden_cgroups(cgroup_place const& place, std::function<std::string(std::string const& path)> const& read) {
-    // In version 1 only the first of all has this file, in version 2 only that one has no limit of its own.
+    // The root alone has this file in version 1, and has no limit file in version 2.
     if (place.first_version) return read(place.root + "/cgroup.sane_behavior").empty();
     return !read(place.root + "/memory.max").empty();
 }
@@ -76,8 +76,8 @@ memory_kills count_memory_kills() {
 }
 
 memory_verdict compare(memory_kills const& before, memory_kills const& after) noexcept {
-    // The kernel counts kills of the cgroup's processes there by whatever killer, also that of a machine whose memory is full; the cgroup's limit was the reason
-    // where it, or one above it, has been full meanwhile.
+    // The kernel counts every kill of the cgroup's processes there, including those on a machine without free memory; the
+    // cgroup's limit was the cause if it, or one above it, has been reached meanwhile.
     if (before.in_cgroup && after.in_cgroup && *after.in_cgroup > *before.in_cgroup) {
         bool const counts = before.limit_hits && after.limit_hits;
         if (counts && *after.limit_hits > *before.limit_hits) return memory_verdict::in_cgroup;

@@ -18,7 +18,7 @@ namespace muster {
 
 namespace {
 
-/// Open MPI's own state: 0 until MPI_Init has begun (ompi/runtime/mpiruntime.h, OMPI_MPI_STATE_NOT_INITIALIZED).
+/// Names Open MPI's own state: 0 until MPI_Init has begun (ompi/runtime/mpiruntime.h, OMPI_MPI_STATE_NOT_INITIALIZED).
 constexpr std::string_view open_mpi_state = "ompi_mpi_state";
 
 std::string_view name_of_file(std::string_view path) {
@@ -26,7 +26,7 @@ std::string_view name_of_file(std::string_view path) {
 }
 
 std::optional<bool> read_state(pid_t pid, mapped_mpi const& mapped) {
-    // As the process itself sees it: it may be in a container.
+    // This path is the process' own view of the file: it may be in a container.
     auto const offset = find_elf_object(fmt::format("/proc/{}/root{}", pid, mapped.path), open_mpi_state);
     if (!offset) return std::nullopt;
     std::int32_t state = 0;
@@ -49,7 +49,7 @@ bool has_pmi1_variables(pid_t pid) {
                        [](auto one) { return one.starts_with("PMI_FD=") || one.starts_with("PMI_PORT="); });
 }
 
-/// `muster-stage out … -- COMMAND` has MPI loaded and makes no world: the command is the rank.
+/// `muster-stage out … -- COMMAND` has MPI loaded but joins no world: the command is the rank.
 bool relays_a_command(pid_t pid) {
     auto const line = read_text_file(fmt::format("/proc/{}/cmdline", pid), 65536);
     auto const words = split(line, '\0');
@@ -87,7 +87,7 @@ mpi_sight look_for_mpi(pid_t pid) {
 
 namespace {
 
-/// The whole number that stands right behind `before`, or nothing.
+/// Returns the whole number right after `before`, or nothing.
 std::optional<int> number_behind(std::string_view text, std::string_view before) {
     auto const at = text.find(before);
     if (at == std::string_view::npos) return std::nullopt;
@@ -108,7 +108,8 @@ std::optional<abort_notice> find_abort_notice(std::string_view lines) {
         auto const code = number_behind(rest, mpich), rank = number_behind(rest, ") - process ");
         if (code && rank) return abort_notice{*rank, *code};
     }
-    // MPICH's own errors end the world too: "Abort(269109766) on node 0 (rank 0 in comm 0): Fatal error in …"; nodes are ranks there.
+    // MPICH's own errors also end the world: "Abort(269109766) on node 0 (rank 0 in comm 0): Fatal error in …"; nodes are ranks
+    // there.
     if (auto const at = lines.find(mpich_error); at != std::string_view::npos && (at == 0 || lines[at - 1] == '\n')) {
         auto const line = lines.substr(at, lines.find('\n', at) - at);
         auto const code = number_behind(line, mpich_error), rank = number_behind(line, ") on node ");

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t longest_line = 160;
 
-/// The calls in which programs wait. Their numbers differ from one kind of processor to the next.
+/// Lists the calls in which programs wait. Their numbers differ among kinds of processors.
 constexpr std::pair<long, std::string_view> waiting_calls[]{
 #ifdef SYS_poll
     {SYS_poll, "poll"},
@@ -72,7 +72,7 @@ std::string read_of(pid_t pid, char const* name) {
     return read_text_file(fmt::format("/proc/{}/{}", pid, name));
 }
 
-/// Fields behind the command's name, which may itself hold blanks and parentheses: proc(5).
+/// Returns the fields after the command's name, which may contain blanks and parentheses: proc(5).
 std::vector<std::string> stat_of(pid_t pid) {
     auto const text = read_of(pid, "stat");
     auto const behind = text.rfind(')');
@@ -82,7 +82,8 @@ std::vector<std::string> stat_of(pid_t pid) {
     return fields;
 }
 
-/// From the fields `flags` and `signal` of proc(5). A signal that ends a process becomes a SIGKILL that each of its threads has pending.
+/// Reads the fields `flags` and `signal` of proc(5). A signal that ends a process becomes a pending SIGKILL in each of its
+/// threads.
 bool is_leaving(std::int64_t flags, std::int64_t pending) {
     constexpr std::int64_t exiting = 0x4;  // PF_EXITING
     return (flags & exiting) != 0 || holds_signal(static_cast<std::uint64_t>(pending), SIGKILL);
@@ -94,7 +95,7 @@ std::string place_of_sleep(pid_t pid) {
     return function == "0" ? std::string() : function;
 }
 
-/// The inodes of the sockets that this process holds.
+/// Returns the inodes of the sockets that this process has open.
 std::vector<unsigned long> sockets_of(pid_t pid) {
     std::vector<unsigned long> inodes;
     std::error_code fault;
@@ -175,7 +176,7 @@ process_table::process_table() {
         one.state = fields[0].empty() ? '?' : fields[0][0];
         one.leaving = is_leaving(parse_integer(fields[6]).value_or(0), parse_integer(fields[28]).value_or(0));
         one.parent = static_cast<pid_t>(parse_integer(fields[1]).value_or(0));
-        for (std::size_t i = 11; i < 15; ++i)  // its own time, and that of children which have ended
+        for (std::size_t i = 11; i < 15; ++i)  // its own time, and that of its children that have ended
             one.cpu_s += static_cast<double>(parse_integer(fields[i]).value_or(0)) / ticks;
         if (one.state != 'Z' && one.state != 'X') children_.emplace(one.parent, static_cast<pid_t>(*pid));
         entries_.emplace(static_cast<pid_t>(*pid), one);
@@ -225,7 +226,8 @@ process_sight process_table::inspect(pid_t rank, int port) const {
     return sight;
 }
 
-/// Where many connections come and go the kernel takes a good part of a second for its list of them, and all ranks of a node mostly share it.
+/// With many short-lived connections the kernel takes a good part of a second for its list of them, and mostly all ranks of a
+/// node share it.
 std::vector<unsigned long> const& process_table::sockets_at(pid_t pid, int port) const {
     std::error_code fault;
     auto const network = fs::read_symlink(fmt::format("/proc/{}/ns/net", pid), fault).string();
@@ -249,7 +251,7 @@ std::string ask_about(std::string const& command, long pid, environment const& v
         filled.replace(at, placeholder.size(), std::to_string(pid));
     capture_options how;
     how.limit = limit;
-    how.output_limit = longest_answer;  // what goes on printing is ended there
+    how.output_limit = longest_answer;  // a command that goes on printing is ended there
     auto const answer = run_program({"/bin/sh", "-c", "exec 2>&1\n" + filled}, variables, how);
     auto said = answer.out;
     bool const cut = said.size() > longest_answer;

@@ -1,4 +1,4 @@
-// Looks at a running rank from outside: its state, where it sleeps, its processor time, and whether it has met the others.
+// Inspects a running rank from outside: its state, where it sleeps, its processor time, and whether it has met the others.
 #pragma once
 
 #include <sys/types.h>
@@ -15,31 +15,32 @@
 
 namespace muster {
 
-/// One look at one rank.
+/// The result of one look at one rank.
 struct process_sight {
-    long pid = 0;          ///< the process looked at: the rank, or below a script that waits for one child, that child; 0: none
+    long pid = 0;          ///< the process looked at: the rank or, for a script that waits for one child, that child; 0: none
     char state = '?';      ///< as in /proc/PID/stat
     std::string where;     ///< system call or kernel function in which it sleeps; empty: not known
     double cpu_s = 0;      ///< processor time of the rank and all below it
     bool at_port = false;  ///< one of its sockets is connected to MASTER_PORT, or listens there
-    double silent_s = -1;  ///< since it last wrote; negative: nothing has been seen
+    double silent_s = -1;  ///< since it last wrote; negative: it has not been seen to write
     std::string last_line;
-    bool traceback = false;    ///< its last lines hold a traceback of Python's
+    bool traceback = false;    ///< its last lines contain a traceback of Python's
     std::string said;          ///< what --on-hang printed about it
-    bool leaving = false;      ///< it has been killed or has exited, and the kernel still clears it away
-    std::uint64_t caught = 0;  ///< signals that the rank or a process below it has a handler for (caught_signals)
+    bool leaving = false;      ///< it has been killed or has exited, and the kernel still removes it
+    std::uint64_t caught = 0;  ///< signals for which the rank or a process below it has a handler (caught_signals)
     bool operator==(process_sight const&) const = default;
 };
 
-/// "running", "asleep in futex", "stopped", "in an uninterruptible wait in nfs_wait".
+/// Returns "running", "asleep in futex", "stopped", "in an uninterruptible wait in nfs_wait".
 std::string describe_state(process_sight const& sight);
 
-/// All processes of this machine, read once, as are the connections of a network namespace. One thread.
+/// Holds all processes of this machine, read once, and the connections of each network namespace, also read once.
+/// Single-threaded.
 class process_table {
   public:
     process_table();
 
-    /// The rank with this process id, without what only its launcher knows (output). `port` 0: none.
+    /// Inspects the rank with this process id, without what only its launcher knows (output). `port` 0: no port.
     process_sight inspect(pid_t rank, int port) const;
 
   private:
@@ -54,25 +55,26 @@ class process_table {
     std::vector<unsigned long> const& sockets_at(pid_t pid, int port) const;
     std::map<pid_t, entry> entries_;
     std::multimap<pid_t, pid_t> children_;
-    /// By network namespace and port, once asked for.
+    /// by network namespace and port, if asked for
     mutable std::map<std::pair<std::string, int>, std::vector<unsigned long>> sockets_;
 };
 
-/// Fills in what the last lines of a rank's output tell.
+/// Sets what the last lines of a rank's output show.
 void add_output(process_sight& sight, std::string_view last_lines, double silent_s);
 
-/// The inodes of the sockets in this /proc/net/tcp that are connected to `port` of any machine, or that listen there. Pure.
+/// Returns the inodes of the sockets in this /proc/net/tcp that are connected to `port` of any machine, or that listen there.
+/// Pure.
 std::vector<unsigned long> sockets_at_port(std::string_view net_tcp, int port);
 
-/// The name of the call in /proc/PID/syscall: "futex"; empty if it runs, or if programs do not wait in this call. Pure.
+/// Returns the name of the call in /proc/PID/syscall: "futex"; empty if it runs, or if programs do not wait in this call. Pure.
 std::string name_of_call(std::string_view syscall);
 
-// Runs a command of the user's about a rank that hangs (--on-hang).
+// Runs the user's command about a rank that hangs (--on-hang).
 
 inline constexpr std::chrono::milliseconds hang_command_limit{10'000};
 
-/// Runs `command` by the shell with each {pid} in it replaced; returns what it printed, and how it ended if not with 0. At `limit`
-/// it is killed.
+/// Runs `command` by the shell with each {pid} in it replaced; returns its output, and how it ended unless with 0. Kills it at
+/// `limit`.
 std::string ask_about(std::string const& command, long pid, environment const& variables, std::chrono::milliseconds limit);
 
 }  // namespace muster

@@ -13,16 +13,16 @@ namespace muster {
 
 namespace {
 
-/// Cores by their place in the list of usable ones, ascending.
+/// Holds cores by their index in the list of usable ones, ascending.
 using core_ids = std::vector<std::size_t>;
 
-/// The cores next to a rank's GPU; empty: not known, or none of them is usable.
+/// Holds the cores next to a rank's GPU; empty: not known, or none of them is usable.
 struct vicinity {
     core_ids cores;
     std::string text;  ///< "of NUMA 1, next to the GPU"
 };
 
-/// The input of every way of giving cores to ranks.
+/// Holds the input of every way of assigning cores to ranks.
 struct binding_input {
     topology const& machine;
     placement_request const& wanted;
@@ -50,7 +50,7 @@ core_ids touching(binding_input const& at, cpuset const& cpus) {
     return at.where([&](usable_core const& c) { return !intersect(c.threads, cpus).empty(); });
 }
 
-/// The NUMA node that all of `ids` are of, or -1.
+/// Returns the NUMA node to which all of `ids` belong, or -1.
 int common_numa(binding_input const& at, core_ids const& ids) {
     if (ids.empty()) return -1;
     int const numa = at.cores[ids.front()].numa;
@@ -85,14 +85,14 @@ void assign(binding_input const& at, binding& rank, core_ids const& ids) {
     for (auto const i : ids) rank.cores.add(at.cores[i].cpus);
 }
 
-/// Ranks that draw from the same cores.
+/// Ranks that share a set of cores.
 struct pool {
     core_ids cores;
     std::vector<std::size_t> ranks;
     std::string text;
 };
 
-/// The pool's cores shared out evenly, `width` to each rank.
+/// Distributes the pool's cores evenly, `width` to each rank.
 void share_out(binding_input const& at, pool const& p, std::size_t width, std::vector<binding>& ranks) {
     for (std::size_t i = 0; i < p.ranks.size(); ++i) {
         auto const first = p.cores.begin() + static_cast<std::ptrdiff_t>(i * p.cores.size() / p.ranks.size());
@@ -101,15 +101,15 @@ void share_out(binding_input const& at, pool const& p, std::size_t width, std::v
     }
 }
 
-/// More ranks than cores, and nobody has said how they are to share them: the kernel moves them to where there is room. Ranks
-/// that are bound to one core and do not know it spin against each other (Open MPI 4 over srun: most runs of 16 ranks on 2 cores
+/// There are more ranks than cores, and nobody has said how to share them, so the kernel moves the ranks to free cores. Ranks
+/// that are bound to one core without knowing it spin against each other (Open MPI 4 over srun: most runs of 16 ranks on 2 cores
 /// never got through MPI_Init).
 void leave_unbound(binding_input const& at, std::vector<binding>& ranks) {
     for (auto& rank : ranks)
         explain(rank, fmt::format("not bound: {} ranks on {} of the node", ranks.size(), counted(at.cores.size(), "core")));
 }
 
-/// More ranks than cores: cores are dealt in rounds, so that ranks started one after the other have different cores.
+/// Deals cores in rounds if there are more ranks than cores, so that ranks started one after the other have different cores.
 void deal_in_rounds(binding_input const& at, std::vector<binding>& ranks) {
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         assign(at, ranks[r], {r % at.cores.size()});
@@ -118,7 +118,8 @@ void deal_in_rounds(binding_input const& at, std::vector<binding>& ranks) {
     }
 }
 
-/// Too few cores next to some GPUs for the ranks there: each rank gets what is near as far as it goes, then of what is left.
+/// Handles too few cores next to some GPUs for the ranks there: each rank gets nearby cores as far as they go, then other free
+/// ones.
 void share_scarce(binding_input const& at, std::vector<vicinity> const& near, std::size_t width, std::vector<binding>& ranks) {
     std::vector<core_ids> given(ranks.size());
     std::vector<bool> taken(at.cores.size(), false);
@@ -132,7 +133,7 @@ void share_scarce(binding_input const& at, std::vector<vicinity> const& near, st
             given[r].push_back(i);
         }
     };
-    // Twice, so that no rank takes from another's vicinity, or more of its own than its part, before each had its turn.
+    // This takes two rounds, so that each rank gets its part of its vicinity before any takes more, or cores of another vicinity.
     for (std::size_t r = 0; r < ranks.size(); ++r)
         fill(r, near[r].cores, std::min(width, std::max<std::size_t>(1, near[r].cores.size() / sharers[near[r].cores])));
     for (std::size_t r = 0; r < ranks.size(); ++r) fill(r, near[r].cores, width);
@@ -157,7 +158,8 @@ void share_scarce(binding_input const& at, std::vector<vicinity> const& near, st
                             ranks, at.machine.host, width, cores, std::max<std::size_t>(1, cores / ranks)));
 }
 
-/// The pools of ranks with the same vicinity, if no core is in two of them and each has `least` cores for each of its ranks.
+/// Returns the pools of ranks with the same vicinity, if no core is in two of them and each has `least` cores for each of its
+/// ranks.
 std::optional<std::vector<pool>> separate_pools(binding_input const& at, std::vector<vicinity> const& near, std::size_t least) {
     std::map<core_ids, pool> pools;
     for (std::size_t r = 0; r < near.size(); ++r) {
@@ -169,7 +171,7 @@ std::optional<std::vector<pool>> separate_pools(binding_input const& at, std::ve
     std::set<std::size_t> seen;
     std::vector<pool> list;
     for (auto& [cores, p] : pools) {
-        // Where nothing is known of any GPU, or there is none, all ranks draw from all cores.
+        // All ranks share all cores if there is no GPU, or no place of a GPU is known.
         if (cores.empty() && pools.size() == 1) {
             p.cores = at.all();
             p.text = at.machine.gpus.empty()     ? "of the node"
@@ -184,7 +186,7 @@ std::optional<std::vector<pool>> separate_pools(binding_input const& at, std::ve
     return list;
 }
 
-/// The same number of whole cores to each rank: bind_to share and core.
+/// Assigns the same number of whole cores to each rank: bind_to share and core.
 void bind_shares(binding_input const& at, std::vector<vicinity> const& near, std::vector<binding>& ranks) {
     auto const& wanted = at.wanted;
     std::size_t const least = static_cast<std::size_t>(wanted.cpus_per_rank.value_or(1));
@@ -203,7 +205,7 @@ void bind_shares(binding_input const& at, std::vector<vicinity> const& near, std
         deal_in_rounds(at, ranks);
 }
 
-/// Each rank gets all of what it is near to: bind_to numa, socket and gpu. Ranks may share it, since that was asked for.
+/// Assigns to each rank all that it is near to: bind_to numa, socket and gpu. Ranks may share it, since the user asked for it.
 void bind_wholes(binding_input const& at, std::vector<vicinity> const& near, std::vector<binding>& ranks) {
     auto const policy = at.wanted.bind_to;
     if (policy == bind_policy::gpu && at.machine.gpus.empty())
@@ -231,7 +233,7 @@ void bind_wholes(binding_input const& at, std::vector<vicinity> const& near, std
     }
 }
 
-/// Exactly what a map by local rank says, as far as this process may use it.
+/// Assigns exactly what a map by local rank says, as far as this process may use it.
 void bind_mapped(binding_input const& at, std::vector<binding>& ranks) {
     auto const& map = at.wanted.cpu_map;
     if (ranks.size() > map.size())

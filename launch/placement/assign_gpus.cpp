@@ -12,8 +12,8 @@ namespace muster {
 
 namespace {
 
-/// How near a card is to a rank: below a common PCI switch, the lower the better, then on the same NUMA node, then below the same
-/// root complex. 0: nothing is known that would make it near.
+/// Returns how near a card is to a rank: a common PCI switch counts most (the lower the better), then the same NUMA node, then
+/// the same root complex. 0: nothing is known that would make it near.
 int nearness(nic const& card, binding const& rank) {
     constexpr int below_a_switch = 100, same_numa = 10;
     int const numa = rank.device ? rank.device->numa : rank.numa;
@@ -22,7 +22,7 @@ int nearness(nic const& card, binding const& rank) {
     return (numa >= 0 && card.numa == numa ? same_numa : 0) + steps;
 }
 
-/// Cards made for what ranks send, if there are any: beside them a server has others to be managed by.
+/// Returns the cards made for the ranks' messages, if there are any: a server has other cards for its management.
 std::vector<nic const*> candidates(topology const& t) {
     bool const fabric = std::any_of(t.nics.begin(), t.nics.end(), [](nic const& n) { return n.fabric; });
     std::vector<nic const*> cards;
@@ -37,15 +37,15 @@ void assign_nics(topology const& t, std::vector<binding>& ranks) {
     auto const cards = candidates(t);
     if (cards.empty()) return;
     std::map<std::string, int> uses;
-    // Ranks with a card near them choose before those to whom all are alike. Among equals the one with the fewest ranks is taken,
-    // but only among cards of a fabric: of others the first one is the node's own.
+    // Ranks with a card near them choose before those without one. Among equals the card with the fewest ranks is chosen, but
+    // only among cards of a fabric: of other cards the first one is the node's main one.
     for (bool const near : {true, false})
         for (std::size_t r = 0; r < ranks.size(); ++r) {
             auto& rank = ranks[r];
             int best = 0;
             for (auto const* card : cards) best = std::max(best, nearness(*card, rank));
             if ((best > 0) != near) continue;
-            // Only ranks with a GPU look at all others: there are few of these, and may be 100,000 of those without one.
+            // Ranks without a GPU skip this comparison with all others: there may be 100,000 of them, but few with a GPU.
             auto const same_gpu =
                 !rank.device ? ranks.end() : std::find_if(ranks.begin(), ranks.end(), [&](binding const& other) {
                     return other.nic && other.device == rank.device;
@@ -79,7 +79,7 @@ void check_enough(topology const& t, placement_request const& wanted, int local_
                             (local_size + gpus - 1) / gpus));
 }
 
-/// The GPU that a map means by `number`: its index, or its place in the list where indices are those of MIG slices' GPUs.
+/// Returns the GPU that a map means by `number`: its index, or its place in the list if indices are those of MIG slices' GPUs.
 gpu const* find_mapped(topology const& t, int number) {
     bool const slices = std::any_of(t.gpus.begin(), t.gpus.end(), [](gpu const& g) { return g.mig.has_value(); });
     for (std::size_t i = 0; i < t.gpus.size(); ++i)
@@ -157,7 +157,7 @@ void assign_visible(topology const& t, placement_request const& wanted, std::vec
             visible += (count++ == 0 ? "" : ",") + visible_name(g);
         }
         rank.device_index = position;
-        // What only the scheduler knows stays as the scheduler said it.
+        // A GPU that only the scheduler knows keeps the scheduler's variable.
         if (own.known_to_driver || wanted.lists_gpus || wanted.gpus_seen == gpu_visibility::own_first)
             rank.visible_devices = visible;
     }

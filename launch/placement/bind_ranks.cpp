@@ -19,7 +19,7 @@ void explain(binding& rank, std::string_view text) {
 
 namespace {
 
-/// Others on the machine may have the same quota, and would be bound to the same cores.
+/// Does not bind ranks: other processes on the machine may have the same quota, and would be bound to the same cores.
 void share_time(topology const& machine, std::vector<binding>& ranks) {
     int const each = std::max(1, *machine.cpu_quota / static_cast<int>(std::max<std::size_t>(1, ranks.size())));
     for (auto& rank : ranks) {

@@ -1,4 +1,4 @@
-// Binds the ranks of a node: chooses GPU, cores and NIC of each. This is the node's half of placement.
+// Binds the ranks of a node: chooses GPU, cores and NIC of each. This is the node's half of the placement.
 #pragma once
 
 #include <optional>
@@ -19,25 +19,25 @@ struct binding {
     int numa = -1;                   ///< the NUMA node of those cores; -1 if several
     std::optional<std::string> nic;  ///< the network interface nearest to the GPU, or to the cores
     std::string why;
-    std::string visible_devices;  ///< what the rank's CUDA_VISIBLE_DEVICES (or its vendor's variable) becomes; empty: as it is
-    int device_index = 0;         ///< what its program calls its GPU, the others that it sees counted
-    int threads = 1;              ///< of one that is not bound: how many it should run
+    std::string visible_devices;  ///< the value of the rank's CUDA_VISIBLE_DEVICES (or its vendor's variable); empty: unchanged
+    int device_index = 0;         ///< its program's number for its GPU, among all that it sees
+    int threads = 1;              ///< for a rank that is not bound: how many it should run
     bool operator==(binding const&) const = default;
 };
 
-/// Places the `local_size` ranks of a node; each row's `why` says what led to it. Pure.
+/// Places the `local_size` ranks of a node; each row's `why` gives the reasons. Pure.
 ///
-/// GPUs go to ranks in order, `ranks_per_gpu` ranks each, or as `gpu_map` says; with `slots_per_node` given the GPUs go round.
-/// Cores: an equal part, in whole cores, of those next to the rank's GPU (as `gpu_cpus`, else the kernel, says), or of all where
-/// that is not known; what `bind_to`, `cpus_per_rank` or `cpu_map` says instead. A core of which a hardware thread is in
-/// `reserved_cpus` serves no rank; without `smt` a rank gets the first thread of each of its cores. No core serves two ranks
-/// while another is free, unless bind_to numa, socket, gpu or a cpu_map asks for it.
+/// GPUs go to ranks in order, `ranks_per_gpu` ranks each, or as `gpu_map` says; with `slots_per_node` they are assigned in turn.
+/// Cores: an equal part, in whole cores, of those next to the rank's GPU (according to `gpu_cpus`, else the kernel), or of all if
+/// that is not known; unless `bind_to`, `cpus_per_rank` or `cpu_map` says otherwise. No rank gets a core with a hardware thread
+/// in `reserved_cpus`; without `smt` a rank gets the first thread of each of its cores. Ranks share no core while another is
+/// free, unless bind_to numa, socket, gpu or a cpu_map asks for it.
 ///
-/// Throws errc::placement with the numbers if a rank would be left without a GPU, without the `cpus_per_rank` asked for, or if a
-/// map does not fit the node; errc::usage if `cpus_per_rank` and `bind_to` contradict each other.
+/// Throws errc::placement with the numbers if a rank would have no GPU or fewer cores than `cpus_per_rank`, or if a map does not
+/// fit the node; errc::usage if `cpus_per_rank` and `bind_to` contradict each other.
 std::vector<binding> bind_ranks(topology const& machine, placement_request const& wanted, int local_size);
 
-/// What the user should know about how a node's ranks are bound, a line each: ranks that share GPUs or cores.
+/// Returns what the user should know about the binding of a node's ranks, a line each: ranks that share GPUs or cores.
 std::vector<std::string> binding_notes(topology const& machine, placement_request const& wanted,
                                        std::vector<binding> const& ranks);
 
@@ -47,12 +47,12 @@ struct local_placement {
     topology machine;
     allocation given;
     mapping map;
-    std::vector<binding> bindings;     ///< one a rank
-    std::vector<binding> spares = {};  ///< of processes that wait for the place of one
+    std::vector<binding> bindings;     ///< one for each rank
+    std::vector<binding> spares = {};  ///< those of processes that wait for a rank's place
     bool operator==(local_placement const&) const = default;
 };
 
-/// The placement of ranks that are all on this node. Pure. Throws errc::placement.
+/// Places ranks that are all on this node. Pure. Throws errc::placement.
 local_placement place_here(topology machine, allocation given, mapping map, placement_request const& wanted);
 
 }  // namespace muster

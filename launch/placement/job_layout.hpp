@@ -1,4 +1,4 @@
-// Notes on jobs that were asked for in another layout than their ranks get.
+// Notes on jobs that were requested with another layout than their ranks get.
 #pragma once
 
 #include <string>
@@ -10,8 +10,9 @@
 
 namespace muster {
 
-/// For the user of a Slurm job that was asked for with a number of tasks (-n, --ntasks-per-node) or a distribution (-m) which srun would obey, and muster does
-/// not: ranks follow the GPUs, and fill one node after the other. Nothing where `wanted` says how many ranks, or on which nodes. Pure.
+/// Returns notes for a Slurm job that was requested with a number of tasks (-n, --ntasks-per-node) or a distribution (-m). srun
+/// would obey these, and muster does not: ranks follow the GPUs, and fill one node after the other. Returns nothing if `wanted`
+/// gives the number of ranks, or the nodes. Pure.
 std::vector<std::string> notes_on_layout(allocation const& given, placement_request const& wanted, mapping const& map,
                                          environment const& variables);
 

@@ -28,27 +28,27 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char const* lease_name = "lease";
-constexpr std::string_view of_several_nodes = "*";  ///< in the place of GPUs
+constexpr std::string_view of_several_nodes = "*";  ///< stands for GPUs
 constexpr int most_tries = 100;
 constexpr std::chrono::milliseconds pause{20};
 
-/// A name that one process at a time can have, until it closes the socket or ends.
+/// Takes a name that only one process at a time can have, until it closes the socket or ends.
 unique_fd take_turn(std::string const& job_id) {
     unique_fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
     auto const text = fmt::format("muster-lease-{}-{}", ::getuid(), job_id).substr(0, sizeof name.sun_path - 1);
-    std::memcpy(name.sun_path + 1, text.data(), std::min(text.size(), sizeof name.sun_path - 1));  // behind a NUL: no file
+    std::memcpy(name.sun_path + 1, text.data(), std::min(text.size(), sizeof name.sun_path - 1));  // an abstract name: no file
     auto const size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
     for (int i = 0; socket && i < most_tries; ++i) {
         if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&name), size) == 0) return socket;
         if (errno != EADDRINUSE) break;
         std::this_thread::sleep_for(pause);
     }
-    return {};  // another user's, perhaps: then runs do not wait for each other
+    return {};  // perhaps another user's: then runs do not wait for each other
 }
 
-/// Its maker holds a lock on the folder of a session that lives.
+/// Returns whether the session lives: its maker then holds a lock on its folder.
 bool lives(fs::path const& session) {
     unique_fd const folder(::open(session.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     return folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0;
@@ -83,7 +83,7 @@ leased_parts job_leases::others(std::string const& own_session, std::vector<std:
             try {
                 for (int const cpu : cpuset::from_list(lines[2]).cpus)
                     if (!all.cpus.contains(cpu)) all.cpus.cpus.push_back(cpu);
-            } catch (error const&) {  // not written by this program
+            } catch (error const&) {  // another program has written it
             }
         }
     }
@@ -126,7 +126,7 @@ bool binds(topology const& machine, placement_request const& wanted, int ranks) 
     }
 }
 
-/// Without the GPUs that others have, unless too few are left, or the user has chosen: by a map, or by letting ranks share.
+/// Takes away the GPUs that others have, unless too few are left, or the user has chosen: by a map, or by letting ranks share.
 bool leave_gpus(placement_beside& here, leased_parts const& others, int ranks) {
     if (!here.wanted.gpu_map.empty() || here.wanted.ranks_per_gpu != 1 || here.wanted.slots_per_node) return false;
     auto all = here;

@@ -12,28 +12,28 @@
 
 namespace muster {
 
-/// What other runs of the job have, on the nodes of one that asks.
+/// Holds what other runs of the job have on the nodes of this run.
 struct leased_parts {
     int runs = 0;
-    int wide = 0;                   ///< of these: over other nodes too, and what they have here is not known
+    int wide = 0;                   ///< of these runs, those over other nodes, too; what they have here is not known
     std::vector<std::string> gpus;  ///< by visible_name
     cpuset cpus;
     bool operator==(leased_parts const&) const = default;
 };
 
-/// A run writes what its ranks have into its session's folder, as the file `lease`; it is gone with the folder. Runs of one job look and write one after
-/// the other, as long as this object lives, at most for a moment.
+/// A run writes what its ranks have into its session's folder, as the file `lease`, which is removed with the folder. While this
+/// object lives, for a moment at most, runs of one job read and write one after the other.
 class job_leases {
   public:
-    /// `folders`: where sessions' folders are.
+    /// `folders` contain the sessions' folders.
     explicit job_leases(std::string job_id, std::vector<std::string> folders = {"/dev/shm", "/tmp"});
 
-    /// Those of sessions of this user that live and have ranks on one of `nodes`, without `own_session`.
+    /// Returns what living sessions of this user with ranks on one of `nodes` have, without `own_session`.
     leased_parts others(std::string const& own_session, std::vector<std::string> const& nodes) const;
-    /// `nodes`: those with ranks, as the job spells them. Best effort: a run must not fail over it.
+    /// `nodes` are those with ranks, as the job spells them. Best effort: a run must not fail because of this.
     void take(std::string const& own_session, std::vector<std::string> const& nodes,
               std::vector<binding> const& ranks) const noexcept;
-    /// The same of a run over other nodes too, each of which finds its own GPUs and cores.
+    /// Does the same for a run that also has other nodes, each of which finds its own GPUs and cores.
     void take_wide(std::string const& own_session, std::vector<std::string> const& nodes) const noexcept;
 
   private:
@@ -45,8 +45,8 @@ class job_leases {
     unique_fd turn_;
 };
 
-/// What is left for `ranks` ranks beside `others`, with a note; as given, and "" for the note, where there are no others. What the user has chosen by
-/// maps, or by letting ranks share, stays. Pure.
+/// Holds what is left for `ranks` ranks next to `others`, with a note; unchanged, and without a note, if there are no others.
+/// Keeps what the user has chosen by maps, or by letting ranks share. Pure.
 struct placement_beside {
     topology machine;
     placement_request wanted;

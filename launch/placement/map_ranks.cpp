@@ -14,12 +14,12 @@ namespace muster {
 
 namespace {
 
-constexpr std::int64_t most_ranks = 10'000'000;  // far above any machine, so that a mistyped number does not use up the memory
+constexpr std::int64_t most_ranks = 10'000'000;  // above any machine, so that a mistyped number does not use up the memory
 
-/// The thing that a rank needs one of.
+/// Names what a rank needs one of.
 enum class unit {
-    gpu,      ///< nodes tell their GPUs, and there are some
-    slot,     ///< no GPU anywhere
+    gpu,      ///< nodes report their GPUs, and there are some
+    slot,     ///< no node has a GPU
     unknown,  ///< only the nodes themselves can tell whether they have GPUs
     stated,   ///< --slots-per-node
 };
@@ -35,12 +35,12 @@ std::string where(allocation const& a) {
 struct room {
     unit counted = unit::slot;
     std::vector<std::size_t> nodes;
-    std::vector<std::int64_t> capacity;  ///< of nodes[i]
+    std::vector<std::int64_t> capacity;  ///< for nodes[i]
 
     std::int64_t total() const { return std::accumulate(capacity.begin(), capacity.end(), std::int64_t{0}); }
 };
 
-/// How many GPUs all nodes have; nothing if none of them tells. Throws if some tell and others do not.
+/// Returns how many GPUs all nodes have; nothing if no node says. Throws if some nodes say and others do not.
 std::optional<std::int64_t> known_gpus(allocation const& a) {
     node const* tells = nullptr;
     node const* silent = nullptr;
@@ -69,14 +69,14 @@ std::int64_t capacity_of(node const& n, unit counted, placement_request const& w
     return counted == unit::gpu ? std::int64_t{n.gpus.value_or(0)} * wanted.ranks_per_gpu : n.slots;
 }
 
-/// " (4 each)" where it is the same everywhere.
+/// Returns " (4 each)" if all are equal.
 std::string each(std::vector<std::int64_t> const& capacity, std::int64_t divisor) {
     if (capacity.size() < 2 || std::adjacent_find(capacity.begin(), capacity.end(), std::not_equal_to<>()) != capacity.end())
         return "";
     return fmt::format(" ({} each)", capacity.front() / divisor);
 }
 
-/// "8 GPUs on 2 nodes (4 each)" or "2 slots (its cores; no GPU)", for errors.
+/// Returns "8 GPUs on 2 nodes (4 each)" or "2 slots (its cores; no GPU)", for errors.
 std::string inventory(allocation const& a, room const& r, placement_request const& wanted) {
     std::string const nodes = r.nodes.size() == 1 && a.nodes.size() == 1 ? "" : " on " + counted(r.nodes.size(), "node");
     std::int64_t const per_unit = r.counted == unit::gpu ? wanted.ranks_per_gpu : 1;
@@ -87,7 +87,7 @@ std::string inventory(allocation const& a, room const& r, placement_request cons
     return count;
 }
 
-/// The option by which a node with room for `there` ranks takes `needed`.
+/// Returns the option with which a node with room for `there` ranks takes `needed`.
 std::string remedy(room const& r, placement_request const& wanted, std::int64_t needed, std::int64_t there) {
     if (r.counted != unit::gpu) return fmt::format("--slots-per-node {}", needed);
     return fmt::format("--ranks-per-gpu {}", there == 0 ? needed : (needed * wanted.ranks_per_gpu + there - 1) / there);
@@ -108,7 +108,7 @@ void check(placement_request const& wanted) {
         throw error(errc::usage, fmt::format("-n {} is more than muster can place ({})", *wanted.ranks, most_ranks));
 }
 
-/// The first `wanted.nodes` of those that can take a rank, or all of them.
+/// Returns the first `wanted.nodes` of those that can take a rank, or all of them.
 room make_room(allocation const& given, placement_request const& wanted) {
     room r;
     r.counted = unit_of(given, wanted);
@@ -133,7 +133,7 @@ room make_room(allocation const& given, placement_request const& wanted) {
     return r;
 }
 
-/// Exactly so many on each node that is used; -n says on how many nodes.
+/// Puts exactly this many on each used node; -n gives the number of nodes.
 void map_by_node_count(allocation const& given, placement_request const& wanted, room& r) {
     int const each_node = *wanted.ranks_per_node;
     if (wanted.ranks) {
@@ -154,7 +154,7 @@ void map_by_node_count(allocation const& given, placement_request const& wanted,
     }
     for (std::size_t i = 0; i < r.nodes.size(); ++i) {
         auto const& n = given.nodes[r.nodes[i]];
-        // What nobody has counted is the user's to know, but for the node's hardware threads.
+        // If nothing was counted, the user decides, up to the node's hardware threads.
         auto const most =
             r.counted == unit::unknown ? std::max<std::int64_t>(n.cpus.value_or(each_node), r.capacity[i]) : r.capacity[i];
         if (each_node > most && !(given.scheduler == scheduler_kind::local && r.counted == unit::slot))
@@ -166,8 +166,7 @@ void map_by_node_count(allocation const& given, placement_request const& wanted,
     }
 }
 
-/// Where nothing is known of GPUs, -n may exceed the slots: the ranks are spread evenly, on as many as each node has hardware
-/// threads.
+/// If the GPUs are not known, -n may exceed the slots: the ranks are spread evenly, up to each node's hardware threads.
 bool spread_unknown(allocation const& given, std::int64_t ranks, room& r) {
     bool const counted_by_user =
         std::any_of(r.nodes.begin(), r.nodes.end(), [&](std::size_t n) { return given.nodes[n].slots_named; });
@@ -181,12 +180,12 @@ bool spread_unknown(allocation const& given, std::int64_t ranks, room& r) {
     return true;
 }
 
-/// Room for `ranks`, or the error that says why not.
+/// Makes room for `ranks`, or throws the error that says why not.
 void make_it_fit(allocation const& given, placement_request const& wanted, std::int64_t ranks, room& r) {
     std::int64_t const capacity = r.total();
     if (ranks <= capacity) return;
     if (given.scheduler == scheduler_kind::local && r.counted == unit::slot) {
-        r.capacity.assign(1, ranks);  // this machine is the user's own
+        r.capacity.assign(1, ranks);  // the user has this machine alone
         return;
     }
     if (spread_unknown(given, ranks, r)) return;
@@ -199,14 +198,14 @@ void make_it_fit(allocation const& given, placement_request const& wanted, std::
                                              inventory(given, r, wanted), capacity, way));
 }
 
-/// How many ranks each node gets if they are dealt in rounds, one a node that still has room. Linear but for a search by halves.
+/// Deals ranks in rounds, one to each node that still has room. Linear except for a binary search.
 void deal(std::int64_t ranks, std::vector<std::int64_t>& capacity) {
     auto const taken_by = [&](std::int64_t rounds) {
         std::int64_t sum = 0;
         for (auto const c : capacity) sum += std::min(c, rounds);
         return sum;
     };
-    std::int64_t low = 0;  // rounds that all fit
+    std::int64_t low = 0;  // all rounds up to this fit
     std::int64_t high = ranks + 1;
     while (high - low > 1) {
         auto const middle = low + (high - low) / 2;
@@ -220,7 +219,7 @@ void deal(std::int64_t ranks, std::vector<std::int64_t>& capacity) {
     }
 }
 
-/// One node after the other.
+/// Fills one node after the other.
 void fill(std::int64_t ranks, std::vector<std::int64_t>& capacity) {
     for (auto& c : capacity) {
         c = std::min(c, ranks);

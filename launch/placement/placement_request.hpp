@@ -1,4 +1,4 @@
-// The placement that the user asks for (ranks, nodes, cores, GPUs), and the mapping of ranks to nodes that follows from it.
+// The placement that the user requests (ranks, nodes, cores, GPUs), and the mapping of ranks to nodes that follows from it.
 #pragma once
 
 #include <optional>
@@ -24,54 +24,54 @@ bind_policy parse_bind_policy(std::string_view word);
 
 enum class map_policy {
     slot,  ///< fill one node after the other
-    node,  ///< one rank a node in turn
+    node,  ///< one rank on each node in turn
 };
 std::string_view to_string(map_policy policy) noexcept;
 /// Throws errc::usage naming the possible words.
 map_policy parse_map_policy(std::string_view word);
 
-/// Which of the node's allocated GPUs a rank's program sees.
+/// Says which of the node's allocated GPUs a rank's program sees.
 enum class gpu_visibility {
-    all,        ///< all of them, in PCI order; LOCAL_RANK names this rank's one
+    all,        ///< all of them, in PCI order; LOCAL_RANK is the index of this rank's
     own,        ///< only its own: the device index is 0
-    own_first,  ///< all, its own one first: the device index is 0
+    own_first,  ///< all, this rank's first: the device index is 0
 };
 std::string_view to_string(gpu_visibility seen) noexcept;
 /// Throws errc::usage naming the possible words.
 gpu_visibility parse_gpu_visibility(std::string_view word);
 
-/// What the scheduler gives a job of a node. Nothing: it does not say.
+/// Holds the job's share of a node according to the scheduler. Nothing: it does not say.
 struct node_part {
-    bool may_be_part = false;  ///< other jobs may be on the node, and the scheduler does not say what is whose
+    bool may_be_part = false;  ///< other jobs may be on the node, and the scheduler does not say which resources are whose
     std::optional<int> gpus;
     std::optional<int> cpus;  ///< hardware threads
-    std::string gpu_ids;      ///< "1,3": those, in the place of what variables of this process name; empty: it does not say
+    std::string gpu_ids;      ///< "1,3": they replace those that variables of this process name; empty: it does not say
     bool operator==(node_part const&) const = default;
 };
 
 struct placement_request {
-    std::optional<int> ranks;           ///< world size; without it: every slot one rank
+    std::optional<int> ranks;           ///< world size; without it every slot gets a rank
     std::optional<int> nodes;           ///< use this many of the allocation's nodes, the first ones
-    std::optional<int> ranks_per_node;  ///< exactly so many on each node used
+    std::optional<int> ranks_per_node;  ///< exactly this many on each used node
     map_policy map_by = map_policy::slot;
-    std::optional<int> slots_per_node;  ///< instead of what the node has: allows sharing
-    int ranks_per_gpu = 1;              ///< above 1: ranks share GPUs, because the user said so
+    std::optional<int> slots_per_node;  ///< replaces the node's own number: allows sharing
+    int ranks_per_gpu = 1;              ///< above 1: ranks share GPUs, because the user asked for it
     bind_policy bind_to = bind_policy::share;
     std::optional<int> cpus_per_rank;  ///< cores of each rank
     gpu_visibility gpus_seen = gpu_visibility::all;
     bool smt = true;                    ///< false: one hardware thread of each core
-    std::vector<std::string> cpu_map;   ///< by local rank: its hardware threads, as a site or the user gives them ("24-31,56-63")
+    std::vector<std::string> cpu_map;   ///< by local rank: its hardware threads, from a site or the user ("24-31,56-63")
     std::vector<int> gpu_map;           ///< by local rank: which of the node's GPUs (place in PCI order); empty: in order
-    std::vector<std::string> gpu_cpus;  ///< by the node's GPU: the hardware threads nearest to it, where a site knows better
-    /// Hardware threads whose cores no rank gets ("0,8,16"), as where a site keeps them for the system.
+    std::vector<std::string> gpu_cpus;  ///< by the node's GPU: the hardware threads nearest to it, if a site knows better
+    /// Hardware threads whose cores no rank gets ("0,8,16"), e.g. because a site keeps them for the system.
     std::string reserved_cpus;
     node_part share = {};  ///< set for each node (with_share)
-    /// Ranks get the list of the machine's GPUs, also where only the scheduler knows them: it has more than those.
+    /// Ranks get the list of the machine's GPUs, even if only the scheduler knows them: the machine has more than those.
     bool lists_gpus = false;
     bool operator==(placement_request const&) const = default;
 };
 
-// A mapping of ranks to nodes: the launcher's half of placement.
+// A mapping of ranks to nodes: the launcher's half of the placement.
 
 struct rank_place {
     int node = 0;  ///< index into the allocation's nodes
@@ -79,10 +79,10 @@ struct rank_place {
     bool operator==(rank_place const&) const = default;
 };
 
-/// map_policy::slot: ranks are numbered node by node, in the allocation's order. map_policy::node: in rounds, one rank a node
-/// that still has room, as mpirun's --map-by node.
+/// map_policy::slot numbers ranks node by node, in the allocation's order. map_policy::node numbers them in rounds, one rank on
+/// each node that still has room, like mpirun's --map-by node.
 struct mapping {
-    std::vector<int> ranks_per_node;  ///< one entry a node of the allocation; 0: not used
+    std::vector<int> ranks_per_node;  ///< one entry for each node of the allocation; 0: not used
     map_policy order = map_policy::slot;
     std::string note;  ///< what the user should know about it ("4 ranks on 2 slots …"), or empty
 
@@ -90,19 +90,19 @@ struct mapping {
     int nodes_used() const noexcept;
     int rank_of(int node, int local_rank) const;
     rank_place place_of(int rank) const;
-    std::vector<rank_place> places() const;  ///< of all ranks, in order of rank; linear in their number
+    std::vector<rank_place> places() const;  ///< those of all ranks, in order of rank; linear in their number
     bool operator==(mapping const&) const = default;
 };
 
 /// Places ranks on nodes. Pure and linear in their number.
-/// - Where the GPUs of the nodes are known and there are some, a node takes `ranks_per_gpu` ranks for each; else one a slot.
-///   `slots_per_node` replaces both. Nodes that take none are left out. Without `ranks` all room is used.
-/// - `ranks` fill one node after the other. With map_policy::node, or with `nodes` (the first so many that take ranks), they are
-///   dealt in rounds, so that all nodes are used alike. `ranks_per_node` puts exactly so many on each node used.
-/// - More ranks than room is an error. Two exceptions: on this machine alone and without GPUs, `ranks` may exceed the cores, and
-///   the note tells; where the GPUs are not known, `ranks` and `ranks_per_node` may exceed the slots (unless a list of hosts
-///   gives these), up to the hardware threads of a node if they are known.
-/// - Nodes of which some GPUs are known and others not are an error without `slots_per_node`.
+/// - If the GPUs of the nodes are known and there are some, a node takes `ranks_per_gpu` ranks for each; else one for each slot.
+/// `slots_per_node` replaces both. Nodes that take no ranks are left out. Without `ranks` all room is used.
+/// - `ranks` fill one node after the other. With map_policy::node, or with `nodes` (this many of the first that take ranks), they
+/// are dealt in rounds, so that all nodes are used alike. `ranks_per_node` puts exactly this many on each used node.
+/// - More ranks than room is an error, with two exceptions: on only this machine and without GPUs, `ranks` may exceed the cores,
+/// and the note says so; if the GPUs are not known, `ranks` and `ranks_per_node` may exceed the slots (unless a list of hosts
+/// gives these), up to the hardware threads of a node if they are known.
+/// - It is an error without `slots_per_node` if the GPUs of some nodes are known and those of others are not.
 /// Throws errc::usage for values that contradict each other, errc::placement with the numbers and what to do.
 mapping map_ranks(allocation const& given, placement_request const& wanted);
 

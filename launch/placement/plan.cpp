@@ -11,7 +11,7 @@ namespace muster {
 
 namespace {
 
-/// A job without GPUs on a node that has some is mostly one that has not asked for them.
+/// A job without GPUs on a node that has some has mostly not requested them.
 std::string describe_no_gpu(topology const& machine, bool in_job) {
     auto const slots = in_job ? "slots are those of the job" : "slots are cores";
     if (machine.gpus_hidden_by.empty()) return fmt::format("no GPU, so {}: {}", slots, machine.gpu_note);
@@ -21,7 +21,7 @@ std::string describe_no_gpu(topology const& machine, bool in_job) {
                        slots, machine.gpu_note);
 }
 
-/// The note on GPUs, once for all nodes that say the same.
+/// Adds the note on GPUs, once for all nodes with the same note.
 void add_notes(plan& p, placement_request const& wanted) {
     std::set<std::string> said;
     auto const add = [&](std::string const& note) {

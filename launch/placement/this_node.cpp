@@ -50,7 +50,7 @@ placement_request with_share(placement_request wanted, allocation const& given, 
     wanted.share.gpu_ids = one.gpu_ids;
     if (given.scheduler != scheduler_kind::pbs) return wanted;
     wanted.share.may_be_part = given.shares_nodes;
-    // What a site's file says of its nodes, which are given whole, is held against the node, too.
+    // The node is also compared with what a site's file says about its nodes, which it allocates whole.
     if (!one.gpus_counted || !given.shares_nodes) wanted.share.gpus = one.gpus;
     wanted.share.cpus = one.cpus;
     return wanted;

@@ -19,7 +19,7 @@ namespace muster {
 
 namespace {
 
-/// Of some nodes the GPUs are known, of others not: ranks could not be counted.
+/// Returns whether the GPUs of only some nodes are known: ranks could not be counted.
 bool some_tell_gpus(allocation const& given) {
     auto const tells = [](node const& n) { return n.gpus.has_value(); };
     return std::any_of(given.nodes.begin(), given.nodes.end(), tells) &&
@@ -58,7 +58,7 @@ void print_nodes(node_survey const& survey, duration took) {
                format_duration(took));
 }
 
-/// The allocation without its bad nodes. Throws if the ranks asked for do not fit the others.
+/// Returns the allocation without its bad nodes. Throws if the requested ranks do not fit on the others.
 allocation without_bad_nodes(run_options const& options, allocation const& given, std::vector<int> const& nodes,
                              node_survey const& survey) {
     auto const bad = bad_names(survey);
@@ -116,7 +116,7 @@ allocation check_nodes(run_context const& run) {
     auto const& options = run.options;
     auto const& given = run.given;
     bool const decides = options.preflight || options.exclude_bad_nodes;
-    bool const unknown = options.engine != "embedded" && must_ask_nodes(given, options.place);  // that one takes none elsewhere
+    bool const unknown = options.engine != "embedded" && must_ask_nodes(given, options.place);  // embedded takes none elsewhere
     if (!decides && !unknown) return given;
     auto const nodes = options.exclude_bad_nodes || unknown ? all_nodes(given) : used_nodes(map_ranks(given, options.place));
     auto const start = std::chrono::steady_clock::now();

@@ -18,9 +18,9 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t most_lines = 16;  ///< of one severity: each of 3,000 nodes may have words of its own
+constexpr std::size_t most_lines = 16;  ///< for one severity: each of 3,000 nodes may have its own message
 
-/// Gathers what is wrong with one node after the other.
+/// Collects what is wrong with one node after the other.
 class fault_finder {
   public:
     fault_finder(std::vector<probed_node> const& nodes, node_limits const& wanted) : nodes_(nodes), wanted_(wanted) {}
@@ -121,7 +121,7 @@ class fault_finder {
                  "have the site set it");
     }
 
-    /// Two names of one machine would give each of its GPUs to two ranks.
+    /// Finds two names of one machine, with which each of its GPUs would go to two ranks.
     void find_twins() {
         std::map<std::string, int> by_gpu;
         for (std::size_t n = 0; n < nodes_.size(); ++n) {
@@ -138,11 +138,11 @@ class fault_finder {
         }
     }
 
-    /// A node that knows few of the others has a broken name service; else a name that most do not know is the fault of who has
-    /// it.
+    /// Blames a node that knows few of the others for a broken name service, and otherwise the owner of a name that most do not
+    /// know.
     void check_names() {
         std::set<int> broken;
-        std::map<int, std::vector<int>> unknown_to;  // whose name, who does not know it
+        std::map<int, std::vector<int>> unknown_to;  // whose name, and who does not know it
         int reports = 0;
         for (std::size_t n = 0; n < nodes_.size(); ++n) {
             if (!nodes_[n].report) continue;

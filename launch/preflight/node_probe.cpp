@@ -43,7 +43,7 @@ constexpr std::size_t most_resolvers = 16;
 /// Adds what one inspection found to the report.
 using report_part = std::function<void(node_report&)>;
 
-/// Inspections that run at the same time, each in a thread that may outlive this object.
+/// Runs inspections at the same time, each in a thread that may outlive this object.
 class parallel_inspections {
   public:
     void start(std::string const& what, std::function<report_part()> inspect) {
@@ -61,7 +61,7 @@ class parallel_inspections {
         try {
             std::thread(run).detach();
         } catch (std::system_error const&) {
-            run();  // no thread is to be had
+            run();  // no thread is available
         }
     }
 
@@ -84,7 +84,7 @@ class parallel_inspections {
     std::shared_ptr<state> shared_ = std::make_shared<state>();
 };
 
-/// Threads that are started while this lives take no signals: those are the main thread's.
+/// Threads that start while this lives take no signals, which are for the main thread.
 class without_signals {
   public:
     without_signals() {
@@ -212,7 +212,7 @@ bool is_number(std::string_view name) {
     return name.find_first_not_of("0123456789.") == std::string_view::npos || name.find(':') != std::string_view::npos;
 }
 
-/// Of all nodes, or of the first and an even sample, what they are called.
+/// Returns the names of all nodes, or of the first and an even sample.
 std::vector<std::string> names_to_resolve(allocation const& given, std::vector<int> const& nodes) {
     std::vector<std::string> names;
     std::size_t const step = nodes.size() / most_names + 1;
@@ -248,7 +248,7 @@ constexpr duration lifetime{120};
 constexpr duration connect_limit{3};
 constexpr std::size_t largest_question_bytes = 64u << 20;
 
-/// One at a time: while this looks, or connects, the kernel takes the connections of others to the port that it holds.
+/// Does one thing at a time: while this inspects or connects, the kernel accepts others' connections to its port.
 class probe {
   public:
     probe(environment const& variables, int first) : variables_(variables), door_(listen_on_all()) {
@@ -306,7 +306,7 @@ class probe {
 
     environment const& variables_;
     event_loop loop_;
-    listener door_;  ///< others connect to it, to see whether they can
+    listener door_;  ///< others connect to it, to find out whether they can
     int launcher_fd_ = -1;
     std::unique_ptr<frame_channel> launcher_;
 };
@@ -315,7 +315,7 @@ class probe {
 
 int run_probe(environment const& variables, int first) {
     ignore_signals(process_kind::probe);
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // of the engine's daemon
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // sent when the engine's daemon ends
     probe(variables, first).run();
     return 0;
 }

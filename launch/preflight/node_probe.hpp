@@ -11,32 +11,32 @@
 
 namespace muster {
 
-/// Connects to the launcher, inspects this node (wire::examine), answers (wire::report), tries the connections it is asked for
-/// (wire::reach), and ends on wire::bye, when the launcher is gone or after two minutes. Its number is `first` plus
-/// the rank that the engine gave this process. Returns this process' exit code. Throws as connect_to_launcher does.
+/// Connects to the launcher, inspects this node (wire::examine), answers (wire::report), tries the requested connections
+/// (wire::reach), and ends on wire::bye, when the launcher is gone or after two minutes. Its number is `first` plus the rank that
+/// the engine gave this process. Returns this process' exit code. Throws as connect_to_launcher does.
 int run_probe(environment const& variables, int first);
 
 // Clock and limits that the prober and its probes share.
 
-/// A prober or a probe that is silent for so long is lost.
+/// A prober or a probe that is silent for this long is lost.
 inline constexpr duration probe_lost_after{15};
 
-/// Seconds since 1970 by this machine's clock.
+/// Returns seconds since 1970 by this machine's clock.
 inline double clock_now() {
     return duration(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 // Inspects this machine before ranks start on it.
 
-/// Inspects this machine. Returns within the limit, and a moment: what hangs (a dead file server, a name service that does not
-/// answer) goes on in other threads, and is then `unfinished`. Does not fill in the port and the times.
-/// `towards_launcher` is a socket connected to it, or -1.
+/// Inspects this machine. Returns shortly after the limit at the latest: what hangs (a dead file server, a name service that does
+/// not answer) goes on in other threads, and is then `unfinished`. Does not set the port and the times. `towards_launcher` is a
+/// socket connected to it, or -1.
 node_report inspect_node(node_question const& asked, environment const& own_variables, int towards_launcher);
 
 // Makes the question that a probe answers about its node.
 
-/// The question about one of `nodes` (indices into the allocation's): the program, and the names of all of them (of many: a
-/// sample). `run.options.command` may be empty.
+/// Returns the question about one of `nodes` (indices into the allocation's): the program, and the names of all of them (of many:
+/// a sample). `run.options.command` may be empty.
 node_question make_node_question(run_context const& run, std::vector<int> const& nodes, int node);
 
 }  // namespace muster

@@ -28,9 +28,9 @@ std::vector<probed_node> probe_nodes(run_context const& run, std::vector<int> co
 
 namespace {
 
-constexpr duration arrival_patience{5};  ///< then from one to the next
+constexpr duration arrival_patience{5};  ///< later, from one to the next
 constexpr duration connect_patience{4};  ///< until all have tried to connect
-constexpr duration leaving_patience{2};  ///< for an engine whose probes have all been told to end
+constexpr duration leaving_patience{2};  ///< for an engine after all its probes got the order to end
 constexpr std::size_t largest_report_bytes = 16u << 20;
 
 }  // namespace
@@ -65,7 +65,7 @@ std::vector<probed_node> node_prober::run() {
     return found;
 }
 
-/// Where not one of several nodes was reached, and none of this process' own, the engine has failed and not the nodes.
+/// If none of several nodes was reached, not even this one, the engine has failed and not the nodes.
 void node_prober::throw_if_engine_failed() const {
     auto const is_here = [this](probed_slot const& one) {
         return is_this_host(run_.given.nodes[static_cast<std::size_t>(one.node)]);
@@ -94,7 +94,7 @@ void node_prober::on_arrival(wire::hello const& hello, std::unique_ptr<frame_cha
     if (one == nullptr) return;
     any_arrived_ = true;
     one->step = hello.step;
-    if (hello.version != version()) {  // it may not even understand what we ask
+    if (hello.version != version()) {  // it may not even understand the question
         one->found.report.emplace();
         one->found.report->version = hello.version;
         one->found.report->host = hello.host;
@@ -127,7 +127,7 @@ void node_prober::on_frame(probed_slot& one, std::string_view frame) {
     go_on();
 }
 
-/// The two ways took equally long, as far as we know: then the clocks differ by the mean of the two differences.
+/// If both ways took equally long, the clocks differ by the mean of the two differences.
 void node_prober::compare_clocks(probed_node& found, double asked_at, double answered_at) {
     double const there = found.report->asked_at - asked_at;
     double const back = found.report->answered_at - answered_at;
@@ -145,7 +145,7 @@ void node_prober::on_report(probed_slot& one, node_report report) {
 
 void node_prober::on_link_lost(probed_slot& one, std::string const& reason) {
     if (phase_ == phase::leaving) return;
-    // An engine may end all when one fails: then the others are well all the same.
+    // An engine may end all when one fails: then the others are well nevertheless.
     bool const with_others = engine_of(one).slots().size() > 1;
     if (phase_ == phase::probing && with_others && (one.now == state::asked || one.now == state::told)) {
         one.found.report.reset();
@@ -163,7 +163,7 @@ void node_prober::give_up(probed_slot& one, std::string const& why) {
     one.now = state::over;
 }
 
-/// From now on; later calls take the place of earlier ones.
+/// Starts the time now; a later call replaces an earlier one.
 void node_prober::wait_for(duration patience) {
     if (timer_) loop_.cancel(*timer_);
     timer_ = loop_.after(patience, [this] {
@@ -183,7 +183,7 @@ void node_prober::on_deadline() {
             if (one.now == state::connecting) one.found.connect_fault = "it did not answer in time";
         return leave();
     }
-    // An engine of which no probe has connected may be waiting for one dead node: then each is tried by itself.
+    // An engine of which no probe has connected may be waiting for one dead node: then each node is tried separately.
     bool const none = std::all_of(slots_.begin(), slots_.end(), [](probed_slot const& one) { return one.now == state::absent; });
     if (none && engines_.size() == 1 && slots_.size() > 1) {
         engines_.front()->kill(SIGTERM);
@@ -235,7 +235,7 @@ void node_prober::leave() {
 
 namespace {
 
-constexpr duration ending_patience{1.5};  ///< for one that was asked to end
+constexpr duration ending_patience{1.5};  ///< for an engine that was asked to end
 constexpr std::size_t engines_at_once = 16;
 
 }  // namespace
@@ -262,7 +262,7 @@ void node_prober::start_engine(std::vector<std::size_t> const& whom) {
         [this](running_engine const& e, std::size_t which, std::string const& why) { on_unreached(e, which, why); }));
 }
 
-/// The engine has told that no probe will come from there, and the others are on their way.
+/// The engine has reported that no probe will come from there, and the others are on their way.
 void node_prober::on_unreached(running_engine const& engine, std::size_t which, std::string const& why) {
     auto& one = slots_[which];
     if (phase_ != phase::probing || one.now != state::absent || &engine_of(one) != &engine) return;
@@ -316,7 +316,7 @@ running_engine const& node_prober::engine_of(probed_slot const& one) const {
     return *engines_.front();
 }
 
-/// Engines that wait for a node that will never come.
+/// Ends engines that wait for a node that will never come.
 void node_prober::end_engines() {
     bool const asked_before = std::exchange(ending_, true);
     for (auto& engine : engines_) engine->kill(asked_before ? SIGKILL : SIGTERM);

@@ -30,7 +30,7 @@ class node_prober {
     std::vector<probed_node> run();
 
   private:
-    static constexpr duration engine_patience{10};  ///< until the first probe is there
+    static constexpr duration engine_patience{10};  ///< until the first probe comes
     static constexpr duration final_messages_patience{0.2};
     enum class state { absent, queued, asked, told, connecting, over };
     enum class phase { probing, connecting, leaving };
@@ -83,7 +83,7 @@ class node_prober {
     wire::examine question_;          ///< the same for all except for the address
     std::vector<probed_slot> slots_;  ///< in the order of `nodes_`; never grows once the first probe may come
     std::vector<std::unique_ptr<running_engine>> engines_;
-    std::deque<std::size_t> alone_;  ///< to be tried by a separate engine
+    std::deque<std::size_t> alone_;  ///< slots to try by a separate engine
     phase phase_ = phase::probing;
     bool any_arrived_ = false;  ///< a probe of some node has connected
     bool ending_ = false;

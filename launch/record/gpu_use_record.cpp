@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr duration others_come{0.5};  ///< after the first node has told
+constexpr duration others_come{0.5};  ///< after the first node's report
 constexpr std::chrono::milliseconds patience_at_end{500};
 
 ordered_json json_of(gpu_history const& gpu) {
@@ -36,7 +36,7 @@ ordered_json json_of(gpu_history const& gpu) {
             {"watts", known(last.watts >= 0, last.watts)}};
 }
 
-/// Beside it first: who reads it meanwhile must not find half of it.
+/// Writes another file first and renames it: a reader must not find half of it.
 void replace_file(std::string const& path, std::string const& text) {
     try {
         output_folder const folder(path);
@@ -44,7 +44,7 @@ void replace_file(std::string const& path, std::string const& text) {
         write_all(folder.open_file(name, {}, 0600).get(), text, name, "free space");
         folder.rename_file(name, gpu_use_file);
     } catch (std::exception const&) {
-        return;  // it is told of what matters on this file system: the ranks' output and run.json
+        return;  // the same fault affects the ranks' output and run.json, for which it is reported
     }
 }
 
@@ -94,7 +94,7 @@ void gpu_use_record::write() {
     due_ = false;
     {
         std::scoped_lock const lock(state_->mutex);
-        if (std::exchange(state_->writing, true)) return;  // the next look comes soon
+        if (std::exchange(state_->writing, true)) return;  // the next look follows soon
     }
     auto const done = [shared = state_] {
         std::scoped_lock const lock(shared->mutex);

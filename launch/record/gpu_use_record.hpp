@@ -1,4 +1,4 @@
-// The record of how a run's GPUs are used: the file gpus.json in its folder, replaced every few seconds while the run lasts.
+// Records how a run's GPUs are used: the file gpus.json in its folder, replaced every few seconds while the run lasts.
 #pragma once
 
 #include <ctime>
@@ -12,32 +12,32 @@
 
 namespace muster {
 
-/// What is known of one GPU of a run.
+/// Holds what is known about one GPU of a run.
 struct gpu_history {
     gpu_use last;
-    std::uint64_t looks = 0;     ///< of which how busy it was is known
-    std::uint64_t busy_sum = 0;  ///< of their percents
+    std::uint64_t looks = 0;     ///< those for which it is known how busy it was
+    std::uint64_t busy_sum = 0;  ///< the sum of their percentages
     std::uint64_t most_used_bytes = 0;
 };
 
 struct gpu_node_history {
-    std::time_t at = 0;             ///< of the last look, by the launcher's clock
+    std::time_t at = 0;             ///< the last look, by the launcher's clock
     std::vector<gpu_history> gpus;  ///< in the node's order
 };
 
 /// The file's name in the run's folder.
 inline constexpr char const* gpu_use_file = "gpus.json";
 
-/// Its text (schema `muster.gpus/1`); by host. Pure.
+/// Returns its text (schema `muster.gpus/1`); `nodes` is by host. Pure.
 std::string gpu_use_json(std::map<std::string, gpu_node_history> const& nodes);
 
-/// What nodes tell at about the same time is written at once, and by a thread, since a shared file system may let a process wait for long. A
-/// file that cannot be written is left as it was: a run does not end of that.
+/// Writes together what nodes report at about the same time, on a thread, since a shared file system may block a process for
+/// long. A file that cannot be written stays as it was: that does not end a run.
 class gpu_use_record {
   public:
-    /// `folder` may be empty: then nothing is written.
+    /// `folder` may be empty: then it writes nothing.
     gpu_use_record(event_loop& loop, std::string const& folder);
-    /// Writes what has not been written, unless the file system does not answer.
+    /// Writes the rest, unless the file system does not answer.
     ~gpu_use_record();
     gpu_use_record(gpu_use_record const&) = delete;
     gpu_use_record& operator=(gpu_use_record const&) = delete;

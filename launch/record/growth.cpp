@@ -20,7 +20,7 @@ bool counts(fs::path const& file) {
     return !name.starts_with('.') && file.extension() != ".new" && file.extension() != ".tmp";
 }
 
-/// Nanoseconds from the epoch of the kernel's clock.
+/// Returns nanoseconds since the epoch of the kernel's clock.
 std::uintmax_t time_of(fs::directory_entry const& file) {
     std::error_code fault;
     auto const time = std::chrono::file_clock::to_sys(file.last_write_time(fault));
@@ -28,7 +28,7 @@ std::uintmax_t time_of(fs::directory_entry const& file) {
     return fault || ns < 0 ? 0 : static_cast<std::uintmax_t>(ns);
 }
 
-/// The folder's order is not that of the files' times, so what is not read may be newer.
+/// The folder's order is not that of the files' times, so an unread file may be newer.
 std::uintmax_t newest_in(std::string const& folder, int most_entries) {
     std::error_code fault;
     std::uintmax_t newest = 0;

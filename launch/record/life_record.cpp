@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::chrono::milliseconds requeue_limit{60'000};  ///< a busy slurmctld makes scontrol try again for a while
+constexpr std::chrono::milliseconds requeue_limit{60'000};  ///< a busy slurmctld makes scontrol retry for a while
 
 void append(std::string const& path, std::string const& line) {
     auto const file = open_output_file(path, "give another --lives-file", if_there::kept);
@@ -54,7 +54,7 @@ progress_signs signs_of(run_context const& run, int code, std::vector<program_li
     return signs;
 }
 
-/// What later jobs look for: its being there is all that it says. The lives before it matter no more.
+/// Makes the file that later jobs look for; only its existence counts. The earlier lives are no longer needed.
 void mark_done(run_options const& options) {
     if (!options.success_file.empty())
         static_cast<void>(open_output_file(options.success_file, "give another --success-file", if_there::kept));
@@ -62,7 +62,7 @@ void mark_done(run_options const& options) {
     if (!options.lives_file.empty()) fs::remove(options.lives_file, fault);
 }
 
-/// Writes the end down. Why no further life should follow; empty: one may.
+/// Records the end. Returns why no further life should follow; empty: one may.
 std::string note_end(run_context const& run, int code) {
     auto const& path = run.options.lives_file;
     if (path.empty()) return {};
@@ -94,7 +94,8 @@ void note_early_end(run_context const& run) {
                run.options.saved_code);
 }
 
-/// The nodes that the next start is to do without: those that the user has excluded, and the lost ones; empty where none is lost.
+/// Returns the nodes that the next start must avoid: those that the user has excluded, and the lost ones; empty if no node is
+/// lost.
 std::string nodes_to_exclude(run_context const& run) {
     auto const& id = run.given.job_id;
     if (run.outcome->lost_hosts.empty() || run.given.scheduler != scheduler_kind::slurm) return {};
@@ -103,8 +104,8 @@ std::string nodes_to_exclude(run_context const& run) {
     return excluded + (excluded.empty() ? "" : ",") + compress_hosts(run.outcome->lost_hosts);
 }
 
-/// Slurm may take minutes to see that a node is lost (SlurmdTimeout), and start the job there again. It takes this of a pending job only, whose processes it
-/// ends at that moment, scontrol among them.
+/// Slurm may take minutes to notice that a node is lost (SlurmdTimeout), and start the job there again. It accepts this only for
+/// a pending job, whose processes it ends at that moment, including scontrol.
 void exclude(run_context const& run, std::string const& nodes) {
     if (nodes.empty()) return;
     auto const words = slurm_words(slurm_ask::exclude_nodes, {run.given.job_id, nodes});
@@ -121,7 +122,8 @@ void exclude(run_context const& run, std::string const& nodes) {
             run.given.job_id, lost, run.given.job_id);
 }
 
-/// Slurm, or somebody, has put it back into the queue since it began: by a preemption or scontrol requeue. Its record may be late, and the answer's words are not.
+/// Returns whether Slurm, or somebody, has put the job back into the queue since it began: by a preemption or scontrol requeue.
+/// Its record may be late, but the answer's text is not.
 bool is_back_already(run_context const& run, command_output const& answer) {
     if (run.given.scheduler != scheduler_kind::slurm) return false;
     if ((answer.err + answer.out).find("pending execution") != std::string::npos) return true;
@@ -169,7 +171,7 @@ void end_life(run_context const& run, int code) {
     if (code == 0 && !run.outcome->early_signal) return mark_done(run.options);
     if (code == 0) note_early_end(run);
     auto const why_not = note_end(run, code);
-    // Slurm itself takes minutes to see that a node is lost (SlurmdTimeout), and then this job has ended.
+    // Slurm itself takes minutes to notice that a node is lost (SlurmdTimeout), and this job has ended by then.
     bool const goes_on = (code == run.options.saved_code && code != 0) || run.outcome->lost_node;
     if (run.options.requeue_saved && goes_on && why_not.empty()) requeue(run);
 }

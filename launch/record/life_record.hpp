@@ -1,16 +1,17 @@
-// The record of a program's lives over several jobs: tells each which one it is, and decides at its end what follows.
+// Records a program's lives over several jobs: tells each which one it is, and decides at its end what follows.
 #pragma once
 
 #include "launch/settings/run_context.hpp"
 
 namespace muster {
 
-/// Sets what `run.life` says of the program's earlier lives in the first generation. Writes into --lives-file that the present one begins, except for --dry-run
-/// and --print-env. Throws as open_output_file().
+/// Sets, in the first generation, what `run.life` says about the program's earlier lives. Records in --lives-file that the
+/// present one begins, except with --dry-run and --print-env. Throws as open_output_file().
 void begin_life(run_context& run);
 
-/// The run has ended with `code`, and no generation follows. Makes the file of --success-file if that was 0 before any early signal; writes the end into
-/// --lives-file; with --requeue-saved has Slurm start the job again after the code of --saved-code and after a lost node. Says why nothing follows, where one might expect it. Throws as open_output_file().
+/// Handles the end of a run with `code` after which no generation follows. Makes the file of --success-file if the code was 0
+/// before any early signal; records the end in --lives-file; with --requeue-saved makes Slurm start the job again after the code
+/// of --saved-code and after a lost node. Reports why nothing follows, if one might expect it. Throws as open_output_file().
 void end_life(run_context const& run, int code);
 
 }  // namespace muster

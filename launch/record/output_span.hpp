@@ -1,4 +1,5 @@
-// The span of a file that a run has as its standard output or error: tells the lines of a job's script from those of its ranks.
+// The span of a file that a run has as its standard output or error: distinguishes the lines of a job's script from those of its
+// ranks.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,22 +12,22 @@
 namespace muster {
 
 struct output_span {
-    std::string file;  ///< its path, as the launcher sees it
+    std::string file;  ///< its path for the launcher
     std::uint64_t from_byte = 0;
     std::optional<std::uint64_t> to_byte;  ///< nothing: the run goes on, or was killed
     bool operator==(output_span const&) const = default;
 };
 
-/// Those that begin now: of standard output and standard error where they are regular files; one where both are the same file. None if
-/// one of them is a pipe: nobody knows where its reader puts the lines.
+/// Returns spans that begin now: for standard output and standard error if they are regular files; one if both are the same file.
+/// Returns none if one of them is a pipe: nobody knows where its reader puts the lines.
 std::vector<output_span> begin_output_spans();
 
-/// They end now. A file that is no longer this process' output stays open.
+/// Ends the spans now. A file that is no longer this process' output stays open-ended.
 void end_output_spans(std::vector<output_span>& spans);
 
 nlohmann::ordered_json to_json(std::vector<output_span> const& spans);
 
-/// From run.json; none where it has none, or what is no span. Pure.
+/// Reads run.json; returns none if it has none or invalid ones. Pure.
 std::vector<output_span> output_spans_in(nlohmann::json const& run);
 
 }  // namespace muster

@@ -22,7 +22,7 @@ std::string digits_of(std::string_view bytes) {
     return digits;
 }
 
-/// One key of a record, and where that stands.
+/// One key of a record, and where it is.
 struct recorded_key {
     std::string const& name;
     std::string_view origin;
@@ -95,18 +95,19 @@ template std::string text_in(nlohmann::ordered_json const&, std::string const&, 
 
 namespace {
 
-// In a name, of which words are divided by what is no letter or digit; digits at a word's end do not count: DB_PASS1, dbPassword.
+// Parts of a name, whose words any other character than letters and digits separates; digits at a word's end are ignored:
+// DB_PASS1, dbPassword.
 constexpr std::array telling_parts{
     "SECRET",     "PASSWORD",   "PASSWD",    "PASSPHRASE", "APIKEY",     "ACCESSKEY",         "ACCESS_KEY",
     "PRIVATEKEY", "CREDENTIAL", "COOKIE",    "AUTHKEY",    "ACCOUNTKEY", "CONNECTION_STRING", "WEBHOOK",
     "CONNSTR",    "BEARER",     "SIGNATURE", "SSHKEY",     "MASTERKEY",  "ENCRYPTIONKEY"};
 constexpr std::array telling_words{"TOKENS", "KEY",  "KEYS",  "PAT", "PW",  "PWD",     "JWT",
                                    "PSK",    "CRED", "CREDS", "SAS", "PEM", "PASSCODE"};
-constexpr std::array telling_ends{"TOKEN", "PASS", "AUTH"};  // of a word
+constexpr std::array telling_ends{"TOKEN", "PASS", "AUTH"};  // at the end of a word
 constexpr std::array harmless{"PWD", "SSH_AUTH_SOCK", "XDG_SESSION_ID", "AWS_REGION", "AWS_DEFAULT_REGION"};
 constexpr std::array harmless_words{"BYPASS", "COMPASS"};
 
-// In a value, in capitals.
+// Parts of a value, in capitals.
 constexpr std::array telling_fields{"SIGNATURE", "X-AMZ-SIGNATURE", "X-GOOG-SIGNATURE", "ACCESS_TOKEN", "AUTH_TOKEN",
                                     "API_KEY",   "APIKEY",          "ACCESS_KEY",       "ACCOUNTKEY",   "SHAREDACCESSKEY",
                                     "SECRET",    "CLIENT_SECRET",   "PASSWORD",         "PASSWD",       "PWD"};
@@ -122,8 +123,8 @@ std::string upper(std::string_view text) {
     return all;
 }
 
-/// "https://user:password@host/", "https://TOKEN@host/": something before an @ that comes before the next slash. A user's name alone is no
-/// secret where ssh logs in with it: "ssh://git@host/".
+/// Finds "https://user:password@host/", "https://TOKEN@host/": text before an @ that precedes the next slash. Only a user's name
+/// is no secret if ssh logs in with it: "ssh://git@host/".
 bool holds_url_secret(std::string_view value) {
     for (auto at = value.find("://"); at != std::string_view::npos; at = value.find("://", at + 3)) {
         auto const rest = value.substr(at + 3);
@@ -149,7 +150,7 @@ bool is_telling_word(std::string_view word) {
            any_of(telling_ends, [&](auto end) { return word.ends_with(end); });
 }
 
-/// "…?sig=x", "…&access_token=x", "Server=h;Password=x": NAME=VALUE behind the beginning or a sign that divides such fields.
+/// Finds "…?sig=x", "…&access_token=x", "Server=h;Password=x": NAME=VALUE at the beginning or after a separator of such fields.
 bool holds_secret_field(std::string_view capitals) {
     for (auto at = capitals.find('='); at != std::string_view::npos; at = capitals.find('=', at + 1)) {
         auto const from = at < longest_field ? 0 : at - longest_field;

@@ -36,7 +36,7 @@ std::string time_text(std::time_t when) {
 }
 
 void write_whole(output_folder const& folder, std::string const& name, std::string_view text) {
-    auto const file = folder.open_file(name, "check --output-dir", 0600);  // command lines may hold secrets as variables do
+    auto const file = folder.open_file(name, "check --output-dir", 0600);  // command lines may contain secrets, as variables do
     write_all(file.get(), text, fmt::format("{}/{}", folder.path(), name), "free space, or give another --output-dir");
 }
 
@@ -58,7 +58,7 @@ ordered_json settings_json(run_options const& options) {
     return rows;
 }
 
-/// `--env NAME` as NAME=VALUE, since the value may be another one by then; but for secrets.
+/// Writes `--env NAME` as NAME=VALUE, since the value may have changed by then; leaves secrets out.
 std::vector<std::string> with_values(std::vector<std::string> entries, environment const& variables) {
     for (auto& entry : entries)
         if (auto const value = entry.find('=') == std::string::npos ? variables.get(entry) : std::nullopt)
@@ -66,7 +66,7 @@ std::vector<std::string> with_values(std::vector<std::string> entries, environme
     return entries;
 }
 
-/// All settings as options, so that the run can be repeated whatever files and variables say by then.
+/// Returns all settings as options, so that the run can be repeated whatever files and variables say by then.
 std::vector<std::string> option_line(run_options const& options, environment const& variables) {
     std::vector<std::string> words;
     for (auto const& [name, value] : options.asked) {
@@ -80,7 +80,7 @@ std::vector<std::string> option_line(run_options const& options, environment con
     return words;
 }
 
-/// ", cores 0-7, GPU 1"
+/// Returns ", cores 0-7, GPU 1".
 std::string text_of(rank_share const& share) {
     auto text = share.cpus.empty() ? std::string() : fmt::format(", cores {}", share.cpus);
     if (share.gpu >= 0) text += fmt::format(", GPU {}", share.gpu);
@@ -127,7 +127,7 @@ std::string with_job_number(std::string pattern, std::string_view id) {
 std::string claim_run_folder(std::string const& pattern, std::string const& job_number) {
     if (pattern.find("%j") == std::string::npos) return pattern;
     auto path = with_job_number(pattern, job_number);
-    // To "logs/7/" a number would be added inside of the first run's folder.
+    // A number appended to "logs/7/" would be inside of the first run's folder.
     while (path.size() > 1 && path.back() == '/') path.pop_back();
     std::error_code fault;
     auto const parent = fs::path(path).parent_path();
@@ -206,7 +206,7 @@ std::string run_record::text() const {
 
 void run_record::begin(local_placement const* here) {
     if (folder_.empty()) return;
-    started_ = std::time(nullptr) - static_cast<std::time_t>(run_.life.age().count());  // of the first generation
+    started_ = std::time(nullptr) - static_cast<std::time_t>(run_.life.age().count());  // when the first generation started
     auto const places = run_.map.places();
     for (std::size_t r = 0; r < places.size(); ++r) {
         auto line = fmt::format("rank {} on {}", r, run_.given.nodes.at(static_cast<std::size_t>(places[r].node)).name);
@@ -223,7 +223,7 @@ void run_record::begin(local_placement const* here) {
             spares_.push_back({.number = number, .place = describe_spare(number, here->machine.host, own)});
         }
     output_folder const folder(folder_, "check --output-dir");
-    folder.remove_file(gpu_use_file);  // of a former run
+    folder.remove_file(gpu_use_file);  // a former run's
     write_whole(folder, "environment", variables_.shell_lines());
     write_whole(folder, "run.json", text());
 }
@@ -243,9 +243,9 @@ void run_record::end(int code, run_outcome const& outcome) {
     if (!outcome.spares.empty()) spares_ = outcome.spares;
     try {
         for (std::size_t r = 0; r < places_.size() && r < outcome.shares.size(); ++r) places_[r] += text_of(outcome.shares[r]);
-        if (started_ == 0) begin();  // the run failed before its ranks had their cores
+        if (started_ == 0) begin();  // the run failed before its ranks got their cores
         end_output_spans(output_);
-        // Beside it first: who reads it meanwhile must not find half of it.
+        // Another file is written first and renamed: a reader must not find half of it.
         output_folder const folder(folder_, "check --output-dir");
         write_whole(folder, "run.json.new", text());
         folder.rename_file("run.json.new", "run.json");

@@ -48,7 +48,7 @@ std::optional<int> broker_on(std::string_view hostlist, std::string_view host, s
 }
 
 std::vector<std::string> flux_exec_words(int broker, std::string const& command, environment const& variables) {
-    // The command's own folder may not exist there.
+    // This process' folder may not exist there.
     std::vector<std::string> words{"flux", "exec", "--quiet", fmt::format("--rank={}", broker), "--dir=/", "env"};
     for (auto const* const name : gpu_variables)
         if (variables.get_or(name, "") != "-1") words.insert(words.end(), {"-u", name});

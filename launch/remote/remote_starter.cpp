@@ -129,7 +129,7 @@ void remote_starter::wait_for_agents() {
         }
         one.link->close();
     }
-    bool const by_flux = is_fluxrsh(order_.shell);  // a killed flux exec leaves a line of its broker's
+    bool const by_flux = is_fluxrsh(order_.shell);  // a killed flux exec leaves a message of its broker behind
     duration const patience = !order_.in_steps ? duration(0.5) : asked_to_end_ || giving_up_ ? duration(2) : patience_with_step;
     auto const in_step = [&](host const& one) {
         return order_.in_steps && (one.now == host::state::over || one.now == host::state::there);

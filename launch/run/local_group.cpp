@@ -377,7 +377,7 @@ void local_group::end(int signal_number) {
     close_world();
     auto const& grace = run_.options.grace;
     grace_ends_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(grace);
-    signal_opened_containers(loop_, signal_number, *grace_ends_);  // before the processes to be ended get the signal
+    signal_opened_containers(loop_, signal_number, *grace_ends_);  // before the processes that should end get the signal
     signal_ranks(signal_number);
     signal_ranks(SIGCONT);  // a stopped process takes no signal
     auto const terminate = [this] {

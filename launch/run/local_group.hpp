@@ -132,7 +132,7 @@ class local_group final : public rank_group {
     bool any_lost_ = false;  ///< ranks were lost, and the others went on
     std::optional<verdict> unstarted_;
     memory_kills memory_;                                        ///< the count before the ranks were started
-    bool forget_due_ = false;                                    ///< the PMIx server is to forget ranks soon
+    bool forget_due_ = false;                                    ///< the PMIx server will forget ranks soon
     std::optional<event_loop::clock::time_point> grace_ends_;    ///< a stopped run's
     std::optional<event_loop::clock::time_point> killed_since_;  ///< when what ranks have left behind was killed
     std::time_t wall_start_ = std::time(nullptr);

@@ -501,7 +501,7 @@ void run_supervisor::take_saved_code() {
                         exit_code_));
 }
 
-/// Output lost in any way but a closed reader is a failure of the run.
+/// Output that is lost other than by a closed reader is a failure of the run.
 void run_supervisor::check_output() {
     auto const fault = writer_.describe_fault();
     if (fault.empty() || failed_) return;

@@ -47,9 +47,9 @@ script_plan plan_job(script_options& options, environment const& env) {
     if (options.muster.empty()) options.muster = self_program().string();
     auto const folders = site_search_path(env);
     auto const where = load_site(options.site, folders);
-    // A file is found from the job's working directory too.
+    // The absolute path finds a file from the job's working directory, too.
     if (options.site != where.name) options.site = fs::absolute(options.site);
-    if (options.gpus > 0 && options.ranks > 0) options.has_gpus = may_have_gpus(where, env);  // asked where it makes a difference
+    if (options.gpus > 0 && options.ranks > 0) options.has_gpus = may_have_gpus(where, env);  // asked if it makes a difference
     auto plan = plan_script(where, options);
     auto const named = options.template_file;
     options.template_file = find_template(where, named, folders);

@@ -59,7 +59,7 @@ void event_loop::unwatch_room(int fd) noexcept {
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
 }
 
-/// Callbacks are kept alive, since they may unwatch themselves; one that an earlier callback unwatched is not called.
+/// Keeps callbacks alive, since they may unwatch themselves; skips one that an earlier callback has unwatched.
 void event_loop::call(int fd, std::uint32_t events) {
     auto found = watched_.find(fd);
     if (found == watched_.end()) return;

@@ -91,7 +91,7 @@ struct evidence {
     bool in_job = false;       ///< a scheduler owns the nodes, and may end all ranks at any time
     bool keeps_nodes = false;  ///< a job of Slurm, in which the run would go on, or start again, without a lost node
     bool allow_singletons = false;
-    bool started = false;  ///< all ranks have been started
+    bool started = false;  ///< all ranks got the order to start
     duration lived{0};     ///< the time since then
     bool quotes = false;   ///< a rank's last lines are part of the report
 

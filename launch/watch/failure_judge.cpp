@@ -93,7 +93,7 @@ std::optional<verdict> blame_stopped(evidence const& known, rank_evidence const&
                       fault->exit_code, "SIGCONT lets a stopped process go on: see what sent it SIGSTOP");
 }
 
-/// Blames this rank. If the run may go on, a stopped rank is blamed only by blame_stopped_instead(), after that has failed.
+/// Blames this rank. If the run may go on, a stopped rank is blamed only later, by blame_stopped_instead(), when it cannot.
 verdict blame_end(evidence const& known, rank_evidence const& rank, std::string_view advice = {}) {
     auto const fault = fault_of(rank);
     if (known.members.empty())

@@ -18,7 +18,7 @@ inline constexpr char const* flux_jobs_format =
 /// Returns the jobs of these lines. Skips lines without the fields (a warning). Pure.
 std::vector<queued_job> parse_flux_jobs(std::string_view printed);
 
-/// Returns whether Flux calls a waiting job's state so: "DEPEND", "PRIORITY", "SCHED". Pure.
+/// Returns whether the state is that of a waiting job in Flux: "DEPEND", "PRIORITY", "SCHED". Pure.
 bool is_waiting_in_flux(std::string_view state) noexcept;
 
 /// Returns in words why such a job waits, from `reason` as parse_flux_jobs returns it. Pure.

@@ -89,7 +89,7 @@ class remote_ranks {
     /// Returns how much output each shim may send ahead.
     std::size_t window() const noexcept { return ranks_.empty() ? 0 : ranks_.front().job.output_window; }
     bool is_on(int rank, int number) const noexcept;
-    /// Returns the host names, of ranks that have not come, without an address here; an engine's message may hide these.
+    /// Returns host names that have no address here, of ranks that have not come; an engine's message may hide these.
     std::vector<std::string> unknown_hosts() const;
     /// Returns whether agents carry ranks' messages and this one has not come: then only its ranks are awaited.
     bool awaits_agent_of(int rank) const noexcept;
