@@ -67,7 +67,7 @@ void exec_sibling(std::string_view name, std::vector<std::string> const& args) {
     replace_program(path.string(), words, environment::capture());
 }
 
-/// What help lists: a command that is a program is there if its program is.
+/// Returns whether help lists the command: one that is a program is there if its program is.
 bool is_there(command_row const& row) {
     return !row.is_program || ::access(program_of(row.name).c_str(), X_OK) == 0;
 }

@@ -30,7 +30,7 @@ struct collective_case {
     bool operator==(collective_case const&) const = default;
 };
 
-/// As nccl-tests' columns have them: "sum", "prod", "avg", …, "none" where nothing is reduced; the root's number, or "-1".
+/// Return the words of nccl-tests' columns: "sum", "prod", "avg", …, "none" where nothing is reduced; the root's number, or "-1".
 std::string redop_of(collective_case const& of);
 std::string root_of(collective_case const& of);
 
@@ -54,7 +54,7 @@ std::size_t count_of(collective_case const& of, std::size_t bytes, int ranks) no
 /// busbw / algbw (nccl-tests, doc/PERFORMANCE.md): 2 (n-1) / n for allreduce, 1 for broadcast, else (n-1) / n.
 double bus_factor(collective::kind what, int ranks) noexcept;
 
-/// How many bytes must at least be moved between memory and cores of one node, for each byte of `bytes`; of sizes that caches do
+/// Returns how many bytes must at least be moved between memory and cores of one node, for each byte of `bytes`; of sizes that caches do
 /// not hold, every access counted. allreduce: each rank's input is read and the result written once, P+1, and the result read and
 /// written by each rank, 2P. reducescatter: P+1. allgather, alltoall: each rank's output is read from where it is and written,
 /// 2P. broadcast: that for all but the root, 2(P-1).
@@ -63,7 +63,7 @@ double bound_factor(collective::kind what, int ranks) noexcept;
 /// The same in words: "S (3P+1)".
 std::string_view bound_formula(collective::kind what) noexcept;
 
-/// Why a peer ("openmpi", "mpich", "gloo", "raw-nccl") has no such collective, or "".
+/// Returns why a peer ("openmpi", "mpich", "gloo", "raw-nccl") has no such collective, or "".
 std::string peer_lacks(std::string_view peer, collective_case const& of);
 
 // The plan of `muster-bench collectives`: reads the options into cases, sizes and contenders.

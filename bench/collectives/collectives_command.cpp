@@ -107,7 +107,7 @@ commands mpi_commands(std::string const& peer, std::string const& count, std::st
     return {command};
 }
 
-/// By what the prefix CCL_ROOT holds: its work is done by the caller's thread, and its ranks meet over sockets.
+/// Uses the oneCCL in the prefix CCL_ROOT: the caller's thread does its work, and its ranks meet over sockets.
 commands oneccl_commands(int ranks, std::string const& folder, environment const& variables) {
     std::string const root = variables.get_or("CCL_ROOT", ""), program = folder + "/oneccl", bodies = folder + "/oneccl.o";
     if (root.empty()) return {};
@@ -293,7 +293,7 @@ void for_sizes(collectives_plan const& what, std::string_view of, Sizes const& s
     }
 }
 
-/// What has been found, as it comes: on standard output at once, in files at the end.
+/// Takes results as they come: prints them at once, and writes files at the end.
 class outcome {
   public:
     template <typename Results>
@@ -383,7 +383,7 @@ void measure(collectives_plan const& what, std::vector<contender>& all, collecti
     measure_pairs(what, all, common, found);
 }
 
-/// The command's own ranks, beside those of the peers.
+/// Measures the command's own ranks and those of the peers.
 void measure_started(collectives_plan const& what, int ranks, std::string const& command, environment const& variables,
                      outcome& found) {
     temporary_folder const folder("muster-collectives", variables);

@@ -33,7 +33,7 @@ unique_fd make_named_pipe(std::string const& path) {
     return made;
 }
 
-/// Its ranks end on SIGTERM, which launchers hand on: nothing outlives this process.
+/// The ranks end on SIGTERM, which launchers pass on: nothing outlives this process.
 pid_t start(std::vector<std::string> const& command, environment const& variables, std::string const& log) {
     auto const to = open_output_file(log, {}, if_there::kept, 0600);
     if (::fcntl(to.get(), F_SETFL, O_APPEND) != 0) throw_system("fcntl", log);

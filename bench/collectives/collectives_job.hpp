@@ -13,7 +13,7 @@
 
 namespace muster {
 
-/// What a rank answers: two numbers whose meaning is the order's.
+/// A rank's answer: two numbers whose meaning is the order's.
 struct rank_answer {
     double first = 0, second = 0;
     bool operator==(rank_answer const&) const = default;
@@ -27,7 +27,7 @@ struct rank_answers {
     bool operator==(rank_answers const&) const = default;
 };
 
-/// Of at least one rank. Pure.
+/// Takes the answers of at least one rank. Pure.
 rank_answers answers_of(std::span<rank_answer const> ranks);
 
 /// Ranks that follow orders, wherever they run.
@@ -38,7 +38,7 @@ class ordered_ranks {
     /// Gives all ranks an order and waits for all to answer. Throws errc::timeout or errc::peer_failed.
     virtual rank_answers ask(std::string const& order, duration deadline) = 0;
 
-    /// What rank 0 says that it is.
+    /// Returns the version that rank 0 reports.
     virtual std::string version(duration deadline) = 0;
 };
 
@@ -54,7 +54,7 @@ class collectives_job : public ordered_ranks {
     collectives_job& operator=(collectives_job const&) = delete;
     ~collectives_job() override;  ///< tells the ranks to end; kills what is left after 5 s
 
-    /// What is thrown holds the end of the log.
+    /// Throws errors that hold the end of the log.
     rank_answers ask(std::string const& order, duration deadline) override;
     std::string version(duration deadline) override;
 

@@ -16,19 +16,19 @@
 
 namespace muster {
 
-/// Within which a measurement's order must be answered.
+/// The ranks must answer a measurement's order in this time.
 inline constexpr duration order_deadline{120};
 
-/// Where and when something was measured.
+/// The place and time of a measurement.
 struct measured_place {
     std::string created, command;
     machine_facts machine;           ///< of this node, or of rank 0's
     double load = 0;                 ///< before it
     std::vector<std::string> hosts;  ///< of each rank
 };
-/// How many nodes that are.
+/// Returns the number of nodes.
 std::size_t host_count(measured_place const& at);
-/// What the results of all measurements of collectives begin with.
+/// Returns the head of the results of every measurement of collectives.
 nlohmann::ordered_json head_json(std::string_view schema, measured_place const& at);
 
 /// GB/s of 1e9 bytes; 0 where no time passed.
@@ -37,7 +37,7 @@ double bandwidth_gbs(std::size_t bytes, double us);
 std::string spread_text(summary const& of);
 
 /// Samples of one way at one size: microseconds for each call, the greatest of all ranks; out of place and in place. The least of
-/// all ranks, and their mean, stand beside, where they are known.
+/// all ranks, and their mean, stand in the same row if they are known.
 struct collectives_cell {
     std::string job;    ///< "shm", "openmpi", …
     std::size_t bytes;  ///< of the tensor, or of all tensors of a set; the larger of a rank's input and output
@@ -57,7 +57,7 @@ struct collectives_job_facts {
     bool on_device() const noexcept { return memory == memory_of_tensors::device; }
 };
 
-/// What one run of the benchmark found of one collective on one number of ranks.
+/// The results of one run of the benchmark for one collective on one number of ranks.
 struct collectives_results : measured_place {
     collective_case of;
     int ranks = 1;
@@ -72,7 +72,7 @@ struct collectives_results : measured_place {
 /// The least microseconds that it can take to move what must be moved (bound_factor) at the triad's bandwidth.
 double bound_us(collective::kind what, std::size_t bytes, int ranks, double triad_gbs) noexcept;
 
-/// How muster's `own` backend stands to the fastest peer whose tensors are on the same side, host or device, by medians; out of
+/// Compares muster's `own` backend with the fastest peer whose tensors are on the same side, host or device, by medians; out of
 /// place where the collective is made so.
 struct comparison {
     std::size_t bytes = 0;

@@ -26,7 +26,7 @@ struct link_fit {
     double us(double bytes) const noexcept { return alpha_us + bytes / gbs / 1e3; }
 };
 
-/// Nothing of fewer than three sizes, or where times do not grow with them. A latency below 0 is none.
+/// Returns nothing for fewer than three sizes, or if times do not grow with them. A latency below 0 counts as unknown.
 std::optional<link_fit> fit_link(std::span<timed_size const> sizes);
 
 /// One size of messages between two ranks; microseconds, a value a sample.

@@ -41,7 +41,7 @@ class raw_nccl {
 /// The GPU that is this rank's, as the nccl backend chooses it. Throws errc::unavailable if there is no GPU.
 std::shared_ptr<cuda::device const> gpu_of(identity const& who);
 
-/// Whether NCCL and a GPU are here: "" or what was looked for and not found.
+/// Returns "" if NCCL and a GPU are here, else what is missing.
 std::string nccl_lacks();
 
 }  // namespace muster

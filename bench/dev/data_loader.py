@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times muster.data.Loader beside torch's DataLoader on one dataset file: samples a second, in turn, medians and spread.
+"""Times muster.data.Loader and torch's DataLoader on one dataset file: samples a second, in turn, medians and spread.
 
 Usage: data_loader.py FILE [--split train] [--batch 64] [--rounds 7] [--workers 0,1,2] [--json OUT]
 

@@ -1,4 +1,4 @@
-// The program `muster-bench-dev`, which is not installed: what muster's developers measure muster by, beside other tools.
+// The program `muster-bench-dev`, which is not installed: it measures muster for its developers, next to other tools.
 #include <string>
 #include <vector>
 

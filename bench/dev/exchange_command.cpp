@@ -63,7 +63,7 @@ void measure_size(exchange& ranks, std::size_t bytes, int repetitions, std::vect
             std::fill(out.begin(), out.end(), 0.0f);
             ranks.barrier().wait();
             auto const begin = std::chrono::steady_clock::now();
-            // By its own name, since the residual of error feedback is kept by name.
+            // Each has its own name, since the exchange keeps the residual of error feedback by name.
             ranks.allreduce(each.name, view_of(std::span(in)), view_of(std::span(out)), reduction::sum, call).wait();
             double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
             auto const time = view_of(std::span(&seconds, 1));

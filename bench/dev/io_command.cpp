@@ -45,7 +45,7 @@ struct peer_rows {
     std::vector<std::string> missing;
 };
 
-/// What a script prints as JSON; null, and told, if it fails.
+/// Returns the JSON that a script prints; if the script fails, null, and says so.
 nlohmann::json run_script(std::vector<std::string> const& command, std::string_view script, environment const& variables,
                           std::string const& what, peer_rows& found) {
     auto how = foreground();

@@ -33,7 +33,7 @@ inline void measure_rows(std::vector<reading_row>& rows, int repetitions) {
         }
 }
 
-/// What DLIO's summary tells of a training whose steps take a given time.
+/// DLIO's summary of a training whose steps take a given time.
 struct training_summary {
     std::string memory;
     double train_au_percentage = 0;

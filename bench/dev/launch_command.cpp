@@ -50,7 +50,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// In a process group of its own, so that all of it can be killed; what is not given is /dev/null.
+/// Starts it in its own process group, so that all of it can be killed; a descriptor that is not given is /dev/null.
 pid_t start(std::vector<std::string> const& command, environment const& variables, int output_fd = -1, int error_fd = -1) {
     return start_process({.path = command.front(),
                           .arguments = &command,
@@ -208,7 +208,7 @@ std::string beside_this(std::string const& name) {
     return (self_program().parent_path() / name).string();
 }
 
-/// muster-bench-mpi, beside this program. "", and why on standard error, where it was not built: the table of MPI programs is then left out.
+/// Returns muster-bench-mpi in the folder of this program; "" if it was not built, with the reason on standard error: there is then no table of MPI programs.
 std::string mpi_start_program() {
     auto const own = beside_this("muster-bench-mpi");
     if (::access(own.c_str(), X_OK) == 0) return own;
@@ -233,7 +233,7 @@ std::vector<peer> find_peers(std::string const& muster_path, environment const& 
     return peers;
 }
 
-/// Without what salloc and sbatch have set for an srun that is given nothing else: SLURM_CPUS_PER_TASK, SLURM_TRES_BIND,
+/// Removes what salloc and sbatch have set for an srun that is given nothing else: SLURM_CPUS_PER_TASK, SLURM_TRES_BIND,
 /// SLURM_DISTRIBUTION and their like would make of this step another one than muster's. It asks Slurm for the job by its number.
 environment variables_of_srun(environment variables) {
     auto const job = variables.get_or("SLURM_JOB_ID", ""), conf = variables.get_or("SLURM_CONF", "");
@@ -243,7 +243,7 @@ environment variables_of_srun(environment variables) {
     return variables;
 }
 
-/// muster, and srun with the layout that muster chooses: as many ranks on each node.
+/// muster, and srun with the layout that muster chooses: the same number of ranks on each node.
 std::vector<peer> slurm_peers(std::string const& muster_path, int ranks, environment const& variables) {
     auto const told = variables.get("SLURM_JOB_NUM_NODES");
     auto const path = find_program_or_nothing("srun", variables);

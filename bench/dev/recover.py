@@ -1,4 +1,4 @@
-"""What muster-bench-dev recover runs on each rank: trains, loses a rank in a step, and prints when the others have got how far ("recover EVENT SECONDS", on the
+"""The program that muster-bench-dev recover runs on each rank: it trains, loses a rank in a step, and prints when the others have got how far ("recover EVENT SECONDS", on the
 clock that all processes of a node share). recover.py muster | ddp, and recover.py torchft RANKS JOIN_TIMEOUT_MS, which starts its ranks itself."""
 
 import os

@@ -56,7 +56,7 @@ struct recovery_way {
     std::string failure = {};
 };
 
-/// Of all lines "recover EVENT SECONDS" the last of each event, which is that of the slowest rank.
+/// Returns the last line "recover EVENT SECONDS" of each event, which is that of the slowest rank.
 std::map<std::string, double> read_events(std::string_view output) {
     std::map<std::string, double> last;
     for (auto const line : split(output, '\n')) {
@@ -95,7 +95,7 @@ void run_once(recovery_way& way) {
     if (events.contains("imports")) way.ms["imports"].push_back(events["imports"] * 1e3);
 }
 
-/// What `python -c PROGRAM` prints; empty if it fails.
+/// Returns the output of `python -c PROGRAM`; empty if it fails.
 std::string ask(std::string const& python, std::string const& program, environment const& variables) {
     auto const said = run_captured({python, "-c", program}, variables, std::chrono::seconds(60));
     return said.exit_status == 0 ? std::string(trim(said.out)) : std::string();
@@ -123,7 +123,7 @@ recovery_way way_of_muster(std::string name, std::string title, std::vector<std:
     return {std::move(name), std::move(title), std::move(command), std::move(variables), std::move(record)};
 }
 
-/// Its agent and workers share a store unless told otherwise, and then most restarts fail: what the lost generation left is found by the next one.
+/// Its agent and workers share a store by default, and then most restarts fail: the next generation finds what the lost one left.
 recovery_way way_of_torchrun(std::string const& python, std::string const& torch, given_options const& given,
                              std::string const& folder, environment variables) {
     variables.set("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1");

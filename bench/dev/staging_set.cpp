@@ -154,7 +154,7 @@ void staging_set::make_records() {
     write_file(folder_ + "/source/labels", idx({count}, record_labels_));
 }
 
-/// What earlier runs have left to write is not to be written during the next.
+/// Waits until the kernel has written what earlier runs left to write, so that it does not do so during the next.
 void staging_set::clear_target() const {
     fs::remove_all(target());
     unique_fd const folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -1,4 +1,4 @@
-"""Measures a training step with muster's DistributedOptimizer beside DistributedDataParallel over gloo: same model, same data, one run, in turn.
+"""Measures a training step with muster's DistributedOptimizer and with DistributedDataParallel over gloo: same model, same data, one run, in turn.
 
     muster run -n 2 --slots-per-node 2 -- python3 bench/dev/step_speed.py --json speed.json
 
@@ -52,7 +52,7 @@ class Tensors(torch.nn.Module):
 
 
 def resnet50_shapes():
-    """Of the 161 parameters of ResNet-50: 25,557,032 numbers."""
+    """Returns the shapes of the 161 parameters of ResNet-50: 25,557,032 numbers."""
     shapes = [(64, 3, 7, 7), (64,), (64,)]
     inward = 64
     for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):

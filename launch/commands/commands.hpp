@@ -21,7 +21,7 @@ struct command_function {
     int (*run)(std::vector<std::string> const& args, environment const& variables);
 };
 
-/// Returns those of the parts that are in this build: each part has a table of its own (cmake/muster_parts.cmake).
+/// Returns those of the parts that are in this build: each part has its own table (cmake/muster_parts.cmake).
 std::vector<command_function> commands_of_parts();
 
 /// A finding of muster doctor about one thing that was examined.

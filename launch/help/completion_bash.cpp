@@ -6,7 +6,7 @@ namespace muster {
 
 namespace {
 
-/// The script but for its tables: {0} is the commands' names, {1} the cases of commands, {2} those of options, {3}
+/// The script without its tables: {0} stands for the commands' names, {1} the cases of commands, {2} those of options, {3}
 /// the other programs.
 constexpr std::string_view script = R"SCRIPT(# Completion of muster for bash, printed by: muster completion bash
 # WORDS CURRENT PREFIX: those that begin with CURRENT. Not by compgen -W, which runs what $(...) in a word says; and quoted, since it becomes a command's.

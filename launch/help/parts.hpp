@@ -8,10 +8,10 @@
 
 namespace muster {
 
-/// Whether this build has the part; the core, "", is always there.
+/// Returns whether this build has the part; the core, "", is always there.
 bool has_part(std::string_view part) noexcept;
 
-/// What `muster --version` says of them: "bench, jobs, keras (without data)".
+/// Returns the parts as `muster --version` prints them: "bench, jobs, keras (without data)".
 std::string_view parts_text() noexcept;
 
 /// The error of a command whose part was left out, or whose program is not in muster's folder: "muster submit: this muster was built without the part jobs; …". Pure.

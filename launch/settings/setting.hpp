@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// What its value is; of a file and a folder a path.
+/// The kinds of values; a file and a folder are paths.
 enum class setting_kind { flag, integer, text, time, list, file, folder };
 
 /// The groups in which settings are shown, in this order.

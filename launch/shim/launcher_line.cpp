@@ -96,7 +96,7 @@ void launcher_line::set_lost_after(duration limit) {
     if (direct_) detect_lost_peer(fd_, lost_after_);
 }
 
-/// What is to be told goes there.
+/// Returns the channel that messages take.
 frame_channel* launcher_line::way() const noexcept {
     return agent_ && !left_agent_ ? agent_.get() : direct_.get();
 }

@@ -47,7 +47,7 @@ class launcher_line {
     /// To the agent, if there is one.
     void tell_agent(mpi_event::kind what);
     bool is_open() const;
-    /// Of the direct connection, to know this end's address; -1 if there was none.
+    /// Returns the descriptor of the direct connection, which tells this end's address; -1 if there was no connection.
     int fd() const noexcept { return fd_; }
     /// Pings in a row that the agent has not answered.
     int missed_pings() const noexcept { return agent_missed_ / 2; }

@@ -42,7 +42,7 @@ shim_placement place_rank(wire::job const& job, environment const& variables, in
     if (who.local_rank == 0 && !job.output_dir.empty())
         found.sampled = gpus_to_sample(machine, bindings, is_gpu_share_unclear(machine, job.place));
 
-    // MASTER_PORT and JAX's port lie on rank 0's node; each rank has one of its own for TensorFlow.
+    // MASTER_PORT and JAX's port lie on rank 0's node; each rank has its own port for TensorFlow.
     int const own_ports = (who.rank == 0 ? 2 : 0) + (job.hold_worker_port ? 1 : 0);
     if (own_ports > 0) found.ports.emplace(own_ports);
     auto& ready = found.ready;
@@ -64,7 +64,7 @@ shim_placement place_rank(wire::job const& job, environment const& variables, in
     return found;
 }
 
-/// Of the engine's PMIx server, or of muster's own on this node, where this user may write; else "".
+/// Returns the folder of the engine's PMIx server, or of muster's server on this node, if this user may write there; else "".
 std::string folder_of_server(environment const& variables) {
     auto const folder = variables.get_or("PMIX_SERVER_TMPDIR", "");
     return !folder.empty() && ::access(folder.c_str(), W_OK | X_OK) == 0 ? folder : "";
@@ -123,7 +123,7 @@ int rank_shim::run() {
     return exit_code_;
 }
 
-/// What the agent has not passed on is lost; the launcher is told again how the rank stands.
+/// The agent has lost what it did not pass on; this tells the launcher again how the rank stands.
 void rank_shim::repeat_end() {
     if (wait_status_ && !is_running(state_)) tell_end();
     if (state_ == shim_state::gone || state_ == shim_state::called_off) tell(wire::gone{});
@@ -134,7 +134,7 @@ void rank_shim::tell_end() {
                      memory_verdict_of(*wait_status_, memory_)});
 }
 
-/// By the table; false where this changes nothing.
+/// Follows the table; returns false if the event changes nothing.
 bool rank_shim::take(shim_event what, int signal_number) {
     auto const* const row = find_transition(state_, what);
     if (row == nullptr) return false;
@@ -201,7 +201,7 @@ void rank_shim::on_message(wire::go const& go) {
     }
 }
 
-/// Without ending the rank by itself.
+/// Passes the signal on, but does not end the rank.
 void rank_shim::pass_on(int number, noticed whom) noexcept {
     if (is_notice(number))
         notify_descendants(number, whom);
@@ -336,7 +336,7 @@ void rank_shim::check_leftovers() {
     if (waits && descendants().empty()) take(shim_event::is_cleared);
 }
 
-/// Nothing is left below us: the last output goes first, then the launcher is told.
+/// Nothing is left below us: the shim sends the last output first, then the end.
 void rank_shim::conclude_soon() {
     if (!sender_ || sender_->sent_all())
         take(shim_event::output_is_sent);
@@ -347,7 +347,7 @@ void rank_shim::conclude_soon() {
 void rank_shim::conclude() {
     for (auto const* stream : {&out_, &err_})
         if (*stream && !(*stream)->file_fault().empty()) tell(wire::failed{(*stream)->file_fault(), exit_code(errc::io)});
-    // What is in use by the node's other ranks stays: the last of them removes it.
+    // The node's other ranks may use the rest: the last of them removes it.
     if (grace_ends_ || !wait_status_ || *wait_status_ != 0) sweep_shared_memory(started_);
     tell(wire::gone{});
     if (!line_.is_open() || dismissed_) take(shim_event::is_dismissed);
@@ -427,7 +427,7 @@ void rank_shim::say(std::string const& text) {
     [[maybe_unused]] auto const n = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
-/// Output goes to the launcher by our own connection. Engines mix the lines of ranks, each in pieces of its own size, and lose what
+/// Output goes to the launcher by our own connection. Engines mix the lines of ranks, in pieces of different sizes, and lose what
 /// they cannot write.
 void rank_shim::open_streams() {
     line_format const as_it_is{.tag = "", .raw = true};  // the launcher makes lines of it

@@ -50,7 +50,7 @@ class rank_shim {
         bool is_recent(int signal_number) const;
     };
 
-    /// What is known of MPI in the processes of the rank.
+    /// The use of MPI in the processes of the rank, as far as it is known.
     enum class mpi_sight { none, loaded, told };
 
     // what happens
@@ -147,8 +147,8 @@ struct shim_placement {
 /// cannot hold the ranks.
 shim_placement place_rank(wire::job const& job, environment const& variables, int launcher_fd);
 
-/// What the rank's program is to find in its environment: the job's variables over the shim's own, and those of its place. Pure but
-/// for a look at the network's interfaces and at the folders of Python.
+/// Returns the environment of the rank's program: the job's variables over the shim's own, and those of its place. Pure, except that
+/// it looks at the network's interfaces and at the folders of Python.
 environment program_variables(wire::job const& job, wire::go const& go, binding const& where, environment const& shim_variables);
 
 }  // namespace muster

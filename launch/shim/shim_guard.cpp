@@ -74,7 +74,7 @@ int run_behind_guard(std::function<int(shim_parents const&)> const& shim) {
         ::_exit(code);
     }
     int const status = wait_for_shim(child, parents.daemon);
-    if (::waitpid(-1, nullptr, WNOHANG) >= 0) kill_all_descendants();  // else there is none
+    if (::waitpid(-1, nullptr, WNOHANG) >= 0) kill_all_descendants();  // else there is no child
     if (WIFSIGNALED(status)) sweep_shared_memory(started);
     return shell_code(status);
 }

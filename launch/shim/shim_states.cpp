@@ -40,7 +40,7 @@ std::span<shim_transition const> shim_transitions() noexcept {
         {leftovers, is_cleared, draining, then::drain},
         {ending_leftovers, must_be_killed, ending_leftovers, then::kill},
         {ending_leftovers, is_cleared, draining_briefly, then::drain},
-        // Its last output. A reader that does not read holds a rank that ended well, as it would hold any program, but not against
+        // Here the last output is sent. A reader that does not read holds a rank that ended well, as it would hold any program, but not against
         // a request to end.
         {draining, is_asked_to_end, draining_briefly, then::hurry},
         {draining, must_be_killed, gone, then::conclude},

@@ -5,7 +5,7 @@
 
 namespace muster {
 
-/// In the order in which a rank goes through them.
+/// The states, in the order in which a rank goes through them.
 enum class shim_state {
     placing,           ///< the launcher has not given the job, or it cannot be done here
     waiting,           ///< placed: the program is to start when all ranks are

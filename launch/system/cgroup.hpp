@@ -34,10 +34,10 @@ std::optional<int> own_cpu_quota();
 /// have both. Pure.
 std::vector<std::string> freezer_files(std::string_view cgroup, std::string_view mountinfo);
 
-/// Whether the text of such a file says that all processes of the cgroup are frozen, by itself or by a cgroup above it. Pure.
+/// Returns whether the text of such a file says that all processes of the cgroup are frozen, by itself or by a cgroup above it. Pure.
 bool says_frozen(std::string_view text);
 
-/// Whether the process is in a frozen cgroup. False if there is no such process, or if it is in the same cgroups as this one, which runs.
+/// Returns whether the process is in a frozen cgroup; false if there is no such process, or if it is in the same cgroups as this one, which runs.
 bool is_frozen(pid_t pid);
 
 }  // namespace muster

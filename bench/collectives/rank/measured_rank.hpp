@@ -31,7 +31,7 @@ class measured_rank {
     /// `by` must live longer.
     explicit measured_rank(way_to_ranks const& by) : by_(by) {}
 
-    /// What the tensors made from now on are for.
+    /// Sets the case for all tensors that are made from now on.
     void choose(collective_case const& of, value_rule const& rule);
 
     /// Makes `sets` times tensors of so many bytes each. Throws std::bad_alloc, cuda_error.

@@ -137,7 +137,7 @@ rank_answer ordered_rank::messages(std::istringstream& words) {
 
 namespace {
 
-/// What an order is among the ranks of a job: all of them call it, and get rank 0's.
+/// Returns rank 0's order on all ranks of the job. Collective.
 std::string order_of_rank_0(communicator& over, std::string order) {
     std::int64_t size = static_cast<std::int64_t>(order.size());
     over.broadcast("size of the order", view_of(std::span(&size, 1)), 0).wait();

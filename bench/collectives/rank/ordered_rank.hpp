@@ -68,7 +68,7 @@ class ranks_of_job : public ordered_ranks {
     ordered_rank& mine_;
 };
 
-/// What the other ranks of the job do.
+/// Does what the other ranks of the job do: follows rank 0's orders.
 void follow_rank_0(ordered_rank& mine);
 
 }  // namespace muster
