@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <bit>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "comm/cuda/handles.hpp"
 #include "fake_ranks.hpp"
