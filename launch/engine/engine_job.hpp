@@ -95,7 +95,7 @@ std::string as_lines(std::vector<std::string> const& lines);
 
 /// The job for an engine whose shims go where `map` says: the ranks' shims, or one probe a node. Files for the engine go into
 /// `scratch_dir`. `run.options.command` may be empty. Throws errc::system.
-engine_job describe_engine_job(run_context const& run, mapping const& map, std::string const& scratch_dir);
+engine_job describe_engine_job(run_plan const& run, mapping const& map, std::string const& scratch_dir);
 
 /// How the shims of that job, started by `engine`, are to find the launcher.
 shim_directions_request directions_request(engine_job const& job, run_options const& options, std::string_view engine);

@@ -27,7 +27,7 @@ class state_holder {
     /// The process that leads the keepers; 0: there is none. It is to outlive the launcher.
     pid_t leader() const noexcept { return leader_->load(); }
     /// Forks it, for the nodes of `run`, also after the end of another. Call before any thread is started. Throws errc::system.
-    void start_keepers(run_context const& run);
+    void start_keepers(run_plan const& run);
     /// Has it bring the states to where ranks will run. Throws errc::unavailable where it has ended or has not answered for long, and has then been ended;
     /// errc::timeout where it is not done by `time_left`.
     wire::states_placed place(wire::place_states const& where, std::optional<duration> time_left);

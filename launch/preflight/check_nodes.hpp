@@ -17,7 +17,7 @@ struct node_survey {
 
 /// Inspects `nodes` (indices into the allocation's): from this process where that is this machine alone, else by a probe on each
 /// (probe_nodes, and its errors). `run.map` is not read.
-node_survey survey_nodes(run_context const& run, std::vector<int> const& nodes);
+node_survey survey_nodes(run_plan const& run, std::vector<int> const& nodes);
 
 /// Whether only the nodes themselves can tell how many ranks they take: several of them, or another one than this, with GPUs that
 /// nobody has counted and no number of ranks asked for; or some with GPUs that are counted and some with GPUs that are not.
@@ -27,6 +27,6 @@ bool must_ask_nodes(allocation const& given, placement_request const& wanted);
 /// ranks would be on (all, where bad ones may be left out), prints what is wrong, and returns the allocation with what was found
 /// and without bad nodes. Inspects nothing where none of this is wanted. Throws errc::unavailable naming the bad nodes,
 /// errc::placement if too few are left.
-allocation check_nodes(run_context const& run);
+allocation check_nodes(run_plan const& run);
 
 }  // namespace muster

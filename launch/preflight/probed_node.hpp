@@ -36,7 +36,7 @@ using choose_first = std::function<int(std::vector<probed_node> const& nodes)>;
 /// one, so that a single dead node does not hide the others. Nodes that do not answer within some seconds come without a report
 /// and with what the engine printed. Then all that answered connect to the node that `first` chooses. `run.options.command` may be
 /// empty. Throws errc::unavailable if no engine can be used, program_error if it cannot be started.
-std::vector<probed_node> probe_nodes(run_context const& run, std::vector<int> const& nodes, choose_first const& first);
+std::vector<probed_node> probe_nodes(run_plan const& run, std::vector<int> const& nodes, choose_first const& first);
 
 // Finds what is wrong with the nodes of an allocation.
 

@@ -1,6 +1,8 @@
 // The hosts of a run whose hosts come and go (--host-discovery-script): waits for enough of them, and chooses the slots of a generation.
 #pragma once
 
+#include <optional>
+
 #include "launch/elastic/restart_policy.hpp"
 #include "launch/settings/run_context.hpp"
 
@@ -9,10 +11,16 @@ namespace muster {
 /// How many members the run may have at most.
 int most_members(run_options const& options, run_life const& life);
 
-/// Asks the script every second until there are slots for a generation: -n at the start (--min-np where that is not given), --min-np later. Says once for what it waits. Sets
-/// the members of a later generation and, in the first one, the number of ranks in `place`. Returns the hosts that are used, each with as many slots as it has ranks. Throws
-/// errc::config where the script fails before it has ever answered, and errc::timeout after --elastic-timeout.
-allocation gather_hosts(run_context& run, placement_request& place);
+/// The hosts that are used, each with as many slots as it has ranks.
+struct gathered_hosts {
+    allocation given;
+    run_life life;             ///< with the hosts that there are and, of a later generation, its members
+    std::optional<int> ranks;  ///< how many ranks a first generation has
+};
+
+/// Asks the script every second until there are slots for a generation: -n at the start (--min-np where that is not given), --min-np later. Says once for what it waits.
+/// Throws errc::config where the script fails before it has ever answered, and errc::timeout after --elastic-timeout.
+gathered_hosts gather_hosts(run_options const& options, environment const& variables, run_life life);
 
 /// How long a lost host stays out: at least until what is left there has ended by itself.
 cool_down_range cool_down_of_hosts(run_options const& options);

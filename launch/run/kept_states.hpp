@@ -6,8 +6,8 @@
 
 namespace muster {
 
-/// Has the states that ranks keep, where any do, ready on their nodes, and sets where these are (`run.kept_files`). `everywhere`: the nodes of the run, with those
+/// Has the states that ranks keep, where any do, ready on their nodes, and returns where these are. `everywhere`: the nodes of the run, with those
 /// that are idle; `elsewhere`: some are not this one. Throws errc::unavailable.
-void place_kept_states(run_context& run, allocation const& everywhere, bool elsewhere, state_holder& holder);
+kept_places place_kept_states(run_plan const& run, allocation const& everywhere, bool elsewhere, state_holder& holder);
 
 }  // namespace muster

@@ -13,9 +13,9 @@ namespace muster {
 void leave_out_lost(allocation& given, run_life const& life);
 
 /// Maps the run's present generation. In the first one sets the spares aside, and writes down the slots and members of the run; later puts the
-/// nodes in the generation's order and leaves out those that it does not use. Changes `run.given`, `run.life` and `place`. Throws as map_ranks(), and
+/// nodes in the generation's order and leaves out those that it does not use. Returns the plan with `given`, `map`, `waiting`, `life` and `options.place` as they are then. Throws as map_ranks(), and
 /// errc::placement where too little is left.
-mapping map_generation(run_context& run, placement_request& place);
+run_plan map_generation(run_plan run);
 
 /// What follows a generation that has ended.
 struct generation_follow_up {
