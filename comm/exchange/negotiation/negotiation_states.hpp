@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 
 namespace muster::detail {
@@ -67,24 +66,12 @@ inline constexpr auto pace_rows = [] {
     };
 }();
 
-template <typename State, typename Event>
-constexpr std::size_t cell_of(State from, Event on) noexcept {
-    return static_cast<std::size_t>(from) * 8 + static_cast<std::size_t>(on);
-}
-
-/// By cell, one more than the number of the row.
-template <auto const& rows>
-inline constexpr auto row_numbers = [] {
-    std::array<std::uint8_t, 64> all{};
-    for (std::uint8_t number = 0; auto const& row : rows) all.at(cell_of(row.from, row.on)) = ++number;
-    return all;
-}();
-
 /// The row of `rows` for that event in that state. Null: there is none, and nothing changes.
 template <auto const& rows, typename State, typename Event>
-constexpr auto const* find_row(State from, Event on) noexcept {
-    auto const number = row_numbers<rows>[cell_of(from, on)];
-    return number == 0 ? nullptr : &rows[number - 1u];
+constexpr auto find_row(State from, Event on) noexcept -> decltype(rows.data()) {
+    for (auto const& row : rows)
+        if (row.from == from && row.on == on) return &row;
+    return nullptr;
 }
 
 }  // namespace muster::detail
