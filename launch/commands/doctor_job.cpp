@@ -54,7 +54,7 @@ std::optional<int> gpus_of_this_node(allocation const& given) {
     return given.scheduler == scheduler_kind::local || here == given.nodes.end() ? std::nullopt : here->gpus;
 }
 
-void examine_engines(std::vector<finding>& all, run_context const& run) {
+void examine_engines(std::vector<finding>& all, run_plan const& run) {
     auto const& given = run.given;
     bool const alone = is_here_alone(given);
     all.push_back({alone ? state::ok : state::note, "engine embedded",
@@ -168,7 +168,7 @@ json json_of(node_survey const& survey, int number) {
 std::optional<int> examine_job(std::vector<finding>& all, run_options const& options, environment const& variables) {
     auto const sources = real_sources(variables, [&] { return node_of(discover_here(variables)); });
     try {
-        run_context run{options, variables, sources, ""};
+        run_plan run{options, variables, sources, ""};
         run.given = read_allocation(sources, options.from);
         auto const& given = run.given;
         all.push_back({state::ok, "job",
@@ -185,7 +185,7 @@ std::optional<int> examine_job(std::vector<finding>& all, run_options const& opt
 
 node_survey survey_allocation(run_options const& options, environment const& variables, std::string const& scratch_dir) {
     auto const sources = real_sources(variables, [&] { return node_of(discover_here(variables)); });
-    run_context run{options, variables, sources, scratch_dir};
+    run_plan run{options, variables, sources, scratch_dir};
     run.given = read_allocation(sources, options.from);
     return survey_nodes(run, all_nodes(run.given));
 }

@@ -132,7 +132,7 @@ environment engine_variables(environment const& inherited) {
 
 }  // namespace
 
-engine_job describe_engine_job(run_context const& run, mapping const& map, std::string const& scratch_dir) {
+engine_job describe_engine_job(run_plan const& run, mapping const& map, std::string const& scratch_dir) {
     auto const& options = run.options;
     engine_job job;
     job.given = run.given;

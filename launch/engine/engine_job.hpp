@@ -96,7 +96,7 @@ std::string as_lines(std::vector<std::string> const& lines);
 
 /// Returns the job for an engine whose shims go where `map` says: the ranks' shims, or one probe on each node. Files for the
 /// engine go into `scratch_dir`. `run.options.command` may be empty. Throws errc::system.
-engine_job describe_engine_job(run_context const& run, mapping const& map, std::string const& scratch_dir);
+engine_job describe_engine_job(run_plan const& run, mapping const& map, std::string const& scratch_dir);
 
 /// Says how the shims of that job, started by `engine`, find the launcher.
 shim_directions_request directions_request(engine_job const& job, run_options const& options, std::string_view engine);

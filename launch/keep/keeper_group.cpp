@@ -32,7 +32,7 @@ std::vector<std::string> names_of(std::vector<node> const& nodes) {
 namespace act = keeping::act;
 namespace happened = keeping::happened;
 
-keeper_group::keeper_group(run_context const& run, unique_fd launcher)
+keeper_group::keeper_group(run_plan const& run, unique_fd launcher)
     : run_(run),
       files_(run.given.nodes.size()),
       state_(names_of(run.given.nodes), run.options.lost_after().count(), run.options.keep_at_neighbour),

@@ -28,7 +28,7 @@ namespace muster {
 class keeper_group {
   public:
     /// Makes one keeper for each node of `run.given`. `run` must outlive this. Throws errc::system, errc::unavailable.
-    keeper_group(run_context const& run, unique_fd launcher);
+    keeper_group(run_plan const& run, unique_fd launcher);
     /// Runs until no launcher is left and all keepers got the order to end.
     void run();
 
@@ -47,7 +47,7 @@ class keeper_group {
     void end();
     bool ends() const noexcept { return state_.now == keeping::step_of_arrangement::ended; }
 
-    run_context const& run_;
+    run_plan const& run_;
     event_loop loop_;
     more_open_files files_;
     keeping::world state_;

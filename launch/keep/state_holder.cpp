@@ -32,7 +32,7 @@ constexpr duration longest_end{3};
 constexpr duration patience_with_leader{15};
 constexpr int look_ms = 100;
 
-[[noreturn]] void lead(run_context const& run, unique_fd launcher) {
+[[noreturn]] void lead(run_plan const& run, unique_fd launcher) {
     ignore_signals(process_kind::keepers);  // the guardian ends it
     ::setsid();
     ::prctl(PR_SET_NAME, "muster-keepers");
@@ -62,7 +62,7 @@ state_holder::~state_holder() {
 }
 
 /// The leader becomes a child of the guardian: this launcher ends all processes below it together with its ranks.
-void state_holder::start_keepers(run_context const& run) {
+void state_holder::start_keepers(run_plan const& run) {
     std::fflush(nullptr);
     empty_sockets();
     leader_->store(0);

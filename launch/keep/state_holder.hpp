@@ -29,7 +29,7 @@ class state_holder {
     pid_t leader() const noexcept { return leader_->load(); }
     /// Forks the leader for the nodes of `run`, also after the end of an earlier one. Call before any thread starts. Throws
     /// errc::system.
-    void start_keepers(run_context const& run);
+    void start_keepers(run_plan const& run);
     /// Makes it bring the states to where ranks will run. Throws errc::unavailable if it has ended, or has been ended because it
     /// had not answered for long; errc::timeout if it is not done within `time_left`.
     wire::states_placed place(wire::place_states const& where, std::optional<duration> time_left);

@@ -83,7 +83,7 @@ allocation without_bad_nodes(run_options const& options, allocation const& given
 
 }  // namespace
 
-node_survey survey_nodes(run_context const& run, std::vector<int> const& nodes) {
+node_survey survey_nodes(run_plan const& run, std::vector<int> const& nodes) {
     auto const& given = run.given;
     node_limits wanted;
     wanted.version = version();
@@ -112,7 +112,7 @@ bool must_ask_nodes(allocation const& given, placement_request const& wanted) {
     return given.nodes.size() > 1 || !is_this_host(given.nodes.front());
 }
 
-allocation check_nodes(run_context const& run) {
+allocation check_nodes(run_plan const& run) {
     auto const& options = run.options;
     auto const& given = run.given;
     bool const decides = options.preflight || options.exclude_bad_nodes;

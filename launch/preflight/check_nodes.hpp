@@ -17,7 +17,7 @@ struct node_survey {
 
 /// Inspects `nodes` (indices into the allocation's): from this process if that is only this machine, else by a probe on each
 /// (probe_nodes, and its errors). Does not read `run.map`.
-node_survey survey_nodes(run_context const& run, std::vector<int> const& nodes);
+node_survey survey_nodes(run_plan const& run, std::vector<int> const& nodes);
 
 /// Returns whether only the nodes themselves can say how many ranks they take: several nodes, or another one than this, with GPUs
 /// that nobody has counted and no requested number of ranks; or some with counted GPUs and some with uncounted ones.
@@ -27,6 +27,6 @@ bool must_ask_nodes(allocation const& given, placement_request const& wanted);
 /// ranks would be on (all, if bad ones may be left out), prints what is wrong, and returns the allocation with what was found and
 /// without bad nodes. Inspects nothing if none of this is wanted. Throws errc::unavailable naming the bad nodes, errc::placement
 /// if too few are left.
-allocation check_nodes(run_context const& run);
+allocation check_nodes(run_plan const& run);
 
 }  // namespace muster

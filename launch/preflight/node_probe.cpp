@@ -227,7 +227,7 @@ std::vector<std::string> names_to_resolve(allocation const& given, std::vector<i
 
 }  // namespace
 
-node_question make_node_question(run_context const& run, std::vector<int> const& nodes, int node) {
+node_question make_node_question(run_plan const& run, std::vector<int> const& nodes, int node) {
     auto const& options = run.options;
     node_question what;
     if (!options.command.empty()) {

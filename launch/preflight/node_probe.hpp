@@ -37,6 +37,6 @@ node_report inspect_node(node_question const& asked, environment const& own_vari
 
 /// Returns the question about one of `nodes` (indices into the allocation's): the program, and the names of all of them (of many:
 /// a sample). `run.options.command` may be empty.
-node_question make_node_question(run_context const& run, std::vector<int> const& nodes, int node);
+node_question make_node_question(run_plan const& run, std::vector<int> const& nodes, int node);
 
 }  // namespace muster

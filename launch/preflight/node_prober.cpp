@@ -22,7 +22,7 @@
 
 namespace muster {
 
-std::vector<probed_node> probe_nodes(run_context const& run, std::vector<int> const& nodes, choose_first const& first) {
+std::vector<probed_node> probe_nodes(run_plan const& run, std::vector<int> const& nodes, choose_first const& first) {
     return node_prober(run, nodes, first).run();
 }
 
@@ -35,7 +35,7 @@ constexpr std::size_t largest_report_bytes = 16u << 20;
 
 }  // namespace
 
-node_prober::node_prober(run_context const& run, std::vector<int> const& nodes, choose_first const& first)
+node_prober::node_prober(run_plan const& run, std::vector<int> const& nodes, choose_first const& first)
     : run_(run),
       nodes_(nodes),
       first_(first),

@@ -26,7 +26,7 @@ namespace muster {
 /// One call of probe_nodes. A state machine on one thread: probing -> connecting (all to one node) -> leaving -> done.
 class node_prober {
   public:
-    node_prober(run_context const& run, std::vector<int> const& nodes, choose_first const& first);
+    node_prober(run_plan const& run, std::vector<int> const& nodes, choose_first const& first);
     std::vector<probed_node> run();
 
   private:
@@ -72,7 +72,7 @@ class node_prober {
     void cancel_step();
     void stop_if_done();
 
-    run_context const& run_;
+    run_plan const& run_;
     std::vector<int> const& nodes_;
     choose_first const& first_;
     event_loop loop_;

@@ -36,7 +36,7 @@ using choose_first = std::function<int(std::vector<probed_node> const& nodes)>;
 /// one, so that a single dead node does not hide the others. Nodes that do not answer within some seconds have no report, but the
 /// engine's output. Then all that answered connect to the node that `first` chooses. `run.options.command` may be empty. Throws
 /// errc::unavailable if no engine is usable, program_error if it cannot start.
-std::vector<probed_node> probe_nodes(run_context const& run, std::vector<int> const& nodes, choose_first const& first);
+std::vector<probed_node> probe_nodes(run_plan const& run, std::vector<int> const& nodes, choose_first const& first);
 
 // Finds what is wrong with the nodes of an allocation.
 

@@ -40,7 +40,7 @@ std::string stop_file_of(std::string const& lives_file) {
 }
 
 progress_signs signs_of(run_context const& run, int code, std::vector<program_life> const& former) {
-    auto const& outcome = *run.outcome;
+    auto const& outcome = run.outcome;
     double const end = outcome.failed_s < 0 ? seconds_now() : outcome.failed_s;
     progress_signs signs{.code = code,
                          .saved = code == run.options.saved_code,
@@ -98,10 +98,10 @@ void note_early_end(run_context const& run) {
 /// lost.
 std::string nodes_to_exclude(run_context const& run) {
     auto const& id = run.given.job_id;
-    if (run.outcome->lost_hosts.empty() || run.given.scheduler != scheduler_kind::slurm) return {};
+    if (run.outcome.lost_hosts.empty() || run.given.scheduler != scheduler_kind::slurm) return {};
     auto const record = run_captured(slurm_words(slurm_ask::job_in_detail, {id}), run.inherited, requeue_limit).out;
     auto const excluded = parse_scontrol_job(record, id).excluded;
-    return excluded + (excluded.empty() ? "" : ",") + compress_hosts(run.outcome->lost_hosts);
+    return excluded + (excluded.empty() ? "" : ",") + compress_hosts(run.outcome.lost_hosts);
 }
 
 /// Slurm may take minutes to notice that a node is lost (SlurmdTimeout), and start the job there again. It accepts this only for
@@ -111,7 +111,7 @@ void exclude(run_context const& run, std::string const& nodes) {
     auto const words = slurm_words(slurm_ask::exclude_nodes, {run.given.job_id, nodes});
     auto answer = run_captured(words, run.inherited, requeue_limit);
     if (answer.exit_status > 128) answer = run_captured(words, run.inherited, requeue_limit);
-    auto const lost = compress_hosts(run.outcome->lost_hosts);
+    auto const lost = compress_hosts(run.outcome.lost_hosts);
     if (answer.exit_status != 0)
         print_note(fmt::format("the next start may be on {} again: {}: {}", lost, shell_join(words),
                                without_controls(trim(answer.err.empty() ? answer.out : answer.err))));
@@ -152,27 +152,29 @@ void requeue(run_context const& run) {
 
 }  // namespace
 
-void begin_life(run_context& run) {
+run_life begin_life(run_plan const& run) {
     auto const& path = run.options.lives_file;
     auto const former = path.empty() ? std::vector<program_life>() : parse_lives(read_text_file(path));
     auto const number = [&](char const* name) { return run.inherited.get_int(name).value_or(0); };
-    if (run.life.is_first()) {
-        run.life.first_life =
+    auto life = run.life;
+    if (life.is_first()) {
+        life.first_life =
             life_number(former, number("MUSTER_CHAIN_LINK"), std::max(run.given.restarts, number("SLURM_RESTART_COUNT")));
-        run.life.first_size = measure_growth(run.options.must_grow);
+        life.first_size = measure_growth(run.options.must_grow);
     }
-    if (path.empty() || run.options.dry_run || run.options.print_env) return;
-    int const generation = run.life.now.number;
-    append(path, began_line({.number = run.life.first_life + generation, .job = run.given.job_id}, generation));
+    if (path.empty() || run.options.dry_run || run.options.print_env) return life;
+    int const generation = life.now.number;
+    append(path, began_line({.number = life.first_life + generation, .job = run.given.job_id}, generation));
+    return life;
 }
 
 void end_life(run_context const& run, int code) {
     if (run.options.dry_run || run.options.print_env) return;
-    if (code == 0 && !run.outcome->early_signal) return mark_done(run.options);
+    if (code == 0 && !run.outcome.early_signal) return mark_done(run.options);
     if (code == 0) note_early_end(run);
     auto const why_not = note_end(run, code);
     // Slurm itself takes minutes to notice that a node is lost (SlurmdTimeout), and this job has ended by then.
-    bool const goes_on = (code == run.options.saved_code && code != 0) || run.outcome->lost_node;
+    bool const goes_on = (code == run.options.saved_code && code != 0) || run.outcome.lost_node;
     if (run.options.requeue_saved && goes_on && why_not.empty()) requeue(run);
 }
 

@@ -48,16 +48,16 @@ std::optional<generation> choose_generation(run_options const& options, run_life
 }
 
 /// Asks the script once. Returns whether it answered with hosts.
-bool ask(run_context& run, bool& answered, bool& faulty) {
-    auto const answer = ask_hosts(run.options.discovery, run.inherited);
+bool ask(discovery_script const& script, environment const& variables, host_pool& hosts, bool& answered, bool& faulty) {
+    auto const answer = ask_hosts(script, variables);
     if (answer.fault.empty()) {
-        run.life.hosts.take(answer.hosts);
+        hosts.take(answer.hosts);
         faulty = false;
         return answered = true;
     }
     if (!answered)
-        throw error(errc::config, fmt::format("--host-discovery-script {} {}", run.options.discovery.command,
-                                              answer.fault_with("; try it by itself")));
+        throw error(errc::config,
+                    fmt::format("--host-discovery-script {} {}", script.command, answer.fault_with("; try it by itself")));
     if (!std::exchange(faulty, true)) print_note("--host-discovery-script " + answer.fault_with("; it is asked again"));
     return false;
 }
@@ -83,21 +83,19 @@ int most_members(run_options const& options, run_life const& life) {
     return at_start > 0 ? at_start : 1'000'000;
 }
 
-allocation gather_hosts(run_context& run, placement_request& place) {
-    auto const& options = run.options;
-    bool answered = !run.life.is_first(), faulty = false, said = false;
+gathered_hosts gather_hosts(run_options const& options, environment const& variables, run_life life) {
+    bool answered = !life.is_first(), faulty = false, said = false;
     for (double const began_s = seconds_now();;) {
-        ask(run, answered, faulty);
+        ask(options.discovery, variables, life.hosts, answered, faulty);
         double const now = seconds_now();
-        if (auto chosen = choose_generation(options, run.life, now)) {
-            if (run.life.is_first())
-                place.ranks = static_cast<int>(chosen->members.size());
-            else
-                run.life.now = *chosen;
-            return hosts_of(chosen->members);
+        if (auto chosen = choose_generation(options, life, now)) {
+            auto given = hosts_of(chosen->members);
+            if (life.is_first()) return {std::move(given), std::move(life), static_cast<int>(chosen->members.size())};
+            life.now = std::move(*chosen);
+            return {std::move(given), std::move(life), std::nullopt};
         }
-        auto const lack = fmt::format("{} needed, {} usable; {}", counted(least_members(options, run.life), "slot"),
-                                      run.life.hosts.usable(now).size(), run.life.hosts.describe(now));
+        auto const lack = fmt::format("{} needed, {} usable; {}", counted(least_members(options, life), "slot"),
+                                      life.hosts.usable(now).size(), life.hosts.describe(now));
         auto const& limit = options.elastic_timeout;
         if (limit && now - began_s >= limit->count())
             throw error(errc::timeout,

@@ -2,6 +2,8 @@
 // of a generation.
 #pragma once
 
+#include <optional>
+
 #include "launch/elastic/restart_policy.hpp"
 #include "launch/settings/run_context.hpp"
 
@@ -10,11 +12,16 @@ namespace muster {
 /// Returns how many members the run may have at most.
 int most_members(run_options const& options, run_life const& life);
 
+/// The hosts that are used, each with as many slots as it has ranks.
+struct gathered_hosts {
+    allocation given;
+    run_life life;             ///< with the hosts that there are and, of a later generation, its members
+    std::optional<int> ranks;  ///< how many ranks a first generation has
+};
+
 /// Asks the script every second until there are slots for a generation: -n at the start (--min-np without -n), --min-np later.
-/// Says once what it waits for. Sets the members of a later generation and, in the first one, the number of ranks in `place`.
-/// Returns the hosts in use, each with as many slots as it has ranks. Throws errc::config if the script fails before its first
-/// answer, and errc::timeout after --elastic-timeout.
-allocation gather_hosts(run_context& run, placement_request& place);
+/// Says once what it waits for. Throws errc::config if the script fails before it has ever answered, and errc::timeout after --elastic-timeout.
+gathered_hosts gather_hosts(run_options const& options, environment const& variables, run_life life);
 
 /// Returns how long a lost host stays out: at least until the processes left there have ended by themselves.
 cool_down_range cool_down_of_hosts(run_options const& options);

@@ -19,13 +19,13 @@ void host_watch::take(discovery_answer const& answer) {
     if (faulty && !faulty_)
         calls_.say("note: --host-discovery-script " + answer.fault_with("; the hosts stay as they were meanwhile"));
     faulty_ = faulty;
-    if (!faulty && run_.outcome->hosts.take(answer.hosts)) look();
+    if (!faulty && run_.outcome.hosts.take(answer.hosts)) look();
 }
 
 void host_watch::look() {
-    if (run_.asks_hosts == nullptr || run_.outcome == nullptr || !calls_.active()) return;
+    if (run_.asks_hosts == nullptr || !calls_.active()) return;
     auto const& options = run_.options;
-    auto const& hosts = run_.outcome->hosts;
+    auto const& hosts = run_.outcome.hosts;
     bool const followed = calls_.take_in_place(hosts);
     double const now = seconds_now();  // read after take_in_place, in which slots of failed starts begin to cool down
     if (cools_) loop_.cancel(*cools_);
@@ -36,7 +36,7 @@ void host_watch::look() {
     auto const news = find_host_news(hosts, run_.present().members, most_members(options, run_.life), now);
     if (std::exchange(news_, news) == news || news.empty()) return;
     int const number = options.signal_before_end ? options.signal_before_end->number : SIGUSR1;
-    run_.outcome->told_of_hosts = true;
+    run_.outcome.told_of_hosts = true;
     calls_.notify(number, [this, news](signal_reach const& reach) {
         calls_.say(fmt::format(
             "note: {}: {}; {}", news, reach.text,

@@ -20,16 +20,15 @@ namespace muster {
 namespace {
 
 /// Places states that are in this node's memory.
-void settle_here(run_context& run) {
-    kept_store store(unique_fd(::fcntl(run.kept_fd, F_DUPFD_CLOEXEC, 0)));
+kept_places settle_here(run_plan const& run, int fd) {
+    kept_store store(unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)));
     auto made = arrange_alone(store, static_cast<std::size_t>(run.map.world_size()));
-    run.kept_parts = std::move(made.parts);
-    run.free_kept_part = made.free_part;
+    return {.fd = fd, .parts = std::move(made.parts), .free_part = made.free_part};
 }
 
 }  // namespace
 
-void place_kept_states(run_context& run, allocation const& everywhere, bool elsewhere, state_holder& holder) {
+kept_places place_kept_states(run_plan const& run, allocation const& everywhere, bool elsewhere, state_holder& holder) {
     bool const first = run.life.is_first(), several = everywhere.nodes.size() > 1;
     if (holder.leader() == 0 && !several && elsewhere)
         throw error(errc::unavailable,
@@ -39,16 +38,14 @@ void place_kept_states(run_context& run, allocation const& everywhere, bool else
     if (holder.leader() == 0 && !several) {
         if (run.options.keep_at_neighbour && first && !run.options.quiet)
             print_note("--keep-state node,neighbour: this run has one node, so no other has a copy of what its ranks commit");
-        run.kept_fd = holder.memory();
-        if (!first) settle_here(run);
-        return;
+        return first ? kept_places{.fd = holder.memory()} : settle_here(run, holder.memory());
     }
     if (holder.leader() == 0 && run.options.discovery.given())
         throw error(errc::unavailable,
                     "--keep-state over several nodes is for hosts that are known from the start, and --host-discovery-script "
                     "names them as they come; leave one of the two out");
     auto const start_keepers = [&] {
-        run_context all = run;
+        run_plan all = run;
         all.given = everywhere;
         holder.start_keepers(all);
     };
@@ -78,14 +75,12 @@ void place_kept_states(run_context& run, allocation const& everywhere, bool else
         start_keepers();
         placed = place();
     }
-    run.kept_files = std::move(placed.files);
-    run.kept_parts = std::move(placed.parts);
-    run.free_kept_part = placed.free_part;
-    if (run.options.quiet) return;
-    for (auto const& note : placed.notes) print_note("--keep-state: " + note);
-    if (run.options.verbose && placed.step != 0)
+    if (!run.options.quiet)
+        for (auto const& note : placed.notes) print_note("--keep-state: " + note);
+    if (run.options.verbose && !run.options.quiet && placed.step != 0)
         fmt::print(stderr, "muster: --keep-state: commit {} is whole for {}, on the nodes where they will run\n", placed.step,
                    placed.world_size == rank ? "all ranks" : fmt::format("the {} ranks that made it", placed.world_size));
+    return {.files = std::move(placed.files), .parts = std::move(placed.parts), .free_part = placed.free_part};
 }
 
 }  // namespace muster

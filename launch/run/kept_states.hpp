@@ -6,8 +6,8 @@
 
 namespace muster {
 
-/// Makes the states that ranks keep, if any, ready on their nodes, and sets where they are (`run.kept_files`). `everywhere`: the
-/// run's nodes, including idle ones; `elsewhere`: at least one is another node than this. Throws errc::unavailable.
-void place_kept_states(run_context& run, allocation const& everywhere, bool elsewhere, state_holder& holder);
+/// Makes the states that ranks keep, if any, ready on their nodes, and returns where they are. `everywhere`: the run's nodes,
+/// including idle ones; `elsewhere`: at least one is another node than this. Throws errc::unavailable.
+kept_places place_kept_states(run_plan const& run, allocation const& everywhere, bool elsewhere, state_holder& holder);
 
 }  // namespace muster

@@ -299,7 +299,7 @@ void local_group::on_spare_end(child_rank& spare) {
         bool const again = wanted && (by_hosts || (run_.options.waiting_spares() > 0 && !known.ended_well()));
         double const now = seconds_now();
         auto const at = slot_of(spare.planned);
-        auto& slots = by_hosts ? run_.outcome->hosts : spare_slots_;
+        auto& slots = by_hosts ? run_.outcome.hosts : spare_slots_;
         if (again) slots.note_failure(at, run_.options.cool_down, now, by_hosts ? draw_chance() : 0);
         duration const wait(again ? slots.time_left(at, now) : 0);
         spare_log_.note_end(known.rank, what,

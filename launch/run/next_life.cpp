@@ -158,7 +158,7 @@ mapping map_what_fits(run_options const& options, allocation const& given, place
 }
 
 /// Puts the last of the nodes without ranks, as many as are set aside, after the others; processes that wait get their slots.
-void add_waiting(run_context& run, std::vector<node> idle, mapping& map) {
+void add_waiting(run_plan& run, std::vector<node> idle) {
     auto const& life = run.life;
     auto const slots_of = [&](node const& one) {
         return std::count_if(life.pool.begin(), life.pool.end(), [&](slot const& each) { return each.host == one.name; });
@@ -171,7 +171,7 @@ void add_waiting(run_context& run, std::vector<node> idle, mapping& map) {
     idle.erase(idle.begin(), idle.end() - static_cast<std::ptrdiff_t>(most));
     for (auto const& one : idle) {
         run.given.nodes.push_back(one);
-        map.ranks_per_node.push_back(0);
+        run.map.ranks_per_node.push_back(0);
         run.waiting.ranks_per_node.resize(run.given.nodes.size(), 0);
         run.waiting.ranks_per_node.back() = static_cast<int>(slots_of(one));
     }
@@ -181,18 +181,17 @@ void add_waiting(run_context& run, std::vector<node> idle, mapping& map) {
 std::string standstill_of(run_context const& run, generation_end const& end) {
     auto const& life = run.life;
     auto const measures = [](generation_end const& one) { return one.metric_s >= 0; };
-    return find_standstill(
-        {.code = end.code,
-         .from_outside = run.outcome->from_outside || end.kind == end_kind::node || end.kind == end_kind::other,
-         .must_grow = run.options.must_grow,
-         .grew = end.code != 0 && has_grown(run.options.must_grow, life.file_size),
-         .measured = run.outcome->metric_s >= 0,
-         .measured_before = std::any_of(life.ends.begin(), life.ends.end(), measures)},
-        false);
+    return find_standstill({.code = end.code,
+                            .from_outside = run.outcome.from_outside || end.kind == end_kind::node || end.kind == end_kind::other,
+                            .must_grow = run.options.must_grow,
+                            .grew = end.code != 0 && has_grown(run.options.must_grow, life.file_size),
+                            .measured = run.outcome.metric_s >= 0,
+                            .measured_before = std::any_of(life.ends.begin(), life.ends.end(), measures)},
+                           false);
 }
 
 generation_end end_of(run_context const& run, int code, double began_s) {
-    auto const& outcome = *run.outcome;
+    auto const& outcome = run.outcome;
     auto const& present = run.present();
     double const now = seconds_now();
     double const failed = outcome.failed_s < 0 ? now : outcome.failed_s;
@@ -231,17 +230,17 @@ void leave_out_lost(allocation& given, run_life const& life) {
         throw error(errc::unavailable, fmt::format("no node is left: lost {}", list_some(life.lost_hosts, "nodes")));
 }
 
-mapping map_generation(run_context& run, placement_request& place) {
+run_plan map_generation(run_plan run) {
     auto& life = run.life;
+    auto& place = run.options.place;
     life.file_size = measure_growth(run.options.must_grow);
     std::vector<node> idle;
-    mapping map;
     if (life.is_first()) {
         life.began_s = seconds_now();
         idle = set_spares_aside(run.given, run.options.spares, place);
-        map = map_beside(idle, run.options.spares, run.given, place);
-        name_members(life, run.given, map);
-        life.pool = list_slots(run.given, map, idle, place);
+        run.map = map_beside(idle, run.options.spares, run.given, place);
+        name_members(life, run.given, run.map);
+        life.pool = list_slots(run.given, run.map, idle, place);
     } else {
         choose_again(life, run.given, run.options);
         idle = run.given.nodes;
@@ -250,12 +249,12 @@ mapping map_generation(run_context& run, placement_request& place) {
         place.ranks = size;
         if (place.nodes) place.nodes = static_cast<int>(run.given.nodes.size());
         if (place.ranks_per_node && size % *place.ranks_per_node != 0) place.ranks_per_node = std::nullopt;
-        map = map_what_fits(run.options, run.given, place);
-        name_members(life, run.given, map);
+        run.map = map_what_fits(run.options, run.given, place);
+        name_members(life, run.given, run.map);
         life.hosts.make_room_for(life.now.members, seconds_now());
     }
-    add_waiting(run, std::move(idle), map);
-    return map;
+    add_waiting(run, std::move(idle));
+    return run;
 }
 
 namespace {
@@ -268,7 +267,7 @@ void leave_hosts(run_context const& run, generation_follow_up& next, duration de
     next.delay = delay;
     next.life = run.life;
     next.life.ends = next.ends;
-    next.life.hosts = run.outcome->hosts;
+    next.life.hosts = run.outcome.hosts;
     next.life.now = run.present();
     ++next.life.now.number;
     note_failures(run, last, draw_chance(), next.life.hosts);
@@ -284,8 +283,8 @@ generation_follow_up follow_up(run_context const& run, int code, double began_s)
     auto const& options = run.options;
     generation_follow_up next;
     next.ends = run.life.ends;
-    auto survived = run.outcome->survived;
-    if (!survived.empty() && run.outcome->first_started_s >= 0) survived.front().start_s = run.outcome->first_started_s - began_s;
+    auto survived = run.outcome.survived;
+    if (!survived.empty() && run.outcome.first_started_s >= 0) survived.front().start_s = run.outcome.first_started_s - began_s;
     next.ends.insert(next.ends.end(), survived.begin(), survived.end());
     next.ends.push_back(end_of(run, code, began_s));
     auto const decision = decide_restart(options.restarts, next.ends, draw_chance());

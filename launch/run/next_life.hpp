@@ -13,9 +13,9 @@ namespace muster {
 void leave_out_lost(allocation& given, run_life const& life);
 
 /// Maps the run's present generation. In the first one it sets the spares aside and records the run's slots and members; later it
-/// puts the nodes in the generation's order and leaves out unused ones. Changes `run.given`, `run.life` and `place`. Throws as
-/// map_ranks(), and errc::placement if too little is left.
-mapping map_generation(run_context& run, placement_request& place);
+/// puts the nodes in the generation's order and leaves out unused ones. Returns the plan with the new `given`, `map`, `waiting`,
+/// `life` and `options.place`. Throws as map_ranks(), and errc::placement if too little is left.
+run_plan map_generation(run_plan run);
 
 /// Says what follows a generation that has ended.
 struct generation_follow_up {

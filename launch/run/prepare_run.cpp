@@ -19,7 +19,7 @@ namespace muster {
 
 namespace {
 
-std::vector<identity> identify_ranks(run_context const& run) {
+std::vector<identity> identify_ranks(run_plan const& run) {
     auto const& counts = run.map.ranks_per_node;
     std::vector<int> node_ranks(counts.size(), -1);  // the position among the nodes in use
     int used = 0;
@@ -37,7 +37,7 @@ std::vector<identity> identify_ranks(run_context const& run) {
     return ranks;
 }
 
-std::vector<identity> identify_spares(run_context const& run, std::vector<identity> const& ranks) {
+std::vector<identity> identify_spares(run_plan const& run, std::vector<identity> const& ranks) {
     auto const& counts = run.waiting.ranks_per_node;
     int const used = run.map.nodes_used();
     std::vector<identity> spares;
@@ -59,7 +59,7 @@ std::vector<identity> identify_spares(run_context const& run, std::vector<identi
 
 }  // namespace
 
-run_preparation prepare_run(run_context const& run) {
+run_preparation prepare_run(run_plan const& run) {
     auto const& options = run.options;
     int const size = run.map.world_size();
     if (options.print_env && *options.print_env >= size)

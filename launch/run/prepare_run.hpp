@@ -24,6 +24,6 @@ struct run_preparation {
 
 /// Prints the mapping's note. Throws errc::usage for a rank of --print-env that the run does not have, and for -x;
 /// errc::not_found for --as-horovod in an installation without Python.
-run_preparation prepare_run(run_context const& run);
+run_preparation prepare_run(run_plan const& run);
 
 }  // namespace muster

@@ -75,9 +75,9 @@ placement_request share_of_node(run_options const& options, local_placement cons
 
 /// Returns the file for what ranks commit; empty: no file holds it.
 std::string kept_file(run_context const& run) {
-    for (std::size_t node = 0; node < run.kept_files.size(); ++node)
-        if (run.map.ranks_per_node[node] > 0) return run.kept_files[node];
-    return run.kept_fd < 0 ? "" : fmt::format("/proc/{}/fd/{}", ::getpid(), run.kept_fd);
+    for (std::size_t node = 0; node < run.kept.files.size(); ++node)
+        if (run.map.ranks_per_node[node] > 0) return run.kept.files[node];
+    return run.kept.fd < 0 ? "" : fmt::format("/proc/{}/fd/{}", ::getpid(), run.kept.fd);
 }
 
 /// Holds all that is the same for every rank.
@@ -117,7 +117,7 @@ struct rank_starter {
         complete_variables(
             own, {who_at(rank), place, point, run.options.exports, run.options.command, prepared.python, run.session_dir});
         if (auto const file = kept_file(run); !file.empty())
-            own.set(elastic::kept_state_variable, fmt::format("{}:{}", run.kept_part(rank), file));
+            own.set(elastic::kept_state_variable, fmt::format("{}:{}", run.kept.part_of(rank), file));
         if (run.options.discovery.given() && !host.empty()) own.set("HOROVOD_HOSTNAME", host);  // the script's name for it
         return own;
     }

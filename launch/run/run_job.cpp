@@ -49,7 +49,7 @@ int count_other_nodes(allocation const& given, mapping const& map) {
 }
 
 /// … or that processes wait on, which are out of this one's reach.
-int count_other_nodes(run_context const& run) {
+int count_other_nodes(run_plan const& run) {
     return count_other_nodes(run.given, run.map) + run.waiting.nodes_used();
 }
 
@@ -71,41 +71,41 @@ bool is_host_like(std::string const& pattern) {
 }
 
 /// Throws errc::placement where a setting calls this machine a login node, and the ranks would run on it outside of a job.
-void refuse_login_node(run_context const& run, allocation const& given) {
-    auto const& from = run.options.from;
+void refuse_login_node(run_options const& options, allocation const& given) {
+    auto const& from = options.from;
     if (given.scheduler != scheduler_kind::local || from.scheduler || !from.hosts.empty() || !from.hostfile.empty()) return;
-    if (run.options.dry_run || run.options.print_env) return;
-    auto const pattern = std::ranges::find_if(run.options.login_nodes, is_host_like);
-    if (pattern == run.options.login_nodes.end()) return;
-    auto const said = run.options.asked.find("login-nodes");
+    if (options.dry_run || options.print_env) return;
+    auto const pattern = std::ranges::find_if(options.login_nodes, is_host_like);
+    if (pattern == options.login_nodes.end()) return;
+    auto const said = options.asked.find("login-nodes");
     throw error(
         errc::placement,
         fmt::format(
             "{} is a login node ({}login-nodes has {}), and this shell is in no job, so no ranks start here; get nodes by "
             "muster submit or muster alloc, or start muster run in a job script",
-            short_host_name(), said == run.options.asked.end() ? "" : said->second.where + ": ", *pattern));
+            short_host_name(), said == options.asked.end() ? "" : said->second.where + ": ", *pattern));
 }
 
 /// The allocation as the scheduler gives it. Of one node that is this one, nothing knows more than the node itself.
-allocation find_allocation(run_context const& run) {
+allocation find_allocation(run_options const& options, run_life const& life, scheduler_sources const& sources) {
     std::vector<std::string> tried;
-    auto given = read_allocation(run.sources, run.options.from, &tried);
-    leave_out_lost(given, run.life);
+    auto given = read_allocation(sources, options.from, &tried);
+    leave_out_lost(given, life);
     if (given.nodes.size() == 1 && !given.nodes[0].gpus && is_this_host(given.nodes[0])) {
-        given.nodes[0].gpus = run.sources.this_node().gpus;
+        given.nodes[0].gpus = sources.this_node().gpus;
         given.nodes[0].gpus_counted = true;
     }
-    if (run.options.verbose)
+    if (options.verbose)
         for (auto const& line : tried) fmt::print(stderr, "muster: {}\n", line);
-    refuse_login_node(run, given);
-    bool const chosen = run.options.from.scheduler || !run.options.from.hosts.empty() || !run.options.from.hostfile.empty();
-    if (auto const cluster = cluster_of(run.inherited);
-        given.scheduler == scheduler_kind::local && !chosen && !cluster.empty() && !run.options.quiet)
+    refuse_login_node(options, given);
+    bool const chosen = options.from.scheduler || !options.from.hosts.empty() || !options.from.hostfile.empty();
+    if (auto const cluster = cluster_of(sources.variables);
+        given.scheduler == scheduler_kind::local && !chosen && !cluster.empty() && !options.quiet)
         print_note(fmt::format(
             "this shell is in no job of this {} cluster, so the ranks run here, on {}; nodes come from muster submit, muster "
             "alloc, or a job script (--scheduler local: this machine is meant)",
             cluster, short_host_name()));
-    if (run.options.signal_before_end && !run.options.quiet) note_no_signal(run.options, given.ends_at);
+    if (options.signal_before_end && !options.quiet) note_no_signal(options, given.ends_at);
     return given;
 }
 
@@ -119,12 +119,12 @@ void correct(environment& variables, allocation const& given) {
 }
 
 /// The number that %j stands for; outside a job this process' own.
-std::string job_number(run_context const& run) {
+std::string job_number(run_plan const& run) {
     return run.given.job_id.empty() ? std::to_string(::getpid()) : run.given.job_id;
 }
 
 /// The folder of --output-dir, without what a former run with more ranks left in it.
-std::string make_output_dir(run_context const& run) {
+std::string make_output_dir(run_plan const& run) {
     if (run.options.output_dir.empty() || run.options.dry_run || run.options.print_env) return {};
     if (!run.life.is_first()) return run.life.output_dir;
     auto const path = claim_run_folder(run.options.output_dir, job_number(run));
@@ -157,14 +157,14 @@ int concluded(run_outcome& outcome, Run const& start, Conclude const& conclude) 
 
 /// Runs of which name share what the scheduler gave: those of a job, or of one of its steps, each of which has its part. Empty: no others are to be
 /// looked for, as in a rank, to which the run around it has given its part.
-std::string leases_name(run_context const& run) {
+std::string leases_name(run_plan const& run) {
     if (!run.given.fixed || run.given.job_id.empty() || run.options.dry_run || run.options.print_env) return {};
     if (run.inherited.has("MUSTER_RANK")) return {};
     return run.given.job_id + "." + run.inherited.get_or("SLURM_STEP_ID", "");
 }
 
 /// Those that get ranks, or processes that wait.
-std::vector<std::string> nodes_of_ranks(run_context const& run) {
+std::vector<std::string> nodes_of_ranks(run_plan const& run) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < run.map.ranks_per_node.size(); ++i)
         if (run.map.ranks_per_node[i] > 0) names.push_back(run.given.nodes.at(i).name);
@@ -184,7 +184,7 @@ local_placement set_apart(local_placement where, mapping const& ranks) {
 
 /// Beside ranks on one node only this process itself can start those that wait; on nodes of their own agents do. A restart on the one node that is
 /// left does without.
-void check_warm_spares(run_context const& run) {
+void check_warm_spares(run_plan const& run) {
     auto const& nodes = run.given.nodes;
     auto const& engine = run.options.engine;
     if (run.options.waiting_spares() == 0 || nodes.size() > 1 || !run.life.is_first()) return;
@@ -197,7 +197,7 @@ void check_warm_spares(run_context const& run) {
                     short_host_name(), engine.empty() || engine == "embedded" ? nodes.front().name : "--engine " + engine));
 }
 
-void check_number_of_spares(run_context const& run) {
+void check_number_of_spares(run_plan const& run) {
     int const ranks = run.map.world_size(), spares = run.waiting.world_size();
     if (spares == 0 || ranks + spares <= static_cast<int>(elastic::most_over_nodes)) return;
     throw error(errc::placement,
@@ -208,14 +208,14 @@ void check_number_of_spares(run_context const& run) {
 }
 
 /// How many processes wait beside the ranks of a node: no more than the run still has slots there, as after a restart on the one node that is left.
-int waiting_beside(run_context const& run, std::string const& node, int ranks) {
+int waiting_beside(run_plan const& run, std::string const& node, int ranks) {
     auto const slots =
         std::count_if(run.life.pool.begin(), run.life.pool.end(), [&](slot const& one) { return one.host == node; });
     return std::clamp(static_cast<int>(slots) - ranks, 0, run.options.waiting_spares());
 }
 
 /// The cores and GPUs of the ranks, all of which are on this node.
-local_placement place_on_this_node(run_context const& run, topology machine) {
+local_placement place_on_this_node(run_plan const& run, topology machine) {
     auto const& counts = run.map.ranks_per_node;
     auto const here = std::find_if(counts.begin(), counts.end(), [](int n) { return n > 0; });
     auto const place =
@@ -237,7 +237,7 @@ local_placement place_on_this_node(run_context const& run, topology machine) {
 }
 
 /// Slurm ends such a job at once, and the judge says why; PBS does it minutes later, when nothing here can say anything.
-void note_lost_nodes(run_context const& run) {
+void note_lost_nodes(run_plan const& run) {
     auto const& options = run.options;
     bool const goes_on = options.is_elastic() && (options.spares > 0 || options.least_ranks);
     if (!run.given.ends_with_node || !goes_on || !run.life.is_first() || options.quiet) return;
@@ -247,7 +247,7 @@ void note_lost_nodes(run_context const& run) {
 }
 
 /// Over several nodes each node finds its own GPUs and cores, and cannot know of other runs.
-void note_other_runs(run_context const& run) {
+void note_other_runs(run_plan const& run) {
     auto const name = leases_name(run);
     if (name.empty()) return;
     job_leases const leases(name);
@@ -268,36 +268,35 @@ void check_shown_ranks(run_options const& options, mapping const& map) {
                         fmt::format("--show-ranks {}: there is no such rank: they are 0 to {}", rank, map.world_size() - 1));
 }
 
-}  // namespace
+run_plan map_all(run_plan run) {
+    if (run.options.is_elastic()) return map_generation(std::move(run));
+    run.map = map_ranks(run.given, run.options.place);
+    return run;
+}
 
-int run_job(run_options const& asked, environment const& all_variables, launcher_start const& start) {
-    double const began_s = seconds_now();
-    run_options options = asked;
-    environment inherited = all_variables;
-    std::optional<topology> machine;  // looked at once, where it is needed
-    hwloc_handle hwloc;
-    auto const look_here = [&]() -> topology& {
-        if (!machine) machine = discover_here(inherited, &hwloc);
-        return *machine;
-    };
-    auto const this_node = [&]() -> node { return node_of(look_here(), options.place); };
-    auto const sources = telling_sources(real_sources(inherited, this_node), [&options](std::string const& what) {
-        if (!options.quiet) print_note(what);
-    });
-    run_context run{options, inherited, sources, start.session_dir, start.guardian_fd};
-    run.life = parse_life(start.life);
-    run.given = options.discovery.given() ? gather_hosts(run, options.place) : find_allocation(run);
-    correct(inherited, run.given);
-    end_phase("allocation read, node looked at");
-    check_warm_spares(run);
-    if (!options.dry_run && !options.print_env) run.given = check_nodes(run);
-    auto const everywhere = run.given;
-    run.map = options.is_elastic() ? map_generation(run, options.place) : map_ranks(run.given, options.place);
+/// The nodes of the run. Takes out of `inherited`, to which `sources` refer, what another job has left there.
+run_plan find_nodes(run_options const& asked, environment& inherited, scheduler_sources const& sources,
+                    launcher_start const& start) {
+    auto life = parse_life(start.life);
+    gathered_hosts found;
+    if (asked.discovery.given())
+        found = gather_hosts(asked, inherited, std::move(life));
+    else
+        found = {find_allocation(asked, life, sources), life, std::nullopt};
+    correct(inherited, found.given);
+    run_plan run{asked, inherited, sources, start.session_dir, start.guardian_fd, std::move(found.given)};
+    run.life = std::move(found.life);
+    if (found.ranks) run.options.place.ranks = found.ranks;
+    return run;
+}
+
+/// Tells, and refuses, what the places of the ranks bring with them.
+void check_places(run_plan const& run, int others) {
+    auto const& options = run.options;
     check_number_of_spares(run);
     check_shown_ranks(options, run.map);
     if (!options.quiet && run.life.is_first())
-        for (auto const& note : notes_on_layout(run.given, options.place, run.map, inherited)) print_note(note);
-    int const others = count_other_nodes(run);
+        for (auto const& note : notes_on_layout(run.given, options.place, run.map, run.inherited)) print_note(note);
     if (options.engine == "embedded" && others > 0)
         throw error(
             errc::unavailable,
@@ -310,19 +309,43 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
         print_note(
             "standard input goes to rank 0 as a whole, so a loop that reads a list from it ends after this run; give --stdin "
             "none, or < /dev/null");
-    if (start.kept != nullptr && !options.dry_run && !options.print_env)
-        place_kept_states(run, everywhere, others > 0, *start.kept);
-    begin_life(run);
-    auto prepared = prepare_run(run);
-    auto const folder = make_output_dir(run);
-    run.life.output_dir = folder;
-    options.output_dir = run.life.is_first() || folder.empty() ? folder : generation_folder(folder, run.life.now.number);
-    run_outcome outcome;
-    run.outcome = &outcome;
-    outcome.hosts = run.life.hosts;
+}
+
+}  // namespace
+
+int run_job(run_options const& asked, environment const& all_variables, launcher_start const& start) {
+    double const began_s = seconds_now();
+    bool const starts = !asked.dry_run && !asked.print_env;
+    environment inherited = all_variables;
+    std::optional<topology> machine;  // looked at once, where it is needed
+    hwloc_handle hwloc;
+    auto const look_here = [&]() -> topology& {
+        if (!machine) machine = discover_here(inherited, &hwloc);
+        return *machine;
+    };
+    auto const this_node = [&]() -> node { return node_of(look_here(), asked.place); };
+    auto const sources = telling_sources(real_sources(inherited, this_node), [&asked](std::string const& what) {
+        if (!asked.quiet) print_note(what);
+    });
+    auto found = find_nodes(asked, inherited, sources, start);
+    end_phase("allocation read, node looked at");
+    check_warm_spares(found);
+    if (starts) found.given = check_nodes(found);
+    auto const everywhere = found.given;
+    auto plan = map_all(std::move(found));
+    int const others = count_other_nodes(plan);
+    check_places(plan, others);
+    if (start.kept != nullptr && starts) plan.kept = place_kept_states(plan, everywhere, others > 0, *start.kept);
+    plan.life = begin_life(plan);
+    auto prepared = prepare_run(plan);
+    auto const folder = plan.life.output_dir = make_output_dir(plan);
+    plan.options.output_dir = plan.life.is_first() || folder.empty() ? folder : generation_folder(folder, plan.life.now.number);
     std::optional<discovery> asks_hosts;
-    if (options.discovery.given() && !options.dry_run && !options.print_env)
-        run.asks_hosts = &asks_hosts.emplace(options.discovery, inherited);
+    if (asked.discovery.given() && starts) asks_hosts.emplace(asked.discovery, inherited);
+    run_outcome outcome;
+    outcome.hosts = plan.life.hosts;
+    run_context const run{std::move(plan), outcome, asks_hosts ? &*asks_hosts : nullptr};
+    auto const& options = run.options;
     run_record record(folder, run, prepared.sent_variables, prepared.working_dir);
     end_phase("ranks mapped, run prepared");
     auto const begin = [&] {

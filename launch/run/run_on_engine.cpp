@@ -35,8 +35,8 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.place = options.place;
     common.working_dir = prepared.working_dir.empty() ? absolute_path(".") : prepared.working_dir;
     auto const large = std::make_shared<common_job>(common_job{prepared.sent_variables, options.command, options.exports, {}});
-    for (std::size_t r = 0; !run.kept_parts.empty() && r < places.size(); ++r)
-        large->kept_parts.push_back(run.kept_part(static_cast<int>(r)));
+    for (std::size_t r = 0; !run.kept.parts.empty() && r < places.size(); ++r)
+        large->kept_parts.push_back(run.kept.part_of(static_cast<int>(r)));
     common.python_package = prepared.python.package;
     common.python_horovod = prepared.python.horovod;
     common.output_dir = options.output_dir.empty() ? "" : absolute_path(options.output_dir);
@@ -50,7 +50,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.lost_after = options.lost_after();
     common.hold_worker_port = prepared.lists_workers;
     common.file_mask = read_umask();
-    common.keeps_state = !run.kept_files.empty();
+    common.keeps_state = !run.kept.files.empty();
     // Idle nodes are used at a restart, before the world shrinks; warm spares may be used up after one restart.
     bool const goes_on = !prepared.spares.empty() || options.discovery.given() ||
                          (options.least_ranks && (options.spares == 0 || options.warm_spares));
@@ -68,7 +68,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
         rank.spare = spare_of(rank.job.who);
         rank.job.place = with_share(options.place, run.given, run.given.nodes[node]);
         rank.job.address = run.given.nodes[node].address;
-        if (node < run.kept_files.size()) rank.job.kept_file = run.kept_files[node];
+        if (node < run.kept.files.size()) rank.job.kept_file = run.kept.files[node];
     }
     return ranks;
 }

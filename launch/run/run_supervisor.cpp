@@ -40,9 +40,9 @@ run_supervisor::run_supervisor(run_context const& run)
           {[this] { return phase_ == run_phase::running && !failed_; },
            [this](auto const& hosts) { return ranks_->take_hosts(hosts); },
            [this](int number, auto const& tell) { send_notice(number, tell); }, [this](std::string const& line) { say(line); }}) {
-    if ((options_.is_elastic() || !options_.lives_file.empty()) && run_.outcome != nullptr) {
-        writer_.watch_for("", [this] { run_.outcome->output_s = seconds_now(); });
-        writer_.watch_for("muster-metric:", [this] { run_.outcome->metric_s = seconds_now(); });
+    if (options_.is_elastic() || !options_.lives_file.empty()) {
+        writer_.watch_for("", [this] { run_.outcome.output_s = seconds_now(); });
+        writer_.watch_for("muster-metric:", [this] { run_.outcome.metric_s = seconds_now(); });
     }
     ::signal(SIGPIPE, SIG_IGN);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of ranks become our children, so that we miss none
@@ -71,19 +71,19 @@ int run_supervisor::run(rank_group& ranks) {
     loop_.watch_readable(run_.guardian_fd, [this] { on_guardian_gone(); });
     loop_.watch_readable(writer_.event_fd(), [this] { on_writer_event(); });
     if (known.started) phase_ = run_phase::running;
-    if (known.started && run_.outcome != nullptr) run_.outcome->started_s = seconds_now();
+    if (known.started) run_.outcome.started_s = seconds_now();
     ranks.start();
     deadlines_.start();
     if (phase_ == run_phase::running) watch_run();
     close_if_over();
     if (phase_ != run_phase::done) loop_.run();
-    if (run_.outcome != nullptr && options_.is_elastic()) note_lost_hosts(nodes_of(known.stuck));
+    if (options_.is_elastic()) note_lost_hosts(nodes_of(known.stuck));
     return exit_code_;
 }
 
 void run_supervisor::watch_run() {
     deadlines_.start_early_signal();  // earlier, no rank would handle it
-    if (run_.asks_hosts != nullptr && run_.outcome != nullptr) hosts_.start();
+    if (run_.asks_hosts != nullptr) hosts_.start();
     meeting_->start();
     if (run_.given.fixed && !options_.quiet) last_look_.start();
     if (options_.is_elastic()) stops_->start();
@@ -94,7 +94,7 @@ void run_supervisor::watch_run() {
 void run_supervisor::on_ready() {
     phase_ = run_phase::running;
     ranks_->known().started = true;
-    if (run_.outcome != nullptr) run_.outcome->started_s = seconds_now();
+    run_.outcome.started_s = seconds_now();
     start_ = event_loop::clock::now();
     deadlines_.note_output();
     ranks_->go();
@@ -150,15 +150,14 @@ void run_supervisor::act_on(verdict const& first) {
     failed_ = true;
     if (judged.of_rank) {
         culprit_ = judged.culprits.front().rank;
-        if (run_.outcome != nullptr)
-            run_.outcome->rank = ranks_->known()[culprit_].shown(), run_.outcome->host = judged.culprits.front().host;
+        run_.outcome.rank = ranks_->known()[culprit_].shown();
+        run_.outcome.host = judged.culprits.front().host;
     }
-    if (run_.outcome != nullptr && options_.is_elastic()) note_failure(judged);
-    if (run_.outcome != nullptr &&
-        (is_from_outside(judged.cause) || (judged.of_rank && is_from_outside(ranks_->known()[culprit_]))))
-        run_.outcome->from_outside = true;
-    if (run_.outcome != nullptr && judged.cause == failure_cause::node) {
-        run_.outcome->lost_node = true;
+    if (options_.is_elastic()) note_failure(judged);
+    if (is_from_outside(judged.cause) || (judged.of_rank && is_from_outside(ranks_->known()[culprit_])))
+        run_.outcome.from_outside = true;
+    if (judged.cause == failure_cause::node) {
+        run_.outcome.lost_node = true;
         note_lost_hosts(nodes_of(judged.ranks_to_blame()));
     }
     if (judged.gives_up) give_up(judged.culprits);
@@ -171,7 +170,7 @@ void run_supervisor::act_on(verdict const& first) {
 
 /// Handles lost ranks whose others form their world anew.
 bool run_supervisor::go_on_in_place(verdict const& judged) {
-    if (judged.culprits.empty() || run_.outcome == nullptr || !ranks_->goes_on_without(judged)) return false;
+    if (judged.culprits.empty() || !ranks_->goes_on_without(judged)) return false;
     auto& known = ranks_->known();
     auto const& culprit = known[judged.culprits.front().rank];
     known.suspect = -1;
@@ -200,7 +199,7 @@ bool run_supervisor::go_on_in_place(verdict const& judged) {
 }
 
 void run_supervisor::on_generation(generation const& now, std::string const& why) {
-    auto& outcome = *run_.outcome;
+    auto& outcome = run_.outcome;
     double const begun = seconds_now();
     auto const& before = run_.present();
     bool const leave = ranks_->known().count([](auto const& one) { return one.left_out && one.running(); }) > 0;
@@ -238,17 +237,17 @@ void run_supervisor::send_notice(int number, std::function<void(signal_reach con
 
 /// A program that got no signal, and ends with 0, is done.
 void run_supervisor::warn_ranks(std::string const& when, int number) {
-    bool const before = run_.outcome != nullptr && std::exchange(run_.outcome->early_signal, true);
+    bool const before = std::exchange(run_.outcome.early_signal, true);
     send_notice(number, [this, when, before](signal_reach const& reach) {
         say(fmt::format("{}: {}", when, reach.text));
-        if (reach.reached == 0 && run_.outcome != nullptr) run_.outcome->early_signal = before;
+        if (reach.reached == 0) run_.outcome.early_signal = before;
     });
 }
 
 /// Notes what a restart has to know. A fault of the start also affects the next start.
 void run_supervisor::note_failure(verdict const& judged) {
     auto const& known = ranks_->known();
-    auto& outcome = *run_.outcome;
+    auto& outcome = run_.outcome;
     outcome.failed_s = seconds_now();
     outcome.kind = kind_of_end(judged, known, run_.life.is_first());
     if (auto const blamed = read_text_file(blame_file(fmt::format("{}/{}", run_.session_dir, hosts_file_name)));
@@ -273,7 +272,7 @@ std::vector<std::string> run_supervisor::nodes_of(std::vector<int> const& ranks)
 
 /// No later generation may use what ranks there may still occupy.
 void run_supervisor::note_lost_hosts(std::vector<std::string> const& names) {
-    auto& lost = run_.outcome->lost_hosts;
+    auto& lost = run_.outcome.lost_hosts;
     for (auto const& name : names)
         if (std::find(lost.begin(), lost.end(), name) == lost.end()) lost.push_back(name);
 }
@@ -377,7 +376,7 @@ void run_supervisor::on_request_to_end(int s, int sent) {
     if (s != SIGTERM || !options_.quiet)
         say(fmt::format("got SIG{}{}", signal_name(sent), running == 0 ? "" : ": ending " + count_of_ranks(running)));
     failed_ = asked_ = true;
-    if (run_.outcome != nullptr) run_.outcome->from_outside = true;
+    run_.outcome.from_outside = true;
     if (s == SIGTERM && phase_ == run_phase::running) show_last_look();
     stop(128 + s, s);
     if (s == SIGTERM) explain_end();
@@ -389,7 +388,7 @@ void run_supervisor::on_request_to_end(int s, int sent) {
 void run_supervisor::on_guardian_gone() {
     loop_.unwatch(run_.guardian_fd);
     failed_ = true;
-    if (run_.outcome != nullptr) run_.outcome->from_outside = true;
+    run_.outcome.from_outside = true;
     exit_code_ = 128 + SIGKILL;
     kill_all();
 }
@@ -404,7 +403,7 @@ void run_supervisor::on_writer_event() {
 void run_supervisor::expire(std::string const& reason) {
     if (failed_) return;
     failed_ = true;
-    if (run_.outcome != nullptr) run_.outcome->from_outside = true;
+    run_.outcome.from_outside = true;
     exit_code_ = exit_code(errc::timeout);
     say("error: " + reason);
     show_ranks(options_.on_hang, [this] {
@@ -521,11 +520,10 @@ void run_supervisor::drain_output() {
 
 void run_supervisor::say(std::string const& line) {
     constexpr std::string_view prefix = "error: ";
-    auto* const outcome = run_.outcome;
     // Generations of a run share its output.
     auto const generation = options_.is_elastic() ? fmt::format("generation {}: ", run_.generation()) : std::string();
-    if (outcome != nullptr && outcome->cause.empty() && line.starts_with(prefix))
-        outcome->cause = line.substr(prefix.size(), line.find('\n') - prefix.size());
+    if (run_.outcome.cause.empty() && line.starts_with(prefix))
+        run_.outcome.cause = line.substr(prefix.size(), line.find('\n') - prefix.size());
     std::string_view const kind = line.starts_with(prefix) ? prefix : line.starts_with("note: ") ? "note: " : "";
     writer_.note(fmt::format("muster: {}{}{}\n", kind, generation, std::string_view(line).substr(kind.size())));
 }

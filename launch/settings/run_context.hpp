@@ -1,4 +1,4 @@
-// One run of ranks as far as it is known: what was asked for, what surrounds it, the nodes it has and where its ranks go.
+// One run of ranks: what was asked for, what surrounds it, the nodes it has and where its ranks go, as planned, and how it goes.
 #pragma once
 
 #include <optional>
@@ -52,31 +52,41 @@ struct run_outcome {
     std::vector<rank_share> shares = {};  ///< by rank, of ranks that other machines have placed; empty: that did not come
 };
 
-/// Filled in from top to bottom. The references must outlive it.
-struct run_context {
-    run_options const& options;
+/// Where the states are that the ranks of a run keep.
+struct kept_places {
+    int fd = -1;                       ///< memory of this process; -1: none
+    std::vector<std::string> files{};  ///< the same of other processes, by node of the run; empty: none
+    std::vector<int> parts{};          ///< of these, by rank; empty: their numbers
+    int free_part = 0;                 ///< of the first spare
+
+    int part_of(int rank) const {
+        auto const ranks = static_cast<int>(parts.size());
+        return ranks == 0 ? rank : rank < ranks ? parts[static_cast<std::size_t>(rank)] : free_part + rank - ranks;
+    }
+};
+
+/// A run while it is planned, from top to bottom. The references must outlive it.
+struct run_plan {
+    run_options options;
     environment const& inherited;  ///< this process' own variables
     scheduler_sources const& sources;
     std::string session_dir;  ///< where files of this run are written, on this machine
     int guardian_fd = -1;     ///< hangs up when the guardian dies
     allocation given{};
     mapping map{};
-    mapping waiting{};                ///< nodes without ranks whose processes wait for the place of a lost rank (--warm-spares)
-    discovery* asks_hosts = nullptr;  ///< which host there are is asked by it; null: nobody asks
-    run_outcome* outcome = nullptr;   ///< where to tell how it ended
-    run_life life{};                  ///< of a run that may start again; without members in any other
-    int kept_fd = -1;                 ///< memory for the state that its ranks keep, of this process; -1: none
-    std::vector<std::string> kept_files{};  ///< the same of other processes, by node of `given`; empty: none
-    std::vector<int> kept_parts{};          ///< of these, by rank; empty: their numbers
-    int free_kept_part = 0;                 ///< of the first spare
+    mapping waiting{};  ///< nodes without ranks whose processes wait for the place of a lost rank (--warm-spares)
+    run_life life{};    ///< of a run that may start again; without members in any other
+    kept_places kept{};
+};
 
-    /// The present generation of such a run.
-    auto const& present() const noexcept { return outcome != nullptr && outcome->in_place ? *outcome->in_place : life.now; }
+/// A planned run: of it nothing changes but how it goes.
+struct run_context : run_plan {
+    run_outcome& outcome;             ///< where to tell that
+    discovery* asks_hosts = nullptr;  ///< which host there are is asked by it; null: nobody asks
+
+    /// The present generation of a run that may start again.
+    auto const& present() const noexcept { return outcome.in_place ? *outcome.in_place : life.now; }
     /// Its number in such a run; -1 in any other.
-    int kept_part(int rank) const {
-        auto const ranks = static_cast<int>(kept_parts.size());
-        return ranks == 0 ? rank : rank < ranks ? kept_parts[static_cast<std::size_t>(rank)] : free_kept_part + rank - ranks;
-    }
     int generation() const noexcept { return options.is_elastic() ? present().number : -1; }
 };
 

@@ -56,11 +56,24 @@ void step_result::add(step_result const& other) noexcept {
 
 void negotiator::submit(pending_ptr one) {
     exchange_kind const kind = one->what->kind;
-    if (kind == exchange_kind::join) joined_ = true;
-    if (kind == exchange_kind::leave) leaving_ = true;
+    if (kind == exchange_kind::leave) take(pace_event::leaves);
+    if (kind >= exchange_kind::barrier || one->many || one->waited.load(std::memory_order_relaxed))
+        take(pace_event::is_waited_for);
     waiting_bytes_ += one->bytes;
-    hurry_ = hurry_ || kind >= exchange_kind::barrier || one->many || one->waited.load(std::memory_order_relaxed);
     waiting_.push_back(std::move(one));
+}
+
+/// By the table; what is not in it changes nothing.
+void negotiator::take(negotiation_event what) {
+    auto const* const row = find_row<negotiation_rows>(state_, what);
+    if (row == nullptr) return;
+    state_ = row->to;
+    switch (row->then) {
+        case negotiation_effect::none: return;
+        case negotiation_effect::agree: operation_ = round_.agree(ranks_); return;
+        case negotiation_effect::gather: operation_ = round_.gather(ranks_); return;
+        case negotiation_effect::plan: return plan();
+    }
 }
 
 step_result negotiator::step(exchange_clock::time_point now) {
@@ -80,8 +93,8 @@ step_result negotiator::step_on(exchange_clock::time_point now) {
         last_check_ = now;
         check_deadlines(now);
     }
-    switch (phase_) {
-        case phase::idle: {
+    switch (state_) {
+        case negotiation_state::idle: {
             if (coordinator_.all_left()) return result;
             auto const at = due(now);
             if (at > now) {
@@ -93,21 +106,21 @@ step_result negotiator::step_on(exchange_clock::time_point now) {
             result.moved = true;
             return result;
         }
-        case phase::agreeing:
-        case phase::gathering:
+        case negotiation_state::agreeing:
+        case negotiation_state::gathering:
             result.busy = true;
             if (!advance(operation_, now)) return result;
-            if (phase_ == phase::agreeing)
+            if (state_ == negotiation_state::agreeing)
                 finish_round(now);
             else
                 take_announcements();
-            if (phase_ == phase::running) plan();
             result.moved = true;
             return result;
-        case phase::running:
+        case negotiation_state::running:
             result.busy = result.data = true;
             result.moved = run_batches();
-            if (phase_ == phase::running && runner_.has_started()) check_for_dead(runner_.under_way(), runner_.began(), now);
+            if (state_ == negotiation_state::running && runner_.has_started())
+                check_for_dead(runner_.under_way(), runner_.began(), now);
             return result;
     }
     return result;
@@ -115,14 +128,16 @@ step_result negotiator::step_on(exchange_clock::time_point now) {
 
 /// Whether waiting requests are to be negotiated now rather than gathered further.
 bool negotiator::flushes(exchange_clock::time_point now) const {
-    return hurry_ || waiting_bytes_ >= shared_.options.fusion_bytes || now - waiting_.front()->submitted >= cycle_time_;
+    return pace_ == request_pace::hurry || waiting_bytes_ >= shared_.options.fusion_bytes ||
+           now - waiting_.front()->submitted >= cycle_time_;
 }
 
 /// When to enter the next round.
 exchange_clock::time_point negotiator::due(exchange_clock::time_point now) const {
     auto at = last_round_ + heartbeat;
-    if (!waiting_.empty() && !leaving_) at = std::min(at, flushes(now) ? now : waiting_.front()->submitted + cycle_time_);
-    if (!announced_.empty() || !hit_positions_.empty() || joined_ || leaving_) at = std::min(at, last_round_ + pause_);
+    bool const leaves = pace_ == request_pace::leave;
+    if (!waiting_.empty() && !leaves) at = std::min(at, flushes(now) ? now : waiting_.front()->submitted + cycle_time_);
+    if (!announced_.empty() || !hit_positions_.empty() || leaves) at = std::min(at, last_round_ + pause_);
     return at;
 }
 
@@ -172,8 +187,8 @@ void negotiator::sort_waiting() {
 }
 
 void negotiator::enter_round(exchange_clock::time_point now) {
-    productive_ = !waiting_.empty() && !leaving_;
-    hurry_ = false;
+    yield_ = waiting_.empty() || pace_ == request_pace::leave ? round_yield::nothing : round_yield::requests;
+    take(pace_event::enters_round);
     round_began_ = now;
     sort_waiting();
     check_stalls(now);
@@ -188,8 +203,7 @@ void negotiator::enter_round(exchange_clock::time_point now) {
     outdated_.clear();
     counters::add(shared_.count.rounds);
     operation_began_ = now;
-    operation_ = round_.agree(ranks_);
-    phase_ = phase::agreeing;
+    take(negotiation_event::round_is_due);
 }
 
 void negotiator::finish_round(exchange_clock::time_point now) {
@@ -198,13 +212,11 @@ void negotiator::finish_round(exchange_clock::time_point now) {
     take_hits();
     if (!round_.has_announcements()) {
         end_what_never_meets();
-        phase_ = phase::running;
-        return;
+        return take(negotiation_event::is_agreed);
     }
     counters::add(shared_.count.full_rounds);
     operation_began_ = now;
-    operation_ = round_.gather(ranks_);
-    phase_ = phase::gathering;
+    take(negotiation_event::some_announce);
 }
 
 /// The round has ended: what it has brought becomes batches.
@@ -213,7 +225,7 @@ void negotiator::plan() {
     last_round_ = end;
     if (shared_.trace.running() && shared_.trace.marks_cycles())
         shared_.trace.add({trace_kind::cycle, 0, 0, 0, trace_time(round_began_), trace_time(end), 0});
-    if (productive_)
+    if (yield_ != round_yield::nothing)
         pause_ = exchange_clock::duration(0);
     else
         pause_ = std::clamp<exchange_clock::duration>(pause_ * 2, 20us, longest_pause);
@@ -222,10 +234,7 @@ void negotiator::plan() {
         counters::add(shared_.count.agreeing_rounds);
         counters::add(shared_.count.agreeing_ns, static_cast<std::uint64_t>(trace_time(end) - trace_time(round_began_)));
     }
-    if (ready_.empty()) {
-        phase_ = phase::idle;
-        return;
-    }
+    if (ready_.empty()) return take(negotiation_event::nothing_is_ready);
     runner_.load(std::exchange(ready_, {}), std::exchange(units_, {}));
 }
 
@@ -235,18 +244,17 @@ bool negotiator::run_batches() {
         if (!runner_.advance()) return moved;
         moved = true;
     }
-    phase_ = phase::idle;
+    take(negotiation_event::all_has_run);
     return true;
 }
 
 void negotiator::take_hits() {
     bool removed = false;
-    brought_something_ = false;
     for (response_cache::position at = 0; at < round_.positions(); ++at) {
         auto const vote = round_.result(at);
         if (vote == negotiation_round::not_yet) continue;
         if (cache_.is_free(at)) continue;
-        brought_something_ = true;
+        yield_ = round_yield::results;
         pending_ptr unit = at < hits_.size() ? std::move(hits_[at]) : nullptr;
         if (at < hits_.size()) hits_[at] = nullptr;
         removed = removed || unit != nullptr;
@@ -278,18 +286,18 @@ void negotiator::take_announcements() {
     for (int rank = 0; rank < ranks_.size(); ++rank)
         for (auto& each : round_.announcements_of(rank)) coordinator_.announce(rank, std::move(each));
     for (auto& each : coordinator_.take_ready()) {
-        brought_something_ = true;
+        yield_ = round_yield::results;
         conclude(std::move(each));
     }
     if (coordinator_.anyone_left() && !someone_had_left) forget_cache();
     end_what_never_meets();
-    phase_ = phase::running;
+    take(negotiation_event::is_announced);
 }
 
 /// All ranks wait and this round has ended nothing, so that no later one will. All see it in the same round. Its errors show what each rank
 /// waits in, so what is cached is announced in full before.
 void negotiator::end_what_never_meets() {
-    if (!round_.all_state(negotiation_round::waits) || brought_something_ || coordinator_.anyone_left())
+    if (!round_.all_state(negotiation_round::waits) || yield_ == round_yield::results || coordinator_.anyone_left())
         return;  // who leaves is an error already
     if (!round_.all_state(negotiation_round::told)) {
         outdated_ = hit_positions_;
@@ -329,7 +337,6 @@ void negotiator::conclude(agreement&& each) {
         unit = std::move(found->second);
         announced_.erase(found);
     }
-    if (each.what.kind == exchange_kind::join) joined_ = false;
     if (!each.fault.empty()) {
         if (unit) fail_unit(unit, errc::peer_failed, each.fault, each.culprits);
         return;
@@ -385,7 +392,6 @@ void negotiator::carry_out(agreement&& each, pending_ptr& unit) {
 }
 
 void negotiator::agreed_on(std::shared_ptr<agreement const> what, pending_ptr unit) {
-    productive_ = true;
     if (unit) {
         agreeing_wait_ns_ += static_cast<std::uint64_t>(trace_time(round_ended_) - trace_time(unit->submitted));
         if (shared_.trace.running())
@@ -448,7 +454,9 @@ void negotiator::give_up(pending_request const& expired, exchange_clock::time_po
     auto const late = late_ranks();
     bool const dead = std::any_of(late.begin(), late.end(), [](late_rank const& each) { return each.dead; });
     if (dead || now - *expired_since_ >= patience) throw watch_.deadline_error(expired, late, true);
-    if (gave_up_) return;
+    bool are_told = false;
+    for_pending([&](pending_ptr const& unit) { are_told = are_told || unit->what->kind == exchange_kind::give_up; });
+    if (are_told) return;
     if (watch_.missing_of(expired).empty()) {
         if (cache_.holds(expired.cache_place, expired.what)) outdated_.push_back(expired.cache_place);
         return;
@@ -459,7 +467,6 @@ void negotiator::give_up(pending_request const& expired, exchange_clock::time_po
     what->tensors = {{told.what(), dtype::u8, memory_kind::host, flat_shape(0)}};
     what->numbers.assign(told.culprits().begin(), told.culprits().end());
     ask->what = std::move(what);
-    gave_up_ = true;
     submit(std::move(ask));
 }
 
@@ -468,7 +475,7 @@ std::vector<late_rank> negotiator::late_ranks() {
         auto late = runner_.handed().front().under_way.late_ranks();
         if (!late.empty()) return late;
     }
-    if (phase_ == phase::idle) return {};
+    if (state_ == negotiation_state::idle) return {};
     return (runner_.has_started() ? runner_.under_way() : operation_).late_ranks();
 }
 
@@ -494,7 +501,7 @@ void negotiator::leak() noexcept {
     } catch (...) {
     }
     runner_.leak();
-    if (phase_ != phase::idle) round_.leak();
+    if (state_ != negotiation_state::idle) round_.leak();
 }
 
 }  // namespace muster::detail

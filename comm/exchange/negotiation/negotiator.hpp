@@ -14,6 +14,7 @@
 #include "comm/exchange/batch/exchange_context.hpp"
 #include "comm/exchange/negotiation/coordinator.hpp"
 #include "comm/exchange/negotiation/negotiation_round.hpp"
+#include "comm/exchange/negotiation/negotiation_states.hpp"
 #include "comm/exchange/negotiation/overdue_watch.hpp"
 #include "comm/exchange/negotiation/response_cache.hpp"
 #include "comm/exchange/request/pending_request.hpp"
@@ -56,11 +57,13 @@ class negotiator {
 
     void submit(pending_ptr one);
     /// Somebody waits: what has been gathered is to be negotiated.
-    void hurry() noexcept { hurry_ = !waiting_.empty(); }
+    void hurry() noexcept {
+        if (!waiting_.empty()) take(pace_event::is_waited_for);
+    }
     step_result step(exchange_clock::time_point now);
 
     /// All ranks have left.
-    bool ended() const noexcept { return phase_ == phase::idle && coordinator_.all_left() && !runner_.has_handed(); }
+    bool ended() const noexcept { return state_ == negotiation_state::idle && coordinator_.all_left() && !runner_.has_handed(); }
     /// Hands over everything that has not ended.
     void give_back(std::vector<pending_ptr>& into);
     /// Memory that other ranks may still write to is never freed. For a failed exchange.
@@ -72,10 +75,12 @@ class negotiator {
     communicator& ranks() noexcept { return ranks_; }
 
   private:
-    enum class phase { idle, agreeing, gathering, running };
-
     static bool is_cacheable(exchange_kind kind) noexcept { return kind <= exchange_kind::barrier; }
 
+    void take(negotiation_event what);
+    void take(pace_event what) noexcept {
+        if (auto const* const row = find_row<pace_rows>(pace_, what)) pace_ = row->to;
+    }
     step_result step_on(exchange_clock::time_point now);
     exchange_clock::time_point due(exchange_clock::time_point now) const;
     bool flushes(exchange_clock::time_point now) const;
@@ -113,7 +118,9 @@ class negotiator {
     hooks calls_;
     exchange_clock::duration const cycle_time_;
 
-    phase phase_ = phase::idle;
+    negotiation_state state_ = negotiation_state::idle;
+    request_pace pace_ = request_pace::gather;
+    round_yield yield_ = round_yield::nothing;  // of this round
     coordinator coordinator_;
     response_cache cache_;
     std::vector<pending_ptr> waiting_;  // not sorted into the next round yet
@@ -123,20 +130,16 @@ class negotiator {
     std::vector<response_cache::position> outdated_;          // entries that no longer hold here
     std::unordered_map<std::string, pending_ptr> announced_;  // by name
     std::vector<exchange_request> to_announce_;
-    bool joined_ = false, leaving_ = false, hurry_ = false;
 
     operation operation_;
     negotiation_round round_;
     exchange_clock::time_point operation_began_{}, last_check_{}, round_began_{}, round_ended_{};
     exchange_clock::time_point last_round_{};
     exchange_clock::duration pause_{0};
-    bool productive_ = false;
-    bool brought_something_ = false;  // this round
 
     std::vector<std::shared_ptr<agreement const>> ready_;
     std::vector<pending_ptr> units_;
     std::optional<exchange_clock::time_point> expired_since_;
-    bool gave_up_ = false;  // the others are being told
     batch_runner runner_;
     overdue_watch watch_;
     std::uint64_t trace_id_ = 0, agreeing_wait_ns_ = 0;  // the latter of this round

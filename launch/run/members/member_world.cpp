@@ -154,7 +154,7 @@ void member_world::act(act::start_in_place_of const& what) {
 }
 
 void member_world::act(act::start_at const& what) try { calls_.start_at(what.at); } catch (error const& problem) {
-    run_.outcome->hosts.note_failure(what.at, run_.options.cool_down, seconds_now(), draw_chance());
+    run_.outcome.hosts.note_failure(what.at, run_.options.cool_down, seconds_now(), draw_chance());
     calls_.say(fmt::format("note: no rank is started on {}: {}", what.at.host, problem.what()));
 }
 
@@ -182,8 +182,7 @@ void member_world::act(act::cancel_look const&) {
 }
 
 void member_world::act(act::cool_down const& what) {
-    if (run_.outcome == nullptr) return;
-    auto& hosts = run_.outcome->hosts;
+    auto& hosts = run_.outcome.hosts;
     if (what.whole_host)
         hosts.note_lost(what.at.host, cool_down_of_hosts(run_.options), seconds_now(), draw_chance());
     else

@@ -8,8 +8,8 @@ namespace muster {
 
 void spare_log::note_place(int seat, std::string place) {
     if (records_.contains(seat)) return void(record_of(seat).place = std::move(place));
-    records_[seat] = run_.outcome->spares.size();
-    run_.outcome->spares.push_back({.number = known_[seat].spare, .place = std::move(place)});
+    records_[seat] = run_.outcome.spares.size();
+    run_.outcome.spares.push_back({.number = known_[seat].spare, .place = std::move(place)});
 }
 
 void spare_log::note_wait(int seat) {

@@ -32,7 +32,7 @@ class spare_log {
     std::string note_generation(generation const& now, std::vector<int> const& seats, std::string const& why);
 
   private:
-    spare_record& record_of(int seat) { return run_.outcome->spares[records_.at(seat)]; }
+    spare_record& record_of(int seat) { return run_.outcome.spares[records_.at(seat)]; }
 
     run_context const& run_;
     evidence& known_;

@@ -54,9 +54,8 @@ bool rank_gathering::may_start() const {
         });
         return false;
     }
-    if (run_.outcome != nullptr)
-        for (auto const& rank : ranks_)
-            if (rank.spare < 0) run_.outcome->shares.push_back({rank.place.cpus, rank.place.gpu_index});
+    for (auto const& rank : ranks_)
+        if (rank.spare < 0) run_.outcome.shares.push_back({rank.place.cpus, rank.place.gpu_index});
     tell_of_places();
     return true;
 }

@@ -100,7 +100,7 @@ std::string remote_spares::cool(std::optional<member_world> const& world, rank_e
     if (at == slots_.end()) return std::string(no_other);
     loop_.after(duration(0), [this] { events_.look_at_hosts(); });
     if (!node && world && !world->is_wanted(one.rank)) return std::string(spare_log::not_needed);
-    auto& hosts = run_.outcome->hosts;
+    auto& hosts = run_.outcome.hosts;
     double const now = seconds_now();
     auto const& host = at->second.host;
     if (!node)
@@ -135,7 +135,7 @@ void remote_spares::give_up(std::optional<member_world>& world, remote_rank& ran
     ranks_.give_up(one.rank);
     output_.finish(one.rank);
     log_.note_end(one.rank, node ? "is lost with its node" : came ? "is lost" : "could not be started", cool(world, one, node));
-    auto& lost = run_.outcome->lost_hosts;
+    auto& lost = run_.outcome.lost_hosts;
     auto const& name = ranks_.planned_host(rank);
     if (node && std::find(lost.begin(), lost.end(), name) == lost.end()) lost.push_back(name);
     events_.on_rank_gone();

@@ -19,10 +19,11 @@ using testing::Not;
 /// Three members without processes; the test hears what they are sent.
 struct member_world_test : testing::Test {
     static constexpr int size = 3;
-    run_options options;
     environment variables;
     scheduler_sources sources{variables, {}, {}, {}};
-    run_context context{options, variables, sources, ""};
+    run_outcome outcome;
+    run_context context{{run_options{}, variables, sources, ""}, outcome};
+    run_options& options = context.options;
     event_loop loop;
     std::optional<member_world> world;
     std::vector<std::deque<std::string>> sent;
@@ -372,11 +373,9 @@ TEST_F(member_world_test, a_lost_rank_ends_the_run_with_its_own_code_where_no_fu
 }
 
 struct hosts_test : member_world_test {
-    run_outcome outcome;
     void SetUp() override {
         options.discovery.command = "discover";
         options.most_ranks = 5;
-        context.outcome = &outcome;
         member_world_test::SetUp();
         announce_all();
     }

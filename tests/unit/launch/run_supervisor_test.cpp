@@ -89,7 +89,6 @@ class run_supervisor_test : public testing::Test {
         ::sigprocmask(SIG_SETMASK, nullptr, &mask_);
         ::signal(SIGINT, SIG_DFL);  // a shell without job control lets what it starts in the background ignore it, and so does muster then
         options.quiet = true;
-        context.outcome = &outcome;
         std::tie(guarded, guardian) = make_pipe();
         context.guardian_fd = guarded.get();
         watch.emplace(context);
@@ -110,11 +109,11 @@ class run_supervisor_test : public testing::Test {
     void first(std::function<void()> step) { group->script.push_back(std::move(step)); }
     group_events& events() { return watch->events(); }
 
-    run_options options;
     environment variables;
     scheduler_sources sources{variables, {}, {}, {}};
-    run_context context{options, variables, sources, ""};
     run_outcome outcome;
+    run_context context{{run_options{}, variables, sources, ""}, outcome};
+    run_options& options = context.options;
     unique_fd guarded, guardian;
     std::optional<run_supervisor> watch;
     std::optional<scripted_group> group;
