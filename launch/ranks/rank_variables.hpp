@@ -22,9 +22,8 @@ struct python_folders {
 };
 
 /// The folders of the installation (or build tree) that `program`, an absolute path, belongs to. `package` is empty where
-/// `wants_package` is false or it is not there (a build without Python, or a wheel, whose package pip has put where Python finds
-/// it), `horovod` where `as_horovod` is false. Throws errc::not_found for a `horovod` that is wanted and not there.
-python_folders find_python_folders(std::filesystem::path const& program, bool wants_package, bool as_horovod);
+/// it is not there (a build without Python, or a wheel, whose package pip has put where Python finds it), `horovod` where `as_horovod` is false. Throws errc::not_found for a `horovod` that is wanted and not there.
+python_folders find_python_folders(std::filesystem::path const& program, bool as_horovod);
 
 /// The folder of Python's packages (site-packages) that a `program` of a wheel lies in; "" for any other program. It is not added to
 /// PYTHONPATH: the packages of one Python in it may hide those of another.
