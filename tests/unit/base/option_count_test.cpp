@@ -6,7 +6,6 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <regex>
 #include <string>
 #include <string_view>
 
@@ -16,9 +15,10 @@ namespace fs = std::filesystem;
 
 constexpr int most_options = 250;
 
-/// The folders whose tables belong to a program. muster-bench-dev is for muster's developers, and does not count.
+/// The folders whose tables belong to a program. What muster's own processes give to one another does not count, nor muster-bench-dev, which is
+/// not installed.
 std::map<std::string, std::string> const programs{
-    {"launch", "muster"}, {"io", "muster-stage"}, {"bench", "muster-bench"}, {"comm", "muster-trace"}};
+    {"launch/settings", "muster"}, {"io", "muster-stage"}, {"bench", "muster-bench"}, {"comm", "muster-trace"}};
 
 /// The rows of a table whose opening brace is before `text`, without that of --help.
 int rows_in(std::string_view text) {
@@ -44,15 +44,19 @@ int rows_in(std::string_view text) {
 }
 
 int options_of(fs::path const& folder) {
-    static std::regex const table(R"((option_row( const)? \w+|setting rows)\[\]\s*\{)");
+    constexpr std::string_view array = "[]{";
     int options = 0;
     for (auto each = fs::recursive_directory_iterator(folder); each != fs::recursive_directory_iterator(); ++each) {
         if (each->path() == fs::path(MUSTER_SOURCE_DIR) / "bench/dev") each.disable_recursion_pending();
         if (each->path().extension() != ".cpp") continue;
         std::ifstream in(each->path());
         std::string const text{std::istreambuf_iterator<char>(in), {}};
-        for (std::sregex_iterator found(text.begin(), text.end(), table), none; found != none; ++found)
-            options += rows_in(std::string_view(text).substr(static_cast<std::size_t>(found->position() + found->length())));
+        for (auto at = text.find(array); at != text.npos; at = text.find(array, at + 1)) {
+            auto const begin = text.rfind('\n', at) + 1;
+            auto const declared = std::string_view(text).substr(begin, at - begin);
+            if (declared.find("option_row ") != declared.npos || declared.ends_with("setting rows"))
+                options += rows_in(std::string_view(text).substr(at + array.size()));
+        }
     }
     return options;
 }
