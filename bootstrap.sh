@@ -95,8 +95,8 @@ demo() {
     mkdir -p $out
     say "1. Fashion-MNIST becomes one HDF5 file, written by two ranks together"
     "$bin/muster" run -q -n 2 --slots-per-node 2 -- "$bin/muster-stage" convert --force --name Fashion-MNIST \
-        --images $data/train-images-idx3-ubyte.gz --labels $data/train-labels-idx1-ubyte.gz \
-        --test-images $data/t10k-images-idx3-ubyte.gz --test-labels $data/t10k-labels-idx1-ubyte.gz \
+        train=$data/train-images-idx3-ubyte.gz,$data/train-labels-idx1-ubyte.gz \
+        test=$data/t10k-images-idx3-ubyte.gz,$data/t10k-labels-idx1-ubyte.gz \
         --class-names T-shirt,Trouser,Pullover,Dress,Coat,Sandal,Shirt,Sneaker,Bag,Boot -o $out/fashion-mnist.h5
     "$bin/muster-stage" verify $out/fashion-mnist.h5
     say "2. where the ranks go"

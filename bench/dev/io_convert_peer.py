@@ -1,8 +1,9 @@
-"""Peer of muster-bench-dev io: converts a folder of PNG, or a pair of IDX files, to HDF5 as one writes it by hand. Prints its seconds as JSON, without the start
-of the interpreter.
+"""Peer of muster-bench-dev io: converts a folder of PNG, or a pair of IDX files, to HDF5 as one writes it by hand, and waits until it is on disk.
+Prints its seconds as JSON, without the start of the interpreter.
 
 usage: io_convert_peer.py pictures FOLDER OUT | idx IMAGES,LABELS OUT; without arguments it says what it lacks.
 """
+import os
 import sys
 import time
 
@@ -37,4 +38,6 @@ images, labels = {"pictures": pictures, "idx": idx}[sys.argv[1]](sys.argv[2])
 with h5py.File(sys.argv[3], "w") as file:
     file["train/images"] = images
     file["train/labels"] = labels
+with open(sys.argv[3], "rb") as file:
+    os.fsync(file.fileno())
 print('{"seconds": %r}' % (time.perf_counter() - began))

@@ -262,8 +262,7 @@ void staging_set::add_conversions(std::string const& python) {
             check_converted(images, labels);
         };
         std::string const what = std::string(each.what) == "idx" ? "IDX" : "PNG";
-        std::vector<std::string> command{stage_program(), "convert", "--no-fsync", "--no-digests",
-                                         "--progress",    "none",    "-o",         target()};
+        std::vector<std::string> command{stage_program(), "convert", "--no-digests", "--progress", "none", "-o", target()};
         command.insert(command.end(), each.sources.begin(), each.sources.end());
         add_program(fmt::format("muster-stage convert, {}", what), one_bound, each.images.size(), command, check);
         if (python.empty() || !absent.empty()) continue;

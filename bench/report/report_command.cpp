@@ -27,15 +27,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr option_row report_options[]{
-    {"results", 0, "FILE", "results.json of muster-bench scale, or its folder, as the words without an option", ""},
     {"output", 'o', "PATH",
      "folder of report.html, summary.json and plots.py [that of the results; of several: the current one]; with --format: a file",
      ""},
     {"format", 0, "NAME", "html, md, csv or json: only this, to -o or, except for html, to standard output", ""},
-    {"figures", 0, "DIR", "each figure as SVG, PDF and PNG, by plots.py and Matplotlib [the folder figures next to report.html]",
-     ""},
-    {"no-html", 0, "", "no report.html", ""},
-    {"json", 0, "", "the summary of one study on standard output instead of the table", ""},
     {"expect", 0, "BOUND", "'speedup[4]>=3.5': exit code 1 where it is broken; may be given again", "", true},
     {"baseline", 0, "FILE", "an earlier results.json: exit code 1 where these results are worse", ""},
     {"tolerance", 0, "X%", "worse by no more than this is as good as the baseline", "5%"},
@@ -56,13 +51,11 @@ std::string format_of(given_options const& given) {
     return name;
 }
 
-std::vector<std::string> paths_of(given_options const& given) {
-    auto out = given.words();
-    if (given.has("results")) out.insert(out.begin(), given.text("results"));
-    if (out.empty())
+std::vector<std::string> const& paths_of(given_options const& given) {
+    if (given.words().empty())
         throw error(errc::usage,
                     "muster-bench report: no results; give the results.json that muster-bench scale wrote, or its folder");
-    return out;
+    return given.words();
 }
 
 /// That of the results where all are in one; else the current one.
@@ -72,44 +65,27 @@ fs::path folder_of(given_options const& given, report_input const& input) {
     return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
 
-void make_folder(fs::path const& folder, std::string_view option) {
+void make_folder(fs::path const& folder) {
     std::error_code ignored;
     fs::create_directories(folder, ignored);
     if (!fs::is_directory(folder, ignored))
         throw error(errc::io,
-                    fmt::format("cannot write the report into '{}': it is no folder and cannot be made; give another with {}",
-                                folder.string(), option));
+                    fmt::format("cannot write the report into '{}': it is no folder and cannot be made; give another with -o",
+                                folder.string()));
 }
 
-/// Throws errc::unavailable if there are none though they `must` come.
-void tell_figures(report_figures const& figures, fs::path const& folder, bool must) {
-    if (figures.why_none.empty())
-        fmt::print(stderr, "wrote {} figures into {}, as SVG, PDF and PNG\n", figures.drawn.size(), folder.string());
-    else if (must)
-        throw error(errc::unavailable, fmt::format("no figures: {}; leave out --figures", figures.why_none));
-    else
-        fmt::print(stderr, "no figures: {}\n", figures.why_none);
-}
-
-/// Draws for what has no folder of its own: into --figures, or for the page alone.
-report_figures draw_apart(given_options const& given, report_document const& document, environment const& variables) {
+/// Draws for a page alone, which has no folder of its own.
+report_figures draw_apart(report_document const& document, environment const& variables) {
     temporary_folder const apart("muster-report", variables);
     auto const summary = fs::path(apart.path()) / "summary.json";
     write_report_file(summary, dump_json(to_json(document)));
-    bool const kept = given.has("figures");
-    auto const folder = kept ? fs::path(given.text("figures")) : fs::path(apart.path()) / "figures";
-    if (kept) make_folder(folder, "--figures");
-    auto figures = draw_figures(own_plots_script(), summary, folder, variables);
-    if (kept) tell_figures(figures, folder, true);
-    return figures;
+    return draw_figures(own_plots_script(), summary, fs::path(apart.path()) / "figures", variables);
 }
 
 /// One format alone, into a file or to standard output.
 void write_format(std::string const& format, given_options const& given, report_input const& input,
                   report_document const& document, environment const& variables) {
-    report_figures figures;
-    if (format == "html" || given.has("figures")) figures = draw_apart(given, document, variables);
-    auto const text = format == "html"  ? report_html(document, figures)
+    auto const text = format == "html"  ? report_html(document, draw_apart(document, variables))
                       : format == "md"  ? report_markdown(document)
                       : format == "csv" ? report_csv(document)
                                         : dump_json(to_json(document));
@@ -148,19 +124,21 @@ void print_tables(report_input const& input, report_document const& document) {
 
 }  // namespace
 
-void write_report(report_document const& document, report_files const& wanted, environment const& variables) {
+void write_report(report_document const& document, fs::path const& folder, bool page, environment const& variables) {
     auto const write = [&](char const* name, std::string const& text) {
-        auto const path = wanted.folder / name;
+        auto const path = folder / name;
         write_report_file(path, text);
         fmt::print(stderr, "wrote {}\n", path.string());
     };
     write("summary.json", dump_json(to_json(document)));
-    if (!wanted.page && !wanted.figures) return;
-    auto const folder = wanted.figures.value_or(wanted.folder / "figures");
-    if (wanted.figures) make_folder(folder, "--figures");
-    auto const figures = draw_figures(plots_script_of(wanted.folder), wanted.folder / "summary.json", folder, variables);
-    if (wanted.page) write("report.html", report_html(document, figures));
-    tell_figures(figures, folder, wanted.figures.has_value());
+    if (!page) return;
+    auto const into = folder / "figures";
+    auto const figures = draw_figures(plots_script_of(folder), folder / "summary.json", into, variables);
+    write("report.html", report_html(document, figures));
+    if (figures.why_none.empty())
+        fmt::print(stderr, "wrote {} figures into {}, as SVG, PDF and PNG\n", figures.drawn.size(), into.string());
+    else
+        fmt::print(stderr, "no figures: {}\n", figures.why_none);
 }
 
 constexpr command_row report_row{
@@ -175,7 +153,7 @@ constexpr command_row report_row{
     .description =
         "RESULTS are files or folders of muster-bench scale, side by side in one report, and files that collectives wrote\n"
         "with --json. Every number in the page's text is one of --format json. Beside the page lies plots.py, which draws its\n"
-        "figures with Matplotlib: edit it for a paper.",
+        "figures as SVG, PDF and PNG with Matplotlib: edit it for a paper.",
     .most_words = 64,
 };
 
@@ -196,18 +174,11 @@ int report_command(given_options const& given, environment const& variables) {
         for (auto const& each : input.studies) fmt::print(stderr, "{}", judgements_text(each.judged));
         return good ? 0 : 1;
     }
-    if (given.has("json") && input.studies.size() != 1)
-        throw error(errc::usage, "--json is of one study; give --format json for several");
-    if (given.has("json"))
-        fmt::print("{}", dump_json(to_json(document.studies.front())));
-    else
-        print_tables(input, document);
+    print_tables(input, document);
     std::fflush(stdout);
     auto const folder = folder_of(given, input);
-    make_folder(folder, "-o");
-    report_files wanted{folder, !given.has("no-html")};
-    if (given.has("figures")) wanted.figures = given.text("figures");
-    write_report(document, wanted, variables);
+    make_folder(folder);
+    write_report(document, folder, true, variables);
     return good ? 0 : 1;
 }
 

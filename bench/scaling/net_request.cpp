@@ -23,13 +23,11 @@ namespace fs = std::filesystem;
 
 constexpr char const* published_table = "published_table.py";
 
-constexpr char const* net_options_of_scale[]{"net",      "data",     "images",          "epochs",     "seed",      "lr",
-                                             "momentum", "protocol", "target-accuracy", "api",        "backend",   "device",
-                                             "threads",  "python",   "steps",           "compute-ms", "compute-by"};
+constexpr char const* net_options_of_scale[]{"net", "data",    "images", "epochs", "lr", "protocol", "target-accuracy",
+                                             "api", "backend", "device", "python"};
 
-/// Options that are passed to the program unchanged: for a network that is trained, and for one whose compute is timed.
-constexpr char const* of_trained[]{"images", "seed", "lr", "momentum", "api", "backend", "device", "threads"};
-constexpr char const* of_timed[]{"steps", "compute-ms", "compute-by", "backend"};
+/// Options that are passed to the program of a network that is trained.
+constexpr char const* of_trained[]{"images", "lr", "api", "backend", "device"};
 
 [[noreturn]] void refuse_net(std::string const& what) {
     throw error(errc::usage, what);
@@ -110,29 +108,17 @@ void add_target(given_options const& given, study_plan& plan, training_protocol 
     plan.program.insert(plan.program.end(), {"--target-accuracy", fmt::format("{:g}", share)});
 }
 
-void hand_on(given_options const& given, study_plan& plan, std::span<char const* const> names) {
-    for (auto const* name : names)
-        if (given.has(name)) plan.program.insert(plan.program.end(), {fmt::format("--{}", name), given.text(name)});
-}
-
-void refuse_others(given_options const& given, std::string const& net, std::initializer_list<char const*> names) {
-    for (auto const* name : names)
-        if (given.has(name))
-            refuse_net(fmt::format("--{} says nothing of {}, {}; leave it out", name, net,
-                                   is_timed_network(net) ? "whose compute is timed" : "which is trained"));
-}
-
 void add_steps(given_options const& given, study_plan& plan, training_protocol const& protocol) {
     if (protocol.averages_loss || protocol.judged.name == "time_to_accuracy_s" || protocol.series == work_series::strong)
         refuse_net(fmt::format("--protocol {}: {} is not trained, its compute is timed; give fast, steady or weak", protocol.name,
                                plan.net));
-    refuse_others(given, plan.net,
-                  {"data", "images", "seed", "lr", "momentum", "api", "device", "threads", "python", "target-accuracy"});
+    for (auto const* name : {"data", "images", "lr", "api", "backend", "device", "python", "target-accuracy"})
+        if (given.has(name))
+            refuse_net(fmt::format("--{} says nothing of {}, whose compute is timed; leave it out", name, plan.net));
     plan.notes.emplace_back("timed compute, no training");
     plan.program = {self_program().string(), "steps", "--net", plan.net};
     add_epochs(given, plan, protocol);
     add_batch(given, plan);
-    hand_on(given, plan, of_timed);
 }
 
 }  // namespace
@@ -153,7 +139,6 @@ void read_net_request(given_options const& given, environment const& variables, 
     if (is_timed_network(plan.net)) return add_steps(given, plan, protocol);
     if (plan.net != "mnist" && plan.net != "cifar10")
         refuse_net(fmt::format("--net: '{}' is unknown; give mnist, cifar10, resnet50 or gpt2-small", plan.net));
-    refuse_others(given, plan.net, {"steps", "compute-ms", "compute-by"});
     auto const script = fs::absolute(folder / published_table);
     plan.program = {python_of(given, variables, here), script.string(), "--net", plan.net};
     add_data(given, plan);
@@ -161,7 +146,8 @@ void read_net_request(given_options const& given, environment const& variables, 
     add_epochs(given, plan, protocol);
     add_batch(given, plan);
     add_target(given, plan, protocol);
-    hand_on(given, plan, of_trained);
+    for (auto const* name : of_trained)
+        if (given.has(name)) plan.program.insert(plan.program.end(), {fmt::format("--{}", name), given.text(name)});
 }
 
 void write_net_program(study_plan const& plan) {

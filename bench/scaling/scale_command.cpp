@@ -251,7 +251,7 @@ int conclude(study const& results, scale_request const& request, study const* ba
     std::fflush(stdout);
     auto const file = (request.folder / "results.json").string();
     fmt::print(stderr, "wrote {}\n", file);
-    write_report(gather_report({{{results, file, judged}}}), {request.folder, request.html}, variables);
+    write_report(gather_report({{{results, file, judged}}}), request.folder, request.only.empty(), variables);
     return good && !has_failures(results) ? 0 : 1;
 }
 
@@ -267,11 +267,10 @@ int scale_in_jobs(scale_request const& request, study const* baseline, environme
         print_study(results, request.folder);
     }
     if (running.all_ended() && !results.runs.empty()) return conclude(results, request, baseline, variables);
-    fmt::print(stderr, "{}the same command collects what they bring{}; with --wait it stays until they have ended\n",
-               running.live_text(),
-               request.html
-                   ? fmt::format(", and writes the page {} once all have ended", (request.folder / "report.html").string())
-                   : " and goes on");
+    fmt::print(stderr,
+               "{}the same command collects what they bring, and writes the page {} once all have ended; with --wait it stays "
+               "until they have ended\n",
+               running.live_text(), (request.folder / "report.html").string());
     return 0;
 }
 

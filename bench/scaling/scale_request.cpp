@@ -39,39 +39,32 @@ constexpr option_row scale_options[]{
     {"strict", 0, "", "refuse to run while other programs use more than a tenth of the CPUs", ""},
     {"timeout", 0, "T", "end a run after T (90, 90s, 5min, 1:30:00)", ""},
     {"shuffle", 0, "SEED", "draw the order of the numbers of ranks anew in each repetition", ""},
-    {"hosts", 'H', "a:4,b:4", "handed to muster run, as are the next two", ""},
-    {"hostfile", 'f', "FILE", "file of hosts", ""},
-    {"run-options", 0, "WORDS", "more options of muster run, quoted as for a shell: '--bind-to core'", ""},
+    {"run-options", 0, "WORDS", "more options of muster run, quoted as for a shell: '-H a:4,b:4 --bind-to core'", ""},
     {"submit", 0, "", "one batch job for each number of ranks; the same command collects them and goes on", ""},
     {"submit-options", 0, "WORDS", "of muster submit: '--site polaris --queue debug --account A --time 30min'", ""},
     {"wait", 0, "", "with --submit: stay until the jobs have ended", ""},
     {"collect", 0, "", "with --submit: submit none, show what the jobs have brought by now", ""},
     {"dry-run", 0, "", "with --submit: print what would be submitted", ""},
-    {"only", 0, "LIST", "make the runs of these of the --ranks alone, as a job of --submit does", ""},
+    {"only", 0, "LIST", "make the runs of these of the --ranks alone, and no page, as a job of --submit does", ""},
     {"fresh", 0, "", "begin anew in a folder that holds a study", ""},
     {"retry", 0, "", "make runs that failed again", ""},
     {"name", 0, "NAME", "what the study is called; default: the program, or the script of an interpreter", ""},
     {"muster", 0, "PATH", "the launcher; default: muster in this program's folder", ""},
-    {"no-html", 0, "", "no report.html", ""},
-    {"net", 0, "NAME", "without a program: mnist or cifar10 by PyTorch; resnet50 or gpt2-small: steps of timed compute", "mnist",
-     false, "mnist cifar10 resnet50 gpt2-small"},
+    {"net", 0, "NAME",
+     "without a program: mnist or cifar10 by PyTorch; resnet50 or gpt2-small: steps of timed compute (of other lengths by -- "
+     "muster-bench steps)",
+     "mnist", false, "mnist cifar10 resnet50 gpt2-small"},
     {"data", 0, "FILE.h5", "of mnist and cifar10, made by muster stage convert; without: generated images", ""},
     {"images", 0, "TRAIN,TEST", "how many images are generated, or taken of --data", ""},
     {"protocol", 0, "NAME", "of a --net: fast, published, steady, strong, weak or accuracy", "fast", false,
      "fast published steady strong weak accuracy"},
     {"target-accuracy", 0, "X%", "of --protocol accuracy: the test accuracy that ends a run; default: 97%", ""},
     {"epochs", 0, "N", "passes over the training images; fewer than the protocol's shorten it", ""},
-    {"seed", 0, "N", "seed of the weights, the order of the images and dropout", ""},
     {"lr", 0, "X", "learning rate of one rank", ""},
-    {"momentum", 0, "X", "momentum", ""},
     {"api", 0, "NAME", "hvd (muster.torch) or ddp (DistributedDataParallel)", "", false, "hvd ddp"},
-    {"backend", 0, "NAME", "of --api ddp: muster, gloo or nccl; of timed compute: muster's own", "", false, "muster gloo nccl"},
+    {"backend", 0, "NAME", "of --api ddp: muster, gloo or nccl", "", false, "muster gloo nccl"},
     {"device", 0, "NAME", "auto (a GPU where PyTorch sees one), cpu or cuda", "", false, "auto cpu cuda"},
-    {"threads", 0, "N", "threads of a rank on CPUs", ""},
     {"python", 0, "PATH", "the interpreter; default: python3, or /usr/bin/python3 where that alone has PyTorch", ""},
-    {"steps", 0, "N", "of timed compute: steps of an epoch", ""},
-    {"compute-ms", 0, "X", "of timed compute: a step without communication", ""},
-    {"compute-by", 0, "HOW", "of timed compute: burn or wait", "", false, "burn wait"},
 };
 
 [[noreturn]] void refuse(std::string const& what) {
@@ -119,22 +112,13 @@ void read_program(given_options const& given, study_plan& plan) {
 
 /// Refuses placeholders where they would not be filled in.
 void refuse_placeholders_elsewhere(given_options const& given) {
-    for (auto const* option : {"hosts", "hostfile", "run-options", "submit-options", "output", "name"})
+    for (auto const* option : {"run-options", "submit-options", "output", "name"})
         for (auto const* name : {"{ranks}", "{nodes}", "{repeat}", "{batch}"})
             if (auto const text = given.text(option); text.find(name) != text.npos)
                 refuse(fmt::format(
                     "--{} {}: {} is filled in the program's arguments and --metric-file alone; to give it as a variable, "
                     "write '-- env NAME={} PROGRAM …'",
                     option, shell_quote(text), name, name));
-}
-
-std::vector<std::string> read_launch(given_options const& given) {
-    std::vector<std::string> out;
-    for (auto const* name : {"hosts", "hostfile"})
-        if (given.has(name)) out.insert(out.end(), {fmt::format("--{}", name), given.text(name)});
-    if (given.has("run-options"))
-        for (auto const& word : shell_split(given.text("run-options"), "--run-options")) out.push_back(word);
-    return out;
 }
 
 std::vector<int> read_ranks(given_options const& given) {
@@ -157,7 +141,7 @@ void read_submit(given_options const& given, scale_request& out) {
                 refuse(fmt::format("--only {}: it is none of --ranks; add it there", ranks));
     }
     if (!out.submit.wanted) return;
-    for (auto const* name : {"hosts", "hostfile", "only", "shuffle"})
+    for (auto const* name : {"only", "shuffle"})
         if (given.has(name))
             refuse(fmt::format("--{} does not go with --submit; leave it out, or start the study inside of a job", name));
     out.submit.wait = given.has("wait");
@@ -203,7 +187,7 @@ scale_request read_scale_request(given_options const& given, environment const& 
     if (given.has("shuffle")) plan.shuffle = given.integer("shuffle", 0, INT64_MAX);
     if (given.has("timeout")) plan.timeout_s = parse_duration(given.text("timeout"), "--timeout").count();
     for (auto const& text : given.all("take")) plan.choices.push_back(parse_metric_choice(text));
-    plan.launch = read_launch(given);
+    if (given.has("run-options")) plan.launch = shell_split(given.text("run-options"), "--run-options");
     read_submit(given, out);
     out.demands = read_study_demands(given);
     check_expected_ranks(out.demands, plan);
@@ -216,7 +200,6 @@ scale_request read_scale_request(given_options const& given, environment const& 
         write_net_program(plan);  // last: a refused request leaves the folder of your program as it is
     out.strict = given.has("strict");
     out.retry = given.has("retry");
-    out.html = !given.has("no-html");
     return out;
 }
 

@@ -29,7 +29,7 @@ struct scale_request {
     study_demands demands;
     std::vector<int> only;  ///< the numbers of ranks whose runs are made here; empty: all
     submit_request submit;
-    bool strict = false, fresh = false, retry = false, html = true;
+    bool strict = false, fresh = false, retry = false;
 };
 
 std::span<option_row const> scale_option_rows() noexcept;

@@ -30,7 +30,6 @@ constexpr option_row steps_options[]{
     {"batch", 0, "N", "samples a rank and step: for the rate only", "64"},
     {"compute-ms", 0, "X", "a step without communication, a third of it forward", "100"},
     {"compute-by", 0, "HOW", "burn (processor time) or wait (as for an accelerator)", "burn", false, "burn wait"},
-    {"backend", 0, "NAME", "shm, mpi or hierarchical; default: chosen by where the ranks are", "", false, "shm mpi hierarchical"},
 };
 
 struct asked_steps {
@@ -139,7 +138,7 @@ class timed_steps {
             for (std::size_t const at : {std::size_t{0}, each.values.size() / 2, each.values.size() - 1})
                 if (!(std::abs(each.values[at] - wanted) <= 1e-5f * std::max(1.0f, wanted)))
                     throw error(errc::internal, fmt::format("rank {}: {} holds {} after the reduction, expected the average {}; "
-                                                            "try another --backend",
+                                                            "try another MUSTER_COMM_BACKEND",
                                                             ranks_.rank(), each.name, each.values[at], wanted));
     }
 
@@ -185,19 +184,19 @@ constexpr command_row steps_row{
     .name = "steps",
     .summary = "training steps of resnet50 or gpt2-small: timed compute, gradients through the exchange",
     .synopsis = "[options]",
-    .examples = "  muster run -n 2 -- muster-bench steps --net resnet50 --compute-ms 120\n",
+    .examples =
+        "  muster run -n 2 -- muster-bench steps --net resnet50 --compute-ms 120\n"
+        "  muster-bench scale --time-metric train_s -- muster-bench steps --net resnet50 --compute-ms 120\n",
     .options = steps_options,
     .description =
         "Nothing is trained: compute is time that passes, gradients have the network's sizes and come in its order. To be\n"
-        "started on several ranks. Prints the metrics that muster-bench scale reads.",
+        "started on several ranks. Prints the metrics that muster-bench scale reads. MUSTER_COMM_BACKEND names the backend.",
 };
 
 int steps_command(given_options const& given, environment const& variables) {
     auto const began = steady::now();
     auto const asked = read_steps(given);
-    auto options = read_exchange_options(variables);
-    if (given.has("backend")) options.comm.backend = given.text("backend");
-    exchange ranks(identify(variables), options);
+    exchange ranks(identify(variables), read_exchange_options(variables));
     timed_steps work(asked, ranks);
     ranks.barrier().wait();
     double const startup_s = since(began);

@@ -33,9 +33,8 @@ constexpr int ask_each_ms = 5000;  // as muster watch
 constexpr int most_failures = 120;
 
 /// Options that concern the whole study, not one of its jobs.
-constexpr std::string_view not_handed_on[]{"submit", "submit-options", "wait",     "collect",   "dry-run",
-                                           "output", "expect",         "baseline", "tolerance", "collectives",
-                                           "fresh",  "retry",          "no-html",  "muster",    "name"};
+constexpr std::string_view not_handed_on[]{"submit",   "submit-options", "wait",        "collect", "dry-run", "output", "expect",
+                                           "baseline", "tolerance",      "collectives", "fresh",   "retry",   "muster", "name"};
 
 /// Reads "muster-bench scale …".
 option_words read_line(std::string const& line) {
@@ -216,7 +215,7 @@ std::vector<std::string> submitted_study::command_of(int ranks) const {
         if (!value.empty()) words.push_back(value);
     }
     words.insert(words.end(), {"--only", std::to_string(ranks), "--muster", fs::absolute(request_.muster).string(), "--name",
-                               request_.name, "--output", fs::absolute(folder_of(ranks)).string(), "--no-html"});
+                               request_.name, "--output", fs::absolute(folder_of(ranks)).string()});
     if (request_.retry) words.emplace_back("--retry");
     if (given_.words.empty()) return words;
     words.emplace_back("--");

@@ -31,8 +31,6 @@ option_row const convert_options[]{
      "auto idx cifar10 cifar100 npy npz images csv hdf5"},
     {"images", 0, "NAME", "of npz and hdf5: the array inside; without a source: the file of the split train", ""},
     {"labels", 0, "NAME", "likewise; none: the samples have no labels", ""},
-    {"test-images", 0, "FILE", "images of the split test", ""},
-    {"test-labels", 0, "FILE", "labels of the split test", ""},
     {"split", 0, "NAME=F,…", "divide the one source at random into these splits, by fractions that make 1: train=0.8,val=0.2", ""},
     {"seed", 0, "N", "of --split: the same number divides the same way, on any number of ranks", "0"},
     {"name", 0, "NAME", "name of the dataset, for people", ""},
@@ -60,7 +58,6 @@ option_row const convert_options[]{
     {"force", 0, "", "replace the dataset file if it exists", ""},
     {"restart", 0, "", "begin anew, whatever a conversion that was killed has left", ""},
     {"no-digests", 0, "", "leave out the digests of the sources, for which these are read once more", ""},
-    {"no-fsync", 0, "", "do not wait until the file is on disk", ""},
     {"dry-run", 'n', "", "open and check the sources, say what would be written, and write nothing", ""},
     {"progress", 0, "HOW", "none, bar, lines or json; default: bar on a terminal, else lines", "", false, "none bar lines json"},
     {"json", 0, "", "report as JSON", ""},
@@ -129,8 +126,6 @@ void read_sources(given_options const& given, convert_request& request) {
         how.images = given.text("images");
         how.labels = given.text("labels");
     }
-    if (given.has("test-images") || given.has("test-labels"))
-        request.splits.push_back({"test", given.needed("test-images"), given.needed("test-labels")});
 }
 
 void read_form(given_options const& given, source_options& how) {
@@ -176,7 +171,6 @@ convert_request request_of(given_options const& given) {
     request.digests = !given.has("no-digests");
     request.resume = true;
     request.writer.name = given.text("name");
-    request.writer.durable = !given.has("no-fsync");
     if (given.has("align")) {
         try {
             request.writer.alignment_bytes = parse_bytes(given.text("align"), "--align");

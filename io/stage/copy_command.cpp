@@ -101,7 +101,6 @@ constexpr option_row copy_options[]{
     {"check", 0, "fast|full", "files that are there: trust size and time, or read them", "fast", false, "fast full"},
     {"fsync", 0, "", "end when everything is on the disks", ""},
     {"threads", 0, "N", "threads of each node; default: twice its processors, 8 to 32", ""},
-    {"chunk", 0, "BYTES", "read, send and check in chunks; default: 4MiB, or what the stripes ask for", ""},
     {"dry-run", 0, "", "say what would be copied, and whether there is space; write nothing", ""},
     {"progress", 0, "HOW", "none, bar, lines or json; default: bar on a terminal, else lines", "", false, "none bar lines json"},
     {"json", 0, "", "report as JSON", ""},
@@ -138,6 +137,7 @@ constexpr command_row copy_row{
 int copy_command(given_options const& given, identity const& who, environment const& variables) {
     copy_request request = copy_request_of(given, variables);
     request.sharded = given.has("shard");
+    if (given.has("threads")) request.threads = static_cast<int>(given.integer("threads", 1, 1024));
     auto const most_bytes = unpack_limit_of(given);
     progress_style const style = parse_progress(given.text("progress"));
     return on_nodes(who, variables, [&](communicator& nodes) {

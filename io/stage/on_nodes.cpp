@@ -110,19 +110,7 @@ copy_request copy_request_of(given_options const& given, environment const& vari
     request.check = check == "full" ? copy_check::full : copy_check::fast;
     request.sync = given.has("fsync");
     request.dry_run = given.has("dry-run");
-    if (given.has("threads")) request.threads = static_cast<int>(given.integer("threads", 1, 1024));
-    if (!given.has("chunk")) {
-        request.chunk_bytes = chunk_bytes_for(find_source_blocks(request.sources.front(), variables));
-        return request;
-    }
-    try {
-        request.chunk_bytes = parse_bytes(given.text("chunk"), "--chunk");
-    } catch (parse_error const& e) {
-        throw error(errc::usage, e.what());
-    }
-    if (request.chunk_bytes < 4096 || request.chunk_bytes > std::uint64_t{64} << 20)
-        throw error(errc::usage,
-                    fmt::format("{}: --chunk: '{}' is not from 4KiB to 64MiB", given.command(), given.text("chunk")));
+    request.chunk_bytes = chunk_bytes_for(find_source_blocks(request.sources.front(), variables));
     return request;
 }
 

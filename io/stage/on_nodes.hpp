@@ -13,7 +13,7 @@ namespace muster::stage {
 
 // Requests and reports of the commands that copy: reads them from the command line, prints what was done.
 
-/// Sources and target from the words, and --check, --fsync, --threads, --chunk, --dry-run. Throws errc::usage.
+/// Sources and target from the words, and --check, --fsync, --dry-run. Throws errc::usage.
 copy_request copy_request_of(given_options const& given, environment const& variables);
 
 /// Prints what was done, on rank 0. Collective.

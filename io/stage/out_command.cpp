@@ -203,8 +203,6 @@ constexpr option_row out_options[]{
     {"merge", 0, "", "all nodes into DST itself; default: each into DST/HOST", ""},
     {"check", 0, "fast|full", "files that are there: trust size and time, or read them", "fast"},
     {"fsync", 0, "", "end when everything is on the disks", ""},
-    {"threads", 0, "N", "threads of each node; default: twice its processors, 8 to 32", ""},
-    {"chunk", 0, "BYTES", "size of the chunks that have a checksum; default: 4MiB", ""},
     {"dry-run", 0, "", "say what would be copied, and whether there is space; write nothing", ""},
     {"json", 0, "", "report as JSON", ""},
 };

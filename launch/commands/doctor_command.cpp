@@ -170,7 +170,7 @@ void examine_python(std::vector<finding>& all, environment const& variables) {
         return;
     }
     auto ranks = variables;
-    add_python_folders(ranks, find_python_folders(self_program(), true, false));
+    add_python_folders(ranks, find_python_folders(self_program(), false));
     auto const said = run_captured({name, "-c", look_at_python}, ranks, python_limit);
     auto const lines = split(said.out, '\n');
     if (said.exit_status != 0 || lines.size() < 3) {

@@ -116,7 +116,7 @@ constexpr command_row rows[]{
         .manual =
             "Shows the state of each job, why it waits, and when it is expected to start; then the output of its script and its "
             "ranks, "
-            "until the last of the jobs has ended. Asks the scheduler every --poll-interval, for all jobs at once. "
+            "until the last of the jobs has ended. Asks the scheduler every 5 s, for all jobs at once. "
             "Ctrl-C ends muster watch, not the jobs.\n\n"
             "On a terminal the status line keeps the last line with muster-metric:, and the lines below it show how busy the "
             "job's GPUs are, if NVML reports that; elsewhere muster prints this once a minute.\n\n"

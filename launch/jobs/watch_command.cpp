@@ -31,7 +31,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr duration least_poll{1};                       ///< between two questions to the scheduler, however many jobs there are
+constexpr auto ask_each = std::chrono::seconds(5);      ///< from one question to the scheduler to the next, however many jobs
 constexpr auto look_each = std::chrono::seconds(2);     ///< between looks at files of other machines, for which no event comes
 constexpr auto pause = std::chrono::milliseconds(100);  ///< from one look to the next if much is written
 
@@ -82,8 +82,6 @@ class job_watcher {
           poll_([kind, &variables](auto const& asked) { return list_jobs(kind, asked, variables); },
                 [this](std::string const& note) { screen_.print_state(note); }),
           saved_code_(given.integer("saved-code").value_or(0)),
-          ask_each_(std::chrono::duration_cast<clock::duration>(
-              std::max(least_poll, given.time("poll-interval").value_or(least_poll)))),
           several_(ids.size() > 1),
           finder_(kind, variables),
           tail_(make_tail_choice(given), [this](auto const& job, auto const& who, auto const& line) {
@@ -95,7 +93,7 @@ class job_watcher {
     int run() {
         ask();
         for (;;) {
-            auto const ends_at = asked_at_ + ask_each_;
+            auto const ends_at = asked_at_ + ask_each;
             read_logs();
             show_gpus();
             if (std::all_of(jobs_.begin(), jobs_.end(), [](auto const& job) { return job.ended; })) break;

@@ -61,10 +61,10 @@ void prepend(environment& variables, std::string_view name, std::string const& f
 
 }  // namespace
 
-python_folders find_python_folders(fs::path const& program, bool wants_package, bool as_horovod) {
+python_folders find_python_folders(fs::path const& program, bool as_horovod) {
     python_folders found;
     auto const package = folder_of_python(program);
-    if (wants_package && holds_muster(package)) found.package = package.string();
+    if (holds_muster(package)) found.package = package.string();
     if (!as_horovod) return found;
     auto const horovod = package.parent_path() / "as_horovod";
     if (!holds_horovod(horovod))

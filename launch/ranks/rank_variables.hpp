@@ -21,10 +21,10 @@ struct python_folders {
     bool operator==(python_folders const&) const = default;
 };
 
-/// Returns the folders of the installation (or build tree) of `program`, an absolute path. `package` is empty if `wants_package`
-/// is false or it does not exist (a build without Python, or a wheel, whose package Python finds anyway), `horovod` if
-/// `as_horovod` is false. Throws errc::not_found for a `horovod` that is wanted and missing.
-python_folders find_python_folders(std::filesystem::path const& program, bool wants_package, bool as_horovod);
+/// Returns the folders of the installation (or build tree) of `program`, an absolute path. `package` is empty if it
+/// does not exist (a build without Python, or a wheel, whose package Python finds anyway), `horovod` if `as_horovod` is false.
+/// Throws errc::not_found for a `horovod` that is wanted and missing.
+python_folders find_python_folders(std::filesystem::path const& program, bool as_horovod);
 
 /// Returns the folder of Python's packages (site-packages) that contains a wheel's `program`; "" for any other program. It is not
 /// added to PYTHONPATH, because its packages, made for one Python, may hide those of another.

@@ -239,7 +239,7 @@ void local_group::begin(generation const& now, std::vector<int> const& seats, st
         auto who = rank.who;
         who.rank = known_[seat].number;
         auto how = output_format(run_.options.tag_output, run_.options.timestamp_output, who, now.number);
-        how.hidden = !run_.options.shows(who.rank, who.local_rank);
+        how.hidden = !run_.options.shows(who.rank);
         for (auto* stream : {&rank.out, &rank.err}) stream->set_tag(how);
     }
     events_.on_generation(now, whole_why);

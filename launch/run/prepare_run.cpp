@@ -81,7 +81,7 @@ run_preparation prepare_run(run_plan const& run) {
             variables,
             std::move(sent),
             options.working_dir.empty() ? "" : absolute_path(options.working_dir),
-            find_python_folders(self_program(), options.python_path, options.as_horovod),
+            find_python_folders(self_program(), options.as_horovod),
             size <= most_tensorflow_workers};
 }
 

@@ -42,7 +42,7 @@ child_rank make_rank(run_context const& run, identity const& who, binding const&
     auto const& options = run.options;
     auto how = output_format(options.tag_output, options.timestamp_output, who, run.generation(), spare);
     how.raw = how.raw && !options.discovery.given();  // other ranks may join
-    how.hidden = !options.shows(who.rank, who.local_rank);
+    how.hidden = !options.shows(who.rank);
     auto files = make_output_files(output_dir, who, spare);
     return {.who = who,
             .planned = who.rank,

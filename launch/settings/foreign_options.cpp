@@ -198,6 +198,7 @@ constexpr foreign foreigners[]{
     {"module", "torchrun", fate::refused, "write: muster run -- python3 -m MODULE"},
     {"run-path", "torchrun", fate::refused, "write: muster run -- python3 FILE"},
     {"log-dir logs-specs", "torchrun", fate::refused, "write --output-dir DIR", 1},
+    {"local-ranks-filter", "torchrun", fate::refused, "write --show-ranks R,R…, the numbers of ranks in the whole run", 1},
     {"redirects tee duplicate-stdout-filters duplicate-stderr-filters", "torchrun", fate::refused,
      keeps_output, 1},
     {"virtual-local-rank", "torchrun", fate::refused, keeps_output},

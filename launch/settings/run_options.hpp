@@ -48,17 +48,11 @@ struct run_options {
     std::string output_dir;
     bool tag_output = false;
     bool timestamp_output = false;
-    std::vector<int> shown_ranks;        ///< those whose output is passed on; empty: every rank's
-    std::vector<int> shown_local_ranks;  ///< the same, on each node
-    bool shows(int rank, int local_rank) const {
-        auto const has = [](std::vector<int> const& list, int one) {
-            return std::find(list.begin(), list.end(), one) != list.end();
-        };
-        if (shown_ranks.empty() && shown_local_ranks.empty()) return true;
-        return has(shown_ranks, rank) || has(shown_local_ranks, local_rank);
+    std::vector<int> shown_ranks;  ///< those whose output is passed on; empty: every rank's
+    bool shows(int rank) const {
+        return shown_ranks.empty() || std::find(shown_ranks.begin(), shown_ranks.end(), rank) != shown_ranks.end();
     }
-    bool python_path = true;        ///< ranks find muster's Python package
-    bool as_horovod = false;        ///< and the package `horovod` that is made of it
+    bool as_horovod = false;        ///< ranks find the package `horovod` that is made of muster's
     bool allow_singletons = false;  ///< ranks may use MPI without meeting their world
     bool quiet = false;
     std::optional<duration> timeout;

@@ -249,14 +249,8 @@ run_options make_run_options(settings_result const& given) {
     options.output_dir = given.text("output-dir");
     options.tag_output = given.flag("tag-output");
     options.timestamp_output = given.flag("timestamp-output");
-    auto const ranks_in = [&](char const* name) {
-        std::vector<int> ranks;
-        for (auto const& entry : given.list(name)) ranks.push_back(static_cast<int>(parse_integer(entry).value_or(0)));
-        return ranks;
-    };
-    options.shown_ranks = ranks_in("show-ranks");
-    options.shown_local_ranks = ranks_in("show-local-ranks");
-    options.python_path = given.flag("python-path");
+    for (auto const& entry : given.list("show-ranks"))
+        options.shown_ranks.push_back(static_cast<int>(parse_integer(entry).value_or(0)));
     options.as_horovod = given.flag("as-horovod");
     options.allow_singletons = given.flag("allow-singletons");
     options.quiet = given.flag("quiet");

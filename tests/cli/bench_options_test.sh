@@ -76,12 +76,12 @@ scale 2 --protocol accuracy --target-accuracy 120%
 expect_contains stderr "120%" "^"
 scale 2 --net lenet
 expect_contains stderr "give mnist, cifar10, resnet50 or gpt2-small"
-scale 2 --net cifar10 --steps 3
-expect_contains stderr "--steps says nothing of cifar10, which is trained"
 expect_exit 2 "$bench" scale --net resnet50 --protocol accuracy
 expect_contains stderr "resnet50 is not trained"
 expect_exit 2 "$bench" scale --net resnet50 --lr 1
 expect_contains stderr "--lr says nothing of resnet50, whose compute is timed"
+expect_exit 2 "$bench" scale --net resnet50 --backend gloo
+expect_contains stderr "--backend says nothing of resnet50, whose compute is timed"
 expect_true test ! -e scaling  # nothing was made for what was refused
 if [ "$(id -u)" = 0 ] && ! /usr/bin/python3 -c 'import torch' 2>/dev/null; then
     expect_exit 125 env PATH="$PWD/no-torch:$PATH" "$bench" scale

@@ -6,8 +6,13 @@ bench=$MUSTER_BIN/muster-bench
 programs=$MUSTER_SOURCE_DIR/tests/cli/programs
 [ -x "$bench" ] || skip "muster-bench was not built (launcher only)"
 
+# without COMMAND..: as if there were no Matplotlib.
+mkdir -p hidden
+echo 'raise ImportError("hidden")' >hidden/matplotlib.py
+without() { PYTHONPATH=$PWD/hidden "$@"; }
+
 # A real study of nothing is the frame; its runs are made anew: T(n) = 20 s + 80 s / n, six times, 1% apart, on 8 cores.
-expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1 --repeats 1 --warmup 0 --no-html -o frame -- true
+without expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 1 --repeats 1 --warmup 0 -o frame -- true
 cat >make.py <<'PY'
 import copy, json, sys
 
@@ -47,11 +52,6 @@ json.dump([{"schema": "muster.collectives/1", "created": "2026-01-31T12:00:00Z",
             "jobs": [{"name": "shm", "simulated": False}, {"name": "openmpi", "simulated": False}], "cells": cells}], open("collectives.json", "w"))
 PY
 expect_true python3 make.py
-
-# without COMMAND..: as if there were no Matplotlib.
-mkdir -p hidden
-echo 'raise ImportError("hidden")' >hidden/matplotlib.py
-without() { PYTHONPATH=$PWD/hidden "$@"; }
 
 # Exactly these numbers.
 expect_exit 0 "$bench" report known.json --format json
@@ -125,7 +125,7 @@ expect_exit 1 "$bench" report slower.json --baseline known.json --format json -o
 expect_exit 0 python3 -B "$programs/page_figures.py" judged.html judged.json
 
 # Several studies in the terminal: what differs stands below their tables.
-expect_exit 0 "$bench" report known.json slower.json --no-html
+without expect_exit 0 "$bench" report known.json slower.json -o told
 expect_matches stdout '^what differs +known +slower$' '^name +known +slower$'
 
 # Markdown and CSV.
@@ -136,16 +136,14 @@ expect_true python3 -c 'import csv, sys; rows = list(csv.DictReader(open(sys.arg
 expect_exit 0 "$bench" report collectives.json --format csv
 expect_contains stdout 'allreduce,f32,sum,2,openmpi,0,'
 
-# Without Matplotlib: the page has its tables and says how to draw; plots.py lies beside it. Asking for the figures is an error.
+# Without Matplotlib: the page has its tables and says how to draw; plots.py lies beside it.
 without expect_exit 0 "$bench" report known.json -o bare
 expect_contains stderr 'no figures: neither /usr/bin/python3 nor the python3 along PATH has Matplotlib' 'wrote bare/plots.py' 'wrote bare/report.html'
 expect_contains bare/report.html 'python3 plots.py' 'Debian: python3-matplotlib' '>3.33<'
 expect_not_contains bare/report.html '<img'
 expect_true test -s bare/summary.json -a ! -e bare/figures
-without expect_exit 125 "$bench" report known.json --no-html -o drawn --figures figures
-expect_contains stderr 'no figures: neither' 'leave out --figures'
-expect_exit 125 "$bench" report known.json --no-html -o drawn --figures known.json
-expect_contains stderr "'known.json'" 'give another with --figures'
+expect_exit 125 "$bench" report known.json -o known.json
+expect_contains stderr "'known.json'" 'give another with -o'
 
 # With it: each figure is there three times, its text and its points are those of the study, and the page holds it.
 drawing() { "$1" -c 'import matplotlib' 2>/dev/null && drawer=$1; }
@@ -167,8 +165,8 @@ assert all(open(name, "rb").read(5) == b"%PDF-" for name in glob.glob(sys.argv[1
 speedup = open(sys.argv[1] + "/figures/speed-up.svg").read()
 assert all(f"<!-- {word} -->" in speedup for word in ("slower", "causes &lt;2&gt;", "ideal", "times the base (log scale)")), "legend and axis"
 PY
-    expect_exit 0 "$bench" report known.json --no-html -o drawn --figures figures
-    expect_true grep -q -e '<!-- 3.33 -->' figures/speed-up.svg
+    expect_exit 0 "$bench" report known.json -o drawn
+    expect_true grep -q -e '<!-- 3.33 -->' drawn/figures/speed-up.svg
     expect_exit 0 "$bench" report causes.json --format html -o one.html
     expect_equal "$(grep -c '<img ' one.html)" 5 'figures of a page alone'
 
@@ -211,10 +209,10 @@ grows 2
 expect_contains stderr 'wrote grown/results.json' 'wrote grown/report.html'
 summary_is_of 2
 expect_true test -s grown/plots.py
-grows 3 --no-html
+grows 3 --only 1  # as a job of a study does
 summary_is_of 3
 expect_not_contains stderr 'report.html'
-expect_exit 1 "$bench" report grown --no-html --expect 'wall_s<=0'
+without expect_exit 1 "$bench" report grown --expect 'wall_s<=0'
 summary_is_of 3
 expect_contains grown/summary.json '"broken"'
 
@@ -245,7 +243,7 @@ for step in range(10):
 for name, value in ("epoch_s", time.perf_counter() - begin), ("compute_s", compute), ("loader_wait_s", wait):
     print(f"muster-metric: {name} {value} s", flush=True)
 PY
-real() { expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 2 --repeats 1 --warmup 0 --no-html --time-metric epoch_s -o "$@"; }
+real() { without expect_exit 0 "$bench" scale --muster "$MUSTER" --ranks 2 --repeats 1 --warmup 0 --time-metric epoch_s -o "$@"; }
 real delay -- python3 train.py delay
 expect_matches stdout '^what limits it \(imbalance\): at 2 ranks, rank 1 \(.*\) computes [0-9]+% longer than the mean'
 real loader -- python3 train.py loader

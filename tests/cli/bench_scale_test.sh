@@ -6,12 +6,20 @@ bench=$MUSTER_BIN/muster-bench
 [ -x "$bench" ] || skip "muster-bench was not built (launcher only)"
 [ -x "$MUSTER_BIN/muster-stage" ] || skip "muster-stage was not built"
 
+# No figures, which take seconds: as if there were no Matplotlib.
+mkdir hidden
+echo 'raise ImportError("hidden")' >hidden/matplotlib.py
+export PYTHONPATH=$PWD/hidden
+
 # Gradients beside timed compute need no PyTorch; they are marked as such.
 expect_exit 0 "$MUSTER" run -q -n 2 -- "$bench" steps --net resnet50 --steps 2 --compute-ms 4 --compute-by wait
 expect_contains stdout "resnet50 with 25557032 parameters on 2 ranks by shm: 4 ms a step by waiting, nothing is trained" "muster-metric: images_per_s"
 expect_equal "$(grep -c 'muster-metric: compute_s' "$OUT")" 2 'ranks that told compute_s'
-expect_exit 0 "$bench" scale --ranks 1,2 --repeats 1 --warmup 0 --net gpt2-small --steps 2 --compute-ms 4 --no-html -o timed
+expect_exit 0 "$bench" scale --ranks 1,2 --repeats 1 --warmup 0 --time-metric train_s -o timed -- "$bench" steps --net gpt2-small --steps 2 --compute-ms 4
+expect_matches stdout '^ *ranks +train_s'
+expect_exit 0 "$bench" scale --ranks 2 --repeats 1 --warmup 0 --net resnet50 -o defaults
 expect_matches stdout '^ *ranks +train_s' 'note: timed compute, no training'
+expect_contains defaults/runs/0001-2-ranks.txt ': 100 ms a step by processor time'
 
 for python in python3 /usr/bin/python3 none; do "$python" -c 'import torch' 2>/dev/null && break; done
 [ "$python" != none ] || skip "no PyTorch: the timed networks passed"
@@ -28,8 +36,7 @@ for split, count in (("train", 500), ("test", 123)):
     open(f"{split}-images", "wb").write(struct.pack(">IIII", 0x803, count, 28, 28) + pixels)
     open(f"{split}-labels", "wb").write(struct.pack(">II", 0x801, count) + labels)
 PY
-expect_exit 0 "$MUSTER_BIN/muster-stage" convert --images train-images --labels train-labels --test-images test-images --test-labels test-labels \
-    -o data.h5
+expect_exit 0 "$MUSTER_BIN/muster-stage" convert train=train-images,train-labels test=test-images,test-labels -o data.h5
 
 expect_exit 0 "$bench" scale --ranks 1,3 --repeats 2 --warmup 0 --net mnist --data data.h5 -o out
 expect_matches stdout '^ *ranks +train_s' '^ *1 ' '^ *3 ' '^medians of 2 runs each; ' '^speed-up against 1 rank'
@@ -71,11 +78,11 @@ checker = Checker()
 checker.feed(page)
 assert not checker.stack, checker.stack
 PY
-expect_exit 0 "$bench" report --results out -o other
+expect_exit 0 "$bench" report out -o other
 expect_true test -s other/report.html
 expect_true test -s other/summary.json
-expect_exit 0 "$bench" report --results out/results.json --no-html --json
-expect_true python3 -c 'import json, sys; assert [r["ranks"] for r in json.load(open(sys.argv[1]))["rows"]] == [1, 3]' "$OUT"
+expect_exit 0 "$bench" report out/results.json --format json
+expect_true python3 -c 'import json, sys; assert [r["ranks"] for r in json.load(open(sys.argv[1]))["studies"][0]["rows"]] == [1, 3]' "$OUT"
 
 # The same command by DistributedDataParallel over gloo. Protocols: each is judged by its own metric and says where it was shortened.
 protocol() { expect_exit "$1" "$bench" scale --ranks "$3" --repeats 1 --warmup 0 -o "p-$2" --protocol "$2" "${@:4}"; }
@@ -83,9 +90,9 @@ protocol 0 published 1,2 --data data.h5 --epochs 2 --api ddp --backend gloo
 expect_matches stdout '^ *ranks +published_s' 'note: shortened: 2 of the protocol.s 32 epochs'
 expect_contains p-published/runs/0002-2-ranks.txt "on 2 ranks by ddp over gloo"
 expect_contains p-published/report.html "not like for like"
-protocol 0 strong 1,2 --images 300,20 --batch 32 --no-html
+protocol 0 strong 1,2 --images 300,20 --batch 32
 expect_matches stdout 'note: generated images, no data set'
-protocol 125 accuracy 2 --data data.h5 --target-accuracy 100% --epochs 1 --no-html
+protocol 125 accuracy 2 --data data.h5 --target-accuracy 100% --epochs 1
 expect_contains stderr "the accuracy 100.00% was not reached in 1 epochs"
 expect_true python3 - <<'PY'
 import json
@@ -102,15 +109,15 @@ PY
 
 # Damaged results are told with file and place.
 head -c 1000 out/results.json >cut.json
-expect_exit 125 "$bench" report --results cut.json --no-html
+expect_exit 125 "$bench" report cut.json
 expect_matches stderr 'cut\.json:[0-9]+:[0-9]+: '
-expect_exit 125 "$bench" report --results none.json
+expect_exit 125 "$bench" report none.json
 expect_contains stderr none.json
 
 # A launcher that fails: its messages are shown. A file that is no dataset too.
 printf '#!/bin/sh\necho the dog ate it >&2\nexit 9\n' >bad-muster
 chmod +x bad-muster
-expect_exit 125 "$bench" scale --data data.h5 --muster ./bad-muster -o bad --no-html
+expect_exit 125 "$bench" scale --data data.h5 --muster ./bad-muster -o bad
 expect_contains stderr "exit code 9" "the dog ate it"
 echo "not HDF5" >text.h5
 expect_exit 125 "$bench" scale --data text.h5 --ranks 1 --warmup 0 --repeats 1 -o text

@@ -4,7 +4,12 @@
 . "$(dirname "$0")/lib.sh"
 bench=$MUSTER_BIN/muster-bench
 [ -x "$bench" ] || skip "muster-bench was not built (launcher only)"
-scale() { "$bench" scale --no-html --muster "$MUSTER" "$@"; }
+scale() { "$bench" scale --muster "$MUSTER" "$@"; }
+
+# No figures, which take seconds: as if there were no Matplotlib.
+mkdir hidden
+echo 'raise ImportError("hidden")' >hidden/matplotlib.py
+export PYTHONPATH=$PWD/hidden
 
 # Rank 0 logs its start, tells a time that is known, and waits for ever where the test says so. Three ranks fail.
 cat >program <<'PROGRAM'
@@ -45,10 +50,10 @@ assert all("train" not in r for r in study["runs"])
 lines = open("one/runs.jsonl").read().splitlines()
 assert len(lines) == 10 and all(json.loads(line) for line in lines)
 PY
-expect_exit 0 "$bench" report one --no-html
+expect_exit 0 "$bench" report one
 expect_contains stdout '3 ranks failed; the end of one/runs/0006-3-ranks.txt:' '  | the dog ate it'
-expect_exit 0 "$bench" report --results one --no-html --json
-expect_true python3 -c 'import json, sys; r = json.load(open(sys.argv[1]))["rows"]; assert r[1]["speedup"]["value"] == 2 and r[2]["failed"] == 2' "$OUT"
+expect_exit 0 "$bench" report one --format json
+expect_true python3 -c 'import json, sys; r = json.load(open(sys.argv[1]))["studies"][0]["rows"]; assert r[1]["speedup"]["value"] == 2 and r[2]["failed"] == 2' "$OUT"
 expect_exit 1 scale --ranks 1,2,3 --repeats 2 --time-metric epoch_s --metric 'units:u=after ([0-9]+)' --metric-file lines.jsonl -o one -- ./program {ranks} {repeat}
 expect_contains stderr '9 of 9 runs are done'
 expect_equal "$(wc -l <starts)" 9 'runs in all'
@@ -79,7 +84,7 @@ PY
 expect_exit 1 limit --baseline faster.json
 expect_contains stdout 'worse: epoch_s at 2 ranks: 6.00 against 5.40 (+11.1%, 5.0% allowed)'
 expect_exit 0 limit --baseline faster.json --tolerance 12%
-expect_exit 1 "$bench" report --results two --no-html --baseline faster.json
+expect_exit 1 "$bench" report two --baseline faster.json
 
 # Another program is no baseline, which is found before the first run; other arguments and other work are named.
 cp starts before
@@ -93,7 +98,7 @@ expect_contains stderr '--baseline: it has no number of ranks in common'
 expect_true cmp -s starts before
 expect_exit 0 scale --ranks 1,2 --repeats 2 --warmup 0 --time-metric epoch_s -o other --strong --batch 8 --baseline two -- ./program y{batch} {repeat}
 expect_contains stdout "note: the baseline is of './program x '{repeat}'', this study './program 'y{batch}' '{repeat}'', strong, batch 8" 'kept: epoch_s at 2 ranks'
-expect_exit 2 "$bench" report one --no-html --tolerance 5%
+expect_exit 2 "$bench" report one --tolerance 5%
 expect_contains stderr '--tolerance is of a --baseline'
 
 # A name that no run prints is found by the first runs.
@@ -119,7 +124,7 @@ expect_equal "$(paste -sd, starts)" '1 0,2 0' 'runs before the expression was fo
 rm -f starts
 echo '2 1' >hang
 begin() { scale --ranks 1,2 --repeats 2 -o three -- ./program "$1" {repeat}; }
-"$bench" scale --no-html --muster "$MUSTER" --ranks 1,2 --repeats 2 -o three -- ./program x {repeat} >"$OUT" 2>"$ERR" &
+"$bench" scale --muster "$MUSTER" --ranks 1,2 --repeats 2 -o three -- ./program x {repeat} >"$OUT" 2>"$ERR" &
 wait_until 60 test -e hangs
 kill -9 $!
 wait 2>/dev/null
@@ -161,7 +166,7 @@ expect_contains stderr 'ranks: 1,2,4 then, 1,2 now'
 
 # Ctrl-C: the run at hand is ended, the journal is whole, and the run is made again.
 echo '1 1' >hang
-"$bench" scale --no-html --muster "$MUSTER" --ranks 1 --warmup 0 --repeats 2 -o four -- ./program x {repeat} >"$OUT" 2>"$ERR" &
+"$bench" scale --muster "$MUSTER" --ranks 1 --warmup 0 --repeats 2 -o four -- ./program x {repeat} >"$OUT" 2>"$ERR" &
 pid=$!
 wait_until 60 test -e hangs
 kill -TERM $pid
@@ -209,7 +214,7 @@ for series in --strong --weak; do
     wrong $series --batch 4 --ranks 1,2 -- ./program '{{batch}' {ranks}
     expect_contains stderr '--batch 4: the program has no argument with {batch}' "-- ./program '{{batch}' '{ranks}' --batch {batch}"
 done
-for each in "--run-options '-x BATCH={batch}'" '-H a:{ranks}' '--name n{nodes}' '-o nine-{repeat}'; do
+for each in "--run-options '-x BATCH={batch}'" "--run-options '-H a:{ranks}'" '--name n{nodes}' '-o nine-{repeat}'; do
     eval "expect_exit 2 scale --strong --batch 4 --ranks 1,2 $each -- ./program {batch}"
     expect_contains stderr "is filled in the program's arguments and --metric-file alone" 'env NAME={'
 done
@@ -262,7 +267,7 @@ echo 0 >number
 printf 'name = "cpus"\ndescription = "d"\nscheduler = "slurm"\n[source]\nfacts = "f"\ndate = 2026-01-01\n[node]\ngpus = 0\ncores = 8\n' >cpus.toml
 sed '/^gpus/d; s/"cpus"/"none"/' cpus.toml >none.toml && printf '[header]\ngpus_by = "none"\n' >>none.toml
 sed 's/^gpus = 0/gpus = 4/; s/"cpus"/"gpus"/' cpus.toml >gpus.toml
-jobs() { expect_exit "$1" "$bench" scale --no-html --muster ./launcher --ranks 1 --warmup 0 -o jobs --submit --submit-options '--site ./cpus.toml --time 1h --no-check' "${@:2}" -- true; }
+jobs() { expect_exit "$1" "$bench" scale --muster ./launcher --ranks 1 --warmup 0 -o jobs --submit --submit-options '--site ./cpus.toml --time 1h --no-check' "${@:2}" -- true; }
 : >waiting
 jobs 0 --repeats 1
 jobs 0 --repeats 1
@@ -306,12 +311,12 @@ expect_equal "$(cat number)" 3 'jobs in all'
 : >waiting
 : >1.py
 : >2.py
-expect_exit 0 "$bench" scale --no-html --muster ./launcher --ranks 1,2 --warmup 0 --repeats 1 -o wrong --submit --submit-options '--site ./cpus.toml --time 1h' -- python3 '{ranks}.py'
+expect_exit 0 "$bench" scale --muster ./launcher --ranks 1,2 --warmup 0 --repeats 1 -o wrong --submit --submit-options '--site ./cpus.toml --time 1h' -- python3 '{ranks}.py'
 expect_equal "$(cat number)" 5 'jobs in all'
 expect_exit 2 "$bench" report wrong
 expect_contains stderr 'wrong: its runs are made by jobs (not ended: 4, 5), and what they bring is not collected yet; collect it by: muster-bench scale --submit --collect -o wrong'
 # A number of ranks more is one job more, and stays part of the study.
-more() { expect_exit "$1" "$bench" scale --no-html --muster ./launcher --ranks "$2" --warmup 0 --repeats 1 -o wrong --submit --submit-options '--site ./cpus.toml --time 1h' -- python3 '{ranks}.py'; }
+more() { expect_exit "$1" "$bench" scale --muster ./launcher --ranks "$2" --warmup 0 --repeats 1 -o wrong --submit --submit-options '--site ./cpus.toml --time 1h' -- python3 '{ranks}.py'; }
 : >3.py
 more 0 1,2,3
 expect_contains stderr 'job 6: 3 ranks'
@@ -323,7 +328,7 @@ expect_contains stderr 'the job of 4 ranks was not submitted: the queue is full;
 rm waiting
 
 # An edited script makes no more runs; what its jobs brought is still collected.
-edited() { expect_exit "$1" "$bench" scale --no-html --muster ./launcher --ranks 1 --warmup 0 --repeats 1 -o edited --submit --submit-options '--site ./cpus.toml --time 1h --no-check' "${@:2}" -- ./script; }
+edited() { expect_exit "$1" "$bench" scale --muster ./launcher --ranks 1 --warmup 0 --repeats 1 -o edited --submit --submit-options '--site ./cpus.toml --time 1h --no-check' "${@:2}" -- ./script; }
 printf '#!/bin/sh\n' >script && chmod +x script
 edited 0
 echo '# faster' >>script
@@ -334,7 +339,7 @@ expect_equal "$(cat number)" 8 'jobs in all'
 # The script of a --net is muster's own: it comes back where it was removed, and another release's is no other program.
 printf '#!/bin/sh\n' >no_torch && chmod +x no_torch
 : >waiting
-net() { expect_exit 0 "$bench" scale --no-html --muster ./launcher --ranks 1 --warmup 0 --repeats 1 -o net --python ./no_torch --submit --submit-options '--site ./cpus.toml --time 1h --no-check'; }
+net() { expect_exit 0 "$bench" scale --muster ./launcher --ranks 1 --warmup 0 --repeats 1 -o net --python ./no_torch --submit --submit-options '--site ./cpus.toml --time 1h --no-check'; }
 net
 rm net/published_table.py
 net
@@ -365,7 +370,7 @@ done
 cat >slow.sh <<'EOF'
 [ "$RANK" = 1 ] && echo 'muster-metric: compute_s 1.5 s' || echo 'muster-metric: compute_s 1 s'
 EOF
-expect_exit 0 "$bench" scale --ranks 1,2 --repeats 1 --warmup 0 --no-html -o slow -- sh slow.sh
+expect_exit 0 "$bench" scale --ranks 1,2 --repeats 1 --warmup 0 -o slow -- sh slow.sh
 expect_matches stdout '^what limits it \(imbalance\): at 2 ranks, rank 1 \(.*\) computes 20% longer than the mean of the ranks'
-expect_exit 0 "$bench" report --results slow --no-html --json
+expect_exit 0 "$bench" report slow --format json
 expect_contains stdout '"cause": "imbalance"'

@@ -123,14 +123,6 @@ sed -n '/^```toml$/,/^```$/p' "$MUSTER_SOURCE_DIR/docs/launching.md" | grep -v '
 expect_exit 0 "$MUSTER" config check readme.toml
 expect_contains stdout 'readme.toml: 4 settings, no error'
 
-# How often muster watch asks the scheduler is a setting, so that a site can choose it for everybody.
-mkdir polling
-printf 'poll-interval = "30s"\n' >polling/muster.toml
-(cd polling && "$MUSTER" config show) >"$OUT"
-expect_matches stdout '^poll-interval +30s +'
-expect_exit 2 "$MUSTER" watch 1 --poll-interval soon
-expect_contains stderr "poll-interval"
-
 # Help fits a screen that is wide enough, and no line is wider than any other.
 export COLUMNS=200
 for command in "${commands[@]}"; do

@@ -23,7 +23,7 @@ idx() {
     head -c 10000 /dev/urandom
 } >labels
 # The command line is kept in the file: the same bytes come of the same words.
-words=(convert train=images,labels -o out.h5 --classes 256 --no-fsync --json)
+words=(convert train=images,labels -o out.h5 --classes 256 --json)
 convert() { "$STAGE" "${words[@]}" "$@"; }
 
 # Any number of ranks gives the same bytes.
@@ -41,7 +41,7 @@ done
     for ((i = 0; i < 3000; ++i)); do echo "$i,$((i % 7))"; done
 } >table.csv
 gzip -k table.csv
-divide() { expect_exit 0 "${@:3}" "$STAGE" convert "$1" --split train=0.8,val=0.15,test=0.05 --seed "$2" -o divided.h5 --no-fsync --no-digests --force; }
+divide() { expect_exit 0 "${@:3}" "$STAGE" convert "$1" --split train=0.8,val=0.15,test=0.05 --seed "$2" -o divided.h5 --no-digests --force; }
 divide table.csv 5
 expect_contains stdout '/train: 2400 rows' '/val: 450 rows' '/test: 150 rows' '7 classes'
 expect_not_contains stdout 'no sample'
@@ -132,7 +132,7 @@ for _ in $(seq 20); do
         touch -d '2001-01-01' changing
     ) &
     watcher=$!
-    "$STAGE" convert train=changing,labels -o changed.h5 --classes 256 --no-fsync >/dev/null 2>change.err
+    "$STAGE" convert train=changing,labels -o changed.h5 --classes 256 >/dev/null 2>change.err
     code=$?
     wait $watcher
     [ $code = 0 ] || break # else it was done before the source changed
@@ -158,7 +158,7 @@ if [ "$(df --output=avail -k . | tail -1)" -gt 6000000 ] && [ -n "${MUSTER_LARGE
     idx 600000 64 64 >large
     truncate -s $((16 + 600000 * 4096)) large
     { idx 600000; head -c 600000 /dev/zero; } >large-labels
-    expect_exit 0 "$MUSTER" run -q -n 2 --slots-per-node 2 -- "$STAGE" convert train=large,large-labels -o large.h5 --no-fsync
+    expect_exit 0 "$MUSTER" run -q -n 2 --slots-per-node 2 -- "$STAGE" convert train=large,large-labels -o large.h5
     expect_exit 0 "$STAGE" verify large.h5
     rm -f large*
 fi
@@ -188,7 +188,7 @@ for ((i = 0; i < 3000; ++i)); do echo "$((i % 10)),$((i % 256))"; done >>rows.cs
 if [ -e "$MUSTER_BIN/read_fault.so" ] && ! grep -q __asan_init "$STAGE"; then
     for ((from = 1; from < 60; from += 4)); do
         env LD_PRELOAD="$MUSTER_BIN/read_fault.so" WRITE_FAULT_NAME=failing.h5.partial WRITE_FAULT_FROM=$from \
-            "$STAGE" convert rows.csv --from csv --label-column label --gzip 1 --no-fsync -o failing.h5 >"$OUT" 2>"$ERR"
+            "$STAGE" convert rows.csv --from csv --label-column label --gzip 1 -o failing.h5 >"$OUT" 2>"$ERR"
         status=$?
         [ $status = 0 ] && break
         expect_equal $status 125 "exit code where write $from fails"
@@ -231,7 +231,7 @@ with h5py.File("other.h5", "w") as file:
     file["deep/x"] = file["x"] = x
 END
     for source in s.npz d.npz "any.h5 --images deep/x --labels deep/y" "d.npz --gzip 6 --chunk 7"; do
-        expect_exit 0 "$STAGE" convert $source -o from.h5 --force --no-fsync
+        expect_exit 0 "$STAGE" convert $source -o from.h5 --force
         expect_true "$python" - <<'END'
 import h5py, numpy
 x, y = numpy.load("s.npz")["x_train"], numpy.load("s.npz")["y_train"]
@@ -242,7 +242,7 @@ with h5py.File("from.h5") as file:
 END
         expect_exit 0 "$STAGE" verify from.h5
     done
-    expect_exit 0 "$STAGE" convert x.npy,y.npy -o from.h5 --force --no-fsync
+    expect_exit 0 "$STAGE" convert x.npy,y.npy -o from.h5 --force
     expect_exit 0 "$STAGE" info from.h5
     expect_contains stdout "300 of 3 x 9 x 8 float32" "muster.dataset version 2"
     expect_true "$python" -c 'import h5py, numpy; assert (h5py.File("from.h5")["train/images"][:] == numpy.load("x.npy").transpose(0, 3, 1, 2)).all()'

@@ -46,7 +46,6 @@ expect_contains stderr "the sources are missing"
 expect_exit 2 "$STAGE" copy src
 expect_contains stderr "the target folder is missing; give what to copy, and then the folder to copy to"
 expect_exit 2 "$STAGE" copy src dst --check some
-expect_exit 2 "$STAGE" copy src dst --chunk 1
 expect_exit 125 "$STAGE" copy nowhere dst
 expect_contains stderr "the source nowhere does not exist"
 expect_exit 2 "$STAGE" copy src src/deep/dst
@@ -113,21 +112,21 @@ mkdir many
 for i in $(seq 200); do head -c $((i * 401 % 20000)) src/large >many/$i; done
 cp src/large many/large
 for i in $(seq 20); do
-    (timeout -s KILL 0.0$((RANDOM % 4))$((RANDOM % 10)) "$STAGE" copy many killed --chunk 64KiB --threads 1; :) >/dev/null 2>&1
+    (timeout -s KILL 0.0$((RANDOM % 4))$((RANDOM % 10)) "$STAGE" copy many killed --threads 1; :) >/dev/null 2>&1
     for file in $([ ! -d killed/many ] || ls killed/many); do cmp "many/$file" "killed/many/$file" || fail "killed/many/$file is not whole"; done
     [ $((i % 7)) != 0 ] || "$STAGE" clean killed >/dev/null 2>&1
 done
-expect_exit 0 "$STAGE" copy many killed --chunk 64KiB
+expect_exit 0 "$STAGE" copy many killed
 expect_true same_trees many killed/many
 expect_exit 0 "$STAGE" verify killed
 expect_true [ ! -e killed/.muster-stage/incoming ]
 
 # What a copy that failed has written is read again, not copied again. A disk that fails (a fake: LD_PRELOAD) is named with the byte.
 if [ -e "$MUSTER_BIN/read_fault.so" ] && ! grep -q __asan_init "$STAGE"; then
-    expect_exit 125 env LD_PRELOAD="$MUSTER_BIN/read_fault.so" READ_FAULT_NAME=/large READ_FAULT_FROM=6000000 "$STAGE" copy src faulty --threads 1 --chunk 64KiB
+    expect_exit 125 env LD_PRELOAD="$MUSTER_BIN/read_fault.so" READ_FAULT_NAME=/large READ_FAULT_FROM=6000000 "$STAGE" copy src faulty --threads 1
     expect_contains stderr "src/large at byte" "Input/output error"
     expect_true [ ! -e faulty/src ]
-    expect_exit 0 "$STAGE" copy src faulty --chunk 64KiB
+    expect_exit 0 "$STAGE" copy src faulty
     expect_contains stdout "were there from a copy that had not ended"
     expect_true same_trees src faulty/src
     printf 'b' | dd of=kept bs=1 seek=3 conv=notrunc status=none

@@ -4,7 +4,7 @@
 
 STAGE=$MUSTER_BIN/muster-stage
 [ -x "$STAGE" ] || skip "muster-stage was not built (no MPI or no parallel HDF5)"
-convert() { "$STAGE" convert "$@" -o out.h5 --force --no-fsync; }
+convert() { "$STAGE" convert "$@" -o out.h5 --force; }
 
 # Help and error name the same columns of labels.
 names='label, labels, class, target, y, species, category, variety'

@@ -46,8 +46,6 @@ expect_exit 125 "$STAGE" convert --images images --labels labels -o out.h5 stray
 expect_contains stderr "open stray: No such file"
 expect_exit 2 "$STAGE" convert --images images --labels labels -o out.h5 --classes many
 expect_contains stderr "'many' is no whole number from 1 to 2147483648"
-expect_exit 2 "$STAGE" convert --images images --labels labels -o out.h5 --test-images images
-expect_contains stderr "give --test-labels"
 expect_exit 2 "$STAGE" verify
 expect_exit 2 "$STAGE" info
 expect_true [ ! -e out.h5 ]
@@ -55,7 +53,7 @@ expect_exit 0 "$STAGE" --version
 expect_matches stdout '^muster-stage [0-9]+\.[0-9]+\.[0-9]+$'
 
 # Alone: MPI is linked but not started.
-expect_exit 0 "$STAGE" convert --images images.gz --labels labels.gz --test-images images --test-labels labels -o out.h5 --name made-up --class-names a,b,c,d,e,f,g,h,i,j
+expect_exit 0 "$STAGE" convert train=images.gz,labels.gz test=images,labels -o out.h5 --name made-up --class-names a,b,c,d,e,f,g,h,i,j
 expect_contains stdout "out.h5: /train: 3000 images of 1 x 20 x 30, 10 classes" "out.h5: /test: 3000 images" "by 1 rank ("
 expect_empty stderr
 expect_exit 0 "$STAGE" info out.h5

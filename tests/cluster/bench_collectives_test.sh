@@ -24,7 +24,7 @@ for level, fit in fits.items():  # none where times do not grow with the size, a
 PY
 
 # A study of timed compute on as many ranks: it has no time to hide its gradients behind, so that communication is a cause.
-expect_mpi_exit 0 inside "$bench" scale --ranks 1,4 --repeats 1 --warmup 0 --net resnet50 --steps 3 --compute-ms 1 --timeout 60s --no-html -o study
+expect_mpi_exit 0 inside "$bench" scale --ranks 1,4 --repeats 1 --warmup 0 --time-metric train_s --timeout 60s -o study -- "$bench" steps --steps 3 --compute-ms 1
 expect_matches stdout '^what limits it \(communication\): at 4 ranks'
 release
 expect_nothing_left

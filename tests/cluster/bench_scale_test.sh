@@ -12,7 +12,7 @@ write_program train <<'TRAIN'
 echo "muster-metric: step_s $((8 / WORLD_SIZE + RANK)) s"
 TRAIN
 allocate -N4 --ntasks-per-node=1
-scale() { inside prefix/bin/muster-bench scale --no-html --ranks 1,2,4 --repeats 2 --time-metric step_s --take step_s=last,min -o study."$$" -- ./train {nodes} {repeat}; }
+scale() { inside prefix/bin/muster-bench scale --ranks 1,2,4 --repeats 2 --time-metric step_s --take step_s=last,min -o study."$$" -- ./train {nodes} {repeat}; }
 
 : >"$work/hang"
 scale >"$OUT" 2>"$ERR" &

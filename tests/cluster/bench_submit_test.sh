@@ -43,8 +43,8 @@ expect_matches stdout '^ *1 +1 +8\.00 ' '^ *2 +1 +4\.00 .* 2\.00 +100%' "^ *4 +2
 expect_matches stdout '^Provisional \(4 of 6 runs[,)]' '^unfinished: 4 of 6 runs were made \(4 ranks: 0 of 2\)'
 expect_not_contains stdout '2 failed'
 expect_not_contains stderr 'the same command goes on'
-expect_exit 0 as_user prefix/bin/muster-bench report study --no-html --json
-expect_true python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["runs"]) == 4' "$OUT"
+expect_exit 0 as_user prefix/bin/muster-bench report study --format json
+expect_true python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["studies"][0]["runs"]) == 4' "$OUT"
 expect_equal "$(jobs_made)" '1 2 4' 'jobs so far'
 
 # Going on: that one only.

@@ -168,7 +168,7 @@ echo "$WORLD_SIZE $1 $2" >>"starts.$RANK"
 [ ! -e hang ] || [ "$WORLD_SIZE $2" != '4 1' ] || { : >"hangs.$RANK"; exec sleep infinity; }
 echo "muster-metric: step_s $((8 / WORLD_SIZE + RANK)) s"
 TRAIN
-scale="prefix/bin/muster-bench scale --no-html --ranks 1,2,4 --repeats 2 --warmup 0 --time-metric step_s --take step_s=last,min -o study -- ./train {nodes} {repeat}"
+scale="prefix/bin/muster-bench scale --ranks 1,2,4 --repeats 2 --warmup 0 --time-metric step_s --take step_s=last,min -o study -- ./train {nodes} {repeat}"
 : >"$work/hang"
 start as_user ./pbs_stand_in.py job "$work/pbs" "$two" /bin/bash -c "export PATH=$PATH; exec $scale"
 all_hang() { [ -e "$work/hangs.0" ] && [ -e "$work/hangs.3" ]; }

@@ -255,7 +255,6 @@ def test_muster_run_serves_it_first_and_the_package_last():
     code = "import os, sys; print(os.environ['PYTHONPATH'], os.environ['PATH'].split(':')[0])"
     for words, expected in (
         ((), f"/mine:{os.environ['MUSTER_BUILD_DIR']}/python"),
-        (("--no-python-path",), "/mine "),
         (("--as-horovod",), f"{SERVED}:/mine:{os.environ['MUSTER_BUILD_DIR']}/python {SERVED}/bin"),
         (("--as-horovod", "-x", "PYTHONPATH=/other"), f"{SERVED}:/other:{os.environ['MUSTER_BUILD_DIR']}/python {SERVED}/bin"),
     ):

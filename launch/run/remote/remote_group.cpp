@@ -113,7 +113,7 @@ remote_rank& remote_group::admit(wire::hello const& hello) {
     auto& rank = ranks_.admit(hello);
     auto how = output_format(options_.tag_output, options_.timestamp_output, rank.job.who, run_.generation(), rank.spare);
     how.raw = how.raw && !options_.discovery.given();  // other ranks may join
-    how.hidden = !options_.shows(rank.job.who.rank, rank.job.who.local_rank);
+    how.hidden = !options_.shows(rank.job.who.rank);
     output_.set_format(hello.rank, how);
     return rank;
 }
@@ -541,7 +541,7 @@ void remote_group::begin(generation const& now, std::vector<int> const& seats, s
         auto who = ranks_[seat].job.who;
         who.rank = known_[seat].number;
         auto how = output_format(options_.tag_output, options_.timestamp_output, who, now.number);
-        how.hidden = !options_.shows(who.rank, who.local_rank);
+        how.hidden = !options_.shows(who.rank);
         output_.set_tag(seat, how);
     }
     events_.on_generation(now, whole_why);

@@ -49,20 +49,18 @@ TEST(python_folders, are_those_of_the_programs_installation) {
     installation const here("python_folders.whole");
     here.add_package();
     here.add_horovod();
-    EXPECT_EQ(find_python_folders(here.program, true, false), (python_folders{here.package(), ""}));
-    EXPECT_EQ(find_python_folders(here.program, true, true), (python_folders{here.package(), here.horovod()}));
-    EXPECT_EQ(find_python_folders(here.program, false, true), (python_folders{"", here.horovod()}));
-    EXPECT_EQ(find_python_folders(here.program, false, false), python_folders{});
+    EXPECT_EQ(find_python_folders(here.program, false), (python_folders{here.package(), ""}));
+    EXPECT_EQ(find_python_folders(here.program, true), (python_folders{here.package(), here.horovod()}));
 }
 
 TEST(python_folders, are_none_where_the_package_or_its_extension_is_missing) {
     installation const here("python_folders.none");
-    EXPECT_EQ(find_python_folders(here.program, true, false), python_folders{});
+    EXPECT_EQ(find_python_folders(here.program, false), python_folders{});
     write(here.libraries / "python" / "muster" / "__init__.py");
-    EXPECT_EQ(find_python_folders(here.program, true, false), python_folders{}) << "no extension";
-    EXPECT_THAT(failure([&] { find_python_folders(here.program, true, true); }), testing::HasSubstr(here.horovod()));
+    EXPECT_EQ(find_python_folders(here.program, false), python_folders{}) << "no extension";
+    EXPECT_THAT(failure([&] { find_python_folders(here.program, true); }), testing::HasSubstr(here.horovod()));
     here.add_horovod();
-    EXPECT_EQ(find_python_folders(here.program, true, true), (python_folders{"", here.horovod()})) << "a wheel";
+    EXPECT_EQ(find_python_folders(here.program, true), (python_folders{"", here.horovod()})) << "a wheel";
 }
 
 TEST(python_folders, of_a_wheel_are_those_that_pip_has_put_its_program_into) {
@@ -73,7 +71,7 @@ TEST(python_folders, of_a_wheel_are_those_that_pip_has_put_its_program_into) {
     write(site / "muster" / "__init__.py");
     write(site / "_muster_native.abi3.so");
     EXPECT_EQ(wheel_folder(program), site.string());
-    EXPECT_EQ(find_python_folders(program, true, false), python_folders{}) << "others' packages are there, too";
+    EXPECT_EQ(find_python_folders(program, false), python_folders{}) << "others' packages are there, too";
     EXPECT_EQ(wheel_folder(here.program), "");
 }
 
@@ -81,7 +79,7 @@ TEST(python_folders, of_this_build_are_found_from_its_own_program_only) {
     installation const stranger("python_folders.stranger");
     write(stranger.prefix / "python" / "muster" / "__init__.py");
     write(stranger.prefix / "python" / "_muster_native.abi3.so");
-    EXPECT_EQ(find_python_folders(stranger.program, true, false), python_folders{})
+    EXPECT_EQ(find_python_folders(stranger.program, false), python_folders{})
         << "beside an installed program, such a folder may be anybody's";
 }
 
@@ -89,7 +87,7 @@ TEST(python_folders, with_a_colon_cannot_stand_in_PYTHONPATH) {
     installation const here("python:folders");
     here.add_package();
     here.add_horovod();
-    EXPECT_EQ(find_python_folders(here.program, true, false), python_folders{});
+    EXPECT_EQ(find_python_folders(here.program, false), python_folders{});
 }
 
 TEST(python_folders, that_another_node_does_not_have_are_left_out_there) {
