@@ -1,65 +1,86 @@
-# build.sh SOURCE FOLDER: configures and builds the core without any part in FOLDER, unoptimised, and runs its unit tests and two ranks; then the core with each part
-# alone, and that part's unit tests. FOLDER stays, so that the next time only what has changed is compiled.
+# build.sh SOURCE BUILD: builds the core without any part, and then with each part alone, and runs two ranks and the parts' unit tests. It works on a layer over the
+# finished build BUILD, which it leaves as it is: what a part has nothing to do with is not compiled again. The layer needs root, or user namespaces, and is gone
+# afterwards.
 set -eu
-source=$1 folder=$2
-command -v ninja >/dev/null || { echo "SKIPPED: no ninja"; exit 77; }
+source=$1 build=$2
+skip() { echo "SKIPPED: $*"; exit 77; }
+command -v ninja >/dev/null && grep -qx 'CMAKE_GENERATOR:INTERNAL=Ninja' "$build/CMakeCache.txt" || skip 'the build is not one of ninja'
 
-# build PARTS TARGET..: with these parts.
-build() {
-    local parts=$1
-    shift
-    echo "== MUSTER_PARTS=$parts: $*"
-    cmake -G Ninja -S "$source" -B "$folder" -DMUSTER_PARTS="$parts" -DMUSTER_TEST_KINDS=none "-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG" -DMUSTER_WITH_CUDA=OFF \
-        ${LAUNCHER:+-DCMAKE_C_COMPILER_LAUNCHER="$LAUNCHER" -DCMAKE_CXX_COMPILER_LAUNCHER="$LAUNCHER"} >"$folder.log" 2>&1 || { cat "$folder.log"; exit 1; }
-    ninja -C "$folder" -j2 "$@" >"$folder.log" 2>&1 || { tail -n 60 "$folder.log"; exit 1; }
+if [ -z "${LAYER:-}" ]; then
+    own=(unshare --mount)
+    [ "$(id -u)" = 0 ] || own=(unshare --map-root-user --mount)
+    "${own[@]}" true 2>/dev/null || skip 'no namespaces of mounts'
+    LAYER=$(mktemp -d)
+    trap 'rmdir "$LAYER"' EXIT
+    LAYER=$LAYER "${own[@]}" bash "$0" "$source" "$build"
+    exit
+fi
+mount --make-rprivate /
+mount -t tmpfs tmpfs "$LAYER"
+mkdir "$LAYER/changes" "$LAYER/work"
+mount -t overlay overlay -o "lowerdir=$build,upperdir=$LAYER/changes,workdir=$LAYER/work" "$build" || skip 'no layer can be laid over the build'
+cd "$build"
+
+# with PARTS: configures this, and builds everything.
+with() {
+    local start=$SECONDS
+    echo "== MUSTER_PARTS=$1"
+    cmake -DMUSTER_PARTS="$1" . >log 2>&1 || { cat log; exit 1; }
+    ninja -j2 >log 2>&1 || { tail -n 60 log; exit 1; }
+    ninja -t targets all >targets
+    bin/muster --version >version
+    echo "   $((SECONDS - start)) s, $(grep -c Building log) compiled"
 }
-
-# lacks NAME..: the build has no such target.
+# lacks NAME..: there is no such target.
 lacks() {
-    ninja -C "$folder" -t targets all >"$folder.log"
     local name
     for name; do
-        ! grep -q "/$name[.:]" "$folder.log" || { echo "a build without its part has the target $name"; exit 1; }
+        ! grep -q "/$name[.:]" targets || { echo "the build has $name of a part that was left out"; exit 1; }
     done
 }
-
-python() { [ ! -e "$folder/python/_muster_native.abi3.so" ] || PYTHONPATH=$folder/python PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -c "$1"; }
-is_left_out() { python "
+unit() { GTEST_BRIEF=1 "bin/unit_$1"; }
+python() { [ ! -e python/_muster_native.abi3.so ] || PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -c "$1"; }
+has_package() { python "from importlib.util import find_spec as find; assert find('muster.$1').origin.endswith('/$1/__init__.py')"; }
+lacks_package() { python "
 try:
     import muster.$1
 except ImportError as fault:
     assert 'without the part' in str(fault), fault
 else:
     raise SystemExit('muster.$1 is there')"; }
-unit() {
-    local name
-    for name; do
-        GTEST_BRIEF=1 "$folder/bin/unit_$name"
-    done
-}
 
-rm -f "$folder"/bin/muster-* # of the last time: muster would run them
-build none all
+with none
 lacks unit_io unit_bench unit_jobs libmuster_io libmuster_bench libmuster_jobs muster-stage muster-bench _muster_data
-[ "$("$folder/bin/muster" run -q -n 2 -- hostname | wc -l)" = 2 ]
-"$folder/bin/muster" --version | grep -qx 'parts     none (without data, bench, jobs, keras)'
-unit base pmix comm jobscripts launch
-is_left_out data
-is_left_out keras
-is_left_out tensorflow
+grep -qx 'parts     none (without data, bench, jobs, keras)' version
+[ "$(bin/muster run -q -n 2 -- hostname | wc -l)" = 2 ]
+unit launch
+for package in data keras tensorflow; do lacks_package $package; done
+cmake --install . --prefix "$LAYER/installed" >log
+[ "$("$LAYER/installed/bin/muster" run -q -n 2 -- hostname | wc -l)" = 2 ]
+"$LAYER/installed/bin/muster" --help >help
+! grep -E '^  (stage|bench|submit|jobs|site|script) ' help || { echo 'the installed core has commands of parts'; exit 1; }
+found=$(find "$LAYER/installed" -name 'muster-stage*' -o -name 'muster-bench*' -o -name 'muster-submit.1' -o -name '_muster_data*' -o -name 'libmuster_io*' -o -path '*/python/muster/keras' -o -path '*/python/muster/data')
+[ -z "$found" ] || { echo "the installed core has files of parts: $found"; exit 1; }
 
-build jobs muster unit_jobs
+with jobs
+lacks unit_io unit_bench libmuster_io libmuster_bench muster-stage muster-bench
 unit jobs
-"$folder/bin/muster" script --site polaris --gpus 4 --time 30min --account a --queue debug -- true | grep -q '^#PBS'
-build bench muster muster-bench unit_bench
+bin/muster script --site polaris --gpus 4 --time 30min --account a --queue debug -- true | grep -q '^#PBS'
+
+with bench
+lacks unit_io unit_jobs libmuster_io libmuster_jobs muster-stage
 unit bench
-"$folder/bin/muster" bench --help >/dev/null
-build keras muster muster_native
-python 'import importlib.util as u; assert u.find_spec("muster.keras").origin.endswith("keras/__init__.py")'
-is_left_out data
-if grep -q '^hdf5_FOUND:INTERNAL=1' "$source/build/release/CMakeCache.txt" 2>/dev/null || pkg-config --exists hdf5-openmpi || pkg-config --exists hdf5-mpi; then
-    build data muster muster-stage unit_io $([ ! -e "$folder/python/_muster_native.abi3.so" ] || echo muster_data)
-    unit io
-    "$folder/bin/muster" stage --help >/dev/null
-fi
-echo "the core and each part build alone"
+bin/muster bench --help >/dev/null
+
+with keras
+has_package keras
+has_package tensorflow
+lacks_package data
+
+[ "$HAVE_DATA" = ON ] || exit 0
+with data
+lacks unit_bench unit_jobs libmuster_bench libmuster_jobs muster-bench
+unit io
+bin/muster stage --help >/dev/null
+has_package data
+lacks_package keras
