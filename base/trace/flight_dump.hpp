@@ -1,4 +1,4 @@
-// What a rank's flight recorder leaves: its last operations, as a file.
+// A flight dump holds a rank's last operations: what its flight recorder leaves in a file.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct flight_record {
     std::uint64_t bytes = 0;
     std::int64_t started_us = 0;   ///< since the epoch (UTC)
     std::int64_t finished_us = 0;  ///< 0: it has not finished
-    std::string name;              ///< "" for those of muster's own
+    std::string name;              ///< "" for muster's
     bool operator==(flight_record const&) const = default;
 };
 
-/// What a rank leaves behind. `waiting` names what was submitted and not agreed on, with the ranks that were missing, if known.
+/// Holds what a rank leaves behind. `waiting` names what was submitted and not agreed on, with the ranks that were missing, if known.
 struct flight_dump {
     int generation = 0;
     int rank = 0;
