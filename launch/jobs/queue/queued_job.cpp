@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 
+#include "base/letters.hpp"
 #include "base/text.hpp"
 #include "launch/jobs/queue/flux_jobs.hpp"
 #include "launch/scheduler/flux.hpp"
@@ -249,8 +250,7 @@ std::string explain_no_start(queued_job const& job) {
 namespace {
 
 bool is_part_of_number(char c) noexcept {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || c == '-' || c == '[' ||
-           c == ']';
+    return is_alphanumeric(c) || c == '_' || c == '.' || c == '-' || c == '[' || c == ']';
 }
 
 /// Flux's numbers: f and digits to the base of 58, in which 0, I, O and l are left out.
