@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/letters.hpp"
 
 namespace muster {
 
@@ -15,8 +16,7 @@ namespace {
 constexpr std::string_view blanks = " \t\r\n\v\f";
 
 bool is_shell_safe(char c) noexcept {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
+    return is_alphanumeric(c) || std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
 }
 
 struct character {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/letters.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -15,10 +16,6 @@ constexpr std::size_t longest_value = 256;
 
 bool is_control(char c) noexcept {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
-
-bool is_alphanumeric(char c) noexcept {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
 std::string_view extra_characters(directive_text kind) noexcept {

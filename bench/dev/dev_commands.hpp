@@ -27,13 +27,6 @@ extern command_row const io_row;
 /// Measures on this process and its children (no MPI), prints a table or, with --json, JSON, on standard output.
 int io_command(given_options const& given, environment const& variables);
 
-extern command_row const loader_row;
-
-/// Measures on this process alone (no MPI), prints a table or, with --json, JSON, on standard output. Every byte delivered is
-/// checked against the checksums of its samples. Returns an exit code; throws muster::error, errc::invalid_data if a checksum is
-/// wrong.
-int loader_command(given_options const& given, environment const& variables);
-
 extern command_row const recover_row;
 
 /// Kills a rank of a small training, by muster run and torchrun, taking turns, and prints a table of what follows. Returns the exit code: 1 if

@@ -20,7 +20,6 @@ int main(int argc, char** argv) {
                               .version = {},
                               .width = help_width(variables)});
         commands.add(launch_row, [&](auto const& given) { return launch_command(given, variables); });
-        commands.add(loader_row, [&](auto const& given) { return loader_command(given, variables); });
         commands.add(io_row, [&](auto const& given) { return io_command(given, variables); });
         commands.add(exchange_row, [&](auto const& given) { return exchange_command(given, variables); });
         commands.add(recover_row, [&](auto const& given) { return recover_command(given, variables); });

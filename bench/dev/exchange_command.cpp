@@ -80,9 +80,8 @@ void measure_size(exchange& ranks, std::size_t bytes, int repetitions, std::vect
 /// comm_error.
 void measure_wire(exchange& ranks, std::vector<std::uint64_t> const& sizes, int repetitions) {
     if (ranks.rank() == 0)
-        fmt::print("{} rank{}, backend {}, {} repetition{}\n{:>9}  {:<16}{:>10} {:>8} {:>7}\n", ranks.size(),
-                   ranks.size() == 1 ? "" : "s", ranks.backend(), repetitions, repetitions == 1 ? "" : "s", "bytes", "wire", "us",
-                   "GB/s", "gain");
+        fmt::print("{}, backend {}, {}\n{:>9}  {:<16}{:>10} {:>8} {:>7}\n", counted(ranks.size(), "rank"), ranks.backend(),
+                   counted(repetitions, "repetition"), "bytes", "wire", "us", "GB/s", "gain");
     for (auto const bytes : sizes) {
         std::vector<timed_wire> rows{
             {"f32"}, {"bf16", compression::bf16}, {"f16", compression::f16}, {"bf16, feedback", compression::bf16, true}};
@@ -302,10 +301,9 @@ void print(exchange const& all, exchange_plan const& asked, std::vector<timed_ex
     }
     if (all.size() == 1)
         fmt::print(stderr, "note: one rank alone reduces nothing; write: muster run -n 2 -- muster-bench-dev exchange\n");
-    fmt::print("{}, backend {}, fusion {}, cycle {}, {} repetition{}\n\n{:52}{:>12}{:>12}{:>12}\n",
-               all.size() == 1 ? std::string("1 rank") : fmt::format("{} ranks", all.size()), all.backend(),
-               format_bytes(asked.options.fusion_bytes), format_duration(asked.options.cycle_time), asked.repetitions,
-               asked.repetitions == 1 ? "" : "s", "", "median us", "smallest", "largest");
+    fmt::print("{}, backend {}, fusion {}, cycle {}, {}\n\n{:52}{:>12}{:>12}{:>12}\n", counted(all.size(), "rank"), all.backend(),
+               format_bytes(asked.options.fusion_bytes), format_duration(asked.options.cycle_time),
+               counted(asked.repetitions, "repetition"), "", "median us", "smallest", "largest");
     for (auto const& each : rows) {
         auto const s = summarise(each.us);
         fmt::print("{:52}{:12.1f}{:12.1f}{:12.1f}\n", each.name, s.median, s.smallest, s.largest);

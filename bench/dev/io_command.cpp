@@ -12,7 +12,6 @@
 #include "base/trust/open_output_file.hpp"
 #include "base/units.hpp"
 #include "bench/dev/io_set.hpp"
-#include "bench/dev/loader_set.hpp"
 #include "bench/dev/staging_set.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/crowd.hpp"

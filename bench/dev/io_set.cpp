@@ -17,6 +17,8 @@
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/unique_fd.hpp"
+#include "io/dataset/dataset_writer.hpp"
+#include "io/loader/windowed_order.hpp"
 
 namespace muster {
 
@@ -233,6 +235,32 @@ std::vector<training_summary> io_set::train(double compute_s) {
                        static_cast<double>(spent.bytes) / 1e6 / seconds});
     }
     return all;
+}
+
+std::string make_synthetic(std::string const& folder, std::uint64_t bytes) {
+    image_shape const shape{1, 56, 56};
+    std::size_t const samples = std::max<std::size_t>(1, static_cast<std::size_t>(bytes / shape.elements()));
+    std::string const path = folder + "/synthetic.h5";
+    split_plan plan;
+    plan.split = "train";
+    plan.samples = samples;
+    plan.shape = shape;
+    plan.classes = 1;
+    dataset_writer writer(path, {plan}, {.name = "synthetic"});
+    std::vector<std::uint8_t> images;
+    std::vector<std::uint8_t> labels;
+    for (std::size_t first = 0; first < samples; first += writer.block_samples()) {
+        hyperslab const rows{first, std::min(writer.block_samples(), samples - first)};
+        images.resize(rows.count * shape.elements());
+        labels.assign(rows.count, 0);
+        for (std::size_t i = 0; i + 8 <= images.size(); i += 8) {
+            std::uint64_t const word = permutation::mix(first * shape.elements() + i);
+            std::memcpy(images.data() + i, &word, sizeof word);
+        }
+        writer.write(0, rows, images, labels);
+    }
+    writer.close();
+    return path;
 }
 
 }  // namespace muster

@@ -92,4 +92,7 @@ class io_set {
     std::vector<std::string> missing_;
 };
 
+/// Makes a dataset file of about `bytes` in FOLDER and returns its path.
+std::string make_synthetic(std::string const& folder, std::uint64_t bytes);
+
 }  // namespace muster

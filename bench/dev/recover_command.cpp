@@ -206,7 +206,7 @@ void print_table(std::vector<recovery_way> const& ways, int repeats) {
         row.push_back(middle("imports"));
         row.push_back(std::to_string(way.failed));
     }
-    fmt::print("medians of {} run{} taking turns; smallest and largest: of the first step\n{}", repeats, repeats == 1 ? "" : "s",
+    fmt::print("medians of {} taking turns; smallest and largest: of the first step\n{}", counted(repeats, "run"),
                align_columns(rows));
     for (auto const& way : ways)
         if (way.failed > 0) fmt::print("{}: {} of {} runs failed; the first: {}\n", way.title, way.failed, repeats, way.failure);

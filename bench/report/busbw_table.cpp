@@ -38,10 +38,7 @@ std::vector<report_fact> context_of(checked_json const& from, machine_load const
     auto const context = from.at("context");
     auto machine = context.at("host").text();
     if (auto const processor = told(context, "processor"); !processor.empty()) machine += ": " + processor;
-    if (context.has("cores")) {
-        auto const cores = context.at("cores").integer(0, 1'000'000);
-        machine += fmt::format(", {} core{}", cores, cores == 1 ? "" : "s");
-    }
+    if (context.has("cores")) machine += ", " + counted(context.at("cores").integer(0, 1'000'000), "core");
     std::vector<std::string> versions;
     if (from.has("jobs"))
         for (auto const& job : from.at("jobs").items()) versions.push_back(job.at("name").text() + ": " + told(job, "version"));

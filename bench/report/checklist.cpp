@@ -19,10 +19,6 @@ struct seen_study {
     std::size_t least_runs = 0;  ///< of the rows that have any
 };
 
-std::string counted(int n, std::string_view one) {
-    return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s");
-}
-
 checked_rule base_case(seen_study const& s) {
     checked_rule out{1, "A speed-up tells what its base case is, and how fast that is in absolute terms.", {}, {}};
     if (s.base == nullptr || s.rows.size() < 2) {
@@ -73,9 +69,9 @@ checked_rule determinism(seen_study const& s) {
     if (s.least_runs == 0)
         out.reason = "no run ended well";
     else if (s.least_runs < runs_for_interval)
-        out.reason = fmt::format(
-            "times are not deterministic, and {} run{} of a number of ranks give{} a range, no interval: --repeats {}",
-            s.least_runs, s.least_runs == 1 ? "" : "s", s.least_runs == 1 ? "s" : "", runs_for_interval);
+        out.reason =
+            fmt::format("times are not deterministic, and {} of a number of ranks give{} a range, no interval: --repeats {}",
+                        counted(s.least_runs, "run"), s.least_runs == 1 ? "s" : "", runs_for_interval);
     else {
         out.answer = rule_answer::yes;
         out.reason =

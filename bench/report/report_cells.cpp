@@ -9,24 +9,6 @@ namespace muster {
 
 namespace {
 
-std::string with_unit(study_summary const& study, std::string const& metric) {
-    for (auto const& row : study.rows)
-        if (auto const* found = row.find(metric)) {
-            auto const& unit = found->unit;
-            bool const said = unit.empty() || metric.ends_with("_" + unit) || unit.find("/s") != unit.npos;
-            return said ? metric : fmt::format("{} ({})", metric, unit);
-        }
-    return metric;
-}
-
-/// Whether a number of ranks has several runs.
-bool has_spreads(study_summary const& study) {
-    return std::ranges::any_of(study.rows, [&](auto const& row) {
-        auto const* judged = row.find(study.judged);
-        return judged != nullptr && judged->value.count > 1;
-    });
-}
-
 /// "4.00 to 5.00 (97% CI)", "(range)", "one run", of a summary at that place.
 void add_spread(figure_text& to, summary const& of, json_place const& at) {
     if (of.count < 2)
@@ -149,7 +131,7 @@ std::vector<report_tile> tiles_of(study_summary const& study, json_place const& 
 
 report_table scaling_table_of(study_summary const& study, json_place const& study_at, markup how) {
     bool const nodes = std::ranges::any_of(study.rows, [](auto const& row) { return row.nodes > 1; });
-    bool const spreads = has_spreads(study);
+    bool const spreads = has_spreads(study.rows, study.judged);
     report_table out;
     auto const column = [&](std::string title, std::string key) {
         out.head.push_back(std::move(title));
@@ -158,7 +140,7 @@ report_table scaling_table_of(study_summary const& study, json_place const& stud
     column("ranks", "ranks");
     if (nodes) column("nodes", "nodes");
     column("runs", "runs");
-    column(with_unit(study, study.judged), "judged");
+    column(with_unit(study.rows, study.judged), "judged");
     if (spreads) column("spread", "spread");
     column("speed-up", "speedup");
     column("efficiency", "efficiency");
@@ -194,7 +176,7 @@ report_table metrics_table_of(study_summary const& study, json_place const& stud
     for (auto const& row : study.rows) out.head.push_back(ranks_text(row.ranks));
     out.head.emplace_back();
     for (std::size_t i = 1; i < study.metrics.size(); ++i) {
-        out.rows.push_back({figure_text(how).name(with_unit(study, study.metrics[i])).text()});
+        out.rows.push_back({figure_text(how).name(with_unit(study.rows, study.metrics[i])).text()});
         for (std::size_t r = 0; r < study.rows.size(); ++r)
             out.rows.back().push_back(median_cell(study.rows[r], study.metrics[i], study_at / "rows" / r, how));
         out.rows.back().emplace_back();
@@ -207,7 +189,7 @@ std::string base_text(study_summary const& study, json_place const& at, markup h
     auto const base = std::ranges::find(study.rows, *study.base_ranks, &scaling_row::ranks);
     if (base == study.rows.end()) return {};
     figure_text out(how);
-    out.words(has_spreads(study) ? "Medians. " : "One run a row: there is no spread. ").words("The base of every speed-up is ");
+    out.words(has_spreads(study.rows, study.judged) ? "Medians. " : "One run a row: there is no spread. ").words("The base of every speed-up is ");
     add_ranks(out, base->ranks, at / "base_ranks");
     out.words(" at ").name(study.judged).words(" ");
     out.figure(base->median_of(study.judged),
@@ -225,7 +207,7 @@ report_table side_by_side(report_document const& document, markup how) {
     std::map<int, std::vector<placed_row>> by_ranks;  // of each study; no row where it has none
     for (std::size_t i = 0; i < studies.size(); ++i) {
         out.head.push_back(
-            fmt::format("{}: {}, speed-up, efficiency", studies[i].label, with_unit(studies[i], studies[i].judged)));
+            fmt::format("{}: {}, speed-up, efficiency", studies[i].label, with_unit(studies[i].rows, studies[i].judged)));
         for (std::size_t r = 0; r < studies[i].rows.size(); ++r) {
             auto& of = by_ranks[studies[i].rows[r].ranks];
             of.resize(studies.size());
@@ -252,6 +234,10 @@ report_table side_by_side(report_document const& document, markup how) {
         out.rows.push_back(std::move(cells));
     }
     return out;
+}
+
+std::string busbw_title(busbw_table const& table) {
+    return fmt::format("{} {} on {}", table.collective, table.type, ranks_text(table.ranks));
 }
 
 report_table busbw_table_of(busbw_table const& table, json_place const& at, markup how) {
@@ -295,7 +281,7 @@ std::string metric_cell(shown_run const& run, std::string const& metric, json_pl
 report_table runs_of(study_summary const& study, json_place const& study_at, std::vector<std::string> const& metrics,
                      markup how) {
     report_table out{{"order", "ranks", "repeat"}, {}, {}};
-    for (auto const& name : metrics) out.head.push_back(with_unit(study, name));
+    for (auto const& name : metrics) out.head.push_back(with_unit(study.rows, name));
     out.head.insert(out.head.end(), {"started", "load before", "others' CPUs", "note"});
     for (std::size_t i = 0; i < study.runs.size(); ++i) {
         auto const& run = study.runs[i];
@@ -324,7 +310,7 @@ std::vector<report_table> runs_tables_of(study_summary const& study, json_place 
     for (std::size_t begin = 0; begin < others.size(); begin += metrics_of_a_table) {
         report_table table{{"order", "ranks"}, {}, {}};
         auto const end = std::min(others.size(), begin + metrics_of_a_table);
-        for (auto m = begin; m < end; ++m) table.head.push_back(with_unit(study, others[m]));
+        for (auto m = begin; m < end; ++m) table.head.push_back(with_unit(study.rows, others[m]));
         table.head.emplace_back();
         for (std::size_t i = 0; i < study.runs.size(); ++i) {
             auto const& run = study.runs[i];

@@ -31,6 +31,8 @@ report_table metrics_table_of(study_summary const& study, json_place const& at, 
 std::string base_text(study_summary const& study, json_place const& at, markup how);
 /// One row for each number of ranks of any study: judged metric, speed-up and efficiency of each. The last column is empty.
 report_table side_by_side(report_document const& document, markup how);
+/// "allreduce f32 on 4 ranks".
+std::string busbw_title(busbw_table const& table);
 /// One row for each size and one column for each curve of a table of collectives: bus bandwidth. It has no note.
 report_table busbw_table_of(busbw_table const& table, json_place const& at, markup how);
 /// Tables with one row for each run: what it was, with a note in the last column, and its other metrics.

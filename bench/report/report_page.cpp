@@ -163,10 +163,7 @@ data busbw_data(std::vector<busbw_table> const& tables) {
     list out;
     for (std::size_t i = 0; i < tables.size(); ++i) {
         auto const& each = tables[i];
-        data d = with({{"title", fmt::format("{} {} on {}", each.collective, each.type, ranks_text(each.ranks))},
-                       {"host", each.host},
-                       {"created", each.created},
-                       {"file", each.file}});
+        data d = with({{"title", busbw_title(each)}, {"host", each.host}, {"created", each.created}, {"file", each.file}});
         auto table = busbw_table_of(each, json_place("/busbw") / i, markup::html);
         table.head.emplace_back();  // it has no notes
         for (auto& row : table.rows) row.emplace_back();

@@ -156,8 +156,8 @@ std::string report_markdown(report_document const& document) {
     std::vector<report_fact> shown;  // a file's tables share one context
     for (std::size_t i = 0; i < document.busbw.size(); ++i) {
         auto const& table = document.busbw[i];
-        out += fmt::format("## Bus bandwidth: {} {} on {} ranks\n\n{}; {}; {}\n\n", line(table.collective), line(table.type),
-                           table.ranks, line(table.host), line(table.created), line(table.file));
+        out += fmt::format("## Bus bandwidth: {}\n\n{}; {}; {}\n\n", line(busbw_title(table)), line(table.host),
+                           line(table.created), line(table.file));
         if (table.busy) out += busy_markdown(table.busy_text);
         out += markdown_table(busbw_table_of(table, json_place("/busbw") / i, markup::plain), 0);
         if (table.context != shown) out += "### Context\n\n" + facts(table.context);

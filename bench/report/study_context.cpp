@@ -16,14 +16,10 @@ report_fact pair(std::string what, std::string value) {
     return {std::move(what), std::move(value)};
 }
 
-std::string count(std::int64_t n, std::string_view one) {
-    return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s");
-}
-
 std::string bindings(study const& s) {
     std::string out;
     for (auto const& point : s.points) {
-        out += fmt::format("{}{}:", out.empty() ? "" : "; ", count(point.ranks, "rank"));
+        out += fmt::format("{}{}:", out.empty() ? "" : "; ", counted(point.ranks, "rank"));
         for (auto const& p : point.places)
             out += fmt::format(" {}={}{}", p.rank, p.cpus.empty() ? "any" : p.cpus,
                                p.gpu.empty() ? std::string() : fmt::format("/GPU {}", p.gpu));
@@ -123,7 +119,7 @@ std::vector<report_fact> study_context(study const& s) {
     auto const& m = s.machine;
     std::vector<report_fact> out{
         pair("Machine", fmt::format("{}: {}, {}{}, {:.1f} GiB memory", m.host,
-                                    m.processor.empty() ? "unknown processor" : m.processor, count(m.cores, "core"),
+                                    m.processor.empty() ? "unknown processor" : m.processor, counted(m.cores, "core"),
                                     m.virtualised ? ", virtual machine" : "", static_cast<double>(m.memory_bytes) / 0x1p30)),
         pair("Clock", fmt::format("{}; governor: {}",
                                   m.clock_mhz > 0 ? fmt::format("{:.0f} MHz as the system said before the runs", m.clock_mhz)

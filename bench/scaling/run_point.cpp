@@ -105,13 +105,18 @@ std::vector<std::string> run_command(run_setting const& setting, due_run const& 
     return command;
 }
 
-study_run run_point(run_setting const& setting, due_run const& due, study_point const& point, int order, crowd_watch& crowd) {
+study_run run_at(due_run const& due, study_point const& point) {
     study_run run;
     run.ranks = due.ranks;
     run.nodes = point.nodes;
     run.hosts = point.hosts;
     run.repetition = due.repetition;
     run.warmup = due.warmup;
+    return run;
+}
+
+study_run run_point(run_setting const& setting, due_run const& due, study_point const& point, int order, crowd_watch& crowd) {
+    auto run = run_at(due, point);
     run.order = order;
     run.started = utc_now();
     run.oversubscribed = point.oversubscribed;

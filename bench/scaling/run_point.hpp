@@ -27,6 +27,9 @@ struct run_setting {
 /// Returns the command of a run.
 std::vector<std::string> run_command(run_setting const& setting, due_run const& due, int nodes);
 
+/// A run that has not begun: which one it is, and where.
+study_run run_at(due_run const& due, study_point const& point);
+
 /// Runs it; `crowd` has watched the machine since just before. Never throws because of what the program does.
 study_run run_point(run_setting const& setting, due_run const& due, study_point const& point, int order, crowd_watch& crowd);
 

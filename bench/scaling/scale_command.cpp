@@ -92,7 +92,7 @@ class scaling_study {
             made_.push_back(std::move(run));
             write_results();
             auto const& last = made_.back();
-            fmt::print(stderr, "[{}/{}] {} rank{}, {}: {}\n", ++done, total, one.ranks, one.ranks == 1 ? "" : "s",
+            fmt::print(stderr, "[{}/{}] {}, {}: {}\n", ++done, total, ranks_text(one.ranks),
                        one.warmup ? "warm-up" : fmt::format("repeat {}", one.repetition + 1), progress_text(last, request_.plan));
             if (last.status == run_status::interrupted) return stopped(signals_.came().value_or(SIGINT));
             note_unmatched();
@@ -228,8 +228,8 @@ void refuse_if_all_failed(study const& results, fs::path const& folder) {
     auto const messages = first->output.empty()
                               ? std::string()
                               : fmt::format("; the end of its messages in {}:{}", output.string(), last_lines(output));
-    throw error(errc::peer_failed, fmt::format("no run ended well; the first that failed: {} rank{}: {}{}", first->ranks,
-                                               first->ranks == 1 ? "" : "s", first->reason, messages));
+    throw error(errc::peer_failed, fmt::format("no run ended well; the first that failed: {}: {}{}", ranks_text(first->ranks),
+                                               first->reason, messages));
 }
 
 bool has_failures(study const& results) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "bench/tools/options.hpp"
 #include "comm/exchange/exchange.hpp"
@@ -205,14 +206,14 @@ int steps_command(given_options const& given, environment const& variables) {
         all.push_back(work.epoch());
         auto const& last = all.back();
         if (ranks.rank() == 0)
-            fmt::print("epoch {}/{}: {} step{}, {:.3f} s ({:.1f} ms a step after the first)\n", e + 1, asked.epochs, asked.steps,
-                       asked.steps == 1 ? "" : "s", last.train_s,
+            fmt::print("epoch {}/{}: {}, {:.3f} s ({:.1f} ms a step after the first)\n", e + 1, asked.epochs,
+                       counted(asked.steps, "step"), last.train_s,
                        asked.steps > 1 ? 1e3 * (last.train_s - last.first_step_s) / (asked.steps - 1) : 0);
     }
     if (ranks.rank() == 0) {
         tell(asked, ranks.size(), startup_s, all);
-        fmt::print("{} with {} parameters on {} rank{} by {}: {:g} ms a step by {}, nothing is trained\n", asked.net,
-                   work.parameters(), ranks.size(), ranks.size() == 1 ? "" : "s", ranks.backend(), asked.compute_s * 1e3,
+        fmt::print("{} with {} parameters on {} by {}: {:g} ms a step by {}, nothing is trained\n", asked.net, work.parameters(),
+                   counted(ranks.size(), "rank"), ranks.backend(), asked.compute_s * 1e3,
                    asked.burn ? "processor time" : "waiting");
     }
     metric("compute_s", sum_of(all, &step_times::train_s) - sum_of(all, &step_times::waited_s), "s");

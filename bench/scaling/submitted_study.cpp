@@ -57,12 +57,7 @@ point_job const* last_of(std::span<point_job const> jobs, int ranks) {
 }
 
 study_run lost_run(due_run const& due, point_job const& job, study_point const& point) {
-    study_run run;
-    run.ranks = due.ranks;
-    run.nodes = point.nodes;
-    run.hosts = point.hosts;
-    run.repetition = due.repetition;
-    run.warmup = due.warmup;
+    auto run = run_at(due, point);
     run.started = job.submitted;
     run.status = run_status::failed;
     run.exit_code = 125;

@@ -125,8 +125,7 @@ std::string why_not_measured(std::string const& name, scaling_row const& row) {
 }
 
 judgement judge_row(expectation const& wanted, scaling_row const& row, study_plan const& plan) {
-    auto const what =
-        wanted.ranks ? wanted.text : fmt::format("{} at {} rank{}", wanted.text, row.ranks, row.ranks == 1 ? "" : "s");
+    auto const what = wanted.ranks ? wanted.text : fmt::format("{} at {}", wanted.text, counted(row.ranks, "rank"));
     std::vector<std::string> const names{wanted.text, row.failure};
     auto const value = measured(wanted.metric, row, plan);
     if (!value)
@@ -149,7 +148,7 @@ judgement judge_row(expectation const& wanted, scaling_row const& row, study_pla
 }
 
 judgement compare_row(scaling_row const& now, scaling_row const& before, judged_metric const& judged, double tolerance) {
-    auto const ranks = fmt::format("{} at {} rank{}", judged.name, now.ranks, now.ranks == 1 ? "" : "s");
+    auto const ranks = fmt::format("{} at {}", judged.name, counted(now.ranks, "rank"));
     auto const *a = now.find(judged.name), *b = before.find(judged.name);
     judgement out{expectation_outcome::broken, {}, {{"ranks", now.ranks}, {"allowed", tolerance}}, {now.failure}};
     if (b == nullptr) {

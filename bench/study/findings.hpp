@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.hpp"
 #include "bench/study/study.hpp"
 
 namespace muster {
@@ -51,7 +52,7 @@ std::string findings_text(std::vector<scaling_finding> const& all);
 // The text of a number of ranks, as people say it: "1 rank", "4 ranks".
 
 inline std::string ranks_text(int ranks) {
-    return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
+    return counted(ranks, "rank");
 }
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/letters.hpp"
 #include "base/text.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/statistics.hpp"
@@ -86,9 +87,8 @@ std::size_t name_end(std::string const& option, std::string const& text, std::si
 
 bool is_metric_name(std::string_view name) noexcept {
     constexpr std::string_view extra = "_.-/";
-    return !name.empty() && name.size() <= 128 && std::all_of(name.begin(), name.end(), [&](char c) {
-        return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || extra.find(c) != extra.npos;
-    });
+    return !name.empty() && name.size() <= 128 &&
+           std::all_of(name.begin(), name.end(), [&](char c) { return is_alphanumeric(c) || extra.find(c) != extra.npos; });
 }
 
 metric_pattern parse_metric_pattern(std::string const& text) {

@@ -112,6 +112,12 @@ study_headline headline_of(study const& results);
 /// Returns the headline and the table, 80 columns wide, with lines that explain the base and the spreads, and say what is wrong.
 std::string scaling_text(study const& results);
 
+/// A number of ranks has several values of the metric.
+bool has_spreads(std::vector<scaling_row> const& rows, std::string const& metric);
+
+/// "rate (images)": the metric with its unit, where its name does not say that.
+std::string with_unit(std::vector<scaling_row> const& rows, std::string const& metric);
+
 /// Returns "0.52 to 0.61 (97% CI)"; "(range)" if fewer than six values give no interval; "one run". `unit` scales.
 std::string format_spread(summary const& value, double unit = 1);
 

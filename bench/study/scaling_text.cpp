@@ -14,22 +14,6 @@ namespace {
 
 constexpr std::size_t screen = 80, longest_title = 16;
 
-std::string plural(std::size_t n, std::string_view one) {
-    return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s");
-}
-
-std::string label(row_metric const& metric) {
-    bool const said =
-        metric.unit.empty() || metric.name.ends_with("_" + metric.unit) || metric.unit.find("/s") != std::string::npos;
-    return said ? metric.name : fmt::format("{} ({})", metric.name, metric.unit);
-}
-
-std::string title_of(std::vector<scaling_row> const& rows, std::string const& name) {
-    for (auto const& row : rows)
-        if (auto const* found = row.find(name)) return label(*found);
-    return name;
-}
-
 std::string series_text(study_plan const& plan) {
     if (plan.series == work_series::strong)
         return plan.batch ? fmt::format("strong series: batch {} over all ranks", *plan.batch)
@@ -50,7 +34,7 @@ std::string spread_text(std::vector<scaling_row> const& rows) {
     }
     if (most == 1)
         return fmt::format("one run a row: there is no spread; give more --repeats ({} for an interval)", runs_for_interval);
-    auto const number = least == most ? fmt::format("{} each", plural(least, "run")) : fmt::format("{} to {} runs", least, most);
+    auto const number = least == most ? fmt::format("{} each", counted(least, "run")) : fmt::format("{} to {} runs", least, most);
     return fmt::format("medians of {}{}", number,
                        least < runs_for_interval
                            ? fmt::format("; a range is smallest to largest, an interval needs {} runs", runs_for_interval)
@@ -68,7 +52,7 @@ std::string closing_text(study const& s, std::vector<scaling_row> const& rows) {
     }
     auto const& judged = *base->find(name);
     auto out = paragraph(spread_text(rows)) +
-               paragraph(fmt::format("speed-up against {} ({} {}{}); {}", plural(std::size_t(base->ranks), "rank"), name,
+               paragraph(fmt::format("speed-up against {} ({} {}{}); {}", counted(std::size_t(base->ranks), "rank"), name,
                                      format_value(judged.value.median), judged.unit.empty() ? "" : " " + judged.unit,
                                      series_text(s.plan)));
     auto const one = std::ranges::find(s.plan.choices, name, &metric_choice::name);
@@ -102,14 +86,11 @@ std::string kind_of_spread(std::vector<scaling_row> const& rows, std::string con
 }
 
 std::string main_table(std::vector<scaling_row> const& rows, study_plan const& plan, bool short_spreads) {
-    auto const title = title_of(rows, plan.judged.name), kind = short_spreads ? kind_of_spread(rows, plan.judged.name) : "";
+    auto const title = with_unit(rows, plan.judged.name), kind = short_spreads ? kind_of_spread(rows, plan.judged.name) : "";
     bool const nodes = std::any_of(rows.begin(), rows.end(), [](auto const& r) { return r.nodes > 1; });
     std::vector<std::string> head{"ranks"};
     if (nodes) head.emplace_back("nodes");
-    bool const spreads = std::ranges::any_of(rows, [&](auto const& r) {
-        auto const* judged = r.find(plan.judged.name);
-        return judged != nullptr && judged->value.count > 1;
-    });
+    bool const spreads = has_spreads(rows, plan.judged.name);
     head.push_back(title.size() > longest_title ? "median" : title);
     if (spreads) head.push_back(kind.empty() ? "spread" : "spread " + kind);
     head.emplace_back("speed-up  efficiency");
@@ -150,9 +131,9 @@ std::string metric_tables(std::vector<scaling_row> const& rows, study_plan const
         std::size_t end = begin;
         do {
             std::vector<std::vector<std::string>> cells{{"median"}};
-            for (std::size_t i = begin; i <= end; ++i) cells[0].push_back(plural(std::size_t(rows[i].ranks), "rank"));
+            for (std::size_t i = begin; i <= end; ++i) cells[0].push_back(ranks_text(rows[i].ranks));
             for (auto const& name : names) {
-                cells.push_back({title_of(rows, name)});
+                cells.push_back({with_unit(rows, name)});
                 for (std::size_t i = begin; i <= end; ++i)
                     cells.back().push_back(rows[i].find(name) ? format_value(rows[i].median_of(name)) : "-");
             }
@@ -180,7 +161,7 @@ std::string scaling_note(scaling_row const& row) {
         notes.push_back(fmt::format("{} of {} failed: {}", row.failed, row.failed + row.runs, row.failure));
     if (row.oversubscribed)
         notes.push_back(row.ranks > row.cores
-                            ? fmt::format("oversubscribed: {} ranks on {}", row.ranks, plural(std::size_t(row.cores), "core"))
+                            ? fmt::format("oversubscribed: {} ranks on {}", row.ranks, counted(std::size_t(row.cores), "core"))
                             : "oversubscribed: more ranks than cores on a node");
     for (auto const& each : row.outliers)
         notes.push_back(fmt::format("repeat {} is an outlier: {} against a median of {}", each.repetition + 1,
@@ -193,6 +174,23 @@ std::string scaling_note(scaling_row const& row) {
     if (row.crowded) notes.push_back(fmt::format("busy: others used up to {:.1f} CPUs", row.others));
     if (row.simulated) notes.emplace_back("simulated");
     return join(notes, "; ");
+}
+
+std::string with_unit(std::vector<scaling_row> const& rows, std::string const& metric) {
+    for (auto const& row : rows)
+        if (auto const* found = row.find(metric)) {
+            auto const& unit = found->unit;
+            bool const said = unit.empty() || metric.ends_with("_" + unit) || unit.find("/s") != unit.npos;
+            return said ? metric : fmt::format("{} ({})", metric, unit);
+        }
+    return metric;
+}
+
+bool has_spreads(std::vector<scaling_row> const& rows, std::string const& metric) {
+    return std::ranges::any_of(rows, [&](auto const& row) {
+        auto const* found = row.find(metric);
+        return found != nullptr && found->value.count > 1;
+    });
 }
 
 std::string paragraph(std::string const& text) {

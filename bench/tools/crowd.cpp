@@ -87,7 +87,7 @@ std::string crowd_text(machine_load const& load) {
     for (auto const& p : load.busiest) details.push_back(fmt::format("{} {:.2f}", without_controls(p.name), p.cpus));
     auto inside = join(details, ", ");
     if (load.average >= 0) inside += fmt::format("{}load average {:.1f}", inside.empty() ? "" : "; ", load.average);
-    return fmt::format("other programs used {:.1f} of {} CPU{}{}", most, load.cpus, load.cpus == 1 ? "" : "s",
+    return fmt::format("other programs used {:.1f} of {}{}", most, counted(load.cpus, "CPU"),
                        inside.empty() ? "" : fmt::format(" ({})", inside));
 }
 

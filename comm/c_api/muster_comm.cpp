@@ -42,6 +42,19 @@ void keep_members(std::vector<std::string>& addresses, std::span<int const> rank
     addresses = std::move(kept);
 }
 
+/// Submits one tensor: start(what, given, how) gives the handle. `own_size`: as parts_of() takes it.
+template <typename Start>
+int submit(muster_tensor const* tensor, bool own_size, muster_call const* call, muster_handle** handle, Start&& start) noexcept {
+    return guarded([&] {
+        need(handle, "the place for the handle");
+        auto const what = parts_of(tensor, own_size);
+        auto const given = parts_of(call);
+        auto how = given.call;
+        how.shape = what.shape;
+        give(handle, start(what, given, how));
+    });
+}
+
 /// Submits by `start`, which sets a handle; waits; then passes the handle on or frees it.
 template <typename Start>
 int wait_for(muster_handle** to, Start&& start) noexcept {
@@ -161,12 +174,8 @@ char const* muster_comm_why_backend(muster_comm const* comm) {
 
 int muster_allreduce_async(muster_comm* comm, muster_tensor const* tensor, int reduction, muster_call const* call,
                            muster_handle** handle) {
-    return guarded([&] {
-        need(handle, "the place for the handle");
-        auto const what = parts_of(tensor, false);
-        auto how = parts_of(call).call;
-        how.shape = what.shape;
-        give(handle, of(comm).allreduce(what.name, what.in, what.out, reduction_of(reduction), how));
+    return submit(tensor, false, call, handle, [&](auto const& what, auto const&, auto const& how) {
+        return of(comm).allreduce(what.name, what.in, what.out, reduction_of(reduction), how);
     });
 }
 
@@ -180,49 +189,31 @@ int muster_allreduce_group_async(muster_comm* comm, char const* name, muster_ten
 }
 
 int muster_allgather_async(muster_comm* comm, muster_tensor const* tensor, muster_call const* call, muster_handle** handle) {
-    return guarded([&] {
-        need(handle, "the place for the handle");
-        auto const what = parts_of(tensor, true);
-        auto how = parts_of(call).call;
-        how.shape = what.shape;
-        give(handle, of(comm).allgather(what.name, what.in, what.out, how));
+    return submit(tensor, true, call, handle, [&](auto const& what, auto const&, auto const& how) {
+        return of(comm).allgather(what.name, what.in, what.out, how);
     });
 }
 
 int muster_broadcast_async(muster_comm* comm, muster_tensor const* tensor, muster_call const* call, muster_handle** handle) {
-    return guarded([&] {
-        need(handle, "the place for the handle");
-        auto const what = parts_of(tensor, false);
-        auto const given = parts_of(call);
-        auto how = given.call;
-        how.shape = what.shape;
+    return submit(tensor, false, call, handle, [&](auto const& what, auto const& given, auto const& how) {
         // The root's input is the only one that is read.
         tensor_view const in = what.in.data != nullptr ? what.in : what.out;
-        give(handle, of(comm).broadcast(what.name, in, what.out, given.root, how));
+        return of(comm).broadcast(what.name, in, what.out, given.root, how);
     });
 }
 
 int muster_reducescatter_async(muster_comm* comm, muster_tensor const* tensor, int reduction, muster_call const* call,
                                muster_handle** handle) {
-    return guarded([&] {
-        need(handle, "the place for the handle");
-        auto const what = parts_of(tensor, true);
-        auto how = parts_of(call).call;
-        how.shape = what.shape;
-        give(handle, of(comm).reducescatter(what.name, what.in, what.out, reduction_of(reduction), how));
+    return submit(tensor, true, call, handle, [&](auto const& what, auto const&, auto const& how) {
+        return of(comm).reducescatter(what.name, what.in, what.out, reduction_of(reduction), how);
     });
 }
 
 int muster_alltoall_async(muster_comm* comm, muster_tensor const* tensor, muster_call const* call, muster_handle** handle) {
-    return guarded([&] {
-        need(handle, "the place for the handle");
-        auto const what = parts_of(tensor, true);
-        auto const given = parts_of(call);
-        auto how = given.call;
-        how.shape = what.shape;
+    return submit(tensor, true, call, handle, [&](auto const& what, auto const& given, auto const& how) {
         auto const ranks = static_cast<std::size_t>(of(comm).size_of_set(how.set));
         std::span<std::int64_t const> const splits{given.splits, given.splits == nullptr ? 0 : ranks};
-        give(handle, of(comm).alltoall(what.name, what.in, splits, what.out, how));
+        return of(comm).alltoall(what.name, what.in, splits, what.out, how);
     });
 }
 

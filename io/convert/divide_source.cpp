@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/letters.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -35,9 +36,7 @@ std::size_t next_below(std::uint64_t& state, std::size_t below) noexcept {
 }
 
 bool is_split_name(std::string_view name) noexcept {
-    return !name.empty() && std::ranges::all_of(name, [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-    });
+    return !name.empty() && std::ranges::all_of(name, [](char c) { return is_alphanumeric(c) || c == '_' || c == '-'; });
 }
 
 class selected_source final : public sample_source {
@@ -189,8 +188,8 @@ std::vector<std::size_t> counts_of_parts(std::vector<split_part> const& parts, s
         counts.push_back(to - dealt);
         dealt = to;
         if (counts.back() == 0)
-            throw error(errc::usage, fmt::format("--split: {}={} of {} sample{} is none; give a larger fraction", parts[i].name,
-                                                 parts[i].fraction, samples, samples == 1 ? "" : "s"));
+            throw error(errc::usage, fmt::format("--split: {}={} of {} is none; give a larger fraction", parts[i].name,
+                                                 parts[i].fraction, counted(static_cast<std::int64_t>(samples), "sample")));
     }
     return counts;
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/letters.hpp"
 #include "base/text.hpp"
 #include "io/dataset/file_ranks.hpp"
 
@@ -20,16 +21,11 @@ constexpr std::size_t most_told = 8;  // names in a note
 /// Classes that other splits have and this one has no sample of: a folder or a label that is written in another way, often.
 void note_lacking(opened_split& split, std::vector<std::string> const& lacking, std::vector<std::string> const& own = {}) {
     if (lacking.empty()) return;
-    auto const in_lower_case = [](std::string text) {
-        for (char& c : text)
-            if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-        return text;
-    };
     std::map<std::string, std::string> by_lower_case;
-    for (std::string const& name : own) by_lower_case.emplace(in_lower_case(name), name);
+    for (std::string const& name : own) by_lower_case.emplace(lower_case(name), name);
     std::string near;
     for (std::string const& name : lacking)
-        if (auto const other = by_lower_case.find(in_lower_case(name)); other != by_lower_case.end()) {
+        if (auto const other = by_lower_case.find(lower_case(name)); other != by_lower_case.end()) {
             near = fmt::format("; '{}' here is another class than '{}'", other->second, name);
             break;
         }

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "comm/fail_together.hpp"
 #include "io/copy/chunk_io.hpp"
 #include "io/copy/pack_exchange.hpp"
@@ -124,9 +125,9 @@ class tree_copy {
         auto const files = std::ranges::count_if(list_.files, [](listed_file const& file) { return file.is_file(); });
         if (files < nodes_.size())
             throw error(errc::usage,
-                        fmt::format("{} file{} cannot be divided among {} nodes, since a file stays whole; leave out --shard, "
+                        fmt::format("{} cannot be divided among {} nodes, since a file stays whole; leave out --shard, "
                                     "so that each node gets everything, or make more files of {}",
-                                    files, files == 1 ? "" : "s", nodes_.size(), files == 1 ? "it" : "them"));
+                                    counted(files, "file"), nodes_.size(), files == 1 ? "it" : "them"));
     }
 
     void look() {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/letters.hpp"
 #include "base/process/files.hpp"
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"
@@ -281,8 +282,8 @@ unique_fd open_for_writing(std::string const& path) {
 }
 
 void check(split_plan const& plan) {
-    bool const good = !plan.split.empty() && std::all_of(plan.split.begin(), plan.split.end(), [](unsigned char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+    bool const good = !plan.split.empty() && std::ranges::all_of(plan.split, [](char c) {
+        return is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
     });
     if (!good || plan.split == "." || plan.split == "..")
         throw error(errc::usage, fmt::format("split '{}': not a name; use letters, digits, '-', '_' and '.' only", plan.split));

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "base/letters.hpp"
 #include "base/text.hpp"
 #include "io/sources/csv_cells.hpp"
 #include "io/sources/image_file.hpp"
@@ -23,15 +24,8 @@ namespace {
 constexpr std::size_t marked_every = 1024;
 constexpr std::size_t most_names = 65536;
 
-std::string lower(std::string_view text) {
-    std::string out(text);
-    for (char& c : out)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return out;
-}
-
 std::size_t label_rank(std::string const& name) {
-    return static_cast<std::size_t>(std::ranges::find(csv_label_names, lower(name)) - csv_label_names.begin());
+    return static_cast<std::size_t>(std::ranges::find(csv_label_names, lower_case(name)) - csv_label_names.begin());
 }
 
 bool is_label_name(std::string const& name) {
@@ -71,7 +65,7 @@ constexpr std::string_view no_file_names =
     "convert the folder of these (docs/datasets.md has the command)";
 
 bool ends_as_tsv(std::string name) {
-    name = lower(name);
+    name = lower_case(name);
     return name.ends_with(".tsv") || name.ends_with(".tsv.gz");
 }
 

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "base/letters.hpp"
 #include "base/text.hpp"
 #include "io/arrays/byte_source.hpp"
 #include "io/dataset/file_bytes.hpp"
@@ -23,19 +24,13 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t largest_file = std::uint64_t{1} << 30;
 
-std::string in_lower_case(std::string text) {
-    for (char& c : text)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return text;
-}
-
 bool is_hidden(fs::path const& path) {
     return path.filename().string().starts_with('.');
 }
 
 /// "train" of "Training"; empty if the name is none of a split.
 std::string split_by_name(std::string const& folder) {
-    std::string const name = in_lower_case(folder);
+    std::string const name = lower_case(folder);
     if (name == "training") return "train";
     if (name == "testing") return "test";
     for (char const* const split : {"train", "test", "val", "valid", "validation"})

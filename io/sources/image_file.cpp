@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/letters.hpp"
 #include "base/trust/open_output_file.hpp"
 
 namespace muster {
@@ -25,7 +26,6 @@ constexpr picture_format formats[] = {
     {"\x89PNG\r\n\x1a\n", 0, read_png_header, read_png_pixels},
     {"\xff\xd8\xff", 0, read_jpeg_header, read_jpeg_pixels},
     {"WEBPVP8", 8, read_webp_header, read_webp_pixels},
-    {"BM", 0, read_bmp_header, read_bmp_pixels},
 };
 
 /// Finds the format by the first bytes, whatever the name says.
@@ -99,10 +99,8 @@ std::vector<weights> weights_for(std::size_t from, std::size_t to) {
 bool is_picture_name(std::string_view file) {
     std::size_t const dot = file.rfind('.');
     if (dot == std::string_view::npos) return false;
-    std::string ending(file.substr(dot));
-    for (char& c : ending)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return ending == ".png" || ending == ".jpg" || ending == ".jpeg" || ending == ".webp" || ending == ".bmp";
+    auto const ending = lower_case(file.substr(dot));
+    return ending == ".png" || ending == ".jpg" || ending == ".jpeg" || ending == ".webp";
 }
 
 void refuse_picture(std::string const& name, std::string_view what, std::string_view advice) {

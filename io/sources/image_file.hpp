@@ -1,4 +1,4 @@
-// Pictures in PNG, JPEG, WebP and BMP: reads their size, and their pixels.
+// Pictures in PNG, JPEG and WebP: reads their size, and their pixels.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct picture_header {
 };
 
 /// The formats that are read, and the endings of such files.
-inline constexpr std::string_view picture_formats = "PNG, JPEG, WebP or BMP";
-inline constexpr std::string_view picture_endings = ".png, .jpg, .jpeg, .webp, .bmp";
+inline constexpr std::string_view picture_formats = "PNG, JPEG or WebP";
+inline constexpr std::string_view picture_endings = ".png, .jpg, .jpeg, .webp";
 
 /// Returns whether a file of that name is taken for a picture, whatever the case of its ending.
 bool is_picture_name(std::string_view file);
@@ -65,8 +65,6 @@ picture_header read_jpeg_header(std::span<std::uint8_t const> bytes, std::string
 picture read_jpeg_pixels(std::span<std::uint8_t const> bytes, std::string const& name);
 picture_header read_webp_header(std::span<std::uint8_t const> bytes, std::string const& name);
 picture read_webp_pixels(std::span<std::uint8_t const> bytes, std::string const& name);
-picture_header read_bmp_header(std::span<std::uint8_t const> bytes, std::string const& name);
-picture read_bmp_pixels(std::span<std::uint8_t const> bytes, std::string const& name);
 
 /// The orientation (1 to 8) that Exif data tell; 1 where they tell none, or are damaged.
 int exif_orientation(std::span<std::uint8_t const> tiff);

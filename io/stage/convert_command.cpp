@@ -31,7 +31,8 @@ option_row const convert_options[]{
      "auto idx cifar10 cifar100 npy npz images csv hdf5"},
     {"images", 0, "NAME", "of npz and hdf5: the array inside; without a source: the file of the split train", ""},
     {"labels", 0, "NAME", "likewise; none: the samples have no labels", ""},
-    {"split", 0, "NAME=F,…", "divide the one source at random into these splits, by fractions that make 1: train=0.8,val=0.2", ""},
+    {"split", 0, "NAME=F,…", "divide the one source at random into these splits, by fractions that make 1: train=0.8,val=0.2",
+     ""},
     {"seed", 0, "N", "of --split: the same number divides the same way, on any number of ranks", "0"},
     {"name", 0, "NAME", "name of the dataset, for people", ""},
     {"classes", 0, "N", "labels are below N; default: the number of class names, else the largest label plus one", ""},
@@ -215,8 +216,9 @@ void print_text(convert_request const& request, convert_report const& report, in
                                    : report.classes == 0
                                        ? "no labels"
                                        : fmt::format("{} class{}", report.classes, report.classes == 1 ? "" : "es");
-        fmt::print("{}: /{}: {} {}{} of {}{}, {}\n", request.output, split.name, split.samples,
-                   split.shape.is_row ? "row" : "image", split.samples == 1 ? "" : "s", to_string(split.shape), type, labels);
+        fmt::print("{}: /{}: {} of {}{}, {}\n", request.output, split.name,
+                   counted(static_cast<std::int64_t>(split.samples), split.shape.is_row ? "row" : "image"),
+                   to_string(split.shape), type, labels);
         for (std::string const& note : lines_of(split.notes, split.type)) fmt::print("  {}\n", without_controls(note));
     }
     if (request.dry_run) {
@@ -225,8 +227,8 @@ void print_text(convert_request const& request, convert_report const& report, in
     }
     std::string const found =
         report.found_bytes == 0 ? "" : fmt::format(", {} of it by an earlier conversion", format_bytes(report.found_bytes));
-    fmt::print("{} converted in {} by {} rank{} ({}){}\n", format_bytes(report.bytes), format_duration(duration{seconds}), ranks,
-               ranks == 1 ? "" : "s", format_rate(static_cast<double>(report.bytes - report.found_bytes) / seconds), found);
+    fmt::print("{} converted in {} by {} ({}){}\n", format_bytes(report.bytes), format_duration(duration{seconds}),
+               counted(ranks, "rank"), format_rate(static_cast<double>(report.bytes - report.found_bytes) / seconds), found);
 }
 
 void print_json(convert_request const& request, convert_report const& report, int ranks, double seconds) {

@@ -132,9 +132,9 @@ void print_copy(copy_request const& request, copy_report const& mine, communicat
     }
     std::string const where =
         nodes.size() == 1 ? std::string() : fmt::format(" {} {} nodes", divided ? "over" : "on each of", nodes.size());
-    auto const plural = [](std::uint64_t n) { return n == 1 ? "" : "s"; };
-    fmt::print("{}: {} file{}, {} folder{}, {} link{}, {}{}\n", without_controls(request.target), files, plural(files),
-               mine.folders, plural(mine.folders), mine.links, plural(mine.links), format_bytes(bytes), where);
+    auto const all_of = [](std::uint64_t n, std::string_view what) { return counted(static_cast<std::int64_t>(n), what); };
+    fmt::print("{}: {}, {}, {}, {}{}\n", without_controls(request.target), all_of(files, "file"), all_of(mine.folders, "folder"),
+               all_of(mine.links, "link"), format_bytes(bytes), where);
     if (there > 0) fmt::print("{} file{} there already\n", there, there == 1 ? " was" : "s were");
     if (resumed > 0) fmt::print("{} were there from a copy that had not ended\n", format_bytes(resumed));
     if (request.dry_run) {

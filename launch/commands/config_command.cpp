@@ -138,7 +138,7 @@ int check(std::vector<std::string> const& args, settings_sources const& sources)
         fmt::print("{}\n", ordered_json{{"schema", "muster.config-check/1"}, {"file", file}, {"settings", found}}.dump(
                                2, ' ', false, ordered_json::error_handler_t::replace));
     else
-        fmt::print("{}: {} {}, no error\n", file, found, found == 1 ? "setting" : "settings");
+        fmt::print("{}: {}, no error\n", file, counted(static_cast<std::int64_t>(found), "setting"));
     return 0;
 }
 

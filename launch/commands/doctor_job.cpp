@@ -104,7 +104,7 @@ std::string describe_gpus(node_report const& report) {
 std::string count_of(node_survey const& survey, int node) {
     auto const count =
         std::count_if(survey.findings.begin(), survey.findings.end(), [&](auto const& f) { return f.node == node; });
-    return count == 0 ? "" : fmt::format("{} fault{}", count, count == 1 ? "" : "s");
+    return count == 0 ? "" : counted(count, "fault");
 }
 
 /// Returns how far a node's clock is ahead of this one, if that exceeds the error of measurement.

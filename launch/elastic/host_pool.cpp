@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/text.hpp"
 #include "base/units.hpp"
 #include "launch/elastic/slot_set.hpp"
 
@@ -166,7 +167,7 @@ std::string find_host_news(host_pool const& pool, std::vector<member> const& mem
     std::erase_if(free, [&](slot const& at) { return in_use.contains(at); });
     auto const room = static_cast<std::ptrdiff_t>(most) - (static_cast<std::ptrdiff_t>(members.size()) - gone);
     if (auto const more = std::min(static_cast<std::ptrdiff_t>(free.size()), room); more > 0)
-        parts.push_back(fmt::format("{} more slot{} can be used", more, more == 1 ? "" : "s"));
+        parts.push_back(counted(more, "more slot") + " can be used");
     return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -178,7 +179,7 @@ std::string host_pool::describe(double now_s) const {
         for (int i = 0; i < host.slots; ++i) usable += is_cooling({host.name, i}, now_s) ? 0 : 1;
         for (auto const& one : cooling)
             if (one.at.host == host.name) last = std::max(last, one.until_s);
-        auto const count = fmt::format("{} slot{}", host.slots, host.slots == 1 ? "" : "s");
+        auto const count = counted(host.slots, "slot");
         parts.push_back(usable == host.slots ? fmt::format("{}: {}", host.name, count)
                                              : fmt::format("{}: {} of {} (after failures there, the rest in {} at most)",
                                                            host.name, usable, count, format_duration(duration(last - now_s))));

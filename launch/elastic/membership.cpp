@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "base/units.hpp"
 #include "launch/elastic/membership_guards.hpp"
 #include "launch/elastic/membership_parts.hpp"
@@ -491,8 +492,8 @@ bool can_go_on(world const& state, std::string& why_not) {
     if (left >= by.least) return true;
     bool const asked_for = by.says_least || by.by_hosts;
     if (asked_for || by.warm_spares > 0)  // otherwise nobody asked for going on in place
-        why_not = fmt::format("the others cannot go on in place: {} rank{} left, {} needed{}", alive, alive == 1 ? "" : "s",
-                              by.least, asked_for ? " (--min-np)" : "");
+        why_not = fmt::format("the others cannot go on in place: {} left, {} needed{}", counted(alive, "rank"), by.least,
+                              asked_for ? " (--min-np)" : "");
     if (by.restarts > 0 && !by.keeps_state)
         why_not +=
             fmt::format("{}what the ranks have committed is lost (--keep-state node holds it)", why_not.empty() ? "" : "; ");

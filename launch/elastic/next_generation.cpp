@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/text.hpp"
 #include "launch/elastic/generation.hpp"
 #include "launch/elastic/slot_set.hpp"
 #include "launch/system/network.hpp"
@@ -120,7 +121,7 @@ generation_choice next_generation(std::vector<slot> const& pool, generation cons
     auto why = describe_change(now, left, came);
     bool const too_few = size < least;
     if ((wanted.restart || too_few) && size != now.members.size())  // in place, the launcher reports how many go on
-        why += fmt::format("; {} rank{} instead of {}", size, size == 1 ? "" : "s", now.members.size());
+        why += fmt::format("; {} instead of {}", counted(static_cast<std::int64_t>(size), "rank"), now.members.size());
     if (too_few) return {generation_choice::step::wait, {}, fmt::format("{}: {} needed", why, wanted.least)};
     generation next{now.number + 1, std::move(stay), now.born};
     if (!wanted.restart) put_state_first(next.members);

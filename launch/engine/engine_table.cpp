@@ -128,10 +128,9 @@ engine_row const& choose_engine(engine_job const& job, scheduler_sources const& 
     auto const nodes = job.map.nodes_used();
     throw error(
         errc::unavailable,
-        fmt::format(
-            "no engine can start the ranks on {} node{}:{}\nload the MPI that the program is built with, so that its mpirun or "
-            "mpiexec is on PATH (module load openmpi)",
-            nodes, nodes == 1 ? "" : "s", refusals));
+        fmt::format("no engine can start the ranks on {}:{}\nload the MPI that the program is built with, so that its mpirun or "
+                    "mpiexec is on PATH (module load openmpi)",
+                    counted(nodes, "node"), refusals));
 }
 
 std::string note_on_size(engine_job const& job, scheduler_sources const& sources, std::string_view engine) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/letters.hpp"
 #include "base/text.hpp"
 #include "launch/remote/unreached_host.hpp"
 
@@ -109,9 +110,7 @@ std::string running_engine::quote(std::string const& node) const {
 std::string running_engine::quote_lines(std::string const& node) const {
     constexpr std::size_t most_lines = 4;
     auto const name = short_name(without_user(node));
-    auto const is_of_name = [](char c) {
-        return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
-    };
+    auto const is_of_name = [](char c) { return is_alphanumeric(c) || c == '-' || c == '_'; };
     std::vector<std::string> about;
     for (auto const line : split(said_, '\n')) {
         auto const at = line.find(name);

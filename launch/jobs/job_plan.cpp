@@ -107,9 +107,8 @@ void refuse_missing(std::string const& program, std::string const& site, environ
 }
 
 std::string describe(script_request const& request) {
-    auto text =
-        fmt::format("{} {}, {} {} on each, {}", request.nodes, request.nodes == 1 ? "node" : "nodes", request.ranks_per_node,
-                    request.ranks_per_node == 1 ? "rank" : "ranks", format_walltime(request.walltime));
+    auto text = fmt::format("{}, {} on each, {}", counted(request.nodes, "node"), counted(request.ranks_per_node, "rank"),
+                            format_walltime(request.walltime));
     if (!request.with_gpus) text += ", no GPUs";
     if (request.spare_nodes > 0) text += fmt::format(", {} more for spares", nodes_text(request.spare_nodes));
     if (request.spare_places > 0) text += fmt::format(", room for {} more", request.spare_places);

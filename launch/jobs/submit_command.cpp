@@ -12,6 +12,7 @@
 
 #include "base/command/print_note.hpp"
 #include "base/error.hpp"
+#include "base/letters.hpp"
 #include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
@@ -51,8 +52,7 @@ std::string local_time(char const* form) {
 /// Replaces characters of a job's name that a file's name may not have.
 std::string file_name_of(std::string const& job_name) {
     std::string name;
-    for (char const c : job_name)
-        name += (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ? c : '_';
+    for (char const c : job_name) name += is_alphanumeric(c) || c == '-' || c == '_' ? c : '_';
     return name.empty() ? "job" : name;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "launch/hardware/discover_topology.hpp"
 #include "launch/placement/binding_steps.hpp"
 #include "launch/scheduler/host_choice.hpp"
@@ -78,9 +79,8 @@ bool is_core_share_unclear(topology const& machine, placement_request const& wan
 std::string share_note(topology const& machine, placement_request const& wanted) {
     auto const& share = wanted.share;
     if (share.gpus.value_or(0) > 0 && machine.gpus.empty())
-        return fmt::format("{}: the job has {} GPU{} there, and none is to be seen{}; see muster doctor", machine.host,
-                           *share.gpus, *share.gpus == 1 ? "" : "s",
-                           machine.gpu_note.empty() ? "" : fmt::format(" ({})", machine.gpu_note));
+        return fmt::format("{}: the job has {} there, and none is to be seen{}; see muster doctor", machine.host,
+                           counted(*share.gpus, "GPU"), machine.gpu_note.empty() ? "" : fmt::format(" ({})", machine.gpu_note));
     if (!machine.gpus_in_vain.empty())
         return fmt::format("{}: {} changes nothing: there is no GPU here ({})", machine.host, machine.gpus_in_vain,
                            machine.gpu_note);

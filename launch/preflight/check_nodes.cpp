@@ -8,6 +8,7 @@
 
 #include "base/command/print_note.hpp"
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/placement/placement_request.hpp"
@@ -51,11 +52,9 @@ void print_findings(run_options const& options, node_survey const& survey) {
 void print_nodes(node_survey const& survey, duration took) {
     for (auto const& [name, address, report, silence, ahead, error, towards, fault, expected] : survey.nodes)
         if (report)
-            fmt::print(stderr, "muster: {}: {} ({}), {} core{}, {} GPU{} ({}), clock {:+.3f} s\n", name, report->address,
-                       report->interface, report->cores, report->cores == 1 ? "" : "s", report->gpus.size(),
-                       report->gpus.size() == 1 ? "" : "s", report->gpu_note, ahead);
-    fmt::print(stderr, "muster: inspected {} node{} in {}\n", survey.nodes.size(), survey.nodes.size() == 1 ? "" : "s",
-               format_duration(took));
+            fmt::print(stderr, "muster: {}: {} ({}), {}, {} ({}), clock {:+.3f} s\n", name, report->address, report->interface,
+                       counted(report->cores, "core"), counted(report->gpus.size(), "GPU"), report->gpu_note, ahead);
+    fmt::print(stderr, "muster: inspected {} in {}\n", counted(survey.nodes.size(), "node"), format_duration(took));
 }
 
 /// Returns the allocation without its bad nodes. Throws if the requested ranks do not fit on the others.

@@ -1,4 +1,5 @@
 #include "launch/ranks/rank_name.hpp"
+#include "base/text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,11 +27,11 @@ std::string name_of_spare(int spare, std::string_view host, int gpu_index, std::
 }
 
 std::string count_of_ranks(std::size_t count) {
-    return fmt::format("{} {}", count, count == 1 ? "rank" : "ranks");
+    return counted(static_cast<std::int64_t>(count), "rank");
 }
 
 std::string count_of_spares(std::size_t count) {
-    return fmt::format("{} {}", count, count == 1 ? "spare" : "spares");
+    return counted(static_cast<std::int64_t>(count), "spare");
 }
 
 std::string list_some(std::span<std::string const> names, std::size_t count, std::string_view what) {

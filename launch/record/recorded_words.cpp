@@ -8,6 +8,7 @@
 #include <cctype>
 
 #include "base/error.hpp"
+#include "base/letters.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -117,12 +118,6 @@ constexpr std::array telling_beginnings{"GHP_", "GHO_", "GHU_",  "GHS_",  "GHR_"
                                         "HF_",  "SK-",  "XOXB-", "XOXP-", "AKIA", "EYJ"};
 constexpr std::size_t shortest_token = 20;
 
-std::string upper(std::string_view text) {
-    std::string all(text);
-    std::transform(all.begin(), all.end(), all.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    return all;
-}
-
 /// Finds "https://user:password@host/", "https://TOKEN@host/": text before an @ that precedes the next slash. Only a user's name
 /// is no secret if ssh logs in with it: "ssh://git@host/".
 bool holds_url_secret(std::string_view value) {
@@ -165,7 +160,7 @@ bool holds_secret_field(std::string_view capitals) {
 }
 
 bool looks_like_secret(std::string_view value) {
-    auto const capitals = upper(value);
+    auto const capitals = upper_case(value);
     if (capitals.starts_with("-----BEGIN ") && capitals.find("PRIVATE KEY") != std::string::npos) return true;
     if (capitals.starts_with("BEARER ") || capitals.starts_with("BASIC ")) return true;
     bool const one_word = value.size() >= shortest_token && value.find_first_of(" \t\n/:") == std::string_view::npos;
@@ -176,7 +171,7 @@ bool looks_like_secret(std::string_view value) {
 }  // namespace
 
 bool may_be_secret(std::string_view name, std::string_view value) {
-    auto const known = upper(name);
+    auto const known = upper_case(name);
     if (any_of(harmless, [&](auto other) { return known == other; })) return holds_url_secret(value);
     if (known.starts_with("AWS_") || any_of(telling_parts, [&](auto part) { return known.find(part) != std::string::npos; }))
         return true;

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
+#include "base/letters.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/system/network.hpp"
 
@@ -13,14 +14,8 @@ namespace muster {
 
 namespace {
 
-char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
 std::string short_key(std::string_view host) {
-    std::string key(short_name(host));
-    std::transform(key.begin(), key.end(), key.begin(), lower);
-    return key;
+    return lower_case(short_name(host));
 }
 
 /// `host` is the host that both name. In a job, a host without slots has those of the job.
@@ -68,7 +63,7 @@ bool is_this_machine(std::string_view name) {
 bool same_host(std::string_view a, std::string_view b) noexcept {
     auto const equal = [](std::string_view x, std::string_view y) {
         return x.size() == y.size() &&
-               std::equal(x.begin(), x.end(), y.begin(), [](char c, char d) { return lower(c) == lower(d); });
+               std::equal(x.begin(), x.end(), y.begin(), [](char c, char d) { return lower_case(c) == lower_case(d); });
     };
     auto const dot_a = a.find('.');
     auto const dot_b = b.find('.');

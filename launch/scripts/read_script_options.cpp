@@ -99,9 +99,8 @@ void read_shape(script_options& options, settings_result const& given, int large
     if (gpus && ranks && !either)
         throw error(
             errc::usage,
-            fmt::format(
-                "--gpus {} means {} rank{}, one for each GPU, and --ranks is for ranks without GPUs; leave out one of them",
-                *gpus, *gpus, *gpus == 1 ? "" : "s"));
+            fmt::format("--gpus {} means {}, one for each GPU, and --ranks is for ranks without GPUs; leave out one of them",
+                        *gpus, counted(*gpus, "rank")));
     if (!gpus && !ranks && largest == 0)
         throw error(
             errc::usage,

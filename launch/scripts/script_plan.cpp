@@ -36,8 +36,8 @@ shape shape_for_ranks(site const& where, script_options const& options, std::vec
     int const width = options.cpus_per_rank.value_or(1);
     auto const cores = where.node.cores ? where.node.cores : where.node.cpus;
     if (cores && width > *cores)
-        throw error(errc::usage, fmt::format("--cpus-per-rank {}: a node of {} has {} core{}; give at most that", width,
-                                             where.name, *cores, *cores == 1 ? "" : "s"));
+        throw error(errc::usage, fmt::format("--cpus-per-rank {}: a node of {} has {}; give at most that", width, where.name,
+                                             counted(*cores, "core")));
     auto const most = cores ? std::optional(*cores / width) : std::nullopt;
     if (most && options.ranks_per_node && *options.ranks_per_node > *most)
         throw error(errc::usage, fmt::format("--ranks-per-node {}: with {} for each, {} of {} has room for {}; give at most that",
@@ -90,9 +90,8 @@ shape shape_for(site const& where, script_options const& options, std::vector<st
                     fmt::format("--gpus {0}: a node of {1} has no GPU (gpus = 0 in {2}); give --ranks {0} for ranks without GPUs",
                                 gpus, where.name, where.file));
     if (where.node.gpus && options.gpus_per_node && *options.gpus_per_node > *where.node.gpus)
-        throw error(errc::usage,
-                    fmt::format("--gpus-per-node {}: a node of {} has {} GPU{}; give at most that", *options.gpus_per_node,
-                                where.name, *where.node.gpus, *where.node.gpus == 1 ? "" : "s"));
+        throw error(errc::usage, fmt::format("--gpus-per-node {}: a node of {} has {}; give at most that", *options.gpus_per_node,
+                                             where.name, counted(*where.node.gpus, "GPU")));
     auto const per_node = options.gpus_per_node    ? options.gpus_per_node
                           : options.ranks_per_node ? options.ranks_per_node
                                                    : where.node.gpus;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "base/error.hpp"
+#include "base/letters.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
@@ -101,7 +101,7 @@ setting const* find_configurable(std::string_view name) noexcept {
 
 std::string variable_of(setting const& row) {
     std::string name = "MUSTER_";
-    for (char const c : row.name) name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    for (char const c : row.name) name += c == '-' ? '_' : upper_case(c);
     return name;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/command/command_set.hpp"
 #include "base/error.hpp"
+#include "base/letters.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
@@ -31,8 +32,8 @@ namespace {
 constexpr int exit_of_faults = 2;
 
 /// Returns nothing if help was asked for, and printed.
-std::optional<settings_result> read_options(std::vector<std::string> const& args, environment const& variables,
-                                            std::size_t least, std::size_t most, std::string_view wanted) {
+std::optional<settings_result> read_options(std::vector<std::string> const& args, environment const& variables, std::size_t least,
+                                            std::size_t most, std::string_view wanted) {
     auto given = resolve_settings("site", options_first("site", args), {});
     given.help_columns = help_width(variables);
     if (print_help_if_asked("site", given)) return std::nullopt;
@@ -132,10 +133,8 @@ int check(std::vector<std::string> const& args, environment const& variables) {
 std::string site_name(std::string_view wanted) {
     std::string name;
     for (char const c : wanted)
-        if ((c >= 'a' && c <= 'z') || is_digit(c))
-            name += c;
-        else if (c >= 'A' && c <= 'Z')
-            name += static_cast<char>(c - 'A' + 'a');
+        if (is_alphanumeric(c))
+            name += lower_case(c);
         else if (!name.empty() && name.back() != '-')
             name += '-';
     while (!name.empty() && name.back() == '-') name.pop_back();

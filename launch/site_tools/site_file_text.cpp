@@ -32,7 +32,7 @@ std::string toml_list(std::vector<std::string> const& texts) {
 }
 
 std::string describe(node_facts const& node) {
-    return fmt::format("{} node{} with {} GPU{}{}, {} hardware threads", node.count, node.count == 1 ? "" : "s",
+    return fmt::format("{} with {} GPU{}{}, {} hardware threads", counted(node.count, "node"),
                        node.gpus ? std::to_string(*node.gpus) : "?", node.gpus == 1 ? "" : "s",
                        node.gpu_model.empty() ? "" : " (" + node.gpu_model + ")", node.cpus ? std::to_string(*node.cpus) : "?");
 }

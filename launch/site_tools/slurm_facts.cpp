@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "base/letters.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
@@ -223,9 +224,7 @@ std::vector<std::string> choose_modules(std::string_view printed) {
     for (auto line : split(printed, '\n')) {
         line = trim(line.substr(0, line.find('(')));  // "cuda/12.2(default)"
         if (line.empty() || line.ends_with(':') || line.ends_with('/')) continue;
-        std::string name(line.substr(0, line.find('/')));
-        std::transform(name.begin(), name.end(), name.begin(),
-                       [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+        auto const name = lower_case(line.substr(0, line.find('/')));
         bool const takes = std::find(wanted.begin(), wanted.end(), name) != wanted.end();
         if (takes && std::find(found.begin(), found.end(), line) == found.end() && found.size() < most) found.emplace_back(line);
     }

@@ -197,6 +197,8 @@ completes folder -- "$MUSTER" run --wd f
 completes mine polaris -- "$MUSTER" script --site ''
 completes MUSTER_SITE_PATH -- "$MUSTER" run -x MUSTER_
 completes show path check -- "$MUSTER" config ''
+completes merge explain -- "$MUSTER" trace ''
+completes --output -- "$MUSTER" trace merge --o
 completes --json -- "$MUSTER" config show --j
 completes hosts.list -- "$MUSTER" config check h
 completes bash zsh fish -- "$MUSTER" completion ''

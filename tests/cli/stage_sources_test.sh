@@ -148,7 +148,7 @@ png d/b/2.png
 : >d/b/3.tiff
 : >d/b/.DS_Store
 expect_exit 0 convert d --dry-run
-expect_contains stdout "3 images of 1 x 1 x 1, 2 classes" "  1 file was left out, being none of .png, .jpg, .jpeg, .webp, .bmp, or hidden: d/b/3.tiff"
+expect_contains stdout "3 images of 1 x 1 x 1, 2 classes" "  1 file was left out, being none of .png, .jpg, .jpeg, .webp, or hidden: d/b/3.tiff"
 head -c 40 d/a/1.png >d/b/0.png
 expect_exit 125 convert d
 expect_contains stderr "d/b/0.png: PNG: the file ends too early" "--skip-damaged"

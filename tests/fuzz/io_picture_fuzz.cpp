@@ -1,6 +1,6 @@
 // links: muster::io
 // iterations: 5000
-// Any bytes as a PNG, JPEG, WebP or BMP picture: its size as the header tells it, its pixels, or an error that says something.
+// Any bytes as a PNG, JPEG or WebP picture: its size as the header tells it, its pixels, or an error that says something.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -9,6 +9,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/letters.hpp"
 #include "base/log.hpp"
 #include "base/process/start_thread.hpp"
 #include "base/trace/rank_file.hpp"
@@ -146,15 +147,6 @@ void timeline::drain() {
     buffer_.clear();
 }
 
-namespace {
-
-std::string upper(std::string text) {
-    for (char& each : text) each = static_cast<char>(std::toupper(static_cast<unsigned char>(each)));
-    return text;
-}
-
-}  // namespace
-
 std::string timeline::line_of(trace_event const& event) {
     std::string name, detail;
     {
@@ -164,7 +156,7 @@ std::string timeline::line_of(trace_event const& event) {
     }
     double const begin = static_cast<double>(event.begin_ns) / 1e3;
     double const length = static_cast<double>(event.end_ns - event.begin_ns) / 1e3;
-    std::string const operation = upper(detail);  // with its quotation marks
+    std::string const operation = upper_case(detail);  // with its quotation marks
     auto const async = [&](std::string_view what, std::string_view of_horovod) {
         return fmt::format(
             R"({{"ph":"b","cat":"tensor","name":{0},"id":"{1}","pid":{2},"tid":0,"ts":{3:.3f},"args":{{"phase":"{4}","operation":{5},"bytes":{6},"tensor":{8}}}}},)"

@@ -100,7 +100,8 @@ std::string gpu_overview(std::vector<shown_gpu_node> const& nodes) {
                                gpu.used_bytes / gpu.memory_bytes > fullest.second->used_bytes / fullest.second->memory_bytes))
                 fullest = {&node, &gpu};
         }
-    auto text = fmt::format("{} GPU{} of {} node{}", count, count == 1 ? "" : "s", nodes.size(), nodes.size() == 1 ? "" : "s");
+    auto text = fmt::format("{} of {}", counted(static_cast<std::int64_t>(count), "GPU"),
+                            counted(static_cast<std::int64_t>(nodes.size()), "node"));
     if (known > 0)
         text += fmt::format(": mean {:.0f} %, least {:.0f} % ({} GPU {})", sum / static_cast<double>(known),
                             least.second->busy_percent, least.first->host, least.second->number);

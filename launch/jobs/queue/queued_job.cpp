@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 
+#include "base/letters.hpp"
 #include "base/text.hpp"
 #include "launch/jobs/queue/flux_jobs.hpp"
 #include "launch/scheduler/flux.hpp"
@@ -250,8 +251,7 @@ std::string explain_no_start(queued_job const& job) {
 namespace {
 
 bool is_part_of_number(char c) noexcept {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || c == '-' || c == '[' ||
-           c == ']';
+    return is_alphanumeric(c) || c == '_' || c == '.' || c == '-' || c == '[' || c == ']';
 }
 
 /// Flux's numbers are f and base-58 digits, which leave out 0, I, O and l.

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
+#include "base/letters.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/hosts/bracketed_address.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
@@ -88,9 +89,7 @@ class host_collector {
     }
 
   private:
-    static bool is_user(char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
-    }
+    static bool is_user(char c) { return is_alphanumeric(c) || c == '.' || c == '_' || c == '-'; }
     [[noreturn]] void fail_at(std::size_t offset, std::string const& why) const {
         throw parse_error(origin_, text_, offset, why, code_);
     }

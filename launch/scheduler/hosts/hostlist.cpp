@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/error.hpp"
+#include "base/letters.hpp"
 #include "base/text.hpp"
 #include "launch/scheduler/hosts/bracketed_address.hpp"
 
@@ -17,7 +18,7 @@ constexpr std::size_t max_host_name = 255;
 constexpr std::size_t max_digits = 18;  // fits a std::int64_t
 
 bool is_name_character(char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_' || c == '-';
+    return is_alphanumeric(c) || c == '.' || c == '_' || c == '-';
 }
 
 bool is_separator(char c) {

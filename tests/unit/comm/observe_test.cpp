@@ -13,6 +13,7 @@
 #include "base/trace/merge.hpp"
 #include "base/trace/rank_file.hpp"
 #include "comm/exchange/observe/counters.hpp"
+#include "comm/exchange/observe/flight_recorder.hpp"
 #include "comm/exchange/observe/timeline.hpp"
 
 namespace muster {

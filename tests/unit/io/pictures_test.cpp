@@ -1,4 +1,4 @@
-// Pictures: PNG, JPEG, WebP and BMP of every kind become the bytes that are stored, and folders of them become classes.
+// Pictures: PNG, JPEG and WebP of every kind become the bytes that are stored, and folders of them become classes.
 #include <cstdio>
 #include <filesystem>
 
@@ -146,64 +146,6 @@ TEST_F(pictures, what_is_harmless_in_a_jpeg_and_what_is_damage) {
     EXPECT_THROW(pixels_of(first(good, 10), 1), error);
 }
 
-/// `rows` as they lie in the file, each filled up to 4 bytes; `between` are masks and palette. A `header` of 12 is OS/2's.
-bytes bmp_of(unsigned width, int height, unsigned bits, bytes const& between, bytes const& rows, unsigned compression = 0,
-             unsigned header = 40) {
-    bytes out{'B', 'M'};
-    auto const put = [&](unsigned value, int count) {
-        for (int i = 0; i < count; ++i) out.push_back(static_cast<std::uint8_t>(i < 4 ? value >> 8 * i : 0));
-    };
-    auto const at = static_cast<unsigned>(14 + header + between.size());
-    put(at + static_cast<unsigned>(rows.size()), 4);
-    put(0, 4);
-    put(at, 4);
-    put(header, 4);
-    put(width, header == 12 ? 2 : 4);
-    put(static_cast<unsigned>(height), header == 12 ? 2 : 4);
-    put(1, 2);
-    put(bits, 2);
-    if (header >= 40) {
-        put(compression, 4);
-        put(static_cast<unsigned>(rows.size()), 4);
-        put(0, 8);
-        put(bits <= 8 ? static_cast<unsigned>(between.size() / 4) : 0, 4);
-        put(0, 4);
-    }
-    return joined(joined(out, between), rows);
-}
-
-TEST_F(pictures, bmp_of_every_depth) {
-    bytes const two{30, 20, 10, 0, 60, 50, 40, 0};  // blue, green, red of each colour
-    EXPECT_EQ(pixels_of(bmp_of(2, 1, 1, two, {0x40, 0, 0, 0}), 3), (bytes{10, 20, 30, 40, 50, 60}));
-    EXPECT_EQ(pixels_of(bmp_of(2, 1, 4, two, {0x10, 0, 0, 0}), 3), (bytes{40, 50, 60, 10, 20, 30}));
-    bytes const grays{7, 7, 7, 0, 9, 9, 9, 0};
-    EXPECT_EQ(pixels_of(bmp_of(2, 2, 8, grays, {0, 0, 0, 0, 1, 0, 0, 0}), 1), (bytes{9, 7, 7, 7}))
-        << "the lowest row comes first";
-    EXPECT_EQ(pixels_of(bmp_of(2, -2, 8, grays, {0, 0, 0, 0, 1, 0, 0, 0}), 1), (bytes{7, 7, 9, 7}))
-        << "the highest row comes first";
-    EXPECT_EQ(probe_picture(bmp_of(2, 1, 8, grays, {0, 0, 0, 0}), "b").shape, (image_shape{1, 1, 2}));
-    EXPECT_EQ(probe_picture(bmp_of(2, 1, 8, two, {0, 0, 0, 0}), "b").shape, (image_shape{3, 1, 2}));
-    EXPECT_EQ(pixels_of(bmp_of(1, 1, 24, {}, {30, 20, 10, 0}), 3), (bytes{10, 20, 30}));
-    EXPECT_EQ(pixels_of(bmp_of(1, 1, 24, {}, {30, 20, 10, 0}, 0, 12), 3), (bytes{10, 20, 30}));
-    EXPECT_EQ(pixels_of(bmp_of(1, 1, 32, {}, {30, 20, 10, 128}), 3), (bytes{10, 20, 30})) << "the fourth byte is no alpha";
-    EXPECT_EQ(pixels_of(bmp_of(1, 1, 16, {}, {0x8c, 0x31, 0, 0}), 3), (bytes{98, 98, 98})) << "12 * 255 / 31";
-    bytes const masks565{0, 0xf8, 0, 0, 0xe0, 7, 0, 0, 0x1f, 0, 0, 0};
-    EXPECT_EQ(pixels_of(bmp_of(1, 1, 16, masks565, {0x8c, 0x61, 0, 0}, 3), 3), (bytes{98, 48, 98})) << "green has 6 bits";
-}
-
-TEST_F(pictures, bmp_that_is_damaged_or_packed) {
-    bytes const good = bmp_of(3, 2, 24, {}, bytes(24, 5));
-    EXPECT_EQ(pixels_of(good, 3), bytes(18, 5));
-    for (std::size_t size = 2; size < good.size(); ++size) EXPECT_THROW(pixels_of(first(good, size), 3), error) << size;
-    EXPECT_THROW(pixels_of(bmp_of(70000, 70000, 24, {}, {}), 3), error);
-    try {
-        pixels_of(bmp_of(2, 1, 8, bytes(8, 7), {2, 0, 0, 1}, 1), 1);
-        ADD_FAILURE() << "packed by runs";
-    } catch (error const& e) {
-        EXPECT_THAT(e.what(), AllOf(HasSubstr("8 bits a pixel with compression 1"), HasSubstr("save it without compression")));
-    }
-}
-
 bytes webp_of(bytes const& pixels, int width, int channels) {
     std::uint8_t* made = nullptr;
     int const height = static_cast<int>(pixels.size()) / width / channels;
@@ -275,7 +217,7 @@ TEST_F(pictures, folders_of_pictures_by_class) {
     write_png({3, 2, 3, bytes(18, 7)}, dir.path("f/rose/c.png"));
     EXPECT_THAT(refused(dir.path("f")), HasSubstr("c.png: is in colour, and the first picture, daisy/z.png, is gray"));
     text("f/rose/c.png", "GIF89a");
-    EXPECT_THAT(refused(dir.path("f")), HasSubstr("c.png: is not PNG, JPEG, WebP or BMP"));
+    EXPECT_THAT(refused(dir.path("f")), HasSubstr("c.png: is not PNG, JPEG or WebP"));
 }
 
 TEST_F(pictures, a_picture_of_a_giant_by_its_header_is_refused) {

@@ -49,7 +49,6 @@ class Muster(CMakePackage):
         depends_on("libpng@1.6:")
         depends_on("jpeg")
         depends_on("libwebp +libwebpdemux")
-        depends_on("stb")
         depends_on("libarchive")
     depends_on("cuda@11.8:", type="build", when="+cuda_kernels")
 
