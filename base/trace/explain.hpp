@@ -14,7 +14,7 @@ namespace muster {
 /// together). Pure; dumps in any order.
 std::string explain(std::span<flight_dump const> dumps);
 
-/// Reads FOLDER/flight-*.json, of all generations. Throws errc::not_found if there is no such file, errc::invalid_data naming the file.
+/// Reads FOLDER/flight-*.json, of all generations. Throws errc::not_found if there are no such files, errc::invalid_data naming the file.
 std::vector<flight_dump> read_flight_dumps(std::string const& folder);
 
 }  // namespace muster

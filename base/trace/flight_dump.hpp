@@ -1,4 +1,4 @@
-// A flight dump holds a rank's last operations: what its flight recorder leaves in a file.
+// The file that a rank's flight recorder leaves: the rank's last operations.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct flight_record {
     std::uint64_t bytes = 0;
     std::int64_t started_us = 0;   ///< since the epoch (UTC)
     std::int64_t finished_us = 0;  ///< 0: it has not finished
-    std::string name;              ///< "" for muster's
+    std::string name;              ///< "" for muster's own operations
     bool operator==(flight_record const&) const = default;
 };
 
-/// Holds what a rank leaves behind. `waiting` names what was submitted and not agreed on, with the ranks that were missing, if known.
+/// The last operations of a rank. `waiting` names the requests submitted and not agreed on, with the missing ranks, if known.
 struct flight_dump {
     int generation = 0;
     int rank = 0;

@@ -88,7 +88,7 @@ timeline_head read_head(found_rank_file const& file) {
     return head;
 }
 
-/// Writes the merged file in large pieces.
+/// Collects what is written into large pieces.
 class merged_file {
   public:
     explicit merged_file(std::string const& path)

@@ -26,10 +26,10 @@ struct merge_summary {
 /// errc::invalid_data naming file and line, errc::not_found, errc::system.
 merge_summary merge_timelines(std::span<found_rank_file const> files, std::string const& out);
 
-/// FOLDER/timeline-*.json. Throws errc::not_found if there is no such file.
+/// Finds FOLDER/timeline-*.json. Throws errc::not_found if there are no such files.
 std::vector<found_rank_file> find_timelines(std::string const& folder);
 
-/// Says what the first lines of a timeline say: whose it is, and how its clock lies to that of rank 0 of its generation (muster_clock of timeline.hpp).
+/// The first lines of a timeline: its rank, and the offset of its clock to rank 0's of its generation (muster_clock of timeline.hpp).
 struct timeline_head {
     rank_file which;
     std::string host;
@@ -43,7 +43,7 @@ struct timeline_track {
     std::string name;
 };
 
-/// Holds what a merge does with its files, which lie in the order of time.
+/// A plan of what a merge does with its files, which are in the order of time.
 struct merge_plan {
     std::vector<timeline_track> tracks;  ///< of each file; files of one process have the same
     std::vector<double> shift_us;        ///< of each file
@@ -54,7 +54,7 @@ struct merge_plan {
     std::vector<mark> marks;  ///< of each generation after the first
 };
 
-/// Clocks of two generations are joined over a host that has ranks in both; where there is no such host, they are taken as they are. Pure.
+/// Joins the clocks of two generations over a host that has ranks in both; without such a host they are taken as they are. Pure.
 merge_plan plan_merge(std::span<timeline_head const> heads);
 
 /// Returns a line of a timeline for the merged one: the event moved by `shift_us` and on track `track`. Empty for lines without an event ("[", "]") and for

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-/// Tells the files of a kind apart. In the order of time: by generation, then by rank.
+/// A rank's file of a kind. Files are ordered by generation, then by rank.
 struct rank_file {
     int generation = 0;  ///< MUSTER_GENERATION; 0 in runs that are neither elastic nor restarted
     int rank = 0;
@@ -31,7 +31,7 @@ struct found_rank_file {
     std::string path;
 };
 
-/// The regular files of this kind in a folder, in order. Throws errc::not_found with `advice` if there is no such file.
+/// Returns the regular files of this kind in a folder, in order. Throws errc::not_found with `advice` if there are no such files.
 std::vector<found_rank_file> find_rank_files(std::string_view kind, std::string const& folder, std::string_view advice);
 
 }  // namespace muster
