@@ -123,7 +123,7 @@ recovery_way way_of_muster(std::string name, std::string title, std::vector<std:
     return {std::move(name), std::move(title), std::move(command), std::move(variables), std::move(record)};
 }
 
-/// Its agent and workers share a store by default, and then most restarts fail: the next generation finds what the lost one left.
+/// torchrun's agent and workers share a store by default, and then most restarts fail: the next generation finds what the lost one left.
 recovery_way way_of_torchrun(std::string const& python, std::string const& torch, given_options const& given,
                              std::string const& folder, environment variables) {
     variables.set("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1");

@@ -32,7 +32,7 @@ std::vector<double> times_of(checked_json const& cell) {
     return us;
 }
 
-/// What was recorded of machine and versions, as a study's context has it.
+/// Returns the recorded machine and versions, in the form of a study's context.
 std::vector<report_fact> context_of(checked_json const& from, machine_load const* load, std::string const& file) {
     auto const told = [](checked_json const& at, char const* name) { return at.has(name) ? at.at(name).text() : std::string(); };
     auto const context = from.at("context");

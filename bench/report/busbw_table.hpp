@@ -43,7 +43,7 @@ struct busbw_table {
     std::vector<busbw_curve> curves;
 };
 
-/// Whether a document is of them, by its schema.
+/// Returns whether the document's schema is theirs.
 bool is_collectives(nlohmann::json const& document);
 
 /// Appends a table for each collective; messages between two ranks have none. Throws errc::invalid_data with the place.

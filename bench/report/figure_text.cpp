@@ -121,7 +121,7 @@ figure_text& figure_text::sentence(told_sentence const& told, json_place const& 
             i += take_figure(text.substr(i), known);
             continue;
         }
-        auto end = i + 1;  // the rest of the word at once, so that a figure within it is none
+        auto end = i + 1;  // the rest of the word at once, so that a figure within it does not count
         while (is_word(text[i]) && end < text.size() && is_word(text[end])) ++end;
         words(text.substr(i, end - i));
         i = end;

@@ -14,7 +14,7 @@ namespace muster {
 using report_json = nlohmann::ordered_json;
 using json_place = report_json::json_pointer;
 
-/// How a value is rounded where it is shown.
+/// The rounding of a value that is shown.
 struct shown_rounding {
     int digits = 0;    ///< behind the point
     double scale = 1;  ///< 100 for parts that are shown as percent

@@ -37,7 +37,7 @@ def count(n, one):
 
 
 def spread_of(found, name, scale=1):
-    """The value, the low and the high that are drawn; None if there are none, or such as nobody has measured."""
+    """Returns the value, the low and the high to draw; None if they are missing, or such as nobody can have measured."""
     value, low, high = ((found or {}).get(key) or 0 for key in (name, "low", "high"))
     return (scale * value, scale * min(value, low), scale * max(value, high)) if 1e-15 < low <= high < 1e15 else None
 

@@ -189,7 +189,8 @@ std::string base_text(study_summary const& study, json_place const& at, markup h
     auto const base = std::ranges::find(study.rows, *study.base_ranks, &scaling_row::ranks);
     if (base == study.rows.end()) return {};
     figure_text out(how);
-    out.words(has_spreads(study.rows, study.judged) ? "Medians. " : "One run a row: there is no spread. ").words("The base of every speed-up is ");
+    out.words(has_spreads(study.rows, study.judged) ? "Medians. " : "One run a row: there is no spread. ")
+        .words("The base of every speed-up is ");
     add_ranks(out, base->ranks, at / "base_ranks");
     out.words(" at ").name(study.judged).words(" ");
     out.figure(base->median_of(study.judged),
@@ -277,7 +278,7 @@ std::string metric_cell(shown_run const& run, std::string const& metric, json_pl
     return figure_text(how).figure(run.find(metric), at / "metrics" / metric).text();
 }
 
-/// What each run was and how it went, with the judged metric and wall_s.
+/// Returns a row for each run: its kind, its end, the judged metric and wall_s.
 report_table runs_of(study_summary const& study, json_place const& study_at, std::vector<std::string> const& metrics,
                      markup how) {
     report_table out{{"order", "ranks", "repeat"}, {}, {}};

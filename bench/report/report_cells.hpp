@@ -27,7 +27,7 @@ std::vector<report_tile> tiles_of(study_summary const& study, json_place const& 
 report_table scaling_table_of(study_summary const& study, json_place const& at, markup how);
 /// One row for each metric but the judged one, one column for each number of ranks: medians. The last column is empty.
 report_table metrics_table_of(study_summary const& study, json_place const& at, markup how);
-/// What the base of the speed-ups is; "" without one.
+/// Says what the base of the speed-ups is; "" without one.
 std::string base_text(study_summary const& study, json_place const& at, markup how);
 /// One row for each number of ranks of any study: judged metric, speed-up and efficiency of each. The last column is empty.
 report_table side_by_side(report_document const& document, markup how);

@@ -58,7 +58,7 @@ std::vector<std::string> const& paths_of(given_options const& given) {
     return given.words();
 }
 
-/// That of the results where all are in one; else the current one.
+/// Returns the folder of the results if all are in one, else the current one.
 fs::path folder_of(given_options const& given, report_input const& input) {
     if (given.has("output")) return given.text("output");
     fs::path const file = input.studies.size() == 1 ? input.studies.front().file : "";
@@ -74,7 +74,7 @@ void make_folder(fs::path const& folder) {
                                 folder.string()));
 }
 
-/// Draws for a page alone, which has no folder of its own.
+/// Draws the figures of a page that has no folder.
 report_figures draw_apart(report_document const& document, environment const& variables) {
     temporary_folder const apart("muster-report", variables);
     auto const summary = fs::path(apart.path()) / "summary.json";

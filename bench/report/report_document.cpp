@@ -18,7 +18,7 @@ namespace {
 constexpr char const* what_to_give =
     "give the results.json that muster-bench scale wrote, its folder, or the --json of collectives";
 
-/// What another command wrote is told before what it lacks of a study.
+/// Refuses a file of another command by its schema, before anything reports what it lacks of a study.
 void refuse_other_schema(nlohmann::json const& document, std::string const& file) {
     if (!document.is_object() || !document.contains("schema") || !document.at("schema").is_string()) return;
     auto const schema = document.at("schema").get<std::string>();

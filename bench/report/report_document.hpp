@@ -17,7 +17,7 @@ struct reported_study {
     std::vector<judgement> judged = {};
 };
 
-/// What is reported together.
+/// The results that one report shows together.
 struct report_input {
     std::vector<reported_study> studies;
     std::vector<busbw_table> busbw = {};

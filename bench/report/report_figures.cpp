@@ -28,7 +28,7 @@ constexpr std::chrono::minutes drawing_limit{5};  // the first time Matplotlib l
 constexpr char const* no_matplotlib =
     "neither /usr/bin/python3 nor the python3 along PATH has Matplotlib (Debian: python3-matplotlib; pip install matplotlib)";
 
-/// "" if there is none.
+/// Returns "" if no interpreter has it.
 std::string python_with_matplotlib(environment const& variables) {
     for (std::string const each : {"/usr/bin/python3", "python3"})
         if (!find_program_or_nothing(each, variables).empty() &&

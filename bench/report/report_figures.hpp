@@ -23,8 +23,8 @@ struct report_figures {
 /// plots.py as this version has it.
 std::string own_plots_script();
 
-/// The script of a report's folder: FOLDER/plots.py, which is written if there is none, and kept if its user has edited it; this version's if
-/// another user can have written the file. Says on standard error what it has found. Throws errc::io.
+/// Returns the script of a report's folder: FOLDER/plots.py, which it writes if the file is missing and keeps if its user has edited it; this version's
+/// if another user can have written the file. Says on standard error what it has found. Throws errc::io.
 std::string plots_script_of(std::filesystem::path const& folder);
 
 /// Runs the script, with the first Python that has Matplotlib: the system's, then the one along PATH. It reads `summary` and draws into `folder`.

@@ -134,7 +134,7 @@ data study_data(report_document const& document, std::size_t index) {
     d.set("was_judged", !s.judgements.empty());
     d.set("judgements", judgements_data(s.judgements, at));
     d.set("context", facts_data(s.context));
-    // Those of several studies are mostly the same.
+    // Several studies mostly have the same definitions.
     auto const same = [&](study_summary const& other) { return other.definitions == s.definitions; };
     d.set("defines", std::ranges::find_if(all, same) == all.begin() + static_cast<std::ptrdiff_t>(index));
     d.set("defines_of", std::ranges::all_of(all, same) || !several ? "" : ": " + s.label);

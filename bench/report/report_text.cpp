@@ -85,7 +85,7 @@ std::string csv_text(std::string const& text) {
     return out + "\"";
 }
 
-/// As the JSON has it.
+/// Returns the number as the JSON has it.
 std::string csv_number(report_json const& value) {
     return value.is_number() ? value.dump() : std::string();
 }

@@ -33,7 +33,7 @@ std::string variables_text(study const& s) {
     return out.empty() ? "none that bears upon speed" : out;
 }
 
-/// Of the runs before which the system told it.
+/// Covers the runs before which the system reported a load.
 std::string load_text(study const& s) {
     std::vector<double> told;
     for (auto const& run : s.runs)
@@ -45,7 +45,7 @@ std::string load_text(study const& s) {
     return silent == 0 ? text : fmt::format("{}; not known of {} of {} runs", text, silent, s.runs.size());
 }
 
-/// Of the program that this one brings: see examples/published_table.py and steps_command.cpp.
+/// Adds the definitions of the training program that comes with muster-bench: see examples/published_table.py and steps_command.cpp.
 void add_training_definitions(std::vector<report_fact>& out) {
     out.push_back(
         pair("train_s",
@@ -92,7 +92,7 @@ std::string software_text(study const& s) {
     return out.empty() ? "no versions recorded" : join(out, ", ");
 }
 
-/// What is told in words of its own.
+/// Returns whether the report says the factor in words.
 bool is_told(std::string const& name) {
     constexpr std::string_view told[]{
         "host",   "processor",   "cores",  "clock_mhz",      "governor", "memory_bytes", "system",  "kernel",  "compiler",
@@ -101,7 +101,7 @@ bool is_told(std::string const& name) {
     return std::find(std::begin(told), std::end(told), name) != std::end(told);
 }
 
-/// Factors that are recorded without words of their own.
+/// Adds the recorded factors that the report has no words for.
 void add_others(study const& s, std::vector<report_fact>& out) {
     auto const document = to_json(s);
     std::vector<std::pair<std::string, std::string>> found;

@@ -1,4 +1,4 @@
-// What differs between studies: a row for each setting, with files by their name and hash, and commands by their options.
+// Finds the differences between studies: a row for each setting, with files by name and hash, and commands by their options.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -43,7 +43,7 @@ std::string last_name(std::string const& path) {
     return std::filesystem::path(path).filename().string();
 }
 
-/// What the files of each study are called: their last name, since a study may have its own copy of a program; their path where a study has
+/// Names the files of each study: by their last name, since a study may have its own copy of a program; their path where a study has
 /// two of that name.
 std::vector<names> file_names(std::vector<reported_study> const& studies) {
     std::vector<names> out;
@@ -66,8 +66,8 @@ std::vector<names> file_names(std::vector<reported_study> const& studies) {
 
 /// A word of a command, or an option with its value.
 struct command_part {
-    std::string option;                ///< "" of a word that is none
-    std::optional<std::string> value;  ///< nothing where the option has none
+    std::string option;                ///< "" for a word that is not an option
+    std::optional<std::string> value;  ///< nothing if the option has no value
     bool operator==(command_part const&) const = default;
 };
 
@@ -75,7 +75,8 @@ bool is_option(std::string const& word) {
     return word.size() > 1 && word.front() == '-' && !parse_real(word);
 }
 
-/// Which options take a value only the program knows: the word behind one counts as its value, save an interpreter's script.
+/// Splits a command. Only the program knows which options take a value: the word after an option counts as its value, except an
+/// interpreter's script.
 std::vector<command_part> parts_of(std::vector<std::string> const& words, names const& files) {
     std::vector<command_part> out;
     if (words.empty()) return out;

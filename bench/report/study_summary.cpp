@@ -22,7 +22,7 @@ bool is_share(cause why) {
     return why != cause::oversubscribed && why != cause::shared_core;
 }
 
-/// What went wrong, the worst first.
+/// Lists the faults, the worst first.
 std::vector<bad_news> bad_news_of(study const& s, std::vector<scaling_row> const& rows,
                                   std::vector<scaling_finding> const& causes, std::vector<judgement> const& judged) {
     std::vector<bad_news> out;
@@ -44,7 +44,7 @@ std::vector<bad_news> bad_news_of(study const& s, std::vector<scaling_row> const
     auto const worst = std::ranges::find_if(causes, [](auto const& each) { return each.why != cause::oversubscribed; });
     if (worst == causes.end()) return out;
     bad_news news{bad_news_kind::cause, 0, 0, worst->why, worst->ranks, {}, {}};
-    // What does not shrink is no share of the time where more ranks are slower.
+    // A part that does not shrink is not a share of the time if more ranks are slower.
     bool const has_figure = worst->why != cause::serial_part || worst->figure < 1;
     if (has_figure) (is_share(worst->why) ? news.share : news.ranks_of_core) = worst->figure;
     out.push_back(news);

@@ -38,7 +38,7 @@ struct bad_news {
     std::optional<double> share, ranks_of_core;  ///< the cause's figure
 };
 
-/// What each rank told of a metric, in each run of one number of ranks.
+/// A metric as each rank reported it, in each run of one number of ranks.
 struct rank_strip {
     struct run {
         int repetition = 1;
@@ -94,7 +94,7 @@ study_summary summarise_study(study const& results, std::string const& label, st
 /// scaling_note of a row, with its figures. Pure.
 told_sentence note_of(scaling_row const& row);
 
-/// Whether it is one of the two networks under the settings of the published table of 1 to 32 GPUs: its protocol, batch 64 a rank,
+/// Returns whether it is one of the two networks under the settings of the published table of 1 to 32 GPUs: its protocol, batch 64 a rank,
 /// rate 0.01 a rank, momentum 0.5. Pure.
 bool has_published_settings(study const& results);
 

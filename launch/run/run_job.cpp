@@ -39,7 +39,7 @@ namespace muster {
 
 namespace {
 
-/// How many nodes that ranks are on are not the one that this process is on.
+/// Returns how many of the ranks' nodes are not this process' node.
 int count_other_nodes(allocation const& given, mapping const& map) {
     if (given.scheduler == scheduler_kind::local) return 0;
     int others = 0;
@@ -163,7 +163,7 @@ std::string leases_name(run_plan const& run) {
     return run.given.job_id + "." + run.inherited.get_or("SLURM_STEP_ID", "");
 }
 
-/// Those that get ranks, or processes that wait.
+/// Returns the nodes with ranks or waiting processes.
 std::vector<std::string> nodes_of_ranks(run_plan const& run) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < run.map.ranks_per_node.size(); ++i)
@@ -182,8 +182,8 @@ local_placement set_apart(local_placement where, mapping const& ranks) {
     return where;
 }
 
-/// Beside ranks on one node only this process itself can start those that wait; on nodes of their own agents do. A restart on the one node that is
-/// left does without.
+/// This process alone can start waiting processes next to ranks on one node; on their own nodes, agents do. A restart on the only
+/// node left goes without them.
 void check_warm_spares(run_plan const& run) {
     auto const& nodes = run.given.nodes;
     auto const& engine = run.options.engine;
@@ -207,7 +207,7 @@ void check_number_of_spares(run_plan const& run) {
                             elastic::most_over_nodes));
 }
 
-/// How many processes wait beside the ranks of a node: no more than the run still has slots there, as after a restart on the one node that is left.
+/// Returns how many processes wait next to the ranks of a node: at most the run's free slots there, as after a restart on the only node left.
 int waiting_beside(run_plan const& run, std::string const& node, int ranks) {
     auto const slots =
         std::count_if(run.life.pool.begin(), run.life.pool.end(), [&](slot const& one) { return one.host == node; });

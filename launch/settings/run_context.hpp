@@ -29,9 +29,9 @@ struct spare_record {
     std::string end = {};                         ///< "exited with code 3", of one that has ended before that by itself
 };
 
-/// How a run went, for its record.
+/// The course of a run, for its record.
 struct run_outcome {
-    std::string cause;  ///< the first error that was told; empty: none
+    std::string cause;  ///< the first reported error; empty: there was no error
     std::string host;   ///< of the rank that failed first
     int rank = -1;      ///< that rank; -1: none
     end_kind kind = end_kind::last;
@@ -42,8 +42,8 @@ struct run_outcome {
     bool lost_node = false;      ///< it ends because a node is lost
     bool from_outside =
         false;  ///< it ends because of the scheduler, the user, a time limit, a node, or a signal to a rank that muster did not send
-    /// On seconds_now(): when ranks were started, wrote something first, wrote a line with muster-metric: first, and when it was known that the run fails;
-    /// below 0: that did not come.
+    /// Times on seconds_now(): ranks started, wrote something first, wrote a line with muster-metric: first; the run was known to fail.
+    /// Below 0: it did not happen.
     double started_s = -1, output_s = -1, metric_s = -1, failed_s = -1;
     double first_started_s = -1;                ///< the same of what was started first, where the run has gone on in place since
     std::optional<generation> in_place = {};    ///< the generation as which the run goes on in place, once it does
@@ -52,7 +52,7 @@ struct run_outcome {
     std::vector<rank_share> shares = {};  ///< by rank, of ranks that other machines have placed; empty: that did not come
 };
 
-/// Where the states are that the ranks of a run keep.
+/// The places of the states that the ranks of a run keep.
 struct kept_places {
     int fd = -1;                       ///< memory of this process; -1: none
     std::vector<std::string> files{};  ///< the same of other processes, by node of the run; empty: none
@@ -86,7 +86,7 @@ struct run_context : run_plan {
 
     /// The present generation of a run that may start again.
     auto const& present() const noexcept { return outcome.in_place ? *outcome.in_place : life.now; }
-    /// Its number in such a run; -1 in any other.
+    /// Returns the generation's number in such a run; -1 in any other.
     int generation() const noexcept { return options.is_elastic() ? present().number : -1; }
 };
 

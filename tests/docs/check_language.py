@@ -27,7 +27,7 @@ BEGINNINGS = {
     r"^(For|In|On|At|From|To|With|Without|Under|Over|Between|After|Before|Until|Where|While|When|If|Among|Unlike|Through|Within|So)\b"
     r"(?=[^,]*?([.;:](\s|$)|$))": FRAGMENT,
 }
-COMMENT_FOLDERS = ("base", "pmix", "jobscripts", "io", "python")
+COMMENT_FOLDERS = ("base", "pmix", "comm", "io", "jobscripts", "launch", "bench", "python")
 HEADER_FOLDERS = ("base", "pmix", "comm", "io", "launch", "bench", "jobscripts", "tests")
 COMMENT = re.compile(r"(?<![:\"'])(//+<?)\s(.*)$")
 HELP_TEXTS = ("launch/settings/setting_table.cpp", "launch/help/command_table.cpp", "io/stage/*_command.cpp", "bench/**/*_command.cpp")

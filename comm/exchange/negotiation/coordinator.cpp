@@ -71,7 +71,7 @@ bool coordinator::is_complete(entry const& each) const {
     return each.count != 0 && missing_of(each).empty();
 }
 
-/// By rank: whom any who announced it counts among its parties; empty where it is the matter of all.
+/// Returns, by rank, the parties that any announcing rank named; empty if all ranks are parties.
 std::vector<bool> coordinator::parties_of_any(entry const& each) const {
     std::vector<bool> parties;
     for (auto const& one : each.of) {
@@ -83,7 +83,7 @@ std::vector<bool> coordinator::parties_of_any(entry const& each) const {
     return parties;
 }
 
-/// Who has still to announce it: any rank that has not joined, or any party.
+/// Returns the ranks that must still announce it: of all that have not joined, or of the parties.
 std::vector<int> coordinator::missing_of(entry const& each) const {
     auto const parties = parties_of_any(each);
     std::vector<int> missing;
@@ -131,7 +131,7 @@ std::vector<agreement> coordinator::take_ready() {
     return ready;
 }
 
-/// As the lowest rank that announced it put it.
+/// Returns the request of the lowest rank that announced it.
 exchange_request coordinator::first_of(entry const& each) {
     return **std::find_if(each.of.begin(), each.of.end(), [](auto const& one) { return one.has_value(); });
 }

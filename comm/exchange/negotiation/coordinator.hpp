@@ -27,8 +27,8 @@ class coordinator {
     /// Rank `from` announces a request. A request that it has announced before and that is not ready yet is replaced.
     void announce(int from, exchange_request what);
 
-    /// What has become ready by the announcements since the last call, in an order that depends on nothing else. A mismatch
-    /// becomes an agreement with a fault once every rank has announced its request, so that all hear of it.
+    /// Returns what the announcements since the last call have made ready, in an order that depends on nothing else. A mismatch
+    /// becomes an agreement with a fault once every rank has announced its request, so that all learn of it.
     std::vector<agreement> take_ready();
 
     /// An agreement from a cache, seen in the light of who has joined meanwhile.
@@ -39,10 +39,10 @@ class coordinator {
     bool anyone_left() const noexcept { return left_count_ > 0; }
     bool all_left() const noexcept { return left_count_ == ranks(); }
 
-    /// What has been announced by some and not by all, in order of name.
+    /// Returns the requests that some ranks have announced, but not all, in order of name.
     std::vector<incomplete> waiting() const;
 
-    /// What every rank waits in, as far as it has announced it: "rank 0 (n0) waits in allreduce of "a" since 22:10:03.120450 UTC; rank 1 (n1) …".
+    /// Says what every rank waits in, as far as it has announced it: "rank 0 (n0) waits in allreduce of "a" since 22:10:03.120450 UTC; rank 1 (n1) …".
     std::string who_waits_in_what() const;
 
     /// All ranks of that process set wait, each in what the others have not announced: an agreement on that fault. Forgets all that was announced. At fault

@@ -16,7 +16,7 @@ namespace muster::detail {
 class negotiation_round {
   public:
     enum vote : std::uint8_t { outdated = 0, not_yet = 1, submitted = 2 };
-    /// Of a rank as a whole; all ranks agree to it or not.
+    /// Statements about a rank as a whole; all ranks agree to one or not.
     enum statement : std::size_t {
         waits = 1,  ///< this rank submits nothing more until something that it has submitted ends
         told = 2,   ///< all that it has submitted is announced in full

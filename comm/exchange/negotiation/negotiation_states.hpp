@@ -6,7 +6,7 @@
 
 namespace muster::detail {
 
-/// Where a negotiator is in its cycle.
+/// The states of a negotiator's cycle.
 enum class negotiation_state : std::uint8_t { idle, agreeing, gathering, running };
 enum class negotiation_event : std::uint8_t {
     round_is_due,
@@ -18,7 +18,7 @@ enum class negotiation_event : std::uint8_t {
 };
 enum class negotiation_effect : std::uint8_t { none, agree, gather, plan };
 
-/// When requests that wait go into a round.
+/// The rule for when waiting requests go into a round.
 enum class request_pace : std::uint8_t {
     gather,  ///< once they are many, or the first has waited for long enough
     hurry,   ///< at once: somebody waits for them
@@ -26,7 +26,7 @@ enum class request_pace : std::uint8_t {
 };
 enum class pace_event : std::uint8_t { is_waited_for, enters_round, leaves };
 
-/// What a round has brought, which decides how soon the next one follows. Each is more than the one before.
+/// The yield of a round decides how soon the next one follows. Each value is more than the one before.
 enum class round_yield : std::uint8_t { nothing, requests, results };
 
 struct negotiation_row {
@@ -66,7 +66,7 @@ inline constexpr auto pace_rows = [] {
     };
 }();
 
-/// The row of `rows` for that event in that state. Null: there is none, and nothing changes.
+/// Returns the row of `rows` for that event in that state; null if the event changes nothing.
 template <auto const& rows, typename State, typename Event>
 constexpr auto find_row(State from, Event on) noexcept -> decltype(rows.data()) {
     for (auto const& row : rows)

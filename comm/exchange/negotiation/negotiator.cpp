@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How often an idle rank enters a round. Nothing can become ready without it, so only joins and ends wait for this.
+/// The interval at which an idle rank enters a round. Nothing can become ready without it, so only joins and ends wait for this.
 constexpr auto heartbeat = 100ms;
 /// Between rounds in which nothing happened, at most.
 constexpr auto longest_pause = 1ms;
@@ -49,7 +49,7 @@ void step_result::add(step_result const& other) noexcept {
     moved = moved || other.moved;
     busy = busy || other.busy;
     data = data || other.data;
-    // Only if the earliest that is waited for is the end of gathering.
+    // This counts only if the end of gathering comes first.
     if (other.wake < wake) gathering = other.gathering;
     wake = std::min(wake, other.wake);
 }
@@ -63,7 +63,7 @@ void negotiator::submit(pending_ptr one) {
     waiting_.push_back(std::move(one));
 }
 
-/// By the table; what is not in it changes nothing.
+/// Follows the table; an event without a row changes nothing.
 void negotiator::take(negotiation_event what) {
     auto const* const row = find_row<negotiation_rows>(state_, what);
     if (row == nullptr) return;
@@ -126,13 +126,13 @@ step_result negotiator::step_on(exchange_clock::time_point now) {
     return result;
 }
 
-/// Whether waiting requests are to be negotiated now rather than gathered further.
+/// Returns whether to negotiate waiting requests now rather than gather more.
 bool negotiator::flushes(exchange_clock::time_point now) const {
     return pace_ == request_pace::hurry || waiting_bytes_ >= shared_.options.fusion_bytes ||
            now - waiting_.front()->submitted >= cycle_time_;
 }
 
-/// When to enter the next round.
+/// Returns when to enter the next round.
 exchange_clock::time_point negotiator::due(exchange_clock::time_point now) const {
     auto at = last_round_ + heartbeat;
     bool const leaves = pace_ == request_pace::leave;
@@ -141,7 +141,7 @@ exchange_clock::time_point negotiator::due(exchange_clock::time_point now) const
     return at;
 }
 
-/// Where the cache has what a request repeats: where it was the last time, if it is the very same request; else by name.
+/// Returns the cache's position for a repeated request: the last one if it is the same object, else by name.
 std::optional<response_cache::position> negotiator::find_cached(pending_request& one) {
     if (cache_.holds(one.cache_place, one.what)) return one.cache_place;
     auto const found = cache_.find(one.what->name);
@@ -158,7 +158,7 @@ std::optional<response_cache::position> negotiator::find_cached(pending_request&
 /// Requests that the cache knows become a bit each, the others an announcement.
 void negotiator::sort_waiting() {
     auto const now = exchange_clock::now();
-    // Who leaves does so when nothing of its own is left to be done.
+    // A rank leaves only when it has nothing left to do.
     bool const others = waiting_.size() > 1 || !hit_positions_.empty() || !announced_.empty() || runner_.has_handed();
     std::uint64_t hits = 0, misses = 0;
     held_back_.clear();
@@ -196,7 +196,7 @@ void negotiator::enter_round(exchange_clock::time_point now) {
     to_announce_.clear();
     if (hit_positions_.empty()) round_.state(negotiation_round::told);
     if (waiting_.empty() && !runner_.has_handed() && calls_.caller_waits(set_)) round_.state(negotiation_round::waits);
-    // Not before the others have heard of it: they would believe that this rank has a tensor.
+    // This waits until the others know of it: they would believe that this rank has a tensor.
     if (coordinator_.is_joined(ranks_.rank())) round_.cast_everywhere(negotiation_round::submitted);
     for (auto const at : hit_positions_) round_.cast(at, negotiation_round::submitted);
     for (auto const at : outdated_) round_.cast(at, negotiation_round::outdated);
@@ -377,7 +377,7 @@ void negotiator::carry_out(agreement&& each, pending_ptr& unit) {
             throw comm_error(errc::timeout, each.what.tensors.at(0).name, culprits);
         }
         case exchange_kind::prepare: {
-            // What is agreed on is the allreduce, which is in the cache when it is started.
+            // The ranks agree on the allreduce, which is in the cache when it starts.
             if (!each.whole || !unit) break;
             auto started = std::make_shared<exchange_request>(*unit->what);
             started->kind = exchange_kind::allreduce;

@@ -21,7 +21,7 @@
 
 namespace muster::detail {
 
-/// What is left to do after a step.
+/// The work that a step leaves.
 struct step_result {
     bool moved = false;      ///< something has happened: step again
     bool busy = false;       ///< an operation is under way: step again soon
@@ -39,8 +39,8 @@ struct step_result {
 class negotiator {
   public:
     struct hooks {
-        /// Whether the thread that submits waits, until it ends, for a request of that set, all that it has submitted having been handed
-        /// over: it submits nothing more before one of its requests has ended.
+        /// Returns whether the submitting thread waits for a request of that set, and has handed over all that it submitted: it
+        /// submits nothing more before one of its requests has ended.
         std::function<bool(int)> caller_waits;
         /// The names that requests of that set take in turn begin anew: the ranks have called differently often.
         std::function<void(int)> forget_turns;
@@ -91,7 +91,7 @@ class negotiator {
     void plan();
     bool run_batches();
 
-    // What follows from a round.
+    // the results of a round
     void take_hits();
     void take_announcements();
     void conclude(agreement&& each);

@@ -37,7 +37,7 @@ overdue_watch::overdue_watch(communicator const& ranks, std::vector<std::string>
 std::vector<late_rank> overdue_watch::find_dead(operation const& what, exchange_clock::time_point began,
                                                 exchange_clock::time_point now) {
     bool const suspected = dead_since_ > began;
-    // What the dead have sent may still be on its way.
+    // Messages of dead ranks may still arrive.
     if (now - std::max(began, last_look_) < (suspected ? 100ms : 200ms)) return {};
     last_look_ = now;
     auto late = what.late_ranks();

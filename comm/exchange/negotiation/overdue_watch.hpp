@@ -30,7 +30,7 @@ class overdue_watch {
     /// The ranks that have not announced it, as far as is known here.
     std::vector<int> missing_of(pending_request const& unit) const;
 
-    /// Whether to look for stalls again.
+    /// Returns whether to look for stalls again.
     bool is_time_for_stalls(exchange_clock::time_point now);
     /// It waits for so long that all ranks are to see who is missing: a cached request is then announced in full.
     bool is_stalling(pending_request const& unit, exchange_clock::time_point now) const {

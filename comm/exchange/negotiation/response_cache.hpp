@@ -29,12 +29,12 @@ class response_cache {
 
     std::optional<position> find(std::string const& name) const;
 
-    /// Whether `now` repeats this rank's request of that entry: name, operation, types, shapes, reduction, scaling, root, splits.
+    /// Returns whether `now` repeats this rank's request of that entry: name, operation, types, shapes, reduction, scaling, root, splits.
     bool repeats(position at, exchange_request const& now) const;
 
     /// Puts what repeats this rank's request of that entry in its place: the same object need not be compared again.
     void replace_mine(position at, std::shared_ptr<exchange_request const> now) { entries_.at(at)->mine = std::move(now); }
-    /// Whether that position, of any time, holds this very request.
+    /// Returns whether that position, old or new, holds this very request.
     bool holds(position at, std::shared_ptr<exchange_request const> const& now) const {
         return at < entries_.size() && entries_[at] && entries_[at]->mine == now;
     }
