@@ -1,5 +1,5 @@
 # What is installed, in components: launcher (muster and its data), libraries (libmuster_comm.so and its modules), development (headers, static libraries,
-# find_package, pkg-config), python, tools (muster-trace), and those of parts: data, bench, keras (muster_parts.cmake). Programs name theirs where they are added.
+# find_package, pkg-config), python, and those of parts: data, bench, keras (muster_parts.cmake). Programs name theirs where they are added.
 
 # muster_headers_of(<variable> <headers>...): these headers and all that they include, and those in turn, by their paths from the source folder.
 function(muster_headers_of variable)

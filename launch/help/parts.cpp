@@ -25,7 +25,7 @@ std::string absent_command(command_row const& row) {
             "muster {0}: there is no program muster-{0} in muster's folder; install it there: cmake --install BUILD --component "
             "{1} "
             "--prefix DIR",
-            row.name, row.part.empty() ? "tools" : row.part);
+            row.name, row.part);
     return fmt::format(
         "muster {}: this muster was built without the part {}{}; build it with all parts, from muster's source: ./bootstrap.sh "
         "install --prefix DIR",
