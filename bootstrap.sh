@@ -5,7 +5,7 @@ cd "$(dirname "$0")"
 
 build_packages=(g++ cmake ninja-build pkg-config libpmix-dev libopenmpi-dev openmpi-bin libhdf5-openmpi-dev
     libtomlplusplus-dev libhwloc-dev libsodium-dev libspdlog-dev libfmt-dev libboost-program-options-dev nlohmann-json3-dev
-    libkainjow-mustache-dev lowdown libxxhash-dev zlib1g-dev libminizip-dev libpng-dev libjpeg-dev libwebp-dev libstb-dev libarchive-dev python3 libpython3-dev)
+    libkainjow-mustache-dev lowdown libxxhash-dev zlib1g-dev libminizip-dev libpng-dev libjpeg-dev libwebp-dev libarchive-dev python3 libpython3-dev)
 demo_packages=(dataset-fashion-mnist python3-torch libopenblas0-pthread python3-matplotlib)
 test_packages=(libgtest-dev libgmock-dev mpich libmpich-dev python3-numpy python3-mpi4py python3-h5py python3-h5py-mpi slurm-wlm munge
     iproute2 procps util-linux)

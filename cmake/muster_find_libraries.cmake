@@ -42,7 +42,6 @@ if(MUSTER_HAVE_HDF5)
   find_package(JPEG REQUIRED)
   muster_pkg(webp libwebp)
   muster_pkg(webpdemux libwebpdemux)
-  find_path(MUSTER_STB_INCLUDE stb/stb_image.h REQUIRED) # reads BMP
   pkg_check_modules(libarchive QUIET IMPORTED_TARGET libarchive)
   if(libarchive_FOUND)
     muster_found("libarchive" "${libarchive_VERSION}")
