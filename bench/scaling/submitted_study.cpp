@@ -33,8 +33,8 @@ constexpr int ask_each_ms = 5000;  // as muster watch
 constexpr int most_failures = 120;
 
 /// Options that concern the whole study, not one of its jobs.
-constexpr std::string_view not_handed_on[]{"submit",   "submit-options", "wait",        "collect", "dry-run", "output", "expect",
-                                           "baseline", "tolerance",      "collectives", "fresh",   "retry",   "muster", "name"};
+constexpr std::string_view not_handed_on[]{"submit",   "submit-options", "wait",  "collect", "dry-run", "output", "expect",
+                                           "baseline", "tolerance",      "fresh", "retry",   "muster",  "name"};
 
 /// Reads "muster-bench scale …".
 option_words read_line(std::string const& line) {

@@ -157,7 +157,7 @@ constexpr foreign foreigners[]{
      "muster's own log has times"},
     {"hierarchical-allreduce no-hierarchical-allreduce hierarchical-allgather no-hierarchical-allgather torus-allreduce "
      "no-torus-allreduce",
-     "horovodrun", fate::noted, "muster chooses by the ranks' places (MUSTER_BACKEND)"},
+     "horovodrun", fate::noted, "muster chooses by the ranks' places (MUSTER_COMM_BACKEND)"},
     {"autotune no-autotune", "horovodrun", fate::noted, not_tuned},
     {"autotune-log-file autotune-warmup-samples autotune-steps-per-sample autotune-bayes-opt-max-samples "
      "autotune-gaussian-process-noise",
