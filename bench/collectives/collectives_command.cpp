@@ -187,8 +187,7 @@ constexpr option_row collectives_options[]{
     {"root", 'r', "RANK", "of broadcast", "0"},
     {"backend", 0, "LIST",
      "muster's: shm, mpi, tcp, hierarchical, nccl, none, or all: shm, mpi, and nccl where there is a GPU; under muster run one "
-     "name, "
-     "or what a program would get",
+     "of the first four, or what a program would get",
      "all", false, "shm mpi tcp hierarchical nccl none all"},
     {"memory", 0, "WHICH",
      "of shm's and hierarchical's tensors: plain, allocated (rows shm-allocated …), or both; under muster run plain", "both",
@@ -402,12 +401,23 @@ void measure_started(collectives_plan const& what, int ranks, std::string const&
 }
 
 /// The ranks of a job, of which this is one. Rank 0 measures, and the others follow its orders.
+/// Returns the name. Orders and tensors of a job's ranks are in host memory. Throws errc::usage for a backend that takes none there.
+std::string backend_of_job(std::string const& name) {
+    constexpr std::string_view on_host[]{"shm", "mpi", "tcp", "hierarchical"};
+    if (std::ranges::find(on_host, name) == std::end(on_host))
+        throw error(errc::usage,
+                    fmt::format("--backend {}: under muster run it is one of {}; without muster run, on one node, others are "
+                                "measured, too",
+                                name, fmt::join(on_host, ", ")));
+    return name;
+}
+
 int measure_job(given_options const& given, identity const& who, std::string const& command) {
     auto const what = read_collectives_plan(given, who.world_size);
     crowd_watch const crowd;
     if (who.local_rank == 0) refuse_crowd(given, crowd.load(false));
     comm_options options;
-    if (given.has("backend")) options.backend = given.text("backend");
+    if (given.has("backend")) options.backend = backend_of_job(given.text("backend"));
     auto const memory = what.allocated ? memory_of_tensors::allocated : memory_of_tensors::plain;
     ordered_rank mine(who, options, 1, memory);
     if (who.rank != 0) {

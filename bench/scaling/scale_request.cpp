@@ -149,6 +149,9 @@ void read_submit(given_options const& given, scale_request& out) {
     out.submit.dry_run = given.has("dry-run");
     if (out.submit.collect_only && given.has("retry"))
         refuse("--retry submits jobs again, and --collect submits none; leave out one of them");
+    for (auto const& word : out.plan.launch)
+        if (word == "-H" || word == "-f" || word.starts_with("--host"))
+            refuse(fmt::format("--run-options {} does not go with --submit: each job has hosts of its own", word));
     if (given.has("submit-options")) out.submit.options = shell_split(given.text("submit-options"), "--submit-options");
 }
 

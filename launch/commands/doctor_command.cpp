@@ -125,7 +125,8 @@ finding examine_own(command_row const& row, environment const& variables) {
     if (!fs::exists(path, fault)) {
         if (has_part(row.part))
             return {state::note, name, "not in muster's folder",
-                    fmt::format("install it there, too: cmake --install BUILD --component {}", row.part)};
+                    fmt::format("install it there, too: the package muster-{}, or cmake --install BUILD --component {}", row.name,
+                                row.part)};
         return {state::note, name, fmt::format("muster was built without the part {}", row.part),
                 row.part == "data" ? "build with MPI and parallel HDF5: apt-get install libopenmpi-dev libhdf5-openmpi-dev"
                                    : "build with -DMUSTER_PARTS=all: docs/install.md"};

@@ -55,6 +55,7 @@ _muster_value() {{
 _muster_argument() {{
     case "${{COMP_WORDS[1]}} ${{COMP_WORDS[2]}}" in
         'config check' | 'site check') _muster_paths -f "$1" ;;
+        'trace merge' | 'trace explain') _muster_paths -d "$1" ;;
         'site show') _muster_words "$("${{COMP_WORDS[0]}}" completion sites 2>/dev/null)" "$1" ;;
         *) return 1 ;;
     esac

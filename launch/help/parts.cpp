@@ -22,9 +22,8 @@ std::string_view parts_text() noexcept {
 std::string absent_command(command_row const& row) {
     if (has_part(row.part))
         return fmt::format(
-            "muster {0}: there is no program muster-{0} in muster's folder; install it there: cmake --install BUILD --component "
-            "{1} "
-            "--prefix DIR",
+            "muster {0}: there is no program muster-{0} in muster's folder; install the package muster-{0}, or: cmake --install "
+            "BUILD --component {1} --prefix DIR",
             row.name, row.part);
     return fmt::format(
         "muster {}: this muster was built without the part {}{}; build it with all parts, from muster's source: ./bootstrap.sh "

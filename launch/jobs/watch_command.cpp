@@ -280,7 +280,6 @@ class job_watcher {
     environment const& variables_;
     job_poll poll_;
     int saved_code_;
-    clock::duration ask_each_;
     bool several_;
     std::vector<watched_job> jobs_;
     std::set<std::string> begun_;  ///< jobs that have run, by the number as shown

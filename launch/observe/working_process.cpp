@@ -62,7 +62,7 @@ pid_t brief_look::working_process(pid_t rank) {
 }
 
 bool brief_look::is_stopped(pid_t rank) {
-    return muster::is_stopped(working_process(rank));
+    return is_held(working_process(rank));
 }
 
 std::vector<pid_t> brief_look::children_of(pid_t parent) {

@@ -18,7 +18,7 @@ pid_t working_process(pid_t rank, std::function<std::vector<pid_t>(pid_t)> const
 class brief_look {
   public:
     pid_t working_process(pid_t rank);
-    /// Returns whether the working process is stopped. Another stopped process of the rank is the program's own business.
+    /// Returns whether the working process is stopped, or in a frozen cgroup. Another stopped process of the rank is the program's own business.
     bool is_stopped(pid_t rank);
 
   private:

@@ -200,10 +200,11 @@ void local_group::on_child() {
     pid_t pid = 0;
     while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0)
         for (auto& rank : ranks_)
-            if (auto& known = known_[rank.who.rank]; rank.pid == pid && !known.wait_status) {
+            if (auto& known = known_[rank.who.rank]; rank.pid == pid && !rank.group_gone) {
+                rank.group_gone = ::kill(-pid, 0) != 0;  // its number may be used again
+                if (known.wait_status) continue;         // it was given up
                 known.note_end(status, run_.options.saved_code);
                 known.now = state::ended;
-                rank.group_gone = ::kill(-pid, 0) != 0;  // its number may be used again
                 ended.push_back(&rank);
             }
     bool const childless = pid < 0 && errno == ECHILD;
@@ -255,7 +256,8 @@ void local_group::on_rank_end(child_rank& rank) {
             forget_due_ = false;
             pmix_->forget_ended();
         });
-    known.memory = memory_verdict_of(*known.wait_status, memory_);
+    if (std::ranges::find(known_.stuck, known.rank) == known_.stuck.end())
+        known.memory = memory_verdict_of(*known.wait_status, memory_);
     known.settled = true;
     known.left_early = known.ended_well();
     if (rank.mpi.uses_mpi_elsewhere()) known.mpi_elsewhere = rank.mpi.library;

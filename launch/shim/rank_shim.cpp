@@ -90,7 +90,8 @@ namespace {
 constexpr std::array mpi_checks{duration(0.1), duration(0.5), duration(2), duration(5), duration(15)};
 constexpr duration suspension_check{1};
 constexpr duration same_signal_window{0.5};
-constexpr int most_kills = 50;  ///< 10 s
+constexpr int most_kills = 50;         ///< 10 s
+constexpr duration pause_of_kills{5};  ///< between further ones
 constexpr duration brief_drain{output_writer::brief_drain_s};
 
 }  // namespace
@@ -228,7 +229,7 @@ void rank_shim::on_message(wire::inspect const& inspect) {
     wire::seen seen{inspect.number, {}};
     if (pid_ > 0 && !wait_status_ && inspect.number < 0) {
         seen.sight.pid = brief_look().working_process(pid_);
-        if (is_stopped(static_cast<pid_t>(seen.sight.pid))) seen.sight.state = 'T';
+        if (is_held(static_cast<pid_t>(seen.sight.pid))) seen.sight.state = 'T';
     } else if (pid_ > 0 && !wait_status_) {
         seen.sight = process_table().inspect(pid_, master_port_);
         if (last_written_ != nullptr)
@@ -328,7 +329,9 @@ void rank_shim::end_leftovers(int signal_number) {
         take(shim_event::is_cleared);
         return;
     }
-    loop_.after(wait_before_kill(signal_number, grace_ends_, event_loop::clock::now()), [this] { end_leftovers(SIGKILL); });
+    auto const wait =
+        kills_ > most_kills ? pause_of_kills : wait_before_kill(signal_number, grace_ends_, event_loop::clock::now());
+    loop_.after(wait, [this] { end_leftovers(SIGKILL); });
 }
 
 void rank_shim::check_leftovers() {

@@ -113,11 +113,16 @@ int signal_descendants(int signal_number) noexcept try {
     return 0;
 }
 
-bool is_stopped(pid_t pid) noexcept try {
+bool is_held(pid_t pid) noexcept try {
     process_record record;
     return read_stat(pid, record) && (record.state == 'T' || (record.state != 'R' && is_frozen(pid)));
 } catch (...) {
     return false;
+}
+
+bool is_stopped(pid_t pid) noexcept {
+    process_record record;
+    return read_stat(pid, record) && record.state == 'T';
 }
 
 bool is_exiting(pid_t pid) noexcept {

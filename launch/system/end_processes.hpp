@@ -24,6 +24,9 @@ int signal_descendants(int signal_number) noexcept;
 void signal_child(pid_t pid, pid_t parent, int signal_number) noexcept;
 
 /// Returns whether the process was stopped by a signal, or is in a frozen cgroup; false if there is no such process.
+bool is_held(pid_t pid) noexcept;
+
+/// Returns whether the process was stopped by a signal; false if there is no such process.
 bool is_stopped(pid_t pid) noexcept;
 
 /// Returns whether the kernel has begun to remove it, which may take long, or it has ended.

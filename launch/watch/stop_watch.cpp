@@ -25,9 +25,9 @@ void stop_watch::take(std::vector<int> const& stopped) {
     auto const before = std::exchange(stopped_, {stopped.begin(), stopped.end()});
     if (!run_.active()) return;
     for (int const rank : stopped) {
-        if (!before.contains(rank) || !known_[rank].running()) continue;
-        run_.say(fmt::format("note: {} has been stopped (SIGSTOP, or a frozen cgroup) for more than {}: killing it", known_.name_of(known_[rank]),
-                             format_duration(pause_)));
+        if (!before.contains(rank) || !known_[rank].running() || known_[rank].killed_as_stopped) continue;
+        run_.say(fmt::format("note: {} has been stopped (SIGSTOP, or a frozen cgroup) for more than {}: killing it",
+                             known_.name_of(known_[rank]), format_duration(pause_)));
         run_.kill(rank);
     }
 }

@@ -14,13 +14,13 @@ host=$(hostname)
 
 thaw() { [ ! -d "$frozen" ] || echo "$running" >"$frozen/$file"; }
 
-# goes_on TYPE OPTIONS FILE FREEZE THAW: FILE of such a cgroup freezes it.
+# goes_on TYPE OPTIONS FILE FREEZE THAW OPTION..: FILE of such a cgroup freezes it.
 goes_on() {
     mount -t "$1" $2 none freezer 2>/dev/null || { echo "$1 with a freezer cannot be mounted here"; return 0; }
     file=$3 running=$5
     mkdir "$frozen"
-    rm -f pid.* gate
-    GATE=gate FAULTS="kill:9:9" STEPS=400000 start "$MUSTER" run -n 3 --slots-per-node 3 --min-np 2 --timeout 100s -- $python "$MUSTER_SOURCE_DIR/tests/cli/programs/elastic_steps.py"
+    rm -f pid.*
+    STEPS=400000 start "$MUSTER" run "${@:6}" --min-np 2 --timeout 100s -- $python "$MUSTER_SOURCE_DIR/tests/cli/programs/elastic_steps.py"
     wait_until 30 test -s pid.0 -a -s pid.1 -a -s pid.2
     cat pid.1 >"$frozen/cgroup.procs"
     echo "$4" >"$frozen/$file"
@@ -34,6 +34,7 @@ goes_on() {
     umount freezer
     tried=1
 }
-goes_on cgroup2 '' cgroup.freeze 1 0
-goes_on cgroup '-o freezer' freezer.state FROZEN THAWED
+goes_on cgroup2 '' cgroup.freeze 1 0 -n 3 --slots-per-node 3
+goes_on cgroup '-o freezer' freezer.state FROZEN THAWED -n 3 --slots-per-node 3
+goes_on cgroup '-o freezer' freezer.state FROZEN THAWED --engine remote -H 127.0.0.1:3 # behind shims, as on other nodes
 [ -n "${tried-}" ] || skip 'no freezer can be mounted here'

@@ -45,7 +45,7 @@ export PYTHONPATH=$PWD/package:$built PYTHONDONTWRITEBYTECODE=1
 for each in data:data keras:keras keras:tensorflow; do
     name=${each#*:}
     expect_exit 1 /usr/bin/python3 -c "import muster.$name"
-    expect_contains stderr "ImportError: no muster.$name: this muster was built or installed without the part ${each%:*}; build" '-DMUSTER_PARTS=all'
+    expect_contains stderr "ModuleNotFoundError: no muster.$name: this muster was built or installed without the part ${each%:*}; " '-DMUSTER_PARTS=all'
     ln -s "$MUSTER_SOURCE_DIR/python/muster/$name" package/muster/
     expect_exit 0 /usr/bin/python3 -c "import importlib.util as u; print(u.find_spec('muster.$name').origin)"
     expect_contains stdout "package/muster/$name/__init__.py"

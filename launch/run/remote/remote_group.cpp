@@ -476,6 +476,18 @@ member_world::group remote_group::calls_of_members() {
 void remote_group::kill_one(int seat) {
     if (!ranks_[seat].link.open()) return spares_.end_starter(seat);
     ranks_[seat].link.send(wire::encode(wire::signal{SIGKILL, true}));
+    loop_.after(options_.grace + beyond_grace, [this, seat] { give_up_killed(seat); });
+}
+
+/// SIGKILL does not end it, and it does nothing more: for the others it has ended.
+void remote_group::give_up_killed(int seat) {
+    auto& one = known_[seat];
+    if (!one.running() || one.wait_status || events_.now() != run_phase::running) return;
+    events_.say(fmt::format("error: {} does not end by SIGKILL; it is left behind, and ends once the kernel lets it",
+                            known_.name_of(one)));
+    on_message(ranks_[seat], wire::ended{.wait_status = SIGKILL});
+    ranks_.give_up(seat);
+    on_message(ranks_[seat], wire::gone{});
 }
 
 void remote_group::on_message(remote_rank& rank, wire::member_packet const& packet) {

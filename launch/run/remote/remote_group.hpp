@@ -59,6 +59,7 @@ class remote_group final : public rank_group {
         questions_.look_at_stopped(seats, std::move(then));
     }
     void kill_one(int seat) override;
+    void give_up_killed(int seat);
 
   private:
     static constexpr std::size_t largest_frame_bytes = 16u << 20;

@@ -18,7 +18,7 @@ constexpr int most_options = 250;
 /// The folders whose tables belong to a program. What muster's own processes give to one another does not count, nor muster-bench-dev, which is
 /// not installed.
 std::map<std::string, std::string> const programs{
-    {"launch/settings", "muster"}, {"io", "muster-stage"}, {"bench", "muster-bench"}, {"comm", "muster-trace"}};
+    {"launch/settings", "muster"}, {"io", "muster-stage"}, {"bench", "muster-bench"}};
 
 /// The rows of a table whose opening brace is before `text`, without that of --help.
 int rows_in(std::string_view text) {

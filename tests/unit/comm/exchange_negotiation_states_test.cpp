@@ -40,13 +40,13 @@ TEST(negotiation_states, a_cycle_is_a_round_and_what_it_has_brought) {
 }
 
 TEST(negotiation_states, nothing_else_changes_it) {
+    int changes = 0;
     for (auto const from : {idle, agreeing, gathering, running})
         for (int event = 0; event <= static_cast<int>(all_has_run); ++event) {
             auto const on = static_cast<negotiation_event>(event);
-            bool known = false;
-            for (auto const& row : negotiation_rows) known = known || (row.from == from && row.on == on);
-            EXPECT_EQ(find_row<negotiation_rows>(from, on) != nullptr, known) << static_cast<int>(from) << ", " << event;
+            changes += find_row<negotiation_rows>(from, on) != nullptr ? 1 : 0;
         }
+    EXPECT_EQ(changes, 6) << "more than the cycles above";
     EXPECT_EQ(find_row<negotiation_rows>(running, round_is_due), nullptr) << "one round at a time";
     EXPECT_EQ(find_row<negotiation_rows>(idle, is_agreed), nullptr);
     EXPECT_EQ(find_row<negotiation_rows>(agreeing, is_announced), nullptr);
