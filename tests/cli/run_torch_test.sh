@@ -13,13 +13,16 @@ done
 if [ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ]; then
     # A collective that times out is told by each rank that waits for it, as its exception, and in the log at most by the one that does not: not by all in both.
     cat >late.py <<'PY'
-import time, torch, muster.torch as hvd
+import os, time, torch, muster.torch as hvd
+open("imported." + os.environ["RANK"], "w").close()
+while not all(os.path.exists(f"imported.{rank}") for rank in range(3)):  # else the deadline may end init()
+    time.sleep(0.01)
 hvd.init()
 if hvd.rank() == 1:
     time.sleep(100)
 hvd.allreduce(torch.ones(10), name="grad")
 PY
-    expect_exit 1 env MUSTER_COMM_DEADLINE=2s "$MUSTER" run -n 3 --slots-per-node 4 --timeout 60s -- $python late.py
+    expect_exit 1 env MUSTER_COMM_DEADLINE=5s "$MUSTER" run -n 3 --slots-per-node 4 --timeout 60s -- $python late.py
     expect_true test "$(grep -c '\[error\] exchange: allreduce of "allreduce.grad"' "$ERR")" -le 1
     expect_matches stderr '^muster.errors.CollectiveError: allreduce of "allreduce.grad".* timed out'
     reforms=("$MUSTER" run -q -n 3 --slots-per-node 4 --min-np 2 --timeout 100s)
