@@ -80,7 +80,7 @@ rank_answer ordered_rank::follow(std::string const& order) {
         int first = 0, second = 0;
         words >> first >> second;
         pair_.reset();
-        if (first >= 0) pair_.emplace(over(), first, second);
+        if (first >= 0) pair_ = std::make_unique<pair_traffic>(over(), first, second);
     }
     if (what == "messages") return messages(words);
     return {};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -48,7 +49,7 @@ class ordered_rank {
     std::optional<communicator> over_;
     way_to_ranks by_;
     measured_rank measured_;
-    std::optional<pair_traffic> pair_;
+    std::unique_ptr<pair_traffic> pair_;
 };
 
 /// The ranks of a job, of which this process is rank 0: they follow its orders, as it does itself, until it ends. They have one
