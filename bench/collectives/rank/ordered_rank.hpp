@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
