@@ -1,5 +1,5 @@
 #!/bin/bash
-# Debian 13 in a folder: makes it, builds muster in it and runs the tests there.
+# Debian 13 (or 12: debian-12.sh is the same script) in a folder: makes it, builds muster in it and runs the tests there.
 #
 #   debian-13.sh test [OPTION..]  build, and run the tests, as `./bootstrap.sh test OPTION..` does there
 #   debian-13.sh run CMD [ARG..]  run CMD there as root, in this checkout
@@ -11,14 +11,18 @@
 # There the checkout is always /muster, so that ccache finds what another checkout has compiled; what is built lies in build/debian-13 of the checkout. A
 # command has mounts and processes of its own, and all that it leaves is gone when it ends.
 set -euo pipefail
-suite=trixie
+system=$(basename "$0" .sh)
+case $system in
+    debian-12) suite=bookworm ;;
+    debian-13) suite=trixie ;;
+esac
 checkout=$(cd "$(dirname "$0")/../.." && pwd)
 systems=${MUSTER_SYSTEMS:-${XDG_CACHE_HOME:-$HOME/.cache}/muster/systems}
-cache=$systems/debian-13
+cache=$systems/$system
 root=$cache/root
 more_packages=(ccache ca-certificates)
 
-say() { echo "debian-13: $*" >&2; }
+say() { echo "$system: $*" >&2; }
 die() { say "$*"; exit 1; }
 
 mirror() {
@@ -62,7 +66,7 @@ be_inside() {
     mount -t tmpfs -o mode=755 tmpfs "$root/run"
     mount --bind "$own" "$root/tmp"
     mount --bind "$checkout" "$root/muster"
-    mount --bind "$checkout/build/debian-13" "$root/muster/build"
+    mount --bind "$checkout/build/$system" "$root/muster/build"
     mount --bind "$cache/ccache" "$root/ccache"
     for file in hosts resolv.conf; do mount --bind "/etc/$file" "$root/etc/$file"; done
     # chroot alone would not do: nsenter into a namespace made here would lead to the root of this machine.
@@ -72,14 +76,14 @@ be_inside() {
     cd /
     /usr/bin/env -i HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         CCACHE_DIR=/ccache CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime CCACHE_MAXSIZE=5G \
-        ${MUSTER_WERROR:+MUSTER_WERROR="$MUSTER_WERROR"} ${MUSTER_OPTIMISE:+MUSTER_OPTIMISE="$MUSTER_OPTIMISE"} MUSTER_TEST_KINDS="${MUSTER_TEST_KINDS:-}" /bin/bash -c 'cd /muster && exec "$@"' inside "$@"
+        ${MUSTER_WERROR:+MUSTER_WERROR="$MUSTER_WERROR"} ${MUSTER_PCH:+MUSTER_PCH="$MUSTER_PCH"} ${MUSTER_OPTIMISE:+MUSTER_OPTIMISE="$MUSTER_OPTIMISE"} MUSTER_TEST_KINDS="${MUSTER_TEST_KINDS:-}" /bin/bash -c 'cd /muster && exec "$@"' inside "$@"
 }
 
 # inside CMD...: ends with its code.
 inside() {
     local own code=0
     make_root
-    mkdir -p "$checkout/build/debian-13" "$cache/ccache"
+    mkdir -p "$checkout/build/$system" "$cache/ccache"
     own=$(mktemp -d "$cache/tmp.XXXXXX") && chmod 1777 "$own"
     unshare --mount --propagation private --pid --fork --kill-child bash "$0" be_inside "$own" "$@" || code=$?
     rm -rf --one-file-system "$own"

@@ -1,0 +1,1 @@
+debian-13.sh
