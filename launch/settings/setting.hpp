@@ -23,7 +23,9 @@ std::span<setting_group const> setting_groups() noexcept;
 enum class setting_use {
     command_line,   ///< an option only
     common_option,  ///< the same, among the few that --help shows
-    own_files,  ///< option, variable and key of a file of the user, the site or an administrator, but not of the folder that muster is called in
+    /// Option, variable and key of a file of the user, the site or an administrator, but not of the folder that muster is called in:
+    /// for a value that names a program which muster starts.
+    own_files,
     common_own_files,  ///< the same, among the few that --help shows
     everywhere,        ///< option, variable and key of any file
     common             ///< the same, among the few that --help shows
