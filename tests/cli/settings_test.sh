@@ -290,7 +290,6 @@ expect_exit 0 "$MUSTER" config check --json "$odd/muster.toml"
 mv "$OUT" before_file && expect_exit 0 "$MUSTER" config check "$odd/muster.toml" --json
 expect_true cmp "$OUT" before_file
 expect_exit 2 "$MUSTER" completion tcsh
-exit 0
 
 # What comes with a project cannot say which program muster starts, nor hide what it sets.
 mkdir -p cloned && (

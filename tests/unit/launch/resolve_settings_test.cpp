@@ -165,6 +165,38 @@ TEST(setting_rows, say_who_may_set_them) {
     EXPECT_THAT(starting, ElementsAre("remote-shell", "host-discovery-script"));
 }
 
+// A new row of `run` needs a line in settings_to_options.cpp that fills its field.
+TEST(setting_rows, of_run_change_its_options) {
+    auto const options = [](words args, words const& more) {
+        args.insert(args.end(), more.begin(), more.end());
+        return make_run_options(resolve_settings("run", args, {}));
+    };
+    auto const changes = [&](std::string const& word, words const& needed) {
+        try {
+            return options(needed, {word, "true"}) != options(needed, {"true"});
+        } catch (error const&) {
+            return false;  // it needs another setting beside it
+        }
+    };
+    std::vector<std::string_view> unseen;
+    for (auto const& row : settings()) {
+        if (!takes("run", row)) continue;
+        std::string const name = (row.is_on_by_default() ? "--no-" : "--") + std::string(row.name);
+        auto const choices = words_of(row.choices);
+        words values(choices.begin(), choices.end());
+        if (values.empty()) values = {any_value(row), "6,400"};
+        bool seen = false;
+        for (auto value : values)
+            for (auto const& needed : {words{}, words{"--max-restarts=1"}, words{"--min-np=1", "--spares=1"},
+                                       words{"--host-discovery-script=hosts"}}) {
+                std::erase(value, '"');
+                seen = seen || changes(row.argument.empty() ? name : name + '=' + value, needed);
+            }
+        if (!seen) unseen.push_back(row.name);
+    }
+    EXPECT_THAT(unseen, ElementsAre("site", "help-all", "help"));  // obeyed before there are options
+}
+
 TEST(project_file, cannot_say_which_program_muster_starts) {
     auto const of = [](std::map<std::string, std::string> files) { return failure("run", {"true"}, sources_of({}, files)); };
     EXPECT_THAT(of({{"muster.toml", "ranks = 2\nhost-discovery-script = \"id\"\n"}}),
