@@ -1,4 +1,4 @@
-#include "bench/dev/dev_commands.hpp"
+#include "bench/dev/exchange_command.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>

@@ -1,4 +1,4 @@
-// The program `muster-bench-mpi`: initialises and finalises MPI, so that `muster-bench-dev launch` can time it.
+// The program `muster-bench-mpi`: initialises and finalises MPI, so that bench/dev/launch.py can time it.
 #include <mpi.h>
 
 int main(int argc, char** argv) {
