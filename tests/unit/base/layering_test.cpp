@@ -61,7 +61,7 @@ std::map<std::string, std::vector<names>> const floors_of{
     {"bench", {{"tools", "peers"}, {"study", "collectives", "dev"}, {"report"}, {"scaling", "gpu"}, {"."}}},
     {"base", {{"."}, {"process", "c_api"}, {"trust"}, {"command", "trace"}}},
     {"pmix", {{"library", "."}, {"server", "client"}, {"pmi1"}}},
-    {"io", {{"hdf5"}, {"dataset"}, {"arrays", "tree"}, {"sources"}, {"convert", "copy", "loader"}, {"c_api", "stage"}}},
+    {"io", {{"hdf5"}, {"dataset"}, {"arrays", "tree"}, {"sources"}, {"convert", "copy", "loader"}, {"stage"}}},
 };
 
 constexpr int most_files_in_a_folder = 25;
