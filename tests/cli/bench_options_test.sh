@@ -26,9 +26,9 @@ expect_exit 0 "$MUSTER" bench steps --help
 mkdir alone
 printf '#!/bin/sh\necho first >&2\necho "no such luck" >&2\nexit 9\n' >alone/muster
 chmod +x alone/muster
-expect_exit 1 python3 -B "$MUSTER_SOURCE_DIR/bench/dev/launch.py" --muster alone/muster --ranks 1 --mpi-ranks 1 --repeats 1 --output-mib 0 --json launch.json
+expect_exit 1 python3 -B "$MUSTER_SOURCE_DIR/tests/speed/launch.py" --muster alone/muster --ranks 1 --mpi-ranks 1 --repeats 1 --output-mib 0 --json launch.json
 expect_contains stdout "2 of 2 runs did not end well; the first: exit code 9: no such luck"
-expect_contains stderr "there is no $PWD/alone/muster-bench-mpi; build the target muster-bench-mpi"
+expect_contains stderr "there is no $PWD/alone/mpi_start; build the target mpi_start"
 grep -q '"others_before"' launch.json || fail "no load in launch.json"
 
 expect_exit 2 "$bench" steps --net lenet

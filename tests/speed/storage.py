@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures how fast a dataset is read and loaded, samples are converted and files staged, compared with pread, dd, tar, cp, h5py and Pillow in the same run.
 
-    TMPDIR=/local python3 bench/dev/storage.py --size 4GiB --json storage.json
+    TMPDIR=/local python3 tests/speed/storage.py --size 4GiB --json storage.json
 
 Files are made in TMPDIR, whose disk is measured. One repetition runs every row once, in turns. MB/s is 1e6 file bytes a second. "cold": the file's
 pages were dropped from the page cache before (posix_fadvise). What is staged and converted is read warm and written without fsync. The last columns

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures how long it takes to start and end ranks, by muster, mpirun and Hydra, taking turns.
 
-    python3 bench/dev/launch.py                                  /bin/true on 32 ranks, MPI_Init + MPI_Finalize on 8
-    python3 bench/dev/launch.py --endurance 200 --ranks 128      only muster, looking for hangs
+    python3 tests/speed/launch.py                                  /bin/true on 32 ranks, MPI_Init + MPI_Finalize on 8
+    python3 tests/speed/launch.py --endurance 200 --ranks 128      only muster, looking for hangs
 
 Wall time from before the launcher is started until it has ended. bare: this program starts the same processes itself, the least that any launcher
 can take. A run that has not ended after 15 s counts as hung and is killed; mpirun 4.1 hangs now and then on ranks that end at once.
@@ -218,10 +218,10 @@ def main():
     for count in given.ranks:
         by = slurm_launchers(muster, count) if given.slurm else found
         good &= compare("/bin/true", ["/bin/true"], count, by, given.repeats, not given.slurm, records)
-    program = given.muster.resolve().with_name("muster-bench-mpi")
+    program = given.muster.resolve().with_name("mpi_start")
     if given.mpi_ranks and not program.exists():
         good = False
-        print(f"MPI_Init + MPI_Finalize is left out: there is no {program}; build the target muster-bench-mpi, or give --mpi-ranks 0", file=sys.stderr)
+        print(f"MPI_Init + MPI_Finalize is left out: there is no {program}; build the target mpi_start, or give --mpi-ranks 0", file=sys.stderr)
         given.mpi_ranks = []
     for count in given.mpi_ranks:  # Hydra starts MPICH programs; this one is Open MPI's
         by = slurm_launchers(muster, count) if given.slurm else found[:2]

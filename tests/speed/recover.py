@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures how long ranks take to go on after one of them was killed: in place, with spares, by a restart, and by torchrun's and torchft's ways, taking turns.
 
-    python3 bench/dev/recover.py                                 in place, with spares, by a restart, and torchrun's restart
-    python3 bench/dev/recover.py --ways in-place --repeats 50    only one of them
+    python3 tests/speed/recover.py                                 in place, with spares, by a restart, and torchrun's restart
+    python3 tests/speed/recover.py --ways in-place --repeats 50    only one of them
 
 Trains a small model with PyTorch on this node, kills a rank between forward and backward, and times what the others do.
 seen: the launcher knows; told: a collective has failed on all others; met: they have their new world; state: they have gone back to the last commit and

@@ -1,5 +1,5 @@
 # timeout: 180
-# bench/dev/storage.py: every row with its bound, DLIO's keys, programs and modules that are not there told by name; a wrong byte is found.
+# tests/speed/storage.py: every row with its bound, DLIO's keys, programs and modules that are not there told by name; a wrong byte is found.
 # parts: bench data
 . "$(dirname "$0")/lib.sh"
 
@@ -7,7 +7,7 @@
 for python in python3 /usr/bin/python3; do "$python" -c 'import numpy' 2>/dev/null && break; done
 "$python" -c 'import numpy' 2>/dev/null || skip "NumPy is not installed"
 python=$(command -v "$python")
-storage() { "$python" -B "$MUSTER_SOURCE_DIR/bench/dev/storage.py" --muster "$MUSTER" --size 2MiB --files 20 --repetitions 1 --step-ms 0.01 "$@"; }
+storage() { "$python" -B "$MUSTER_SOURCE_DIR/tests/speed/storage.py" --muster "$MUSTER" --size 2MiB --files 20 --repetitions 1 --step-ms 0.01 "$@"; }
 
 expect_exit 0 storage --json all.json
 expect_true python3 - <<'END'
@@ -35,7 +35,7 @@ fi
 # Programs and modules that are not there are told; the rest is measured.
 mkdir path hidden && for program in sh cp dd cat mkdir; do ln -s "$(command -v $program)" path/; done
 printf 'raise ImportError\n' | tee hidden/h5py.py >hidden/PIL.py
-expect_exit 0 env PATH="$PWD/path" PYTHONPATH="$PWD/hidden" "$python" -B "$MUSTER_SOURCE_DIR/bench/dev/storage.py" --muster "$MUSTER" --size 2MiB --files 20 --repetitions 1
+expect_exit 0 env PATH="$PWD/path" PYTHONPATH="$PWD/hidden" "$python" -B "$MUSTER_SOURCE_DIR/tests/speed/storage.py" --muster "$MUSTER" --size 2MiB --files 20 --repetitions 1
 expect_contains stdout "not measured: tar | tar, small files: tar is not there; install it" "not measured: tar, sequential, cold: tar is not there" "not measured: what needs h5py"
 expect_exit 2 storage --only writing
 expect_contains stderr "invalid choice: 'writing'"
@@ -48,5 +48,5 @@ for last; do :; done
 [ ! -f "\$last" ] || printf x | $(command -v dd) of="\$last" bs=1 seek=100000 conv=notrunc status=none
 END
 chmod +x hidden/cp
-expect_exit 1 env PATH="$PWD/hidden:$PATH" "$python" -B "$MUSTER_SOURCE_DIR/bench/dev/storage.py" --muster "$MUSTER" --size 2MiB --files 20 --repetitions 1 --only staging
+expect_exit 1 env PATH="$PWD/hidden:$PATH" "$python" -B "$MUSTER_SOURCE_DIR/tests/speed/storage.py" --muster "$MUSTER" --size 2MiB --files 20 --repetitions 1 --only staging
 expect_contains stderr "target does not hold what was to be brought there; its row means nothing"

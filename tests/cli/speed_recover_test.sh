@@ -1,11 +1,11 @@
 # timeout: 240
-# bench/dev/recover.py: a rank of a small training is killed, and each phase of what the others do has a time.
+# tests/speed/recover.py: a rank of a small training is killed, and each phase of what the others do has a time.
 # parts: bench
 . "$(dirname "$0")/lib.sh"
 python=/usr/bin/python3
 $python -c 'import torch' 2>/dev/null || skip "PyTorch is not installed"
 [ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ] || skip "the Python package is not built"
-recover() { expect_exit "$1" "$python" -B "$MUSTER_SOURCE_DIR/bench/dev/recover.py" --muster "$MUSTER" --python $python "${@:2}"; }
+recover() { expect_exit "$1" "$python" -B "$MUSTER_SOURCE_DIR/tests/speed/recover.py" --muster "$MUSTER" --python $python "${@:2}"; }
 
 recover 0 --ranks 3 --repeats 1 --ways in-place,warm-spare,spare
 expect_matches stdout '^in place, muster +[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+ +- ' '^in place, with a (warm )?spare, muster( +[0-9]+){6} '

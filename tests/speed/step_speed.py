@@ -1,6 +1,6 @@
 """Measures a training step with muster's DistributedOptimizer and with DistributedDataParallel over gloo: same model, same data, one run, in turn.
 
-    muster run -n 2 --slots-per-node 2 -- python3 bench/dev/step_speed.py --json speed.json
+    muster run -n 2 --slots-per-node 2 -- python3 tests/speed/step_speed.py --json speed.json
 
 Of each way: a step (zero_grad, forward, backward, step), what it takes beyond the step of one process that reduces nothing ("alone", run at the same moment on
 all ranks), the processor time of all threads of rank 0 in it, and the reduction of gradients that are there already. Times in milliseconds: medians over the rounds, with the lowest and highest. On one machine

@@ -1,4 +1,4 @@
-#include "bench/dev/exchange_command.hpp"
+#include "tests/speed/exchange_speed.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -100,7 +100,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr option_row exchange_command_options[]{
+constexpr option_row exchange_options_table[]{
     {"backend", 0, "NAME", "shm, mpi, …; default: the first that can serve", ""},
     {"repetitions", 0, "N", "repetitions that are counted, after two that are not", "15"},
     {"fusion", 0, "SIZE", "most bytes that one collective reduces for several tensors; default: the exchange's", ""},
@@ -300,7 +300,7 @@ void print(exchange const& all, exchange_plan const& asked, std::vector<timed_ex
         return;
     }
     if (all.size() == 1)
-        fmt::print(stderr, "note: one rank alone reduces nothing; write: muster run -n 2 -- muster-bench-dev exchange\n");
+        fmt::print(stderr, "note: one rank alone reduces nothing; write: muster run -n 2 -- cpu_speed exchange\n");
     fmt::print("{}, backend {}, fusion {}, cycle {}, {}\n\n{:52}{:>12}{:>12}{:>12}\n", counted(all.size(), "rank"), all.backend(),
                format_bytes(asked.options.fusion_bytes), format_duration(asked.options.cycle_time),
                counted(asked.repetitions, "repetition"), "", "median us", "smallest", "largest");
@@ -318,14 +318,14 @@ void print(exchange const& all, exchange_plan const& asked, std::vector<timed_ex
 
 }  // namespace
 
-constexpr command_row exchange_row{
+constexpr command_row exchange_speed_row{
     .name = "exchange",
     .summary = "negotiation and fusion, compared with one call per tensor",
     .synopsis = "[options]",
     .examples =
-        "  muster run -n 2 -- muster-bench-dev exchange\n"
-        "  muster run -n 2 -- muster-bench-dev exchange --wire 1MiB,64MiB\n",
-    .options = exchange_command_options,
+        "  muster run -n 2 -- cpu_speed exchange\n"
+        "  muster run -n 2 -- cpu_speed exchange --wire 1MiB,64MiB\n",
+    .options = exchange_options_table,
     .description =
         "Compares the exchange (named tensors, negotiated and fused) with one MPI_Allreduce per tensor and with its backend "
         "alone.\n"
@@ -348,7 +348,7 @@ widening. GB/s is algorithm bandwidth: bytes of f32 reduced a second. gain is th
 )",
 };
 
-int exchange_command(given_options const& given, environment const& variables) {
+int exchange_speed(given_options const& given, environment const& variables) {
     exchange_plan const asked = read_exchange_plan(given, variables);
     identity const who = identify(variables);
     crowd_watch const crowd;  // before MPI starts, whose ranks poll while they wait
