@@ -462,7 +462,7 @@ of the slowest rank, divided by the calls. broadcast has no out of place, alltoa
 alive and sleep while another has its turn.
 Peers have plain memory; the MPI ones are compiled by mpicc.openmpi and mpicc.mpich, or against I_MPI_ROOT. Gloo reduces in place only: out of place its
 copy counts. Allocated memory is that of communicator::allocate(), which the ranks of a node share. The hierarchical backend
-refuses one node: give --pretend-nodes.
+refuses one node: give --pretend-nodes. nccl and raw-nccl have not run on several GPUs yet.
 The bound is the time of STREAM's triad, measured in the same run, over the bytes that must be moved; of an allreduce in allocated
 memory that is only S 2P, so that more than 100% can come of it.
 min, avg and max are over the ranks, of the mean time of a call in a sample, as in the OSU micro-benchmarks; each is a median of the

@@ -68,7 +68,7 @@ def against_ranks(studies, value_of, label, hides_ratios=True):
 
 def add_models(axes, rows, studies, model):
     """Lines from the base: the ideal and, for one study, what its cores allow. `model` is given the speed-up, and the ranks over the base's."""
-    first, cores = min(rows), {n: found[0]["values"]["cores"] for n, found in rows.items()}
+    first, cores = min(rows), {n: found[0]["cores"] for n, found in rows.items()}
     axes.plot(list(rows), [model(n / first, n / first) for n in rows], "--", color="#8a929c", zorder=0, label="ideal")
     if len(studies) == 1 and min(cores.values()) > 0 and any(n > cores[n] for n in rows):
         bound = [model(min(n, cores[n]) / min(first, cores[first]), n / first) for n in rows]

@@ -152,8 +152,8 @@ constexpr command_row report_row{
     .options = report_options,
     .description =
         "RESULTS are files or folders of muster-bench scale, side by side in one report, and files that collectives wrote\n"
-        "with --json. Every number in the page's text is one of --format json. Beside the page lies plots.py, which draws its\n"
-        "figures as SVG, PDF and PNG with Matplotlib: edit it for a paper.",
+        "with --json. Beside the page lies plots.py, which draws its figures as SVG, PDF and PNG with Matplotlib: edit it for a\n"
+        "paper.",
     .most_words = 64,
 };
 

@@ -17,14 +17,10 @@ report_json or_null(std::optional<T> const& value) {
     return value ? report_json(*value) : report_json();
 }
 
-report_json json_of(named_values const& values) {
+report_json json_of(std::vector<std::pair<std::string, double>> const& values) {
     auto out = report_json::object();
     for (auto const& [name, value] : values) out[name] = value;
     return out;
-}
-
-report_json json_of(told_sentence const& told) {
-    return {{"text", told.text}, {"values", json_of(told.values)}, {"names", told.names}};
 }
 
 report_json json_of(row_metric const& metric) {
@@ -43,12 +39,10 @@ report_json json_of(speedup_ratio const& ratio, double efficiency) {
 }
 
 report_json json_of(scaling_row const& r) {
-    auto const note = note_of(r);
-    report_json row{{"ranks", r.ranks},         {"nodes", r.nodes},     {"runs", r.runs},
-                    {"failed", r.failed},       {"failure", r.failure}, {"metrics", report_json::object()},
-                    {"speedup", nullptr},       {"crowded", r.crowded}, {"oversubscribed", r.oversubscribed},
-                    {"simulated", r.simulated}, {"note", note.text},    {"values", json_of(note.values)},
-                    {"names", note.names}};
+    report_json row{{"ranks", r.ranks},         {"nodes", r.nodes},         {"cores", r.cores},
+                    {"runs", r.runs},           {"failed", r.failed},       {"failure", r.failure},
+                    {"speedup", nullptr},       {"crowded", r.crowded},     {"oversubscribed", r.oversubscribed},
+                    {"simulated", r.simulated}, {"note", scaling_note(r)},  {"metrics", report_json::object()}};
     for (auto const& metric : r.metrics) row["metrics"][metric.name] = json_of(metric);
     if (r.speedup) row["speedup"] = json_of(*r.speedup, r.efficiency);
     return row;
@@ -62,16 +56,12 @@ report_json json_of(scaling_finding const& found) {
             {"high", found.high},
             {"text", found.text},
             {"advice", found.advice},
-            {"values", json_of(found.values)},
-            {"names", found.names}};
+            {"values", json_of(found.values)}};
 }
 
 report_json json_of(judgement const& one) {
     constexpr std::string_view names[]{"kept", "broken", "not judged"};
-    return {{"verdict", names[static_cast<std::size_t>(one.came)]},
-            {"text", one.text},
-            {"values", json_of(one.values)},
-            {"names", one.names}};
+    return {{"verdict", names[static_cast<std::size_t>(one.came)]}, {"text", one.text}};
 }
 
 report_json json_of(best_point const& best) {
@@ -177,7 +167,7 @@ report_json to_json(study_summary const& of) {
                  {"unit", of.by_rank->unit},
                  {"ranks", of.by_rank->ranks},
                  {"runs", json_of_all(of.by_rank->runs)}};
-    return {{"schema", "muster.scaling-summary/3"},
+    return {{"schema", "muster.scaling-summary/4"},
             {"name", of.name},
             {"file", of.file},
             {"created", of.created},
@@ -194,8 +184,8 @@ report_json to_json(study_summary const& of) {
             {"notes", of.notes},
             {"published_settings", of.published_settings},
             {"metrics", of.metrics},
-            {"headline", json_of(of.headline)},
-            {"unfinished", json_of(of.unfinished)},
+            {"headline", of.headline},
+            {"unfinished", of.unfinished},
             {"tiles", tiles_of(of)},
             {"rows", json_of_all(of.rows)},
             {"findings", json_of_all(of.findings)},

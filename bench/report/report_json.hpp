@@ -1,13 +1,17 @@
 // The report as JSON: writes the document of --format json and summary.json.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "bench/report/report_document.hpp"
 
 namespace muster {
 
-/// Schema "muster.scaling-summary/3": the members of study_summary, "tiles" with the best point and the bad news. Pure.
+/// The report's JSON keeps the order in which it is written.
+using report_json = nlohmann::ordered_json;
+
+/// Schema "muster.scaling-summary/4": the members of study_summary, "tiles" with the best point and the bad news. Pure.
 report_json to_json(study_summary const& of);
 
 /// Schema "muster.report/1": "studies", "differences" {"setting", "what", "values"} and "busbw", tables of {"file", "created", "host",

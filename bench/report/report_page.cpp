@@ -55,33 +55,18 @@ data facts_data(std::vector<report_fact> const& facts) {
     return data(out);
 }
 
-data findings_data(std::vector<scaling_finding> const& findings, json_place const& study) {
+data findings_data(std::vector<scaling_finding> const& findings) {
     list out;
-    for (std::size_t i = 0; i < findings.size(); ++i) {
-        auto const& each = findings[i];
-        auto const at = study / "findings" / i;
-        auto const sentence = [&](std::string const& text) {
-            return figure_text(markup::html)
-                .sentence({text, each.values, each.names}, at,
-                          {{at / "ranks", double(each.ranks)},
-                           {at / "figure", each.figure},
-                           {at / "low", each.low},
-                           {at / "high", each.high}})
-                .text();
-        };
-        out.push_back(
-            with({{"why", std::string(to_string(each.why))}, {"text", sentence(each.text)}, {"advice", sentence(each.advice)}}));
-    }
+    for (auto const& each : findings)
+        out.push_back(with({{"why", std::string(to_string(each.why))}, {"text", each.text}, {"advice", each.advice}}));
     return data(out);
 }
 
-data judgements_data(std::vector<judgement> const& judged, json_place const& study) {
+data judgements_data(std::vector<judgement> const& judged) {
     list out;
-    for (std::size_t i = 0; i < judged.size(); ++i) {
-        told_sentence const told{judged[i].text, judged[i].values, judged[i].names};
-        out.push_back(with({{"text", figure_text(markup::html).sentence(told, study / "judgements" / i).text()},
-                            {"verdict", judged[i].came == expectation_outcome::broken ? "broken" : ""}}));
-    }
+    for (auto const& each : judged)
+        out.push_back(
+            with({{"text", each.text}, {"verdict", each.came == expectation_outcome::broken ? "broken" : ""}}));
     return data(out);
 }
 
@@ -99,7 +84,6 @@ data checklist_data(std::vector<checked_rule> const& rules) {
 }
 
 data study_data(report_document const& document, std::size_t index) {
-    json_place const at = json_place("/studies") / index;
     auto const& all = document.studies;
     auto const& s = all[index];
     bool const several = all.size() > 1;
@@ -108,31 +92,31 @@ data study_data(report_document const& document, std::size_t index) {
                    {"host", s.host},
                    {"created", s.created},
                    {"busy_text", s.busy_text},
-                   {"base", base_text(s, at, markup::html)},
+                   {"base", base_text(s)},
+                   {"headline", s.headline},
+                   {"missing", s.unfinished},
                    {"of", several ? ": " + s.label : ""}});
-    d.set("headline", figure_text(markup::html).sentence(s.headline, at / "headline").text());
-    d.set("unfinished", !s.unfinished.text.empty());
-    d.set("missing", figure_text(markup::html).sentence(s.unfinished, at / "unfinished").text());
+    d.set("unfinished", !s.unfinished.empty());
     d.set("several", several);
     d.set("busy", s.busy);
     list tiles;
-    for (auto const& tile : tiles_of(s, at, markup::html))
-        tiles.push_back(with({{"kind", tile.kind}, {"value", tile.value}, {"what", tile.what}}));
+    for (auto const& tile : tiles_of(s))
+        tiles.push_back(with({{"kind", std::string(tile.kind)}, {"value", tile.value}, {"what", tile.what}}));
     d.set("tiles", data(tiles));
-    d.set("table", table_data(scaling_table_of(s, at, markup::html)));
-    auto const others = metrics_table_of(s, at, markup::html);
+    d.set("table", table_data(scaling_table_of(s)));
+    auto const others = metrics_table_of(s);
     d.set("has_others", !others.rows.empty());
     d.set("others", table_data(others));
     list runs;
-    for (auto const& table : runs_tables_of(s, at, markup::html)) runs.push_back(table_data(table));
+    for (auto const& table : runs_tables_of(s)) runs.push_back(table_data(table));
     d.set("runs", data(runs));
     list notes;
     for (auto const& note : s.notes) notes.push_back(with({{"text", note}}));
     d.set("notes", data(notes));
     d.set("explained", !s.findings.empty());
-    d.set("causes", findings_data(s.findings, at));
+    d.set("causes", findings_data(s.findings));
     d.set("was_judged", !s.judgements.empty());
-    d.set("judgements", judgements_data(s.judgements, at));
+    d.set("judgements", judgements_data(s.judgements));
     d.set("context", facts_data(s.context));
     // Several studies mostly have the same definitions.
     auto const same = [&](study_summary const& other) { return other.definitions == s.definitions; };
@@ -161,10 +145,9 @@ data busbw_contexts(std::vector<busbw_table> const& tables) {
 /// The tables, and where each comes from.
 data busbw_data(std::vector<busbw_table> const& tables) {
     list out;
-    for (std::size_t i = 0; i < tables.size(); ++i) {
-        auto const& each = tables[i];
+    for (auto const& each : tables) {
         data d = with({{"title", busbw_title(each)}, {"host", each.host}, {"created", each.created}, {"file", each.file}});
-        auto table = busbw_table_of(each, json_place("/busbw") / i, markup::html);
+        auto table = busbw_table_of(each);
         table.head.emplace_back();  // it has no notes
         for (auto& row : table.rows) row.emplace_back();
         d.set("table", table_data(table));
@@ -221,7 +204,7 @@ std::string report_html(report_document const& document, report_figures const& f
     d.set("differ", !document.differences.empty());
     d.set("differences", differences_data(document.differences));
     d.set("several", all.size() > 1);
-    if (all.size() > 1) d.set("side_by_side", table_data(side_by_side(document, markup::html)));
+    if (all.size() > 1) d.set("side_by_side", table_data(side_by_side(document)));
     d.set("has_figures", !figures.drawn.empty());
     d.set("figures", figures_data(figures.drawn));
     d.set("no_figures", !figures.why_none.empty());

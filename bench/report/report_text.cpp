@@ -49,17 +49,17 @@ std::string busy_markdown(std::string const& text) {
     return fmt::format("**A busy machine: these figures mean little.** {}.\n\n", line(text));
 }
 
-std::string markdown_of(study_summary const& s, json_place const& at, bool several) {
+std::string markdown_of(study_summary const& s, bool several) {
     auto out = fmt::format("## {}\n\n{}; {}; {}\n\n", several ? line(s.label) : "Scaling", line(s.subtitle), line(s.host),
                            line(s.created));
     if (s.busy) out += busy_markdown(s.busy_text);
     for (auto const& note : s.notes) out += fmt::format("Note: {}\n\n", line(note));
-    if (!s.unfinished.text.empty()) out += fmt::format("**Unfinished**: {}.\n\n", s.unfinished.text);
-    out += fmt::format("{}.\n\n", line(s.headline.text));
-    for (auto const& tile : tiles_of(s, at, markup::plain)) out += fmt::format("- **{}** {}\n", tile.value, tile.what);
-    out += "\n" + markdown_table(scaling_table_of(s, at, markup::plain));
-    if (auto const base = base_text(s, at, markup::plain); !base.empty()) out += base + "\n\n";
-    if (auto const others = metrics_table_of(s, at, markup::plain); !others.rows.empty()) out += markdown_table(others);
+    if (!s.unfinished.empty()) out += fmt::format("**Unfinished**: {}.\n\n", s.unfinished);
+    out += fmt::format("{}.\n\n", line(s.headline));
+    for (auto const& tile : tiles_of(s)) out += fmt::format("- **{}** {}\n", tile.value, tile.what);
+    out += "\n" + markdown_table(scaling_table_of(s));
+    if (auto const base = base_text(s); !base.empty()) out += base + "\n\n";
+    if (auto const others = metrics_table_of(s); !others.rows.empty()) out += markdown_table(others);
     for (auto const& each : s.judgements) out += fmt::format("- {}\n", line(each.text));
     if (!s.judgements.empty()) out += "\n";
     if (!s.findings.empty()) out += "### What limits it\n\n";
@@ -67,7 +67,7 @@ std::string markdown_of(study_summary const& s, json_place const& at, bool sever
         out += fmt::format("- **{}**: {}. {}.\n", to_string(each.why), line(each.text), line(each.advice));
     if (!s.findings.empty()) out += "\n";
     out += "### Every run\n\n";
-    for (auto const& table : runs_tables_of(s, at, markup::plain)) out += markdown_table(table);
+    for (auto const& table : runs_tables_of(s)) out += markdown_table(table);
     out += "### Context\n\n" + facts(s.context) + "### What the numbers mean\n\n" + facts(s.definitions);
     report_table rules{{"", "rule", "kept", "why"}, {}, {}};
     for (auto const& each : s.checklist)
@@ -141,9 +141,8 @@ std::string busbw_csv(std::vector<busbw_table> const& tables) {
 std::string report_markdown(report_document const& document) {
     auto const& studies = document.studies;
     std::string out = "# Scaling report\n\n";
-    if (studies.size() > 1) out += "## Side by side\n\n" + markdown_table(side_by_side(document, markup::plain), 0);
-    for (std::size_t i = 0; i < studies.size(); ++i)
-        out += markdown_of(studies[i], json_place("/studies") / i, studies.size() > 1);
+    if (studies.size() > 1) out += "## Side by side\n\n" + markdown_table(side_by_side(document), 0);
+    for (auto const& study : studies) out += markdown_of(study, studies.size() > 1);
     if (!document.differences.empty()) {
         report_table differ{{"setting"}, {}, {}};
         for (auto const& s : studies) differ.head.push_back(line(s.label));
@@ -154,12 +153,11 @@ std::string report_markdown(report_document const& document) {
         out += "## What differs\n\n" + markdown_table(differ, differ.head.size());
     }
     std::vector<report_fact> shown;  // a file's tables share one context
-    for (std::size_t i = 0; i < document.busbw.size(); ++i) {
-        auto const& table = document.busbw[i];
+    for (auto const& table : document.busbw) {
         out += fmt::format("## Bus bandwidth: {}\n\n{}; {}; {}\n\n", line(busbw_title(table)), line(table.host),
                            line(table.created), line(table.file));
         if (table.busy) out += busy_markdown(table.busy_text);
-        out += markdown_table(busbw_table_of(table, json_place("/busbw") / i, markup::plain), 0);
+        out += markdown_table(busbw_table_of(table), 0);
         if (table.context != shown) out += "### Context\n\n" + facts(table.context);
         shown = table.context;
     }

@@ -66,19 +66,6 @@ std::optional<best_point> best_of(study const& s, std::vector<scaling_row> const
                       best->speedup, best->efficiency};
 }
 
-told_sentence unfinished_of(study const& s) {
-    auto const progress = progress_of(s);
-    told_sentence out{unfinished_text(progress),
-                      {{"made", static_cast<double>(progress.made)},
-                       {"planned", static_cast<double>(progress.planned)},
-                       {"repeats", progress.repeats}}};
-    for (auto const& [ranks, made] : progress.missing) {
-        out.values.emplace_back(fmt::format("ranks_{}", ranks), ranks);
-        out.values.emplace_back(fmt::format("made_{}", ranks), made);
-    }
-    return out;
-}
-
 /// The last value of each rank, or as the plan says.
 double told_by(metric_series const& series, study_plan const& plan) {
     metric_choice choice{series.name};
@@ -183,19 +170,6 @@ std::optional<double> shown_run::find(std::string_view metric) const noexcept {
     return std::nullopt;
 }
 
-told_sentence note_of(scaling_row const& row) {
-    told_sentence out{scaling_note(row),
-                      {{"made", static_cast<double>(row.runs + row.failed)}, {"cores", row.cores}, {"others", row.others}},
-                      {row.failure, "100%"}};
-    for (auto const& each : row.outliers) {
-        auto const repeat = std::to_string(each.repetition + 1);
-        out.values.emplace_back("outlying_repeat_" + repeat, each.repetition + 1);
-        out.values.emplace_back("outlier_" + repeat, each.value);
-        out.values.emplace_back("median", row.metrics.front().value.median);
-    }
-    return out;
-}
-
 study_summary summarise_study(study const& s, std::string const& label, std::string const& file,
                               std::vector<judgement> const& judged) {
     study_summary out;
@@ -219,9 +193,8 @@ study_summary summarise_study(study const& s, std::string const& label, std::str
     out.notes = s.plan.notes;
     out.published_settings = has_published_settings(s);
     out.metrics = metric_names(out.rows, out.judged);
-    auto const headline = headline_of(s);
-    out.headline = {headline.text, headline.values, headline.names};
-    out.unfinished = unfinished_of(s);
+    out.headline = headline_of(s);
+    out.unfinished = unfinished_text(progress_of(s));
     out.best = best_of(s, out.rows);
     out.findings = find_causes(s);
     out.bad = bad_news_of(s, out.rows, out.findings, judged);

@@ -4,11 +4,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench/report/busbw_table.hpp"
 #include "bench/report/checklist.hpp"
-#include "bench/report/figure_text.hpp"
 #include "bench/study/expectation.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/scaling_table.hpp"
@@ -57,7 +57,7 @@ struct shown_run {
     std::string started, reason, failure, output;
     std::optional<double> load_average;
     double others = 0;  ///< CPUs that other programs used
-    named_values metrics;
+    std::vector<std::pair<std::string, double>> metrics;
 
     std::optional<double> find(std::string_view metric) const noexcept;
 };
@@ -74,8 +74,8 @@ struct study_summary {
     std::vector<std::string> notes;  ///< what a reader must know of every figure
     bool published_settings = false;
     std::vector<std::string> metrics;  ///< of all rows, the judged one first, wall_s last
-    told_sentence headline;
-    told_sentence unfinished;  ///< what is missing; no text if all runs were made
+    std::string headline;
+    std::string unfinished;  ///< what is missing; "" if all runs were made
     std::optional<best_point> best;
     std::vector<bad_news> bad;  ///< the worst first
     std::vector<scaling_row> rows;
@@ -90,9 +90,6 @@ struct study_summary {
 /// `judged` are the bounds and the baseline that it was judged by. Pure.
 study_summary summarise_study(study const& results, std::string const& label, std::string const& file,
                               std::vector<judgement> const& judged);
-
-/// scaling_note of a row, with its figures. Pure.
-told_sentence note_of(scaling_row const& row);
 
 /// Returns whether it is one of the two networks under the settings of the published table of 1 to 32 GPUs: its protocol, batch 64 a rank,
 /// rate 0.01 a rank, momentum 0.5. Pure.

@@ -126,15 +126,10 @@ std::string why_not_measured(std::string const& name, scaling_row const& row) {
 
 judgement judge_row(expectation const& wanted, scaling_row const& row, study_plan const& plan) {
     auto const what = wanted.ranks ? wanted.text : fmt::format("{} at {}", wanted.text, counted(row.ranks, "rank"));
-    std::vector<std::string> const names{wanted.text, row.failure};
     auto const value = measured(wanted.metric, row, plan);
     if (!value)
-        return {
-            expectation_outcome::broken, fmt::format("broken: {}: {}", what, why_not_measured(wanted.metric, row)), {}, names};
-    judgement out{expectation_outcome::broken,
-                  {},
-                  {{"ranks", row.ranks}, {"value", value->value}, {"low", value->low}, {"high", value->high}},
-                  names};
+        return {expectation_outcome::broken, fmt::format("broken: {}: {}", what, why_not_measured(wanted.metric, row))};
+    judgement out{expectation_outcome::broken, {}};
     bool const low = holds(value->low, wanted.op, wanted.value), high = holds(value->high, wanted.op, wanted.value);
     if (value->spread && low != high) {
         out.came = expectation_outcome::not_judged;
@@ -150,7 +145,7 @@ judgement judge_row(expectation const& wanted, scaling_row const& row, study_pla
 judgement compare_row(scaling_row const& now, scaling_row const& before, judged_metric const& judged, double tolerance) {
     auto const ranks = fmt::format("{} at {}", judged.name, counted(now.ranks, "rank"));
     auto const *a = now.find(judged.name), *b = before.find(judged.name);
-    judgement out{expectation_outcome::broken, {}, {{"ranks", now.ranks}, {"allowed", tolerance}}, {now.failure}};
+    judgement out{expectation_outcome::broken, {}};
     if (b == nullptr) {
         out.came = expectation_outcome::not_judged;
         out.text = fmt::format("not judged: {}: the baseline has none", ranks);
@@ -161,7 +156,6 @@ judgement compare_row(scaling_row const& now, scaling_row const& before, judged_
         return out;
     }
     double const change = b->value.median != 0 ? a->value.median / b->value.median - 1 : 0;
-    out.values.insert(out.values.end(), {{"now", a->value.median}, {"before", b->value.median}, {"change", change}});
     auto const text = fmt::format("{}: {} against {} ({:+.1f}%, {:.1f}% allowed)", ranks, format_value(a->value.median),
                                   format_value(b->value.median), 100 * change, 100 * tolerance);
     bool const worse = judged.rate ? change < -tolerance : change > tolerance;
@@ -208,9 +202,7 @@ std::vector<judgement> judge(expectation const& wanted, std::vector<scaling_row>
     bool const unknown = std::ranges::none_of(rows, [&](auto const& row) { return row.find(metric) != nullptr; });
     if (!wanted.ranks && unknown && any != rows.end())
         return {{expectation_outcome::broken,
-                 fmt::format("broken: {}: {}", wanted.text, why_not_measured(wanted.metric, *any)),
-                 {},
-                 {wanted.text}}};
+                 fmt::format("broken: {}: {}", wanted.text, why_not_measured(wanted.metric, *any))}};
     for (auto const& row : rows) {
         bool const meant = wanted.ranks ? row.ranks == *wanted.ranks : !(is_ratio(wanted.metric) && &row == base);
         if (meant) out.push_back(judge_row(wanted, row, plan));
@@ -251,9 +243,7 @@ std::vector<judgement> compare_with_baseline(study const& now, study const& befo
                 {expectation_outcome::not_judged,
                  fmt::format("note: the baseline {} {}, this study {}: what follows means something only if that makes no "
                              "difference",
-                             what, there, here),
-                 {},
-                 {there, here}});
+                             what, there, here)});
     };
     note("is of", work_text(before.plan), work_text(now.plan));
     note("ran on", machine_text(before.machine), machine_text(now.machine));

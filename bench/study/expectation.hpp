@@ -31,9 +31,7 @@ enum class expectation_outcome { kept, broken, not_judged };
 /// The outcome of an expectation, in one line.
 struct judgement {
     expectation_outcome came = expectation_outcome::kept;
-    std::string text;                                         ///< "kept: speedup[2]>=1.5: 1.78 (1.50 to 2.13)"
-    std::vector<std::pair<std::string, double>> values = {};  ///< by name: the figures of `text`
-    std::vector<std::string> names = {};                      ///< words of `text` whose digits are not figures of the study
+    std::string text;  ///< "kept: speedup[2]>=1.5: 1.78 (1.50 to 2.13)"
     bool operator==(judgement const&) const = default;
 };
 

@@ -14,10 +14,6 @@ namespace {
 
 constexpr double worth_telling = 0.05;
 
-std::string percent(double part) {
-    return fmt::format("{:.{}f}%", 100 * part, part < 0.1 ? 1 : 0);
-}
-
 /// Returns the largest row that has enough cores and a judged metric.
 scaling_row const* largest(std::vector<scaling_row> const& rows, study_plan const& plan) {
     scaling_row const* found = nullptr;
@@ -92,8 +88,7 @@ void add_shared_core(study const& results, std::vector<scaling_finding>& all) {
                                    fmt::format("of {}, ranks {} and {} on {} share core {}", ranks_text(point.ranks), rank,
                                                place.rank, place.host, both.to_list()),
                                    "bind each rank to its own cores: leave --bind-to and --cpu-map to muster",
-                                   {{"first_rank", rank}, {"second_rank", place.rank}},
-                                   {place.host, both.to_list()}});
+                                   {{"first_rank", rank}, {"second_rank", place.rank}}});
                     return;
                 }
             on_host[place.host].emplace_back(place.rank, *cpus);
@@ -113,7 +108,7 @@ void add_waiting(cause why, std::string_view metric, std::string_view what, std:
                    part,
                    waited->value.spread.low / whole,
                    waited->value.spread.high / whole,
-                   fmt::format("at {}, {} of {} is {} ({} {} s)", ranks_text(row.ranks), percent(part), name, what, metric,
+                   fmt::format("at {}, {} of {} is {} ({} {} s)", ranks_text(row.ranks), percent_text(part), name, what, metric,
                                format_value(waited->value.median)),
                    std::move(advice),
                    {{std::string(metric), waited->value.median}, {"whole_s", whole}}});
@@ -169,10 +164,9 @@ void add_imbalance(study const& results, scaling_row const& row, std::vector<sca
                    s.spread.high,
                    fmt::format("at {}, rank {}{} computes {} longer than the mean of the ranks (compute_s {}, mean {})",
                                ranks_text(row.ranks), most->first, host.empty() ? "" : fmt::format(" ({})", host),
-                               percent(s.median), format_value(median(values)), format_value(median(means))),
+                               percent_text(s.median), format_value(median(values)), format_value(median(means))),
                    "look at what else runs on its cores, and at its GPU's clock: muster run --preflight",
-                   {{"rank", most->first}, {"compute_s", median(values)}, {"mean_compute_s", median(means)}},
-                   {host}});
+                   {{"rank", most->first}, {"compute_s", median(values)}, {"mean_compute_s", median(means)}}});
 }
 
 /// Returns (n, speed-up) of each repetition that has the base.
@@ -214,9 +208,9 @@ void add_serial_part(study const& results, std::vector<scaling_row> const& rows,
     bool const none_gain = s.spread.low >= 1;
     if (!none_gain && s.spread.high > 1) return;  // no part of the time is more than all of it
     bool const has_spread = s.count > 1;
-    auto const spread = has_spread ? fmt::format(" ({} to {})", percent(s.spread.low), percent(s.spread.high)) : std::string();
+    auto const spread = has_spread ? fmt::format(" ({} to {})", percent_text(s.spread.low), percent_text(s.spread.high)) : std::string();
     auto const ends = has_spread ? fmt::format(" ({:.1f} to {:.1f})", 1 / s.spread.high, 1 / s.spread.low) : std::string();
-    std::string const top_ranks = ranks_text(top.ranks), part = percent(s.median) + spread;
+    std::string const top_ranks = ranks_text(top.ranks), part = percent_text(s.median) + spread;
     auto const text =
         none_gain ? fmt::format("up to {}, more ranks are no faster than {}", top_ranks, ranks_text(base->ranks))
         : weak    ? fmt::format("{} of the time does not serve more work with more ranks (Gustafson), up to {}", part, top_ranks)
@@ -240,6 +234,10 @@ void add_serial_part(study const& results, std::vector<scaling_row> const& rows,
 }
 
 }  // namespace
+
+std::string percent_text(double part) {
+    return fmt::format("{:.{}f}%", 100 * part, part < 0.1 ? 1 : 0);
+}
 
 std::string_view to_string(cause why) noexcept {
     switch (why) {

@@ -31,7 +31,6 @@ struct scaling_finding {
     std::string text;          ///< what was seen, with the figure
     std::string advice;        ///< one thing to do
     std::vector<std::pair<std::string, double>> values = {};  ///< by name: the other figures in `text`
-    std::vector<std::string> names = {};  ///< words of `text` whose digits are not figures: hosts, lists of cores
     bool operator==(scaling_finding const&) const = default;
 };
 
@@ -49,10 +48,12 @@ std::vector<scaling_finding> find_causes(study const& results);
 /// Returns a line for each, for people; "" without findings.
 std::string findings_text(std::vector<scaling_finding> const& all);
 
-// The text of a number of ranks, as people say it: "1 rank", "4 ranks".
-
+/// Returns "1 rank", "4 ranks".
 inline std::string ranks_text(int ranks) {
     return counted(ranks, "rank");
 }
+
+/// Returns a part of 1 as "31%", or, below a tenth, "3.1%".
+std::string percent_text(double part);
 
 }  // namespace muster

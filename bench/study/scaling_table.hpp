@@ -101,13 +101,8 @@ std::string format_speedup(scaling_row const& row);
 /// Returns "89%" or "-", as above.
 std::string format_efficiency(scaling_row const& row);
 
-/// A study in one sentence, with its figures, as in findings.
-struct study_headline {
-    std::string text;
-    std::vector<std::pair<std::string, double>> values;
-    std::vector<std::string> names;
-};
-study_headline headline_of(study const& results);
+/// Returns a study in one sentence.
+std::string headline_of(study const& results);
 
 /// Returns the headline and the table, 80 columns wide, with lines that explain the base and the spreads, and say what is wrong.
 std::string scaling_text(study const& results);

@@ -244,7 +244,7 @@ std::string format_efficiency(scaling_row const& row) {
 std::string scaling_text(study const& results) {
     auto const rows = scaling_rows(results);
     auto const& plan = results.plan;
-    auto out = paragraph(headline_of(results).text) + "\n";
+    auto out = paragraph(headline_of(results)) + "\n";
     auto table = main_table(rows, plan, false);
     out += widest(table) > screen ? main_table(rows, plan, true) : table;
     for (auto const& row : rows)

@@ -75,8 +75,9 @@ constexpr char const* compiler = "unknown";
 }  // namespace
 
 std::string version_text() {
-    return fmt::format("muster {}\norigin    {}{}\nparts     {}\ncompiler  {}\nPMIx      {}\nhwloc     {}\nMPI       {}\n",
-                       version(), MUSTER_ORIGIN_TEXT, MUSTER_COMMIT_TEXT, parts_text(), compiler, pmix::library_version(),
+    return fmt::format("muster {}\norigin    {}{}\nparts     {}{}\ncompiler  {}\nPMIx      {}\nhwloc     {}\nMPI       {}\n",
+                       version(), MUSTER_ORIGIN_TEXT, MUSTER_COMMIT_TEXT, parts_text(),
+                       has_part("keras") ? " (keras: tested by hand only)" : "", compiler, pmix::library_version(),
                        MUSTER_HWLOC_TEXT, MUSTER_MPI_TEXT);
 }
 

@@ -49,7 +49,7 @@ constexpr setting rows[]{
     {"hostfile", 'f', "-hostfile -machinefile -default-hostfile", "FILE", kind::file, "", "run plan hosts doctor",
      group::nodes, use::common, "", "file of hosts, one in each line: name, name:4 or name slots=4"},
     {"scheduler", 0, "", "NAME", kind::text, "slurm pbs cobalt lsf flux hostfile local", "run plan hosts doctor",
-     group::nodes, use::everywhere, "", "scheduler of this job; default: the one that the environment shows; local: this node alone"},
+     group::nodes, use::everywhere, "", "scheduler of this job; default: the one that the environment shows; local: this node alone (cobalt, lsf: not tested)"},
     {"site", 0, "", "NAME", kind::text, "", "run plan hosts doctor script init", group::nodes, use::common, "",
      "take the settings of this site: its name, or a site file (with a slash or .toml)"},
     {"network-interface", 0, "network-interfaces -iface", "NAME", kind::text, "", "run plan hosts doctor", group::nodes,

@@ -63,10 +63,9 @@ std::vector<std::string> search_folders(elf_dynamic const& file, std::string con
     return folders;
 }
 
-/// libmuster_io.so contains an HDF5 with MPI, and does not initialise MPI to read a dataset; Debian's libtorch has a backend that
-/// few use.
+/// Debian's libtorch has a backend that few use.
 bool brings_mpi(std::string_view file_name) noexcept {
-    return file_name.starts_with("libmuster_io.so") || file_name.starts_with("libtorch");
+    return file_name.starts_with("libtorch");
 }
 
 }  // namespace

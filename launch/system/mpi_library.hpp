@@ -15,7 +15,7 @@ bool is_mpi_library(std::string_view file_name) noexcept;
 /// Returns the MPI library that an executable file is linked to, directly or through other libraries ("libmpi.so.40"), or
 /// nothing: it is not an ELF program, not linked, or linked only at run time (mpi4py): see look_for_mpi. Searches libraries where
 /// the dynamic loader would without LD_LIBRARY_PATH, then in `library_path`. Reads files, follows at most 512 libraries, and none
-/// through libmuster_io.so and libtorch, which need MPI only to communicate by it. Never throws, whatever the file.
+/// through libtorch, which needs MPI only to communicate by it. Never throws, whatever the file.
 std::optional<std::string> links_mpi(std::string const& executable, std::vector<std::string> const& library_path = {});
 
 }  // namespace muster

@@ -11,6 +11,10 @@ import _muster_native as native
 from muster import built
 
 
+#: Packages that no machine of the project has at each change.
+TESTED = {"keras": "Keras 3.15", "tensorflow": "TensorFlow 2.21", "jax": "JAX 0.10"}
+
+
 def _version(package: str) -> str:
     """Returns its version, without importing it; "" if it is not there."""
     if util.find_spec(package) is None:
@@ -37,7 +41,8 @@ def main() -> int:
     frameworks = ("torch", "PyTorch"), ("keras", "Keras"), ("tf_keras", "tf_keras"), ("tensorflow", "TensorFlow"), ("jax", "JAX"), ("numpy", "NumPy")
     for package, what in frameworks:
         version = _version(package)
-        row(bool(version), what, version or "not found by this Python")
+        by_hand = f" (tested by hand only, with {TESTED[package]})" if package in TESTED else ""
+        row(bool(version), what, (version or "not found by this Python") + by_hand)
     print("\nBackends:")
     row(True, "shm", "ranks on one node")
     row(True, "tcp", "ranks on several nodes, without MPI")

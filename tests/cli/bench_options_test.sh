@@ -23,16 +23,13 @@ expect_contains stderr "did you mean 'scale'?"
 expect_exit 0 "$MUSTER" bench steps --help
 
 # Of the benchmarks for muster's developers: a helper that was not built is said to be missing, not to have failed; a launcher that fails is said to have failed how.
-if [ -x "$bench-dev" ]; then
-    mkdir alone
-    ln "$bench-dev" alone/ 2>/dev/null || cp "$bench-dev" alone/
-    printf '#!/bin/sh\necho first >&2\necho "no such luck" >&2\nexit 9\n' >alone/muster
-    chmod +x alone/muster
-    expect_exit 1 alone/muster-bench-dev launch --ranks 1 --mpi-ranks 1 --repeats 1 --output-mib 0 --json launch.json
-    expect_contains stdout "2 of 2 runs did not end well; the first: exit code 9: no such luck"
-    expect_contains stderr "there is no muster-bench-mpi at" "build the target muster-bench-mpi"
-    grep -q '"others_before"' launch.json || fail "no load in launch.json"
-fi
+mkdir alone
+printf '#!/bin/sh\necho first >&2\necho "no such luck" >&2\nexit 9\n' >alone/muster
+chmod +x alone/muster
+expect_exit 1 python3 -B "$MUSTER_SOURCE_DIR/tests/speed/launch.py" --muster alone/muster --ranks 1 --mpi-ranks 1 --repeats 1 --output-mib 0 --json launch.json
+expect_contains stdout "2 of 2 runs did not end well; the first: exit code 9: no such luck"
+expect_contains stderr "there is no $PWD/alone/mpi_start; build the target mpi_start"
+grep -q '"others_before"' launch.json || fail "no load in launch.json"
 
 expect_exit 2 "$bench" steps --net lenet
 expect_contains stderr "'lenet' is unknown; give resnet50 or gpt2-small"

@@ -62,7 +62,7 @@ assert len(study["variables"]["SLURM_JOB_ID"].split(",")) == 3, study["variables
 for run in study["runs"]:
     assert run["status"] == "ok" and os.path.exists(os.path.join(os.path.dirname(sys.argv[1]), run["output"])), run
 PY
-expect_true grep -q 'data-value' "$work/study/report.html"
+expect_true grep -q '<td class="speedup">' "$work/study/report.html"
 
 # Nothing is missing: nothing is submitted. More repetitions are; without --submit the folder is refused.
 expect_exit 0 scale --submit-options "$options" --wait

@@ -7,9 +7,8 @@
 export CLUSTER_KILL_WAIT=2
 [ -e "$MUSTER_BIN/../python/_muster_data.abi3.so" ] || skip 'muster.data was not built'
 start_cluster 4 2
-for part in launcher libraries python; do cmake --install "$MUSTER_BIN/.." --prefix "$work/prefix" --component $part >/dev/null || exit 1; done
+for part in launcher libraries python data; do cmake --install "$MUSTER_BIN/.." --prefix "$work/prefix" --component $part >/dev/null || exit 1; done
 cp -r "$MUSTER_SOURCE_DIR/site-configs" "$work/prefix/share/muster/" 2>/dev/null
-cp "$MUSTER_BIN/../io/shared/libmuster_io.so" "$work/prefix/lib/muster/" || exit 1
 chmod -R a+rX "$work/prefix"
 m() { as_user prefix/bin/muster "$@"; }
 submit() {

@@ -1,4 +1,4 @@
-# data_x.py becomes the test python.data_x, where there is a libmuster_io.so to load: muster.data with torch and h5py; they start `muster run` by themselves.
+# data_x.py becomes the test python.data_x, where the module _muster_data is built: muster.data with torch and h5py; they start `muster run` by themselves.
 if(NOT TARGET muster_data)
   return()
 endif()

@@ -263,7 +263,7 @@ class Faults(FileTest):
             "import sys; sys.modules['_muster_data'] = None\n"
             "import muster.data\ntry:\n    muster.data.Dataset('x')\nexcept muster.data.UnavailableError as problem:\n    print(problem)"
         )
-        self.assertRegex(run_python(program), "could not load _muster_data, .*libmuster_io.so: .*; install muster built with HDF5 and MPI")
+        self.assertRegex(run_python(program), "could not load _muster_data, which reads datasets: .*; install muster built with HDF5 and MPI")
 
     def test_errors_pass_between_processes(self):
         for raised in (muster.data.NotFoundError("no such file"), muster.data.DataError("damaged")):

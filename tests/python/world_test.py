@@ -235,6 +235,7 @@ def test_ctrl_c_is_heard_while_waiting():
 def test_check_build():
     text = subprocess.run([sys.executable, "-m", "muster"], stdout=subprocess.PIPE, check=True, text=True).stdout
     assert muster.__version__ in text and "libmuster_comm" in text and "PyTorch" in text and "NCCL" in text, text
+    assert "tested by hand only, with Keras" in text, text
 
 
 check.run(globals())

@@ -75,8 +75,6 @@ constexpr slurm_command commands[]{
     {slurm_ask::requeue, "scontrol requeue {}", "", "nothing, or why not on standard error"},
     {slurm_ask::exclude_nodes, "scontrol update JobId={} ExcNodeList={}", "",
      "nothing, or why not on standard error; of a pending job only; ExcNodeList+= is not in 22.05"},
-    {slurm_ask::bare_step, "srun -Q --mpi=pmix --overlap --nodes={} --ntasks-per-node={} -n {}", "",
-     "the ranks' own: what muster-bench-dev launch --slurm compares muster with", "bench/dev/launch_command.cpp"},
 };
 
 slurm_command const& row_of(slurm_ask what) {

@@ -32,7 +32,6 @@ enum class slurm_ask {
     cancel,
     requeue,
     exclude_nodes,
-    bare_step,
 };
 
 struct slurm_command {
@@ -40,8 +39,7 @@ struct slurm_command {
     std::string_view words;  ///< as they are run; each {} stands for a value
     std::string_view
         reader;  ///< the function that reads the answer and the file that declares it, "parse_squeue launch/…hpp"; or nobody
-    std::string_view forms;         ///< of the answer, by version
-    std::string_view made_in = {};  ///< the file that makes the words itself; empty: slurm_words makes them
+    std::string_view forms;  ///< of the answer, by version
 };
 
 /// Returns all of them; a unit test finds a command that is run anywhere and is not here. What mpirun and mpiexec themselves run

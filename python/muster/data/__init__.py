@@ -1,6 +1,6 @@
 """Reads datasets that `muster stage convert` made: Dataset for torch's DataLoader, Sampler for ranks, Loader for batches without workers.
 
-Importing this imports neither torch nor NumPy and loads no library. The first Dataset, Sampler or Loader loads libmuster_io.so, and with it HDF5 and libmpi; a
+Importing this imports neither torch nor NumPy and loads no library. The first Dataset, Sampler or Loader loads _muster_data, and with it HDF5 and libmpi; a
 process that only imports a pickled Dataset of a contiguous file, such as a DataLoader's worker, does not.
 """
 

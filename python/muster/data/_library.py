@@ -1,6 +1,6 @@
-"""Loads the module _muster_data, over libmuster_io.so, when the first Dataset, Sampler or Loader is made.
+"""Loads the module _muster_data when the first Dataset, Sampler or Loader is made.
 
-That library needs HDF5, and with it libmpi, in this process; it initialises MPI only for a Loader with memory="shared" over several nodes.
+It needs HDF5, and with it libmpi, in this process; it initialises MPI only for a Loader with memory="shared" over several nodes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def library() -> Any:
             module = importlib.import_module("_muster_data")
         except ImportError as problem:
             raise UnavailableError(
-                f"muster.data could not load _muster_data, which reads datasets through libmuster_io.so: {problem}; install muster built with HDF5 and MPI"
+                f"muster.data could not load _muster_data, which reads datasets: {problem}; install muster built with HDF5 and MPI"
             ) from None
         module.error_classes.update(CLASS_OF_CODE)
         _loaded = module
@@ -45,7 +45,7 @@ def library() -> Any:
 
 
 class Part(NamedTuple):
-    """A rank's part of an epoch: muster_epoch_part."""
+    """A rank's part of an epoch."""
 
     epoch: int
     rank: int
@@ -56,7 +56,7 @@ class Part(NamedTuple):
 
 
 class Transform(NamedTuple):
-    """Says how bytes become f32: muster_transform."""
+    """Says how bytes become f32."""
 
     channels: int
     crop_height: int

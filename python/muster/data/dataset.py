@@ -101,7 +101,7 @@ class Dataset:
 
     The image has shape [C, H, W], the row of a table [n]; it has the file's element type and memory of its own. The label is an int, a target a float32. Works with torch.utils.data.DataLoader as it is, with any
     number of workers and any way of starting them: it pickles, and each process opens the file at its first sample. Contiguous files are mapped, and workers then
-    need neither HDF5 nor MPI; files in chunks or compressed are read through libmuster_io.so, slower.
+    need neither HDF5 nor MPI; files in chunks or compressed are read through HDF5, slower.
 
     Args:
         path: the file.
@@ -122,7 +122,7 @@ class Dataset:
     Raises:
         NotFoundError (a FileNotFoundError): no such file or split.
         LibraryError (an OSError), DataError (a ValueError): it is damaged, cut short, or no dataset of muster's.
-        UnavailableError: libmuster_io.so is not here.
+        UnavailableError: the module _muster_data cannot be loaded.
 
     One thread at a time may read a file that is not mapped; any number may read a mapped one.
     """

@@ -37,7 +37,7 @@ class DataError(Error, ValueError):
     """A file that is damaged, has changed, or is no dataset of muster's."""
 
 
-#: By the codes of muster_io.h.
+#: By the codes of _muster_data.
 CLASS_OF_CODE: Dict[int, Type[Error]] = {
     2: UsageError,
     5: UnavailableError,

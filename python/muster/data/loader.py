@@ -87,7 +87,7 @@ class Loader:
     Raises:
         as Dataset; UsageError on arguments that contradict; UnavailableError where a mode or package is not there. While batches are made: ReadError, DataError.
 
-    Creating it reads the samples into memory, unless they are mapped or windowed. One thread at a time; not after a fork: each process makes its own. Needs libmuster_io.so.
+    Creating it reads the samples into memory, unless they are mapped or windowed. One thread at a time; not after a fork: each process makes its own. Needs the module _muster_data.
     """
 
     def __init__(

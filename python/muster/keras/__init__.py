@@ -1,6 +1,7 @@
 """Trains Keras models on several ranks: `import muster.keras as hvd` in place of `import horovod.keras as hvd`.
 
 Keras 3 on PyTorch, TensorFlow and JAX, and tf_keras. Keras itself is imported when it is first needed.
+Tested by hand only, with Keras 3.15, tf_keras 2.21, TensorFlow 2.21 and JAX 0.10: the tests of each change run it only where these are installed.
 """
 
 from __future__ import annotations

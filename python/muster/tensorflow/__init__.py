@@ -1,4 +1,7 @@
-"""Runs collectives on TensorFlow's tensors: `import muster.tensorflow as hvd` in place of `import horovod.tensorflow as hvd`. TensorFlow 2 only."""
+"""Runs collectives on TensorFlow's tensors: `import muster.tensorflow as hvd` in place of `import horovod.tensorflow as hvd`. TensorFlow 2 only.
+
+Tested by hand only, with TensorFlow 2.21: the tests of each change run it only where TensorFlow is installed.
+"""
 
 from muster._shared import *  # noqa: F401,F403
 from muster.keras._optimizer import DistributedOptimizer

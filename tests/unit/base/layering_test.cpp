@@ -58,10 +58,10 @@ std::map<std::string, std::vector<names>> const floors_of{
       {"c_api"},
       {"modules"}}},
     {"comm/exchange", {{"request"}, {"observe"}, {"batch"}, {"negotiation"}, {"core"}, {"."}}},
-    {"bench", {{"tools", "peers"}, {"study", "collectives", "dev"}, {"report"}, {"scaling", "gpu"}, {"."}}},
+    {"bench", {{"tools", "peers"}, {"study", "collectives"}, {"report"}, {"scaling", "gpu"}, {"."}}},
     {"base", {{"."}, {"process", "c_api"}, {"trust"}, {"command", "trace"}}},
     {"pmix", {{"library", "."}, {"server", "client"}, {"pmi1"}}},
-    {"io", {{"hdf5"}, {"dataset"}, {"arrays", "tree"}, {"sources"}, {"convert", "copy", "loader"}, {"c_api", "stage"}}},
+    {"io", {{"hdf5"}, {"dataset"}, {"arrays", "tree"}, {"sources"}, {"convert", "copy", "loader"}, {"stage"}}},
 };
 
 constexpr int most_files_in_a_folder = 25;
@@ -145,7 +145,7 @@ std::string part_of(std::map<std::string, names> const& parts, std::string const
     return {};
 }
 
-// What a part does not come with: a core's include of a part, or a part's of another; but muster-bench-dev, which is built where both are.
+// What a part does not come with: a core's include of a part, or a part's of another.
 names crossings(fs::path const& root) {
     names found;
     auto const parts = folders_of_parts(root);
@@ -155,7 +155,6 @@ names crossings(fs::path const& root) {
         for (auto const& entry : fs::recursive_directory_iterator(root / folder)) {
             if (!is_source(entry.path())) continue;
             auto const from = fs::relative(entry.path(), root).string();
-            if (from.starts_with("bench/dev/")) continue;
             std::ifstream file(entry.path());
             std::smatch match;
             for (std::string line; std::getline(file, line);) {

@@ -15,8 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr int most_options = 250;
 
-/// The folders whose tables belong to a program. What muster's own processes give to one another does not count, nor muster-bench-dev, which is
-/// not installed.
+/// The folders whose tables belong to a program. What muster's own processes give to one another does not count.
 std::map<std::string, std::string> const programs{
     {"launch/settings", "muster"}, {"io", "muster-stage"}, {"bench", "muster-bench"}};
 
@@ -47,7 +46,6 @@ int options_of(fs::path const& folder) {
     constexpr std::string_view array = "[]{";
     int options = 0;
     for (auto each = fs::recursive_directory_iterator(folder); each != fs::recursive_directory_iterator(); ++each) {
-        if (each->path() == fs::path(MUSTER_SOURCE_DIR) / "bench/dev") each.disable_recursion_pending();
         if (each->path().extension() != ".cpp") continue;
         std::ifstream in(each->path());
         std::string const text{std::istreambuf_iterator<char>(in), {}};

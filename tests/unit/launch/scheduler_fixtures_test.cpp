@@ -1,8 +1,7 @@
-// Each folder tests/fixtures/<scheduler>/<case> that has a file `expected` is a job: `env` its variables, `files` what lies on
-// its host, `commands` what its commands answer ("$ the command" and the lines below it; a command that is not there is not
-// found). What is read of it must be `expected`: the JSON of `muster hosts`, or "error: " and the message. Cases called
-// documented_* are made from documentation; all others were captured on real clusters. MUSTER_UPDATE_FIXTURES=1 writes `expected`
-// anew.
+// Each tests/fixtures/<scheduler>/<case>.job is a job, packed in one text: `env` its variables, `files/…` what lies on its host,
+// `commands` what its commands answer ("$ the command" and the lines below it; a command that is not there is not found). What is
+// read of it must be `expected`: the JSON of `muster hosts`, or "error: " and the message. Cases called documented_* are made from
+// documentation; all others were captured on real clusters. MUSTER_UPDATE_FIXTURES=1 writes `expected` anew.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -10,39 +9,32 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/scheduler/read_allocation.hpp"
+#include "tests/packed_files.hpp"
 
 namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
+using packed_files = std::map<std::string, std::string>;
 
-std::optional<std::string> contents(fs::path const& path) {
-    std::ifstream file(path);
-    if (!file || !fs::is_regular_file(path)) return std::nullopt;
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
+std::optional<std::string> find(packed_files const& files, std::string const& name) {
+    auto const found = files.find(name);
+    return found == files.end() ? std::nullopt : std::optional(found->second);
 }
 
-environment variables_of(fs::path const& folder) {
-    environment variables;
-    std::istringstream lines(contents(folder / "env").value_or(""));
-    for (std::string line; std::getline(lines, line);)
-        if (auto const equals = line.find('='); equals != std::string::npos)
-            variables.set(line.substr(0, equals), line.substr(equals + 1));
-    return variables;
-}
-
-std::map<std::string, std::string> answers_of(fs::path const& folder) {
+std::map<std::string, std::string> answers_of(packed_files const& job) {
     std::map<std::string, std::string> answers;
     std::string command;
-    std::istringstream lines(contents(folder / "commands").value_or(""));
+    std::istringstream lines(find(job, "commands").value_or(""));
     for (std::string line; std::getline(lines, line);) {
         if (line.starts_with("$ "))
             answers[command = line.substr(2)];
@@ -52,18 +44,18 @@ std::map<std::string, std::string> answers_of(fs::path const& folder) {
     return answers;
 }
 
-std::string read(fs::path const& folder) {
-    auto const variables = variables_of(folder);
-    auto const answers = answers_of(folder);
-    scheduler_sources const sources{
-        variables, [&](std::string const& path) { return contents(folder / "files" / path.substr(1)); },
-        [&](std::vector<std::string> const& argv) {
-            auto const found = answers.find(join(argv, " "));
-            return found == answers.end() ? command_output{127, "", "not found"} : command_output{0, found->second, ""};
-        },
-        [] {
-            return node{"thishost", "127.0.0.1", 1, 0, 1};
-        }};
+std::string read(packed_files const& job) {
+    auto const variables = variables_in(job.at("env"));
+    auto const answers = answers_of(job);
+    scheduler_sources const sources{variables, [&](std::string const& path) { return find(job, "files" + path); },
+                                    [&](std::vector<std::string> const& argv) {
+                                        auto const found = answers.find(join(argv, " "));
+                                        return found == answers.end() ? command_output{127, "", "not found"}
+                                                                      : command_output{0, found->second, ""};
+                                    },
+                                    [] {
+                                        return node{"thishost", "127.0.0.1", 1, 0, 1};
+                                    }};
     try {
         return hosts_json(read_allocation(sources, {}));
     } catch (error const& e) {
@@ -75,8 +67,16 @@ std::vector<fs::path> cases() {
     std::vector<fs::path> all;
     for (auto const* scheduler : {"slurm", "pbs", "cobalt", "lsf", "flux"})
         for (auto const& entry : fs::directory_iterator(fs::path(MUSTER_FIXTURES) / scheduler))
-            if (fs::exists(entry.path() / "env")) all.push_back(entry.path());
+            if (entry.path().extension() == ".job") all.push_back(entry.path());
     return all;
+}
+
+/// Writes `expected`, the last part of a job's text, anew.
+void update(fs::path const& file, std::string const& expected) {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    std::string const heading = "==> expected <==\n";
+    std::ofstream(file) << text.str().substr(0, text.str().find(heading)) << heading << expected;
 }
 
 TEST(captured_jobs, are_read_as_expected) {
@@ -84,11 +84,12 @@ TEST(captured_jobs, are_read_as_expected) {
     ::tzset();
     auto const all = cases();
     EXPECT_GT(all.size(), 60u);
-    for (auto const& folder : all) {
-        SCOPED_TRACE(folder.string());
-        auto const given = read(folder);
-        if (std::getenv("MUSTER_UPDATE_FIXTURES") != nullptr) std::ofstream(folder / "expected") << given;
-        EXPECT_EQ(given, contents(folder / "expected").value_or("(no file `expected`)"));
+    for (auto const& file : all) {
+        SCOPED_TRACE(file.string());
+        auto const job = read_packed_files(file.string());
+        auto const given = read(job);
+        if (std::getenv("MUSTER_UPDATE_FIXTURES") != nullptr) update(file, given);
+        EXPECT_EQ(given, find(job, "expected").value_or("(no `expected`)"));
     }
 }
 

@@ -3,12 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "launch/hardware/pci.hpp"
 #include "launch/placement/bind_ranks.hpp"
@@ -22,45 +23,46 @@ using testing::IsEmpty;
 
 namespace fs = std::filesystem;
 
-std::string contents_of(fs::path const& file) {
-    std::ifstream in(file);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
-/// A copy of all machines in which each file that holds "../..." is the link that it stands for: not everything that carries
-/// sources from place to place keeps links.
-class linked_machines {
+/// The made-up machines of tests/fixtures/sysfs, unpacked in a temporary folder: see its README.md.
+class unpacked_machines {
   public:
-    linked_machines() {
+    unpacked_machines() {
         std::string name = (fs::temp_directory_path() / "muster-sysfs-XXXXXX").string();
         if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder " + name);
         root_ = name;
-        for (auto const& entry : fs::recursive_directory_iterator(source_)) {
-            auto const copy = root_ / fs::relative(entry.path(), source_);
-            if (entry.is_directory()) {
-                fs::create_directories(copy);
-            } else if (auto const text = contents_of(entry.path()); text.starts_with("..")) {
-                fs::create_symlink(text.substr(0, text.find('\n')), copy);
-            } else {
-                fs::copy_file(entry.path(), copy);
-            }
-        }
+        for (auto const& machine : fs::directory_iterator(MUSTER_FIXTURES "/sysfs"))
+            if (machine.path().extension() == ".txt") unpack(machine.path(), path(machine.path().stem().string()));
     }
-    ~linked_machines() {
+    ~unpacked_machines() {
         std::error_code ignored;
         fs::remove_all(root_, ignored);
     }
-    linked_machines(linked_machines const&) = delete;
-    linked_machines& operator=(linked_machines const&) = delete;
+    unpacked_machines(unpacked_machines const&) = delete;
+    unpacked_machines& operator=(unpacked_machines const&) = delete;
     std::string path(std::string const& name) const { return (root_ / name).string(); }
 
   private:
-    fs::path const source_ = MUSTER_FIXTURES "/sysfs";
+    /// A line `PATH: TEXT` is a line of a file, `PATH -> TARGET` a link.
+    static void unpack(fs::path const& machine, std::string const& folder) {
+        std::ifstream text(machine);
+        for (std::string line; std::getline(text, line);) {
+            auto const end = line.find_first_of(' ');
+            auto const rest = end == std::string::npos ? "" : line.substr(end + 1);
+            bool const is_link = rest.starts_with("-> ");
+            fs::path const file = folder + (is_link ? line.substr(0, end) : line.substr(0, std::min(end, line.size()) - 1));
+            fs::create_directories(file.parent_path());
+            if (is_link)
+                fs::create_symlink(rest.substr(3), file);
+            else
+                std::ofstream(file, std::ios::app) << rest << '\n';
+        }
+    }
+
     fs::path root_;
 };
 
 sysfs machine(std::string const& name) {
-    static linked_machines const all;
+    static unpacked_machines const all;
     return sysfs(all.path(name));
 }
 

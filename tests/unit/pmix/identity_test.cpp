@@ -2,10 +2,9 @@
 
 #include <gmock/gmock.h>
 
-#include <fstream>
-
 #include "base/error.hpp"
 #include "pmix/slurm_step.hpp"
+#include "tests/packed_files.hpp"
 
 namespace muster {
 namespace {
@@ -18,16 +17,13 @@ identity who(environment const& variables) {
     return identify(variables, "here");
 }
 
-/// The variables of a captured environment.
-environment captured(std::string const& name) {
-    std::ifstream file(std::string(MUSTER_FIXTURES) + "/slurm/" + name + "/env");
-    EXPECT_TRUE(file.is_open()) << name;
-    environment variables;
-    for (std::string line; std::getline(file, line);) {
-        auto const equals = line.find('=');
-        if (!line.starts_with("#") && equals != std::string::npos) variables.set(line.substr(0, equals), line.substr(equals + 1));
-    }
-    return variables;
+/// The variables of a captured environment: `part` of tests/fixtures/slurm/NAME.
+environment captured(std::string const& name, std::string const& part) {
+    return variables_in(read_packed_files(MUSTER_FIXTURES "/slurm/" + name).at(part));
+}
+
+environment captured_task(std::string const& name, int rank) {
+    return captured(name + ".tasks", "task" + std::to_string(rank));
 }
 
 void expect_error(environment const& variables, errc code, std::string const& text) {
@@ -68,13 +64,13 @@ TEST(identity, what_is_left_over_from_outside_does_no_harm_inside_muster) {
 
 TEST(identity, slurm_tasks) {
     for (int rank = 0; rank < 8; ++rank) {
-        auto const found = who(captured("srun_uneven/task" + std::to_string(rank)));
+        auto const found = who(captured_task("srun_uneven", rank));
         bool const second = rank == 7;  // 7 ranks on the first node, 1 on the second
         EXPECT_EQ(found, (identity{"slurm.pmix.12.0", rank, 8, second ? 0 : rank, second ? 1 : 7, second ? 1 : 0, 2,
                                    second ? "node2" : "node1", source::pmix}));
     }
     for (int rank = 0; rank < 4; ++rank) {
-        auto const found = who(captured("srun_none/task" + std::to_string(rank)));
+        auto const found = who(captured_task("srun_none", rank));
         bool const second = rank == 3;
         EXPECT_EQ(found, (identity{"slurm.24.0", rank, 4, second ? 0 : rank, second ? 1 : 3, second ? 1 : 0, 2,
                                    second ? "node2" : "node1", source::slurm}));
@@ -83,21 +79,21 @@ TEST(identity, slurm_tasks) {
 
 TEST(identity, slurm_distributions_and_pmi2) {
     std::vector<int> nodes;
-    for (int rank = 0; rank < 6; ++rank) nodes.push_back(who(captured("srun_cyclic/task" + std::to_string(rank))).node_rank);
+    for (int rank = 0; rank < 6; ++rank) nodes.push_back(who(captured_task("srun_cyclic", rank)).node_rank);
     EXPECT_THAT(nodes, ElementsAre(0, 1, 0, 0, 0, 0));  // rank divided by ranks per node would be wrong
-    EXPECT_EQ(who(captured("srun_pmi2/task3")).world_size, 4);
-    EXPECT_EQ(who(captured("srun_pmi2/task3")).from, source::slurm);
-    EXPECT_EQ(who(captured("srun_pmix/task5")).local_rank, 1);
+    EXPECT_EQ(who(captured_task("srun_pmi2", 3)).world_size, 4);
+    EXPECT_EQ(who(captured_task("srun_pmi2", 3)).from, source::slurm);
+    EXPECT_EQ(who(captured_task("srun_pmix", 5)).local_rank, 1);
 }
 
 TEST(identity, a_batch_script_is_no_rank) {
     for (auto const* name : {"sbatch_batch", "sbatch_gres_batch", "salloc_shell"}) {
-        auto const found = who(captured(name));
+        auto const found = who(captured(name + std::string(".job"), "env"));
         EXPECT_EQ(found.from, source::singleton) << name;
         EXPECT_EQ(found.world_size, 1) << name;
     }
     // salloc with use_interactive_step: the shell is a task of a step of Slurm's own
-    auto shell = captured("srun_none/task0");
+    auto shell = captured_task("srun_none", 0);
     shell.set("SLURM_STEP_ID", "4294967290");
     EXPECT_EQ(who(shell).from, source::singleton);
 }
@@ -145,11 +141,11 @@ TEST(identity, mpirun_inside_a_slurm_job) {
 TEST(identity, contradictions_are_named) {
     expect_error({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "1"}},
                  errc::singleton, "PMI_SIZE=1 and OMPI_COMM_WORLD_SIZE=4");
-    auto alone = captured("srun_none/task3");
+    auto alone = captured_task("srun_none", 3);
     alone.set("OMPI_COMM_WORLD_RANK", "0");
     alone.set("OMPI_COMM_WORLD_SIZE", "1");
     expect_error(alone, errc::singleton, "SLURM_PROCID=3 and OMPI_COMM_WORLD_RANK=0");
-    auto one_per_node = captured("srun_none/task0");
+    auto one_per_node = captured_task("srun_none", 0);
     one_per_node.set("SLURM_STEP_NUM_TASKS", "2");
     one_per_node.set("SLURM_STEP_TASKS_PER_NODE", "1(x2)");
     one_per_node.set("PMI_RANK", "0");

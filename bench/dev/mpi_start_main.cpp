@@ -1,7 +1,0 @@
-// The program `muster-bench-mpi`: initialises and finalises MPI, so that `muster-bench-dev launch` can time it.
-#include <mpi.h>
-
-int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
-    MPI_Finalize();
-}
