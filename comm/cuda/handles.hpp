@@ -1,13 +1,11 @@
 // Owners of the CUDA driver's handles.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "base/unique_handle.hpp"
 #include "comm/cuda/device.hpp"
@@ -66,8 +64,6 @@ unique_event make_event(device const& on, bool timing = false);
 unique_memory make_memory(device const& on, std::size_t bytes);  ///< bytes > 0; aligned to 256
 unique_pinned make_pinned(device const& on, std::size_t bytes);  ///< the device copies from and to it by itself
 
-// Pinned host memory grows, and is never freed while the device may use it.
-
 // A pinned buffer is host memory that a GPU copies from and to by itself, without the processor.
 
 /// Move-only. Keeps its GPU open.
@@ -92,29 +88,3 @@ class pinned_buffer {
 bool uses_gpu() noexcept;
 
 }  // namespace muster::cuda
-
-namespace muster::nccl {
-
-/// It is not thread safe.
-class pinned_memory {
-  public:
-    /// Returns at least `bytes`, without the earlier content, although copies to and from it may still be under way. Throws
-    /// cuda_error.
-    std::byte* at_least(cuda::device const& on, std::size_t bytes) {
-        if (bytes > bytes_) {
-            cuda::unique_pinned larger = cuda::make_pinned(on, std::bit_ceil(bytes));
-            smaller_.push_back(std::move(memory_));  // freeing it would wait for the device, and so for other ranks
-            memory_ = std::move(larger);
-            bytes_ = std::bit_ceil(bytes);
-        }
-        return data();
-    }
-    std::byte* data() const noexcept { return static_cast<std::byte*>(memory_.get().handle); }
-
-  private:
-    cuda::unique_pinned memory_;
-    std::size_t bytes_ = 0;
-    std::vector<cuda::unique_pinned> smaller_;
-};
-
-}  // namespace muster::nccl

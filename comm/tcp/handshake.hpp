@@ -8,13 +8,12 @@
 #include <span>
 #include <string_view>
 
+#include "base/trust/key_proof.hpp"
+
 namespace muster::tcp {
 
 using public_key = std::array<unsigned char, 32>;
 using secret_key = std::array<unsigned char, 32>;
-using nonce = std::array<unsigned char, 32>;
-using proof = std::array<unsigned char, 32>;
-using link_key = std::array<unsigned char, 32>;
 using world_id = std::array<unsigned char, 16>;
 
 /// The keys of a process for X25519; the secret half never leaves it. Throws errc::system.
@@ -23,14 +22,13 @@ struct key_pair {
     secret_key secret{};
 };
 key_pair make_key_pair();
-nonce make_nonce();
 
 /// Returns the id of a world by its name. Pure.
 world_id id_of_world(std::string_view name);
 
 /// Returns the key that two ranks of one world share and nobody else can know: from this rank's secret, the other's public key,
 /// which came by the rendezvous, and the world's name. The same on both. Pure.
-link_key agree(key_pair const& own, public_key const& other, std::string_view world);
+shared_key agree(key_pair const& own, public_key const& other, std::string_view world);
 
 /// A caller sends this first, in clear. The rank that is called answers with a nonce and its proof; a `dial` then sends its own proof, and messages
 /// follow. A `call_me` only asks the other rank, of lower number, to dial.
@@ -51,10 +49,8 @@ std::optional<greeting> read_greeting(std::span<unsigned char const> bytes);
 
 inline constexpr std::size_t answer_bytes = 32 + 32;
 
-/// The end that gives a proof: so nobody can send an end's proof back to it.
-enum class end_of_link : unsigned char { caller = 'c', called = 'a' };
-proof prove(link_key const& key, end_of_link who, greeting_text const& greeting, nonce const& of_called);
-/// Compares in constant time.
-bool is_proven(proof const& expected, std::span<unsigned char const> got);
+/// Returns the proof of the end that gives it. Pure.
+enum class end_of_link { caller, called };
+key_proof prove(shared_key const& key, end_of_link who, greeting_text const& greeting, nonce const& of_called);
 
 }  // namespace muster::tcp

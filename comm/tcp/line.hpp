@@ -36,7 +36,7 @@ struct frame {
     bool operator==(frame const&) const = default;
 };
 
-inline constexpr std::size_t frame_bytes = 4 + 2 + 2 + 4 + 4 + 3 * 8;
+inline constexpr std::size_t frame_bytes = 4 + 2 + 2 + 4 + 3 * 8;
 inline constexpr std::size_t longest_blame = 2048;
 using frame_text = std::array<std::byte, frame_bytes>;
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sodium.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,23 +27,10 @@ constexpr std::size_t most_addresses = 8;
     throw parse_error(origin, text, static_cast<std::size_t>(part.data() - text.data()), why);
 }
 
-public_key parse_key(std::string_view digits, std::string_view origin, std::string_view text) {
-    public_key key{};
-    std::size_t length = 0;
-    if (digits.size() != 2 * key.size() ||
-        ::sodium_hex2bin(key.data(), key.size(), digits.data(), digits.size(), nullptr, &length, nullptr) != 0 ||
-        length != key.size())
-        refuse_text(origin, text, digits, "a key of 64 hexadecimal digits is expected here");
-    return key;
-}
-
 }  // namespace
 
 std::string to_text(endpoint const& where) {
-    std::string key(2 * where.key.size() + 1, '\0');
-    ::sodium_bin2hex(key.data(), key.size(), where.key.data(), where.key.size());
-    key.pop_back();
-    return fmt::format("{}/{}/{}/{}", where.host, where.port, join(where.addresses, ","), key);
+    return fmt::format("{}/{}/{}/{}", where.host, where.port, join(where.addresses, ","), to_digits(where.key));
 }
 
 endpoint parse_endpoint(std::string_view text, std::string_view origin) {
@@ -60,7 +46,9 @@ endpoint parse_endpoint(std::string_view text, std::string_view origin) {
             refuse_text(origin, text, each, "a numeric address is expected here, and at most 8 of them");
         where.addresses.emplace_back(each);
     }
-    where.key = parse_key(parts[3], origin, text);
+    auto const key = parse_digits(parts[3]);
+    if (!key) refuse_text(origin, text, parts[3], "a key of 64 hexadecimal digits is expected here");
+    where.key = *key;
     return where;
 }
 

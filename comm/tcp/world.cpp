@@ -115,7 +115,7 @@ void world::reach(int other) {
     if (rank() < other) start_call(other, to.wanted_since);
 }
 
-link_key const& world::key_of(int other) {
+shared_key const& world::key_of(int other) {
     auto& key = at(other).key;
     if (!key) key = agree(listener_->keys(), members_.ranks[static_cast<std::size_t>(other)].key, members_.name);
     return *key;
@@ -168,7 +168,7 @@ void world::admit(caller come, clock::time_point now) {
     one.text = come.text;
     one.of_called = make_nonce();
     one.since = now;
-    proof const mine = prove(key_of(from), end_of_link::called, one.text, one.of_called);
+    key_proof const mine = prove(key_of(from), end_of_link::called, one.text, one.of_called);
     std::array<unsigned char, answer_bytes> answer;
     std::copy(mine.begin(), mine.end(), std::copy(one.of_called.begin(), one.of_called.end(), answer.begin()));
     if (::send(come.socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT) != answer_bytes) return;
@@ -255,7 +255,7 @@ void world::read_answer(int other, clock::time_point now) {
     auto const& key = key_of(other);
     if (!is_proven(prove(key, end_of_link::called, one.text, of_called), std::span(one.answer).subspan(of_called.size())))
         return try_again(other, now, "another process answers there");
-    proof const mine = prove(key, end_of_link::caller, one.text, of_called);
+    key_proof const mine = prove(key, end_of_link::caller, one.text, of_called);
     if (::send(one.socket.get(), mine.data(), mine.size(), MSG_NOSIGNAL | MSG_DONTWAIT) != static_cast<ssize_t>(mine.size()))
         return try_again(other, now, "it closed the connection");
     link(other, std::move(one.socket));

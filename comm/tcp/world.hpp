@@ -110,14 +110,14 @@ class world {
         bool wanted = false;
         clock::time_point wanted_since;
         attempt calling;
-        std::optional<link_key> key;
+        std::optional<shared_key> key;
     };
     struct caller_so_far {
         int from = 0;
         unique_socket socket;
         greeting_text text{};
         nonce of_called{};
-        proof got{};
+        key_proof got{};
         std::size_t received = 0;
         clock::time_point since;
     };
@@ -125,7 +125,7 @@ class world {
     peer const& at(int other) const noexcept { return *peers_[static_cast<std::size_t>(other)]; }
     void reach(int other);
     void link(int other, unique_socket socket);
-    link_key const& key_of(int other);
+    shared_key const& key_of(int other);
     void advance_links();
     void hear_callers();
     void admit(caller come, clock::time_point now);

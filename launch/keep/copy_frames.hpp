@@ -11,7 +11,7 @@
 
 namespace muster::wire {
 
-/// These are not messages: CBOR, which is read byte by byte, is too slow for a state. Numbers are little-endian.
+/// These are not messages: they refer to the bytes of a state, and do not copy them.
 struct copy_frame {
     enum class kind : unsigned char {
         head = 0x20,    ///< describes the copy that follows

@@ -94,8 +94,7 @@ namespace muster::wire {
 
 // A piece of a rank's output as a frame between its shim and the launcher.
 
-/// One byte for the kind, then the bytes as they are: CBOR, which is read byte by byte, is too slow for output. No message begins
-/// with such a byte, since CBOR's for an array of two is 0x82.
+/// One byte for the kind, then the bytes as they are. No message begins with such a byte.
 struct output_piece {
     enum class kind : unsigned char {
         note = 0,  ///< a whole line from the shim itself, for standard error

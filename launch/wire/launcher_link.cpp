@@ -30,7 +30,7 @@ namespace {
 
 constexpr duration connect_limit{5};
 constexpr duration answer_limit{5};
-constexpr std::size_t answer_bytes = frame_header_bytes + std::tuple_size_v<session_nonce>;
+constexpr std::size_t answer_bytes = frame_header_bytes + std::tuple_size_v<nonce>;
 constexpr std::size_t proof_bytes = frame_header_bytes + sealing_bytes;  // an empty sealed frame
 
 /// Reads at most `bytes`; fewer if the other end closes or at `end`.
@@ -59,7 +59,7 @@ enum class proof { given, wrong, none };
 
 /// Greets the other end, and makes sure that it has the key.
 proof shake_hands(launcher_link& link, run_key const& key) {
-    auto const of_shim = make_session_nonce();
+    auto const of_shim = make_nonce();
     auto const greeting = with_frame_header(make_greeting(of_shim));
     if (::send(link.socket.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(greeting.size()))
         return proof::none;

@@ -435,7 +435,7 @@ using message = std::variant<hello, job, ready, go, started, failed, ended, gone
                              input, taken, shims_ended, exchange, modex, met, settled, meet_launcher, member_packet, keep_order,
                              keep_word, place_states, states_placed>;
 
-/// Returns CBOR (RFC 8949). Strings may contain any bytes.
+/// Returns all members (base/codec/codec.hpp). Strings may contain any bytes.
 std::string encode(message const& m);
 
 /// Throws errc::invalid_data for any bytes that `encode` does not make.

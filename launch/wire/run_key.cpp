@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sodium.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -123,27 +122,16 @@ run_key open_by_munge(std::string_view sealed) {
 }
 
 run_key make_run_key() {
-    if (::sodium_init() < 0) throw error(errc::system, "libsodium cannot get random numbers from the kernel");
-    run_key key;
-    ::randombytes_buf(key.bytes.data(), key.bytes.size());
-    return key;
+    return {make_nonce()};
 }
 
 std::string to_text(run_key const& key) {
-    std::string text(2 * key.bytes.size() + 1, '\0');
-    ::sodium_bin2hex(text.data(), text.size(), key.bytes.data(), key.bytes.size());
-    text.pop_back();
-    return text;
+    return to_digits(key.bytes);
 }
 
 run_key parse_run_key(std::string_view text) {
-    run_key key;
-    std::size_t length = 0;
-    if (text.size() != 2 * key.bytes.size() ||
-        ::sodium_hex2bin(key.bytes.data(), key.bytes.size(), text.data(), text.size(), nullptr, &length, nullptr) != 0 ||
-        length != key.bytes.size())
-        throw error(errc::parse, "MUSTER_TOKEN holds no key of muster run; start ranks with muster run, not with muster shim");
-    return key;
+    if (auto const key = parse_digits(text)) return {*key};
+    throw error(errc::parse, "MUSTER_TOKEN holds no key of muster run; start ranks with muster run, not with muster shim");
 }
 
 namespace {

@@ -1,11 +1,11 @@
 // The secret key of a run, by which the launcher and its shims recognise each other, and its transport to them by munge.
 #pragma once
 
-#include <array>
 #include <string>
 #include <string_view>
 
 #include "base/environment.hpp"
+#include "base/trust/key_proof.hpp"
 #include "base/units.hpp"
 
 namespace muster {
@@ -14,7 +14,7 @@ namespace muster {
 /// (secure_session.hpp). Other users of the machines and eavesdroppers on the network do not know them, unless the engine that
 /// carries MUSTER_TOKEN to the shims lets them read it.
 struct run_key {
-    std::array<unsigned char, 32> bytes{};
+    shared_key bytes{};
     bool operator==(run_key const&) const = default;
 };
 

@@ -1,34 +1,30 @@
 // Protects one connection between the launcher and a shim: proves who is at the other end, and lets nobody read or change frames.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/trust/key_proof.hpp"
 #include "launch/wire/run_key.hpp"
 
 namespace muster {
 
 enum class wire_end { launcher, shim };
 
-/// A number that is used only once: each end of a connection makes one.
-using session_nonce = std::array<unsigned char, 32>;
-session_nonce make_session_nonce();
-
 /// Returns a shim's first frame, not encrypted: the protocol's name and the shim's nonce.
-std::string make_greeting(session_nonce const& of_shim);
-std::optional<session_nonce> read_greeting(std::string_view frame);
+std::string make_greeting(nonce const& of_shim);
+std::optional<nonce> read_greeting(std::string_view frame);
 constexpr std::size_t greeting_bytes = 40;
 
 /// Returns the launcher's answer, not encrypted: its nonce.
-std::string make_answer(session_nonce const& of_launcher);
-std::optional<session_nonce> read_answer(std::string_view frame);
+std::string make_answer(nonce const& of_launcher);
+std::optional<nonce> read_answer(std::string_view frame);
 
-/// Encrypts what one end sends and opens what the other one sent. Each direction has its own key, derived from the run's key and
-/// both nonces (keyed BLAKE2b), and is one stream of XChaCha20-Poly1305 frames (libsodium's secretstream): a frame opens only if
+/// Encrypts what one end sends and opens what the other one sent. Each direction has its own key, made of the run's key and both
+/// nonces (base/trust/key_proof.hpp), and is one stream of XChaCha20-Poly1305 frames (libsodium's secretstream): a frame opens only if
 /// the other end of this connection made it with the run's key, and only unchanged and in its place. So the first frame that
 /// opens proves who sent it; frames of another connection or of the other direction, or changed ones, do not open. The launcher
 /// seals its empty first frame right after its answer; a shim does nothing before it has opened that one. There is no forward
@@ -36,7 +32,7 @@ std::optional<session_nonce> read_answer(std::string_view frame);
 class secure_session {
   public:
     /// Throws errc::system.
-    secure_session(run_key const& key, wire_end self, session_nonce const& of_shim, session_nonce const& of_launcher);
+    secure_session(run_key const& key, wire_end self, nonce const& of_shim, nonce const& of_launcher);
     ~secure_session();
     secure_session(secure_session const&) = delete;
     secure_session& operator=(secure_session const&) = delete;

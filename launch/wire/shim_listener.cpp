@@ -110,7 +110,7 @@ void shim_listener::on_frame(std::uint64_t from, std::string_view frame) {
 void shim_listener::on_greeting(caller& one, std::string_view frame) {
     auto const of_shim = read_greeting(frame);
     if (!of_shim) return one.link->close();
-    auto const of_launcher = make_session_nonce();
+    auto const of_launcher = make_nonce();
     one.link->send(make_answer(of_launcher));
     one.link->secure(std::make_unique<secure_session>(key_, wire_end::launcher, *of_shim, of_launcher));
     one.link->send("");

@@ -300,18 +300,21 @@ def test_training_goes_on_without_two_ranks():
 
 
 LAUNCHED = """
-import os, socket, threading
+import os, socket, struct, threading
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 os.environ["MUSTER_EVENTS"] = str(theirs.fileno())
 said = []
+HELLO, ANNOUNCE, REFORM, LOST, GENERATION = range(5)  # the alternatives of message in pmix/member_message.hpp
 
 def launcher():
     number = 0
     while True:
-        said.append(ours.recv(1000).decode().split("\\n"))
-        number += said[-1][0] == "reform"
-        if said[-1][0] in ("hello", "reform"):
-            ours.send("\\n".join(["generation", str(number), f"job{number}", "here", "0", "1", "0", "1", "0", "1", "7", "0", "", "0", ""]).encode())
+        said.append(ours.recv(1000))
+        number += said[-1][0] == REFORM
+        if said[-1][0] in (HELLO, REFORM):
+            name = f"job{number}".encode()
+            who = struct.pack(f"<I{len(name)}s6iI4si", len(name), name, 0, 1, 0, 1, 0, 1, 4, b"here", 0)
+            ours.send(struct.pack("<Bi", GENERATION, number) + who + struct.pack("<Ii?IiI", 1, 7, False, 0, 0, 0))
 
 threading.Thread(target=launcher, daemon=True).start()
 import muster.torch as hvd
@@ -340,7 +343,7 @@ def train(state):
 
 assert train(State(step=0)) == 5
 assert heard == [elastic.HostUpdateResult.removed] and synced == [0], (heard, synced)
-assert [one[:4] for one in said if one[0] != "announce"] == [["hello", ""], ["reform", "0", "1", "1"]], said
+assert [one[:7] for one in said if one[0] != ANNOUNCE] == [struct.pack("<BI", HELLO, 0), struct.pack("<Bi??", REFORM, 0, True, True)], said
 assert os.environ["MUSTER_GENERATION"] == "1" and os.environ["MUSTER_MEMBERS"] == "7"
 """
 

@@ -86,13 +86,13 @@ def relay(port, host, launcher, command):
         shim, _ = server.accept()
         behind = socket.create_connection((host, launcher))
         said = b""
-        while len(said) < 250:  # with the launcher's "job" it is more, before it less
+        while len(said) < 300:  # with the launcher's "job" it is more, before it less
             ready, _, _ = select.select([shim, behind], [], [], 10)
             data = [(one, one.recv(65536)) for one in ready]
             if not data or any(not piece for _, piece in data):
                 break
             for one, piece in data:
-                patient(shim if one is behind else behind, b"" if one is behind and len(said + piece) >= 250 else piece)
+                patient(shim if one is behind else behind, b"" if one is behind and len(said + piece) >= 300 else piece)
                 said += piece if one is behind else b""
         print("passed on", len(said), "bytes", flush=True)
         give_orders(shim, command)

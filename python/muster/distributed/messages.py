@@ -1,7 +1,7 @@
 """Sends and receives messages between two ranks of a process group: torch.distributed's send, recv and recv from any rank.
 
 Not by collectives: a message concerns two ranks, and a receiver may not know from whom it will come. Ranks of one node reach each other by Unix sockets, which take
-processes of the same user alone; of several nodes by TCP, where the sender proves that it knows a key from the store. What is sent is taken in at once, so that a
+processes of the same user alone; of several nodes by TCP, where both prove that they know the receiver's key from the store. What is sent is taken in at once, so that a
 receiver may ask for it later, and in any order of tags. As over gloo, what travels between nodes is not encrypted.
 """
 
@@ -53,6 +53,11 @@ def _read_bytes(link: socket.socket, count: int) -> bytearray:
 def _is_of_this_user(link: socket.socket) -> bool:
     _, user, _ = _CREDENTIALS.unpack(link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     return user == os.getuid()
+
+
+def _prove(key: bytes, of_caller: bool, nonces: bytes) -> bytes:
+    """Returns what only those who have the key can tell of the nonces of both ends: `prove` in base/trust/key_proof.hpp."""
+    return hashlib.blake2b((b"c" if of_caller else b"a") + nonces, key=key, digest_size=32).digest()
 
 
 def _address_of_this_node() -> str:
@@ -275,9 +280,14 @@ class Mail:
         else:
             host, _, port = address.rpartition(":")
             link = socket.create_connection((host, int(port)), timeout=30)
-            link.settimeout(None)
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            link.sendall(hmac.digest(bytes.fromhex(key), bytes(_read_bytes(link, 32)), hashlib.sha256))
+            nonces, secret = secrets.token_bytes(32), bytes.fromhex(key)
+            link.sendall(nonces)
+            nonces += _read_bytes(link, 32)
+            if not hmac.compare_digest(_read_bytes(link, 32), _prove(secret, False, nonces)):
+                raise OSError("another program answers there")
+            link.sendall(_prove(secret, True, nonces))
+            link.settimeout(None)
         link.sendall(_HELLO.pack(self._rank))
         return link
 
@@ -293,9 +303,10 @@ class Mail:
         if link.family == socket.AF_UNIX:
             return _is_of_this_user(link)
         link.settimeout(30)
-        challenge = secrets.token_bytes(32)
-        link.sendall(challenge)
-        trusted = hmac.compare_digest(bytes(_read_bytes(link, 32)), hmac.digest(self._key, challenge, hashlib.sha256))
+        own = secrets.token_bytes(32)
+        nonces = bytes(_read_bytes(link, 32)) + own
+        link.sendall(own + _prove(self._key, False, nonces))
+        trusted = hmac.compare_digest(_read_bytes(link, 32), _prove(self._key, True, nonces))
         link.settimeout(None)
         return trusted
 

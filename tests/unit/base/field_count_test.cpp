@@ -1,4 +1,4 @@
-#include "base/field_count.hpp"
+#include "base/codec/field_count.hpp"
 
 #include <gtest/gtest.h>
 

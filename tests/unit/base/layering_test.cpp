@@ -59,7 +59,7 @@ std::map<std::string, std::vector<names>> const floors_of{
       {"modules"}}},
     {"comm/exchange", {{"request"}, {"observe"}, {"batch"}, {"negotiation"}, {"core"}, {"."}}},
     {"bench", {{"tools", "peers"}, {"study", "collectives"}, {"report"}, {"scaling", "gpu"}, {"."}}},
-    {"base", {{"."}, {"process", "c_api"}, {"trust"}, {"command", "trace"}}},
+    {"base", {{"."}, {"process", "c_api", "codec"}, {"trust"}, {"command", "trace"}}},
     {"pmix", {{"library", "."}, {"server", "client"}, {"pmi1"}}},
     {"io", {{"hdf5"}, {"dataset"}, {"arrays", "tree"}, {"sources"}, {"convert", "copy", "loader"}, {"stage"}}},
 };

@@ -8,6 +8,7 @@
 #include "comm/exchange/negotiation/coordinator.hpp"
 #include "comm/exchange/request/request_codec.hpp"
 #include "exchange_requests.hpp"
+#include "tests/every_member.hpp"
 
 namespace muster {
 
@@ -280,6 +281,14 @@ TEST(request_codec, what_is_sent_is_what_comes) {
     EXPECT_EQ(decode_requests(bytes), all);
     bytes.resize(bytes.size() + 100);  // padding
     EXPECT_EQ(decode_requests(bytes), all);
+}
+
+TEST(request_codec, every_member_comes_back) {
+    for (bool const flag : {false, true}) {
+        auto made = member_filler(flag).make<exchange_request>();
+        for (auto& each : made.tensors) each.shape = make_shape(std::vector<std::int64_t>{2, 3, 5});
+        EXPECT_EQ(decode_requests(encode(std::span(&made, 1))), std::vector{made});
+    }
 }
 
 TEST(request_codec, what_is_cut_or_wrong_is_refused) {

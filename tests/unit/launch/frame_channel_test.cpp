@@ -117,8 +117,8 @@ TEST(channels, seal_frames_once_they_are_secured) {
     frame_channel one(loop, std::move(a), into(left, loop, 99), 1024);
     frame_channel other(loop, std::move(b), into(right, loop, 3), 1024);
     auto const key = make_run_key();
-    session_nonce const shims{1};
-    session_nonce const launchers{2};
+    nonce const shims{1};
+    nonce const launchers{2};
     one.secure(std::make_unique<secure_session>(key, wire_end::launcher, shims, launchers));
     other.secure(std::make_unique<secure_session>(key, wire_end::shim, shims, launchers));
     for (auto const& frame : {std::string("first"), std::string(), std::string(1024, 'x')}) one.send(frame);
@@ -134,8 +134,8 @@ struct secured_pair {
         one = std::make_unique<frame_channel>(loop, std::move(a), into(left, loop, 99), largest);
         other = std::make_unique<frame_channel>(loop, std::move(b), into(right, loop, stop_after), largest);
         auto const key = make_run_key();
-        one->secure(std::make_unique<secure_session>(key, wire_end::launcher, session_nonce{1}, session_nonce{2}));
-        other->secure(std::make_unique<secure_session>(key, wire_end::shim, session_nonce{1}, session_nonce{2}));
+        one->secure(std::make_unique<secure_session>(key, wire_end::launcher, nonce{1}, nonce{2}));
+        other->secure(std::make_unique<secure_session>(key, wire_end::shim, nonce{1}, nonce{2}));
     }
     std::unique_ptr<frame_channel> one, other;
 };
@@ -184,7 +184,7 @@ TEST(channels, refuse_a_frame_in_clear_once_they_are_secured) {
     listening_end right;
     frame_channel one(loop, std::move(a), into(left, loop, 99), 1024);
     frame_channel other(loop, std::move(b), into(right, loop, 99), 1024);
-    other.secure(std::make_unique<secure_session>(make_run_key(), wire_end::shim, session_nonce{}, session_nonce{}));
+    other.secure(std::make_unique<secure_session>(make_run_key(), wire_end::shim, nonce{}, nonce{}));
     one.send(std::string(64, 'x'));
     loop.run();
     EXPECT_TRUE(right.frames.empty());

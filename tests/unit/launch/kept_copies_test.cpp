@@ -16,6 +16,7 @@
 #include "launch/keep/keeper_duties.hpp"
 #include "launch/keep/kept_store.hpp"
 #include "launch/keep/state_arrangement.hpp"
+#include "tests/every_member.hpp"
 
 namespace muster {
 namespace {
@@ -350,6 +351,23 @@ TEST_F(stores, a_copy_comes_whole_by_the_link_of_two_keepers_and_to_nobody_witho
     of_others.drop(*of_others.find(3, 17));
     EXPECT_THAT(send(std::string(64, '0'), true), testing::Not(""));
     EXPECT_EQ(get(of_others, 3, 17), "none");
+}
+
+TEST(copy_frames, every_member_comes_back_and_nothing_else_is_read) {
+    for (bool const flag : {false, true}) {
+        wire::copy_frame sent;
+        member_filler(flag).fill(sent);
+        sent.what = wire::copy_frame::kind::piece;
+        auto const frame = wire::encode(sent);
+        EXPECT_EQ(wire::read_copy_frame(frame), sent);
+        for (std::size_t size = 0; size < frame.size(); ++size)
+            EXPECT_FALSE(wire::read_copy_frame(std::string_view(frame).substr(0, size))) << size;
+        EXPECT_FALSE(wire::read_copy_frame(frame + "x"));
+        auto wrong = frame;
+        wrong[1] = 2;  // for_neighbour
+        EXPECT_FALSE(wire::read_copy_frame(wrong));
+        EXPECT_FALSE(wire::read_copy_frame("\x26" + frame.substr(1)));
+    }
 }
 
 TEST_F(stores, a_copy_that_is_cut_off_or_changed_is_none_and_the_one_before_it_stays) {

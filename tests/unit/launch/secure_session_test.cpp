@@ -10,12 +10,12 @@ namespace {
 /// Both ends of a connection, as the handshake makes them.
 struct connection {
     explicit connection(run_key const& key = make_run_key())
-        : of_shim(make_session_nonce()),
-          of_launcher(make_session_nonce()),
+        : of_shim(make_nonce()),
+          of_launcher(make_nonce()),
           launcher(key, wire_end::launcher, of_shim, of_launcher),
           shim(key, wire_end::shim, of_shim, of_launcher) {}
-    session_nonce of_shim;
-    session_nonce of_launcher;
+    nonce of_shim;
+    nonce of_launcher;
     secure_session launcher;
     secure_session shim;
 };
@@ -76,8 +76,8 @@ TEST(secure_sessions, do_not_open_what_somebody_else_sealed) {
 }
 
 TEST(secure_sessions, greetings_read_back) {
-    auto const nonce = make_session_nonce();
-    EXPECT_NE(nonce, make_session_nonce());
+    auto const nonce = make_nonce();
+    EXPECT_NE(nonce, make_nonce());
     auto const greeting = make_greeting(nonce);
     EXPECT_EQ(greeting.size(), greeting_bytes);
     EXPECT_EQ(read_greeting(greeting), nonce);

@@ -94,7 +94,7 @@ TEST(shim_listener, says_nothing_by_itself_and_closes_what_is_no_shim) {
     auto const liar = call(one.door.port());
     send_all(browser, "GET / HTTP/1.1\r\n\r\n");
     send_all(large, std::string("\x7f\xff\xff\xff", 4));
-    send_all(liar, with_frame_header(make_greeting(make_session_nonce())) + with_frame_header(std::string(100, 'x')));
+    send_all(liar, with_frame_header(make_greeting(make_nonce())) + with_frame_header(std::string(100, 'x')));
     EXPECT_TRUE(run_until(one.loop, [&] { return one.door.refused() == 3; })) << one.door.refused();
     char byte = 0;
     EXPECT_LT(::recv(silent.get(), &byte, 1, MSG_DONTWAIT), 0);
@@ -129,7 +129,7 @@ TEST(launcher_link, tries_an_address_again_that_connects_and_says_nothing) {
         unique_fd const shim(::accept4(door.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
         std::string greeting(frame_header_bytes + greeting_bytes, '\0');
         ASSERT_EQ(::recv(shim.get(), greeting.data(), greeting.size(), MSG_WAITALL), static_cast<ssize_t>(greeting.size()));
-        auto const own = make_session_nonce();
+        auto const own = make_nonce();
         secure_session session(key, wire_end::launcher, read_greeting(greeting.substr(frame_header_bytes)).value(), own);
         send_all(shim, with_frame_header(make_answer(own)) + with_frame_header(session.seal("")));
     });
@@ -141,7 +141,7 @@ TEST(launcher_link, goes_on_to_the_next_address_where_the_key_is_not_known) {
     auto const door = listen_on_all();
     std::thread stranger([&] {
         unique_fd const shim(::accept4(door.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-        send_all(shim, with_frame_header(make_answer(make_session_nonce())) + with_frame_header(std::string(sealing_bytes, 'x')));
+        send_all(shim, with_frame_header(make_answer(make_nonce())) + with_frame_header(std::string(sealing_bytes, 'x')));
         std::this_thread::yield();
     });
     listening one;
