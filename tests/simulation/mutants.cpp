@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "all_cores.hpp"
-#include "kept_run.hpp"
 #include "launch/elastic/membership.hpp"
 #include "launch/elastic/membership_guards.hpp"
 #include "launch/keep/keeping_guards.hpp"

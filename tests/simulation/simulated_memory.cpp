@@ -28,13 +28,17 @@ bool simulated_memory::has_owner(int part) const {
     return one != nullptr && one->owner >= 0;
 }
 
-std::vector<copy_shelf::copy> simulated_memory::copies(int part) {
-    std::vector<copy> all;
-    auto const* const one = file_->find(part);
+std::vector<copy_shelf::copy> copies_of(memory_file const& file, int part) {
+    std::vector<copy_shelf::copy> all;
+    auto const* const one = file.find(part);
     if (one == nullptr) return all;
     for (auto const& slot : one->slots)
         if (slot.whole) all.push_back(slot.what);
     return all;
+}
+
+std::vector<copy_shelf::copy> simulated_memory::copies(int part) {
+    return copies_of(*file_, part);
 }
 
 std::vector<copy_shelf::copy> simulated_memory::sound_copies() {
@@ -120,11 +124,11 @@ std::size_t begin_commit(memory_file& file, int part, std::uint64_t step, bool f
     return chosen;
 }
 
-void end_commit(memory_file& file, int part, std::size_t slot, std::uint64_t step, kept::origin const& by) {
+void end_commit(memory_file& file, int part, std::size_t slot, std::uint64_t step, kept::origin const& by, std::uint64_t content) {
     auto& its = file.at(part);
     bool const wanted = its.wanted != 0 && step >= its.wanted;
     if (wanted) its.wanted = 0;
-    its.slots[slot] = {{part, slot, ++its.commits, step, 64, 0, wanted, by}, true};
+    its.slots[slot] = {{part, slot, ++its.commits, step, 64, content, wanted, by}, true};
 }
 
 }  // namespace muster::simulation
