@@ -66,7 +66,7 @@ schedule draw_kept_schedule(std::uint64_t seed) {
     made.least = by.one_in(3) ? made.ranks : 1;
     made.never_announces = by.one_in(3);
     made.announces_late = by.one_in(4);
-    if (!made.never_announces && by.one_in(4)) made.warm_spares = by.between(1, 2);
+    if (!made.never_announces && by.one_in(4)) made.warm_spares = made.spare_hosts = 1;
     made.restarts = by.between(1, 4);
     made.to_neighbours = !by.one_in(5);
     made.step_s = by.seconds(0.2, 1);
@@ -84,7 +84,7 @@ schedule draw_kept_schedule(std::uint64_t seed) {
         if (by.one_in(3)) one.what = by.one_in(2) ? kind::killed : kind::keeper_killed;
         if (by.one_in(8)) one.what = kind::host_silent;
         one.at_s = clustered ? around_s + by.seconds(0, 3) : by.seconds(1, 40);
-        one.whom = by.below(of_rank(one.what) ? made.ranks + made.warm_spares : made.hosts + made.spare_hosts);
+        one.whom = by.below(of_rank(one.what) ? made.ranks + 2 * made.warm_spares : made.hosts + made.spare_hosts);
         one.lasts_s = by.one_in(3) ? -1 : by.seconds(0.2, 20);
         if (one.what >= kind::memory_full) one.lasts_s = by.seconds(1, 20);
         if (one.what == kind::computes) one.lasts_s = by.seconds(0.2, 8);

@@ -222,7 +222,7 @@ void simulated_keeping::handle(occurrence const& one) {
             nodes_[which].touched_s = std::max(nodes_[which].touched_s, its_.now_);
             for (auto& order : std::exchange(its->inbox, {}))
                 if (nodes_[which].keeper) take(which, order);
-            return;
+            return look_soon(which);
         }
         case what::keeper_comes: {
             auto& its = nodes_[which];

@@ -120,6 +120,7 @@ class run final : public course {
     void end_life();
     void decide();
     void place();
+    std::vector<slot> waiting_slots() const;
     std::vector<std::string> hosts_of_members() const;
 
     // the ranks
@@ -266,11 +267,10 @@ void run::begin_life(wire::states_placed const& placed) {
     }
     state.now = present_;
     state.first = present_.number;
-    for (int spare = 0; spare < of_.warm_spares; ++spare) {
-        int const host = static_cast<int>(host_number(hosts[static_cast<std::size_t>(spare) % hosts.size()]));
-        int const seat = add_process(host, dice_.seconds(0.01, 1.5));
-        feed(happened::addition{state.seats.front().who, {}, {host_name(host), 10 + seat}});
-        launcher_.seats.back().who.host = host_name(host);
+    for (auto const& at : waiting_slots()) {
+        add_process(static_cast<int>(host_number(at.host)), dice_.seconds(0.01, 1.5));
+        feed(happened::addition{state.seats.front().who, {}, at});
+        launcher_.seats.back().who.host = at.host;
     }
     if (!keeping_) return;
     for (auto const& note : placed_.notes) tell("launcher: note: {}", note);
@@ -282,6 +282,21 @@ void run::begin_life(wire::states_placed const& placed) {
                 if (host_name(processes_[seat].host) == host)
                     after(14, what::dies, static_cast<int>(seat));
         }
+}
+
+/// On one node, or on those without ranks.
+std::vector<slot> run::waiting_slots() const {
+    std::vector<slot> all;
+    for (int spare = 0; spare < of_.warm_spares && !of_.keeps; ++spare)
+        all.push_back({host_name(spare % of_.hosts), 10 + of_.ranks + spare});
+    if (!of_.keeps || of_.warm_spares == 0) return all;
+    auto const taken = hosts_of_members();
+    auto const is_in = [](std::vector<std::string> const& hosts, std::string const& name) {
+        return std::find(hosts.begin(), hosts.end(), name) != hosts.end();
+    };
+    for (auto const& one : slots_)
+        if (!is_in(taken, one.host) && !is_in(lost_hosts_, one.host)) all.push_back(one);
+    return all;
 }
 
 std::vector<std::string> run::hosts_of_members() const {
@@ -704,6 +719,8 @@ void run::place() {
         if (where.hosts.empty() || where.hosts.back() != one.at.host) where.hosts.push_back(one.at.host), ranks.emplace_back();
         ranks.back().push_back(rank++);
     }
+    for (auto const& one : waiting_slots())
+        if (where.hosts.back() != one.host) where.hosts.push_back(one.host), ranks.emplace_back();
     where.ranks = pack_ranks(ranks);
     where.world_size = rank;
     hosts_placed_ = where.hosts;
@@ -1088,7 +1105,7 @@ void run::handle(occurrence const& one) {
                 end_known_[static_cast<std::size_t>(seat)] = true;
                 note_end(seat, is_lost_with_host, "its host is lost");
             }
-            loss_ = true;
+            loss_ = loss_ || !lost.empty();
             pool_.note_lost(host_name(one.a), {}, now_, 0);
             feed(happened::losses_known{});
             return judge();
