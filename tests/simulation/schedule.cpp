@@ -65,6 +65,7 @@ schedule draw_kept_schedule(std::uint64_t seed) {
     made.spare_hosts = by.one_in(3) ? 1 : 0;
     made.least = by.one_in(3) ? made.ranks : 1;
     made.never_announces = by.one_in(3);
+    made.by_number = made.never_announces && by.one_in(2);
     made.announces_late = by.one_in(4);
     if (!made.never_announces && by.one_in(4)) made.warm_spares = made.spare_hosts = 1;
     made.restarts = by.between(1, 4);
@@ -112,7 +113,7 @@ std::string describe(schedule const& of) {
     if (of.keeps)
         text += fmt::format(", {} restarts, {} idle hosts, states kept {}", of.restarts, of.spare_hosts,
                             of.to_neighbours ? "by the next host, too" : "on their hosts");
-    if (of.never_announces) text += ", never announced";
+    if (of.never_announces) text += of.by_number ? ", never announced, kept by number" : ", never announced";
     if (of.announces_late) text += ", announced after the first rendezvous";
     return text;
 }

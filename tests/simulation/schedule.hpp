@@ -64,6 +64,7 @@ struct schedule {
     double comm_deadline_s = 30, newcomer_limit_s = 60;
     // of kept states and restarts
     bool keeps = false, to_neighbours = false, never_announces = false;
+    bool by_number = false;  ///< the program keeps by its own numbers, and spreads nothing (muster.kept)
     int restarts = 0, spare_hosts = 0;
     double step_s = 0.2;  ///< the longest from commit to commit
     std::vector<fault> faults;

@@ -450,7 +450,8 @@ void simulated_keeping::check_end(std::vector<std::string> const& hosts) {
 }
 
 /// No earlier than the newest commit that was whole, or else the newest of the last generation, apart from nodes that have had a fault since.
-void simulated_keeping::check_beginning(std::uint64_t step, std::uint64_t generation, std::vector<std::string> const& hosts) {
+void simulated_keeping::check_beginning(std::uint64_t step, std::uint64_t generation, std::vector<std::string> const& hosts,
+                                        bool any) {
     if (leader_lost_since_) return;
     std::erase_if(seen_, [&](seen_copy const& one) {
         auto const& its = nodes_[one.node];
@@ -464,7 +465,7 @@ void simulated_keeping::check_beginning(std::uint64_t step, std::uint64_t genera
     if (std::pair(generation, step) < whole)
         its_.fail(fmt::format("the ranks begin at commit {} of generation {}, and commit {} of generation {} was whole", step,
                               generation, whole.second, whole.first));
-    if (step == 0 && !seen_.empty()) its_.fail("the ranks begin anew, and there are commits");
+    if (step == 0 && any && !seen_.empty()) its_.fail("the ranks begin anew, and there are commits");
 }
 
 }  // namespace muster::simulation

@@ -47,7 +47,8 @@ class simulated_keeping {
     bool is_quiet_since(double since_s) const;
     void check_end(std::vector<std::string> const& hosts);
     /// The ranks begin, on these hosts, with what a generation has committed.
-    void check_beginning(std::uint64_t step, std::uint64_t generation, std::vector<std::string> const& hosts);
+    /// `any`: they take what one of them finds, where not all find the same.
+    void check_beginning(std::uint64_t step, std::uint64_t generation, std::vector<std::string> const& hosts, bool any);
     void tell_slots();
 
   private:

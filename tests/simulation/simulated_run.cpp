@@ -903,14 +903,14 @@ void run::recover(int seat) {
         for (std::size_t rank = 0; rank < found.size(); ++rank) all = all && copy_of(rank, copy.step) != nullptr;
         if (all) common = std::max(common, copy.step);
     }
-    auto const step = common != 0 ? common : newest;
+    auto const step = common != 0 || of_.by_number ? common : newest;
     std::size_t root = 0;
     while (step != 0 && copy_of(root, step) == nullptr) ++root;
     bool const is_first = one.view.now->who.rank == 0;
     if (is_first && one.view.now->number > 0) {
         auto const generation = step == 0 ? 0 : copy_of(root, step)->by.generation;
         tell("ranks: all begin with commit {} of generation {}{}", step, generation, common == 0 ? ", which not all find" : "");
-        keeping_->check_beginning(step, generation, hosts_of_members());
+        keeping_->check_beginning(step, generation, hosts_of_members(), !of_.by_number);
     }
     for (std::size_t rank = 0; common != 0 && rank < found.size(); ++rank) {
         auto const& first = *copy_of(0, common);
@@ -919,11 +919,17 @@ void run::recover(int seat) {
         if (its.by.world_size == found.size() && its.by.rank != rank)
             fail(fmt::format("rank {} goes on from what rank {} has committed", rank, its.by.rank));
     }
-    one.must_sync = true;
-    if (step == 0) return enter(seat, doing::syncing);
+    one.must_sync = !of_.by_number;
+    if (step == 0 && of_.by_number) one.has_state = true, begun_version_ = 0;
+    if (step == 0) return enter(seat, of_.by_number ? doing::computing : doing::syncing);
     auto const& copy = *copy_of(root, step);
     one.version = begun_version_ = static_cast<int>(copy.sum);
     one.has_state = true;
+    if (of_.by_number) {
+        one.commits = step;
+        one.must_sync = false;
+        return enter(seat, doing::computing);
+    }
     one.must_sync = common == 0 || copy.by.world_size != found.size();
     save(seat, newest + beyond, one.must_sync ? doing::syncing : doing::computing);
 }
@@ -966,8 +972,10 @@ bool run::is_spread() const {
     if (!keeping_ || launcher_.now.number >= static_cast<int>(worlds_.size())) return true;
     std::vector<std::pair<std::size_t, std::shared_ptr<memory_file>>> ranks;
     for (std::size_t seat = 0; seat < launcher_.seats.size(); ++seat)
-        if (membership::is_member(launcher_.seats[seat].state))
+        if (membership::is_member(launcher_.seats[seat].state)) {
+            if (processes_[seat].stopped_s >= 0) return true;
             ranks.emplace_back(static_cast<std::size_t>(processes_[seat].host), processes_[seat].file);
+        }
     if (!keeping_->can_spread(ranks)) return true;
     auto const first = worlds_[static_cast<std::size_t>(launcher_.now.number)].first_commit;
     return first != 0 && keeping_->on_two_nodes() >= first;
