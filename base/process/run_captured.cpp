@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <ctime>
 #include <utility>
 
 #include "base/error.hpp"
@@ -23,6 +24,8 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 using std::chrono::milliseconds;
+
+constexpr milliseconds longest_kill{2000};
 
 /// Reads what is there; closes at the end of the file.
 void drain(unique_fd& from, std::string& into, std::size_t limit) {
@@ -80,9 +83,9 @@ class child {
     void kill_and_reap() {
         if (own_group_) ::kill(-pid_, SIGKILL);
         ::kill(pid_, SIGKILL);
-        int status = 0;
-        while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-        }
+        auto const end = steady::now() + longest_kill;  // a process that waits for a file system may stay
+        timespec const pause{0, 1'000'000};
+        while (!ended() && steady::now() < end) ::nanosleep(&pause, nullptr);
         pid_ = -1;
     }
 

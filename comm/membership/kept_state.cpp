@@ -87,40 +87,31 @@ kept::head& kept_state::map(std::size_t which, std::size_t bytes) {
     return *reinterpret_cast<kept::head*>(one.at);
 }
 
-/// Before a process's first commit, forgets the commits of this step and later ones: where ranks have gone back to an earlier commit, later ones are of another
-/// history. The earlier one is what the other ranks have, and must stay whole until this commit is.
-void kept_state::forget_later(std::uint64_t step) {
-    auto const head_of = [this](std::size_t which) { return reinterpret_cast<kept::head*>(slots_[which].at); };
-    std::vector<std::size_t> later;
+/// `with_whole` reads all copies.
+kept_slots kept_state::look_at_slots(bool with_whole) {
+    kept_slots all;
     for (std::size_t which = 0; which < kept::slots; ++which)
-        if (auto const* const one = head_of(which); one != nullptr && one->number != 0 && one->step >= step)
-            later.push_back(which);
-    if (later.empty()) return;
-    std::size_t last = kept::slots;
-    for (std::size_t which = 0; which < kept::slots; ++which)
-        if (auto const* const one = find_whole(which);
-            one != nullptr && one->step < step && (last == kept::slots || one->number > head_of(last)->number))
-            last = which;
-    if (last == kept::slots) return;  // the ranks begin anew
-    for (auto const which : later) {
-        auto expected = kept::whole;
-        head_of(which)->ready.compare_exchange_strong(expected, kept::half);
-    }
-    newest_ = last;
+        if (slots_[which].at != nullptr) {
+            auto const& head = *reinterpret_cast<kept::head const*>(slots_[which].at);
+            all[which] = {head.number, head.step, with_whole && find_whole(which) != nullptr};
+        }
+    return all;
 }
 
-/// Returns the oldest copy that the keeper does not need, or the first slot that was never used; never the newest copy.
+/// Where ranks have gone back to an earlier commit, later ones are of another history.
+void kept_state::forget_later(std::uint64_t step) {
+    auto const is_later = [step](kept_slot const& one) { return one.number != 0 && one.step >= step; };
+    if (std::ranges::none_of(look_at_slots(false), is_later)) return;
+    auto const other = find_other_history(look_at_slots(true), step);
+    for (auto const which : other.later) {
+        auto expected = kept::whole;
+        reinterpret_cast<kept::head*>(slots_[which].at)->ready.compare_exchange_strong(expected, kept::half);
+    }
+    if (!other.later.empty()) newest_ = other.last;
+}
+
 std::size_t kept_state::take_slot() {
-    std::array<std::size_t, kept::slots> order{};
-    for (std::size_t which = 0; which < kept::slots; ++which) order[which] = which;
-    auto const age = [this](std::size_t which) {
-        auto const& one = slots_[which];
-        auto const number = one.at == nullptr ? 0 : reinterpret_cast<kept::head const*>(one.at)->number;
-        return number == 0 ? UINT64_MAX : number;
-    };
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return age(a) < age(b); });
-    for (auto const which : order) {
-        if (which == newest_) continue;
+    for (auto const which : slots_for_commit(look_at_slots(false), newest_)) {
         auto& ready = map(which, std::max(slots_[which].bytes, page_bytes)).ready;
         auto now = ready.load();
         if (now != kept::held && ready.compare_exchange_strong(now, kept::half)) return which;

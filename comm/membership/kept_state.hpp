@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "comm/membership/kept_slots.hpp"
 #include "pmix/kept_layout.hpp"
 
 namespace muster {
@@ -47,6 +48,7 @@ class kept_state {
     };
     void* map_page() const;
     kept::head& map(std::size_t which, std::size_t bytes);
+    kept_slots look_at_slots(bool with_whole);
     void forget_later(std::uint64_t step);
     std::size_t take_slot();
     kept::head const* find_whole(std::size_t which);

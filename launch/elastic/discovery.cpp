@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +21,7 @@
 #include "base/trust/foreign_json.hpp"
 #include "launch/scheduler/hosts/bracketed_address.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
+#include "launch/system/end_processes.hpp"
 #include "launch/system/signal_table.hpp"
 
 namespace muster {
@@ -31,6 +31,7 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr std::chrono::milliseconds script_limit{30'000};
+constexpr duration longest_end{1};
 constexpr std::size_t most_output = 1u << 20;
 constexpr int most_slots = 100'000;  ///< at most, for one host
 
@@ -177,7 +178,7 @@ void discovery::stop() noexcept {
     if (loop_ != nullptr) loop_->unwatch(answers_.get());
     ::kill(-child_, SIGKILL);
     ::kill(child_, SIGKILL);
-    ::waitpid(child_, nullptr, 0);
+    reap_within(child_, longest_end);  // a process that waits for a file system may stay
     child_ = -1;
     answers_.reset();
 }

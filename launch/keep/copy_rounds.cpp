@@ -11,6 +11,7 @@ namespace muster {
 namespace {
 
 constexpr std::uint64_t farthest_ahead = 1024;
+constexpr int most_told = 3;  ///< ranks commit together: with this many commits of some, others have none to come
 
 using standing = copy_rounds::standing;
 using node_event = copy_rounds::node_event;
@@ -52,6 +53,7 @@ void copy_rounds::on_there(std::size_t which, bool expected) {
     change(one, expected ? node_event::comes_with_ranks : node_event::comes);
     one.ranks_ended = false;
     one.newest = one.held = 0;
+    if (expected) await_all_anew();
 }
 
 void copy_rounds::on_lost(std::size_t which) {
@@ -67,6 +69,7 @@ void copy_rounds::on_newest(std::size_t which, std::uint64_t step) {
     auto& one = nodes_.at(which);
     if (!one.is_there()) return;
     if (one.newest != 0 || step != 0) change(one, node_event::tells);
+    one.told += step > one.newest;
     one.newest = step;
     if (step != 0) one.ranks_ended = false;
     if (step != 0 && step < last_) begin_again();
@@ -88,14 +91,29 @@ void copy_rounds::begin_again() {
     for (auto& one : nodes_)
         if (one.newest >= last_) one.newest = 0, change(one, node_event::ranks_begin);
     last_ = on_two_nodes_ = vain_ = 0;
+    await_all_anew();
+}
+
+void copy_rounds::await_all_anew() {
+    for (auto& one : nodes_) one.told = 0;
+}
+
+/// A node's ranks may have ended before its keeper saw any of them; these would be awaited without end.
+bool copy_rounds::awaits_any() {
+    auto const is_awaited = [](node const& one) { return one.now == standing::awaited; };
+    if (std::none_of(nodes_.begin(), nodes_.end(), is_awaited)) return false;
+    if (keeping::holds(keeping::guard::misses_no_ranks, std::none_of(nodes_.begin(), nodes_.end(), [](node const& one) { return one.told >= most_told; }))) return true;
+    for (auto& one : nodes_)
+        if (is_awaited(one)) one.ranks_ended = change(one, node_event::no_ranks);
+    return false;
 }
 
 void copy_rounds::try_begin() {
     if (phase_ != phase::idle || std::count_if(nodes_.begin(), nodes_.end(), [](node const& one) { return one.is_there(); }) < 2)
         return;
+    if (awaits_any()) return;
     std::uint64_t least = UINT64_MAX, most = 0;
     for (auto const& one : nodes_) {
-        if (one.now == standing::awaited) return;
         if (!one.is_there() || one.newest == 0) continue;
         least = std::min(least, one.newest);
         most = std::max(most, one.newest);
@@ -207,6 +225,7 @@ void copy_rounds::pause() {
 void copy_rounds::go_on(std::uint64_t step, std::vector<bool> const& have_ranks, bool spread) {
     last_ = step;
     on_two_nodes_ = vain_ = 0;
+    await_all_anew();
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
         change(nodes_[i], have_ranks.at(i) ? node_event::ranks_begin : node_event::no_ranks);
         nodes_[i].ranks_ended = false;

@@ -67,6 +67,7 @@ class copy_rounds {
     struct node {
         standing now = standing::gone;
         std::uint64_t newest = 0, held = 0;
+        int told = 0;  ///< commits that its ranks have reported while others were awaited
         bool ranks_ended = false;
         share of = {};
         bool is_there() const noexcept { return now >= standing::awaited; }
@@ -74,6 +75,8 @@ class copy_rounds {
     };
     static bool change(node& one, node_event on);
     void begin_again();
+    void await_all_anew();
+    bool awaits_any();
     void spread_last(std::vector<bool> const& have_ranks);
     void try_begin();
     static constexpr std::size_t nobody = SIZE_MAX;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "launch/keep/keeping_guards.hpp"
+
 namespace muster {
 
 std::optional<copy_shelf::copy> copy_shelf::find(int part, std::uint64_t step, std::optional<std::uint64_t> generation) {
@@ -54,13 +56,15 @@ void copy_shelf::release_all_but(std::uint64_t step) {
 }
 
 std::optional<std::size_t> choose_slot(std::array<slot_use, kept::slots> const& all) {
+    auto const newest = static_cast<std::size_t>(std::ranges::max_element(all, {}, &slot_use::age) - all.begin());
     std::optional<std::size_t> chosen;
     std::uint64_t oldest = UINT64_MAX;
     for (std::size_t slot = 0; slot < all.size(); ++slot) {
-        if (all[slot].held || all[slot].age >= oldest) continue;
+        bool const may_be_common = keeping::holds(keeping::guard::keeps_the_newest, slot == newest && all[slot].age > 1, false);
+        if (all[slot].held || may_be_common || all[slot].age >= oldest) continue;
         if (slot < 2 || !chosen) chosen = slot, oldest = all[slot].age;
     }
-    return chosen;
+    return chosen || all[newest].held ? chosen : newest;
 }
 
 }  // namespace muster

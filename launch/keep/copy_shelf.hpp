@@ -61,7 +61,8 @@ struct slot_use {
     std::uint64_t age = 0;
 };
 
-/// Returns the oldest that is not held; uses no more of the four than needed. Returns nothing if all are held. Pure.
+/// Returns the oldest that is not held, and the newest only if the others are: the order to hold that may be on its way. Uses no
+/// more of the four than needed. Returns nothing if all are held. Pure.
 std::optional<std::size_t> choose_slot(std::array<slot_use, kept::slots> const& all);
 
 }  // namespace muster

@@ -445,7 +445,7 @@ std::string_view name_of(guard which) {
         "misses the silent",       "another takes over",  "keeps the left out",      "copies of all ranks",
         "releases at coming",      "spreads the first",   "common stays held",       "neighbours' copies count",
         "moves what is elsewhere", "tries to move again", "forgets other histories", "listens from awakening",
-        "says that it is at it"};
+        "says that it is at it",   "keeps the newest",        "misses no ranks"};
     return names[static_cast<std::size_t>(which)];
 }
 

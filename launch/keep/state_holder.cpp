@@ -169,9 +169,7 @@ void state_holder::empty_sockets() noexcept {
 void state_holder::end() noexcept {
     if (leader() == 0) return;
     near_.reset();
-    auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(longest_end);
-    timespec const pause{0, 2'000'000};
-    while (::waitpid(leader(), nullptr, WNOHANG) == 0 && event_loop::clock::now() < end) ::nanosleep(&pause, nullptr);
+    reap_within(leader(), longest_end);
 }
 
 }  // namespace muster

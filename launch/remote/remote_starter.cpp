@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <utility>
 
 #include "base/error.hpp"
@@ -45,12 +44,6 @@ constexpr duration between_tries{1};            ///< between two tries of a remo
 constexpr duration patience_with_step{10};      ///< with an srun after all its agents got the order to end
 constexpr duration between_losses{0.2};         ///< the losses of this time go into one line
 constexpr duration patience_with_late_ones{2};  ///< with agents on their way, after the start is given up
-
-void wait_for(pid_t child, duration limit) {
-    auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(limit);
-    timespec const pause{0, 1'000'000};
-    while (::waitpid(child, nullptr, WNOHANG) == 0 && event_loop::clock::now() < end) ::nanosleep(&pause, nullptr);
-}
 
 /// Returns the variables that shims need to start. The ranks' variables come from the launcher, over the shims' connections.
 environment variables_of_shims(environment const& own) {
@@ -138,8 +131,8 @@ void remote_starter::wait_for_agents() {
     for (std::size_t i = 0; i < hosts_.size(); ++i)
         if (hosts_[i].shell >= 0 &&
             (order_.hosts[i].here || by_flux || in_step(hosts_[i]) || name_of_process(hosts_[i].shell) == agent_process))
-            wait_for(hosts_[i].shell, end - event_loop::clock::now());
-    if (shell_of_all_ >= 0) wait_for(shell_of_all_, asked_to_end_ || giving_up_ ? duration(1) : patience_with_step);
+            reap_within(hosts_[i].shell, end - event_loop::clock::now());
+    if (shell_of_all_ >= 0) reap_within(shell_of_all_, asked_to_end_ || giving_up_ ? duration(1) : patience_with_step);
 }
 
 void remote_starter::note_absent() {

@@ -1,6 +1,7 @@
 #include "launch/run/guardian.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -125,6 +126,13 @@ class open_request {
     clock::time_point due_{};
 };
 
+/// Prints it if somebody reads: what ends the run must not wait for the reader of its messages.
+void print_if_read(std::string const& line) {
+    constexpr int patience_ms = 100;
+    pollfd here{STDERR_FILENO, POLLOUT, 0};
+    if (::poll(&here, 1, patience_ms) == 1) fmt::print(stderr, "muster: {}\n", line);
+}
+
 /// Says how a launcher has ended.
 struct launcher_end {
     int status = 0;
@@ -191,10 +199,10 @@ class launcher_watch {
 
     void kill(int code, std::string const& why) {
         if (killed_until_) return;
-        fmt::print(stderr, "muster: error: {}; killing it and its ranks\n", why);
         end_.code = code;
         killed_until_ = after(time_to_die);
         ::kill(launcher_, SIGKILL);
+        print_if_read(fmt::format("error: {}; killing it and its ranks", why));
     }
 
     pid_t launcher_;
@@ -274,7 +282,7 @@ launcher_end run_launcher(launcher_start start, duration grace, std::optional<cl
     remove_session_dir(session_dir);
     end_phase("guardian: launcher ended, nothing left");
     if (WIFEXITED(end.status)) return end;
-    if (end.code == 0) fmt::print(stderr, "muster: the launcher {}; ended its ranks\n", describe_end(end.status));
+    if (end.code == 0) print_if_read(fmt::format("the launcher {}; ended its ranks", describe_end(end.status)));
     sweep_shared_memory(started);
     return end;
 }
@@ -314,7 +322,7 @@ int run_guarded(duration grace, std::vector<std::string> const& session_places,
         if (!next) return WEXITSTATUS(end.status);
         int const asked = end.asked != 0 ? end.asked : wait_for_next(next->delay);
         if (asked != 0) {
-            fmt::print(stderr, "muster: got SIG{} between two generations\n", signal_name(asked));
+            print_if_read(fmt::format("got SIG{} between two generations", signal_name(asked)));
             return 128 + asked;
         }
         start.life = next->life;

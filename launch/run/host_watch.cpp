@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <cstdint>
 #include <utility>
 
+#include "base/text.hpp"
 #include "launch/run/gather_hosts.hpp"
 
 namespace muster {
@@ -19,7 +21,19 @@ void host_watch::take(discovery_answer const& answer) {
     if (faulty && !faulty_)
         calls_.say("note: --host-discovery-script " + answer.fault_with("; the hosts stay as they were meanwhile"));
     faulty_ = faulty;
-    if (!faulty && run_.outcome.hosts.take(answer.hosts)) look();
+    auto const before = run_.outcome.hosts.all().size();
+    if (faulty || !run_.outcome.hosts.take(answer.hosts)) return;
+    note_unused(before);
+    look();
+}
+
+/// Says why nothing grows, where nobody has said how far it may.
+void host_watch::note_unused(std::size_t slots_before) {
+    auto const slots = run_.outcome.hosts.all().size();
+    auto const most = static_cast<std::size_t>(most_members(run_.options, run_.life));
+    if (run_.options.most_ranks || slots <= slots_before || slots <= most || std::exchange(noted_unused_, true)) return;
+    calls_.say(fmt::format("note: there are {} slots, and this run has {} at most; start it with --max-np {} to let it grow", slots,
+                           counted(static_cast<std::int64_t>(most), "rank"), slots));
 }
 
 void host_watch::look() {

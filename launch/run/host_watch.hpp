@@ -1,6 +1,7 @@
 // Watches the hosts of --host-discovery-script, and has the ranks save when the hosts change.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -35,11 +36,13 @@ class host_watch {
 
   private:
     void take(discovery_answer const& answer);
+    void note_unused(std::size_t slots_before);
 
     event_loop& loop_;
     run_context const& run_;
     supervision calls_;
     bool faulty_ = false;                     ///< the script's last answer was a fault
+    bool noted_unused_ = false;               ///< slots that nobody may use
     std::string news_;                        ///< what the ranks were last told
     std::optional<event_loop::timer> cools_;  ///< until a slot has cooled down
 };

@@ -360,7 +360,8 @@ void rank_shim::on_launcher_gone(std::string const& reason) {
     if (exit_code_ == 0) exit_code_ = 1;
     if (sender_) sender_->close();
     if (output_) output_->resume();  // what comes now is dropped, and must not hold the rank
-    if (has_program(state_) && state_ < shim_state::draining)
+    auto const* const row = find_transition(state_, shim_event::is_dismissed);
+    if (row != nullptr && row->then == shim_effect::end)  // otherwise nothing is left to end, or its end has been noted
         say(fmt::format("rank {} on {}: lost the connection to muster run ({}): ending this rank", job_.who.rank, host_, reason));
     take(shim_event::is_dismissed, SIGTERM);
 }

@@ -192,6 +192,12 @@ std::size_t kill_descendants_but(pid_t spared) noexcept try {
 
 }  // namespace
 
+void reap_within(pid_t child, duration most) noexcept {
+    auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(most);
+    timespec const pause{0, 1'000'000};
+    while (::waitpid(child, nullptr, WNOHANG) == 0 && event_loop::clock::now() < end) ::nanosleep(&pause, nullptr);
+}
+
 void kill_all_descendants(pid_t spared, duration most) noexcept {
     auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(most);
     // A process may fork while the list is read, hence the loop; each round waits for deaths, not for time.

@@ -66,6 +66,9 @@ duration wait_before_kill(int signal_number, std::optional<event_loop::clock::ti
 void set_grace_timers(event_loop& loop, int signal_number, duration grace, std::function<void()> terminate,
                       std::function<void()> kill);
 
+/// Waits for at most `most` until the child has ended, and reaps it.
+void reap_within(pid_t child, duration most) noexcept;
+
 /// Kills and reaps descendants until only `spared` and its own are left, for at most `most`. SIGCHLD must be blocked.
 void kill_all_descendants(pid_t spared = 0, duration most = duration(5)) noexcept;
 

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -149,6 +150,11 @@ void frame_channel::fail(std::string const& reason) {
     close();
     auto const kept = do_;
     kept->on_closed(reason);
+}
+
+bool frame_channel::has_unread() const noexcept {
+    int bytes = 0;
+    return socket_ && ::ioctl(socket_.get(), FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
 void frame_channel::on_readable() {

@@ -44,6 +44,8 @@ class frame_channel {
     void secure(std::unique_ptr<secure_session> session) { session_ = std::move(session); }
     void close() noexcept;
     bool open() const noexcept { return static_cast<bool>(socket_); }
+    /// Returns whether the peer has sent what this end has not read yet.
+    bool has_unread() const noexcept;
     bool sent_all() const noexcept { return waiting_.empty() && ready_.empty(); }
     /// May be called within a callback: the next frame goes to the new one.
     void set_callbacks(callbacks what_to_do, std::size_t largest_frame);

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/error.hpp"
@@ -75,7 +76,8 @@ bool shim_listener::accept_one() {
 
 void shim_listener::make_room() {
     if (callers_.size() < most_callers_) return;
-    auto const oldest = callers_.begin();
+    auto oldest = std::find_if(callers_.begin(), callers_.end(), [](auto const& one) { return !one.second.link->has_unread(); });
+    if (oldest == callers_.end()) oldest = callers_.begin();
     if (refused_++ == 0)
         spdlog::warn("more than {} connections to muster's port have proved nothing, the oldest from {}; closing the oldest",
                      most_callers_, oldest->second.from);
@@ -144,10 +146,11 @@ void shim_listener::forget(std::uint64_t which) {
     loop_.after(duration(0), [this, which] { callers_.erase(which); });
 }
 
+/// Spares who has spoken, since on a busy machine this process may be the one that is late.
 void shim_listener::drop_late() {
     auto const now = event_loop::clock::now();
     for (auto one = callers_.begin(); one != callers_.end();)
-        if (one->second.due > now) {
+        if (one->second.due > now || one->second.link->has_unread()) {
             ++one;
         } else {
             if (refused_++ == 0) spdlog::info("a connection from {} to muster's port said nothing", one->second.from);

@@ -12,6 +12,26 @@ expect_equal $? 143 'the exit code of a run whose launcher stands still'
 expect_contains stderr 'the launcher did not answer SIGTERM within 5 s; killing it and its ranks'
 expect_nothing_left
 
+# The same where nobody reads what muster says: the pipe is full. Then the second signal counts.
+rm stopped
+mkfifo unread
+exec 3<>unread
+python3 -c 'import os; os.set_blocking(3, False)
+try:
+    while True: os.write(3, b"x" * 4096)
+except BlockingIOError: os.set_blocking(3, True)'
+"$MUSTER" run -n 1 -- sh -c 'kill -STOP $PPID; : >stopped; exec sleep 100' >"$OUT" 2>unread &
+guardian=$!
+wait_until 20 test -e stopped
+kill -TERM "$guardian"
+sleep 0.6 # two signals within half a second are one
+kill -TERM "$guardian"
+wait_until 10 sh -c "! kill -0 $guardian"
+wait "$guardian"
+expect_equal $? 143 'the exit code of a run whose launcher stands still, and whose messages nobody reads'
+exec 3>&-
+expect_nothing_left
+
 # Nobody is between the terminal and muster, as with `ssh -t host muster run`: muster leads the session, and it alone is told.
 cat >closed.py <<'PY'
 import os, pty, sys

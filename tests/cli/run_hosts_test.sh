@@ -86,6 +86,16 @@ tell "$host:1"
 expect_end 124
 expect_contains stderr "2 slots needed, 1 usable; $host: 1 slot"
 expect_nothing_left
+# More slots than ranks, and nobody has said how far the run may grow.
+tell "$host:2"
+start "${run[@]}" -n 2 -- bash rank.sh
+wait_until 20 said 'g0 life 0 rank 1 of 2'
+tell "$host:3"
+wait_until 20 grep -q 'there are 3 slots, and this run has 2 ranks at most; start it with --max-np 3 to let it grow' "$ERR"
+: >end
+expect_end 0
+expect_not_contains stderr SIGUSR1
+rm end
 # Below --min-np, and up again; a host that comes and goes, and is another each time that the script is asked.
 tell "$host:2"
 start "${run[@]}" -n 2 -- bash rank.sh

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "all_cores.hpp"
-#include "kept_run.hpp"
 #include "launch/elastic/membership.hpp"
 #include "launch/elastic/membership_guards.hpp"
 #include "launch/keep/keeping_guards.hpp"
@@ -18,9 +17,9 @@ namespace muster::simulation {
 namespace {
 
 /// The first seed that breaks an invariant; 0: none.
-std::uint64_t find(std::uint64_t count, std::string& what) {
+std::uint64_t find(schedule (*draw)(std::uint64_t), std::uint64_t count, std::string& what) {
     for (std::uint64_t seed = 1; seed <= count; ++seed)
-        if (auto const end = simulate(draw_schedule(seed)); !end.broken.empty()) return what = end.broken, seed;
+        if (auto const end = simulate(draw(seed)); !end.broken.empty()) return what = end.broken, seed;
     return 0;
 }
 
@@ -42,21 +41,18 @@ std::vector<mutant> list_mutants() {
     return all;
 }
 
-std::string find_kept(std::uint64_t count) {
-    for (std::uint64_t seed = 1; seed <= count; ++seed)
-        if (auto const end = simulate(draw_kept_schedule(seed)); !end.broken.empty())
-            return fmt::format("seed {:6}: {}", seed, end.broken);
-    return {};
-}
-
-std::string find(std::uint64_t count) {
+/// Guards of kept states are found by runs that keep them, and nothing else; the others by those, too.
+std::string find(mutant const& one, std::uint64_t count) {
     std::string what;
-    if (auto const seed = find(count, what); seed != 0) return fmt::format("seed {:6}: {}", seed, what);
-    for (bool const over_nodes : {false, true}) {
-        std::size_t states = 0;
-        what = find_in_small_world(3, 1, over_nodes, states);
-        if (!what.empty()) return "small world: " + what;
+    if (one.kept_guard < 0) {
+        if (auto const seed = find(draw_schedule, count, what); seed != 0) return fmt::format("seed {:6}: {}", seed, what);
+        for (bool const over_nodes : {false, true}) {
+            std::size_t states = 0;
+            what = find_in_small_world(3, 1, over_nodes, states);
+            if (!what.empty()) return "small world: " + what;
+        }
     }
+    if (auto const seed = find(draw_kept_schedule, count, what); seed != 0) return fmt::format("kept, seed {:6}: {}", seed, what);
     return {};
 }
 
@@ -69,7 +65,7 @@ int run_mutants(std::uint64_t count) {
         membership::row_left_out = one.row;
         membership::guard_turned = one.guard;
         keeping::guard_turned = one.kept_guard;
-        one.found = one.kept_guard >= 0 ? find_kept(count) : find(count);
+        one.found = find(one, count);
         membership::row_left_out = membership::guard_turned = keeping::guard_turned = -1;
         return true;
     });

@@ -32,7 +32,7 @@ schedule draw_schedule(std::uint64_t seed) {
     double const around_s = by.seconds(0.3, 2.5);
     using kind = fault::kind;
     for (int i = 0; i < faults; ++i) {
-        fault one{.what = static_cast<kind>(by.below(static_cast<int>(kind::count_)))};
+        fault one{.what = static_cast<kind>(by.below(static_cast<int>(kind::fails)))};
         if (by.one_in(3)) one.what = by.one_in(2) ? kind::killed : kind::stopped;
         one.at_s = clustered ? around_s + by.seconds(0, 0.1) : by.seconds(0, 3);
         one.whom = by.below(made.ranks + made.spares + made.warm_spares);
@@ -54,12 +54,66 @@ schedule draw_schedule(std::uint64_t seed) {
     return made;
 }
 
+schedule draw_kept_schedule(std::uint64_t seed) {
+    dice by(seed ^ 0xA5A5A5A5u);
+    schedule made{.seed = seed};
+    made.keeps = true;
+    made.hosts = by.between(2, 4);
+    made.ranks = made.hosts * by.between(1, 2);
+    made.most = made.ranks;
+    made.over_nodes = true;
+    made.spare_hosts = by.one_in(3) ? 1 : 0;
+    made.least = by.one_in(3) ? made.ranks : 1;
+    made.never_announces = by.one_in(3);
+    made.by_number = made.never_announces && by.one_in(2);
+    made.announces_late = by.one_in(4);
+    if (!made.never_announces && by.one_in(4)) made.warm_spares = made.spare_hosts = 1;
+    made.restarts = by.between(1, 4);
+    made.to_neighbours = !by.one_in(5);
+    made.step_s = by.seconds(0.2, 1);
+    using kind = fault::kind;
+    int const count = by.between(1, 4);
+    double const around_s = by.seconds(2, 15);
+    bool const clustered = by.one_in(2);
+    auto const of_rank = [](kind what) { return what < kind::host_silent || what == kind::fails; };
+    for (int i = 0; i < count; ++i) {
+        constexpr std::array kinds{kind::killed,         kind::stopped,       kind::departs,        kind::computes,
+                                   kind::collective,     kind::host_silent,   kind::fails,          kind::keeper_killed,
+                                   kind::keeper_stopped, kind::leader_killed, kind::leader_stopped, kind::cut,
+                                   kind::memory_full,    kind::slow,          kind::no_start};
+        fault one{.what = kinds[static_cast<std::size_t>(by.below(static_cast<int>(kinds.size())))]};
+        if (by.one_in(3)) one.what = by.one_in(2) ? kind::killed : kind::keeper_killed;
+        if (by.one_in(8)) one.what = kind::host_silent;
+        one.at_s = clustered ? around_s + by.seconds(0, 3) : by.seconds(1, 40);
+        one.whom = by.below(of_rank(one.what) ? made.ranks + 2 * made.warm_spares : made.hosts + made.spare_hosts);
+        one.lasts_s = by.one_in(3) ? -1 : by.seconds(0.2, 20);
+        if (one.what >= kind::memory_full) one.lasts_s = by.seconds(1, 20);
+        if (one.what == kind::computes) one.lasts_s = by.seconds(0.2, 8);
+        if (one.what == kind::host_silent) one.lasts_s = -1;
+        made.faults.push_back(one);
+    }
+    // A fault of a keeper matters when the ranks begin again.
+    if (by.one_in(2)) made.faults.push_back({.what = kind::killed, .at_s = by.seconds(5, 45), .whom = by.below(made.ranks)});
+    // … and one of a rank before it has opened its memory, or just after all have begun again, with fewer ranks perhaps.
+    if (by.one_in(6)) made.faults.push_back({.what = kind::killed, .at_s = by.seconds(0.3, 3), .whom = by.below(made.ranks)});
+    if (by.one_in(8)) {
+        double const at_s = by.seconds(3, 20);
+        made.faults.push_back({.what = kind::host_silent, .at_s = at_s, .whom = by.below(made.hosts)});
+        made.faults.push_back({.what = kind::killed, .at_s = at_s + by.seconds(14, 16.5), .whom = 0});
+    }
+    return made;
+}
+
 std::string describe(schedule const& of) {
     auto text = fmt::format("{} ranks on {} host{}, at least {}", of.ranks, of.hosts, of.hosts == 1 ? "" : "s", of.least);
     if (of.spares > 0) text += fmt::format(", {} may be started in place of lost ones", of.spares);
     if (of.warm_spares > 0) text += fmt::format(", {} spares wait", of.warm_spares);
     if (of.by_hosts) text += fmt::format(", hosts come and go, at most {}", of.most);
     if (of.resets >= 0) text += fmt::format(", {} resets", of.resets);
+    if (of.keeps)
+        text += fmt::format(", {} restarts, {} idle hosts, states kept {}", of.restarts, of.spare_hosts,
+                            of.to_neighbours ? "by the next host, too" : "on their hosts");
+    if (of.never_announces) text += of.by_number ? ", never announced, kept by number" : ", never announced";
     if (of.announces_late) text += ", announced after the first rendezvous";
     return text;
 }
@@ -74,7 +128,16 @@ std::string describe(fault const& one) {
                                                                                            "cannot be killed",
                                                                                            "(discovery) finds slots",
                                                                                            "has a message replayed",
-                                                                                           "starts another program"};
+                                                                                           "starts another program",
+                                                                                           "fails",
+                                                                                           "loses its keeper (host)",
+                                                                                           "has a keeper that is stopped (host)",
+                                                                                           "(the keepers' leader) is killed",
+                                                                                           "(the keepers' leader) is stopped",
+                                                                                           "has its next copy cut off (host)",
+                                                                                           "has full memory (host)",
+                                                                                           "(copies) are slow",
+                                                                                           "can start no keeper (host)"};
     return fmt::format("at {:.3f} s {} {} ({:.2f} s, {})", one.at_s, one.whom, names[static_cast<std::size_t>(one.what)],
                        one.lasts_s, one.number);
 }

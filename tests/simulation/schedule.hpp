@@ -38,6 +38,16 @@ struct fault {
         hosts_change,  ///< discovery finds `number` slots, by bits of `host`
         replayed,      ///< a message of this rank comes once more, late; or one to it
         execs,         ///< the rank's program starts another one: a second hello
+        // Of runs that keep states:
+        fails,  ///< by its own program
+        keeper_killed,
+        keeper_stopped,  ///< for `lasts_s`; below 0: for ever
+        leader_killed,
+        leader_stopped,
+        cut,          ///< the next copy from this host does not arrive
+        memory_full,  ///< no copy finds room on this host, for `lasts_s`
+        slow,         ///< copies take long, for `lasts_s`
+        no_start,     ///< no keeper can be started on this host, for `lasts_s`
         count_,
     };
     kind what = kind::killed;
@@ -52,10 +62,18 @@ struct schedule {
     int ranks = 3, hosts = 1, least = 1, spares = 0, warm_spares = 0, most = 3, resets = -1;
     bool by_hosts = false, announces_late = false, over_nodes = false;
     double comm_deadline_s = 30, newcomer_limit_s = 60;
+    // of kept states and restarts
+    bool keeps = false, to_neighbours = false, never_announces = false;
+    bool by_number = false;  ///< the program keeps by its own numbers, and spreads nothing (muster.kept)
+    int restarts = 0, spare_hosts = 0;
+    double step_s = 0.2;  ///< the longest from commit to commit
     std::vector<fault> faults;
 };
 
+/// Ranks that go on in place.
 schedule draw_schedule(std::uint64_t seed);
+/// Ranks that keep states, start again, and mostly go on in place, too.
+schedule draw_kept_schedule(std::uint64_t seed);
 std::string describe(schedule const& of);
 std::string describe(fault const& one);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "comm/membership/kept_slots.hpp"
+
 namespace muster::simulation {
 
 memory_file::part& memory_file::at(int number) {
@@ -28,13 +30,17 @@ bool simulated_memory::has_owner(int part) const {
     return one != nullptr && one->owner >= 0;
 }
 
-std::vector<copy_shelf::copy> simulated_memory::copies(int part) {
-    std::vector<copy> all;
-    auto const* const one = file_->find(part);
+std::vector<copy_shelf::copy> copies_of(memory_file const& file, int part) {
+    std::vector<copy_shelf::copy> all;
+    auto const* const one = file.find(part);
     if (one == nullptr) return all;
     for (auto const& slot : one->slots)
         if (slot.whole) all.push_back(slot.what);
     return all;
+}
+
+std::vector<copy_shelf::copy> simulated_memory::copies(int part) {
+    return copies_of(*file_, part);
 }
 
 std::vector<copy_shelf::copy> simulated_memory::sound_copies() {
@@ -100,31 +106,32 @@ void open_part(memory_file& file, int part, int rank) {
         if (one.whole) its.commits = std::max(its.commits, one.what.number);
 }
 
-/// The oldest that the keeper does not need, or one that was never used; not the newest.
+/// As kept_state.
 std::size_t begin_commit(memory_file& file, int part, std::uint64_t step, bool first) {
     auto& its = file.at(part);
-    if (first) {  // later ones are of another history, where an earlier one is there to go on from
-        bool const earlier =
-            std::any_of(its.slots.begin(), its.slots.end(), [&](auto const& one) { return one.whole && one.what.step < step; });
-        for (auto& one : its.slots)
-            if (earlier && one.whole && one.what.step >= step && !one.what.held) one.whole = false;
-    }
-    std::size_t newest = kept::slots, chosen = kept::slots;
+    auto const look = [&] {
+        kept_slots all;
+        for (std::size_t i = 0; i < kept::slots; ++i) all[i] = {its.slots[i].what.number, its.slots[i].what.step, its.slots[i].whole};
+        return all;
+    };
+    for (std::size_t const which : first ? find_other_history(look(), step).later : std::vector<std::size_t>())
+        if (!its.slots[which].what.held) its.slots[which].whole = false;
+    std::size_t newest = kept::slots;
     for (std::size_t i = 0; i < kept::slots; ++i)
         if (its.slots[i].whole && (newest == kept::slots || its.slots[i].what.number > its.slots[newest].what.number)) newest = i;
-    auto const age = [&](std::size_t i) { return its.slots[i].what.number == 0 ? UINT64_MAX : its.slots[i].what.number; };
-    for (std::size_t i = 0; i < kept::slots; ++i)
-        if (i != newest && !(its.slots[i].whole && its.slots[i].what.held) && (chosen == kept::slots || age(i) < age(chosen)))
-            chosen = i;
-    if (chosen < kept::slots) its.slots[chosen].whole = false;
-    return chosen;
+    for (auto const which : slots_for_commit(look(), newest))
+        if (!its.slots[which].whole || !its.slots[which].what.held) {
+            its.slots[which].whole = false;
+            return which;
+        }
+    return kept::slots;
 }
 
-void end_commit(memory_file& file, int part, std::size_t slot, std::uint64_t step, kept::origin const& by) {
+void end_commit(memory_file& file, int part, std::size_t slot, std::uint64_t step, kept::origin const& by, std::uint64_t content) {
     auto& its = file.at(part);
     bool const wanted = its.wanted != 0 && step >= its.wanted;
     if (wanted) its.wanted = 0;
-    its.slots[slot] = {{part, slot, ++its.commits, step, 64, 0, wanted, by}, true};
+    its.slots[slot] = {{part, slot, ++its.commits, step, 64, content, wanted, by}, true};
 }
 
 }  // namespace muster::simulation

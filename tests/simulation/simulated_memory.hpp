@@ -60,6 +60,9 @@ class simulated_memory final : public copy_shelf {
 void open_part(memory_file& file, int part, int rank);
 /// What a rank does at a commit, as kept_state has it: takes a slot, and makes it whole later.
 std::size_t begin_commit(memory_file& file, int part, std::uint64_t step, bool first);
-void end_commit(memory_file& file, int part, std::size_t slot, std::uint64_t step, kept::origin const& by);
+/// `content` takes the place of a checksum.
+void end_commit(memory_file& file, int part, std::size_t slot, std::uint64_t step, kept::origin const& by, std::uint64_t content);
+/// The whole copies that a rank finds.
+std::vector<copy_shelf::copy> copies_of(memory_file const& file, int part);
 
 }  // namespace muster::simulation

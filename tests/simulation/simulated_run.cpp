@@ -5,10 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <queue>
+#include <optional>
+#include <set>
 #include <utility>
 
+#include "course.hpp"
+#include "launch/elastic/lives.hpp"
 #include "launch/elastic/membership_guards.hpp"
+#include "launch/elastic/restart_policy.hpp"
+#include "launch/remote/host_ranks.hpp"
+#include "simulated_keeping.hpp"
 
 namespace muster::simulation {
 
@@ -19,14 +25,17 @@ namespace happened = membership::happened;
 using membership::member_state;
 
 /// Of what a process does.
-enum class doing { importing, greeting, meeting, syncing, computing, in_collective, reforming, ended };
+enum class doing { importing, greeting, meeting, syncing, computing, in_collective, saving, reforming, ended };
 
-constexpr std::array<char const*, 8> doing_names{"imports",
+constexpr std::uint64_t beyond = 2;  ///< as TorchState numbers what it keeps after it has gone back
+
+constexpr std::array<char const*, 9> doing_names{"imports",
                                                  "waits in init()",
                                                  "meets the others",
                                                  "gets the state",
                                                  "computes",
                                                  "waits in a collective",
+                                                 "commits",
                                                  "waits for the next generation",
                                                  "has ended"};
 
@@ -56,6 +65,15 @@ struct process {
     bool fails_next = false, ordered_to_end = false, dismissed = false;
     bool is_second = false;     ///< another program of the rank
     bool is_forgetful = false;  ///< it asks for the next generation, and has not said that it would
+    int code = 1;               ///< of its end, if that is a failure
+    // what it keeps
+    std::shared_ptr<memory_file> file = {};
+    int part = 0;
+    std::uint64_t commits = 0;  ///< the number of its last one
+    std::uint64_t saves = 0;    ///< the number of the one under way
+    std::size_t slot = 0;       ///< its place
+    doing next = doing::computing;  ///< after it; reforming: it leaves at this commit
+    bool has_committed = false;
     bool lives() const { return now != doing::ended; }
 };
 
@@ -65,63 +83,45 @@ struct shared_world {
     std::vector<std::uint32_t> arrived;  ///< at each of its collectives
     int root_version = 0;                ///< of rank 0, in a sync
     std::vector<bool> changed;           ///< what rank 0 says there
+    // of kept states
+    std::vector<std::vector<copy_shelf::copy>> found;  ///< by rank, as it comes to the first collective
+    std::uint64_t newest = 0;                          ///< the largest number in a sync
+    std::uint64_t first_commit = 0;
 };
 
-enum class what {
-    rank_continues,  ///< with its computation
-    rank_reads,      ///< its next message
-    rank_completes,  ///< its collective
-    rank_fails,      ///< its collective, by what it sees itself
-    launcher_reads,  ///< a message of a rank
-    launcher_sees_end,
-    launcher_times,
-    launcher_judges,
-    launcher_hosts,
-    launcher_misses,  ///< a host
-    spare_again,
-    befalls,
-    host_returns,
-    goes_on,
-    dies,
-};
-
-struct occurrence {
-    double at_s;
-    int order;
-    what is;
-    int a = 0, b = 0;
-    bool operator<(occurrence const& other) const { return at_s != other.at_s ? at_s > other.at_s : order > other.order; }
-};
-
-class run {
+class run final : public course {
   public:
-    run(schedule const& of, std::vector<std::string>* story) : of_(of), story_(story), dice_(of.seed ^ 0x5DEECE66Du) {}
+    run(schedule const& of, std::vector<std::string>* story) : course(of.seed ^ 0x5DEECE66Du, story), of_(of) {
+        if (of.keeps) keeping_.emplace(of, static_cast<course&>(*this));
+    }
     outcome go();
 
   private:
     void start();
     int add_process(int host, double imports_s);
-    void after(double delay, what is, int a = 0, int b = 0) { queue_.push({now_ + delay, order_++, is, a, b}); }
     void handle(occurrence const& one);
-    void fail(std::string const& why) {
-        if (end_.broken.empty()) end_.broken = why, end_.at_s = now_;
-    }
-    template <typename... Args>
-    void tell(fmt::format_string<Args...> text, Args&&... args) {
-        if (story_ != nullptr) story_->push_back(fmt::format("{:9.3f} ", now_) + fmt::format(text, std::forward<Args>(args)...));
-    }
 
     // the launcher
     void feed(decltype(membership::event::what) event);
     void perform(membership::effect const& deed);
     void on_end(int seat);
     void note_end(int seat, membership::member_event how, std::string why);
+    void note_failure(end_kind kind, int code);
+    int first_size() const { return of_.keeps ? static_cast<int>(placed_.parts.size()) : of_.ranks; }
     void judge();
     void end_run(std::string const& why);
     void look_at_hosts();
     void check_launcher();
     void check_answer(happened::message const& from, std::vector<membership::effect> const& deeds);
     void check_look(happened::look const& what);
+
+    // the launcher of a run that starts again
+    void begin_life(wire::states_placed const& placed);
+    void end_life();
+    void decide();
+    void place();
+    std::vector<slot> waiting_slots() const;
+    std::vector<std::string> hosts_of_members() const;
 
     // the ranks
     void send(int from, elastic::message what);
@@ -130,6 +130,10 @@ class run {
     void take_generation(int seat);
     void enter(int seat, doing next);
     void complete(int seat);
+    void recover(int seat);
+    void save(int seat, std::uint64_t number, doing next);
+    void end_save(int seat);
+    bool is_spread() const;
     void leave(int seat, bool failed);
     void die(int seat, bool well);
     void break_collectives(int seat);
@@ -167,13 +171,10 @@ class run {
         return std::any_of(of_.faults.begin(), of_.faults.end(), hides) ? of_.comm_deadline_s + 1300 : 1300;
     }
     void befall(fault const& one);
+    void silence(fault const& one);
 
     schedule const& of_;
-    std::vector<std::string>* story_;
-    dice dice_;
-    std::priority_queue<occurrence> queue_;
-    double now_ = 0;
-    int order_ = 0;
+    std::optional<simulated_keeping> keeping_;
     membership::world launcher_;
     std::deque<membership::event> events_;
     bool stepping_ = false, closed_ = false;
@@ -184,58 +185,125 @@ class run {
     std::array<bool, 8> silent_{};
     std::vector<bool> end_known_;
     std::vector<int> progress_;  ///< collectives completed since the last fault, by seat
-    double last_fault_s_ = 0;
-    int open_faults_ = 0;
     bool loss_ = false, left_ = false;  ///< in the present generation: one is lost; one wants the next
     std::array<double, 64> waits_since_s_{};
     std::array<bool, 64> asked_{};  ///< by the words that came and went: a member has asked who it is, and was not answered
     std::array<double, 64>
         stopped_at_looks_s_{};  ///< since the first of the looks in a row that found it stopped; 0: the last one did not
-    outcome end_;
+
+    // of a run that starts again
+    std::vector<slot> slots_;
+    generation present_;
+    wire::states_placed placed_;
+    std::vector<std::string> lost_hosts_;
+    std::vector<generation_end> ends_;
+    generation_end failure_;  ///< the first of the present generation
+    double began_s_ = 0;
+    int begun_version_ = 0;
+    bool over_ = false, measured_ = false, places_ = false;
+    std::vector<std::string> hosts_placed_;
 };
 
-std::string host_name(int host) {
-    return std::string("h") + static_cast<char>('0' + host);
+void run::start() {
+    present_.born = of_.ranks;
+    std::vector<int> on_host(8, 0);
+    for (int rank = 0; rank < of_.ranks; ++rank) {
+        auto const host = static_cast<std::size_t>(rank * of_.hosts / of_.ranks);
+        present_.members.push_back({rank, {host_name(host), on_host[host]++}});
+        slots_.push_back(present_.members.back().at);
+    }
+    for (int host = 0; host < of_.hosts; ++host)
+        pool_.hosts.push_back({host_name(host), on_host[static_cast<std::size_t>(host)]});
+    for (int host = of_.hosts; host < of_.hosts + of_.spare_hosts; ++host)
+        for (int index = 0; index < on_host[0]; ++index) slots_.push_back({host_name(host), index});
+    for (std::size_t i = 0; i < of_.faults.size(); ++i) {
+        at_time(of_.faults[i].at_s, what::befalls, static_cast<int>(i));
+        last_fault_s_ = std::max(last_fault_s_, of_.faults[i].at_s);
+        ++open_faults_;
+    }
+    processes_.reserve(24);
+    if (!keeping_) return begin_life({});
+    keeping_->start_leader();
+    place();
 }
 
-void run::start() {
-    generation first{.number = 0, .members = {}, .born = of_.ranks};
+/// All ranks start.
+void run::begin_life(wire::states_placed const& placed) {
+    placed_ = placed;
+    launcher_ = {};
+    events_.clear();
+    processes_.clear();
+    end_known_.clear();
+    progress_.clear();
+    waits_since_s_ = {}, asked_ = {}, stopped_at_looks_s_ = {};
+    loss_ = left_ = closed_ = false;
+    ++look_;
+    began_s_ = now_;
+    failure_ = {};
     auto& state = launcher_;
+    auto const size = static_cast<int>(present_.members.size());
     state.by.least = of_.least;
     state.by.by_hosts = of_.by_hosts;
     state.by.warm_spares = of_.warm_spares;
     state.by.says_least = true;
     state.by.grace_s = 2;
     state.by.newcomer_limit_s = of_.newcomer_limit_s;
+    state.by.restarts = of_.restarts;
+    state.by.keeps_state = of_.keeps;
     if (of_.resets >= 0) state.by.resets = of_.resets;
-    state.most = of_.most;
+    state.most = of_.by_hosts ? of_.most : size;
     state.spares = of_.spares;
     state.over_nodes = of_.over_nodes;
-    processes_.reserve(24);
-    std::vector<int> on_host(8, 0);
-    for (int rank = 0; rank < of_.ranks; ++rank) {
-        int const host = rank * of_.hosts / of_.ranks;
-        int const index = on_host[static_cast<std::size_t>(host)]++;
-        first.members.push_back({rank, {host_name(host), index}});
-        state.seats.push_back(
-            {.who = {"n", rank, of_.ranks, index, index + 1, host, of_.hosts, host_name(host), identity::source::muster},
-             .of = first.members.back()});
-        add_process(host, dice_.one_in(40) ? dice_.seconds(1, 20) : dice_.seconds(0.01, 0.6));
+    auto const hosts = hosts_of_members();
+    for (int rank = 0; rank < size; ++rank) {
+        auto const& one = present_.members[static_cast<std::size_t>(rank)];
+        int const node = static_cast<int>(std::find(hosts.begin(), hosts.end(), one.at.host) - hosts.begin());
+        state.seats.push_back({.who = {"n", rank, size, one.at.index, one.at.index + 1, node, static_cast<int>(hosts.size()),
+                                       one.at.host, identity::source::muster},
+                               .of = one});
+        int const seat = add_process(static_cast<int>(host_number(one.at.host)),
+                                     dice_.one_in(40) ? dice_.seconds(1, 20) : dice_.seconds(0.01, 0.6));
+        if (keeping_) at(seat).part = placed_.parts.at(static_cast<std::size_t>(rank));
     }
-    state.now = first;
-    for (int host = 0; host < of_.hosts; ++host)
-        pool_.hosts.push_back({host_name(host), on_host[static_cast<std::size_t>(host)]});
-    for (int spare = 0; spare < of_.warm_spares; ++spare) {
-        int const host = spare % of_.hosts;
-        int const seat = add_process(host, dice_.seconds(0.01, 1.5));
-        feed(happened::addition{state.seats.front().who, {}, {host_name(host), 10 + seat}});
-        launcher_.seats.back().who.host = host_name(host);
+    state.now = present_;
+    state.first = present_.number;
+    for (auto const& at : waiting_slots()) {
+        add_process(static_cast<int>(host_number(at.host)), dice_.seconds(0.01, 1.5));
+        feed(happened::addition{state.seats.front().who, {}, at});
+        launcher_.seats.back().who.host = at.host;
     }
-    for (std::size_t i = 0; i < of_.faults.size(); ++i) {
-        queue_.push({of_.faults[i].at_s, order_++, what::befalls, static_cast<int>(i)});
-        last_fault_s_ = std::max(last_fault_s_, of_.faults[i].at_s);
-        ++open_faults_;
-    }
+    if (!keeping_) return;
+    for (auto const& note : placed_.notes) tell("launcher: note: {}", note);
+    tell("launcher: generation {} has {} ranks; commit {} is common", present_.number, size, placed_.step);
+    for (auto const& host : hosts)
+        if (is_silent(static_cast<int>(host_number(host)))) {  // it has gone meanwhile
+            after(12, what::launcher_misses, static_cast<int>(host_number(host)));
+            for (std::size_t seat = 0; seat < processes_.size(); ++seat)
+                if (host_name(processes_[seat].host) == host)
+                    after(14, what::dies, static_cast<int>(seat));
+        }
+}
+
+/// On one node, or on those without ranks.
+std::vector<slot> run::waiting_slots() const {
+    std::vector<slot> all;
+    for (int spare = 0; spare < of_.warm_spares && !of_.keeps; ++spare)
+        all.push_back({host_name(spare % of_.hosts), 10 + of_.ranks + spare});
+    if (!of_.keeps || of_.warm_spares == 0) return all;
+    auto const taken = hosts_of_members();
+    auto const is_in = [](std::vector<std::string> const& hosts, std::string const& name) {
+        return std::find(hosts.begin(), hosts.end(), name) != hosts.end();
+    };
+    for (auto const& one : slots_)
+        if (!is_in(taken, one.host) && !is_in(lost_hosts_, one.host)) all.push_back(one);
+    return all;
+}
+
+std::vector<std::string> run::hosts_of_members() const {
+    std::vector<std::string> hosts;
+    for (auto const& one : present_.members)
+        if (std::find(hosts.begin(), hosts.end(), one.at.host) == hosts.end()) hosts.push_back(one.at.host);
+    return hosts;
 }
 
 int run::add_process(int host, double imports_s) {
@@ -243,6 +311,7 @@ int run::add_process(int host, double imports_s) {
     end_known_.push_back(false);
     progress_.push_back(0);
     int const seat = static_cast<int>(processes_.size()) - 1;
+    processes_.back().part = placed_.free_part + seat - static_cast<int>(placed_.parts.size());
     after(imports_s, what::rank_continues, seat, 0);
     return seat;
 }
@@ -256,17 +325,19 @@ outcome run::go() {
         ++end_.events;
         handle(next);
         if (end_.events > 200'000) fail("it never comes to rest");
-        if (open_faults_ == 0 && (closed_ || is_settled())) break;
+        if (open_faults_ == 0 && (over_ || (!closed_ && is_settled() && is_spread()))) break;
         if (now_ > last_fault_s_ + patience()) {
-            fail("long after the last fault the run has neither gone on nor given up");
+            fail(!closed_ && is_settled() ? "long after the last fault no commit of the present generation is on two nodes"
+                                          : "long after the last fault the run has neither gone on nor given up");
             break;
         }
     }
-    if (end_.broken.empty() && queue_.empty() && !closed_ && !is_settled()) fail("nothing happens any more");
+    if (end_.broken.empty() && queue_.empty() && !over_ && !is_settled()) fail("nothing happens any more");
     if (end_.broken.empty() && closed_)
         for (std::size_t seat = 0; seat < launcher_.seats.size(); ++seat)
             if (launcher_.seats[seat].state == member_state::waiting) fail("the run has ended, and a spare waits without a word");
     end_.generations = launcher_.now.number;
+    if (over_) end_.gave_up = end_.gave_up || of_.keeps;
     if (story_ != nullptr && !end_.broken.empty())
         for (std::size_t seat = 0; seat < processes_.size(); ++seat) {
             auto const& one = processes_[seat];
@@ -280,6 +351,7 @@ outcome run::go() {
 
 /// All that live and are to be there are in the present generation and step; nobody waits who could come in.
 bool run::is_settled() const {
+    if (processes_.empty()) return false;
     if (launcher_.at == membership::phase::forming) return false;
     // Where all that are left are stopped, and none is lost, nobody waits for them: whoever has stopped them may let them go on.
     int alive = 0, stopped = 0;
@@ -401,7 +473,7 @@ void run::perform(membership::effect const& deed) {
             if (comes && all_new) fail("one that comes with others is not to wait for them");
         }
         to.inbox.emplace_back(send->what, arrives);
-        queue_.push({arrives, order_++, what::rank_reads, send->to});
+        at_time(arrives, what::rank_reads, send->to);
     } else if (auto const* const kill = std::get_if<act::kill>(&deed)) {
         tell("launcher: kills {}", kill->whom);
         auto const& whom = at(kill->whom);
@@ -420,20 +492,22 @@ void run::perform(membership::effect const& deed) {
         auto& world = world_of(begin->now.number);
         if (!world.seats.empty()) fail("a generation begins twice");
         world.seats = begin->seats;
-        auto const before =
-            begin->now.number == 1 ? static_cast<std::size_t>(of_.ranks) : world_of(begin->now.number - 1).seats.size();
+        auto const before = begin->now.number == launcher_.first + 1 ? static_cast<std::size_t>(first_size())
+                                                                     : world_of(begin->now.number - 1).seats.size();
         loss_ = left_ = false;
+        present_ = begin->now;
+        failure_ = {};
         for (int const seat : begin->seats) {
             auto const& its = launcher_.seats[static_cast<std::size_t>(seat)];
             if (at(seat).lives() && at(seat).stopped_s >= 0) fail("a generation begins with a member that is stopped");
             if (begin->seats.size() > before && its.asked.has_state && !its.asked.at_commit)
                 fail("the world grows, and not all are at a commit");
         }
-        if (begin->now.number > 16) fail("generations without end");
+        if (begin->now.number > 16 * (of_.restarts + 1)) fail("generations without end");
         for (int const seat : begin->seats) {
             progress_[static_cast<std::size_t>(seat)] = 0;
             auto const& one = at(seat);
-            if (launcher_.seats[static_cast<std::size_t>(seat)].of.number < of_.ranks) continue;
+            if (seat < first_size()) continue;
             if (one.dismissed) fail("one that was left out takes part again");
         }
         if (launcher_.by.resets && begin->now.number > *launcher_.by.resets) fail("more generations than are allowed");
@@ -482,7 +556,7 @@ void run::perform(membership::effect const& deed) {
             pool_.note_failure(cool->at, {}, now_, 0);
         after(6, what::launcher_hosts);
     } else if (auto const* const why = std::get_if<act::give_up>(&deed)) {
-        end_.gave_up = true;
+        end_.gave_up = !of_.keeps;
         if (launcher_.broken.unjudged) fail("the run gives up before the loss is judged");
         int alive = 0, waiting = 0;
         for (auto const& one : launcher_.seats)
@@ -497,11 +571,20 @@ void run::perform(membership::effect const& deed) {
 
 void run::end_run(std::string const& why) {
     if (std::exchange(closed_, true)) return;
-    tell("launcher: the run ends: {}", why);
+    tell("launcher: the ranks end: {}", why);
+    if (keeping_)
+        end_life();
+    else
+        over_ = true;
     bool const nested = stepping_;
     if (!nested) return feed(happened::closing{});
     auto const deeds = membership::step(launcher_, {now_, happened::closing{}});
     for (auto const& deed : deeds) perform(deed);
+}
+
+/// The first one decides.
+void run::note_failure(end_kind kind, int code) {
+    if (failure_.kind == end_kind::last) failure_ = {.kind = kind, .code = code};
 }
 
 void run::note_end(int seat, membership::member_event how, std::string why) {
@@ -531,6 +614,7 @@ void run::on_end(int seat) {
         return;
     }
     if (!well) {
+        note_failure(silent ? end_kind::node : end_kind::rank, at(seat).code);
         loss_ = true;
         feed(happened::losses_known{});
         after(of_.over_nodes ? dice_.seconds(0, 0.3) : 0, what::launcher_judges);
@@ -566,6 +650,84 @@ void run::look_at_hosts() {
             fail("a newcomer whose slot is gone stays");
 }
 
+// ------------------------------------------------------------------------------------------------ restarts
+
+/// Ends the others, and decides when all have ended.
+void run::end_life() {
+    bool const measured = std::any_of(processes_.begin(), processes_.end(),
+                                      [&](process const& one) { return one.has_state && one.version > begun_version_; });
+    generation_end end = failure_;
+    end.number = present_.number;
+    end.lived_s = now_ - began_s_;
+    end.at_s = now_;
+    end.standstill = find_standstill({.code = end.code,
+                                      .from_outside = end.kind == end_kind::node || end.code == 137,
+                                      .measured = measured,
+                                      .measured_before = measured_},
+                                     false);
+    if (measured && !end.standstill.empty()) fail("ranks that have committed are said to have made no progress");
+    measured_ = measured_ || measured;
+    ends_.push_back(std::move(end));
+    for (std::size_t seat = 0; seat < processes_.size(); ++seat)
+        if (processes_[seat].lives()) order_to_end(static_cast<int>(seat), dice_.seconds(0.001, 0.3), false);
+    after(0.31, what::launcher_decides);
+}
+
+void run::decide() {
+    bool waits = false;
+    for (auto const& one : processes_) {
+        auto const host = host_name(one.host);
+        waits = waits || (one.lives() && std::find(lost_hosts_.begin(), lost_hosts_.end(), host) == lost_hosts_.end());
+    }
+    if (waits) return after(0.5, what::launcher_decides);
+    for (std::size_t seat = 0; seat < processes_.size(); ++seat) die(static_cast<int>(seat), false);
+    keeping_->check_end(hosts_of_members());
+    ++life_;
+    processes_.clear();
+    end_known_.clear();
+    progress_.clear();
+    auto& last = ends_.back();
+    for (auto const& host : lost_hosts_) last.lost_hosts.push_back(host);
+    auto const decision = decide_restart({.most = of_.restarts}, ends_, 0.5);
+    auto const end = [&](std::string const& why) {
+        tell("launcher: the run ends: {}", why);
+        over_ = true;
+    };
+    if (!decision.again) {
+        auto const restarts = static_cast<int>(ends_.size()) - 1;
+        bool const alike = ends_.size() >= 3 && ends_.back().at_s - ends_[ends_.size() - 3].at_s <= 60 &&
+                           std::all_of(ends_.end() - 3, ends_.end(), [&](auto const& one) {
+                               return one.code == ends_.back().code && one.kind == ends_.back().kind;
+                           });
+        bool const idle = ends_.size() >= 2 && !ends_.back().standstill.empty() && !ends_[ends_.size() - 2].standstill.empty();
+        if (restarts < of_.restarts && !alike && !idle && last.kind != end_kind::last)
+            fail("the run ends, and a restart is left: " + decision.why);
+        return end(decision.why);
+    }
+    auto choice = next_generation(slots_, present_, {.least = of_.least, .most = of_.ranks, .restart = true},
+                                  {.lost_hosts = lost_hosts_});
+    if (choice.next != generation_choice::step::change) return end(choice.why);
+    present_ = std::move(choice.then);
+    after(decision.delay.count(), what::launcher_places);
+}
+
+void run::place() {
+    wire::place_states where;
+    std::vector<std::vector<int>> ranks;
+    int rank = 0;
+    for (auto const& one : present_.members) {
+        if (where.hosts.empty() || where.hosts.back() != one.at.host) where.hosts.push_back(one.at.host), ranks.emplace_back();
+        ranks.back().push_back(rank++);
+    }
+    for (auto const& one : waiting_slots())
+        if (where.hosts.back() != one.host) where.hosts.push_back(one.host), ranks.emplace_back();
+    where.ranks = pack_ranks(ranks);
+    where.world_size = rank;
+    hosts_placed_ = where.hosts;
+    places_ = true;
+    keeping_->ask(where);
+}
+
 // ------------------------------------------------------------------------------------------------ the ranks
 
 void run::send(int from, elastic::message what) {
@@ -573,7 +735,7 @@ void run::send(int from, elastic::message what) {
     double const arrives = std::max(now_ + dice_.seconds(0.0001, dice_.one_in(8) ? 0.5 : 0.02), one.to_launcher_s);
     one.to_launcher_s = arrives;
     one.outbox.push_back(std::move(what));
-    queue_.push({arrives, order_++, what::launcher_reads, from});
+    at_time(arrives, what::launcher_reads, from);
 }
 
 /// Its own thread reads while the program computes; a stopped one reads later.
@@ -606,7 +768,7 @@ void run::take_generation(int seat) {
         ++one.calls;
         return;
     }
-    if (word.number > 0) {
+    if (word.number > launcher_.first) {
         auto const& seats = world_of(word.number).seats;
         bool same = seats.size() == word.members.size();
         for (std::size_t rank = 0; same && rank < seats.size(); ++rank)
@@ -616,18 +778,18 @@ void run::take_generation(int seat) {
             fail(fmt::format("seat {} is told a wrong rank", seat));
         if (word.addresses.size() != (launcher_.over_nodes ? word.members.size() : 0)) fail("addresses are missing");
     } else {
-        auto& first = world_of(0);
+        auto& first = world_of(launcher_.first);
         if (first.seats.empty())
-            for (int r = 0; r < of_.ranks; ++r) first.seats.push_back(r);
+            for (int r = 0; r < first_size(); ++r) first.seats.push_back(r);
         if (of_.over_nodes)
-            for (int r = 0; r < of_.ranks; ++r)
+            for (int r = 0; r < first_size(); ++r)
                 if (word.addresses[static_cast<std::size_t>(r)].empty() && at(r).lives() &&
                     !membership::has_ended(launcher_.seats[static_cast<std::size_t>(r)].state))
                     fail("a rank over nodes is told nothing of where another listens");
     }
-    if (!one.announced && !of_.announces_late && !one.is_forgetful) one.announced = true, send(seat, elastic::announce{});
+    if (!one.announced && !of_.announces_late && !of_.never_announces && !one.is_forgetful) one.announced = true, send(seat, elastic::announce{});
     // All begin at once in the first generation; later the launcher says whether state is spread.
-    one.must_sync = word.sync || word.number == 0 || (one.is_second && !one.has_state);
+    one.must_sync = word.sync || word.number == launcher_.first || (one.is_second && !one.has_state);
     one.round = 0;
     enter(seat, doing::meeting);
 }
@@ -638,18 +800,33 @@ void run::enter(int seat, doing next) {
     ++one.calls;
     if (next == doing::computing) {
         one.computes_long = one.busy_s > 100;
-        double const takes = one.busy_s > 0 ? std::exchange(one.busy_s, 0) : dice_.seconds(0.01, 0.4);
+        double const usual = of_.keeps ? of_.step_s + dice_.seconds(0, 0.05) : dice_.seconds(0.01, 0.4);
+        double const takes = one.busy_s > 0 ? std::exchange(one.busy_s, 0) : usual;
         return after(takes, what::rank_continues, seat, one.calls);
     }
     one.computes_long = false;
     // A collective: it is told at once of what is broken already.
     int const generation = one.view.now->number;
     auto& world = world_of(generation);
+    if (keeping_ && !one.file) {
+        auto const hosts = hosts_placed_;
+        auto const host = std::find(hosts.begin(), hosts.end(), host_name(one.host)) - hosts.begin();
+        bool const placed = static_cast<std::size_t>(host) < hosts.size() && !placed_.files.at(static_cast<std::size_t>(host)).empty();
+        one.file = keeping_->open(static_cast<std::size_t>(one.host), placed);
+        open_part(*one.file, one.part, seat);
+    }
     bool const fails = std::exchange(one.fails_next, false);
     if (fails || is_broken(one.view, generation)) return after(dice_.seconds(0, 0.03), what::rank_fails, seat, one.calls);
     auto const round = static_cast<std::size_t>(one.round);
     if (world.arrived.size() <= round) world.arrived.resize(round + 1), world.changed.resize(round + 1);
     world.arrived[round] |= 1u << seat;
+    if (keeping_ && next != doing::in_collective) {
+        world.found.resize(world.seats.size());
+        auto& found = world.found[static_cast<std::size_t>(one.view.now->who.rank)];
+        found = copies_of(*one.file, one.part);
+        for (auto const& copy : found) world.newest = std::max(world.newest, copy.step);
+        world.newest = std::max(world.newest, one.commits);
+    }
     if (world.seats.front() == seat) {
         if (next == doing::syncing) world.root_version = one.version;
         if (next == doing::in_collective) {
@@ -677,14 +854,15 @@ void run::complete(int seat) {
     bool const first = world.seats.front() == seat;
     one.vain = 0;
     if (one.now == doing::meeting) {
-        if (!one.announced && !one.is_forgetful) one.announced = true, send(seat, elastic::announce{});
+        if (!one.announced && !one.is_forgetful && !of_.never_announces) one.announced = true, send(seat, elastic::announce{});
+        if (keeping_ && one.view.now->number == launcher_.first) return recover(seat);
         for (int const member : world.seats)
             if (at(member).must_sync != one.must_sync && is_in(member, one.view.now->number))
                 fail("members of one generation have different words on the state");
         if (!one.must_sync) {
             for (int const member : world.seats)
                 if (is_in(member, one.view.now->number) && at(member).now != doing::ended && at(member).round <= 1 &&
-                    (!at(member).has_state || at(member).version != one.version))
+                    (!at(member).has_state || at(member).version != one.version || at(member).commits != one.commits))
                     fail(fmt::format("seats {} and {} differ, and the state is not spread", seat, member));
             return enter(seat, doing::computing);
         }
@@ -697,12 +875,110 @@ void run::complete(int seat) {
         one.version = world.root_version;
         one.has_state = true;
         one.must_sync = false;
+        if (keeping_) return save(seat, world.newest + beyond, doing::computing);
         return enter(seat, doing::computing);
     }
     ++one.version;
     ++progress_[static_cast<std::size_t>(seat)];
+    if (keeping_) return save(seat, one.commits + 1, world.changed[round] ? doing::reforming : doing::computing);
     if (world.changed[round]) return leave(seat, false);
     enter(seat, doing::computing);
+}
+
+/// As TorchState.recover: all go back to the newest commit that all find, or else to the newest that one finds.
+void run::recover(int seat) {
+    auto& one = at(seat);
+    auto const& found = world_of(one.view.now->number).found;
+    auto const copy_of = [&](std::size_t rank, std::uint64_t step) {
+        copy_shelf::copy const* latest = nullptr;
+        for (auto const& copy : found[rank])
+            if (copy.step == step && (latest == nullptr || copy.number > latest->number)) latest = &copy;
+        return latest;
+    };
+    std::uint64_t newest = 0, common = 0;
+    for (auto const& theirs : found)
+        for (auto const& copy : theirs) newest = std::max(newest, copy.step);
+    for (auto const& copy : found.front()) {
+        bool all = true;
+        for (std::size_t rank = 0; rank < found.size(); ++rank) all = all && copy_of(rank, copy.step) != nullptr;
+        if (all) common = std::max(common, copy.step);
+    }
+    auto const step = common != 0 || of_.by_number ? common : newest;
+    std::size_t root = 0;
+    while (step != 0 && copy_of(root, step) == nullptr) ++root;
+    bool const is_first = one.view.now->who.rank == 0;
+    if (is_first && one.view.now->number > 0) {
+        auto const generation = step == 0 ? 0 : copy_of(root, step)->by.generation;
+        tell("ranks: all begin with commit {} of generation {}{}", step, generation, common == 0 ? ", which not all find" : "");
+        keeping_->check_beginning(step, generation, hosts_of_members(), !of_.by_number);
+    }
+    for (std::size_t rank = 0; common != 0 && rank < found.size(); ++rank) {
+        auto const& first = *copy_of(0, common);
+        auto const& its = *copy_of(rank, common);
+        if (its.by.generation != first.by.generation || its.sum != first.sum) fail("the ranks begin with different states");
+        if (its.by.world_size == found.size() && its.by.rank != rank)
+            fail(fmt::format("rank {} goes on from what rank {} has committed", rank, its.by.rank));
+    }
+    one.must_sync = !of_.by_number;
+    if (step == 0 && of_.by_number) one.has_state = true, begun_version_ = 0;
+    if (step == 0) return enter(seat, of_.by_number ? doing::computing : doing::syncing);
+    auto const& copy = *copy_of(root, step);
+    one.version = begun_version_ = static_cast<int>(copy.sum);
+    one.has_state = true;
+    if (of_.by_number) {
+        one.commits = step;
+        one.must_sync = false;
+        return enter(seat, doing::computing);
+    }
+    one.must_sync = common == 0 || copy.by.world_size != found.size();
+    save(seat, newest + beyond, one.must_sync ? doing::syncing : doing::computing);
+}
+
+/// Into its memory, by steps that others can see.
+void run::save(int seat, std::uint64_t number, doing next) {
+    auto& one = at(seat);
+    one.slot = begin_commit(*one.file, one.part, number, !one.has_committed);
+    if (one.slot == kept::slots && story_ != nullptr) keeping_->tell_slots();
+    if (one.slot == kept::slots) return fail("a rank finds no room for a commit, since all are held");
+    one.saves = number;
+    one.next = next;
+    one.now = doing::saving;
+    ++one.calls;
+    after(dice_.seconds(0.0005, 0.02), what::rank_saves, seat, one.calls);
+}
+
+void run::end_save(int seat) {
+    auto& one = at(seat);
+    auto const& who = one.view.now->who;
+    int const generation = one.view.now->number;
+    end_commit(*one.file, one.part, one.slot, one.saves,
+               {static_cast<std::uint64_t>(generation), static_cast<std::uint64_t>(who.rank),
+                static_cast<std::uint64_t>(who.world_size)},
+               static_cast<std::uint64_t>(one.version));
+    one.commits = one.saves;
+    one.has_committed = true;
+    keeping_->look_soon(static_cast<std::size_t>(one.host));
+    auto& first = world_of(generation).first_commit;
+    if (first == 0) first = one.commits;
+    if (generation == launcher_.first && generation > 0 && one.version == begun_version_ + 1 && placed_.step != 0 &&
+        of_.to_neighbours && of_.step_s > 0.9 && keeping_->on_two_nodes() == 0 && keeping_->is_quiet_since(began_s_ - 1))
+        fail("what the ranks have begun with is on one node only");
+    if (one.next == doing::reforming) return leave(seat, false);
+    enter(seat, one.next);
+}
+
+/// A commit of the present generation is on two nodes, or cannot be there.
+bool run::is_spread() const {
+    if (!keeping_ || launcher_.now.number >= static_cast<int>(worlds_.size())) return true;
+    std::vector<std::pair<std::size_t, std::shared_ptr<memory_file>>> ranks;
+    for (std::size_t seat = 0; seat < launcher_.seats.size(); ++seat)
+        if (membership::is_member(launcher_.seats[seat].state)) {
+            if (processes_[seat].stopped_s >= 0) return true;
+            ranks.emplace_back(static_cast<std::size_t>(processes_[seat].host), processes_[seat].file);
+        }
+    if (!keeping_->can_spread(ranks)) return true;
+    auto const first = worlds_[static_cast<std::size_t>(launcher_.now.number)].first_commit;
+    return first != 0 && keeping_->on_two_nodes() >= first;
 }
 
 void run::leave(int seat, bool failed) {
@@ -711,6 +987,13 @@ void run::leave(int seat, bool failed) {
     if (!one.announced && !one.is_forgetful) {
         tell("seat {}: a collective fails before it can go on, and so it ends", seat);
         return die(seat, false);
+    }
+    if (keeping_ && one.commits != 0) {
+        auto const copies = copies_of(*one.file, one.part);
+        bool const has = std::any_of(copies.begin(), copies.end(), [&](auto const& copy) {
+            return copy.step == one.commits && copy.sum == static_cast<std::uint64_t>(one.version);
+        });
+        if (!has) fail("a rank cannot go back to its own last commit");
     }
     if (failed && one.now == doing::meeting && !is_broken(one.view, generation) && ++one.vain == 5) return die(seat, false);
     tell("seat {}: leaves generation {} {}", seat, generation, failed ? "after a failure" : "at a commit");
@@ -729,6 +1012,11 @@ void run::die(int seat, bool well) {
     one.now = doing::ended;
     ++one.calls;
     one.dies_s = well ? -2 : now_;
+    if (one.file) {
+        one.file->at(one.part).owner = -1;
+        one.file.reset();
+        keeping_->look_soon(static_cast<std::size_t>(one.host));
+    }
     if (!is_silent(one.host)) after(dice_.seconds(0.0005, 0.05), what::launcher_sees_end, seat);
     break_collectives(seat);
 }
@@ -753,12 +1041,17 @@ void run::order_to_end(int seat, double delay, bool well) {
     auto& one = at(seat);
     one.ordered_to_end = true;
     if (!one.lives() || (is_silent(one.host) && delay > 0)) return;  // the order does not come there
-    queue_.push({std::max(now_ + delay, one.unkillable_s), order_++, what::dies, seat, well ? 1 : 0});
+    at_time(std::max(now_ + delay, one.unkillable_s), what::dies, seat, well ? 1 : 0);
 }
 
 // ------------------------------------------------------------------------------------------------ what happens
 
 void run::handle(occurrence const& one) {
+    bool const of_ranks = one.is < what::befalls || one.is == what::dies || one.is == what::goes_on;
+    if (one.life != life_ && of_ranks && one.is != what::launcher_misses) {
+        open_faults_ -= one.is == what::goes_on;
+        return;
+    }
     switch (one.is) {
         case what::rank_continues: {
             auto& its = at(one.a);
@@ -802,8 +1095,14 @@ void run::handle(occurrence const& one) {
         case what::launcher_judges: return judge();
         case what::launcher_hosts: return look_at_hosts();
         case what::launcher_misses: {
-            if (!is_silent(one.a) || closed_) return;
+            if (!is_silent(one.a)) return;
+            if (keeping_) lost_hosts_.push_back(host_name(one.a));
+            if (closed_ || processes_.empty()) return;
             tell("launcher: host {} is lost", one.a);
+            bool const has_members = std::any_of(present_.members.begin(), present_.members.end(), [&](member const& each) {
+                return host_number(each.at.host) == static_cast<std::size_t>(one.a);
+            });
+            if (has_members) note_failure(end_kind::node, 1);
             for (std::size_t seat = 0; seat < processes_.size() && !closed_; ++seat)
                 if (processes_[seat].host == one.a && processes_[seat].lives()) processes_[seat].ordered_to_end = true;
             std::vector<int> lost;
@@ -814,7 +1113,7 @@ void run::handle(occurrence const& one) {
                 end_known_[static_cast<std::size_t>(seat)] = true;
                 note_end(seat, is_lost_with_host, "its host is lost");
             }
-            loss_ = true;
+            loss_ = loss_ || !lost.empty();
             pool_.note_lost(host_name(one.a), {}, now_, 0);
             feed(happened::losses_known{});
             return judge();
@@ -849,19 +1148,42 @@ void run::handle(occurrence const& one) {
             }
             return;
         case what::dies: return die(one.a, one.b != 0);
+        case what::rank_saves: {
+            auto const& its = at(one.a);
+            if (!its.lives() || its.calls != one.b) return;
+            if (its.stopped_s >= 0) return after(0.2, one.is, one.a, one.b);
+            return end_save(one.a);
+        }
+        case what::launcher_decides: return decide();
+        case what::launcher_places: return place();
+        case what::launcher_waits:
+            if (places_ && keeping_->is_asked(one.a) && !keeping_->is_to_be_awaited(one)) place();
+            return;
+        case what::launcher_hears:
+            if (auto const placed = places_ ? keeping_->hear(one) : std::nullopt) {
+                places_ = false;
+                begin_life(*placed);
+            }
+            return;
+        default: return keeping_->handle(one);
     }
 }
 
 void run::befall(fault const& one) {
     using enum fault::kind;
-    int const whom = one.what == host_silent || one.what == hosts_change ? 0 : one.whom;
-    if (whom >= static_cast<int>(processes_.size())) return;
-    auto& its = at(whom);
+    int const whom = one.what == host_silent || one.what == hosts_change || one.what > fails ? 0 : one.whom;
+    if (whom >= static_cast<int>(processes_.size()) && one.what <= fails && one.what != host_silent) return;
     last_fault_s_ = std::max(last_fault_s_, now_ + std::max(one.lasts_s, 0.0));
     std::fill(progress_.begin(), progress_.end(), 0);
     tell("FAULT: {}", describe(one));
+    if (one.what > fails) return keeping_->befall(one);
+    if (one.what == host_silent) return silence(one);
+    auto& its = at(whom);
     switch (one.what) {
-        case killed: return order_to_end(whom, 0, false);
+        case killed: its.code = 137; return order_to_end(whom, 0, false);
+        case fails:
+            if (its.lives()) its.code = 7;
+            return die(whom, false);
         case stopped:
             if (!its.lives() || its.stopped_s >= 0) return;
             its.stopped_s = now_;
@@ -872,14 +1194,6 @@ void run::befall(fault const& one) {
             return;
         case computes: its.busy_s = one.lasts_s; return;
         case collective: its.fails_next = true; return;
-        case host_silent:
-            if (is_silent(one.whom)) return;
-            silent_[static_cast<std::size_t>(one.whom)] = true;
-            if (one.lasts_s >= 0) return ++open_faults_, after(one.lasts_s, what::host_returns, one.whom);
-            after(12, what::launcher_misses, one.whom);
-            for (std::size_t seat = 0; seat < processes_.size(); ++seat)  // they end by themselves
-                if (processes_[seat].host == one.whom) after(14, what::dies, static_cast<int>(seat));
-            return;
         case unkillable: its.unkillable_s = now_ + one.lasts_s; return;
         case hosts_change: {
             std::vector<pool_host> found;
@@ -914,8 +1228,19 @@ void run::befall(fault const& one) {
             }
             return;
         case execs: return begin_another_program(whom, one.number % 2 == 1);
-        case count_: return;
+        default: return;
     }
+}
+
+/// Nothing comes from the host, or goes there.
+void run::silence(fault const& one) {
+    if (is_silent(one.whom)) return;
+    silent_[static_cast<std::size_t>(one.whom)] = true;
+    if (one.lasts_s >= 0) return ++open_faults_, after(one.lasts_s, what::host_returns, one.whom);
+    if (keeping_) keeping_->lose_host(static_cast<std::size_t>(one.whom));
+    after(12, what::launcher_misses, one.whom);
+    for (std::size_t seat = 0; seat < processes_.size(); ++seat)  // they end by themselves
+        if (processes_[seat].host == one.whom) after(14, what::dies, static_cast<int>(seat));
 }
 
 /// In place of the one that runs; not between the beginning of a generation and its first collective, where nobody would see it.

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "all_cores.hpp"
-#include "kept_run.hpp"
 #include "launch/elastic/membership_guards.hpp"
 #include "launch/keep/keeping_guards.hpp"
 #include "mutants.hpp"
@@ -37,8 +36,7 @@ double seconds_since(std::chrono::steady_clock::time_point then) {
 }
 
 /// Without the faults that do not matter.
-template <typename Schedule>
-Schedule shrink(Schedule of) {
+schedule shrink(schedule of) {
     auto const what = simulate(of).broken;
     for (std::size_t i = of.faults.size(); i-- > 0;) {
         auto fewer = of;
@@ -48,8 +46,7 @@ Schedule shrink(Schedule of) {
     return of;
 }
 
-template <typename Schedule>
-void tell(Schedule const& whole) {
+void tell(schedule const& whole) {
     auto const small = shrink(whole);
     std::vector<std::string> story;
     auto const end = simulate(small, &story);
@@ -59,18 +56,15 @@ void tell(Schedule const& whole) {
     fmt::print("{}\n", end.broken.empty() ? "all invariants hold" : "BROKEN: " + end.broken);
 }
 
-/// Which of the two simulations.
+/// Which schedules.
 enum class model { members, kept };
 
-outcome simulate(model which, std::uint64_t seed) {
-    return which == model::kept ? simulate(draw_kept_schedule(seed)) : simulate(draw_schedule(seed));
+schedule draw(model which, std::uint64_t seed) {
+    return which == model::kept ? draw_kept_schedule(seed) : draw_schedule(seed);
 }
 
-void tell(model which, std::uint64_t seed) {
-    if (which == model::kept)
-        tell(draw_kept_schedule(seed));
-    else
-        tell(draw_schedule(seed));
+outcome simulate(model which, std::uint64_t seed) {
+    return simulate(draw(which, seed));
 }
 
 /// The mutant of this thread, for others.
@@ -116,7 +110,7 @@ int run_random(model which, std::uint64_t first, std::uint64_t count) {
         if (one.broken != 0 && (sum.broken == 0 || one.broken < sum.broken)) sum.broken = one.broken;
     }
     if (sum.broken != 0) {
-        tell(which, sum.broken);
+        tell(draw(which, sum.broken));
         fmt::print("again: simulation{} --seed {}\n", which == model::kept ? " --kept" : "", sum.broken);
         return 1;
     }
@@ -159,7 +153,7 @@ int main(std::vector<std::string> const& words) {
     membership::guard_turned = static_cast<int>(number("--without-guard", static_cast<std::uint64_t>(-1)));
     keeping::guard_turned = static_cast<int>(number("--without-kept-guard", static_cast<std::uint64_t>(-1)));
     auto const which = has("--kept") ? model::kept : model::members;
-    if (has("--seed")) return tell(which, number("--seed", 0)), 0;
+    if (has("--seed")) return tell(draw(which, number("--seed", 0))), 0;
     if (has("--mutants")) return run_mutants(number("--count", 20'000));
     if (has("--small-world"))
         return run_small_world(static_cast<int>(number("--ranks", 3)), static_cast<int>(number("--faults", 1)));

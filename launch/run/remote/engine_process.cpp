@@ -3,13 +3,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <chrono>
-#include <ctime>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -17,13 +14,14 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "launch/system/end_processes.hpp"
 
 namespace muster {
 
 namespace {
 
 constexpr duration engine_grace{1.5};  ///< for an engine that was asked to end
-constexpr std::chrono::seconds cancel_patience{10};
+constexpr duration cancel_patience{10};
 
 }  // namespace
 
@@ -96,12 +94,7 @@ void engine_process::cancel(std::string const& step) {
 }
 
 void engine_process::wait_for_cancel() {
-    auto const end = event_loop::clock::now() + cancel_patience;
-    while (cancel_pid_ > 0 && event_loop::clock::now() < end) {
-        if (::waitpid(cancel_pid_, nullptr, WNOHANG) != 0) break;
-        timespec const pause{0, 20'000'000};
-        ::nanosleep(&pause, nullptr);
-    }
+    if (cancel_pid_ > 0) reap_within(cancel_pid_, cancel_patience);
     cancel_pid_ = -1;
 }
 

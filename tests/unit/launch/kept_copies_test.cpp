@@ -26,6 +26,16 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
+TEST(choose_slot, leaves_the_newest_copy_which_all_may_go_back_to_soon) {
+    // The order to hold the second one is on its way.
+    EXPECT_EQ(choose_slot({{{true, 31}, {false, 33}, {}, {}}}), 2u);
+    EXPECT_EQ(choose_slot({{{false, 31}, {false, 33}, {}, {}}}), 0u);
+    EXPECT_EQ(choose_slot({{{true, 33}, {false, 1}, {}, {}}}), 1u);
+    EXPECT_EQ(choose_slot({{{true, 31}, {true, 32}, {true, 33}, {false, 34}}}), 3u);
+    EXPECT_EQ(choose_slot({{{true, 31}, {true, 32}, {true, 33}, {true, 34}}}), std::nullopt);
+    EXPECT_EQ(choose_slot({}), 0u);
+}
+
 // ------------------------------------------------------------------------------------------------ rounds
 
 /// "hold 0 1:7 …": what, the node, the round and the step; of send also "->" and the node.
@@ -94,6 +104,21 @@ TEST(copy_rounds, a_lost_node_is_left_out_of_the_ring_and_so_is_one_whose_ranks_
     EXPECT_THAT(orders(rounds), ElementsAre("release 0 3:5"));
     rounds.on_newest(0, 9);
     EXPECT_THAT(orders(rounds), IsEmpty());  // there is no other node
+}
+
+TEST(copy_rounds, ranks_that_ended_before_they_opened_their_memory_are_not_awaited_for_ever) {
+    auto rounds = of_three();
+    for (std::uint64_t const step : {3, 4}) rounds.on_newest(0, step);
+    EXPECT_THAT(orders(rounds), IsEmpty());  // the others may be slower
+    rounds.on_newest(0, 5);                  // ranks commit together
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 1:5"));
+    rounds.on_held(0, 1, 5, {});
+    EXPECT_THAT(orders(rounds), ElementsAre("send 0 1:5->1"));
+    rounds.on_sent(0, 1, true);
+    rounds.take_orders();
+    rounds.on_newest(1, 6);  // others have come there
+    rounds.on_newest(0, 6);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 2:6", "hold 1 2:6"));
 }
 
 TEST(copy_rounds, ranks_that_commit_faster_than_orders_reach_them_are_ordered_farther_and_farther_ahead) {

@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <thread>
 
 #include "base/error.hpp"
@@ -119,6 +121,24 @@ TEST(shim_listener, drops_who_says_nothing_in_three_seconds) {
     auto const silent = call(one.door.port());
     EXPECT_TRUE(run_until(one.loop, [&] { return one.door.refused() == 1; }));
     EXPECT_TRUE(is_closed(silent));
+}
+
+TEST(shim_listener, whose_process_was_kept_from_running_drops_nobody_who_has_spoken) {
+    constexpr std::size_t shims = 80;  // more than the loop hears in one turn
+    listening one(shims);
+    std::vector<unique_fd> callers;
+    for (std::size_t i = 0; i < shims; ++i) callers.push_back(call(one.door.port()));
+    ASSERT_TRUE(run_until(one.loop, [&] { return one.door.unnamed() == shims; }));
+    for (auto const& caller : callers) send_all(caller, with_frame_header(make_greeting(make_session_nonce())));
+    std::this_thread::sleep_for(std::chrono::milliseconds(3600));  // the loop stands still for longer than they may be silent
+    auto const answered = [&] {
+        return std::all_of(callers.begin(), callers.end(), [](unique_fd const& caller) {
+            char byte = 0;
+            return ::recv(caller.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1;
+        });
+    };
+    EXPECT_TRUE(run_until(one.loop, answered));
+    EXPECT_EQ(one.door.refused(), 0u);
 }
 
 TEST(launcher_link, tries_an_address_again_that_connects_and_says_nothing) {

@@ -1,0 +1,30 @@
+#include "comm/membership/kept_slots.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(kept_slots, a_commit_takes_the_oldest_and_never_the_newest) {
+    EXPECT_THAT(slots_for_commit({{{5, 9, true}, {7, 11, true}, {6, 10, true}, {}}}, 1), ElementsAre(0, 2, 3));
+    EXPECT_THAT(slots_for_commit({{{5, 9, true}, {6, 10, false}, {}, {}}}, 0), ElementsAre(1, 2, 3));
+    EXPECT_THAT(slots_for_commit({}, kept::slots), ElementsAre(0, 1, 2, 3));
+}
+
+TEST(kept_slots, where_ranks_have_gone_back_later_commits_are_of_another_history) {
+    auto const other = find_other_history({{{5, 9, true}, {7, 11, true}, {6, 10, true}, {8, 12, false}}}, 10);
+    EXPECT_THAT(other.later, ElementsAre(1, 2, 3));
+    EXPECT_EQ(other.last, 0u);
+}
+
+TEST(kept_slots, ranks_that_begin_anew_forget_nothing) {
+    EXPECT_THAT(find_other_history({{{5, 9, true}, {6, 10, true}, {4, 0, false}, {}}}, 1).later, IsEmpty());
+    EXPECT_THAT(find_other_history({}, 1).later, IsEmpty());
+}
+
+}  // namespace
+}  // namespace muster
