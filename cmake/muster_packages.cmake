@@ -5,7 +5,7 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_COMPONENTS_ALL launcher libraries python development)
-foreach(part IN ITEMS bench keras) # that have files of their own; jobs is in the program muster, data needs the site's MPI
+foreach(part IN ITEMS bench keras) # that have files of their own; jobs, keep and preflight are in the program muster, data needs the site's MPI
   if(part IN_LIST MUSTER_BUILT_PARTS)
     list(APPEND CPACK_COMPONENTS_ALL ${part})
   endif()

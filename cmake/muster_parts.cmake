@@ -1,7 +1,7 @@
 # The parts that a build may leave out, beside the core: base, pmix, jobscripts, comm, launch and Python, without what belongs to a part. Dependencies go from a part
 # to the core. A part is the sources that its line in packaging/parts.txt names, targets, an install component and, where it has files of its own, a Debian package.
-set(MUSTER_ALL_PARTS data bench jobs keras)
-set(MUSTER_PARTS all CACHE STRING "Parts beside the core: all, none, or a list of data, bench, jobs and keras")
+set(MUSTER_ALL_PARTS data bench jobs keep preflight keras)
+set(MUSTER_PARTS all CACHE STRING "Parts beside the core: all, none, or a list of data, bench, jobs, keep, preflight and keras")
 
 string(REPLACE "," ";" MUSTER_BUILT_PARTS "${MUSTER_PARTS}")
 set(MUSTER_NAMED_PARTS ${MUSTER_BUILT_PARTS}) # that somebody asked for by name: what such a part lacks is an error
@@ -48,25 +48,23 @@ function(muster_parts_text variable)
   set(${variable} "${text}" PARENT_SCOPE)
 endfunction()
 
-# muster_part_commands(<file> <tables>...): writes muster::commands_of_parts(), with the rows of these functions of parts, for the program muster.
-function(muster_part_commands file)
+# muster_part_functions(<file> <parts>...): writes muster::functions_of_parts(), with what add_PART() of each adds, for the program muster.
+function(muster_part_functions file)
   set(declared "")
   set(added "")
-  foreach(table IN LISTS ARGN)
-    string(APPEND declared "std::span<command_function const> ${table}() noexcept;\n")
-    string(APPEND added "    for (auto const& row : ${table}()) rows.push_back(row);\n")
+  foreach(part IN LISTS ARGN)
+    string(APPEND declared "void add_${part}(part_functions& to);\n")
+    string(APPEND added "    add_${part}(all);\n")
   endforeach()
-  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT "// The commands of the parts in this build, by cmake/muster_parts.cmake.
-#include <span>
-
-#include \"launch/commands/commands.hpp\"
+  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT "// The functions of the parts in this build, by cmake/muster_parts.cmake.
+#include \"launch/settings/part_functions.hpp\"
 
 namespace muster {
 
 @declared@
-std::vector<command_function> commands_of_parts() {
-    std::vector<command_function> rows;
-@added@    return rows;
+part_functions functions_of_parts() {
+    part_functions all;
+@added@    return all;
 }
 
 }  // namespace muster

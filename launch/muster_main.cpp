@@ -19,11 +19,10 @@
 #include "launch/commands/commands.hpp"
 #include "launch/engine/outer_task.hpp"
 #include "launch/help/help.hpp"
-#include "launch/help/parts.hpp"
-#include "launch/keep/keeper.hpp"
 #include "launch/remote/flux_remote.hpp"
 #include "launch/remote/host_agent.hpp"
 #include "launch/remote/pbs_remote.hpp"
+#include "launch/settings/parts.hpp"
 #include "launch/settings/settings_to_options.hpp"
 
 namespace {
@@ -31,10 +30,19 @@ namespace {
 using namespace muster;
 
 constexpr command_function core_commands[]{
-    {"run", run_command},       {"plan", plan_command},     {"hosts", hosts_command}, {"doctor", doctor_command},
-    {"config", config_command}, {"shim", shim_command},     {"tmrsh", tmrsh_command}, {"completion", completion_command},
-    {"manual", manual_command}, {"remote", remote_command}, {"agent", agent_command}, {"fluxrsh", fluxrsh_command},
-    {"keeper", keeper_command}, {"trace", trace_command},
+    {"run", [](auto& args, auto& variables) { return run_command(args, variables, functions_of_parts()); }},
+    {"doctor", [](auto& args, auto& variables) { return doctor_command(args, variables, functions_of_parts()); }},
+    {"plan", plan_command},
+    {"hosts", hosts_command},
+    {"config", config_command},
+    {"trace", trace_command},
+    {"completion", completion_command},
+    {"manual", manual_command},
+    {"shim", shim_command},
+    {"remote", remote_command},
+    {"agent", agent_command},
+    {"tmrsh", tmrsh_command},
+    {"fluxrsh", fluxrsh_command},
 };
 
 /// Descriptors 0 to 2 must be open, or the first pipe would accidentally become a rank's standard output. A closed one stays
@@ -97,7 +105,7 @@ void take_port_range(environment const& variables) {
 }
 
 void add_commands(command_set& set, environment const& variables) {
-    auto functions = commands_of_parts();
+    auto functions = functions_of_parts().commands;
     functions.insert(functions.end(), std::begin(core_commands), std::end(core_commands));
     for (auto const& row : commands()) {
         if (!is_there(row)) continue;

@@ -9,20 +9,11 @@
 #include "base/environment.hpp"
 #include "launch/hardware/topology.hpp"
 #include "launch/scheduler/allocation.hpp"
+#include "launch/settings/part_functions.hpp"
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/run_options.hpp"
 
 namespace muster {
-
-/// A command of `muster` that is a function of the program: it takes the words after the command's name, and the environment of the
-/// process; it returns the exit code and throws muster::error.
-struct command_function {
-    std::string_view name;
-    int (*run)(std::vector<std::string> const& args, environment const& variables);
-};
-
-/// Returns those of the parts that are in this build: each part has its own table (cmake/muster_parts.cmake).
-std::vector<command_function> commands_of_parts();
 
 /// A finding of muster doctor about one thing that was examined.
 struct finding {
@@ -69,7 +60,7 @@ std::vector<finding> examine(run_options const& options, environment const& vari
 
 /// Prints the findings, with --allocation also those of every node; returns 0, or 1 if something is missing without which ranks
 /// cannot run here, or a node is unfit for them.
-int doctor_command(std::vector<std::string> const& args, environment const& variables);
+int doctor_command(std::vector<std::string> const& args, environment const& variables, part_functions const& parts);
 
 // `muster hosts` prints the nodes of this job, for people and for other launchers.
 
@@ -102,7 +93,7 @@ int plan_command(std::vector<std::string> const& args, environment const& variab
 std::optional<run_options> parse_run_options(std::vector<std::string> const& args, environment const& variables);
 
 /// Runs the command; returns the exit code.
-int run_command(std::vector<std::string> const& args, environment const& variables);
+int run_command(std::vector<std::string> const& args, environment const& variables, part_functions const& parts);
 
 // The hidden command `muster shim` starts and watches one rank; engines start it once for each rank.
 

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "launch/help/help.hpp"
+#include "launch/settings/parts.hpp"
 #include "launch/settings/settings_file.hpp"
 #include "launch/site/site.hpp"
 
@@ -49,7 +50,7 @@ std::string shown(setting const& row, settings_result const& given) {
 template <typename function>
 void for_each_shown(settings_result const& given, bool all, function take) {
     for (auto const& row : settings())
-        if (row.is_configurable() && (all || given.given(row.name))) take(row, given.get(row.name));
+        if (row.is_configurable() && has_part(row.part) && (all || given.given(row.name))) take(row, given.get(row.name));
 }
 
 int show(std::vector<std::string> const& args, settings_sources const& sources) {

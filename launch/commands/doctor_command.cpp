@@ -25,9 +25,9 @@
 #include "launch/commands/doctor_job.hpp"
 #include "launch/hardware/discover_topology.hpp"
 #include "launch/help/help.hpp"
-#include "launch/help/parts.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/run/guardian.hpp"
+#include "launch/settings/parts.hpp"
 #include "launch/settings/resolve_settings.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/site/site_placement.hpp"
@@ -262,26 +262,28 @@ run_options options_of(settings_result const& given, environment const& variable
     return options;
 }
 
-int print_all(std::vector<finding> const& examined, node_survey const* survey, settings_result const& given,
+int print_all(std::vector<finding> const& examined, examined_nodes const* nodes, settings_result const& given,
               environment const& variables) {
     bool const json = given.flag("json");
     auto const own = worst_first(examined);
-    auto const width = terminal_width(variables);
     nlohmann::ordered_json all{{"schema", "muster.doctor/1"}, {"findings", json_of(own)}};
-    if (survey != nullptr) all["nodes"] = nodes_json(*survey);
+    if (nodes != nullptr) all["nodes"] = nlohmann::ordered_json::parse(nodes->json);
     if (json)
         fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     else
-        fmt::print("{}{}{}", text_of(own, page_width(variables)), survey != nullptr ? "\n" : "",
-                   survey != nullptr ? nodes_text(*survey, width) : "");
+        fmt::print("{}{}{}", text_of(own, page_width(variables)), nodes != nullptr ? "\n" : "",
+                   nodes != nullptr ? nodes->text : "");
     bool const missing = std::any_of(own.begin(), own.end(), [](finding const& f) { return f.how == state::missing; });
-    return missing || (survey != nullptr && count_bad(*survey) > 0) ? 1 : 0;
+    return missing || (nodes != nullptr && nodes->bad > 0) ? 1 : 0;
 }
 
 }  // namespace
 
 std::vector<finding> examine(run_options const& options, environment const& variables) {
     std::vector<finding> all{{state::ok, "muster", fmt::format("{}, PMIx {}", version(), pmix::library_version()), ""}};
+    if (auto const parts = parts_text(); parts.find("without") != std::string_view::npos)
+        all.push_back(
+            {state::note, "parts", std::string(parts), "build with -DMUSTER_PARTS=all for the others: docs/install.md"});
     std::vector<finding> job;
     auto const gpus_of_job = examine_job(job, options, variables);
     examine_machine(all, variables, gpus_of_job, options.verbose);
@@ -296,7 +298,7 @@ std::vector<finding> examine(run_options const& options, environment const& vari
     return all;
 }
 
-int doctor_command(std::vector<std::string> const& args, environment const& variables) {
+int doctor_command(std::vector<std::string> const& args, environment const& variables, part_functions const& parts) {
     auto given = resolve_settings("doctor", args, {});
     given.help_columns = help_width(variables);
     if (print_help_if_asked("doctor", given)) return 0;
@@ -320,8 +322,8 @@ int doctor_command(std::vector<std::string> const& args, environment const& vari
     if (!allocation) return print_all(examine_all(), nullptr, given, variables);
     return run_guarded(run_options{}.grace, session_places(variables), [&](launcher_start const& start) {
         try {
-            auto const survey = survey_allocation(options, variables, start.session_dir);
-            return print_all(examine_all(), &survey, given, variables);
+            auto const nodes = parts.examine_nodes(options, variables, start.session_dir, terminal_width(variables));
+            return print_all(examine_all(), &nodes, given, variables);
         } catch (error const& e) {
             print_error("muster", e.what());
             return exit_code(e.code());

@@ -35,7 +35,7 @@ std::optional<run_options> parse_run_options(std::vector<std::string> const& arg
     return options;
 }
 
-int run_command(std::vector<std::string> const& args, environment const& inherited) {
+int run_command(std::vector<std::string> const& args, environment const& inherited, part_functions const& parts) {
     auto variables = inherited;
     bool const had_no_home = provide_home(variables);
     auto const options = parse_run_options(args, variables);
@@ -50,11 +50,10 @@ int run_command(std::vector<std::string> const& args, environment const& inherit
     }
     end_phase("settings read");
     if (!options->nested && !options->dry_run && !options->print_env) refuse_outer_task(variables);
-    std::optional<state_holder> kept;
-    if (options->keep_state) kept.emplace();
+    auto const kept = options->keep_state ? parts.keep_states() : nullptr;
     auto const launch = [&](launcher_start const& start) {
         try {
-            return run_job(*options, variables, start);
+            return run_job(*options, variables, start, parts);
         } catch (program_error const& e) {
             print_error("muster", e.what());
             return e.exit_status();
@@ -66,7 +65,7 @@ int run_command(std::vector<std::string> const& args, environment const& inherit
             return exit_code(errc::internal);
         }
     };
-    return run_guarded(options->grace, session_places(variables), launch, kept ? &*kept : nullptr, options->timeout);
+    return run_guarded(options->grace, session_places(variables), launch, kept.get(), options->timeout);
 }
 
 }  // namespace muster

@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <climits>
-#include <cstdlib>
-
 #include "base/command/given_options.hpp"
 #include "base/error.hpp"
-#include "launch/preflight/node_probe.hpp"
 #include "launch/shim/rank_shim.hpp"
 #include "launch/shim/shim_guard.hpp"
 #include "launch/system/home_folder.hpp"
@@ -18,10 +14,8 @@ namespace muster {
 int shim_command(std::vector<std::string> const& args, environment const& inherited) try {
     auto variables = inherited;
     provide_home(variables);
-    static constexpr option_row rows[]{{.name = "probe", .argument = "RANK"}, {.name = "guarded"}};
+    static constexpr option_row rows[]{{.name = "guarded"}};
     given_options const given("muster shim, which muster run starts beside each rank", rows, 0, args);
-    // It does not return, because a thread that hangs must not keep the process.
-    if (given.has("probe")) std::_Exit(run_probe(variables, static_cast<int>(given.integer("probe", 0, INT_MAX))));
     auto const watch = [&](shim_parents const& parents) { return rank_shim(variables, parents).run(); };
     return given.has("guarded") ? run_behind_guard(watch) : watch(own_parents());
 } catch (error const& e) {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "launch/help/help.hpp"
-#include "launch/help/parts.hpp"
+#include "launch/settings/parts.hpp"
 
 namespace muster {
 
@@ -256,7 +256,8 @@ constexpr command_row rows[]{
     {.name = "shim", .summary = "what muster starts for each rank on other nodes", .hidden = true},
     {.name = "remote", .summary = "what muster starts as the engine of that name", .hidden = true},
     {.name = "agent", .summary = "what the engine remote starts on each host", .hidden = true},
-    {.name = "keeper", .summary = "what holds the states of ranks on each host", .hidden = true},
+    {.name = "keeper", .summary = "what holds the states of ranks on each host", .hidden = true, .part = "keep"},
+    {.name = "probe", .summary = "what inspects each node before ranks start there", .hidden = true, .part = "preflight"},
     {.name = "tmrsh", .summary = "what engines call in a PBS job instead of ssh", .hidden = true},
     {.name = "fluxrsh", .summary = "what engines call in a Flux job in the place of ssh", .hidden = true},
     {.name = "manual", .summary = "the man page of muster or of a command in Markdown, for the build", .hidden = true},

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "launch/settings/parts.hpp"
+
 namespace muster {
 
 namespace {
@@ -181,7 +183,7 @@ std::string command_case(command_row const& command, std::span<setting const> se
             command.name);
     std::string options, valued;
     for (auto const& row : settings) {
-        if (!takes(command.name, row)) continue;
+        if (!takes(command.name, row) || !has_part(row.part)) continue;
         options += fmt::format("--{}{} ", row.is_on_by_default() ? "no-" : "", row.name);
         if (row.kind != setting_kind::flag) valued += forms_of(row, " ") + " ";
     }
@@ -223,7 +225,8 @@ std::string bash_completion(completion_tables const& tables) {
         if (!row.hidden) of_commands += command_case(row, tables.settings);
         if (row.is_program) programs += fmt::format(" muster-{}", row.name);
     }
-    for (auto const& row : tables.settings) of_values += value_case(row);
+    for (auto const& row : tables.settings)
+        if (has_part(row.part)) of_values += value_case(row);
     return fmt::format(fmt::runtime(script), commands_text(tables.commands), of_commands, of_values, programs);
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/version.hpp"
-#include "launch/help/parts.hpp"
+#include "launch/settings/parts.hpp"
 #include "pmix/library/open_library.hpp"
 
 namespace muster {

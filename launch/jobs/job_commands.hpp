@@ -1,12 +1,12 @@
 // The commands about jobs: each takes the words after its name and returns the exit code.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/environment.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/settings/part_functions.hpp"
 
 namespace muster {
 
@@ -31,8 +31,7 @@ int init_command(std::vector<std::string> const& args, environment const& variab
 /// Cancels jobs and prints the states that they were in. Returns 1 if one of them could not be cancelled.
 int cancel_command(std::vector<std::string> const& args, environment const& variables);
 
-// The table of the part's commands: these, `muster script` and `muster site`.
-
-std::span<command_function const> job_commands() noexcept;
+/// Adds the commands of the part jobs: these, `muster script` and `muster site`.
+void add_jobs(part_functions& to);
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "launch/placement/this_node.hpp"
 
 namespace muster {
 
@@ -100,6 +101,20 @@ gpu_visibility parse_gpu_visibility(std::string_view word) {
     for (auto const seen : visibilities)
         if (word == to_string(seen)) return seen;
     throw error(errc::usage, fmt::format("--gpu-visibility {} is unknown; use all, own or own-first", word));
+}
+
+bool some_tell_gpus(allocation const& given) {
+    auto const tells = [](node const& n) { return n.gpus.has_value(); };
+    return std::any_of(given.nodes.begin(), given.nodes.end(), tells) &&
+           !std::all_of(given.nodes.begin(), given.nodes.end(), tells);
+}
+
+bool must_ask_nodes(allocation const& given, placement_request const& wanted) {
+    if (wanted.slots_per_node) return false;
+    if (some_tell_gpus(given)) return true;
+    if (wanted.ranks || wanted.ranks_per_node) return false;
+    if (std::all_of(given.nodes.begin(), given.nodes.end(), [](node const& n) { return n.gpus || n.slots_named; })) return false;
+    return given.nodes.size() > 1 || !is_this_host(given.nodes.front());
 }
 
 }  // namespace muster

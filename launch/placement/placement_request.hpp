@@ -106,4 +106,11 @@ struct mapping {
 /// Throws errc::usage for values that contradict each other, errc::placement with the numbers and what to do.
 mapping map_ranks(allocation const& given, placement_request const& wanted);
 
+/// Returns whether the GPUs of only some nodes are known: ranks could not be counted.
+bool some_tell_gpus(allocation const& given);
+
+/// Returns whether only the nodes themselves can say how many ranks they take: several nodes, or another one than this, with GPUs
+/// that nobody has counted and no requested number of ranks; or some with counted GPUs and some with uncounted ones.
+bool must_ask_nodes(allocation const& given, placement_request const& wanted);
+
 }  // namespace muster

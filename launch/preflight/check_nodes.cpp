@@ -20,13 +20,6 @@ namespace muster {
 
 namespace {
 
-/// Returns whether the GPUs of only some nodes are known: ranks could not be counted.
-bool some_tell_gpus(allocation const& given) {
-    auto const tells = [](node const& n) { return n.gpus.has_value(); };
-    return std::any_of(given.nodes.begin(), given.nodes.end(), tells) &&
-           !std::all_of(given.nodes.begin(), given.nodes.end(), tells);
-}
-
 void learn(node& known, node_report const& seen, bool though_named) {
     if (!known.gpus && (!known.slots_named || though_named)) {
         known.gpus = static_cast<int>(seen.gpus.size());
@@ -103,20 +96,10 @@ node_survey survey_nodes(run_plan const& run, std::vector<int> const& nodes) {
     return survey;
 }
 
-bool must_ask_nodes(allocation const& given, placement_request const& wanted) {
-    if (wanted.slots_per_node) return false;
-    if (some_tell_gpus(given)) return true;
-    if (wanted.ranks || wanted.ranks_per_node) return false;
-    if (std::all_of(given.nodes.begin(), given.nodes.end(), [](node const& n) { return n.gpus || n.slots_named; })) return false;
-    return given.nodes.size() > 1 || !is_this_host(given.nodes.front());
-}
-
-allocation check_nodes(run_plan const& run) {
+allocation check_nodes(run_plan const& run, bool unknown) {
     auto const& options = run.options;
     auto const& given = run.given;
     bool const decides = options.preflight || options.exclude_bad_nodes;
-    bool const unknown = options.engine != "embedded" && must_ask_nodes(given, options.place);  // embedded takes none elsewhere
-    if (!decides && !unknown) return given;
     auto const nodes = options.exclude_bad_nodes || unknown ? all_nodes(given) : used_nodes(map_ranks(given, options.place));
     auto const start = std::chrono::steady_clock::now();
     auto const survey = survey_nodes(run, nodes);

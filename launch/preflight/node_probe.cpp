@@ -1,6 +1,7 @@
 #include "launch/preflight/node_probe.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,7 +12,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -24,10 +27,12 @@
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/process.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/system/event_loop.hpp"
+#include "launch/system/home_folder.hpp"
 #include "launch/system/network.hpp"
 #include "launch/system/signal_table.hpp"
 #include "launch/wire/frame_channel.hpp"
@@ -313,11 +318,18 @@ class probe {
 
 }  // namespace
 
-int run_probe(environment const& variables, int first) {
+int probe_command(std::vector<std::string> const& args, environment const& inherited) try {
+    auto variables = inherited;
+    provide_home(variables);
+    auto const first = parse_integer(args.empty() ? "0" : args.front());
+    if (!first || *first < 0 || *first > INT_MAX)
+        throw error(errc::usage, "muster probe, which muster run starts, takes the number of a node");
     ignore_signals(process_kind::probe);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // sent when the engine's daemon ends
-    probe(variables, first).run();
-    return 0;
+    probe(variables, static_cast<int>(*first)).run();
+    std::_Exit(0);  // a thread that hangs must not keep the process
+} catch (error const& e) {
+    throw error(e.code(), fmt::format("on {}: {}", short_host_name(), e.what()));
 }
 
 }  // namespace muster

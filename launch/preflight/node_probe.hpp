@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include "base/environment.hpp"
@@ -11,10 +12,10 @@
 
 namespace muster {
 
-/// Connects to the launcher, inspects this node (wire::examine), answers (wire::report), tries the requested connections
-/// (wire::reach), and ends on wire::bye, when the launcher is gone or after two minutes. Its number is `first` plus the rank that
-/// the engine gave this process. Returns this process' exit code. Throws as connect_to_launcher does.
-int run_probe(environment const& variables, int first);
+/// Runs a probe: `muster probe FIRST`. Connects to the launcher, inspects this node (wire::examine), answers (wire::report), tries
+/// the requested connections (wire::reach), and ends this process on wire::bye, when the launcher is gone or after two minutes. Its
+/// number is FIRST plus the rank that the engine gave this process. Throws as connect_to_launcher does.
+int probe_command(std::vector<std::string> const& args, environment const& variables);
 
 // Clock and limits that the prober and its probes share.
 

@@ -249,7 +249,7 @@ void node_prober::start_engine(std::vector<std::size_t> const& whom) {
     std::filesystem::create_directories(scratch, fault);
     auto job = describe_engine_job(run_, map, scratch);
     job.probe = true;
-    job.shim.insert(job.shim.end(), {"--probe", std::to_string(whom.front())});
+    job.shim = {job.shim.front(), "probe", std::to_string(whom.front())};
     if (engine_ == nullptr)
         engine_ = &choose_engine(job, run_.sources, run_.options.engine == "embedded" ? "" : run_.options.engine);
     auto command = engine_->command(job, run_.sources);

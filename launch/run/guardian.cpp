@@ -294,7 +294,7 @@ void leave_next(int next_fd, duration delay, std::string const& life) {
 }
 
 int run_guarded(duration grace, std::vector<std::string> const& session_places,
-                std::function<int(launcher_start const&)> const& launcher, state_holder* kept, std::optional<duration> timeout) {
+                std::function<int(launcher_start const&)> const& launcher, state_keeping* kept, std::optional<duration> timeout) {
     auto const late = timeout ? std::optional(after(*timeout + 2 * grace + time_beyond_timeout)) : std::nullopt;
     // Some daemons leave SIGCHLD ignored; the kernel would then never report a child's end.
     ::signal(SIGCHLD, SIG_DFL);
@@ -304,7 +304,7 @@ int run_guarded(duration grace, std::vector<std::string> const& session_places,
     sigset_t const unguarded = signals_of_launchers(before);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     struct at_end {
-        state_holder* kept;
+        state_keeping* kept;
         ~at_end() {
             if (kept == nullptr || kept->leader() == 0) return;
             kept->end();

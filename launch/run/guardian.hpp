@@ -7,17 +7,17 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "launch/keep/state_holder.hpp"
+#include "launch/settings/part_functions.hpp"
 
 namespace muster {
 
 /// Holds what a launcher is started with.
 struct launcher_start {
     std::string session_dir;
-    int guardian_fd = -1;          ///< hangs up when the guardian dies
-    std::string life;              ///< what the previous launcher has left for this one (leave_next); empty: this is the first
-    int next_fd = -1;              ///< for leave_next
-    state_holder* kept = nullptr;  ///< holds the states that ranks keep (--keep-state) until the last launcher ends; or null
+    int guardian_fd = -1;           ///< hangs up when the guardian dies
+    std::string life;               ///< what the previous launcher has left for this one (leave_next); empty: this is the first
+    int next_fd = -1;               ///< for leave_next
+    state_keeping* kept = nullptr;  ///< holds the states that ranks keep (--keep-state) until the last launcher ends; or null
 };
 
 /// Orders another launcher, which starts with `life` after this one has ended and `delay` has passed. Throws errc::system.
@@ -32,7 +32,7 @@ void leave_next(int next_fd, duration delay, std::string const& life);
 /// killed, the child notices (`guardian_fd`). Each launcher gets a session folder in one of `session_places`, and `kept`, whose
 /// leader outlives it. Call this from main before any thread starts. Throws errc::system if it cannot fork.
 int run_guarded(duration grace, std::vector<std::string> const& session_places,
-                std::function<int(launcher_start const&)> const& launcher, state_holder* kept = nullptr,
+                std::function<int(launcher_start const&)> const& launcher, state_keeping* kept = nullptr,
                 std::optional<duration> timeout = {});
 
 }  // namespace muster

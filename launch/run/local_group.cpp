@@ -68,6 +68,7 @@ void local_group::add(child_rank rank) {
     auto& known = known_.ranks.emplace_back(rank_evidence{.rank = rank.who.rank, .spare = rank.spare, .now = state::running});
     if (auto const& gpu = rank.place.device) known.gpu_index = gpu->index, known.gpu_uuid = gpu->uuid;
     if (rank.spare >= 0) {
+        known.plays = rank_evidence::part::coming;
         known_.members.push_back(-1);
         spares_ = rank.spare + 1;
         spare_log_.note_place(rank.who.rank, describe_spare(rank.spare, rank.who.host, rank.place));
@@ -179,11 +180,11 @@ void local_group::on_pmi_event(pmix::server_event const& event) {
     if (!known_.is_rank(event.rank)) return spdlog::debug("PMI event of rank {}, which is not of this job", event.rank);
     auto& rank = known_[event.rank];
     if (event.what == kind::connected) {
-        rank.connected = true;
-        rank.finalized = rank.wait_status.has_value();  // a script may run one MPI program after the other
+        // A script may run one MPI program after the other.
+        rank.mpi = rank.wait_status ? rank_evidence::world::left : rank_evidence::world::inside;
         events_.on_world();
     } else if (event.what == kind::finalized) {
-        rank.finalized = true;
+        rank.mpi = rank_evidence::world::left;
     } else if (!known_.deciding && !known_.abort) {
         known_.abort = evidence::abort_word{.rank = event.rank,
                                             .code = event.code,
@@ -249,7 +250,7 @@ void local_group::begin(generation const& now, std::vector<int> const& seats, st
 void local_group::on_rank_end(child_rank& rank) {
     auto& known = known_[rank.who.rank];
     if (!known.is_rank()) return on_spare_end(rank);
-    if (known.left_out && events_.now() == run_phase::running) return on_leaver_end(rank);
+    if (known.left_out() && events_.now() == run_phase::running) return on_leaver_end(rank);
     if (rank.spare < 0) pmix_->report_exit(known.rank, *known.wait_status);
     if (!std::exchange(forget_due_, true))
         loop_.after(forget_after, [this] {
@@ -349,7 +350,7 @@ void local_group::detect_mpi() {
 
 void local_group::detect_mpi(child_rank& rank) {
     auto const& known = known_[rank.who.rank];
-    if (!known.is_rank() || !known.running() || known.connected || rank.mpi.uses_mpi_elsewhere()) return;
+    if (!known.is_rank() || !known.running() || known.connected() || rank.mpi.uses_mpi_elsewhere()) return;
     rank.mpi = look_for_mpi(rank.pid);
     rank.looked_at = event_loop::clock::now();
 }

@@ -141,13 +141,13 @@ class rank_group {
     /// Makes the ranks with these numbers at the start the members of a generation, in order of rank.
     void number_anew(generation const& now, std::vector<int> const& seats) {
         known_.suspect = -1;
-        for (auto& rank : known_.ranks) rank.left_out = rank.is_rank();
+        for (auto& rank : known_.ranks)
+            if (rank.is_rank()) rank.plays = rank_evidence::part::left_out;
         int number = 0;
         for (int const seat : seats) {
             known_.members[static_cast<std::size_t>(seat)] = now.members[static_cast<std::size_t>(number)].number;
             known_[seat].number = number++;
-            known_[seat].spare = -1;
-            known_[seat].left_out = false;
+            known_[seat].plays = rank_evidence::part::rank;
         }
     }
     void give_up_members(std::string const& why) {

@@ -18,19 +18,18 @@
 #include "launch/placement/job_lease.hpp"
 #include "launch/placement/placement_request.hpp"
 #include "launch/placement/this_node.hpp"
-#include "launch/preflight/check_nodes.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/record/life_record.hpp"
 #include "launch/record/run_record.hpp"
 #include "launch/run/gather_hosts.hpp"
-#include "launch/run/kept_states.hpp"
 #include "launch/run/next_life.hpp"
 #include "launch/run/prepare_run.hpp"
 #include "launch/run/run_embedded.hpp"
 #include "launch/run/run_on_engine.hpp"
 #include "launch/run/stdin_forwarder.hpp"
 #include "launch/scheduler/read_allocation.hpp"
+#include "launch/settings/parts.hpp"
 #include "launch/system/network.hpp"
 #include "pmix/library/open_library.hpp"
 #include "pmix/member_message.hpp"
@@ -290,6 +289,18 @@ run_plan find_nodes(run_options const& asked, environment& inherited, scheduler_
     return run;
 }
 
+/// Returns the allocation with what only its nodes know.
+allocation ask_nodes(run_plan const& run, part_functions const& parts) {
+    auto const& options = run.options;
+    bool const unknown =
+        options.engine != "embedded" && must_ask_nodes(run.given, options.place);  // embedded takes none elsewhere
+    if (!options.preflight && !options.exclude_bad_nodes && !unknown) return run.given;
+    if (parts.check_nodes == nullptr)
+        throw error(errc::unavailable,
+                    absent_part("cannot tell how many GPUs the nodes have, without -n or --ranks-per-node", "preflight"));
+    return parts.check_nodes(run, unknown);
+}
+
 /// Tells, and refuses, what the places of the ranks bring with them.
 void check_places(run_plan const& run, int others) {
     auto const& options = run.options;
@@ -313,7 +324,8 @@ void check_places(run_plan const& run, int others) {
 
 }  // namespace
 
-int run_job(run_options const& asked, environment const& all_variables, launcher_start const& start) {
+int run_job(run_options const& asked, environment const& all_variables, launcher_start const& start,
+            part_functions const& parts) {
     double const began_s = seconds_now();
     bool const starts = !asked.dry_run && !asked.print_env;
     environment inherited = all_variables;
@@ -330,12 +342,12 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
     auto found = find_nodes(asked, inherited, sources, start);
     end_phase("allocation read, node looked at");
     check_warm_spares(found);
-    if (starts) found.given = check_nodes(found);
+    if (starts) found.given = ask_nodes(found, parts);
     auto const everywhere = found.given;
     auto plan = map_all(std::move(found));
     int const others = count_other_nodes(plan);
     check_places(plan, others);
-    if (start.kept != nullptr && starts) plan.kept = place_kept_states(plan, everywhere, others > 0, *start.kept);
+    if (start.kept != nullptr && starts) plan.kept = start.kept->make_ready(plan, everywhere, others > 0);
     plan.life = begin_life(plan);
     auto prepared = prepare_run(plan);
     auto const folder = plan.life.output_dir = make_output_dir(plan);

@@ -202,7 +202,7 @@ void run_supervisor::on_generation(generation const& now, std::string const& why
     auto& outcome = run_.outcome;
     double const begun = seconds_now();
     auto const& before = run_.present();
-    bool const leave = ranks_->known().count([](auto const& one) { return one.left_out && one.running(); }) > 0;
+    bool const leave = ranks_->known().count([](auto const& one) { return one.left_out() && one.running(); }) > 0;
     bool const by_hosts = options_.discovery.given() && (leave || now.born != before.born);
     auto const kind = by_hosts ? end_kind::hosts : end_kind::rank;
     auto end = lost_.value_or(generation_end{.kind = kind, .cause = why, .at_s = begun});

@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "launch/settings/foreign_options.hpp"
+#include "launch/settings/parts.hpp"
 #include "launch/settings/settings_file.hpp"
 
 namespace muster {
@@ -313,6 +314,18 @@ void keep_exported(settings_result& result, environment const& variables) {
     }
 }
 
+/// Refuses what only a part can do that was left out.
+void refuse_absent(settings_result const& result) {
+    for (auto const& row : settings()) {
+        auto const given = result.values.find(row.name);
+        if (has_part(row.part) || given == result.values.end()) continue;
+        if (row.kind == setting_kind::flag && !result.flag(row.name)) continue;
+        bool const in_file = given->second.from < setting_layer::variable;
+        throw error(errc::unavailable,
+                    absent_part(in_file ? fmt::format("{}: {}", given->second.where, row.name) : given->second.where, row.part));
+    }
+}
+
 }  // namespace
 
 std::string_view to_string(setting_layer layer) noexcept {
@@ -406,6 +419,7 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     add_site(result, sources);
     keep_exported(result, sources.variables);
     if (writes_job(command)) choose_gpus_or_ranks(result);
+    refuse_absent(result);
     note_job(result, of_job, command);
     return result;
 }

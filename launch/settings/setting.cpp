@@ -9,6 +9,7 @@
 #include "base/letters.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "launch/settings/parts.hpp"
 
 namespace muster {
 
@@ -71,20 +72,28 @@ std::vector<std::string_view> words_of(std::string_view text) {
     return words;
 }
 
-bool is_listed(std::string_view command, setting const& row) noexcept {
-    // A job takes the same options whether its script is printed or submitted.
+namespace {
+
+/// A job takes the same options whether its script is printed or submitted.
+bool is_of(std::string_view command, setting const& row) noexcept {
     return holds(row.commands, command) || ((command == "submit" || command == "alloc") && holds(row.commands, "script"));
 }
 
+}  // namespace
+
+bool is_listed(std::string_view command, setting const& row) noexcept {
+    return is_of(command, row) && has_part(row.part);
+}
+
 bool takes(std::string_view command, setting const& row) noexcept {
-    if (is_listed(command, row)) return true;
-    bool const of_its_run = (command == "submit" || command == "script") && row.is_configurable() && is_listed("run", row);
-    return (command == "config" && row.is_configurable()) || (command == "plan" && is_listed("run", row)) ||
-           (of_its_run && !is_listed("submit", row));
+    if (is_of(command, row)) return true;
+    bool const of_its_run = (command == "submit" || command == "script") && row.is_configurable() && is_of("run", row);
+    return (command == "config" && row.is_configurable()) || (command == "plan" && is_of("run", row)) ||
+           (of_its_run && !is_of("submit", row));
 }
 
 bool takes_by_name_only(std::string_view command, setting const& row) noexcept {
-    return writes_job(command) && !is_listed(command, row);
+    return writes_job(command) && !is_of(command, row);
 }
 
 setting const* find_setting(std::string_view name, std::string_view command) noexcept {

@@ -59,6 +59,7 @@ struct setting {
     int least = 1;              ///< for an integer
     char separator = 0;         ///< between a list's entries in one text; ' ': words as in a shell; 0: one option, one entry
     std::optional<value_fault> (*check)(std::string const& entry) = nullptr;
+    std::string_view part;  ///< that a build may leave out, and with it the setting; empty: of the core
 
     bool is_common() const noexcept {
         return use == setting_use::common || use == setting_use::common_option || use == setting_use::common_own_files;
@@ -88,7 +89,7 @@ struct file_setting {
     bool operator==(file_setting const&) const = default;
 };
 
-/// Returns whether it is one of the command's options. takes() is wider: `plan` takes all options of `run`, so that one word
+/// Returns whether it is one of the command's options in this build. takes() is wider: `plan` takes all options of `run`, so that one word
 /// turns one command into the other; `config` takes what a file may set; `submit` and `script` take, by name only, what a file
 /// may set for `run` in the job.
 bool is_listed(std::string_view command, setting const& row) noexcept;

@@ -62,7 +62,7 @@ std::string evidence::count_running() const {
 }
 
 bool evidence::any_connected() const {
-    return std::any_of(ranks.begin(), ranks.end(), [](auto const& r) { return r.connected; });
+    return std::any_of(ranks.begin(), ranks.end(), [](auto const& r) { return r.connected(); });
 }
 
 std::string evidence::ending() const {
@@ -99,12 +99,12 @@ std::vector<rank_row> evidence::rows(std::function<process_sight const*(int rank
     using state = rank_evidence::state;
     std::vector<rank_row> rows;
     for (auto const& rank : ranks) {
-        if (rank.left_out) continue;
+        if (rank.left_out()) continue;
         rank_row row;
         row.seat = rank.rank;
         row.rank = rank.shown();
-        row.spare = rank.spare;
-        row.waits = rank.waits;
+        row.spare = rank.is_rank() ? -1 : rank.spare;
+        row.waits = rank.plays == rank_evidence::part::waiting;
         row.host = host_of(rank);
         auto const* const sight = sight_of(rank.rank);
         if (sight != nullptr) row.sight = *sight;
@@ -119,7 +119,7 @@ std::vector<rank_row> evidence::rows(std::function<process_sight const*(int rank
         } else if (sight == nullptr) {
             row.now = rank_row::life::silent;
         }
-        if (rank.connected || rank.number >= 0) row.met = true;  // a generation that goes on in place has met by itself
+        if (rank.connected() || rank.number >= 0) row.met = true;  // a generation that goes on in place has met by itself
         rows.push_back(std::move(row));
     }
     std::ranges::stable_sort(rows, {}, [](auto const& row) { return std::pair(!row.is_rank(), row.rank); });

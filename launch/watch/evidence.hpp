@@ -23,16 +23,24 @@ struct rank_evidence {
     /// placing: its watcher has come; ready: it waits for all others; ended: its program has ended, and its watcher ends what is
     /// left of it; gone: nothing is left; lost: its watcher no longer answers.
     enum class state { absent, placing, ready, running, ended, gone, lost };
+    /// rank: it is one of the present generation; left_out: that generation goes on without it; coming: it is a spare, which has not
+    /// come to init(); waiting: it is a spare that can be taken in at once.
+    enum class part { rank, left_out, coming, waiting };
+    /// Says what it has to do with its world's server of PMIx or PMI-1, if that is muster's own.
+    enum class world { outside, inside, left };
+    /// Says whether the engine or the scheduler had asked its watcher to end, or killed the watcher's guard without asking before.
+    enum class request { none, asked, guard_killed };
 
     int rank = 0;
-    int number = -1;        ///< its rank in the present generation, if the run goes on in place; else below 0
-    bool left_out = false;  ///< the present generation goes on without it
-    int spare = -1;         ///< its number while it waits for a rank's place; else below 0
-    bool waits = false;     ///< it is a spare that can be taken in at once
-    int node = 0;           ///< index into evidence::hosts
-    int gpu_index = -1;     ///< -1: it has no GPU
+    int number = -1;     ///< its rank in the present generation, if the run goes on in place; else below 0
+    int spare = -1;      ///< its number as a spare, also once it is a rank; below 0: it started as a rank
+    int node = 0;        ///< index into evidence::hosts
+    int gpu_index = -1;  ///< -1: it has no GPU
     std::string gpu_uuid;
     state now = state::absent;
+    part plays = part::rank;
+    world mpi = world::outside;
+    request to_end = request::none;
 
     std::optional<int> wait_status;  ///< set when its program has ended
     memory_verdict memory = memory_verdict::unknown;
@@ -41,24 +49,23 @@ struct rank_evidence {
     bool left_early = false;  ///< it ended well before anything had gone wrong
     bool settled = false;     ///< it has ended, and its world's server will report nothing more about it
 
-    bool connected = false;  ///< it has connected to its world's server of PMIx or PMI-1, if that is muster's own
-    bool finalized = false;
     bool uses_mpi = false;           ///< seen from outside, with engines whose server reports nothing
     std::string mpi_elsewhere;       ///< the MPI library that it uses without having connected; empty: none was seen
     std::string daemon_lost;         ///< the name of the engine's daemon on its node, if that died
     bool cut = false;                ///< the other end closed its watcher's connection: the watcher has ended, and the node lives
-    bool asked = false;              ///< the engine or the scheduler had asked its watcher to end
     bool killed_as_stopped = false;  ///< muster killed it after it had been stopped for long (stop_watch.hpp)
-    bool watcher_killed = false;     ///< its watcher's guard was killed without an earlier request to end
 
     int shown() const noexcept { return number < 0 ? rank : number; }
     bool over() const noexcept { return now == state::gone || now == state::lost; }
     bool here() const noexcept { return !over() && now != state::absent; }
     /// Returns whether its watcher has come and its program has not ended.
     bool running() const noexcept { return now == state::running || now == state::ready || now == state::placing; }
-    bool is_rank() const noexcept { return spare < 0; }
-    bool in_generation() const noexcept { return is_rank() && !left_out; }
-    bool in_world() const noexcept { return connected && !finalized; }
+    bool is_rank() const noexcept { return plays == part::rank || plays == part::left_out; }
+    bool in_generation() const noexcept { return plays == part::rank; }
+    bool left_out() const noexcept { return plays == part::left_out; }
+    bool connected() const noexcept { return mpi != world::outside; }
+    bool in_world() const noexcept { return mpi == world::inside; }
+    bool was_asked() const noexcept { return to_end != request::none; }
     /// Returns whether it ended with code 0, or with the code for a saved state.
     bool ended_well() const noexcept { return wait_status && (*wait_status == 0 || saved); }
     void note_end(int status, int saved_code) noexcept {

@@ -115,7 +115,7 @@ bool is_left_behind(evidence const& known, rank_evidence const& rank) {
 /// Returns whether the end may be due to another rank: it had been asked to end, MPI has ended it because others were gone, or
 /// its last lines say so.
 bool follows(evidence const& known, rank_evidence const& rank) {
-    return rank.asked || is_left_behind(known, rank) ||
+    return rank.was_asked() || is_left_behind(known, rank) ||
            (rank.uses_mpi && rank.wait_status && shell_code(*rank.wait_status) == open_mpi_lost_others);
 }
 
@@ -218,7 +218,7 @@ verdict by_leaver(evidence const& known) {
 /// Returns whether Slurm's PMIx may have killed the world and its watchers after a rank's MPI_Abort. The first end that is
 /// reported may then be that of any rank, and srun's exit code is the one given to MPI_Abort.
 bool may_be_aborted(evidence const& known) {
-    return known.engine == "srun" && known.suspect >= 0 && !known[known.suspect].asked && known[known.suspect].uses_mpi &&
+    return known.engine == "srun" && known.suspect >= 0 && !known[known.suspect].was_asked() && known[known.suspect].uses_mpi &&
            known.count(state::lost) > 0;
 }
 
@@ -229,7 +229,7 @@ bool none_is_left(evidence const& known) {
 /// The engine ends its ranks: MPI_Abort, a limit, a lost node. Its exit code says which.
 verdict by_exit_code_of_engine(evidence const& known) {
     if (known.engine.empty() || known.engine_status || known.engine_awaited) return {};
-    bool const by_engine = known.asked || (known.suspect >= 0 && known[known.suspect].asked) || may_be_aborted(known) ||
+    bool const by_engine = known.asked || (known.suspect >= 0 && known[known.suspect].was_asked()) || may_be_aborted(known) ||
                            none_is_left(known) || (!known.started && known.count(state::absent) > 0);
     return by_engine ? hold(exit_code_patience) : verdict{};
 }
@@ -256,7 +256,7 @@ verdict by_aborted_step(evidence const& known) {
 
 /// Slurm's PMIx kills a world and its watchers when one of its ranks dies, and that rank's watcher may not have reported it.
 verdict by_suspect(evidence const& known) {
-    if (known.suspect < 0 || known[known.suspect].asked) return {};
+    if (known.suspect < 0 || known[known.suspect].was_asked()) return {};
     auto const& rank = known[known.suspect];
     if (!rank.uses_mpi || known.count(state::lost) == 0) return blame_end(known, rank);
     return blame_end(known, rank,
@@ -271,11 +271,15 @@ verdict blame_watchers(evidence const& known, evidence::condition const& of) {
                      exit_code(errc::peer_failed));
 }
 
+bool is_watcher_killed(rank_evidence const& rank) {
+    return rank.to_end == rank_evidence::request::guard_killed;
+}
+
 /// Watchers have ended without a message while others, and their nodes, live: the engine then ends the others.
 verdict by_watchers(evidence const& known) {
-    auto const is_lost = [](rank_evidence const& rank) { return rank.watcher_killed || rank.now == state::lost; };
+    auto const is_lost = [](rank_evidence const& rank) { return is_watcher_killed(rank) || rank.now == state::lost; };
     auto const lost = known.count(is_lost);
-    auto const cut = known.count([&](auto const& r) { return is_lost(r) && (r.watcher_killed || r.cut); });
+    auto const cut = known.count([&](auto const& r) { return is_watcher_killed(r) || (r.now == state::lost && r.cut); });
     if (!known.started || cut == 0 || cut != lost || lost == known.ranks.size()) return {};
     return blame_watchers(known, is_lost);
 }
@@ -431,7 +435,7 @@ verdict judge_world(evidence const& known) {
                                           describe_end(*rank.wait_status)),
                               1, advice_on_leaving);
         }
-        if (rank.connected || known.allow_singletons || known.size() < 2) continue;
+        if (rank.connected() || known.allow_singletons || known.size() < 2) continue;
         if (!rank.mpi_elsewhere.empty())
             return blame_rank(known, rank.rank, failure_cause::singleton,
                               fmt::format("came up as a singleton: it uses {} but never connected to the other {} ranks, so its "

@@ -81,7 +81,7 @@ void meeting_watch::on_rank_end(int rank) {
     if (options_.quiet || !ended.ended_well()) return;
     if (!known_.engine.empty()) {
         if (ended.uses_mpi) loop_.after(leaver_patience, [this] { note_leaver(); });
-    } else if (!ended.finalized && known_.running() > 0 && !std::exchange(end_noted_, true)) {
+    } else if (ended.mpi != rank_evidence::world::left && known_.running() > 0 && !std::exchange(end_noted_, true)) {
         loop_.after(early_end_patience, [this, rank] { note_waiting(rank); });
     }
 }

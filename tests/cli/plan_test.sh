@@ -1,3 +1,4 @@
+# parts: preflight
 . "$(dirname "$0")/lib.sh"
 expect_exit 0 "$MUSTER" plan
 expect_contains stdout rank host GPU cores NUMA NIC why

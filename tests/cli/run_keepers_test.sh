@@ -1,5 +1,6 @@
 # timeout: 300
 # Keepers over several nodes (--keep-state) that are lost or stand still: another takes over what its node's ranks have, and no restart waits for one that does not answer.
+# parts: keep
 . "$(dirname "$0")/lib.sh"
 . "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"
 python=/usr/bin/python3

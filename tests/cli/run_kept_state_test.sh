@@ -1,5 +1,6 @@
 # timeout: 400
 # --keep-state node: ranks that are started again go on from what each had committed, in memory; without it they begin anew.
+# parts: keep
 . "$(dirname "$0")/lib.sh"
 . "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"
 python=/usr/bin/python3

@@ -1,5 +1,5 @@
 # Settings from all their places, help and completion of the built program.
-# parts: jobs
+# parts: jobs preflight
 . "$(dirname "$0")/lib.sh"
 mapfile -t commands < <("$MUSTER" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' | grep -v -e '^muster$' -e '^stage$' -e '^bench$')
 expect_true test "${#commands[@]}" -ge 6

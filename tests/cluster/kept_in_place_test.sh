@@ -1,5 +1,6 @@
 # timeout: 480
 # --keep-state over several nodes in runs that go on in place: a restart goes on from the newest commit, whichever ranks made it in whichever generation, and each sample counts once.
+# parts: keep
 . "$(dirname "$0")/cluster_lib.sh"
 /usr/bin/python3 -c 'import torch' 2>/dev/null || skip 'PyTorch is not installed'
 start_elastic_cluster 4 2

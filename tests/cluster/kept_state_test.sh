@@ -1,5 +1,6 @@
 # timeout: 480
 # --keep-state over several nodes: shards that each rank has alone are there again after a rank is killed and, from the next node, after a node is lost; and nobody else reads them.
+# parts: keep preflight
 . "$(dirname "$0")/cluster_lib.sh"
 start_elastic_cluster 4 2
 cp "$MUSTER_SOURCE_DIR/tests/cli/programs/kept_shards.py" "$work/shards.py" && chmod a+r "$work/shards.py"

@@ -1,5 +1,6 @@
 # How the key of a run reaches the nodes of a Slurm job: sealed by its munge, whatever engine carries it, so that nobody else who sees it can open it.
 # timeout: 240
+# parts: preflight
 . "$(dirname "$0")/cluster_lib.sh"
 start_cluster 2 0
 install_muster

@@ -1,5 +1,6 @@
 # muster run --preflight, --exclude-bad-nodes and muster doctor --allocation on nodes that are well, and on some that are not.
 # timeout: 120
+# parts: preflight
 . "$(dirname "$0")/cluster_lib.sh"
 export CLUSTER_GPU_VARIABLES=1 # the only way that made-up GPUs can be counted
 start_cluster 4 4

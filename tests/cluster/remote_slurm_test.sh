@@ -1,6 +1,7 @@
 # muster run --engine remote in a Slurm job: one srun starts an agent on each node, and the ranks are muster's own from then on. With MEASURE=N also how long N runs take over srun
 # and over remote, in turn.
 # timeout: 180
+# parts: preflight
 . "$(dirname "$0")/cluster_lib.sh"
 CLUSTER_GPU_VARIABLES=1 start_cluster 4 4
 install_muster

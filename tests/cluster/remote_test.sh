@@ -1,6 +1,7 @@
 # muster run over several nodes by its own engine, remote: with host files, over an agent that stands in for ssh (node_rsh.py), and in jobs of PBS, for which
 # pbs_stand_in.py stands in. No mpirun or mpiexec is on the way.
 # timeout: 420
+# parts: preflight
 . "$(dirname "$0")/cluster_lib.sh"
 start_cluster 6 4
 install_muster

@@ -1,5 +1,6 @@
 # What each kind of muster's processes does with each signal, on each engine, in a real Slurm: none of them ends of what is meant for the ranks.
 # timeout: 300
+# parts: keep
 . "$(dirname "$0")/cluster_lib.sh"
 start_cluster 2 4
 install_muster

@@ -1,4 +1,4 @@
-// links: muster::jobscripts
+// links: muster::jobs
 // iterations: 2000
 // Any bytes as the values of a script: refused, or in the script without starting a line of their own.
 #include <algorithm>

@@ -1,4 +1,4 @@
-// links: muster::launch
+// links: muster::keep
 // iterations: 2000
 // What a keeper is sent: frames of copies are read as they were written, or refused, and no sequence of them makes a copy that is not whole, or reaches beyond its place.
 #include <algorithm>

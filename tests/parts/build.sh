@@ -50,8 +50,9 @@ else:
     raise SystemExit('muster.$1 is there')"; }
 
 with none
-lacks unit_io unit_bench unit_jobs libmuster_io libmuster_bench libmuster_jobs muster-stage muster-bench _muster_data
-grep -qx 'parts     none (without data, bench, jobs, keras)' version
+lacks unit_io unit_bench unit_jobs unit_keep unit_preflight libmuster_io libmuster_bench libmuster_jobs libmuster_render libmuster_keep libmuster_preflight
+lacks muster-stage muster-bench _muster_data
+grep -qx 'parts     none (without data, bench, jobs, keep, preflight, keras)' version
 [ "$(bin/muster run -q -n 2 -- hostname | wc -l)" = 2 ]
 unit launch
 for package in data keras tensorflow; do lacks_package $package; done
@@ -63,12 +64,22 @@ found=$(find "$LAYER/installed" -name 'muster-stage*' -o -name 'muster-bench*' -
 [ -z "$found" ] || { echo "the installed core has files of parts: $found"; exit 1; }
 
 with jobs
-lacks unit_io unit_bench libmuster_io libmuster_bench muster-stage muster-bench
+lacks unit_io unit_bench unit_keep unit_preflight libmuster_io libmuster_bench libmuster_keep libmuster_preflight muster-stage muster-bench
 unit jobs
 bin/muster script --site polaris --gpus 4 --time 30min --account a --queue debug -- true | grep -q '^#PBS'
 
+with keep
+lacks unit_io unit_bench unit_jobs unit_preflight libmuster_preflight libmuster_render
+unit keep
+bin/muster run -q -n 2 --max-restarts 1 --keep-state node -- sh -c '[ -n "$MUSTER_KEPT_STATE" ]'
+
+with preflight
+lacks unit_io unit_bench unit_jobs unit_keep libmuster_keep libmuster_render
+unit preflight
+bin/muster run -q -n 2 --preflight -- true
+
 with bench
-lacks unit_io unit_jobs libmuster_io libmuster_jobs muster-stage
+lacks unit_io unit_jobs unit_keep unit_preflight libmuster_io libmuster_jobs libmuster_keep libmuster_preflight muster-stage
 unit bench
 bin/muster bench --help >/dev/null
 
@@ -79,7 +90,7 @@ lacks_package data
 
 [ "$HAVE_DATA" = ON ] || exit 0
 with data
-lacks unit_bench unit_jobs libmuster_bench libmuster_jobs muster-bench
+lacks unit_bench unit_jobs unit_keep unit_preflight libmuster_bench libmuster_jobs libmuster_keep libmuster_preflight muster-bench
 unit io
 bin/muster stage --help >/dev/null
 has_package data

@@ -13,7 +13,7 @@ void spare_log::note_place(int seat, std::string place) {
 }
 
 void spare_log::note_wait(int seat) {
-    known_[seat].waits = true;
+    known_[seat].plays = rank_evidence::part::waiting;
     if (run_.options.verbose) events_.say(fmt::format("{} waits for the place of a lost rank", known_.name_of(known_[seat])));
 }
 

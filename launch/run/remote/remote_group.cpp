@@ -177,7 +177,7 @@ void remote_group::on_link_lost(remote_rank& rank, std::string const& reason) {
     if (winding_up() || lost.now == state::gone) return;
     if (!lost.is_rank() && events_.now() == run_phase::running)
         return spares_.give_up(world_, rank, reason != frame_channel::closed_by_peer);
-    if (lost.left_out && events_.now() == run_phase::running)
+    if (lost.left_out() && events_.now() == run_phase::running)
         return lost.now = state::gone, note_left(lost), events_.on_rank_gone(), events_.look_at_hosts();
     lost.now = state::lost;
     lost.cut = reason == frame_channel::closed_by_peer;
@@ -261,10 +261,10 @@ void remote_group::on_message(remote_rank& rank, wire::ended const& ended) {
     one.memory = ended.memory;
     one.last_lines = ended.last_lines;
     one.left_early = one.is_rank() && one.ended_well() && known_.first_lost < 0 && !ended.asked;
-    one.asked = one.asked || ended.asked;
+    if (ended.asked && !one.was_asked()) one.to_end = rank_evidence::request::asked;
     questions_.finish_if_answered();
     if (!one.is_rank()) return spares_.note_end(world_, one, events_.now() == run_phase::running);
-    if (one.left_out && events_.now() == run_phase::running) return note_left(one);
+    if (one.left_out() && events_.now() == run_phase::running) return note_left(one);
     if (!tell_members(one)) events_.on_rank_end(one.rank);
 }
 
@@ -296,11 +296,10 @@ void remote_group::on_message(remote_rank& rank, wire::orphaned const& orphaned)
 void remote_group::on_message(remote_rank& rank, wire::asked_to_end const& asked) {
     auto& one = known(rank);
     if (!one.in_generation()) return;
-    if (asked.number == SIGKILL && !one.asked) {
-        one.watcher_killed = true;
-        if (known_.first_killed < 0) known_.first_killed = one.rank;
-    }
-    one.asked = true;  // a suspect, too, whose end came before the signal
+    bool const unasked = asked.number == SIGKILL && !one.was_asked();
+    if (unasked && known_.first_killed < 0) known_.first_killed = one.rank;
+    // A suspect, too, whose end came before the signal.
+    if (!one.was_asked()) one.to_end = unasked ? rank_evidence::request::guard_killed : rank_evidence::request::asked;
     if (!gathering() && events_.now() != run_phase::running) return;
     known_.asked = true;
     events_.decide_after(blame_patience);
@@ -314,8 +313,7 @@ void remote_group::on_message(remote_rank&, wire::aborting const& aborting) {
 
 /// No engine other than remote reports that MPI's ranks have met.
 void remote_group::on_message(remote_rank& rank, wire::met const& met) {
-    known(rank).connected = true;
-    known(rank).finalized = met.left;
+    known(rank).mpi = met.left ? rank_evidence::world::left : rank_evidence::world::inside;
     events_.on_world();
 }
 
@@ -414,7 +412,7 @@ verdict remote_group::finish(bool failed) {
     process_.hear();
     flush_all(duration(0.2));
     // If ranks have left a host, or were lost with it, the engine may report a failure.
-    bool const left = known_.count([](auto const& rank) { return rank.left_out; }) > 0;
+    bool const left = known_.count([](auto const& rank) { return rank.left_out(); }) > 0;
     return failed || left || process_.was_ended() ? verdict{} : judge_late_engine(known_);
 }
 
@@ -501,7 +499,7 @@ bool remote_group::tell_members(rank_evidence const& one) {
     world_->note_end(one.rank, !fault, fault ? fmt::format("{} {}", known_.name_of(one), fault->what) : "");
     world_->tell_lost();
     std::string why_not;
-    if (!fault || one.asked || known_.deciding || !world_->can_go_on(why_not)) return false;
+    if (!fault || one.was_asked() || known_.deciding || !world_->can_go_on(why_not)) return false;
     events_.judge([&](evidence const& all) {
         return blame_rank(all, one.rank, failure_cause::rank_end, fault->what, fault->exit_code, fault->advice);
     });

@@ -19,8 +19,11 @@ remote_ranks::remote_ranks(std::vector<remote_rank> ranks, evidence& known)
 
 void remote_ranks::take_in(remote_rank rank) {
     auto const& who = rank.job.who;
-    known_.ranks.push_back({.rank = who.rank, .spare = rank.spare, .node = rank.node});
-    if (rank.spare >= 0) known_.members.push_back(-1);
+    auto& known = known_.ranks.emplace_back(rank_evidence{.rank = who.rank, .spare = rank.spare, .node = rank.node});
+    if (rank.spare >= 0) {
+        known.plays = rank_evidence::part::coming;
+        known_.members.push_back(-1);
+    }
     auto const node = static_cast<std::size_t>(rank.node);
     if (planned_hosts_.size() <= node) planned_hosts_.resize(node + 1);
     planned_hosts_[node] = who.host;
@@ -188,7 +191,7 @@ void remote_ranks::give_up(int number) {
     auto& one = known_[number];
     one.now = rank_evidence::state::gone;
     one.daemon_lost.clear();
-    one.watcher_killed = false;
+    if (one.to_end == rank_evidence::request::guard_killed) one.to_end = rank_evidence::request::asked;
 }
 
 bool remote_ranks::any_given_up() const noexcept {

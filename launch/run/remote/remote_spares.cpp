@@ -143,7 +143,7 @@ void remote_spares::give_up(std::optional<member_world>& world, remote_rank& ran
 
 std::vector<int> remote_spares::give_up_silent(std::optional<member_world>& world, std::vector<int> silent) {
     std::erase_if(silent, [&](int rank) {
-        if (known_[rank].left_out) {  // counts as ended
+        if (known_[rank].left_out()) {  // counts as ended
             ranks_.give_up(rank);
             output_.finish(rank);
             if (world) world->note_end(rank, true, {});

@@ -59,7 +59,7 @@ void lose(evidence& known, int first, int last, bool cut = false) {
     if (known.first_lost < 0) known.first_lost = first;
 }
 void ask_all_to_end(evidence& known) {
-    for (auto& rank : known.ranks) rank.asked = true;
+    for (auto& rank : known.ranks) rank.to_end = rank_evidence::request::asked;
     known.asked = true;
 }
 void say(evidence& known, job_end word, std::vector<int> down = {}) {
@@ -116,7 +116,7 @@ auto const uses_mpi = [](evidence& known) {
 auto const engine_ends = [](int status) { return [=](evidence& known) { known.engine_status = status; }; };
 auto const meets = [](int first, int last) {
     return [=](evidence& known) {
-        for (int r = first; r <= last; ++r) known[r].connected = true;
+        for (int r = first; r <= last; ++r) known[r].mpi = rank_evidence::world::inside;
     };
 };
 auto const step_is_cancelled = [](evidence& known) {  // of node2, whose agent is gone with it
@@ -125,7 +125,7 @@ auto const step_is_cancelled = [](evidence& known) {  // of node2, whose agent i
     known.first_orphan = 3;
 };
 auto const newcomer = [](evidence& known) {  // where the others run already
-    known.ranks.push_back({.rank = 4, .spare = 0, .node = 2});
+    known.ranks.push_back({.rank = 4, .spare = 0, .node = 2, .plays = rank_evidence::part::coming});
     known.hosts.push_back("node3");
 };
 auto const all_over = [](evidence& known) {
@@ -209,13 +209,13 @@ std::vector<scenario> one_node() {
         {"a rank leaves its world", end_of_1, with(here(), meets(0, 3), ends(1, 0)), step::end, failure_cause::left_world, 1, {1},
          "rank 1 on node1 exited with code 0 but without MPI_Finalize, so the others would wait for it forever, 2 s after the start; ending the other 3\n  rank 1 on node1 had ended with code 0 before that\n  call MPI_Finalize on every path"},
         {"a rank ends behind MPI_Finalize", end_of_1,
-         with(here(), meets(0, 3), ends(1, 0), [](evidence& known) { known[1].finalized = true; }), step::go_on},
+         with(here(), meets(0, 3), ends(1, 0), [](evidence& known) { known[1].mpi = rank_evidence::world::left; }), step::go_on},
         {"a rank came up alone", end_of_1, with(here(2), ends(1, 0), [](evidence& known) { known[1].mpi_elsewhere = "libmpi.so"; }), step::end,
          failure_cause::singleton, 125, {1}, "rank 1 on node1 came up as a singleton: it uses libmpi.so but never connected to the other 1 ranks…"},
         {"a rank never came to MPI", end_of_1, with(here(), meets(0, 0), ends(1, 0)), step::end, failure_cause::singleton, 125, {1},
          "rank 1 on node1 came up as a singleton or without MPI: it exited with code 0 and never connected, and 1 of 4 ranks wait for it…"},
         {"others have left their world, too", world,
-         with(here(), meets(0, 0), ends(1, 0), [](evidence& known) { known[0].finalized = true; }), step::go_on},
+         with(here(), meets(0, 0), ends(1, 0), [](evidence& known) { known[0].mpi = rank_evidence::world::left; }), step::go_on},
         {"the first meets after another has ended", world, with(here(), ends(2, 0), meets(0, 0)), step::end, failure_cause::singleton, 125, {2},
          "rank 2 on node1 came up as a singleton…"},
         {"singletons are meant", world, with(here(2), meets(0, 0), ends(1, 0), [](evidence& known) { known.allow_singletons = true; }), step::go_on},
@@ -236,7 +236,7 @@ std::vector<scenario> several_nodes() {
          failure_cause::none, 0, {1}},
         {"the first suspect stays", end_of_1, with(by_srun(), ends(0, sigkill), suspects(0), ends(1, sigkill)), step::hold},
         {"unless it had been asked to end", end_of_1, with(
-         by_srun(), ends(0, sigterm), suspects(0), [](evidence& known) { known[0].asked = true; }, ends(1, sigkill)), step::hold, failure_cause::none,
+         by_srun(), ends(0, sigterm), suspects(0), [](evidence& known) { known[0].to_end = rank_evidence::request::asked; }, ends(1, sigkill)), step::hold, failure_cause::none,
          0, {1}},
         {"or Open MPI 5 aborted because others were gone", end_of_1,
          with(by_srun(), uses_mpi, ends(0, exited(14)), suspects(0), ends(1, sigkill)), step::hold, failure_cause::none, 0, {1}},
@@ -318,7 +318,7 @@ std::vector<scenario> several_nodes() {
         {"a watcher was killed", cause, with(by_srun(), loses(5, 5, true), says(job_end::going_on)), step::end, failure_cause::watcher, 125, {5},
          "the watcher of rank 5 on node2 was killed; ending 7 ranks"},
         {"a guard was killed, and mpirun ended its daemons then", cause, with(by_mpirun(), says(job_end::unknown), [](evidence& known) {
-         known[3].watcher_killed = true; known.first_killed = 3; for (auto& rank : known.ranks) rank.daemon_lost = "orted"; }), step::end,
+         known[3].to_end = rank_evidence::request::guard_killed; known.first_killed = 3; for (auto& rank : known.ranks) rank.daemon_lost = "orted"; }), step::end,
          failure_cause::watcher, 125, {3}, "the watcher of rank 3 on node2 was killed; ending 4 ranks"},
         {"a daemon died", cause, with(by_mpirun(), says(job_end::unknown), [](evidence& known) { known[3].daemon_lost = "orted";
          known.first_orphan = 3; }), step::end, failure_cause::daemon, 125, {2, 3},
@@ -458,7 +458,7 @@ TEST(evidence, finds_one_that_left_its_world_while_most_are_still_in_it) {
 
 TEST(evidence, those_that_leave_are_no_spares) {
     auto known = with(by_remote(), newcomer);
-    known[2].left_out = true, known[4].now = state::running;
+    known[2].plays = rank_evidence::part::left_out, known[4].now = state::running;
     EXPECT_EQ(known.count_running(), "4 ranks and 1 spare");
 }
 TEST(evidence, a_row_tells_what_has_become_of_its_rank) {

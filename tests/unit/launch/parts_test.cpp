@@ -1,4 +1,4 @@
-#include "launch/help/parts.hpp"
+#include "launch/settings/parts.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -64,11 +64,11 @@ TEST(remote_ranks, spares_are_none) {
     EXPECT_EQ(known.name_of(known[3]), "spare 0 on node1");
     EXPECT_EQ(ranks.make_go().workers.size(), 3U);
     known[3].number = 2;  // it has come in, in place of rank 2
-    known[3].spare = -1;
-    known[0].connected = known[1].connected = true;
+    known[3].plays = rank_evidence::part::rank;
+    known[0].mpi = known[1].mpi = rank_evidence::world::inside;
     known[2].now = state::gone;
     for (int const rank : {0, 1, 3}) known[rank].now = state::running;
-    known[2].left_out = true;
+    known[2].plays = rank_evidence::part::left_out;
     auto const rows = known.rows([](int) { return nullptr; });
     ASSERT_EQ(rows.size(), 3U) << "who is not in the present generation is left out";
     EXPECT_EQ(rows[2].met, true);
@@ -96,7 +96,7 @@ TEST(remote_ranks, show_what_the_last_look_has_shown) {
     for (int r = 0; r < 4; ++r) known[r].now = state::running, ranks[r].inspected = r == 3 ? 0 : 1, ranks[r].sight.pid = 7;
     EXPECT_EQ(ranks.rows(1)[1].met, std::nullopt);
     EXPECT_EQ(ranks.rows(1)[3].now, rank_row::life::silent);
-    known[1].connected = true;
+    known[1].mpi = rank_evidence::world::inside;
     EXPECT_EQ(ranks.rows(1)[1].met, true) << "its server says so";
     EXPECT_EQ(ranks.rows(1)[0].met, false);
 }
@@ -108,7 +108,7 @@ TEST(remote_ranks, are_listed_by_node) {
     EXPECT_EQ(known.list(state::absent), "rank 1 on a, ranks 2-3 on node1");
     EXPECT_EQ(known.count(state::absent), 3u);
     EXPECT_EQ(known.running(), 1u);
-    known[3].spare = 0;
+    known[3].spare = 0, known[3].plays = rank_evidence::part::coming;
     EXPECT_EQ(known.list(state::absent), "rank 1 on a, rank 2 on node1, spare 0 on node1");
 }
 

@@ -1,7 +1,7 @@
 // When nodes must be asked before ranks can be mapped.
-#include "launch/preflight/check_nodes.hpp"
-
 #include <gtest/gtest.h>
+
+#include "launch/placement/placement_request.hpp"
 
 namespace muster {
 namespace {
@@ -34,14 +34,6 @@ TEST(must_ask_nodes, only_where_nobody_says_how_many_ranks_they_take) {
     auto named = job_with({std::nullopt, std::nullopt});
     for (auto& node : named.nodes) node.slots_named = true;
     EXPECT_FALSE(must_ask_nodes(named, {}));
-}
-
-TEST(check_nodes, looks_at_nothing_unless_asked) {
-    environment const none;
-    scheduler_sources const sources{none, {}, {}, {}};
-    auto const given = job_with({2, 2});
-    run_options const options;
-    EXPECT_EQ(check_nodes({options, none, sources, "/nonexistent", -1, given, {}}), given);
 }
 
 }  // namespace
