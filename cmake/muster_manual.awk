@@ -1,5 +1,6 @@
 # awk -f muster_manual.awk ENVIRONMENT.md PAGE.md: prints PAGE.md, and in place of its line "<!-- sections: PAGE -->" the sections ("## TITLE") of ENVIRONMENT.md. Of a
-# section it takes the parts ("### …") without a comment "<!-- page: A, B -->" below their heading, or with one that names PAGE; "muster *" is all of muster's commands.
+# section it takes the parts ("### …") without a comment "<!-- page: A, B -->" below their heading, or with one that names PAGE; "muster *" is all of muster's commands,
+# "muster others" those that no part of the section before it names.
 # It leaves out the heading of a part that is all there is. A row of a table becomes a definition, whose further cells are named by their columns.
 { gsub(/…/, "...") } # a terminal may not show it
 FNR == NR { line[++count] = $0; next }
@@ -16,7 +17,7 @@ function insert(page,    i, title, in_part, wanted, before, parts, chosen) {
             before = parts = ""
         } else if (line[i] ~ /^### /) {
             in_part = 1
-            wanted = is_for(line[i + 1], page)
+            wanted = is_for(line[i + 1], page, chosen)
             chosen += wanted
             if (wanted) parts = parts substr(line[i], 2) "\n"
         } else if (!in_part)
@@ -25,10 +26,10 @@ function insert(page,    i, title, in_part, wanted, before, parts, chosen) {
             parts = parts text_of(line[i])
 }
 
-function is_for(mark, page) {
+function is_for(mark, page, chosen) {
     if (mark !~ /^<!-- page: /) return 1
     mark = ", " substr(mark, 12, length(mark) - 15) ", "
-    return index(mark, ", " page ", ") > 0 || (index(mark, ", muster *, ") > 0 && page ~ /^muster /)
+    return index(mark, ", " page ", ") > 0 || (page ~ /^muster / && (index(mark, ", muster *, ") > 0 || (!chosen && index(mark, ", muster others, ") > 0)))
 }
 
 function text_of(line,    link, cells, n, i, rest) {
