@@ -57,9 +57,9 @@ report_tile tile_of(best_point const& best) {
     auto const& judged = best.judged.value;
     auto const value = number(judged.median) + with_blank(best.judged.unit);
     bool const compared = best.speedup && !best.base;
-    auto what = fmt::format("on {}{}: {} {}, {}", ranks_text(best.ranks),
-                            best.nodes > 1 ? fmt::format(", {} nodes", best.nodes) : "", best.judged.name, value,
-                            format_spread(judged));
+    auto what =
+        fmt::format("on {}{}: {} {}, {}", ranks_text(best.ranks), best.nodes > 1 ? fmt::format(", {} nodes", best.nodes) : "",
+                    best.judged.name, value, format_spread(judged));
     if (!compared && best.others > 0) what += "; more ranks are not measurably faster";
     if (compared && best.speedup->has_spread)
         what += fmt::format("; speed-up {:.2f} to {:.2f}", best.speedup->low, best.speedup->high);

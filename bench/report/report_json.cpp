@@ -39,10 +39,10 @@ report_json json_of(speedup_ratio const& ratio, double efficiency) {
 }
 
 report_json json_of(scaling_row const& r) {
-    report_json row{{"ranks", r.ranks},         {"nodes", r.nodes},         {"cores", r.cores},
-                    {"runs", r.runs},           {"failed", r.failed},       {"failure", r.failure},
-                    {"speedup", nullptr},       {"crowded", r.crowded},     {"oversubscribed", r.oversubscribed},
-                    {"simulated", r.simulated}, {"note", scaling_note(r)},  {"metrics", report_json::object()}};
+    report_json row{{"ranks", r.ranks},         {"nodes", r.nodes},        {"cores", r.cores},
+                    {"runs", r.runs},           {"failed", r.failed},      {"failure", r.failure},
+                    {"speedup", nullptr},       {"crowded", r.crowded},    {"oversubscribed", r.oversubscribed},
+                    {"simulated", r.simulated}, {"note", scaling_note(r)}, {"metrics", report_json::object()}};
     for (auto const& metric : r.metrics) row["metrics"][metric.name] = json_of(metric);
     if (r.speedup) row["speedup"] = json_of(*r.speedup, r.efficiency);
     return row;

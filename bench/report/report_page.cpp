@@ -65,8 +65,7 @@ data findings_data(std::vector<scaling_finding> const& findings) {
 data judgements_data(std::vector<judgement> const& judged) {
     list out;
     for (auto const& each : judged)
-        out.push_back(
-            with({{"text", each.text}, {"verdict", each.came == expectation_outcome::broken ? "broken" : ""}}));
+        out.push_back(with({{"text", each.text}, {"verdict", each.came == expectation_outcome::broken ? "broken" : ""}}));
     return data(out);
 }
 

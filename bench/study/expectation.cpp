@@ -127,8 +127,7 @@ std::string why_not_measured(std::string const& name, scaling_row const& row) {
 judgement judge_row(expectation const& wanted, scaling_row const& row, study_plan const& plan) {
     auto const what = wanted.ranks ? wanted.text : fmt::format("{} at {}", wanted.text, counted(row.ranks, "rank"));
     auto const value = measured(wanted.metric, row, plan);
-    if (!value)
-        return {expectation_outcome::broken, fmt::format("broken: {}: {}", what, why_not_measured(wanted.metric, row))};
+    if (!value) return {expectation_outcome::broken, fmt::format("broken: {}: {}", what, why_not_measured(wanted.metric, row))};
     judgement out{expectation_outcome::broken, {}};
     bool const low = holds(value->low, wanted.op, wanted.value), high = holds(value->high, wanted.op, wanted.value);
     if (value->spread && low != high) {
@@ -201,8 +200,7 @@ std::vector<judgement> judge(expectation const& wanted, std::vector<scaling_row>
     auto const any = std::ranges::find_if(rows, [](auto const& row) { return row.runs > 0; });
     bool const unknown = std::ranges::none_of(rows, [&](auto const& row) { return row.find(metric) != nullptr; });
     if (!wanted.ranks && unknown && any != rows.end())
-        return {{expectation_outcome::broken,
-                 fmt::format("broken: {}: {}", wanted.text, why_not_measured(wanted.metric, *any))}};
+        return {{expectation_outcome::broken, fmt::format("broken: {}: {}", wanted.text, why_not_measured(wanted.metric, *any))}};
     for (auto const& row : rows) {
         bool const meant = wanted.ranks ? row.ranks == *wanted.ranks : !(is_ratio(wanted.metric) && &row == base);
         if (meant) out.push_back(judge_row(wanted, row, plan));

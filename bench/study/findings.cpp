@@ -208,7 +208,8 @@ void add_serial_part(study const& results, std::vector<scaling_row> const& rows,
     bool const none_gain = s.spread.low >= 1;
     if (!none_gain && s.spread.high > 1) return;  // no part of the time is more than all of it
     bool const has_spread = s.count > 1;
-    auto const spread = has_spread ? fmt::format(" ({} to {})", percent_text(s.spread.low), percent_text(s.spread.high)) : std::string();
+    auto const spread =
+        has_spread ? fmt::format(" ({} to {})", percent_text(s.spread.low), percent_text(s.spread.high)) : std::string();
     auto const ends = has_spread ? fmt::format(" ({:.1f} to {:.1f})", 1 / s.spread.high, 1 / s.spread.low) : std::string();
     std::string const top_ranks = ranks_text(top.ranks), part = percent_text(s.median) + spread;
     auto const text =

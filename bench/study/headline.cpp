@@ -37,9 +37,8 @@ std::string measured_text(scaling_row const& row, std::string const& metric) {
 std::string greatest_cost(study const& s) {
     for (auto const& each : find_causes(s)) {
         if (each.why == cause::oversubscribed || each.why == cause::shared_core || each.figure >= 1) continue;
-        return fmt::format("; limited by {} ({} at {})",
-                           each.why == cause::serial_part ? "the serial part" : to_string(each.why), percent_text(each.figure),
-                           ranks_text(each.ranks));
+        return fmt::format("; limited by {} ({} at {})", each.why == cause::serial_part ? "the serial part" : to_string(each.why),
+                           percent_text(each.figure), ranks_text(each.ranks));
     }
     return {};
 }
@@ -70,8 +69,7 @@ std::string headline_of(study const& s) {
     auto const rows = scaling_rows(s);
     auto const begin = reservations(s, rows);
     if (auto const* base = base_row(rows, s.plan)) return begin + compared_text(s, rows, *base) + greatest_cost(s);
-    if (std::ranges::all_of(rows, [](auto const& row) { return row.runs == 0; }))
-        return begin + s.name + ": no run ended well";
+    if (std::ranges::all_of(rows, [](auto const& row) { return row.runs == 0; })) return begin + s.name + ": no run ended well";
     return begin + s.name + ": no run printed what it is judged by, " + s.plan.judged.name;
 }
 

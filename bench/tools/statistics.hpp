@@ -54,9 +54,4 @@ inline double micros_since(std::chrono::steady_clock::time_point begin) {
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Returns the ending of a noun after this number: "run{}".
-constexpr char const* s_of(int count) noexcept {
-    return count == 1 ? "" : "s";
-}
-
 }  // namespace muster

@@ -199,13 +199,13 @@ PyObject* open_data(PyObject*, PyObject* given) {
 PyObject* describe(dataset& data, PyObject*) {
     auto const& info = data.info();
     auto const shape = data.shape();
-    return Py_BuildValue(
-        "{s:K,s:(KKK),s:K,s:K,s:K,s:K,s:K,s:K,s:i,s:i,s:i}", "samples", number(data.size()), "shape", number(shape.channels),
-        number(shape.height), number(shape.width), "sample_bytes", number(data.image_bytes()), "label_bytes",
-        number(data.label_bytes()), "classes", number(data.classes()), "image_offset", number(info.image_offset.value_or(0)),
-        "label_offset", number(info.label_offset.value_or(0)), "class_names", number(info.class_names.size()), "type",
-        static_cast<int>(info.type), "label_type", static_cast<int>(info.label_type.value_or(element_type::u8)), "is_row",
-        shape.is_row ? 1 : 0);
+    return Py_BuildValue("{s:K,s:(KKK),s:K,s:K,s:K,s:K,s:K,s:K,s:i,s:i,s:i}", "samples", number(data.size()), "shape",
+                         number(shape.channels), number(shape.height), number(shape.width), "sample_bytes",
+                         number(data.image_bytes()), "label_bytes", number(data.label_bytes()), "classes", number(data.classes()),
+                         "image_offset", number(info.image_offset.value_or(0)), "label_offset",
+                         number(info.label_offset.value_or(0)), "class_names", number(info.class_names.size()), "type",
+                         static_cast<int>(info.type), "label_type", static_cast<int>(info.label_type.value_or(element_type::u8)),
+                         "is_row", shape.is_row ? 1 : 0);
 }
 
 /// Returns the name of that number; null if there is no name.
@@ -285,8 +285,8 @@ void require_one_each(std::size_t given, number wanted, char const* what, char c
 template <typename Enum>
 Enum one_of(int given, Enum last, char const* what) {
     if (given < 0 || given > static_cast<int>(last))
-        throw error(errc::usage, std::string(what) + " is " + std::to_string(given) + "; give 0 to " +
-                                     std::to_string(static_cast<int>(last)));
+        throw error(errc::usage,
+                    std::string(what) + " is " + std::to_string(given) + "; give 0 to " + std::to_string(static_cast<int>(last)));
     return static_cast<Enum>(given);
 }
 
@@ -388,9 +388,9 @@ PyObject* make_loader(PyObject*, PyObject* given, PyObject* named) {
         int shared = 0, memory = 0, prefetch = 0, workers = 0, readers = 0, large_pages = 0, pinned = 0;
         loader_options how{.world = 0, .local_size = 0};
         if (!PyArg_ParseTupleAndKeywords(given, named, "O!O!|$pK(iiii)iiiipiO", names(words), owner<dataset>::type, &data,
-                                         owner<sampler>::type, &order, &shared, &batch_samples, &how.rank, &how.world, &how.local_rank,
-                                         &how.local_size, &memory, &prefetch, &workers, &readers, &large_pages, &pinned,
-                                         &changes))
+                                         owner<sampler>::type, &order, &shared, &batch_samples, &how.rank, &how.world,
+                                         &how.local_rank, &how.local_size, &memory, &prefetch, &workers, &readers, &large_pages,
+                                         &pinned, &changes))
             throw python_error();
         how.batch = batch_samples == 0 ? 64 : batch_samples;
         if (how.world == 0) how.world = 1;
@@ -444,8 +444,7 @@ PyObject* next(feed& of, PyObject*) {
     if (now == nullptr) Py_RETURN_NONE;
     auto const address = [](void const* of_samples) { return number(reinterpret_cast<std::uintptr_t>(of_samples)); };
     return Py_BuildValue("KKy#KKK", now->values.data() != nullptr ? address(now->values.data()) : address(now->images.data()),
-                         address(now->labels.data()),
-                         now->count == 0 ? "" : reinterpret_cast<char const*>(now->samples.data()),
+                         address(now->labels.data()), now->count == 0 ? "" : reinterpret_cast<char const*>(now->samples.data()),
                          static_cast<Py_ssize_t>(sizeof(std::uint64_t) * now->count), number(now->count),
                          number(now->global_count), number(now->resume_at));
 }
@@ -498,17 +497,15 @@ PyMethodDef functions[]{{"open", open_data, METH_VARARGS, "open(path, split) -> 
                          "loader(data, sampler, batch=64, …) -> Loader; as loader_options"},
                         {nullptr, nullptr, 0, nullptr}};
 
-PyModuleDef definition{PyModuleDef_HEAD_INIT, "_muster_data", "Datasets of muster.", -1, functions, nullptr, nullptr, nullptr,
-                       nullptr};
+PyModuleDef definition{
+    PyModuleDef_HEAD_INIT, "_muster_data", "Datasets of muster.", -1, functions, nullptr, nullptr, nullptr, nullptr};
 
 template <typename T>
 bool make_type(PyObject* module, char const* name, PyMethodDef* methods) {
     static PyMemberDef members[]{{"__weaklistoffset__", T_PYSSIZET, offsetof(owner<T>, weak_references), READONLY, nullptr},
                                  {nullptr, 0, 0, 0, nullptr}};
-    PyType_Slot slots[]{{Py_tp_dealloc, reinterpret_cast<void*>(drop<T>)},
-                        {Py_tp_methods, methods},
-                        {Py_tp_members, members},
-                        {0, nullptr}};
+    PyType_Slot slots[]{
+        {Py_tp_dealloc, reinterpret_cast<void*>(drop<T>)}, {Py_tp_methods, methods}, {Py_tp_members, members}, {0, nullptr}};
     PyType_Spec spec{name, sizeof(owner<T>), 0, Py_TPFLAGS_DEFAULT, slots};
     PyObject* const type = PyType_FromSpec(&spec);
     if (type == nullptr) return false;

@@ -1,26 +1,22 @@
 // Answers of the engines' own programs, which scheduler_sources gives to the code under test: captured texts
-// (tests/fixtures/engine) or, where a test writes them itself, invented ones.
+// (tests/fixtures/engine_answers.txt) or, where a test writes them itself, invented ones.
 #pragma once
 
 #include <gmock/gmock.h>
 
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/text.hpp"
 #include "launch/engine/engine_table.hpp"
+#include "tests/packed_files.hpp"
 
 namespace muster::testing_engines {
 
 inline std::string fixture(std::string const& name) {
-    std::ifstream file(std::string(MUSTER_FIXTURES) + "/engine/" + name);
-    if (!file) ADD_FAILURE() << "no fixture " << name;
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
+    static auto const all = read_packed_files(MUSTER_FIXTURES "/engine_answers.txt");
+    return all.at(name);
 }
 
 /// Outlives the sources() made of it.

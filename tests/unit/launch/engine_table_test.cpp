@@ -36,10 +36,10 @@ std::string failure(engine_job const& job, answers const& a, std::string_view fo
 answers everything() {
     answers a;
     a.variables = {{"SLURM_JOB_ID", "42"}};
-    a.said["srun --version"] = {0, fixture("srun_version_22.05.txt"), ""};
-    a.said["srun --mpi=list"] = {0, fixture("srun_mpi_list_22.05.txt"), ""};
-    a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4.txt"), ""};
-    a.said["mpiexec.hydra --version"] = {0, fixture("hydra_version_4.0.2.txt"), ""};
+    a.said["srun --version"] = {0, fixture("srun_version_22.05"), ""};
+    a.said["srun --mpi=list"] = {0, fixture("srun_mpi_list_22.05"), ""};
+    a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4"), ""};
+    a.said["mpiexec.hydra --version"] = {0, fixture("hydra_version_4.0.2"), ""};
     return a;
 }
 
@@ -72,7 +72,7 @@ TEST(engine, another_mpi_is_no_way_into_a_second_component) {
 TEST(engine, in_Flux_it_is_flux_exec) {
     answers a;
     a.said["flux getattr security.owner"] = {0, std::to_string(::geteuid()) + "\n", ""};
-    a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4.txt"), ""};
+    a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4"), ""};
     auto job = job_on({1, 1}, {4, 4}, scheduler_kind::flux);
     EXPECT_EQ(choose_engine(job, a.sources(), "").name, "remote") << "no ssh is needed";
     auto const command = shell_text(choose_engine(job, a.sources(), "").command(job, a.sources()), {});
@@ -87,7 +87,7 @@ TEST(engine, in_Flux_it_is_flux_exec) {
 
 TEST(engine, pals_where_pbs_has_it) {
     answers a;
-    a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4.txt"), ""};
+    a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4"), ""};
     a.said["mpiexec --version"] = {0, "mpiexec version 1.2.12 revision 1ddd57d\n", ""};  // not captured
     auto const job = job_on({1, 1}, {4, 4}, scheduler_kind::pbs);
     EXPECT_EQ(choose_engine(job, a.sources(), "").name, "mpiexec");
@@ -129,7 +129,7 @@ TEST(engine, remote_for_programs_of_no_mpi_and_where_nothing_else_is) {
 TEST(engine, many_hosts_want_a_tree) {
     answers a;
     a.said["ssh -V"] = {0, "", "OpenSSH_9.2p1"};
-    a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4.txt"), ""};
+    a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4"), ""};
     auto const few = job_on(std::vector<int>(3000, 1), std::vector<int>(3000, -1), scheduler_kind::hostfile);
     EXPECT_EQ(choose_engine(few, a.sources(), "").name, "remote");
     EXPECT_EQ(note_on_size(few, a.sources(), "remote"), "");

@@ -16,7 +16,7 @@ using words = std::vector<std::string>;
 
 answers hydra() {
     answers a;
-    a.said["mpiexec --version"] = {0, fixture("hydra_version_4.0.2.txt"), ""};
+    a.said["mpiexec --version"] = {0, fixture("hydra_version_4.0.2"), ""};
     return a;
 }
 
@@ -38,12 +38,12 @@ std::string failure(engine_job const& job, answers const& a) {
 }
 
 TEST(mpiexec_engine, whose_it_is) {
-    auto const found = read_mpiexec_version("mpiexec", fixture("hydra_version_4.0.2.txt"));
+    auto const found = read_mpiexec_version("mpiexec", fixture("hydra_version_4.0.2"));
     ASSERT_TRUE(found);
     EXPECT_EQ(found->from, mpiexec_program::maker::hydra);
     EXPECT_EQ(found->version, (program_version{4, 0}));
     EXPECT_EQ(found->launchers, (words{"ssh", "rsh", "fork", "slurm", "ll", "lsf", "sge", "manual", "persist"}));
-    EXPECT_EQ(read_mpiexec_version("mpiexec", fixture("mpiexec_version_openmpi_4.1.4.txt")), std::nullopt);
+    EXPECT_EQ(read_mpiexec_version("mpiexec", fixture("mpiexec_version_openmpi_4.1.4")), std::nullopt);
     EXPECT_EQ(read_mpiexec_version("mpiexec", "mpiexec version 1.2.12 revision 1ddd57d")->from, mpiexec_program::maker::pals);
     EXPECT_EQ(read_mpiexec_version("mpiexec", ""), std::nullopt);
 }
@@ -146,12 +146,12 @@ TEST(mpiexec_engine, what_is_on_PATH) {
     auto const job = job_on({1, 1}, {-1, -1}, scheduler_kind::hostfile);
     answers a;
     EXPECT_EQ(mpiexec_unavailable(job, a.sources()), "there is no mpiexec of MPICH or PALS on PATH");
-    a.said["mpiexec --version"] = {0, fixture("mpiexec_version_openmpi_4.1.4.txt"), ""};
+    a.said["mpiexec --version"] = {0, fixture("mpiexec_version_openmpi_4.1.4"), ""};
     EXPECT_EQ(mpiexec_unavailable(job, a.sources()), "mpiexec is Open MPI's, which is the engine mpirun");
     a.said["mpiexec.hydra --version"] = {0, "Intel(R) MPI Library for Linux* OS, Version 2021.9\n", ""};
     EXPECT_EQ(mpiexec_unavailable(job, a.sources()),
               "mpiexec is Open MPI's, which is the engine mpirun; mpiexec.hydra is Intel MPI's, which muster does not know");
-    a.said["mpiexec.hydra --version"] = {0, fixture("hydra_version_4.0.2.txt"), ""};
+    a.said["mpiexec.hydra --version"] = {0, fixture("hydra_version_4.0.2"), ""};
     EXPECT_EQ(mpiexec_unavailable(job, a.sources()), std::nullopt);
 }
 

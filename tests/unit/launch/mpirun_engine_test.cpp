@@ -29,10 +29,10 @@ bool has_words(words const& argv, words const& wanted) {
 }
 
 TEST(mpirun_engine, whose_it_is) {
-    EXPECT_EQ(read_mpirun_version("mpirun", fixture("mpirun_version_4.1.4.txt")), version_4);
-    EXPECT_EQ(read_mpirun_version("mpirun", fixture("mpirun_version_5.0.11.txt")), version_5);
-    EXPECT_EQ(read_mpirun_version("prterun", fixture("prterun_version_3.0.14.txt")), prterun);
-    EXPECT_EQ(read_mpirun_version("mpirun", fixture("hydra_version_4.0.2.txt")), std::nullopt);
+    EXPECT_EQ(read_mpirun_version("mpirun", fixture("mpirun_version_4.1.4")), version_4);
+    EXPECT_EQ(read_mpirun_version("mpirun", fixture("mpirun_version_5.0.11")), version_5);
+    EXPECT_EQ(read_mpirun_version("prterun", fixture("prterun_version_3.0.14")), prterun);
+    EXPECT_EQ(read_mpirun_version("mpirun", fixture("hydra_version_4.0.2")), std::nullopt);
     EXPECT_EQ(read_mpirun_version("mpirun", "Intel(R) MPI Library for Linux* OS, Version 2021.9 Build 20230307\n"), std::nullopt);
     EXPECT_EQ(read_mpirun_version("mpirun", "(Open MPI)"), std::nullopt);
     EXPECT_EQ(read_mpirun_version("mpirun", ""), std::nullopt);
@@ -165,9 +165,9 @@ TEST(mpirun_engine, what_is_on_PATH) {
     auto const job = job_on({1, 1}, {-1, -1}, scheduler_kind::hostfile);
     answers a;
     EXPECT_EQ(mpirun_unavailable(job, a.sources()), "there is no mpirun of Open MPI and no prterun on PATH");
-    a.said["mpirun --version"] = {0, fixture("hydra_version_4.0.2.txt"), ""};
+    a.said["mpirun --version"] = {0, fixture("hydra_version_4.0.2"), ""};
     EXPECT_EQ(mpirun_unavailable(job, a.sources()), "mpirun is not Open MPI's (HYDRA build details:)");
-    a.said["mpirun.openmpi --version"] = {0, fixture("mpirun_version_4.1.4.txt"), ""};
+    a.said["mpirun.openmpi --version"] = {0, fixture("mpirun_version_4.1.4"), ""};
     EXPECT_EQ(mpirun_unavailable(job, a.sources()), std::nullopt);
     EXPECT_THAT(mpirun_command(job, a.sources()).argv.front(), testing::EndsWith("mpirun.openmpi"));
     EXPECT_EQ(mpirun_unavailable(job_on({1, 1}, {4, 4}), a.sources()), "in a Slurm job mpirun needs srun, which is not on PATH");

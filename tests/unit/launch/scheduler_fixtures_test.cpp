@@ -47,15 +47,15 @@ std::map<std::string, std::string> answers_of(packed_files const& job) {
 std::string read(packed_files const& job) {
     auto const variables = variables_in(job.at("env"));
     auto const answers = answers_of(job);
-    scheduler_sources const sources{variables, [&](std::string const& path) { return find(job, "files" + path); },
-                                    [&](std::vector<std::string> const& argv) {
-                                        auto const found = answers.find(join(argv, " "));
-                                        return found == answers.end() ? command_output{127, "", "not found"}
-                                                                      : command_output{0, found->second, ""};
-                                    },
-                                    [] {
-                                        return node{"thishost", "127.0.0.1", 1, 0, 1};
-                                    }};
+    scheduler_sources const sources{
+        variables, [&](std::string const& path) { return find(job, "files" + path); },
+        [&](std::vector<std::string> const& argv) {
+            auto const found = answers.find(join(argv, " "));
+            return found == answers.end() ? command_output{127, "", "not found"} : command_output{0, found->second, ""};
+        },
+        [] {
+            return node{"thishost", "127.0.0.1", 1, 0, 1};
+        }};
     try {
         return hosts_json(read_allocation(sources, {}));
     } catch (error const& e) {

@@ -21,14 +21,14 @@ using testing_engines::job_on;
 answers slurm_22_05() {
     answers a;
     a.variables = {{"SLURM_JOB_ID", "42"}};
-    a.said["srun --version"] = {0, fixture("srun_version_22.05.txt"), ""};
-    a.said["srun --mpi=list"] = {0, fixture("srun_mpi_list_22.05.txt"), ""};
-    a.said["scontrol show config"] = {0, fixture("scontrol_config_22.05.txt"), ""};
+    a.said["srun --version"] = {0, fixture("srun_version_22.05"), ""};
+    a.said["srun --mpi=list"] = {0, fixture("srun_mpi_list_22.05"), ""};
+    a.said["scontrol show config"] = {0, fixture("scontrol_config_22.05"), ""};
     return a;
 }
 
 TEST(srun_engine, lists_of_mpi_plugins_in_all_forms) {
-    EXPECT_EQ(parse_mpi_list(fixture("srun_mpi_list_22.05.txt")),
+    EXPECT_EQ(parse_mpi_list(fixture("srun_mpi_list_22.05")),
               (std::vector<std::string>{"pmix", "none", "cray_shasta", "pmi2", "pmix_v4"}));
     EXPECT_EQ(parse_mpi_list("srun: MPI types are...\nsrun: pmix_v3\nsrun: none\n"),
               (std::vector<std::string>{"pmix_v3", "none"}));
@@ -346,7 +346,7 @@ TEST(srun_engine, the_first_component_of_a_heterogeneous_job) {
         "this is a heterogeneous Slurm job of 2 components, and n2 is not in the first one, the only one in which muster "
         "starts ranks, by any engine; give -H n[0-1] for that one, ask for the nodes without a colon, or start the program by "
         "srun --het-group");
-    a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4.txt"), ""};
+    a.said["mpirun --version"] = {0, fixture("mpirun_version_4.1.4"), ""};
     EXPECT_THAT(mpirun_unavailable(job_on({4, 4, 2}, {4, 4, 4}), a.sources()).value_or(""),
                 testing::HasSubstr("n2 is not in the first one"));
     EXPECT_EQ(mpirun_unavailable(job_on({4, 4}, {4, 4}), a.sources()), std::nullopt);
