@@ -304,7 +304,7 @@ import os, socket, struct, threading
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 os.environ["MUSTER_EVENTS"] = str(theirs.fileno())
 said = []
-HELLO, ANNOUNCE, REFORM, LOST, GENERATION = range(5)  # the alternatives of message in pmix/member_message.hpp
+HELLO, ANNOUNCE, REFORM, LOST, GENERATION, HOSTS_CHANGED = range(6)  # the alternatives of message in pmix/member_message.hpp
 
 def launcher():
     number = 0
@@ -336,7 +336,7 @@ def train(state):
     while state.step < 5:
         state.step += 1
         if state.step == 3:
-            ours.send(b"hosts_changed\\n0\\n1")
+            ours.send(struct.pack("<B??", HOSTS_CHANGED, False, True))
             while True:
                 state.commit()
     return state.step
