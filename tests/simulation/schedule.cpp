@@ -64,8 +64,8 @@ schedule draw_kept_schedule(std::uint64_t seed) {
     made.over_nodes = true;
     made.spare_hosts = by.one_in(3) ? 1 : 0;
     made.least = by.one_in(3) ? made.ranks : 1;
-    made.never_announces = by.one_in(3);
-    made.by_number = made.never_announces && by.one_in(2);
+    made.never_announces = by.one_in(2);
+    made.by_number = made.never_announces && !by.one_in(3);
     made.announces_late = by.one_in(4);
     if (!made.never_announces && by.one_in(4)) made.warm_spares = made.spare_hosts = 1;
     made.restarts = by.between(1, 4);
@@ -96,10 +96,18 @@ schedule draw_kept_schedule(std::uint64_t seed) {
     if (by.one_in(2)) made.faults.push_back({.what = kind::killed, .at_s = by.seconds(5, 45), .whom = by.below(made.ranks)});
     // … and one of a rank before it has opened its memory, or just after all have begun again, with fewer ranks perhaps.
     if (by.one_in(6)) made.faults.push_back({.what = kind::killed, .at_s = by.seconds(0.3, 3), .whom = by.below(made.ranks)});
-    if (by.one_in(8)) {
+    if (by.one_in(6)) {
         double const at_s = by.seconds(3, 20);
-        made.faults.push_back({.what = kind::host_silent, .at_s = at_s, .whom = by.below(made.hosts)});
-        made.faults.push_back({.what = kind::killed, .at_s = at_s + by.seconds(14, 16.5), .whom = 0});
+        if (by.one_in(2)) made.faults.clear(), made.least = 1, made.spare_hosts = made.warm_spares = 0, made.restarts = 3;
+        made.faults.push_back({.what = kind::host_silent, .at_s = at_s, .whom = by.one_in(2) ? 0 : by.below(made.hosts)});
+        made.faults.push_back({.what = kind::killed, .at_s = at_s + by.seconds(13, 16.5), .whom = 0});
+    }
+    // Ranks that die while they commit leave copies that not all have.
+    for (auto& one : made.faults) one.number = one.what == kind::killed && by.one_in(3);
+    if (by.one_in(6)) {
+        double const at_s = by.seconds(3, 20);
+        made.faults.push_back({.what = kind::killed, .at_s = at_s, .whom = by.below(made.ranks), .number = 1});
+        made.faults.push_back({.what = kind::killed, .at_s = at_s + by.seconds(1, 3), .whom = by.below(made.ranks), .number = 1});
     }
     return made;
 }

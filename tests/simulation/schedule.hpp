@@ -28,7 +28,7 @@ class dice {
 
 struct fault {
     enum class kind {
-        killed,        ///< the process dies
+        killed,        ///< the process dies; with `number` 1, just before or while it commits next
         stopped,       ///< for `lasts_s`; below 0: for ever
         departs,       ///< ends with 0
         computes,      ///< without any collective, for `lasts_s`

@@ -352,6 +352,7 @@ std::optional<wire::states_placed> simulated_keeping::hear(occurrence const& one
     if (one.a != asked_ || one.b != leaders_) return std::nullopt;
     leader_sign_s_ = its_.now_;
     if (mail_[one.c].placed.under_way) return std::nullopt;
+    for (auto& each : nodes_) each.placed = each.incarnation;
     return mail_[one.c].placed;
 }
 
@@ -370,7 +371,7 @@ bool simulated_keeping::is_to_be_awaited(occurrence const& one) {
 
 std::shared_ptr<memory_file> simulated_keeping::open(std::size_t host, bool is_placed) {
     auto& its = nodes_[host];
-    if (!is_placed || !its.keeper) return std::make_shared<memory_file>();  // it does not outlive the rank
+    if (!is_placed || !its.keeper || its.placed != its.incarnation) return std::make_shared<memory_file>();  // it does not outlive the rank
     its.opened.push_back(its.keeper->own.file());
     return its.keeper->own.file();
 }
@@ -384,7 +385,7 @@ void simulated_keeping::look_soon(std::size_t host) {
 bool simulated_keeping::can_spread(std::vector<std::pair<std::size_t, std::shared_ptr<memory_file>>> const& ranks) const {
     if (!leader_ || leader_stopped_ || !of_.to_neighbours || is_slow()) return false;
     for (auto const& [host, file] : ranks)
-        if (!nodes_[host].keeper || nodes_[host].keeper->own.file() != file) return false;
+        if (!nodes_[host].keeper || !file || file->id == 0) return false;
     int there = 0;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
         if (leader_->nodes[i].now == keeping::node::state::awaited || leader_->nodes[i].now == keeping::node::state::due) return false;

@@ -70,6 +70,7 @@ class simulated_keeping {
     struct node {
         std::unique_ptr<keeper_process> keeper = {};
         int incarnation = 0;  ///< of the keeper
+        int placed = 0;       ///< the incarnation whose memory the ranks are told of
         bool lives = true, cuts_next = false;
         double full_until_s = -1, no_start_until_s = -1;
         double touched_s = -1;                      ///< when it, or its keeper, had a fault last

@@ -73,7 +73,7 @@ struct process {
     std::uint64_t saves = 0;    ///< the number of the one under way
     std::size_t slot = 0;       ///< its place
     doing next = doing::computing;  ///< after it; reforming: it leaves at this commit
-    bool has_committed = false;
+    bool has_committed = false, dies_in_save = false;
     bool lives() const { return now != doing::ended; }
 };
 
@@ -937,6 +937,7 @@ void run::recover(int seat) {
 /// Into its memory, by steps that others can see.
 void run::save(int seat, std::uint64_t number, doing next) {
     auto& one = at(seat);
+    if (one.dies_in_save && dice_.one_in(2)) return order_to_end(seat, 0, false);
     one.slot = begin_commit(*one.file, one.part, number, !one.has_committed);
     if (one.slot == kept::slots && story_ != nullptr) keeping_->tell_slots();
     if (one.slot == kept::slots) return fail("a rank finds no room for a commit, since all are held");
@@ -944,7 +945,8 @@ void run::save(int seat, std::uint64_t number, doing next) {
     one.next = next;
     one.now = doing::saving;
     ++one.calls;
-    after(dice_.seconds(0.0005, 0.02), what::rank_saves, seat, one.calls);
+    if (one.dies_in_save) return order_to_end(seat, 0, false);
+    after(dice_.seconds(0.0005, dice_.one_in(6) ? 0.2 : 0.02), what::rank_saves, seat, one.calls);
 }
 
 void run::end_save(int seat) {
@@ -1180,7 +1182,11 @@ void run::befall(fault const& one) {
     if (one.what == host_silent) return silence(one);
     auto& its = at(whom);
     switch (one.what) {
-        case killed: its.code = 137; return order_to_end(whom, 0, false);
+        case killed:
+            its.code = 137;
+            its.dies_in_save = of_.keeps && one.number == 1;
+            if (!its.dies_in_save) order_to_end(whom, 0, false);
+            return;
         case fails:
             if (its.lives()) its.code = 7;
             return die(whom, false);

@@ -38,7 +38,7 @@ double seconds_since(std::chrono::steady_clock::time_point then) {
 /// Without the faults that do not matter.
 schedule shrink(schedule of) {
     auto const what = simulate(of).broken;
-    for (std::size_t i = of.faults.size(); i-- > 0;) {
+    for (std::size_t i = what.empty() ? 0 : of.faults.size(); i-- > 0;) {
         auto fewer = of;
         fewer.faults.erase(fewer.faults.begin() + static_cast<std::ptrdiff_t>(i));
         if (simulate(fewer).broken == what) of = fewer;
