@@ -13,7 +13,7 @@ namespace muster::tcp {
 namespace {
 
 /// Includes the version of these messages and of the frames that follow.
-constexpr std::array<unsigned char, 8> protocol{'m', 's', 't', 'r', 't', 'c', 'p', 1};
+constexpr std::array<unsigned char, 8> protocol{'m', 's', 't', 'r', 't', 'c', 'p', 2};
 
 }  // namespace
 

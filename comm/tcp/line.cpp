@@ -18,7 +18,7 @@ namespace muster::tcp {
 
 namespace {
 
-constexpr std::uint32_t magic = 0x6d746370;  // shows another byte order, too
+constexpr std::uint32_t magic = 0x6d746370;
 
 }  // namespace
 

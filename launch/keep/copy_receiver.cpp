@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/codec/codec.hpp"
 #include "base/error.hpp"
 #include "launch/keep/copy_frames.hpp"
 
@@ -10,7 +11,7 @@ namespace muster {
 namespace {
 
 constexpr duration sender_lost_after{15};
-constexpr std::size_t largest_frame_bytes = wire::largest_piece_bytes + 1 + sealing_bytes;
+constexpr std::size_t largest_frame_bytes = wire::largest_piece_bytes + codec::least_bytes<wire::copy_frame> + sealing_bytes;
 
 }  // namespace
 

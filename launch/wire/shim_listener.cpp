@@ -74,9 +74,11 @@ bool shim_listener::accept_one() {
     return was_there;
 }
 
+bool shim_listener::speaks(caller const& one) { return !one.link || one.link->has_unread(); }
+
 void shim_listener::make_room() {
     if (callers_.size() < most_callers_) return;
-    auto oldest = std::find_if(callers_.begin(), callers_.end(), [](auto const& one) { return !one.second.link->has_unread(); });
+    auto oldest = std::find_if(callers_.begin(), callers_.end(), [](auto const& one) { return !speaks(one.second); });
     if (oldest == callers_.end()) oldest = callers_.begin();
     if (refused_++ == 0)
         spdlog::warn("more than {} connections to muster's port have proved nothing, the oldest from {}; closing the oldest",
@@ -150,7 +152,7 @@ void shim_listener::forget(std::uint64_t which) {
 void shim_listener::drop_late() {
     auto const now = event_loop::clock::now();
     for (auto one = callers_.begin(); one != callers_.end();)
-        if (one->second.due > now || one->second.link->has_unread()) {
+        if (one->second.due > now || speaks(one->second)) {
             ++one;
         } else {
             if (refused_++ == 0) spdlog::info("a connection from {} to muster's port said nothing", one->second.from);

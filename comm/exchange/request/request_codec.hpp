@@ -9,8 +9,7 @@
 
 namespace muster {
 
-/// Returns the requests, one after the other, preceded by their number. Numbers have this machine's byte order, which ranks of
-/// one job share. The format is private to a job whose ranks run the same muster.
+/// Returns the requests, one after the other, preceded by their number. The format is private to a job whose ranks run the same muster.
 std::vector<std::byte> encode(std::span<exchange_request const> requests);
 
 /// Reads such bytes, which padding may follow. Throws errc::invalid_data on anything that encode() does not make: bytes that end

@@ -129,7 +129,7 @@ TEST(shim_listener, whose_process_was_kept_from_running_drops_nobody_who_has_spo
     std::vector<unique_fd> callers;
     for (std::size_t i = 0; i < shims; ++i) callers.push_back(call(one.door.port()));
     ASSERT_TRUE(run_until(one.loop, [&] { return one.door.unnamed() == shims; }));
-    for (auto const& caller : callers) send_all(caller, with_frame_header(make_greeting(make_session_nonce())));
+    for (auto const& caller : callers) send_all(caller, with_frame_header(make_greeting(make_nonce())));
     std::this_thread::sleep_for(std::chrono::milliseconds(3600));  // the loop stands still for longer than they may be silent
     auto const answered = [&] {
         return std::all_of(callers.begin(), callers.end(), [](unique_fd const& caller) {
