@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/codec/codec.hpp"
 #include "base/error.hpp"
@@ -10,6 +11,9 @@
 namespace muster::elastic {
 
 namespace {
+
+/// Grows with each change of a message.
+constexpr std::string_view version = "/2";
 
 /// People read it on one line.
 void make_one_line(std::string& text) {
@@ -56,6 +60,18 @@ bool is_possible(hosts_changed&) {
 }
 
 }  // namespace
+
+std::string events_value(int descriptor) {
+    return fmt::format("{}{}", descriptor, version);
+}
+
+int events_descriptor(std::string_view value) noexcept {
+    if (!value.ends_with(version)) return -1;
+    value.remove_suffix(version.size());
+    int descriptor = -1;
+    auto const [rest, fault] = std::from_chars(value.data(), value.data() + value.size(), descriptor);
+    return fault == std::errc() && rest == value.data() + value.size() && descriptor >= 0 ? descriptor : -1;
+}
 
 std::string encode(message const& what) {
     return codec::encode(what);

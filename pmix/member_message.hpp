@@ -10,8 +10,12 @@
 
 namespace muster::elastic {
 
-/// The variable with the number of the descriptor, a socket of sequenced packets, that a rank inherits. A packet is a message.
+/// The variable with the descriptor, a socket of sequenced packets, that a rank inherits, and the version of the messages, of which a packet is one:
+/// "7/2". A library of another version leaves it alone.
 inline constexpr std::string_view events_variable = "MUSTER_EVENTS";
+std::string events_value(int descriptor);
+/// Returns the descriptor, or -1: that is not one, or the messages are of another version.
+int events_descriptor(std::string_view value) noexcept;
 
 /// The variable that is set where ranks of such a run may be on several nodes, now or later: each then tells where it listens.
 inline constexpr std::string_view over_nodes_variable = "MUSTER_OVER_NODES";

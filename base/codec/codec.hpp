@@ -290,6 +290,7 @@ class reader {
     }
     template <typename T>
     void list(std::vector<T>& items) {
+        static_assert(detail::least<T>() > 0, "a list of what takes no bytes may be of any length");
         items.resize(count(detail::least<T>()));
         if constexpr (detail::is_copied<T>) {
             if (!items.empty()) std::memcpy(items.data(), take(items.size() * sizeof(T)), items.size() * sizeof(T));

@@ -51,10 +51,10 @@ bool is_packet_socket(int descriptor) noexcept {
 }  // namespace
 
 member_link* member_link::open(environment const& variables, std::string address) {
-    auto const number = parse_integer(variables.get_or(elastic::events_variable, ""));
+    int const number = elastic::events_descriptor(variables.get_or(elastic::events_variable, ""));
     // A program that an earlier program of this rank has started may have another file with that number.
-    if (!number || *number < 0 || *number > 1'000'000 || !is_packet_socket(static_cast<int>(*number))) return nullptr;
-    auto* const made = new member_link(unique_fd(static_cast<int>(*number)));
+    if (number < 0 || !is_packet_socket(number)) return nullptr;
+    auto* const made = new member_link(unique_fd(number));
     detail::keep_forever(static_cast<member_link*>(made));  // its thread and its callers use it until the process ends
     int const socket = made->socket_.get();
     ::fcntl(socket, F_SETFD, FD_CLOEXEC);

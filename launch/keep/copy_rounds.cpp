@@ -102,7 +102,9 @@ void copy_rounds::await_all_anew() {
 bool copy_rounds::awaits_any() {
     auto const is_awaited = [](node const& one) { return one.now == standing::awaited; };
     if (std::none_of(nodes_.begin(), nodes_.end(), is_awaited)) return false;
-    if (keeping::holds(keeping::guard::misses_no_ranks, std::none_of(nodes_.begin(), nodes_.end(), [](node const& one) { return one.told >= most_told; }))) return true;
+    if (keeping::holds(keeping::guard::misses_no_ranks,
+                       std::none_of(nodes_.begin(), nodes_.end(), [](node const& one) { return one.told >= most_told; })))
+        return true;
     for (auto& one : nodes_)
         if (is_awaited(one)) one.ranks_ended = change(one, node_event::no_ranks);
     return false;
@@ -211,7 +213,8 @@ void copy_rounds::fail(std::size_t but) {
 void copy_rounds::release(std::uint64_t step, std::size_t but) {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
         auto& one = nodes_[i];
-        if (change(one, node_event::is_released) && one.newest == 0 && !one.ranks_ended) change(one, node_event::ranks_begin);
+        if (change(one, node_event::is_released) && one.newest == 0 && !one.ranks_ended && change(one, node_event::ranks_begin))
+            await_all_anew();
         if (one.is_there() && i != but) orders_.push_back({i, order::kind::release, round_, step});
     }
 }

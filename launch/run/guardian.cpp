@@ -126,9 +126,8 @@ class open_request {
     clock::time_point due_{};
 };
 
-/// Prints it if somebody reads: what ends the run must not wait for the reader of its messages.
-void print_if_read(std::string const& line) {
-    constexpr int patience_ms = 100;
+/// Prints it if somebody reads within the patience: what ends the run must not wait for the reader of its messages.
+void print_if_read(std::string const& line, int patience_ms = 100) {
     pollfd here{STDERR_FILENO, POLLOUT, 0};
     if (::poll(&here, 1, patience_ms) == 1) fmt::print(stderr, "muster: {}\n", line);
 }
@@ -282,7 +281,7 @@ launcher_end run_launcher(launcher_start start, duration grace, std::optional<cl
     remove_session_dir(session_dir);
     end_phase("guardian: launcher ended, nothing left");
     if (WIFEXITED(end.status)) return end;
-    if (end.code == 0) print_if_read(fmt::format("the launcher {}; ended its ranks", describe_end(end.status)));
+    if (end.code == 0) print_if_read(fmt::format("the launcher {}; ended its ranks", describe_end(end.status)), 5000);
     sweep_shared_memory(started);
     return end;
 }

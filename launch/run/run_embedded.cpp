@@ -153,7 +153,7 @@ struct rank_starter {
     void begin(child_rank& started, environment& own, int stdin_fd, process_starter& processes) const {
         if (run.options.is_elastic()) started.events = member_socket::make();
         int const events = started.events.child_fd();
-        if (events >= 0) own.set(elastic::events_variable, std::to_string(events));
+        if (events >= 0) own.set(elastic::events_variable, elastic::events_value(events));
         if (events >= 0 && started.who.node_count > 1) own.set(elastic::over_nodes_variable, "1");  // several names of this host
         // Kernels with autogroup share the processors among sessions. Each rank gets its own session: ranks in a terminal's or
         // script's one session would together get the time of one process on a busy machine. Ranks that share processors stay in

@@ -296,8 +296,11 @@ allocation ask_nodes(run_plan const& run, part_functions const& parts) {
         options.engine != "embedded" && must_ask_nodes(run.given, options.place);  // embedded takes none elsewhere
     if (!options.preflight && !options.exclude_bad_nodes && !unknown) return run.given;
     if (parts.check_nodes == nullptr)
-        throw error(errc::unavailable,
-                    absent_part("cannot tell how many GPUs the nodes have, without -n or --ranks-per-node", "preflight"));
+        throw error(
+            errc::unavailable,
+            absent_part(some_tell_gpus(run.given) ? "cannot tell how many GPUs some of the nodes have, without --slots-per-node"
+                                                  : "cannot tell how many GPUs the nodes have, without -n or --ranks-per-node",
+                        "preflight"));
     return parts.check_nodes(run, unknown);
 }
 

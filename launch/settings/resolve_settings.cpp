@@ -314,9 +314,11 @@ void keep_exported(settings_result& result, environment const& variables) {
     }
 }
 
-/// Refuses what only a part can do that was left out.
-void refuse_absent(settings_result const& result) {
+/// Refuses what only a part can do that was left out, where the command would do it. `config` shows it, and who has set it.
+void refuse_absent(std::string_view command, settings_result const& result) {
+    if (command == "config") return;
     for (auto const& row : settings()) {
+        if (!takes(command, row)) continue;
         auto const given = result.values.find(row.name);
         if (has_part(row.part) || given == result.values.end()) continue;
         if (row.kind == setting_kind::flag && !result.flag(row.name)) continue;
@@ -419,7 +421,7 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     add_site(result, sources);
     keep_exported(result, sources.variables);
     if (writes_job(command)) choose_gpus_or_ranks(result);
-    refuse_absent(result);
+    refuse_absent(command, result);
     note_job(result, of_job, command);
     return result;
 }

@@ -451,7 +451,7 @@ void rank_shim::start(wire::go const& go) {
     ports_.reset();
     if (job_.in_place) {
         events_ = member_socket::make();
-        own.set(elastic::events_variable, std::to_string(events_.child_fd()));
+        own.set(elastic::events_variable, elastic::events_value(events_.child_fd()));
         own.set(elastic::over_nodes_variable, "1");
     }
     // Hydra does not tell ranks on other nodes that standard input has ended.

@@ -74,7 +74,9 @@ bool shim_listener::accept_one() {
     return was_there;
 }
 
-bool shim_listener::speaks(caller const& one) { return !one.link || one.link->has_unread(); }
+bool shim_listener::speaks(caller const& one) {
+    return !one.link || one.link->has_unread();
+}
 
 void shim_listener::make_room() {
     if (callers_.size() < most_callers_) return;
@@ -130,7 +132,9 @@ void shim_listener::on_hello(std::uint64_t from, std::string_view frame) {
         auto const message = wire::decode(frame);
         if (auto const* const hello = std::get_if<wire::hello>(&message)) on_arrival_(*hello, link);
     } catch (error const& e) {
-        spdlog::debug("a shim's first message cannot be read: {}", e.what());
+        spdlog::warn(
+            "a shim of this run called, and its first message cannot be read; is the same muster installed on each node? {}",
+            e.what());
     }
     if (link) link->send(wire::encode(wire::bye{0}));
     forget(from);

@@ -48,6 +48,8 @@ class shim_listener {
 
     void on_callers();
     bool accept_one();
+    /// Returns whether it has spoken, or has just become somebody else's.
+    static bool speaks(caller const& one);
     void make_room();
     void admit(unique_fd socket, std::string const& from);
     void on_frame(std::uint64_t from, std::string_view frame);

@@ -41,6 +41,11 @@ def has(package):
     return util.find_spec(package) is not None
 
 
+def has_part(part):
+    version = subprocess.run([os.environ["MUSTER"], "--version"], capture_output=True, text=True).stdout
+    return part in re.search(r"^parts +([^(\n]*)", version, re.MULTILINE)[1].replace(",", " ").split()
+
+
 def has_datasets():
     return os.path.exists(os.path.join(os.environ["MUSTER_BUILD_DIR"], "python", "_muster_data.abi3.so"))
 
@@ -61,7 +66,7 @@ def test_fully_sharded():
 
 
 def test_fully_sharded_from_memory():
-    if has("torch"):
+    if has("torch") and has_part("keep"):
         undisturbed = run("fsdp_kept.py")
         output = run("fsdp_kept.py", by=("--max-restarts", "1", "--keep-state", "node"), KILL=f"{int(RANKS) - 1}:7")
         assert sorted(re.findall(r"rank \d+ ends with .*", undisturbed)) == sorted(re.findall(r"rank \d+ ends with .*", output)), output

@@ -302,7 +302,7 @@ def test_training_goes_on_without_two_ranks():
 LAUNCHED = """
 import os, socket, struct, threading
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-os.environ["MUSTER_EVENTS"] = str(theirs.fileno())
+os.environ["MUSTER_EVENTS"] = f"{theirs.fileno()}/2"
 said = []
 HELLO, ANNOUNCE, REFORM, LOST, GENERATION, HOSTS_CHANGED = range(6)  # the alternatives of message in pmix/member_message.hpp
 

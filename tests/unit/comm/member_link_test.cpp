@@ -39,7 +39,7 @@ struct fake_launcher {
         ::close(ends[1]);
         send(elastic::lost{7, {1}, "of a former generation"});  // that another program of the rank has not read
         send(generation_of(0, 0, 3));
-        link = member_link::open({{"MUSTER_EVENTS", std::to_string(theirs)}}, "here/1/127.0.0.1/key");
+        link = member_link::open({{"MUSTER_EVENTS", elastic::events_value(theirs)}}, "here/1/127.0.0.1/key");
         EXPECT_EQ(receive(), elastic::message{elastic::hello{"here/1/127.0.0.1/key"}});
     }
     void send(elastic::message const& what) const {
@@ -136,12 +136,18 @@ TEST(MemberLink, ChildrenDoNotHaveIt) {
     EXPECT_EQ(launcher.receive(), elastic::message{elastic::announce{}});
 }
 
+TEST(MemberLink, MessagesOfAnotherVersionAreLeftAlone) {
+    EXPECT_EQ(elastic::events_descriptor(elastic::events_value(7)), 7);
+    for (auto const* value : {"", "7", "7/1", "/2", "-7/2", "x/2", "7x/2", "99999999999/2"})
+        EXPECT_EQ(elastic::events_descriptor(value), -1) << value;
+}
+
 TEST(MemberLink, WhatIsNoSocketIsLeftAlone) {
     EXPECT_EQ(member_link::open({}), nullptr);
     EXPECT_EQ(member_link::open({{"MUSTER_EVENTS", "x"}}), nullptr);
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
-    EXPECT_EQ(member_link::open({{"MUSTER_EVENTS", std::to_string(ends[0])}}), nullptr);
+    EXPECT_EQ(member_link::open({{"MUSTER_EVENTS", elastic::events_value(ends[0])}}), nullptr);
     EXPECT_EQ(::fcntl(ends[0], F_GETFD), 0);
     ::close(ends[0]), ::close(ends[1]);
 }

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/help/help.hpp"
+#include "launch/settings/parts.hpp"
 #include "launch/settings/settings_file.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/site/site.hpp"
@@ -180,7 +181,7 @@ TEST(setting_rows, of_run_change_its_options) {
     };
     std::vector<std::string_view> unseen;
     for (auto const& row : settings()) {
-        if (!takes("run", row)) continue;
+        if (!takes("run", row) || !has_part(row.part)) continue;
         std::string const name = (row.is_on_by_default() ? "--no-" : "--") + std::string(row.name);
         auto const choices = words_of(row.choices);
         words values(choices.begin(), choices.end());
@@ -264,7 +265,7 @@ TEST(setting_table, what_nobody_sets_is_what_the_structs_hold) {
     EXPECT_EQ(make_placement_request(resolve_settings("plan", {}, {})), placement_request{});
 }
 
-TEST(setting_table, every_setting_reaches_the_options_of_a_run) {
+TEST(setting_table, settings_reach_the_options_of_a_run) {
     auto const given = resolve_settings("run",
                                         {"-n",
                                          "8",
@@ -310,8 +311,6 @@ TEST(setting_table, every_setting_reaches_the_options_of_a_run) {
                                          "--grace=1s",
                                          "--heartbeat=2.5",
                                          "--signal-before-end=USR1@2min",
-                                         "--preflight",
-                                         "--exclude-bad-nodes",
                                          "a",
                                          "-n"},
                                         {});
@@ -327,7 +326,7 @@ TEST(setting_table, every_setting_reaches_the_options_of_a_run) {
     wanted.network_interface = "hsn0";
     wanted.ports = "40000-41000";
     wanted.login_nodes = {"login*", "front1"};
-    wanted.nested = wanted.dry_run = wanted.preflight = wanted.exclude_bad_nodes = wanted.verbose = wanted.quiet = true;
+    wanted.nested = wanted.dry_run = wanted.verbose = wanted.quiet = true;
     wanted.print_env = 0;
     wanted.command = {"a", "-n"};
     wanted.exports = {"A=1", "B"};
