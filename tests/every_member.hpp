@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/environment.hpp"
 #include "base/codec/members.hpp"
+#include "base/environment.hpp"
 #include "base/units.hpp"
 
 namespace muster {

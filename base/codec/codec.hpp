@@ -18,8 +18,8 @@
 #include <variant>
 #include <vector>
 
-#include "base/environment.hpp"
 #include "base/codec/members.hpp"
+#include "base/environment.hpp"
 #include "base/units.hpp"
 
 /// Numbers are little-endian and have their type's size; a boolean is a byte, an enumerator its number. A text, a list and an environment begin with the
@@ -60,7 +60,7 @@ template <typename T>
 inline constexpr bool is_number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 /// Numbers of such a type are copied all at once.
 template <typename T>
-inline constexpr bool is_copied = is_number<T> && std::endian::native == std::endian::little;
+inline constexpr bool is_copied = is_number<T>&& std::endian::native == std::endian::little;
 
 /// Compilers write "V = muster::dtype::f32" for an enumerator, and "V = (muster::dtype)99" for another value.
 template <auto V>

@@ -43,7 +43,8 @@ std::optional<shared_key> parse_digits(std::string_view digits) {
     shared_key key;
     std::size_t length = 0;
     if (digits.size() != 2 * key.size() ||
-        ::sodium_hex2bin(key.data(), key.size(), digits.data(), digits.size(), nullptr, &length, nullptr) != 0 || length != key.size())
+        ::sodium_hex2bin(key.data(), key.size(), digits.data(), digits.size(), nullptr, &length, nullptr) != 0 ||
+        length != key.size())
         return std::nullopt;
     return key;
 }

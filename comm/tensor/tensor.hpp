@@ -13,7 +13,6 @@ namespace muster {
 
 /// The last three are only for an exchange, which does not add them up (is_only_moved).
 enum class dtype : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8, i8, boolean, i16, u16 };
-inline constexpr dtype last_dtype = dtype::u16;
 
 /// Returns the bytes of one element.
 std::size_t size_of(dtype type) noexcept;

@@ -35,8 +35,8 @@ void read_frames(std::string_view bytes, bool secured, std::size_t largest) {
     muster::frame_channel channel(loop, muster::unique_fd(ends[0]), {on_frame, [&](std::string const&) { loop.stop(); }},
                                   largest);
     if (secured)
-        channel.secure(std::make_unique<muster::secure_session>(muster::run_key{}, muster::wire_end::launcher,
-                                                                muster::nonce{}, muster::nonce{}));
+        channel.secure(std::make_unique<muster::secure_session>(muster::run_key{}, muster::wire_end::launcher, muster::nonce{},
+                                                                muster::nonce{}));
     auto const half = bytes.size() / 2;
     for (auto const piece : {bytes.substr(0, half), bytes.substr(half)})
         if (!piece.empty() && ::write(writing.get(), piece.data(), piece.size()) < 0) std::abort();

@@ -57,7 +57,6 @@ enum class exchange_kind : std::uint8_t {
     message,      ///< from one rank to another
 };
 inline constexpr int exchange_kinds = 15;
-inline constexpr exchange_kind last_exchange_kind = exchange_kind::message;
 std::string_view to_string(exchange_kind kind) noexcept;
 
 /// The first character of names that the exchange itself gives; messages do not show them.

@@ -35,8 +35,9 @@ std::vector<exchange_request> decode_requests(std::span<std::byte const> bytes) 
     codec::reader(bytes) >> requests;
     return requests;
 } catch (error const& problem) {
-    throw error(errc::invalid_data, fmt::format("requests of another rank cannot be decoded: {}; run the same muster version on all ranks",
-                                                problem.what()));
+    throw error(
+        errc::invalid_data,
+        fmt::format("requests of another rank cannot be decoded: {}; run the same muster version on all ranks", problem.what()));
 }
 
 }  // namespace muster

@@ -35,7 +35,8 @@ TEST(key_proof, keys_are_64_digits) {
     auto const key = make_nonce();
     EXPECT_EQ(to_digits(key).size(), 64u);
     EXPECT_EQ(parse_digits(to_digits(key)), key);
-    for (auto const& wrong : {std::string(), to_digits(key).substr(1), to_digits(key) + "0", std::string(64, 'x'), std::string(64, ' ')})
+    for (auto const& wrong :
+         {std::string(), to_digits(key).substr(1), to_digits(key) + "0", std::string(64, 'x'), std::string(64, ' ')})
         EXPECT_FALSE(parse_digits(wrong)) << wrong;
 }
 

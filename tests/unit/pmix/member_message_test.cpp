@@ -37,8 +37,8 @@ TEST(MemberMessage, WhatIsNoMessageIsRefused) {
     for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_THROW(decode(whole.substr(0, size)), error) << size;
     EXPECT_THROW(decode(whole + "x"), error);
     EXPECT_THROW(decode("bye"), error);
-    for (message const& one : {message{hello{"a;b"}}, message{reform{-1}}, message{reform{1, true, false, 65536}}, message{lost{-1}},
-                               message{lost{0, {1, -2}, "x"}}})
+    for (message const& one : {message{hello{"a;b"}}, message{reform{-1}}, message{reform{1, true, false, 65536}},
+                               message{lost{-1}}, message{lost{0, {1, -2}, "x"}}})
         EXPECT_THROW(decode(encode(one)), error) << one.index();
     auto flag = encode(hosts_changed{true, false});
     flag.back() = 2;
