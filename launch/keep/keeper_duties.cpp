@@ -129,6 +129,7 @@ void keeper_duties::settle(wire::keep_order const& order) {
     has_ranks_ = !own_.owned_parts().empty();  // ranks are about to come, and have not ended
     for (int const part : order.parts)
         if (auto const one = own_.find(part, order.step); one && reports_) own_.hold(*one);
+    duties_.emplace_back(wire::keep_word{.what = wire::keep_word::kind::moved, .round = order.round});
 }
 
 }  // namespace muster

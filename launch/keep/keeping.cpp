@@ -53,6 +53,7 @@ struct stepper {
     void arrange();
     void conclude();
     void settle();
+    void finish();
     bool is_open(std::size_t which, std::uint64_t number) const;
     void answered(std::size_t which, std::uint64_t number);
     void carry_out_rounds();
@@ -110,6 +111,7 @@ void stepper::start(std::vector<std::size_t> const& whom) {
     act::start these;
     for (auto const which : whom) {
         all.nodes[which].now = state::awaited;
+        all.nodes[which].heard_s = now_s - patience_with_another_s;  // not yet
         these.whom.push_back({which, ++all.nodes[which].starts});
     }
     effects.push_back(std::move(these));
@@ -284,9 +286,10 @@ void stepper::take(happened::timer_fired const& what) {
         case timer::silence: return miss_the_silent();
         case timer::another_start: return start_due();
         case timer::another:
-            if (one.now == state::awaited && static_cast<std::uint64_t>(one.starts) == what.number)
-                on_lost(what.node, "no other keeper has come");
-            return;
+            if (one.now != state::awaited || static_cast<std::uint64_t>(one.starts) != what.number) return;
+            if (double const left_s = one.heard_s + patience_with_another_s - now_s; left_s > 0)  // it is taking over
+                return set_timer(timer::another, left_s, what.node, what.number);
+            return on_lost(what.node, "no other keeper has come");
         case timer::note_of_loss: {
             if (is_awaited(one)) return set_timer(timer::note_of_loss, before_note_of_loss_s, what.node);
             auto const why = std::exchange(one.untold_loss, {});
@@ -337,13 +340,15 @@ void stepper::call_missing() {
 void stepper::proceed() {
     if (all.now == phase::awaiting && std::none_of(all.nodes.begin(), all.nodes.end(), is_awaited)) list_all();
     if (all.now == phase::listing && all.under_way.open.empty()) arrange();
-    if (all.now != phase::moving || !all.under_way.open.empty()) return;
-    if (holds(guard::tries_to_move_again, !all.under_way.not_moved.empty() && ++all.under_way.tries < most_tries_to_move,
-              false)) {
-        list_all();
-        return proceed();
+    if (all.now == phase::moving && all.under_way.open.empty()) {
+        if (holds(guard::tries_to_move_again, !all.under_way.not_moved.empty() && ++all.under_way.tries < most_tries_to_move,
+                  false)) {
+            list_all();
+            return proceed();
+        }
+        conclude();
     }
-    conclude();
+    if (all.now == phase::settling && all.under_way.open.empty()) finish();
 }
 
 bool stepper::is_open(std::size_t which, std::uint64_t number) const {
@@ -397,8 +402,7 @@ void stepper::arrange() {
 void stepper::conclude() {
     auto& its = all.under_way;
     auto& made = its.made;
-    all.now = phase::none;
-    wire::states_placed placed;
+    auto& placed = its.placed = {};
     if (!its.not_moved.empty()) {
         placed.notes.push_back(its.not_moved + "; so no commit is common to all ranks");
         made.step = 0;
@@ -419,23 +423,34 @@ void stepper::conclude() {
         placed.notes.push_back(fmt::format("no copy is left of what rank{} {} committed", made.without.size() == 1 ? "" : "s",
                                            cpuset{made.without}.to_list()));
     settle();
-    effects.push_back(act::answer{std::move(placed)});
 }
 
+/// Ranks that opened their memory before that would keep copies of another history.
 void stepper::settle() {
-    auto const& its = all.under_way;
-    std::vector<bool> have_ranks(all.nodes.size());
+    auto& its = all.under_way;
+    all.now = phase::settling;
     for (std::size_t i = 0; i < all.nodes.size(); ++i) {
+        if (all.nodes[i].now != state::there) continue;
         wire::keep_order order{.what = wire::keep_order::kind::settle, .step = its.made.step, .generation = its.made.generation};
         for (std::size_t rank = 0; rank < its.node_of.size(); ++rank)
             if (its.node_of[rank] == i) order.parts.push_back(its.made.parts[rank]);
-        have_ranks[i] = !order.parts.empty();
         if (holds(guard::keeps_the_left_out, true, false))
             for (int const part : left_out_parts(its.made, i)) order.parts.push_back(part);
+        order.round = ++all.question;
+        its.open.insert({i, order.round, i});
         send(i, std::move(order));
     }
+}
+
+void stepper::finish() {
+    auto& its = all.under_way;
+    std::vector<bool> have_ranks(all.nodes.size());
+    for (auto const node : its.node_of)
+        if (node < have_ranks.size()) have_ranks[node] = true;
+    all.now = phase::none;
     all.rounds.go_on(its.made.step, have_ranks, holds(guard::spreads_the_first, all.to_neighbours, false));
     carry_out_rounds();
+    effects.push_back(act::answer{std::move(its.placed)});
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ struct node {
 };
 
 /// The progress of the arrangement that the launcher has asked for; ended: no launcher is left.
-enum class step_of_arrangement { none, awaiting, listing, moving, ended };
+enum class step_of_arrangement { none, awaiting, listing, moving, settling, ended };
 
 struct open_question {
     std::size_t node;
@@ -51,6 +51,7 @@ struct arrangement {
     wire::place_states wanted = {};
     std::vector<std::size_t> node_of = {};  ///< by rank; the number of nodes for a rank without one
     state_arrangement made = {};
+    wire::states_placed placed = {};  ///< the answer, once all keepers have settled
     std::set<open_question> open = {};  ///< answers that are still to come
     std::string not_moved = {};         ///< why one of the present moves has failed
     int tries = 0;

@@ -963,6 +963,7 @@ void run::end_save(int seat) {
     auto& first = world_of(generation).first_commit;
     if (first == 0) first = one.commits;
     if (generation == launcher_.first && generation > 0 && one.version == begun_version_ + 1 && placed_.step != 0 &&
+        placed_.world_size == first_size() &&  // a rank that begins with nothing may come before the order to copy
         of_.to_neighbours && of_.step_s > 0.9 && keeping_->on_two_nodes() == 0 && keeping_->is_quiet_since(began_s_ - 1))
         fail("what the ranks have begun with is on one node only");
     if (one.next == doing::reforming) return leave(seat, false);

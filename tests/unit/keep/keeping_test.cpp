@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
 
 #include "launch/remote/host_ranks.hpp"
 
@@ -25,17 +28,21 @@ struct keeping_test : testing::Test {
     world state{{"a", "b", "c"}, 13, true};
     double now_s = 1;
     std::vector<std::string> deeds;
+    bool settle_later = false;
     std::uint64_t question[3] = {};
     std::uint64_t arrivals = 0;  ///< the number of the last of these timers
     wire::states_placed placed;
 
+    /// Keepers that are told to settle do so at once, unless `settle_later`.
     void feed(decltype(event::what) what) {
+        std::vector<std::pair<std::size_t, std::uint64_t>> settling;
         for (auto const& one : step(state, {now_s, std::move(what)})) {
             if (auto const* const order = std::get_if<act::order>(&one)) {
                 constexpr std::array names{"report", "hold", "send", "release", "list", "move", "settle", "adopt"};
                 deeds.push_back(
                     fmt::format("{} {} {}", names[static_cast<std::size_t>(order->what.what)], order->to, order->what.step));
                 question[order->to] = order->what.round;
+                if (order->what.what == order_kind::settle && !settle_later) settling.emplace_back(order->to, order->what.round);
             } else if (auto const* const start = std::get_if<act::start>(&one)) {
                 for (auto const& each : start->whom) deeds.push_back(fmt::format("start {}", each.node));
             } else if (auto const* const set = std::get_if<act::set_timer>(&one)) {
@@ -45,6 +52,7 @@ struct keeping_test : testing::Test {
                 deeds.push_back(fmt::format("answer {}", placed.step));
             }
         }
+        for (auto const& [which, round] : settling) feed(happened::word{which, {.what = word_kind::moved, .round = round}});
     }
     void come(std::size_t which, std::uint64_t memory) {
         feed(happened::word{which, {.what = word_kind::there, .address = state.nodes[which].name, .file_id = memory}});
@@ -99,6 +107,26 @@ TEST_F(keeping_test, a_keeper_that_takes_over_releases_what_the_one_before_it_he
     come(0, 20);
     feed(happened::word{0, {.what = word_kind::adopted, .step = 1, .file_id = 10}});
     EXPECT_THAT(deeds, ElementsAre("adopt 0 0", "report 0 0", "release 0 7"));
+}
+
+TEST_F(keeping_test, ranks_begin_when_each_keeper_has_dropped_what_is_of_another_history) {
+    begin();
+    ask({"a", "b"});
+    list(0, {copy(0, 7)}), list(1, {copy(1, 7)});
+    deeds.clear();
+    settle_later = true;
+    list(2, {});
+    EXPECT_THAT(deeds, ElementsAre("settle 0 7", "settle 1 7", "settle 2 7"));
+    feed(happened::word{0, {.what = word_kind::moved, .round = question[0]}});
+    feed(happened::loss{2, "killed"});
+    EXPECT_THAT(deeds, Not(Contains(StartsWith("answer"))));
+    feed(happened::word{1, {.what = word_kind::moved, .round = question[1]}});
+    EXPECT_THAT(deeds, Not(Contains(StartsWith("answer")))) << "another keeper is on its way";
+    feed(happened::timer_fired{timer::another_start});
+    settle_later = false;
+    feed(happened::no_start{2, state.nodes[2].starts, "it could not be started"});
+    list(0, {copy(0, 7)}), list(1, {copy(1, 7)});
+    EXPECT_THAT(deeds, Contains("answer 7"));
 }
 
 TEST_F(keeping_test, what_all_begin_with_goes_to_the_next_nodes_at_once) {
