@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/version.hpp"
+#include "launch/keep/state_holder.hpp"
 #include "launch/remote/host_ranks.hpp"
 #include "launch/system/network.hpp"
 #include "launch/system/signal_table.hpp"
@@ -144,6 +145,11 @@ int keeper_command(std::vector<std::string> const& args, environment const& vari
     return keeper(args.empty() ? std::vector<int>() : parse_numbers(args.front(), "the nodes of the keepers"), variables).run();
 } catch (error const& e) {
     throw error(e.code(), fmt::format("on {}: {}", short_host_name(), e.what()));
+}
+
+void add_keep(part_functions& to) {
+    to.commands.push_back({"keeper", keeper_command});
+    to.keep_states = [] { return std::unique_ptr<state_keeping>(std::make_unique<state_holder>()); };
 }
 
 }  // namespace muster

@@ -12,6 +12,7 @@
 #include "launch/keep/copy_sender.hpp"
 #include "launch/keep/keeper_duties.hpp"
 #include "launch/keep/kept_store.hpp"
+#include "launch/settings/part_functions.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/wire/frame_channel.hpp"
 #include "launch/wire/messages.hpp"
@@ -53,5 +54,8 @@ class keeper {
 
 /// Runs a keeper. `muster keeper` may have the numbers of nodes.
 int keeper_command(std::vector<std::string> const& args, environment const& variables);
+
+/// Adds the functions of the part keep: the holder of the states that ranks keep, and that command.
+void add_keep(part_functions& to);
 
 }  // namespace muster
