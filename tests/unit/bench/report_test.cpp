@@ -9,6 +9,7 @@
 #include "bench/report/report_page.hpp"
 #include "bench/report/report_text.hpp"
 #include "bench/report/study_summary.hpp"
+#include "bench/study/expectation.hpp"
 #include "bench/study/scaling_table.hpp"
 #include "tests/unit/bench/sample_study.hpp"
 
@@ -265,7 +266,8 @@ TEST(report_json, has_the_figures_of_notes_and_judgements) {
     EXPECT_EQ(row.at("others"), 3.5);
     EXPECT_EQ(row.at("outliers"), report_json::parse(R"([{"repeat": 1, "value": 44.5}])"));
     EXPECT_EQ(summary.at("rows").at(1).at("outliers"), report_json::array());
-    EXPECT_EQ(summary.at("judgements").at(0).at("values"), report_json::parse(R"({"ranks": 2, "value": 150, "low": 150, "high": 150})"));
+    EXPECT_EQ(summary.at("judgements").at(0).at("values"),
+              report_json::parse(R"({"ranks": 2, "value": 150, "low": 150, "high": 150})"));
     EXPECT_EQ(summary.at("judgements").at(2).at("values"),
               report_json::parse(R"({"ranks": 2, "allowed": 0.25, "now": 150, "before": 100, "change": 0.5})"));
 }
