@@ -38,11 +38,17 @@ report_json json_of(speedup_ratio const& ratio, double efficiency) {
             {"efficiency", efficiency}};
 }
 
+report_json json_of(outlying_run const& one) {
+    return {{"repeat", one.repetition + 1}, {"value", one.value}};
+}
+
 report_json json_of(scaling_row const& r) {
     report_json row{{"ranks", r.ranks},         {"nodes", r.nodes},        {"cores", r.cores},
                     {"runs", r.runs},           {"failed", r.failed},      {"failure", r.failure},
                     {"speedup", nullptr},       {"crowded", r.crowded},    {"oversubscribed", r.oversubscribed},
-                    {"simulated", r.simulated}, {"note", scaling_note(r)}, {"metrics", report_json::object()}};
+                    {"simulated", r.simulated}, {"note", scaling_note(r)}, {"metrics", report_json::object()},
+                    {"others", r.others}};
+    row["outliers"] = array_of(r.outliers, [](auto const& each) { return json_of(each); });
     for (auto const& metric : r.metrics) row["metrics"][metric.name] = json_of(metric);
     if (r.speedup) row["speedup"] = json_of(*r.speedup, r.efficiency);
     return row;
@@ -61,7 +67,7 @@ report_json json_of(scaling_finding const& found) {
 
 report_json json_of(judgement const& one) {
     constexpr std::string_view names[]{"kept", "broken", "not judged"};
-    return {{"verdict", names[static_cast<std::size_t>(one.came)]}, {"text", one.text}};
+    return {{"verdict", names[static_cast<std::size_t>(one.came)]}, {"text", one.text}, {"values", json_of(one.values)}};
 }
 
 report_json json_of(best_point const& best) {

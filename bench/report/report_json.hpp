@@ -11,7 +11,8 @@ namespace muster {
 /// The report's JSON keeps the order in which it is written.
 using report_json = nlohmann::ordered_json;
 
-/// Schema "muster.scaling-summary/4": the members of study_summary, "tiles" with the best point and the bad news. Pure.
+/// Schema "muster.scaling-summary/4": the members of study_summary, "tiles" with the best point and the bad news. A row's "others" are CPUs, its
+/// "outliers" {"repeat" (from 1), "value"}; a judgement's "values" are its figures by name. Pure.
 report_json to_json(study_summary const& of);
 
 /// Schema "muster.report/1": "studies", "differences" {"setting", "what", "values"} and "busbw", tables of {"file", "created", "host",

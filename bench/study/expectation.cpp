@@ -128,7 +128,9 @@ judgement judge_row(expectation const& wanted, scaling_row const& row, study_pla
     auto const what = wanted.ranks ? wanted.text : fmt::format("{} at {}", wanted.text, counted(row.ranks, "rank"));
     auto const value = measured(wanted.metric, row, plan);
     if (!value) return {expectation_outcome::broken, fmt::format("broken: {}: {}", what, why_not_measured(wanted.metric, row))};
-    judgement out{expectation_outcome::broken, {}};
+    judgement out{expectation_outcome::broken,
+                  {},
+                  {{"ranks", row.ranks}, {"value", value->value}, {"low", value->low}, {"high", value->high}}};
     bool const low = holds(value->low, wanted.op, wanted.value), high = holds(value->high, wanted.op, wanted.value);
     if (value->spread && low != high) {
         out.came = expectation_outcome::not_judged;
@@ -144,7 +146,7 @@ judgement judge_row(expectation const& wanted, scaling_row const& row, study_pla
 judgement compare_row(scaling_row const& now, scaling_row const& before, judged_metric const& judged, double tolerance) {
     auto const ranks = fmt::format("{} at {}", judged.name, counted(now.ranks, "rank"));
     auto const *a = now.find(judged.name), *b = before.find(judged.name);
-    judgement out{expectation_outcome::broken, {}};
+    judgement out{expectation_outcome::broken, {}, {{"ranks", now.ranks}, {"allowed", tolerance}}};
     if (b == nullptr) {
         out.came = expectation_outcome::not_judged;
         out.text = fmt::format("not judged: {}: the baseline has none", ranks);
@@ -155,6 +157,7 @@ judgement compare_row(scaling_row const& now, scaling_row const& before, judged_
         return out;
     }
     double const change = b->value.median != 0 ? a->value.median / b->value.median - 1 : 0;
+    out.values.insert(out.values.end(), {{"now", a->value.median}, {"before", b->value.median}, {"change", change}});
     auto const text = fmt::format("{}: {} against {} ({:+.1f}%, {:.1f}% allowed)", ranks, format_value(a->value.median),
                                   format_value(b->value.median), 100 * change, 100 * tolerance);
     bool const worse = judged.rate ? change < -tolerance : change > tolerance;

@@ -31,7 +31,8 @@ enum class expectation_outcome { kept, broken, not_judged };
 /// The outcome of an expectation, in one line.
 struct judgement {
     expectation_outcome came = expectation_outcome::kept;
-    std::string text;  ///< "kept: speedup[2]>=1.5: 1.78 (1.50 to 2.13)"
+    std::string text;                                         ///< "kept: speedup[2]>=1.5: 1.78 (1.50 to 2.13)"
+    std::vector<std::pair<std::string, double>> values = {};  ///< by name: the figures of `text`
     bool operator==(judgement const&) const = default;
 };
 

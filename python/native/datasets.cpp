@@ -344,7 +344,12 @@ PyObject* fill(sampler& order, PyObject* given) {
                                      std::to_string(mine) + "; give fewer");
     PyObject* const filled = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(wanted * sizeof(std::uint64_t)));
     if (filled == nullptr) return nullptr;
-    without_gil([&] { order.fill(part, first, {reinterpret_cast<std::uint64_t*>(PyBytes_AsString(filled)), wanted}); });
+    try {
+        without_gil([&] { order.fill(part, first, {reinterpret_cast<std::uint64_t*>(PyBytes_AsString(filled)), wanted}); });
+    } catch (std::exception const&) {  // no guard: it would run without the GIL where Python ends this thread
+        Py_DECREF(filled);
+        throw;
+    }
     return filled;
 }
 

@@ -29,7 +29,26 @@ chmod +x alone/muster
 expect_exit 1 python3 -B "$MUSTER_SOURCE_DIR/tests/speed/launch.py" --muster alone/muster --ranks 1 --mpi-ranks 1 --repeats 1 --output-mib 0 --json launch.json
 expect_contains stdout "2 of 2 runs did not end well; the first: exit code 9: no such luck"
 expect_contains stderr "there is no $PWD/alone/mpi_start; build the target mpi_start"
-grep -q '"others_before"' launch.json || fail "no load in launch.json"
+for word in '"schema": "muster.launch/2"' '"processor": "' '"cores": [1-9]' '"others_before"'; do
+    grep -q "$word" launch.json || fail "no $word in launch.json"
+done
+
+# In a Slurm job, with programs in the places of muster and srun.
+cat >alone/muster <<'END'
+#!/bin/bash
+while [ "$1" != -n ]; do shift; done
+ranks=$2 && shift 2
+[ "$1" != -- ] || shift
+for ((rank = 0; rank < ranks; rank++)); do SLURM_PROCID=$rank "$@" & done
+wait -n
+kill $(jobs -p) 2>/dev/null
+exit 0
+END
+cp alone/muster alone/srun
+expect_exit 0 env PATH="$PWD/alone:$PATH" SLURM_JOB_NUM_NODES=1 python3 -B "$MUSTER_SOURCE_DIR/tests/speed/launch.py" --slurm --muster alone/muster --ranks 2 --mpi-ranks 0 --repeats 1 --json slurm.json
+expect_matches stdout '^muster run adds -?[0-9]+ ms to srun$' '^a rank kills itself: ms to the end of the run +median' '^srun +[0-9.]+ '
+expect_not_contains stdout 'during the runs'
+grep -q '"others_during": null' slurm.json || fail "ranks that are no children were counted as others"
 
 expect_exit 2 "$bench" steps --net lenet
 expect_contains stderr "'lenet' is unknown; give resnet50 or gpt2-small"

@@ -19,3 +19,21 @@ printf '#!/bin/sh\nexit 1\n' >no-torch
 chmod +x no-torch
 recover 1 --python ./no-torch
 expect_contains stderr "./no-torch has no torch; name one that has"
+recover 1 --python ./nowhere
+expect_contains stderr "./nowhere cannot be started: No such file or directory"
+recover 1 --peer-python ./no-torch --ways torchrun
+expect_contains stderr "torchrun is left out: ./no-torch has no torch"
+
+# A run that takes too long is ended with what it has started, and counts as failed.
+mkfifo held
+cat >slow <<'END'
+#!/bin/sh
+[ "$1" != -c ] || exec echo 2.0
+sleep 100 >held &
+wait
+END
+chmod +x slow
+timeout 60 cat held & # ends with the last that holds it
+recover 0 --peer-python ./slow --ways torchrun --repeats 1 --limit 1
+expect_contains stdout "torchrun 2.0, restart: 1 of 1 runs failed; the first: not done after 1 s"
+wait $! || fail "what the run had started was left"

@@ -32,6 +32,12 @@ if "$python" -c 'import h5py, PIL' 2>/dev/null; then
     expect_contains stdout "Pillow and h5py, PNG" "NumPy and h5py, IDX" "muster-stage convert, PNG"
 fi
 
+# On a file system that is memory nothing can be cold.
+if [ "$(stat -f -c %T /dev/shm)" = tmpfs ]; then
+    expect_exit 0 env TMPDIR=/dev/shm "$python" -B "$MUSTER_SOURCE_DIR/tests/speed/storage.py" --muster "$MUSTER" --size 2MiB --files 20 --repetitions 1 --only reading
+    expect_matches stdout '^warm: [0-9]+ % of the file stayed in the page cache where it was to be cold$'
+fi
+
 # Programs and modules that are not there are told; the rest is measured.
 mkdir path hidden && for program in sh cp dd cat mkdir; do ln -s "$(command -v $program)" path/; done
 printf 'raise ImportError\n' | tee hidden/h5py.py >hidden/PIL.py

@@ -131,6 +131,8 @@ def compare(title, program, ranks, launchers, repeats, bare, records):
     for name, runs in ended.items():
         if text := failure_text(runs):
             print(f"{name}: {text}")
+    if own and times.get("srun"):
+        print(f"muster run adds {statistics.median(own) - statistics.median(times['srun']):.0f} ms to srun")
     print(flush=True)
     return not failure_text(ended[launchers[0].name])
 
@@ -143,14 +145,13 @@ def compare_deaths(ranks, launchers, repeats, records):
     for turn in range(repeats):
         for each in launchers:
             with subprocess.Popen(command_of(each, ranks, ["sh", "-c", script]), env=each.variables, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True) as job:  # fmt: skip
+                end = os.pidfd_open(job.pid)
                 told = select.select([job.stdout], [], [], DEADLINE)[0] and job.stdout.read(1)
                 began = time.perf_counter()
-                try:
-                    job.wait(DEADLINE)
-                except subprocess.TimeoutExpired:
-                    told = None
+                ended = select.select([end], [], [], DEADLINE)[0]
                 wall = time.perf_counter() - began
-                if not told:
+                os.close(end)
+                if not told or not ended:
                     os.killpg(job.pid, signal.SIGKILL) if job.poll() is None else None
                     print(f"note: {each.name} hung, or the rank did not run", file=sys.stderr)
                     continue
@@ -230,10 +231,10 @@ def main():
         compare_deaths(given.ranks[0], slurm_launchers(muster, given.ranks[0]), given.repeats, records)
     elif given.output_mib:
         compare_output(muster, given.output_mib, min(given.repeats, 5), records)
-    print(others.note(), end="")
+    print(others.note(not given.slurm), end="")  # Slurm's daemons, not this process, start the ranks
     if given.json:
         with open(given.json, "w") as file:
-            json.dump({"created": time.strftime("%FT%TZ", time.gmtime()), "others_before": others.before, "runs": records}, file, indent=1)
+            json.dump({"schema": "muster.launch/2", **others.facts(not given.slurm), "runs": records}, file, indent=1)
     return good
 
 

@@ -16,6 +16,7 @@ clock that all processes of a node share.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -29,7 +30,6 @@ import turns
 
 VICTIM, AT, MORE, NEVER = 2, 10, 5, 1 << 30  # the rank that dies, in which step; the steps after it
 READY = os.environ.get("RECOVER_READY", "")  # a file that a warm spare makes before it waits; the steps are counted from then on
-LONGEST_RUN = 120
 # After the death of the rank, by the titles of their columns; "seen" is the launcher's word, the others are the ranks' own.
 PHASES = {"seen": "seen", "told": "told", "met": "met", "state": "state", "step": "first step", "whole": "all again"}
 
@@ -199,20 +199,23 @@ class Way:
         self.variables = {**os.environ, **variables}
         self.ms, self.failed, self.failure = {}, 0, ""  # milliseconds since the death, by phase
 
-    def run(self):
+    def run(self, limit):
+        """Runs it once, for at most so many seconds."""
         if ready := self.variables.get("RECOVER_READY"):
             pathlib.Path(ready).unlink(missing_ok=True)
-        try:
-            ended = subprocess.run(self.command, env=self.variables, capture_output=True, text=True, timeout=LONGEST_RUN)
-        except subprocess.TimeoutExpired:
-            return self.fail(f"not done after {LONGEST_RUN} s")
+        with subprocess.Popen(self.command, env=self.variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as job:
+            try:
+                out, errors = job.communicate(timeout=limit)
+            except subprocess.TimeoutExpired:
+                end_session(job)
+                return self.fail(f"not done after {limit:g} s")
         events = {}
-        for line in ended.stdout.splitlines():
+        for line in out.splitlines():
             if len(words := line.split()) == 3 and words[0] == "recover":  # the last of each event, which is the slowest rank's
                 events[words[1]] = max(float(words[2]), events.get(words[1], 0))
-        if ended.returncode or "kill" not in events or "step" not in events:
-            return self.fail(f"exit code {ended.returncode}: {(ended.stderr.strip().splitlines() or [''])[-1]}")
-        if self.record and (generations := json.loads(self.record.read_text()).get("generations")):
+        if job.returncode or "kill" not in events or "step" not in events:
+            return self.fail(f"exit code {job.returncode}: {(errors.strip().splitlines() or [''])[-1]}")
+        if self.record and (generations := json.loads(self.record.read_text()).get("generations")) and "at_s" in generations[0]:
             events["seen"] = generations[0]["at_s"]
         for phase in PHASES.keys() & events.keys():
             self.ms.setdefault(phase, []).append(1e3 * (events[phase] - events["kill"]))
@@ -227,12 +230,28 @@ class Way:
         return [self.title, *middle[:-1], *turns.short(self.ms.get("step", []), ".0f")[1:], middle[-1], str(self.failed)]
 
 
+def end_session(job):
+    """Ends a program and what it has started: by SIGTERM, upon which launchers end their ranks, and after 10 s by SIGKILL."""
+    for number in signal.SIGTERM, signal.SIGKILL:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(job.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            job.wait(10)
+
+
+class Missing(Exception):
+    """What a way needs is not there."""
+
+
 def versions(python, *names):
-    """The versions of the packages in that interpreter; exits where one is not there."""
+    """The versions of the packages in that interpreter."""
     program = f"import importlib.metadata as m, {', '.join(names)}; print(*(m.version(n) for n in {names}))"
-    said = subprocess.run([python, "-c", program], capture_output=True, text=True)
+    try:
+        said = subprocess.run([python, "-c", program], capture_output=True, text=True)
+    except OSError as problem:
+        raise Missing(f"{python} cannot be started: {problem.strerror}; name an interpreter by --python or --peer-python") from None
     if said.returncode:
-        sys.exit(f"{python} has no {' or no '.join(names)}; name one that has by --python or --peer-python")
+        raise Missing(f"{python} has no {' or no '.join(names)}; name one that has by --python or --peer-python")
     return said.stdout.strip()
 
 
@@ -266,19 +285,30 @@ def main():
     parser.add_argument("--ways", type=lambda text: text.split(","), default=known[:5], help=f"some of {','.join(known)} [the first five]")
     parser.add_argument("--python", default="python3", help="the interpreter of muster's runs, with PyTorch [python3]")
     parser.add_argument("--peer-python", help="the interpreter of torchrun and torchft [that of --python]")
+    parser.add_argument("--limit", type=float, default=120, help="seconds after which a run counts as failed and is ended [120]")
     given = parser.parse_args()
     if given.ranks <= VICTIM:
         parser.error(f"--ranks: {given.ranks} is less than 3")
     if strangers := [name for name in given.ways if name not in known]:
         parser.error(f"--ways: '{strangers[0]}' is unknown; give some of {', '.join(known)}")
     given.muster = given.muster.resolve()
-    versions(given.python, "torch")
+    try:
+        versions(given.python, "torch")
+    except Missing as what:
+        sys.exit(str(what))
     others = turns.OtherWork(given.strict)
     with tempfile.TemporaryDirectory(prefix="muster-recover") as folder:
-        ways = [make_way(name, given, pathlib.Path(folder)) for name in given.ways]
+        ways = []
+        for name in given.ways:
+            try:
+                ways.append(make_way(name, given, pathlib.Path(folder)))
+            except Missing as what:
+                print(f"{name} is left out: {what}", file=sys.stderr)
+        if not ways:
+            return 1
         for _ in range(given.repeats):
             for way in ways:
-                way.run()
+                way.run(given.limit)
     turns.print_table([["ms since a rank was killed, to the last of the others", *PHASES.values(), "smallest", "largest", "imports", "failed"], *(way.row() for way in ways)])
     print(f"medians of {given.repeats} runs taking turns; smallest and largest: of the first step")
     for way in ways:

@@ -4,14 +4,17 @@
     TMPDIR=/local python3 tests/speed/storage.py --size 4GiB --json storage.json
 
 Files are made in TMPDIR, whose disk is measured. One repetition runs every row once, in turns. MB/s is 1e6 file bytes a second. "cold": the file's
-pages were dropped from the page cache before (posix_fadvise). What is staged and converted is read warm and written without fsync. The last columns
+pages were dropped from the page cache before (posix_fadvise); a note says if some stayed. What is staged is read warm and written without fsync. The last columns
 are a row's median as a part of its bound's: of the disk's, which is pread of the whole file in pieces of 4 MiB, or writing from memory; or of memcpy.
-What each row has delivered or made is compared with what it should be, with the clock stopped. Programs start within the time. Last, training is imitated
+What the loader delivers and each file that a row has made are compared with what they should be, with the clock stopped; what is only read is not.
+What is converted is read warm, and written until it is on disk. Programs start within the time. Last, training is imitated
 by sleeping each step. Needs NumPy; data_loader.py beside it compares the loader with torch's.
 """
 import argparse
+import ctypes
 import importlib
 import json
+import mmap
 import os
 import pathlib
 import shutil
@@ -22,11 +25,9 @@ import tempfile
 import time
 import zlib
 
-import turns
+import numpy
 
-sys.path.append(str(turns.PROGRAMS.parent / "python"))
-import muster.data  # noqa: E402
-import numpy  # noqa: E402
+import turns
 
 PIECE = 4 << 20
 SMALL, IN_A_FOLDER, SIDE, CLASSES, RECORD = 4096, 200, 64, 10, 28
@@ -39,6 +40,7 @@ class Rows:
 
     def __init__(self, title):
         self.title, self.ways, self.rates, self.missing = title, {}, {}, []
+        self.warm = 0  # the most of the file that has stayed in the page cache where it was to be cold
 
     def add(self, name, bound, size, work, prepare=None, check=None):
         """`work` handles `size` bytes and is timed; `prepare` and `check` are not."""
@@ -72,11 +74,27 @@ class Rows:
         parts = {name: self.part(name) for name in self.ways}
         turns.print_table([[self.title, "MB/s", "smallest", "largest", "part", "of"],
                            *([name, *turns.short(self.rates[name], ".0f"), f"{parts[name]:.2f}" if parts[name] else "", self.ways[name][0]] for name in self.ways)])  # fmt: skip
+        if self.warm > 0.05:
+            print(f"warm: {100 * self.warm:.0f} % of the file stayed in the page cache where it was to be cold")
         print("".join(each + "\n" for each in self.missing))
 
 
+def cached_part(path):
+    """The part of a file's pages that is in the page cache."""
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+        pages = numpy.zeros(-(-len(mapped) // mmap.PAGESIZE), "u1")
+        address = numpy.frombuffer(mapped, "u1").ctypes.data
+        if ctypes.CDLL(None, use_errno=True).mincore(ctypes.c_void_p(address), ctypes.c_size_t(len(mapped)), ctypes.c_void_p(pages.ctypes.data)) != 0:
+            sys.exit(f"{path}: mincore failed: {os.strerror(ctypes.get_errno())}; without it nobody knows whether the file was cold")
+    return float((pages & 1).mean())
+
+
+def flat(data):
+    return data.reshape(-1) if isinstance(data, numpy.ndarray) else numpy.frombuffer(data, "u1")
+
+
 def same(found, wanted, what):
-    if not numpy.array_equal(numpy.frombuffer(found, "u1"), numpy.frombuffer(wanted, "u1")):
+    if not numpy.array_equal(flat(found), flat(wanted)):
         sys.exit(f"{what} does not hold what was to be brought there; its row means nothing")
 
 
@@ -112,6 +130,7 @@ def reading_rows(folder, size, batch, workers):
         with open(path, "rb") as file:
             os.fdatasync(file.fileno())  # only what is on disk can be dropped
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        rows.warm = max(rows.warm, cached_part(path))
 
     def pread_all():
         with open(path, "rb", buffering=0) as file:
@@ -229,12 +248,23 @@ def add_conversions(folder, target, clear, rows):
     write_idx(folder / "images", records)
     write_idx(folder / "labels", numbers)
 
-    def check(images):
+    def read():
+        if not h5py:
+            got = list(muster.data.Loader(str(target), "train", 1000, shuffle=False, rank=0, size=1, as_="numpy", copy=True))
+            return [numpy.concatenate(each) for each in zip(*got)]
+        with h5py.File(target) as file:
+            return [file[name][()] for name in ("train/images", "train/labels")]
+
+    def check(images, labels):
         def compare():
-            got = numpy.concatenate([each for each, _ in muster.data.Loader(str(target), "train", 1000, shuffle=False, rank=0, size=1, as_="numpy", copy=True)])
-            same(got.tobytes(), images.tobytes(), target)
+            for found, wanted in zip(read(), (images, labels)):
+                same(found, wanted, target)
 
         return compare
+
+    def idx_by_hand():
+        numbers_of_file = numpy.fromfile(folder / "labels", "u1", offset=8)
+        by_hand(numpy.fromfile(folder / "images", "u1", offset=16).reshape(records.shape), numbers_of_file)
 
     def by_hand(images, labels):
         with h5py.File(target, "w") as file:
@@ -244,9 +274,9 @@ def add_conversions(folder, target, clear, rows):
 
     h5py, image = module("h5py", rows), module("PIL.Image", rows)
     source = f"{folder}/images,{folder}/labels"
-    rows.add_program("muster-stage convert, IDX", FILE, records.size, stage("convert", "--no-digests", "-o", target, source), clear, check(records))
+    rows.add_program("muster-stage convert, IDX", FILE, records.size, stage("convert", "--no-digests", "-o", target, source), clear, check(records, numbers))
     if h5py:
-        rows.add("NumPy and h5py, IDX", FILE, records.size, lambda: by_hand(numpy.fromfile(folder / "images", "u1", offset=16).reshape(records.shape), numbers), clear)  # fmt: skip
+        rows.add("NumPy and h5py, IDX", FILE, records.size, idx_by_hand, clear, check(records, numbers))
     if not image:
         return
     pictures, row = [], numpy.arange(SIDE * SIDE * 3) // 96
@@ -256,15 +286,15 @@ def add_conversions(folder, target, clear, rows):
         file = folder / "pictures" / str(i * CLASSES // 1000) / f"{i:06}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
         image.fromarray(pictures[-1]).save(file)
-    planes = numpy.stack(pictures).transpose(0, 3, 1, 2)
-    rows.add_program("muster-stage convert, PNG", FILE, planes.size, stage("convert", "--no-digests", "-o", target, folder / "pictures"), clear, check(planes))
+    planes, classes = numpy.stack(pictures).transpose(0, 3, 1, 2), numpy.arange(1000) * CLASSES // 1000
+    rows.add_program("muster-stage convert, PNG", FILE, planes.size, stage("convert", "--no-digests", "-o", target, folder / "pictures"), clear, check(planes, classes))
     if h5py:
 
         def pillow():
             files = sorted((folder / "pictures").glob("*/*.png"))
-            by_hand(numpy.stack([numpy.asarray(image.open(each)).transpose(2, 0, 1) for each in files]), [int(each.parent.name) for each in files])
+            by_hand(numpy.stack([numpy.asarray(image.open(each)).transpose(2, 0, 1) for each in files]), numpy.array([int(each.parent.name) for each in files], "u1"))
 
-        rows.add("Pillow and h5py, PNG", FILE, planes.size, pillow, clear)
+        rows.add("Pillow and h5py, PNG", FILE, planes.size, pillow, clear, check(planes, classes))
 
 
 def size_of(text):
@@ -287,6 +317,9 @@ def main():
     parser.add_argument("--json", help="a file for every time")
     given = parser.parse_args()
     turns.PROGRAMS = given.muster.resolve().parent
+    sys.path.insert(0, str(turns.PROGRAMS.parent / "python"))  # the loader of the build under test
+    global muster
+    import muster.data
     others, tables, trained = turns.OtherWork(given.strict), [], {}
     with tempfile.TemporaryDirectory(prefix="muster-storage") as name:
         folder = pathlib.Path(name)
@@ -307,7 +340,7 @@ def main():
         rows = [{"group": table.title, "name": name, "bound": table.ways[name][0], "of_bound": table.part(name), "mb_per_s": rates}
                 for table in tables for name, rates in table.rates.items()]  # fmt: skip
         with open(given.json, "w") as file:
-            json.dump({"others_before": others.before, "rows": rows, "metric": trained}, file, indent=1)
+            json.dump({**others.facts(), "warm_part": max(table.warm for table in tables), "rows": rows, "metric": trained}, file, indent=1)
 
 
 if __name__ == "__main__":

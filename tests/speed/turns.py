@@ -1,6 +1,7 @@
 """Summaries and tables of the measurements in this folder, and a watch on what other programs do meanwhile."""
 import os
 import pathlib
+import platform
 import statistics
 import sys
 import time
@@ -43,9 +44,18 @@ class OtherWork:
         """CPUs that others have kept busy since begin(); the measured programs are ended children of this process."""
         return max(0.0, self.worked_s() - self.worked - sum(os.times()[:4]) + self.own) / (time.monotonic() - self.began)
 
-    def note(self):
-        """Returns a line for the end of the tables, or "" on a machine that was not busy."""
-        during = self.cpus()
+    def facts(self, local=True):
+        """Returns the machine and its load for a JSON file. Without `local` some of what was measured is no child of this process, and others cannot be told from it."""
+        with open("/proc/cpuinfo") as file:
+            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+        load = {"average": os.getloadavg()[0], "cpus": os.cpu_count(), "others_before": self.before, "others_during": self.cpus() if local else None}
+        return {"created": time.strftime("%FT%TZ", time.gmtime()),
+                "context": {"host": platform.node(), "processor": names[0] if names else platform.machine(), "cores": os.cpu_count(), "kernel": platform.release()},
+                "load": load}  # fmt: skip
+
+    def note(self, local=True):
+        """Returns a line for the end of the tables, or "" on a machine that was not busy. `local` is as for facts()."""
+        during = self.cpus() if local else 0
         when, most = ("during", during) if during > self.before else ("before", self.before)
         return f"busy: {self.text(most)} {when} the runs; these figures mean little\n" if self.is_crowd(most) else ""
 

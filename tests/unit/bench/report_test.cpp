@@ -9,6 +9,7 @@
 #include "bench/report/report_page.hpp"
 #include "bench/report/report_text.hpp"
 #include "bench/report/study_summary.hpp"
+#include "bench/study/expectation.hpp"
 #include "bench/study/scaling_table.hpp"
 #include "tests/unit/bench/sample_study.hpp"
 
@@ -252,6 +253,23 @@ TEST(report_json, has_each_member_of_the_schema) {
     EXPECT_EQ(study.at("tiles").at(0).at("speedup").at("value"), 8 / 4.5);
     EXPECT_EQ(study.at("runs").at(0).at("metrics").at("train_s"), 7.5);
     EXPECT_EQ(study.at("rows").at(2).at("cores"), 2);
+}
+
+TEST(report_json, has_the_figures_of_notes_and_judgements) {
+    auto const before = plain_study({1, 2}, {{200, 200, 200, 200, 200}, {100, 100, 100, 100, 100}});
+    auto s = plain_study({1, 2}, {{44.5, 240, 240, 250, 245}, {150, 150, 150, 150, 150}});
+    s.runs[1].load = {0.5, 8, 0.0, 3.5, {}};
+    auto judged = judge(parse_expectation("wall_s[2]<=120"), scaling_rows(s), s.plan);
+    for (auto const& one : compare_with_baseline(s, before, 0.25)) judged.push_back(one);
+    auto const summary = to_json(summarise_study(s, "a", "results.json", judged));
+    auto const& row = summary.at("rows").at(0);
+    EXPECT_EQ(row.at("others"), 3.5);
+    EXPECT_EQ(row.at("outliers"), report_json::parse(R"([{"repeat": 1, "value": 44.5}])"));
+    EXPECT_EQ(summary.at("rows").at(1).at("outliers"), report_json::array());
+    EXPECT_EQ(summary.at("judgements").at(0).at("values"),
+              report_json::parse(R"({"ranks": 2, "value": 150, "low": 150, "high": 150})"));
+    EXPECT_EQ(summary.at("judgements").at(2).at("values"),
+              report_json::parse(R"({"ranks": 2, "allowed": 0.25, "now": 150, "before": 100, "change": 0.5})"));
 }
 
 TEST(busbw_tables, are_bytes_over_time_times_the_factor) {
