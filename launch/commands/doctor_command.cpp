@@ -20,6 +20,7 @@
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "launch/commands/doctor_job.hpp"
@@ -267,7 +268,7 @@ int print_all(std::vector<finding> const& examined, examined_nodes const* nodes,
     bool const json = given.flag("json");
     auto const own = worst_first(examined);
     nlohmann::ordered_json all{{"schema", "muster.doctor/1"}, {"findings", json_of(own)}};
-    if (nodes != nullptr) all["nodes"] = nlohmann::ordered_json::parse(nodes->json);
+    if (nodes != nullptr) all["nodes"] = parse_json_as<nlohmann::ordered_json>(nodes->json, "the examined nodes");
     if (json)
         fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     else
