@@ -36,9 +36,9 @@ TEST(completion, reads_fields_and_no_words_of_help) {
 
 TEST(completion, follows_the_fields) {
     reworded other;
-    std::string const asks = "seen_subcommand_from jobs' -a '(muster completion jobs", files = "seen_subcommand_from hosts' -F";
+    std::string const asks = "seen_subcommand_from trace' -a '(muster completion jobs", files = "seen_subcommand_from hosts' -F";
     EXPECT_THAT(fish_completion(other.tables()), AllOf(Not(HasSubstr(asks)), Not(HasSubstr(files))));
-    other.command("jobs").takes_jobs = true;
+    other.command("trace").takes_jobs = true;
     other.command("hosts").takes_program = true;
     EXPECT_THAT(fish_completion(other.tables()), AllOf(HasSubstr(asks), HasSubstr(files)));
     EXPECT_THAT(bash_completion(other.tables()), Not(testing::Eq(bash_completion())));
