@@ -84,7 +84,7 @@ build() {
     local tests=${MUSTER_TESTS:-ON}  # unless this is a Debian without GoogleTest
     command -v dpkg-query >/dev/null && ! is_installed libgtest-dev && tests=OFF
     [ "$tests" = OFF ] || kinds=("-DMUSTER_TEST_KINDS=${MUSTER_TEST_KINDS:-}")  # CMake warns of a variable that nothing reads
-    cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests "${kinds[@]}" ${MUSTER_WERROR:+-DMUSTER_WERROR=$MUSTER_WERROR} ${MUSTER_PCH:+-DMUSTER_PCH=$MUSTER_PCH} "-DMUSTER_PARTS=${MUSTER_PARTS:-all}" "-DCMAKE_CXX_FLAGS_RELEASE=${MUSTER_OPTIMISE:--O3} -DNDEBUG" >&2
+    cmake --preset "$preset" "${launcher[@]}" -DMUSTER_TESTS=$tests "${kinds[@]}" ${MUSTER_WERROR:+-DMUSTER_WERROR=$MUSTER_WERROR} ${MUSTER_PRECOMPILE:+-DMUSTER_PCH=$MUSTER_PRECOMPILE} "-DMUSTER_PARTS=${MUSTER_PARTS:-all}" "-DCMAKE_CXX_FLAGS_RELEASE=${MUSTER_OPTIMISE:--O3} -DNDEBUG" >&2
     cmake --build "build/$preset" ${1:+--target "$@"} >&2
 }
 

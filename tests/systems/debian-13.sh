@@ -76,7 +76,7 @@ be_inside() {
     cd /
     /usr/bin/env -i HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         CCACHE_DIR=/ccache CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime CCACHE_MAXSIZE=5G \
-        ${MUSTER_WERROR:+MUSTER_WERROR="$MUSTER_WERROR"} ${MUSTER_PCH:+MUSTER_PCH="$MUSTER_PCH"} ${MUSTER_OPTIMISE:+MUSTER_OPTIMISE="$MUSTER_OPTIMISE"} MUSTER_TEST_KINDS="${MUSTER_TEST_KINDS:-}" /bin/bash -c 'cd /muster && exec "$@"' inside "$@"
+        ${MUSTER_WERROR:+MUSTER_WERROR="$MUSTER_WERROR"} ${MUSTER_PRECOMPILE:+MUSTER_PRECOMPILE="$MUSTER_PRECOMPILE"} ${MUSTER_OPTIMISE:+MUSTER_OPTIMISE="$MUSTER_OPTIMISE"} MUSTER_TEST_KINDS="${MUSTER_TEST_KINDS:-}" /bin/bash -c 'cd /muster && exec "$@"' inside "$@"
 }
 
 # inside CMD...: ends with its code.
