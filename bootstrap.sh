@@ -119,7 +119,7 @@ run_tests() {
 # test --system NAME [OPTION..]: the same there.
 run_tests_on() {
     local system=tests/systems/$1.sh
-    [ -x "$system" ] || { say "test: no system '$1'; use debian-13"; exit 2; }
+    [ -x "$system" ] || { say "test: no system '$1'; use debian-13 or debian-12"; exit 2; }
     deps system
     shift
     exec "$system" test "$@"
