@@ -1,4 +1,4 @@
-// What holds the states of simulated ranks: the real machines of the keepers and their leader, with simulated memory, processes and network.
+// The simulated keepers and their leader hold the states of simulated ranks: the real machines, with simulated memory, processes and network.
 #pragma once
 
 #include <cstdint>
