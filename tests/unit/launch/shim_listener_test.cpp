@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -139,6 +140,28 @@ TEST(shim_listener, whose_process_was_kept_from_running_drops_nobody_who_has_spo
     };
     EXPECT_TRUE(run_until(one.loop, answered));
     EXPECT_EQ(one.door.refused(), 0u);
+}
+
+// The shim is the oldest of all that the list has room for; it says hello, and another calls before the listener has forgotten it.
+TEST(shim_listener, makes_room_while_a_shim_becomes_somebody_elses) {
+    event_loop loop;
+    std::vector<std::unique_ptr<frame_channel>> links;
+    shim_listener door(loop, 2, duration(15),
+                       [&](wire::hello const&, std::unique_ptr<frame_channel>& link) { links.push_back(std::move(link)); });
+    std::atomic<bool> greeted = false;
+    launcher_link link;
+    std::thread shim([&, variables = variables_for(door.port(), door.key())] {
+        link = connect_to_launcher(variables);
+        greeted = true;
+    });
+    EXPECT_TRUE(run_until(loop, [&] { return greeted.load(); }));
+    shim.join();
+    std::vector<unique_fd> callers;
+    for (int i = 0; i < 65; ++i) callers.push_back(call(door.port()));
+    ASSERT_TRUE(run_until(loop, [&] { return door.unnamed() == 66; }));
+    send_all(link.socket, with_frame_header(link.session->seal(wire::encode(wire::hello{}))));
+    callers.push_back(call(door.port()));
+    EXPECT_TRUE(run_until(loop, [&] { return links.size() == 1; }));
 }
 
 TEST(launcher_link, tries_an_address_again_that_connects_and_says_nothing) {
