@@ -1,13 +1,7 @@
 # timeout: 240
 # Ranks that take the places of lost ones in an elastic program, and what ends such a run.
 . "$(dirname "$0")/lib.sh"
-. "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"
-python=/usr/bin/python3
-$python -c 'import numpy' 2>/dev/null || skip "NumPy is not installed"
-[ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ] || skip "the Python package is not built"
-steps="$MUSTER_SOURCE_DIR/tests/cli/programs/elastic_steps.py"
-host=$(hostname)
-run=("$MUSTER" run -n 4 --slots-per-node 4 --timeout 100s --min-np 2)
+. "$MUSTER_SOURCE_DIR/tests/cli/elastic.sh"
 
 # ------------------------------------------------------------------------------------------------ who takes their places
 

@@ -1,13 +1,7 @@
 # timeout: 240
 # Ranks of an elastic program go on in place, without those that are lost: killed, stopped or departed.
 . "$(dirname "$0")/lib.sh"
-. "$MUSTER_SOURCE_DIR/tests/cli/leftovers.sh"
-python=/usr/bin/python3
-$python -c 'import numpy' 2>/dev/null || skip "NumPy is not installed"
-[ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ] || skip "the Python package is not built"
-steps="$MUSTER_SOURCE_DIR/tests/cli/programs/elastic_steps.py"
-host=$(hostname)
-run=("$MUSTER" run -n 4 --slots-per-node 4 --timeout 100s --min-np 2)
+. "$MUSTER_SOURCE_DIR/tests/cli/elastic.sh"
 
 expect_exit 0 env FAULTS=kill:2:5 "${run[@]}" --tag-output --output-dir out -- $python "$steps"
 expect_contains stderr "muster: note: generation 0: rank 2 on $host (member 2) was killed by signal 9 (SIGKILL); 3 ranks go on in place" \
