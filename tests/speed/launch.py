@@ -138,7 +138,10 @@ def compare(title, program, ranks, launchers, repeats, bare, records):
 
 
 def compare_deaths(ranks, launchers, repeats, records):
-    """One rank in the middle prints a line and kills itself while the others sleep: wall time from its line to the end of the run."""
+    """One rank in the middle prints a line and kills itself while the others sleep: wall time from its line to the end of the run.
+
+    It sleeps for a second first, so that the others have begun: under a bare srun nothing says when they have.
+    """
     launchers[-1].before.insert(-1, "--kill-on-bad-exit=1")  # srun's option for the same
     script = f'[ "$SLURM_PROCID" = {ranks // 2} ] || exec sleep 1000; sleep 1; echo dying; kill -9 $$'
     times = {each.name: [] for each in launchers}
