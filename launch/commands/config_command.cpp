@@ -119,6 +119,13 @@ void check_site(file_setting const& row, std::string const& file, settings_sourc
     throw error(errc::usage, fmt::format("{}: {}", row.where, e.what()));
 }
 
+/// Throws where the setting needs a part that this build lacks, as a run would.
+void check_part(file_setting const& row) {
+    auto const* const known = find_setting(row.name, "config");
+    if (known && !has_part(known->part) && row.entries != std::vector<std::string>{"false"})
+        throw error(errc::unavailable, absent_part(fmt::format("{}: {}", row.where, row.name), known->part));
+}
+
 int check(std::vector<std::string> const& args, settings_sources const& sources) {
     auto const given = only_options(options_first("config", args), sources);
     if (print_help_if_asked("config", given)) return 0;
@@ -132,8 +139,10 @@ int check(std::vector<std::string> const& args, settings_sources const& sources)
     auto const job = parse_job_file(*text, file, false, owner);
     auto const own = parse_settings(*text, file, owner);
     for (auto const& rows : {own, job ? job->settings : std::vector<file_setting>{}})
-        for (auto const& row : rows)
+        for (auto const& row : rows) {
+            check_part(row);
             if (row.name == "site") check_site(row, file, sources);
+        }
     auto const found = own.size() + (job ? job->settings.size() : 0);
     if (given.flag("json"))
         fmt::print("{}\n", ordered_json{{"schema", "muster.config-check/1"}, {"file", file}, {"settings", found}}.dump(

@@ -149,7 +149,7 @@ std::vector<std::string> job_numbers(std::vector<std::string> const& words, std:
                                      environment const& variables) {
     if (words.empty())
         throw error(errc::usage,
-                    fmt::format("the number of a job is missing; write: muster {} ID (muster jobs lists yours)", command));
+                    fmt::format("the number of a job is missing; write: muster {} ID (muster jobs --all lists yours)", command));
     for (auto const& word : words)
         if (is_run_folder(word))
             throw error(errc::usage,

@@ -51,6 +51,10 @@ mkdir folder
 echo 'keep-state = "node"' >folder/muster.toml
 expect_exit 125 sh -c 'cd folder && "$MUSTER" run --max-restarts 1 -- true'
 expect_contains stderr "error: muster.toml:1: keep-state: $absent keep"
+expect_exit 125 "$MUSTER" config check folder/muster.toml
+expect_contains stderr "error: folder/muster.toml:1: keep-state: $absent keep"
+echo 'preflight = false' >folder/muster.toml
+expect_exit 0 "$MUSTER" config check folder/muster.toml
 expect_exit 125 "$MUSTER" run -H elsewhere1,elsewhere2 --engine remote -- true
 expect_contains stderr "error: cannot tell how many GPUs the nodes have, without -n or --ranks-per-node: $absent preflight"
 "$MUSTER" doctor >found || true

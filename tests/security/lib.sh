@@ -2,7 +2,7 @@
 #
 # How to use it: `. "$(dirname "$0")/lib.sh"; make_hosts`; then `on HOST USER COMMAND...` runs a command as that user on that host (`on login alice "$bin/muster" run ...`),
 # `ports_of HOST USER` prints the TCP ports on which that user's processes listen there, programs of this folder
-# (*.py) are in $bin.
+# (*.py, forged_orders) are in $bin.
 #
 # A host is a network namespace of the test's own: login has 10.77.0.1, node has 10.77.0.2. The users have numbers of the test's own, no capabilities and homes
 # that are closed to others ($homes/USER, shared by both hosts). They see each other's processes, as on a login node. What they may both read and write: $common.
@@ -35,7 +35,7 @@ make_hosts() {
     chmod 755 "$base" "$homes" "$bin"
     chmod 1777 "$common"
     for user in alice mallory; do install -d -o "${uid_of[$user]}" -g "${uid_of[$user]}" -m 700 "$homes/$user" || exit 1; done
-    cp "$MUSTER" "$bin/muster" && { ! compgen -G "$here/*.py" >/dev/null || cp "$here"/*.py "$bin/"; } || exit 1
+    cp "$MUSTER" "$FORGED_ORDERS" "$bin/" && { ! compgen -G "$here/*.py" >/dev/null || cp "$here"/*.py "$bin/"; } || exit 1
     chmod -R a+rX "$bin"
     hosts=(login node)
     printf '%s\n' '127.0.0.1 localhost' '10.77.0.1 login' '10.77.0.2 node' >"$base/hosts"

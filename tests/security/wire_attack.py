@@ -6,41 +6,22 @@
   wire_attack.py flood HOST PORT N                   hold N connections that say nothing; "holding" when they are there
   wire_attack.py hydra HOST PORT VERSION             be the proxy 0 of this Hydra ("4.0.2") and print what it is told
 
-The orders are messages as shims of muster took them in clear at commit 3a6d084.
+The orders are in clear, in the format of this build's own messages (forged_orders_main.cpp).
 """
+import pathlib
 import select
 import socket
 import struct
+import subprocess
 import sys
 import time
 
 
-def cbor(value):
-    """The few kinds that messages are made of (RFC 8949)."""
-    if value is None or value is True or value is False:
-        return {None: b"\xf6", True: b"\xf5", False: b"\xf4"}[value]
-    if isinstance(value, float):
-        return b"\xfb" + struct.pack(">d", value)
-    if isinstance(value, int):
-        major, number = (0x20, -1 - value) if value < 0 else (0x00, value)
-        return bytes([major | 0x1A]) + struct.pack(">I", number)
-    if isinstance(value, str):
-        data = value.encode()
-        return b"\x7a" + struct.pack(">I", len(data)) + data
-    return b"\x9a" + struct.pack(">I", len(value)) + b"".join(map(cbor, value))
-
-
-def frame(message):
-    data = cbor(message)
-    return struct.pack(">I", len(data)) + data
-
-
 def orders(command):
-    who = ["muster.x.1", 0, 1, 0, 1, 0, 1, "node", 0]
-    place = [None, None, None, 0, None, 1, 5, None, 0, True, [], [], [], ""]
-    environment = [["PATH", "/usr/bin:/bin"]]
-    rest = ["/", environment, [], "", False, False, False, False, "", "node", 5.0, 15.0, False]
-    return frame([1, who + place + [command] + rest]), frame([3, ["10.77.0.2", 20001, 20002, []]])
+    """The frames of the orders "run this" and "go", by the program forged_orders beside this one."""
+    frames = subprocess.run([pathlib.Path(__file__).with_name("forged_orders"), *command], check=True, capture_output=True).stdout
+    end = 4 + struct.unpack_from(">I", frames)[0]
+    return frames[:end], frames[end:]
 
 
 def patient(connection, data):
