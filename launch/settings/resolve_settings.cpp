@@ -36,7 +36,10 @@ std::string takers_of(std::string const& name) {
     for (auto const& row : settings())
         if (row.name == name) {
             std::vector<std::string> takers;
-            for (auto const command : words_of(row.commands)) takers.push_back(fmt::format("muster {}", command));
+            for (auto const command : words_of(row.commands)) {
+                if (command == "script") takers.emplace_back("muster submit");  // takes the same
+                takers.push_back(fmt::format("muster {}", command));
+            }
             return join(takers, ", ");
         }
     return {};

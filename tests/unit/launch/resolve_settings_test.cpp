@@ -451,6 +451,7 @@ TEST(command_lines, mistakes_are_named) {
     EXPECT_EQ(failure("run", {"-n", "4", "-np", "8", "a"}), "--ranks is given twice: 4 and 8; give one");
     EXPECT_EQ(failure("run", {"-n", "4", "-np", "4", "a"}), "no error");
     EXPECT_EQ(failure("hosts", {"--timeout", "5"}), "muster hosts takes no --timeout; use it with muster run");
+    EXPECT_EQ(failure("run", {"--each", "lr=1,2", "a"}), "muster run takes no --each; use it with muster submit, muster script");
     EXPECT_EQ(failure("plan", {"--tag-output", "--timeout", "5", "--", "python", "train.py"}), "no error");
     EXPECT_EQ(failure("run", {"-np", "x", "a"}), "-np: 'x' is no whole number from 1 to 10000000");
     EXPECT_THAT(failure("run", {"--hosts=", "a"}), HasSubstr("--hosts"));
