@@ -54,8 +54,7 @@ expect_not_owned() {
 COMMAND='a shim whose first address is behind a firewall, and mallory at the second'
 launch true
 as_root_on node ip route add unreachable 10.77.0.1
-said=$(on login mallory python3 "$bin/wire_attack.py" half 127.0.0.1 "$port")
-attack impostor "$port" "$said" /bin/bash -c "$owned"
+attack impostor "$port" /bin/bash -c "$owned"
 shim 10
 grep -q 'a shim said' "$common/impostor.out" || fail 'the attack did not reach the shim'
 expect_not_owned "$COMMAND" impostor
@@ -74,13 +73,12 @@ finish_run
 
 COMMAND='a run whose port mallory floods'
 launch bash -c 'echo the rank ran'
-said=$(on login mallory python3 "$bin/wire_attack.py" half 127.0.0.1 "$port")
 : >"$common/flood.out"
 on login mallory prlimit --nofile=4096:4096 python3 "$bin/wire_attack.py" flood 127.0.0.1 "$port" 1200 >"$common/flood.out" 2>&1 &
 attacker=$!
 is_flooded() { grep -q 'holding' "$common/flood.out"; }
 wait_until 60 is_flooded
-on node mallory python3 "$bin/wire_attack.py" impostor "$port" "$said" /bin/bash -c "$owned" >"$common/impostor.out" 2>&1 &
+on node mallory python3 "$bin/wire_attack.py" impostor "$port" /bin/bash -c "$owned" >"$common/impostor.out" 2>&1 &
 wait_until 10 mallory_listens impostor
 launcher=$(pgrep -U "${uid_of[alice]}" -x muster | tail -n 1)
 files=$(find "/proc/$launcher/fd" -mindepth 1 2>/dev/null | wc -l)

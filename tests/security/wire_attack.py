@@ -1,7 +1,6 @@
 """Attacks on the connections between muster run and its shims, as another user of the machines.
 
-  wire_attack.py half HOST PORT                      connect and print what the launcher says by itself
-  wire_attack.py impostor PORT HALF COMMAND...       be the launcher for whoever calls at PORT: say HALF, then order COMMAND
+  wire_attack.py impostor PORT COMMAND...            be the launcher for whoever calls at PORT: order COMMAND
   wire_attack.py relay PORT HOST LAUNCHER COMMAND... pass everything on to the launcher, then order COMMAND in its place
   wire_attack.py flood HOST PORT N                   hold N connections that say nothing; "holding" when they are there
   wire_attack.py hydra HOST PORT VERSION             be the proxy 0 of this Hydra ("4.0.2") and print what it is told
@@ -48,11 +47,10 @@ def give_orders(connection, command):
         patient(connection, go)
 
 
-def impostor(port, half, command):
+def impostor(port, command):
     server = listen(port)
     while True:
         caller, _ = server.accept()
-        patient(caller, half.encode())
         caller.settimeout(3)
         try:
             print("a shim said", len(caller.recv(4096)), "bytes", flush=True)
@@ -113,20 +111,9 @@ def hydra(host, port, version):
         pass
 
 
-def half(host, port):
-    launcher = socket.create_connection((host, port))
-    launcher.settimeout(2)
-    try:
-        print(launcher.recv(32).decode(errors="replace"))
-    except OSError:
-        print("0" * 32)  # it says nothing by itself
-
-
 what, rest = sys.argv[1], sys.argv[2:]
-if what == "half":
-    half(rest[0], int(rest[1]))
-elif what == "impostor":
-    impostor(int(rest[0]), rest[1], rest[2:])
+if what == "impostor":
+    impostor(int(rest[0]), rest[1:])
 elif what == "relay":
     relay(int(rest[0]), rest[1], int(rest[2]), rest[3:])
 elif what == "flood":
