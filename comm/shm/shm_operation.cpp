@@ -8,6 +8,7 @@
 
 #include "comm/backend/argument_checks.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/rank_parts.hpp"
 #include "comm/shm/memory/remote_memory.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 #include "comm/tensor/simd.hpp"
@@ -98,16 +99,11 @@ std::size_t shm_operation::largest_input(world const& all) const noexcept {
     return largest;
 }
 
-/// Every rank except the root gets all of a broadcast's tensor. Shares of an allreduce begin at multiples of a line, so the
-/// last ones of a small tensor may be empty.
+/// Every rank except the root gets all of a broadcast's tensor.
 element_range shm_operation::share(world const& all, int rank) const noexcept {
     if (broadcasts()) return {0, rank == what_.root ? 0 : what_.in.count};
     if (what_.what == collective::kind::reducescatter) return share_of(what_.in.count, all.size, rank);
-    std::size_t const per_line = line_bytes / element_bytes();
-    auto const ranks = static_cast<std::size_t>(all.size);
-    std::size_t const most = ((what_.in.count + ranks - 1) / ranks + per_line - 1) / per_line * per_line;
-    std::size_t const first = std::min(what_.in.count, most * static_cast<std::size_t>(rank));
-    return {first, std::min(most, what_.in.count - first)};
+    return detail::line_share_of(what_.in.count, element_bytes(), all.size, rank);
 }
 
 shm_operation::pull shm_operation::pull_from(world const& all, int rank) const noexcept {
