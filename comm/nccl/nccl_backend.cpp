@@ -21,7 +21,6 @@ static_assert(std::is_trivially_copyable_v<rank_record>);
 rank_record describe_rank(identity const& who, comm_options const& options, int nccl_version, std::string_view gpu) noexcept {
     rank_record record;
     record.place = describe_world(who, options);
-    record.process = this_process();
     record.nccl_version = nccl_version;
     std::memcpy(record.gpu, gpu.data(), std::min(gpu.size(), sizeof record.gpu - 1));
     return record;
@@ -51,6 +50,12 @@ rank_record read_record(std::span<std::byte const> bytes, int rank, identity con
 
 namespace {
 
+std::vector<world_record> places_of(std::span<rank_record const> records) {
+    std::vector<world_record> places;
+    for (auto const& record : records) places.push_back(record.place);
+    return places;
+}
+
 void check_faults(std::span<rank_record const> records, identity const& who) {
     std::vector<std::string> whys, faults;
     std::vector<std::vector<std::string>> whose;  // of each reason
@@ -78,9 +83,7 @@ void check_faults(std::span<rank_record const> records, identity const& who) {
 }  // namespace
 
 void check_records(std::span<rank_record const> records, identity const& who) {
-    std::vector<world_record> places;
-    for (auto const& record : records) places.push_back(record.place);
-    check_world(places, who);
+    check_world(places_of(records), who);
     check_faults(records, who);
     for (auto const& record : records)
         if (record.nccl_version != records.front().nccl_version)
@@ -165,14 +168,9 @@ nccl_comm make_comm(identity const& who, comm_options const& options, parts cons
         throw comm_error(errc::placement, fmt::format("{}: {} ({})", speaker, shared, problem.what()));
     } catch (comm_error const& problem) {
         if (problem.code() != errc::timeout) throw;
-        std::vector<process_name> processes;
-        std::vector<std::string> hosts;
-        for (auto const& record : records) {
-            processes.push_back(record.process);
-            hosts.emplace_back(record.place.host);
-        }
-        auto const lost = lost_ranks(processes, who.rank);
-        std::string const late = lost.empty() ? "" : "; waiting for " + describe_late(lost, hosts);
+        auto const places = places_of(records);
+        auto const lost = lost_ranks(processes_of(places), who.rank);
+        std::string const late = lost.empty() ? "" : "; waiting for " + describe_late(lost, hosts_of(places));
         throw comm_error(errc::timeout, problem.what() + late, ranks_of(lost));
     }
 }
@@ -191,18 +189,15 @@ std::unique_ptr<collective_backend> make_backend(identity const& who, comm_optio
     prepare(mine, who, options, from, space);
     auto const records = rendezvous(mine, who, options, from);
     auto const on = space.on;
+    auto const places = places_of(records);
     world ranks;
     ranks.rank = who.rank;
     ranks.size = who.world_size;
+    ranks.crowded = is_crowded(places, places[static_cast<std::size_t>(who.rank)].host);
     ranks.speaker = fmt::format("rank {} of {} on {}", who.rank, who.world_size, who.host);
     ranks.deadline = options.deadline;
-    std::vector<world_record> places;
-    for (auto const& record : records) {
-        ranks.hosts.emplace_back(record.place.host);
-        ranks.processes.push_back(record.process);
-        places.push_back(record.place);
-    }
-    ranks.crowded = is_crowded(places, records[static_cast<std::size_t>(who.rank)].place.host);
+    ranks.hosts = hosts_of(places);
+    ranks.processes = processes_of(places);
     nccl_comm comm = make_comm(who, options, from, ranks.speaker, on, records);
     spdlog::debug("{}: NCCL {} on {} ({}){}", ranks.speaker, version_text(from.nccl->version), on->name(), on->uuid(),
                   who.node_count > 1 ? ", which goes within the nodes and across them by itself" : "");
