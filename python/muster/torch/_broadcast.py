@@ -8,10 +8,9 @@ import torch
 import _muster_native as native
 from muster import world
 from muster._torch_types import write
-from muster.process_sets import ProcessSet, global_process_set
+from muster.process_sets import ProcessSet, global_process_set, number_of, root_within
 from muster.torch import _requests
 from muster.torch._allreduce import allreduce
-from muster.torch._reductions import number_of, root_within
 from muster.torch._requests import synchronize
 from muster.torch._tensors import as_bytes, place_of, plain
 
@@ -29,7 +28,7 @@ def _submit(tensor: torch.Tensor, in_place: bool, root_rank: int, name: Optional
     memory, stream = place_of(tensor)
     sent = plain(tensor.detach())
     received = sent if in_place else torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-    name = world.nameless("broadcast", number) if name is None else "broadcast." + name
+    name = world.named("broadcast", name, number)
     shape, kind = as_bytes(sent)
     moved = (name, sent.data_ptr(), received.data_ptr(), shape, kind)
     request = comm.submit(native.BROADCAST, root, moved, set=number, memory=memory, stream=stream, keep=(sent, received))

@@ -11,12 +11,12 @@ import torch
 import _muster_native as native
 from muster import world
 from muster.errors import CollectiveError
-from muster.process_sets import ProcessSet, global_process_set
+from muster.process_sets import ProcessSet, global_process_set, number_of
 from muster.torch import _requests
 from muster.torch._allgather import allgather, grouped_allgather
-from muster.torch._reductions import Adasum, Average, Plan, Sum, number_of, plan, result_of, sent_of
+from muster.torch._reductions import Adasum, Average, Plan, Sum, plan, result_of, sent_of
 from muster.torch._requests import synchronize
-from muster.torch._tensors import TYPES, of_result, place_of, place_of_all, shape_of
+from muster.torch._tensors import of_result, place_of, place_of_all, shape_of, type_of
 from muster.torch.compression import Compression
 
 
@@ -25,10 +25,6 @@ def _check(op: int, *tensors: torch.Tensor) -> None:
         raise CollectiveError("reducescatter: Adasum is there for allreduce only", native.E_USAGE, ())
     if any(tensor.dim() == 0 for tensor in tensors):
         raise ValueError("reducescatter: a scalar has no rows to scatter; give it a shape of one dimension, or use allreduce")
-
-
-def _type_of(tensor: torch.Tensor) -> int:
-    return TYPES.get(tensor.dtype, native.U8)  # bool, of which _reductions.plan lets minimum and maximum pass
 
 
 def _result(how: Plan, dtype: torch.dtype, request: native.Handle, sent: torch.Tensor, *index: int) -> torch.Tensor:
@@ -49,14 +45,14 @@ def reducescatter_async(
     _check(op, tensor)
     memory, stream = place_of(tensor)
     how = plan(op, prescale_factor, postscale_factor, process_set, tensor)
-    name = world.nameless("reducescatter", number) if name is None else "reducescatter." + name
+    name = world.named("reducescatter", name, number)
     dtype = tensor.dtype
     sent = sent_of(tensor, how)
     place, ranks = comm.place_in_set(number)
     share = sent.shape[0] // ranks + (place < sent.shape[0] % ranks)
     received = torch.empty((share, *sent.shape[1:]), dtype=sent.dtype, device=sent.device)
     request = comm.submit(
-        native.REDUCESCATTER, how.how, (name, sent.data_ptr(), received.data_ptr(), shape_of(sent), _type_of(sent)),
+        native.REDUCESCATTER, how.how, (name, sent.data_ptr(), received.data_ptr(), shape_of(sent), type_of(sent)),
         prescale=how.prescale, postscale=how.postscale, set=number, memory=memory, stream=stream, keep=(sent, received), out_elements=received.numel(),
     )  # fmt: skip
     return _requests.add(request, received, None if how.is_native else lambda _, received: result_of(received, how, dtype))
@@ -134,10 +130,10 @@ def grouped_reducescatter_async(
     _check(op, *tensors)
     memory, stream = place_of_all(tensors)
     how = plan(op, prescale_factor, postscale_factor, process_set, *tensors)
-    name = world.nameless("grouped_reducescatter", number) if name is None else "grouped_reducescatter." + name
+    name = world.named("grouped_reducescatter", name, number)
     types = [tensor.dtype for tensor in tensors]
     all_sent = [sent_of(tensor, how) for tensor in tensors]
-    listed = [(f"{name}_{i}of{len(tensors)}", sent.data_ptr(), 0, shape_of(sent), _type_of(sent)) for i, sent in enumerate(all_sent, 1)]
+    listed = [(f"{name}_{i}of{len(tensors)}", sent.data_ptr(), 0, shape_of(sent), type_of(sent)) for i, sent in enumerate(all_sent, 1)]
     request = comm.submit_group(
         native.REDUCESCATTER, how.how, name, listed, prescale=how.prescale, postscale=how.postscale, set=number, memory=memory, stream=stream, keep=all_sent
     )
