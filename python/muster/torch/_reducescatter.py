@@ -14,6 +14,7 @@ from muster.errors import CollectiveError
 from muster.process_sets import ProcessSet, global_process_set, number_of
 from muster.torch import _requests
 from muster.torch._allgather import allgather, grouped_allgather
+from muster.torch._differentiable import differentiable
 from muster.torch._reductions import Adasum, Average, Plan, Sum, plan, result_of, sent_of
 from muster.torch._requests import synchronize
 from muster.torch._tensors import of_result, place_of, place_of_all, shape_of, type_of
@@ -63,24 +64,6 @@ def _factor(op: int, process_set: ProcessSet, prescale: float, postscale: float)
     return (process_set.size() if op == Sum else 1) * prescale * postscale
 
 
-class _Reducescatter(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, tensor, name, op, process_set, prescale, postscale):
-        ctx.process_set = process_set
-        ctx.factor = _factor(op, process_set, prescale, postscale)
-        return synchronize(reducescatter_async(tensor, name, op, process_set, prescale, postscale))
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return allgather(gradient * ctx.factor, process_set=ctx.process_set), None, None, None, None, None
-
-
-def _reducescatter(tensor: torch.Tensor, *arguments) -> torch.Tensor:
-    if tensor.requires_grad and torch.is_grad_enabled():
-        return _Reducescatter.apply(tensor, *arguments)
-    return synchronize(reducescatter_async(tensor, *arguments))
-
-
 def reducescatter(
     tensor: torch.Tensor,
     name: Optional[str] = None,
@@ -110,7 +93,12 @@ def reducescatter(
         CollectiveError: op is Adasum; ranks have died, hang, or disagree on type, shape or reduction; on every rank.
     """
     small, context = compression.compress(tensor)
-    return compression.decompress(_reducescatter(small, name, op, process_set, prescale_factor, postscale_factor), context)
+    reduced = differentiable(
+        lambda one: synchronize(reducescatter_async(one, name, op, process_set, prescale_factor, postscale_factor)),
+        lambda gradient: (allgather(gradient * _factor(op, process_set, prescale_factor, postscale_factor), process_set=process_set),),
+        small,
+    )
+    return compression.decompress(reduced, context)
 
 
 def grouped_reducescatter_async(
@@ -140,19 +128,6 @@ def grouped_reducescatter_async(
     return _requests.add(request, all_sent, lambda request, all_sent: [_result(how, types[i], request, sent, i) for i, sent in enumerate(all_sent)])
 
 
-class _GroupedReducescatter(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, name, op, process_set, prescale, postscale, *tensors):
-        ctx.process_set = process_set
-        ctx.factor = _factor(op, process_set, prescale, postscale)
-        return tuple(synchronize(grouped_reducescatter_async(tensors, name, op, process_set, prescale, postscale)))
-
-    @staticmethod
-    def backward(ctx, *gradients):
-        gathered = grouped_allgather([gradient * ctx.factor for gradient in gradients], process_set=ctx.process_set)
-        return (None, None, None, None, None, *gathered)
-
-
 def grouped_reducescatter(
     tensors: Sequence[torch.Tensor],
     name: Optional[str] = None,
@@ -164,10 +139,14 @@ def grouped_reducescatter(
 ) -> List[torch.Tensor]:
     """Reduces and scatters each of the tensors as `reducescatter` does, all or none; a list of new tensors. Blocking, differentiable."""
     pairs = [compression.compress(tensor) for tensor in tensors]
-    small = [one for one, _ in pairs]
-    arguments = (name, op, process_set, prescale_factor, postscale_factor)
-    if torch.is_grad_enabled() and any(one.requires_grad for one in small):
-        reduced = _GroupedReducescatter.apply(*arguments, *small)
-    else:
-        reduced = synchronize(grouped_reducescatter_async(small, *arguments))
+
+    def gradients_of(*gradients: torch.Tensor) -> List[torch.Tensor]:
+        factor = _factor(op, process_set, prescale_factor, postscale_factor)
+        return grouped_allgather([gradient * factor for gradient in gradients], process_set=process_set)
+
+    reduced = differentiable(
+        lambda *these: tuple(synchronize(grouped_reducescatter_async(these, name, op, process_set, prescale_factor, postscale_factor))),
+        gradients_of,
+        *[one for one, _ in pairs],
+    )
     return [compression.decompress(one, context) for one, (_, context) in zip(reduced, pairs)]
