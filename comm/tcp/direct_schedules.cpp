@@ -19,10 +19,6 @@ constexpr std::size_t whole_bytes_of_all_ranks = std::size_t{1} << 17;
 constexpr std::size_t segment_bytes = std::size_t{1} << 20;
 constexpr std::size_t segments_under_way = 2;
 
-std::byte* bytes_at(tensor_view const& of, std::size_t element) noexcept {
-    return static_cast<std::byte*>(of.data) + element * size_of(of.type);
-}
-
 /// Returns whether each rank reduces all elements. The same on all ranks.
 bool goes_whole(world const& among, collective const& what) noexcept {
     return what.what != collective::kind::reducescatter &&
@@ -90,7 +86,7 @@ schedule reduce_in_segments(world& among, job& of) {
         for (int k = 1; k < among.size(); ++k) {
             int const to = peer_before(among, k), from = peer_at(among, k);
             if (auto const theirs = parts.part(segment, to); theirs.count != 0)
-                among.send(to, of.owner, head(theirs, 0), bytes_at(what.in, theirs.first), counts);
+                among.send(to, of.owner, head(theirs, 0), element_at(what.in, theirs.first), counts);
             if (own.count != 0) among.receive(from, of.owner, head(own, 0), place_of(segment, k), counts);
         }
     };
@@ -98,14 +94,14 @@ schedule reduce_in_segments(world& among, job& of) {
     for (std::size_t segment = 0; segment < parts.count(); ++segment) {
         co_await reducing[segment % segments_under_way];
         auto const own = parts.part(segment, among.rank());
-        std::byte* const result = bytes_at(what.out, own.first - out_begins);
+        std::byte* const result = element_at(what.out, own.first - out_begins);
         auto const theirs_at = [&](int k) { return place_of(segment, k); };
-        if (own.count != 0) combine_all(among, what, bytes_at(what.in, own.first), theirs_at, result, own.count);
+        if (own.count != 0) combine_all(among, what, element_at(what.in, own.first), theirs_at, result, own.count);
         for (int k = 1; gathers && k < among.size(); ++k) {
             int const to = peer_before(among, k), from = peer_at(among, k);
             if (own.count != 0) among.send(to, of.owner, head(own, 1), result, gathering);
             if (auto const theirs = parts.part(segment, from); theirs.count != 0)
-                among.receive(from, of.owner, head(theirs, 1), bytes_at(what.out, theirs.first), gathering);
+                among.receive(from, of.owner, head(theirs, 1), element_at(what.out, theirs.first), gathering);
         }
         begin(segment + segments_under_way);
     }
@@ -140,15 +136,15 @@ schedule exchange_pairwise(world& among, job& of) {
     transfers counts;
     auto const own = all[static_cast<std::size_t>(among.rank())];
     if (own.received.count != 0 && part_of(what.in, own.sent).data != part_of(what.out, own.received).data)
-        std::memcpy(bytes_at(what.out, own.received.first), bytes_at(what.in, own.sent.first), own.received.count * unit);
+        std::memcpy(element_at(what.out, own.received.first), element_at(what.in, own.sent.first), own.received.count * unit);
     for (int k = 1; k < among.size(); ++k) {
         int const to = peer_before(among, k), from = peer_at(among, k);
         auto const& there = all[static_cast<std::size_t>(to)].sent;
         auto const& here = all[static_cast<std::size_t>(from)].received;
         if (!of_two || to == what.root)
-            among.send(to, of.owner, head_of(of, there.count, there.count * unit), bytes_at(what.in, there.first), counts);
+            among.send(to, of.owner, head_of(of, there.count, there.count * unit), element_at(what.in, there.first), counts);
         if (!of_two || from == what.root)
-            among.receive(from, of.owner, head_of(of, here.count, here.count * unit), bytes_at(what.out, here.first), counts);
+            among.receive(from, of.owner, head_of(of, here.count, here.count * unit), element_at(what.out, here.first), counts);
     }
     of.posted = true;
     co_await counts;
