@@ -12,6 +12,7 @@
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/pmix_rendezvous.hpp"
+#include "comm/backend/speaker.hpp"
 #include "comm/nccl/nccl_collectives.hpp"
 
 namespace muster::nccl {
@@ -36,9 +37,8 @@ rank_record read_record(std::span<std::byte const> bytes, int rank, identity con
     if (bytes.size() != sizeof(rank_record))
         throw comm_error(
             errc::peer_failed,
-            fmt::format("rank {} of {} on {}: rank {} sent {} bytes about itself instead of {}; start all ranks with "
-                        "the same build of muster",
-                        who.rank, who.world_size, who.host, rank, bytes.size(), sizeof(rank_record)),
+            fmt::format("{}: rank {} sent {} bytes about itself instead of {}; start all ranks with the same build of muster",
+                        speaker(who), rank, bytes.size(), sizeof(rank_record)),
             {rank});
     rank_record record;
     std::memcpy(&record, bytes.data(), sizeof record);
@@ -74,9 +74,7 @@ void check_faults(std::span<rank_record const> records, identity const& who) {
     }
     if (whys.empty()) return;
     for (std::size_t i = 0; i < whys.size(); ++i) faults.push_back(fmt::format("{}: {}", join(whose[i], ", "), whys[i]));
-    throw comm_error(code,
-                     fmt::format("rank {} of {} on {}: a communicator on NCCL cannot be made: {}", who.rank, who.world_size,
-                                 who.host, join(faults, "; ")),
+    throw comm_error(code, fmt::format("{}: a communicator on NCCL cannot be made: {}", speaker(who), join(faults, "; ")),
                      culprits);
 }
 
@@ -89,11 +87,10 @@ void check_records(std::span<rank_record const> records, identity const& who) {
         if (record.nccl_version != records.front().nccl_version)
             throw comm_error(
                 errc::peer_failed,
-                fmt::format("rank {} of {} on {}: rank {} on {} has NCCL {}, rank {} on {} has {}; give all ranks the "
-                            "same libnccl.so.2 (LD_LIBRARY_PATH)",
-                            who.rank, who.world_size, who.host, record.place.rank, record.place.host,
-                            version_text(record.nccl_version), records.front().place.rank, records.front().place.host,
-                            version_text(records.front().nccl_version)));
+                fmt::format(
+                    "{}: rank {} on {} has NCCL {}, rank {} on {} has {}; give all ranks the same libnccl.so.2 (LD_LIBRARY_PATH)",
+                    speaker(who), record.place.rank, record.place.host, version_text(record.nccl_version),
+                    records.front().place.rank, records.front().place.host, version_text(records.front().nccl_version)));
 }
 
 std::string shared_gpus(std::span<rank_record const> records) {
@@ -194,7 +191,7 @@ std::unique_ptr<collective_backend> make_backend(identity const& who, comm_optio
     ranks.rank = who.rank;
     ranks.size = who.world_size;
     ranks.crowded = is_crowded(places, places[static_cast<std::size_t>(who.rank)].host);
-    ranks.speaker = fmt::format("rank {} of {} on {}", who.rank, who.world_size, who.host);
+    ranks.speaker = speaker(who);
     ranks.deadline = options.deadline;
     ranks.hosts = hosts_of(places);
     ranks.processes = processes_of(places);
