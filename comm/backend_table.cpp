@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "comm/backend/speaker.hpp"
 #include "comm/hierarchical/hierarchical_backend.hpp"
 #include "comm/mpi/mpi_backend.hpp"
 #include "comm/nccl/nccl_backend.hpp"
@@ -164,9 +165,8 @@ backend_choice choose_backend(std::span<backend_row const> rows, identity const&
         refusals.push_back(fmt::format("{}: {}", row.name, *refusal));
     }
     if (!known) throw_unknown(rows, options.backend);
-    std::string const message =
-        fmt::format("rank {} of {} on {}: no backend can serve this world ({}){}", who.rank, who.world_size, who.host,
-                    join(refusals, "; "), options.backend.empty() ? "" : "; leave the backend open to have one chosen");
+    std::string const message = fmt::format("{}: no backend can serve this world ({}){}", speaker(who), join(refusals, "; "),
+                                            options.backend.empty() ? "" : "; leave the backend open to have one chosen");
     spdlog::debug("communicator: {}", message);
     throw error(errc::unavailable, message);
 }

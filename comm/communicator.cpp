@@ -10,6 +10,7 @@
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/process_set.hpp"
+#include "comm/backend/speaker.hpp"
 #include "comm/backend_table.hpp"
 #include "comm/communicator_state.hpp"
 
@@ -78,9 +79,7 @@ communicator communicator::reform(communicator left, member_link& link, member_s
 
 communicator_state& communicator::state() const {
     if (state_ && !state_->process.is_foreign()) return *state_;
-    if (state_)
-        throw comm_error(errc::usage, fmt::format("communicator (rank {} of {} on {}): {}", state_->who.rank,
-                                                  state_->who.world_size, state_->who.host, detail::forked_words));
+    if (state_) throw comm_error(errc::usage, fmt::format("communicator ({}): {}", speaker(state_->who), detail::forked_words));
     throw comm_error(errc::usage,
                      "communicator: this rank is not in the process set, or the communicator was moved away; test "
                      "it with `if (communicator)` before using it");

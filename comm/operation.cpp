@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/late_ranks.hpp"
+#include "comm/backend/speaker.hpp"
 #include "comm/communicator_state.hpp"
 
 namespace muster {
@@ -110,7 +111,7 @@ void mark_failed(communicator_state& state) noexcept {
 
 std::string describe(communicator_state const& state, std::string_view what, std::string_view name) {
     std::string const tensor = name.empty() ? std::string{} : fmt::format(" of \"{}\"", name);
-    return fmt::format("{}{} (rank {} of {} on {})", what, tensor, state.who.rank, state.who.world_size, state.who.host);
+    return fmt::format("{}{} ({})", what, tensor, speaker(state.who));
 }
 
 void throw_if_failed(communicator_state const& state, std::string_view what, std::string_view name) {

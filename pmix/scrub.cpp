@@ -1,6 +1,5 @@
 #include "pmix/scrub.hpp"
 
-#include <array>
 #include <string_view>
 
 #include "base/text.hpp"
@@ -8,91 +7,48 @@
 namespace muster::pmix {
 namespace {
 
-using names = std::string_view;
-
 // Launchers set these; they are never a user's setting.
-constexpr std::array prefixes{
-    names{"PMI_"},
-    names{"PMI2_"},
-    names{"PALS_"},
-    names{"MPI_LOCAL"},
-    names{"HYDI_"},
-    names{"JSM_"},
-    names{"OMPI_WORLD_"},
-    names{"OMPI_COMM_WORLD_"},
-    names{"MV2_COMM_WORLD_"},
-    names{"FLUX_TASK_"},
-    names{"SLURM_STEP_"},
-    names{"SLURM_SRUN_COMM_"},
-    names{"SLURM_PMIXP_"},
-    names{"SLURM_PMIX_"},
-    names{"OMPI_MCA_ess_base_"},
-};
+constexpr std::string_view prefixes[] = {"PMI_",
+                                         "PMI2_",
+                                         "PALS_",
+                                         "MPI_LOCAL",
+                                         "HYDI_",
+                                         "JSM_",
+                                         "OMPI_WORLD_",
+                                         "OMPI_COMM_WORLD_",
+                                         "MV2_COMM_WORLD_",
+                                         "FLUX_TASK_",
+                                         "SLURM_STEP_",
+                                         "SLURM_SRUN_COMM_",
+                                         "SLURM_PMIXP_",
+                                         "SLURM_PMIX_",
+                                         "OMPI_MCA_ess_base_"};
 
-constexpr std::array single{
+constexpr std::string_view single[] = {
     // Open MPI's mpirun, and PRRTE
-    names{"MUSTER_GENERATION"},
-    names{"MUSTER_LAST_GENERATION"},
-    names{"MUSTER_LIFE"},
-    names{"OMPI_UNIVERSE_SIZE"},
-    names{"OMPI_APP_CTX_NUM_PROCS"},
-    names{"OMPI_COMMAND"},
-    names{"OMPI_ARGV"},
-    names{"OMPI_FILE_LOCATION"},
-    names{"OMPI_FIRST_RANKS"},
-    names{"OMPI_NUM_APP_CTX"},
-    names{"OMPI_MCA_orte_hnp_uri"},
-    names{"OMPI_MCA_orte_local_daemon_uri"},
-    names{"OMPI_MCA_orte_ess_num_procs"},
-    names{"OMPI_MCA_orte_ess_node_rank"},
-    names{"PRTE_LAUNCHED"},
+    "OMPI_UNIVERSE_SIZE", "OMPI_APP_CTX_NUM_PROCS", "OMPI_COMMAND", "OMPI_ARGV", "OMPI_FILE_LOCATION", "OMPI_FIRST_RANKS",
+    "OMPI_NUM_APP_CTX", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_orte_local_daemon_uri", "OMPI_MCA_orte_ess_num_procs",
+    "OMPI_MCA_orte_ess_node_rank", "PRTE_LAUNCHED",
     // Flux: its job id alone makes Open MPI 4 look for Flux
-    names{"FLUX_JOB_ID"},
-    names{"FLUX_JOB_SIZE"},
-    names{"FLUX_JOB_NNODES"},
+    "FLUX_JOB_ID", "FLUX_JOB_SIZE", "FLUX_JOB_NNODES",
     // Slurm: in a batch script the first three are there too, although no task is meant. With SLURM_NTASKS gone, Slurm-aware
-    // frameworks
-    // look at the variables that muster sets.
-    names{"SLURM_PROCID"},
-    names{"SLURM_LOCALID"},
-    names{"SLURM_NODEID"},
-    names{"SLURM_STEPID"},
-    names{"SLURM_GTIDS"},
-    names{"SLURM_TASK_PID"},
-    names{"SLURM_NTASKS"},
-    names{"SLURM_NPROCS"},
-    names{"SLURM_NTASKS_PER_NODE"},
-    names{"SLURM_TASKS_PER_NODE"},
-    names{"SLURM_MPI_TYPE"},
-    names{"SLURM_LAUNCH_NODE_IPADDR"},
+    // frameworks look at the variables that muster sets.
+    "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_STEPID", "SLURM_GTIDS", "SLURM_TASK_PID", "SLURM_NTASKS",
+    "SLURM_NPROCS", "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_MPI_TYPE", "SLURM_LAUNCH_NODE_IPADDR",
     // muster
-    names{"MUSTER_NSPACE"},
-    names{"MUSTER_RANK"},
-    names{"MUSTER_WORLD_SIZE"},
-    names{"MUSTER_LOCAL_RANK"},
-    names{"MUSTER_LOCAL_SIZE"},
-    names{"MUSTER_NODE_RANK"},
-    names{"MUSTER_NODE_COUNT"},
-    names{"MUSTER_HOST"},
-    names{"MUSTER_EVENTS"},
-    names{"MUSTER_OVER_NODES"},
-    names{"MUSTER_KEPT_STATE"},
-    names{"MUSTER_MEMBERS"},
-    names{"MUSTER_GPU_INDEX"},
-    names{"MUSTER_GPU_UUID"},
-};
+    "MUSTER_GENERATION", "MUSTER_LAST_GENERATION", "MUSTER_LIFE", "MUSTER_NSPACE", "MUSTER_RANK", "MUSTER_WORLD_SIZE",
+    "MUSTER_LOCAL_RANK", "MUSTER_LOCAL_SIZE", "MUSTER_NODE_RANK", "MUSTER_NODE_COUNT", "MUSTER_HOST", "MUSTER_EVENTS",
+    "MUSTER_OVER_NODES", "MUSTER_KEPT_STATE", "MUSTER_MEMBERS", "MUSTER_GPU_INDEX", "MUSTER_GPU_UUID"};
 
 // Set by mpirun for its ranks, but also what a user may set: they go only inside such a job.
-constexpr std::array mpirun_prefixes{names{"OMPI_MCA_orte_"}, names{"OMPI_MCA_prte_"}};
-constexpr std::array mpirun_single{
-    names{"OMPI_MCA_ess"},
-    names{"OMPI_MCA_pmix"},
-    names{"OMPI_MCA_initial_wdir"},
-    names{"OMPI_MCA_num_procs"},
-    names{"OMPI_MCA_mpi_oversubscribe"},
-    names{"OMPI_MCA_rmaps_base_oversubscribe"},
-    names{"OMPI_MCA_shmem_RUNTIME_QUERY_hint"},
-};
+constexpr std::string_view mpirun_prefixes[] = {"OMPI_MCA_orte_", "OMPI_MCA_prte_"};
+constexpr std::string_view mpirun_single[] = {"OMPI_MCA_ess",
+                                              "OMPI_MCA_pmix",
+                                              "OMPI_MCA_initial_wdir",
+                                              "OMPI_MCA_num_procs",
+                                              "OMPI_MCA_mpi_oversubscribe",
+                                              "OMPI_MCA_rmaps_base_oversubscribe",
+                                              "OMPI_MCA_shmem_RUNTIME_QUERY_hint"};
 
 /// Our own ranks have OMPI_COMM_WORLD_RANK too, so that is no sign of mpirun.
 bool inside_mpirun(environment const& variables) {

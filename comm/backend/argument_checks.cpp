@@ -62,6 +62,13 @@ std::string describe_signature(std::uint64_t signature, std::uint64_t count) {
 
 namespace muster::detail {
 
+std::string fault_of_memory(tensor_view const& view, std::string_view role) {
+    if (view.data == nullptr && view.count != 0) return fmt::format("\"{}\" has {} elements at a null pointer", role, view.count);
+    if (reinterpret_cast<std::uintptr_t>(view.data) % size_of(view.type) != 0)
+        return fmt::format("\"{}\" at {} is not aligned for {}", role, view.data, to_string(view.type));
+    return {};
+}
+
 namespace {
 
 constexpr std::size_t most_bytes = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
@@ -75,10 +82,7 @@ std::string fault_of_view(tensor_view const& view, std::string_view role, argume
     if (size_of(view.type) == 0) return fmt::format("\"{}\" has the unknown type {}", role, static_cast<int>(view.type));
     if (view.count > most_bytes / size_of(view.type))
         return fmt::format("\"{}\" has {} elements of {}, more than memory can hold", role, view.count, to_string(view.type));
-    if (view.data == nullptr && view.count != 0) return fmt::format("\"{}\" has {} elements at a null pointer", role, view.count);
-    if (reinterpret_cast<std::uintptr_t>(view.data) % size_of(view.type) != 0)
-        return fmt::format("\"{}\" at {} is not aligned for {}", role, view.data, to_string(view.type));
-    return {};
+    return fault_of_memory(view, role);
 }
 
 std::string fault_of_views(collective const& what, argument_place const& place) {
@@ -89,12 +93,6 @@ std::string fault_of_views(collective const& what, argument_place const& place) 
     if (what.in.count != 0 && what.out.count != 0 && what.in.where != what.out.where)
         return fmt::format("\"in\" lies in {} memory, \"out\" in {} memory", to_string(what.in.where), to_string(what.out.where));
     return {};
-}
-
-bool overlap(tensor_view const& a, tensor_view const& b) {
-    auto const first = reinterpret_cast<std::uintptr_t>(a.data);
-    auto const second = reinterpret_cast<std::uintptr_t>(b.data);
-    return a.count != 0 && b.count != 0 && first < second + b.bytes() && second < first + a.bytes();
 }
 
 std::string fault_of_reduction(collective const& what) {

@@ -18,6 +18,15 @@ struct argument_place {
     bool device_memory = false;
 };
 
+/// Returns whether the two share memory.
+inline bool overlap(tensor_view const& a, tensor_view const& b) noexcept {
+    auto const first = reinterpret_cast<std::uintptr_t>(a.data), second = reinterpret_cast<std::uintptr_t>(b.data);
+    return a.count != 0 && b.count != 0 && first < second + b.bytes() && second < first + a.bytes();
+}
+
+/// Checks the address of a tensor of a known type; `role` is its name in the message.
+std::string fault_of_memory(tensor_view const& view, std::string_view role);
+
 /// Checks the fields that this kind of collective uses.
 std::string fault_of(collective const& what, argument_place const& place);
 

@@ -39,4 +39,13 @@ std::vector<int> ranks_of(std::span<late_rank const> late);
 /// finish and who is late; errc::peer_failed as soon as a rank is known to be gone, or options.loss reports it.
 void run_now(collective_backend& backend, collective const& what, comm_options const& options, std::string_view why);
 
+/// Returns every rank's record, by rank, sent as bytes. Throws as run_now().
+template <typename Record>
+std::vector<Record> gather_records(collective_backend& backend, Record mine, comm_options const& options, std::string_view why) {
+    std::vector<Record> all(backend.hosts().size());
+    auto const bytes = [](std::span<Record> of) { return tensor_view{of.data(), of.size_bytes(), dtype::u8, memory_kind::host}; };
+    run_now(backend, {collective::kind::allgather, bytes({&mine, 1}), bytes(all)}, options, why);
+    return all;
+}
+
 }  // namespace muster

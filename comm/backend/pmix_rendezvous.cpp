@@ -12,6 +12,7 @@
 
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/processes/rank_processes.hpp"
+#include "comm/backend/speaker.hpp"
 #include "pmix/client/client.hpp"
 
 namespace muster {
@@ -34,18 +35,16 @@ kept_client& the_client() {
 
 void check_place(identity const& who, identity const& told) {
     if (told.rank == who.rank && told.world_size == who.world_size) return;
-    throw error(errc::singleton,
-                fmt::format("rank {} of {} on {}: the PMIx server calls this process rank {} of {}; start the program by `muster "
-                            "run` or `srun --mpi=pmix`, and one communicator for all of its ranks",
-                            who.rank, who.world_size, who.host, told.rank, told.world_size));
+    throw error(errc::singleton, fmt::format("{}: the PMIx server calls this process rank {} of {}; start the program by `muster "
+                                             "run` or `srun --mpi=pmix`, and one communicator for all of its ranks",
+                                             speaker(who), told.rank, told.world_size));
 }
 
 /// Throws the same failure, naming the ranks that did not come.
 [[noreturn]] void throw_absent(identity const& who, error const& problem) {
     auto const missing = explain_absence(who, find_rank_processes(who));
     throw comm_error(problem.code(),
-                     fmt::format("rank {} of {} on {}: the ranks did not meet: {}; {}", who.rank, who.world_size, who.host,
-                                 problem.what(), missing.text),
+                     fmt::format("{}: the ranks did not meet: {}; {}", speaker(who), problem.what(), missing.text),
                      missing.culprits);
 }
 
@@ -60,8 +59,7 @@ void fence_all(pmix::client& server, identity const& who, bool came_again, std::
             if (problem.code() != errc::peer_failed || tries_left == 0 ||
                 !explain_absence(who, find_rank_processes(who)).culprits.empty())
                 throw;
-            spdlog::debug("rank {} of {} on {}: {}; all ranks have a process: once more", who.rank, who.world_size, who.host,
-                          problem.what());
+            spdlog::debug("{}: {}; all ranks have a process: once more", speaker(who), problem.what());
         }
     }
 }

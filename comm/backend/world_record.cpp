@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/speaker.hpp"
 
 namespace muster {
 
@@ -19,21 +20,16 @@ std::uint64_t fnv1a(std::string_view text) noexcept {
     return hash;
 }
 
-std::string speaker(identity const& who) {
-    return fmt::format("rank {} of {} on {}", who.rank, who.world_size, who.host);
-}
-
 [[noreturn]] void throw_wrong_size(identity const& who, std::size_t met, world_record const& culprit) {
     std::string const where = culprit.world_size == who.world_size
                                   ? std::string{}
                                   : fmt::format(" (rank {} on {} counts {})", culprit.rank, culprit.host, culprit.world_size);
     throw comm_error(
         errc::singleton,
-        fmt::format(
-            "{}: MPI came up with a world of {} rank(s), but {} says that there are {}{}. The program's MPI has no "
-            "connection to the launcher: check that it is linked against the MPI of this machine, and start it with `muster run` "
-            "or with the launcher of that MPI (srun --mpi=pmix, mpirun, mpiexec)",
-            speaker(who), met, to_string(who.from), who.world_size, where));
+        fmt::format("{}: MPI came up with a world of {} rank(s), but {} says that there are {}{}. The program's MPI has no "
+                    "connection to the launcher: check that it is linked against the MPI of this machine, and start it with "
+                    "`muster run` or with the launcher of that MPI (srun --mpi=pmix, mpirun, mpiexec)",
+                    speaker(who), met, to_string(who.from), who.world_size, where));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "comm/c_api/c_call.hpp"
 
+#include <cstring>
+
 namespace muster::c_api {
 
 // Programs have the offsets of these fields compiled in: they never change, and new fields come at the end.
@@ -108,7 +110,13 @@ tensor_parts parts_of(muster_tensor const* given, bool own_size) {
     return parts;
 }
 
+void copy_text(std::string const& text, char* buffer, std::size_t& size) {
+    std::size_t const room = std::exchange(size, text.size() + 1);
+    if (buffer != nullptr && room >= size) std::memcpy(buffer, text.c_str(), size);
+}
+
 std::vector<named_tensor> tensors_of(muster_tensor const* tensors, std::size_t count, bool own_size) {
+    if (count > 0) need(tensors, "the tensors");
     std::vector<named_tensor> all;
     auto const* at = reinterpret_cast<std::byte const*>(tensors);
     for (std::size_t i = 0; i < count; ++i) {

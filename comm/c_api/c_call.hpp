@@ -195,6 +195,9 @@ std::vector<named_tensor> tensors_of(muster_tensor const* tensors, std::size_t c
 
 reduction reduction_of(int how);
 
+/// Copies the text with its zero if it fits. `size` is the room, and then the size of the text.
+void copy_text(std::string const& text, char* buffer, std::size_t& size);
+
 /// Throws errc::usage for an invalid list.
 std::span<int const> list_of(int const* ranks, int count);
 

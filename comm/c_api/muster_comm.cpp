@@ -1,8 +1,7 @@
 #include "comm/c_api/muster_comm.h"
+#include "comm/backend/speaker.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <utility>
 
 #include "base/environment.hpp"
 #include "comm/backend/process_set.hpp"
@@ -13,12 +12,6 @@ namespace {
 
 using namespace muster;
 using namespace muster::c_api;
-
-/// Copies the text with its zero if it fits. `size` is the room, and then the size of the text.
-void copy_text(std::string const& text, char* buffer, std::size_t& size) {
-    std::size_t const room = std::exchange(size, text.size() + 1);
-    if (buffer != nullptr && room >= size) std::memcpy(buffer, text.c_str(), size);
-}
 
 /// Returns what is wrong with the ranks of a communicator of some; or "".
 std::string fault_of_members(std::span<int const> ranks, identity const& whole, std::string_view backend) {
@@ -101,8 +94,7 @@ int muster_comm_create_of(char const* const* variables, int const* ranks, int co
         auto const members = list_of(ranks, count);
         auto const place = std::find(members.begin(), members.end(), whole.rank);
         if (auto const fault = fault_of_members(members, whole, options.comm.backend); !fault.empty())
-            refuse(fmt::format("communicator \"{}\" (rank {} of {} on {}): {}", name, whole.rank, whole.world_size, whole.host,
-                               fault));
+            refuse(fmt::format("communicator \"{}\" ({}): {}", name, speaker(whole), fault));
         // Nothing says which ranks share one of several nodes.
         if (options.comm.backend.empty() && whole.node_count > 1 && count > 1)
             options.comm.backend = options.comm.addresses.empty() ? "mpi" : "tcp";

@@ -29,7 +29,6 @@ int muster_allreduce_prepare(muster_comm* comm, char const* name, muster_tensor 
     return guarded([&] {
         need(made, "the place for the group");
         need(name, "the group's name");
-        if (count > 0) need(tensors, "the tensors");
         auto group = of(comm).prepare(name, tensors_of(tensors, count), reduction_of(reduction), parts_of(call).call);
         *made = table<muster_group>().add(std::move(group));
     });
@@ -40,7 +39,6 @@ int muster_allgather_group_async(muster_comm* comm, char const* name, muster_ten
     return guarded([&] {
         need(handle, "the place for the handle");
         need(name, "the group's name");
-        if (count > 0) need(tensors, "the tensors");
         give(handle, of(comm).allgather_group(name, tensors_of(tensors, count, true), parts_of(call).call));
     });
 }
@@ -50,7 +48,6 @@ int muster_reducescatter_group_async(muster_comm* comm, char const* name, muster
     return guarded([&] {
         need(handle, "the place for the handle");
         need(name, "the group's name");
-        if (count > 0) need(tensors, "the tensors");
         give(handle,
              of(comm).reducescatter_group(name, tensors_of(tensors, count, true), reduction_of(reduction), parts_of(call).call));
     });

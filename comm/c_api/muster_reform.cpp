@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -178,9 +177,7 @@ int muster_generation_variables(char* buffer, size_t* size) {
         all.set("MUSTER_MEMBERS", fmt::format("{}", fmt::join(now.members, ",")));
         std::string text;
         for (auto const& line : all.lines()) text += line + "\n";
-        std::size_t const room = need(size, "the place for the size");
-        *size = text.size() + 1;
-        if (buffer != nullptr && room >= *size) std::memcpy(buffer, text.c_str(), *size);
+        copy_text(text, buffer, need(size, "the place for the size"));
     });
 }
 

@@ -3,18 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <atomic>
-#include <memory>
-#include <type_traits>
 
 namespace muster::cuda {
-
-driver::driver(shared_library const& library) {
-    for_each_function(*this, [&](char const* name, auto& function) {
-        function = library.symbol<std::remove_pointer_t<std::remove_reference_t<decltype(function)>>>(name);
-        if (function == nullptr) missing += (missing.empty() ? "" : ", ") + std::string(name);
-    });
-}
 
 std::string describe(driver const& with, int code) {
     char const* name = nullptr;
@@ -29,33 +19,18 @@ void check(driver const& with, int code, std::string_view call) {
     if (code != success) throw cuda_error(call, code, describe(with, code));
 }
 
-namespace {
-
-/// The driver stays open: it keeps threads and handlers that run until the process ends. The list keeps it reachable, so that no
-/// leak is reported.
-struct kept_driver {
-    shared_library library;
-    driver functions;
-    kept_driver* next = nullptr;
-};
-std::atomic<kept_driver*> kept{nullptr};
-
-}  // namespace
-
 found_driver find_driver(std::span<std::string const> names) {
     found_driver found;
-    auto opened = std::make_unique<kept_driver>(kept_driver{shared_library(names), {}, nullptr});
-    auto const& library = opened->library;
-    auto& with = opened->functions;
+    shared_library const library(names);
     auto const refuse = [&](std::string why) {
         found.why_not = std::move(why);
         found.devices = 0;
         return found;
     };
     if (!library) return refuse("no CUDA driver: " + library.missing());
-    with = driver(library);
-    if (!with.missing.empty())
-        return refuse(fmt::format("the CUDA driver {} is too old: it lacks {}", library.name(), with.missing));
+    driver const with(library);
+    if (auto const& missing = with.from.missing(); !missing.empty())
+        return refuse(fmt::format("the CUDA driver {} is too old: it lacks {}", library.name(), missing));
     int const code = with.init(0);
     if (code == error_no_device) return refuse(fmt::format("the CUDA driver {} finds no GPU", library.name()));
     if (code != success)
@@ -64,11 +39,7 @@ found_driver find_driver(std::span<std::string const> names) {
         return refuse(fmt::format("the CUDA driver {} counts no GPUs: {}", library.name(), describe(with, counted)));
     if (found.devices == 0)
         return refuse("the CUDA driver shows this process no GPU; see CUDA_VISIBLE_DEVICES and what the job asked for");
-    found.use = &with;
-    opened->next = kept.load();
-    while (!kept.compare_exchange_weak(opened->next, opened.get())) {
-    }
-    static_cast<void>(opened.release());
+    found.use = &keep_functions(with);
     return found;
 }
 

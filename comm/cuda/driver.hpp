@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "base/shared_library.hpp"
+#include "comm/cuda/library_functions.hpp"
 
 namespace muster {
 
@@ -51,97 +51,51 @@ inline constexpr unsigned event_with_timing = 0;
 /// The functions, as loaded or as a test gives them. A default one has none.
 struct driver {
     driver() = default;
-    /// Looks for every function in `library`; `missing` names those it lacks.
-    explicit driver(shared_library const& library);
+    explicit driver(shared_library const& library) : from(library) {}
 
-    std::string missing;  ///< functions of the list below that the library lacks, or ""
+    library_functions from;
 
-    int (*init)(unsigned) = nullptr;
-    int (*version)(int*) = nullptr;
-    int (*error_name)(int, char const**) = nullptr;
-    int (*error_string)(int, char const**) = nullptr;
-    int (*device_count)(int*) = nullptr;
-    int (*device_get)(int*, int) = nullptr;
-    int (*device_name)(char*, int, int) = nullptr;
-    int (*device_get_uuid)(device_uuid*, int) = nullptr;
-    int (*device_attribute)(int*, int, int) = nullptr;
-    int (*context_retain)(context_handle*, int) = nullptr;
-    int (*context_release)(int) = nullptr;
-    int (*context_push)(context_handle) = nullptr;
-    int (*context_pop)(context_handle*) = nullptr;
-    int (*context_current)(context_handle*) = nullptr;
-    int (*context_device)(int*) = nullptr;
-    int (*stream_priorities)(int*, int*) = nullptr;
-    int (*stream_create)(stream_handle*, unsigned, int) = nullptr;
-    int (*stream_destroy)(stream_handle) = nullptr;
-    int (*stream_wait_event)(stream_handle, event_handle, unsigned) = nullptr;
-    int (*stream_synchronize)(stream_handle) = nullptr;
-    int (*event_create)(event_handle*, unsigned) = nullptr;
-    int (*event_destroy)(event_handle) = nullptr;
-    int (*event_record)(event_handle, stream_handle) = nullptr;
-    int (*event_query)(event_handle) = nullptr;
-    int (*event_synchronize)(event_handle) = nullptr;
-    int (*event_elapsed)(float*, event_handle, event_handle) = nullptr;
-    int (*memory_alloc)(device_address*, std::size_t) = nullptr;
-    int (*memory_free)(device_address) = nullptr;
-    int (*pinned_alloc)(void**, std::size_t) = nullptr;
-    int (*pinned_free)(void*) = nullptr;
-    int (*copy_device_to_device)(device_address, device_address, std::size_t, stream_handle) = nullptr;
-    int (*copy_host_to_device)(device_address, void const*, std::size_t, stream_handle) = nullptr;
-    int (*copy_device_to_host)(void*, device_address, std::size_t, stream_handle) = nullptr;
-    int (*fill)(device_address, unsigned char, std::size_t, stream_handle) = nullptr;
-    int (*module_load)(module_handle*, void const*) = nullptr;
-    int (*module_unload)(module_handle) = nullptr;
-    int (*module_function)(kernel_handle*, module_handle, char const*) = nullptr;
-    int (*occupancy)(int*, kernel_handle, int, std::size_t) = nullptr;
+    int (*init)(unsigned) = from["cuInit"];
+    int (*version)(int*) = from["cuDriverGetVersion"];
+    int (*error_name)(int, char const**) = from["cuGetErrorName"];
+    int (*error_string)(int, char const**) = from["cuGetErrorString"];
+    int (*device_count)(int*) = from["cuDeviceGetCount"];
+    int (*device_get)(int*, int) = from["cuDeviceGet"];
+    int (*device_name)(char*, int, int) = from["cuDeviceGetName"];
+    int (*device_get_uuid)(device_uuid*, int) = from["cuDeviceGetUuid"];
+    int (*device_attribute)(int*, int, int) = from["cuDeviceGetAttribute"];
+    int (*context_retain)(context_handle*, int) = from["cuDevicePrimaryCtxRetain"];
+    int (*context_release)(int) = from["cuDevicePrimaryCtxRelease_v2"];
+    int (*context_push)(context_handle) = from["cuCtxPushCurrent_v2"];
+    int (*context_pop)(context_handle*) = from["cuCtxPopCurrent_v2"];
+    int (*context_current)(context_handle*) = from["cuCtxGetCurrent"];
+    int (*context_device)(int*) = from["cuCtxGetDevice"];
+    int (*stream_priorities)(int*, int*) = from["cuCtxGetStreamPriorityRange"];
+    int (*stream_create)(stream_handle*, unsigned, int) = from["cuStreamCreateWithPriority"];
+    int (*stream_destroy)(stream_handle) = from["cuStreamDestroy_v2"];
+    int (*stream_wait_event)(stream_handle, event_handle, unsigned) = from["cuStreamWaitEvent"];
+    int (*stream_synchronize)(stream_handle) = from["cuStreamSynchronize"];
+    int (*event_create)(event_handle*, unsigned) = from["cuEventCreate"];
+    int (*event_destroy)(event_handle) = from["cuEventDestroy_v2"];
+    int (*event_record)(event_handle, stream_handle) = from["cuEventRecord"];
+    int (*event_query)(event_handle) = from["cuEventQuery"];
+    int (*event_synchronize)(event_handle) = from["cuEventSynchronize"];
+    int (*event_elapsed)(float*, event_handle, event_handle) = from["cuEventElapsedTime"];
+    int (*memory_alloc)(device_address*, std::size_t) = from["cuMemAlloc_v2"];
+    int (*memory_free)(device_address) = from["cuMemFree_v2"];
+    int (*pinned_alloc)(void**, std::size_t) = from["cuMemAllocHost_v2"];
+    int (*pinned_free)(void*) = from["cuMemFreeHost"];
+    int (*copy_device_to_device)(device_address, device_address, std::size_t, stream_handle) = from["cuMemcpyDtoDAsync_v2"];
+    int (*copy_host_to_device)(device_address, void const*, std::size_t, stream_handle) = from["cuMemcpyHtoDAsync_v2"];
+    int (*copy_device_to_host)(void*, device_address, std::size_t, stream_handle) = from["cuMemcpyDtoHAsync_v2"];
+    int (*fill)(device_address, unsigned char, std::size_t, stream_handle) = from["cuMemsetD8Async"];
+    int (*module_load)(module_handle*, void const*) = from["cuModuleLoadData"];
+    int (*module_unload)(module_handle) = from["cuModuleUnload"];
+    int (*module_function)(kernel_handle*, module_handle, char const*) = from["cuModuleGetFunction"];
+    int (*occupancy)(int*, kernel_handle, int, std::size_t) = from["cuOccupancyMaxActiveBlocksPerMultiprocessor"];
     int (*launch)(kernel_handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, stream_handle, void**,
-                  void**) = nullptr;
+                  void**) = from["cuLaunchKernel"];
 };
-
-/// Calls `visit("cuInit", member)` for every function of a `driver` (or `driver const`), in the order above: the only list of the
-/// symbols' names.
-template <typename Driver, typename Visit>
-void for_each_function(Driver& of, Visit&& visit) {
-    visit("cuInit", of.init);
-    visit("cuDriverGetVersion", of.version);
-    visit("cuGetErrorName", of.error_name);
-    visit("cuGetErrorString", of.error_string);
-    visit("cuDeviceGetCount", of.device_count);
-    visit("cuDeviceGet", of.device_get);
-    visit("cuDeviceGetName", of.device_name);
-    visit("cuDeviceGetUuid", of.device_get_uuid);
-    visit("cuDeviceGetAttribute", of.device_attribute);
-    visit("cuDevicePrimaryCtxRetain", of.context_retain);
-    visit("cuDevicePrimaryCtxRelease_v2", of.context_release);
-    visit("cuCtxPushCurrent_v2", of.context_push);
-    visit("cuCtxPopCurrent_v2", of.context_pop);
-    visit("cuCtxGetCurrent", of.context_current);
-    visit("cuCtxGetDevice", of.context_device);
-    visit("cuCtxGetStreamPriorityRange", of.stream_priorities);
-    visit("cuStreamCreateWithPriority", of.stream_create);
-    visit("cuStreamDestroy_v2", of.stream_destroy);
-    visit("cuStreamWaitEvent", of.stream_wait_event);
-    visit("cuStreamSynchronize", of.stream_synchronize);
-    visit("cuEventCreate", of.event_create);
-    visit("cuEventDestroy_v2", of.event_destroy);
-    visit("cuEventRecord", of.event_record);
-    visit("cuEventQuery", of.event_query);
-    visit("cuEventSynchronize", of.event_synchronize);
-    visit("cuEventElapsedTime", of.event_elapsed);
-    visit("cuMemAlloc_v2", of.memory_alloc);
-    visit("cuMemFree_v2", of.memory_free);
-    visit("cuMemAllocHost_v2", of.pinned_alloc);
-    visit("cuMemFreeHost", of.pinned_free);
-    visit("cuMemcpyDtoDAsync_v2", of.copy_device_to_device);
-    visit("cuMemcpyHtoDAsync_v2", of.copy_host_to_device);
-    visit("cuMemcpyDtoHAsync_v2", of.copy_device_to_host);
-    visit("cuMemsetD8Async", of.fill);
-    visit("cuModuleLoadData", of.module_load);
-    visit("cuModuleUnload", of.module_unload);
-    visit("cuModuleGetFunction", of.module_function);
-    visit("cuOccupancyMaxActiveBlocksPerMultiprocessor", of.occupancy);
-    visit("cuLaunchKernel", of.launch);
-}
 
 /// Returns "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)", or the number if the driver does not know it.
 std::string describe(driver const& with, int code);

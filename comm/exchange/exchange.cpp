@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/speaker.hpp"
 #include "comm/cuda/fusion_kernels.hpp"
 #include "comm/exchange/core/exchange_core.hpp"
 #include "comm/exchange/request/pending_request.hpp"
@@ -130,8 +131,7 @@ std::string_view exchange::device_backend() const {
 }
 
 [[noreturn]] void exchange::refuse(exchange_kind kind, std::string_view name, std::string const& fault) const {
-    throw comm_error(errc::usage,
-                     fmt::format("{} (rank {} of {} on {}): {}", describe(kind, name), rank(), size(), who().host, fault));
+    throw comm_error(errc::usage, fmt::format("{} ({}): {}", describe(kind, name), speaker(who()), fault));
 }
 
 void exchange::check_name(exchange_kind kind, std::string_view name, int set) const {
@@ -269,9 +269,8 @@ void exchange::check_ranks(std::span<int const> ranks) const {
     bool const wrong = ranks.empty() || sorted.front() < 0 || sorted.back() >= size() ||
                        std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
     if (wrong)
-        throw comm_error(errc::usage,
-                         fmt::format("process set (rank {} of {} on {}): its ranks must be distinct and lie in 0 … {}", rank(),
-                                     size(), who().host, size() - 1));
+        throw comm_error(errc::usage, fmt::format("process set ({}): its ranks must be distinct and lie in 0 … {}",
+                                                  speaker(who()), size() - 1));
 }
 
 int exchange::add_process_set(std::span<int const> ranks) {
@@ -286,9 +285,9 @@ int exchange::add_process_set(std::span<int const> ranks) {
 int exchange::make_process_set(std::span<int const> ranks, std::string_view name) {
     check_ranks(ranks);
     if (std::find(ranks.begin(), ranks.end(), rank()) == ranks.end())
-        throw comm_error(errc::usage, fmt::format("process set \"{}\" (rank {} of {} on {}): this rank is not among its ranks; "
-                                                  "only they call this",
-                                                  name, rank(), size(), who().host));
+        throw comm_error(
+            errc::usage,
+            fmt::format("process set \"{}\" ({}): this rank is not among its ranks; only they call this", name, speaker(who())));
     draft const made(exchange_kind::make_set, fmt::format("{}\"{}\" whose first rank is {}", internal_name, name, ranks.front()),
                      0);
     made.what->numbers.assign(ranks.begin(), ranks.end());
@@ -299,9 +298,8 @@ int exchange::make_process_set(std::span<int const> ranks, std::string_view name
 
 void exchange::remove_process_set(int set) {
     if (set == 0)
-        throw comm_error(errc::usage, fmt::format("process set 0 (rank {} of {} on {}) is all ranks and is not removed; end the "
-                                                  "exchange",
-                                                  rank(), size(), who().host));
+        throw comm_error(errc::usage,
+                         fmt::format("process set 0 ({}) is all ranks and is not removed; end the exchange", speaker(who())));
     auto const parties = core_->close_set(set);
     try {
         draft const made(exchange_kind::remove_set, fmt::format("{}{}", internal_name, set), 0);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/speaker.hpp"
 #include "comm/exchange/core/exchange_core.hpp"
 #include "comm/exchange/request/pending_request.hpp"
 
@@ -57,6 +58,14 @@ namespace {
 /// other ranks first.
 constexpr std::chrono::seconds slack{10};
 
+bool has_result(pending_request const* what) noexcept {
+    return what != nullptr && what->state.load(std::memory_order_acquire) == pending_request::phase::done;
+}
+
+exchange_clock::time_point from_now(duration time) {
+    return exchange_clock::now() + std::chrono::duration_cast<exchange_clock::duration>(time);
+}
+
 }  // namespace
 
 exchange_handle::exchange_handle(pending_request& what, std::shared_ptr<detail::exchange_core> core) noexcept
@@ -91,12 +100,10 @@ void exchange_handle::wait_by(Wait&& wait) const {
                                          : exchange_clock::time_point(exchange_clock::duration(deadline)) + slack;
         if (wait(until)) return throw_if_failed();
         if (what_->deadline.load() == deadline)
-            throw comm_error(
-                errc::timeout,
-                fmt::format("{} (rank {} of {} on {}): timed out: the deadline has passed and the exchange's thread does not "
-                            "answer; it hangs in a call of its backend ({})",
-                            describe(what_->what->kind, what_->what->name), core_->who().rank, core_->who().world_size,
-                            core_->who().host, core_->backend()));
+            throw comm_error(errc::timeout, fmt::format("{} ({}): timed out: the deadline has passed and the exchange's thread "
+                                                        "does not answer; it hangs in a call of its backend ({})",
+                                                        describe(what_->what->kind, what_->what->name), speaker(core_->who()),
+                                                        core_->backend()));
     }
 }
 
@@ -109,11 +116,8 @@ void exchange_handle::order(void* stream) const {
     if (!what_) return;
     // Before the request has ended, the exchange's thread takes at most the event of its submission from it.
     if (!what_->gpu)
-        throw comm_error(errc::usage,
-                         fmt::format("{} (rank {} of {} on {}): a stream can only wait for tensors in device memory; "
-                                     "use wait()",
-                                     describe(what_->what->kind, what_->what->name), core_->who().rank, core_->who().world_size,
-                                     core_->who().host));
+        throw comm_error(errc::usage, fmt::format("{} ({}): a stream can only wait for tensors in device memory; use wait()",
+                                                  describe(what_->what->kind, what_->what->name), speaker(core_->who())));
     wait_by([&](exchange_clock::time_point until) { return core_->wait_handed(*what_, until); });
     if (!what_->handed.load(std::memory_order_acquire)) return;  // the device had nothing to do for it
     cuda::device const& on = *what_->gpu->on;
@@ -125,8 +129,7 @@ void exchange_handle::order(void* stream) const {
 
 void exchange_handle::bring_forward(duration deadline) const noexcept {
     if (!what_ || deadline.count() <= 0) return;
-    auto const until =
-        (exchange_clock::now() + std::chrono::duration_cast<exchange_clock::duration>(deadline)).time_since_epoch().count();
+    auto const until = from_now(deadline).time_since_epoch().count();
     auto known = what_->deadline.load();
     while ((known == 0 || until < known) && !what_->deadline.compare_exchange_weak(known, until)) {
     }
@@ -165,9 +168,7 @@ std::optional<std::size_t> exchange_handle::wait_any(std::span<exchange_handle c
             throw comm_error(errc::usage, "the requests are of several exchanges; wait for any of one exchange's at a time");
         requests.push_back(each->what_);
     }
-    auto const until = at_most.count() > 0 ? exchange_clock::now() + std::chrono::duration_cast<exchange_clock::duration>(at_most)
-                                           : exchange_clock::time_point::max();
-    core->wait_any(requests, until);
+    core->wait_any(requests, at_most.count() > 0 ? from_now(at_most) : exchange_clock::time_point::max());
     return ended();
 }
 
@@ -177,34 +178,31 @@ void exchange_handle::then(void (*call)(void*), void* state) const {
 }
 
 bool exchange_handle::wait_for(duration at_most, bool to_its_end) const {
-    if (!what_) return true;
-    return core_->wait(*what_, exchange_clock::now() + std::chrono::duration_cast<exchange_clock::duration>(at_most), to_its_end);
+    return !what_ || core_->wait(*what_, from_now(at_most), to_its_end);
 }
 
 tensor_view exchange_handle::result() const noexcept {
-    if (!what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::done) return {};
-    return what_->result;
+    return has_result(what_) ? what_->result : tensor_view{};
 }
 
 std::span<std::int64_t const> exchange_handle::rows() const noexcept {
-    if (!what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::done) return {};
-    return what_->rows;
+    return has_result(what_) ? std::span<std::int64_t const>(what_->rows) : std::span<std::int64_t const>{};
 }
 
 tensor_view exchange_handle::result_of(std::size_t index) const noexcept {
-    if (!what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::done) return {};
+    if (!has_result(what_)) return {};
     if (index < what_->parts.size()) return what_->parts[index].view;
     return index == 0 ? what_->result : tensor_view{};
 }
 
 std::span<std::int64_t const> exchange_handle::rows_of(std::size_t index) const noexcept {
-    if (!what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::done) return {};
+    if (!has_result(what_)) return {};
     if (index < what_->parts.size()) return what_->parts[index].rows;
     return index == 0 ? rows() : std::span<std::int64_t const>{};
 }
 
 int exchange_handle::number() const noexcept {
-    return !what_ || what_->state.load(std::memory_order_acquire) != pending_request::phase::done ? 0 : what_->number;
+    return has_result(what_) ? what_->number : 0;
 }
 
 }  // namespace muster

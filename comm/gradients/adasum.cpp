@@ -11,6 +11,7 @@
 #include "comm/backend/argument_checks.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/keep_forever.hpp"
+#include "comm/backend/speaker.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
 namespace muster {
@@ -203,8 +204,7 @@ void check(communicator& ranks, std::string_view name, tensor_view const& in, te
         fault = fmt::format("{} has no fractions, which the weights need; convert to f32", to_string(in.type));
     if (fault.empty()) fault = fault_of_layers(layers, in.count);
     if (!fault.empty())
-        throw comm_error(errc::usage, fmt::format("adasum of \"{}\" (rank {} of {} on {}): {}", name, ranks.rank(), ranks.size(),
-                                                  ranks.who().host, fault));
+        throw comm_error(errc::usage, fmt::format("adasum of \"{}\" ({}): {}", name, speaker(ranks.who()), fault));
 }
 
 }  // namespace

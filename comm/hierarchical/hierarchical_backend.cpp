@@ -61,17 +61,6 @@ node_groups group_by_node(std::span<node_place const> places, int rank) {
     return result;
 }
 
-std::vector<node_place> gather_places(collective_backend& world, identity const& who, comm_options const& options) {
-    node_place mine{who.node_rank, who.local_rank};
-    std::vector<node_place> all(static_cast<std::size_t>(who.world_size));
-    auto const bytes = [](node_place* of, std::size_t count) {
-        return tensor_view{of, count * sizeof(node_place), dtype::u8, memory_kind::host};
-    };
-    run_now(world, {collective::kind::allgather, bytes(&mine, 1), bytes(all.data(), all.size())}, options,
-            "telling each other the ranks' places");
-    return all;
-}
-
 identity identity_on_node(identity const& who, node_groups const& groups, std::string_view purpose) {
     identity local = who;
     // Backends count the worlds of a name, so all worlds of this name must have the same ranks.
@@ -259,25 +248,17 @@ class hierarchical_backend final : public collective_backend {
         bool across_open = true, gather_open = true;
         for (ticket const which : in_steps_) {
             slot& current = slots_.at(which);
-            if (!current.waiting) current.waiting = finished_inside(current);
-            if (current.failure) {
-                current.where = slot::stage::finished;
-                continue;
-            }
-            if (current.where == slot::stage::scatter) {
-                if (current.waiting && across_open) begin(current, slot::stage::across);
-            }
-            if (current.where == slot::stage::across) {
+            while (current.where != slot::stage::finished) {
                 if (!current.waiting) current.waiting = finished_inside(current);
-                if (current.failure) {
+                if (!current.waiting) break;
+                if (current.failure || current.where == slot::stage::gather)
                     current.where = slot::stage::finished;
-                    continue;
-                }
-                if (current.waiting && gather_open) begin(current, slot::stage::gather);
-            }
-            if (current.where == slot::stage::gather) {
-                if (!current.waiting) current.waiting = finished_inside(current);
-                if (current.waiting) current.where = slot::stage::finished;
+                else if (current.where == slot::stage::scatter && across_open)
+                    begin(current, slot::stage::across);
+                else if (current.where == slot::stage::across && gather_open)
+                    begin(current, slot::stage::gather);
+                else
+                    break;
             }
             across_open = across_open && current.where != slot::stage::scatter;
             gather_open = gather_open && current.where != slot::stage::scatter && current.where != slot::stage::across;
@@ -367,7 +348,9 @@ std::optional<std::string> hierarchical_unavailable(identity const& who, comm_op
 std::unique_ptr<collective_backend> make_hierarchical_backend(identity const& who, comm_options const& options) {
     auto const across = way_across(who, options);
     auto world = across.create(who, options);
-    auto groups = group_by_node(gather_places(*world, who, options), who.rank);
+    node_place const mine{who.node_rank, who.local_rank};
+    auto const places = gather_records(*world, mine, options, "telling each other the ranks' places");
+    auto groups = group_by_node(places, who.rank);
     stages steps;
     if (groups.refusal.empty()) {
         std::string described;

@@ -57,9 +57,6 @@ struct node_groups {
 /// ranks on the nodes, two ranks in one place. Pure.
 node_groups group_by_node(std::span<node_place const> places, int rank);
 
-/// Returns the place of every rank of the world, by rank. Collective. Throws as run_now().
-std::vector<node_place> gather_places(collective_backend& world, identity const& who, comm_options const& options);
-
 /// Returns this rank's identity among those of its node, as a separate world. `purpose` distinguishes two such worlds. Pure.
 identity identity_on_node(identity const& who, node_groups const& groups, std::string_view purpose);
 

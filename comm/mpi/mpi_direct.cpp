@@ -2,35 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "comm/tensor/reduction_kernels.hpp"
 
 namespace muster::detail {
-
-namespace {
-
-std::vector<std::size_t> begins_of(std::vector<std::size_t> const& counts) {
-    std::vector<std::size_t> begins(counts.size());
-    std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), std::size_t{0});
-    return begins;
-}
-
-}  // namespace
-
-mpi_pairwise::transfer mpi_pairwise::transfer_with(int peer) const noexcept {
-    auto const p = static_cast<std::size_t>(peer);
-    switch (what_.what) {
-        case collective::kind::alltoall:
-            return {{send_begins_[p], what_.send_counts[p]}, {receive_begins_[p], what_.receive_counts[p]}};
-        case collective::kind::allgather: return {{0, what_.in.count}, {receive_begins_[p], what_.receive_counts[p]}};
-        default:
-            if (peer != what_.root) return {};
-            return {{0, what_.in.count}, {0, what_.out.count}};
-    }
-}
 
 int mpi_pairwise::tag_for(std::size_t elements) const noexcept {
     auto const kind = what_.what == collective::kind::sendrecv ? traffic::sendrecv : traffic::pairwise;
@@ -42,8 +18,7 @@ void mpi_pairwise::start(direct_world const& world, unsigned sequence, collectiv
     sequence_ = sequence;
     mismatch_timer_.start();
     what_ = what;
-    send_begins_ = begins_of(what.send_counts);
-    receive_begins_ = begins_of(what.receive_counts);
+    transfers_ = transfers_of(what, world.size);
     messages_.clear();
     for (int k = 1; k < world.size; ++k) {
         int const peer = (world.rank + k) % world.size;
@@ -101,8 +76,6 @@ bool goes_whole(std::size_t bytes, std::size_t ranks) noexcept {
     return bytes > eager_bytes * ranks && bytes <= whole_bytes_of_all_ranks / ranks;
 }
 
-constexpr std::size_t line_bytes = 64;
-
 }  // namespace
 
 void direct_allreduce::start(direct_world const& world, unsigned sequence, collective const& what) {
@@ -116,10 +89,9 @@ void direct_allreduce::start(direct_world const& world, unsigned sequence, colle
     scatters_ = what.what == collective::kind::reducescatter;
     auto const ranks = static_cast<std::size_t>(world.size);
     whole_ = !scatters_ && goes_whole(what.in.bytes(), ranks);
-    std::size_t const most = segment_bytes / element_bytes_;
-    segment_elements_ = whole_ ? what.in.count : scatters_ ? std::max<std::size_t>(most / ranks, 1) : most;
-    end_element_ = scatters_ ? share_of(what.in.count, world.size, 0).count : what.in.count;
-    next_element_ = 0;
+    segments_ = segmented(what, world.size, segment_bytes);
+    next_segment_ = 0;
+    end_segment_ = whole_ ? 1 : segments_.count();
     mismatch_timer_.start();
     oldest_ = 0;
     under_way_ = 0;
@@ -153,37 +125,21 @@ bool direct_allreduce::advance() {
 }
 
 void direct_allreduce::start_next() {
-    if (next_element_ == end_element_ || under_way_ == window_.size()) return;
+    if (next_segment_ == end_segment_ || under_way_ == window_.size()) return;
     segment& next = window_[(oldest_ + under_way_) % window_.size()];
-    next.elements = {next_element_, std::min(segment_elements_, end_element_ - next_element_)};
-    next_element_ += next.elements.count;
+    next.number = next_segment_++;
     ++under_way_;
     start_reduce(next);
-}
-
-/// Parts begin at multiples of a cache line, so the last ones of a small segment may be empty.
-direct_allreduce::part direct_allreduce::part_of(segment const& of, int rank) const noexcept {
-    if (scatters_) {
-        part const share = share_of(what_.in.count, world_.size, rank);
-        std::size_t const begin = std::min(share.count, of.elements.first);
-        return {share.first + begin, std::min(share.count, of.elements.first + of.elements.count) - begin};
-    }
-    std::size_t const per_line = line_bytes / element_bytes_;
-    auto const ranks = static_cast<std::size_t>(world_.size);
-    std::size_t const share = ((of.elements.count + ranks - 1) / ranks + per_line - 1) / per_line * per_line;
-    std::size_t const begin = std::min(of.elements.count, share * static_cast<std::size_t>(rank));
-    std::size_t const end = std::min(of.elements.count, begin + share);
-    return {of.elements.first + begin, end - begin};
 }
 
 void direct_allreduce::start_reduce(segment& next) {
     next.where = segment::phase::reduce;
     next.messages.clear();
-    part const own = whole_ ? next.elements : part_of(next, world_.rank);
+    part const own = part_of(next, world_.rank);
     std::size_t const own_bytes = own.count * element_bytes_;
     std::size_t const needed = own_bytes * static_cast<std::size_t>(world_.size - 1);
     if (needed > next.scratch_bytes) {
-        next.scratch.reset(static_cast<std::byte*>(::operator new[](needed, std::align_val_t{line_bytes})));
+        next.scratch.reset(static_cast<std::byte*>(::operator new[](needed, std::align_val_t{64})));
         next.scratch_bytes = needed;
     }
     auto const* const in = static_cast<std::byte const*>(what_.in.data);
@@ -199,14 +155,14 @@ void direct_allreduce::start_reduce(segment& next) {
     for (int k = 1; k < world_.size; ++k) {
         // The order is opposite to that of the receives: at each step every rank sends to another one.
         int const peer = (world_.rank - k + world_.size) % world_.size;
-        part const theirs = whole_ ? next.elements : part_of(next, peer);
+        part const theirs = part_of(next, peer);
         next.messages.send(world_, peer, in + theirs.first * element_bytes_, theirs.count * element_bytes_, tag_);
     }
     if (eager) receive_all();
 }
 
 void direct_allreduce::reduce(segment& of) {
-    part const own = whole_ ? of.elements : part_of(of, world_.rank);
+    part const own = part_of(of, world_.rank);
     std::size_t const own_bytes = own.count * element_bytes_;
     std::size_t const at = own.first * element_bytes_;
     sources_.resize(static_cast<std::size_t>(world_.size));

@@ -10,6 +10,7 @@
 
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/deadlines.hpp"
+#include "comm/backend/rank_parts.hpp"
 #include "comm/mpi/mpi_messages.hpp"
 
 namespace muster::detail {
@@ -52,13 +53,15 @@ class direct_allreduce {
     struct segment {
         enum class phase { reduce, gather, finished };
         phase where = phase::finished;
-        part elements;  // of a reducescatter: of each rank's share
+        std::size_t number = 0;
         mpi_messages messages;
         std::unique_ptr<std::byte[], aligned_delete> scratch;
         std::size_t scratch_bytes = 0;
     };
 
-    part part_of(segment const& of, int rank) const noexcept;
+    part part_of(segment const& of, int rank) const noexcept {
+        return whole_ ? part{0, what_.in.count} : segments_.part(of.number, rank);
+    }
     std::byte* scratch_for(segment& of, std::size_t index, std::size_t bytes) const noexcept {
         return of.scratch.get() + index * bytes;
     }
@@ -77,9 +80,8 @@ class direct_allreduce {
     std::size_t element_bytes_ = 1;
     bool whole_ = true;      // small: no parts
     bool scatters_ = false;  // a reducescatter
-    std::size_t segment_elements_ = 0;
-    std::size_t next_element_ = 0;
-    std::size_t end_element_ = 0;
+    segmented segments_;
+    std::size_t next_segment_ = 0, end_segment_ = 0;
     mismatch_timer mismatch_timer_;
     std::size_t oldest_ = 0;  // index into window_
     std::size_t under_way_ = 0;
@@ -108,10 +110,7 @@ class mpi_pairwise {
     void mark_pending(std::vector<bool>& ranks) noexcept { messages_.mark_pending(ranks); }
 
   private:
-    struct transfer {
-        element_range sent, received;  // of `in` and of `out`
-    };
-    transfer transfer_with(int peer) const noexcept;
+    rank_transfer const& transfer_with(int peer) const noexcept { return transfers_[static_cast<std::size_t>(peer)]; }
     int tag_for(std::size_t elements) const noexcept;
     void refuse_mismatch() const;
 
@@ -119,7 +118,7 @@ class mpi_pairwise {
     unsigned sequence_ = 0;
     mismatch_timer mismatch_timer_;
     collective what_;
-    std::vector<std::size_t> send_begins_, receive_begins_;  // running sums of the counts
+    std::vector<rank_transfer> transfers_;  // by rank
     mpi_messages messages_;
 };
 

@@ -12,6 +12,7 @@
 #include "comm/backend/deadlines.hpp"
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/processes/rank_processes.hpp"
+#include "comm/backend/speaker.hpp"
 #include "comm/mpi/mpi_call.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 
@@ -106,12 +107,11 @@ mpi_world rendezvous(mpi_runtime& runtime, identity const& who, comm_options con
     if (!call_with_deadline(deadline, [world, who, options, meet] { *world = meet(who, options); })) {
         runtime.leave_unfinalised();
         absence const why = explain_absence(who, with_the_gone(runtime.seen(), find_rank_processes(who)));
-        throw comm_error(
-            errc::timeout,
-            fmt::format("communicator (rank {} of {} on {}): timed out, the ranks did not meet within {}: {}. Look at the other "
-                        "ranks, or give a longer deadline (MUSTER_COMM_DEADLINE)",
-                        who.rank, who.world_size, who.host, format_duration(deadline), why.text),
-            why.culprits);
+        throw comm_error(errc::timeout,
+                         fmt::format("communicator ({}): timed out, the ranks did not meet within {}: {}. Look at the other "
+                                     "ranks, or give a longer deadline (MUSTER_COMM_DEADLINE)",
+                                     speaker(who), format_duration(deadline), why.text),
+                         why.culprits);
     }
     return std::move(*world);
 }
@@ -166,12 +166,11 @@ int level_wanted(bool several_threads) {
                               std::vector<seen_process> const& before) {
     stuck_in_init = true;
     absence const why = explain_absence(who, with_the_gone(first, before), with_the_gone(first, find_rank_processes(who)));
-    throw comm_error(
-        errc::timeout,
-        fmt::format("communicator (rank {} of {} on {}): timed out, MPI did not come up within {}: {}. Look at the other ranks, "
-                    "or give a longer deadline (MUSTER_COMM_DEADLINE)",
-                    who.rank, who.world_size, who.host, format_duration(deadline), why.text),
-        why.culprits);
+    throw comm_error(errc::timeout,
+                     fmt::format("communicator ({}): timed out, MPI did not come up within {}: {}. Look at the other ranks, or "
+                                 "give a longer deadline (MUSTER_COMM_DEADLINE)",
+                                 speaker(who), format_duration(deadline), why.text),
+                     why.culprits);
 }
 
 /// Returns the level that MPI gave. `seen` gets the ranks of this node as they were before.

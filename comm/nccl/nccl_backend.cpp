@@ -12,6 +12,7 @@
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/pmix_rendezvous.hpp"
+#include "comm/backend/speaker.hpp"
 #include "comm/nccl/nccl_collectives.hpp"
 
 namespace muster::nccl {
@@ -21,7 +22,6 @@ static_assert(std::is_trivially_copyable_v<rank_record>);
 rank_record describe_rank(identity const& who, comm_options const& options, int nccl_version, std::string_view gpu) noexcept {
     rank_record record;
     record.place = describe_world(who, options);
-    record.process = this_process();
     record.nccl_version = nccl_version;
     std::memcpy(record.gpu, gpu.data(), std::min(gpu.size(), sizeof record.gpu - 1));
     return record;
@@ -37,9 +37,8 @@ rank_record read_record(std::span<std::byte const> bytes, int rank, identity con
     if (bytes.size() != sizeof(rank_record))
         throw comm_error(
             errc::peer_failed,
-            fmt::format("rank {} of {} on {}: rank {} sent {} bytes about itself instead of {}; start all ranks with "
-                        "the same build of muster",
-                        who.rank, who.world_size, who.host, rank, bytes.size(), sizeof(rank_record)),
+            fmt::format("{}: rank {} sent {} bytes about itself instead of {}; start all ranks with the same build of muster",
+                        speaker(who), rank, bytes.size(), sizeof(rank_record)),
             {rank});
     rank_record record;
     std::memcpy(&record, bytes.data(), sizeof record);
@@ -50,6 +49,12 @@ rank_record read_record(std::span<std::byte const> bytes, int rank, identity con
 }
 
 namespace {
+
+std::vector<world_record> places_of(std::span<rank_record const> records) {
+    std::vector<world_record> places;
+    for (auto const& record : records) places.push_back(record.place);
+    return places;
+}
 
 void check_faults(std::span<rank_record const> records, identity const& who) {
     std::vector<std::string> whys, faults;
@@ -69,28 +74,23 @@ void check_faults(std::span<rank_record const> records, identity const& who) {
     }
     if (whys.empty()) return;
     for (std::size_t i = 0; i < whys.size(); ++i) faults.push_back(fmt::format("{}: {}", join(whose[i], ", "), whys[i]));
-    throw comm_error(code,
-                     fmt::format("rank {} of {} on {}: a communicator on NCCL cannot be made: {}", who.rank, who.world_size,
-                                 who.host, join(faults, "; ")),
+    throw comm_error(code, fmt::format("{}: a communicator on NCCL cannot be made: {}", speaker(who), join(faults, "; ")),
                      culprits);
 }
 
 }  // namespace
 
 void check_records(std::span<rank_record const> records, identity const& who) {
-    std::vector<world_record> places;
-    for (auto const& record : records) places.push_back(record.place);
-    check_world(places, who);
+    check_world(places_of(records), who);
     check_faults(records, who);
     for (auto const& record : records)
         if (record.nccl_version != records.front().nccl_version)
             throw comm_error(
                 errc::peer_failed,
-                fmt::format("rank {} of {} on {}: rank {} on {} has NCCL {}, rank {} on {} has {}; give all ranks the "
-                            "same libnccl.so.2 (LD_LIBRARY_PATH)",
-                            who.rank, who.world_size, who.host, record.place.rank, record.place.host,
-                            version_text(record.nccl_version), records.front().place.rank, records.front().place.host,
-                            version_text(records.front().nccl_version)));
+                fmt::format(
+                    "{}: rank {} on {} has NCCL {}, rank {} on {} has {}; give all ranks the same libnccl.so.2 (LD_LIBRARY_PATH)",
+                    speaker(who), record.place.rank, record.place.host, version_text(record.nccl_version),
+                    records.front().place.rank, records.front().place.host, version_text(records.front().nccl_version)));
 }
 
 std::string shared_gpus(std::span<rank_record const> records) {
@@ -165,14 +165,9 @@ nccl_comm make_comm(identity const& who, comm_options const& options, parts cons
         throw comm_error(errc::placement, fmt::format("{}: {} ({})", speaker, shared, problem.what()));
     } catch (comm_error const& problem) {
         if (problem.code() != errc::timeout) throw;
-        std::vector<process_name> processes;
-        std::vector<std::string> hosts;
-        for (auto const& record : records) {
-            processes.push_back(record.process);
-            hosts.emplace_back(record.place.host);
-        }
-        auto const lost = lost_ranks(processes, who.rank);
-        std::string const late = lost.empty() ? "" : "; waiting for " + describe_late(lost, hosts);
+        auto const places = places_of(records);
+        auto const lost = lost_ranks(processes_of(places), who.rank);
+        std::string const late = lost.empty() ? "" : "; waiting for " + describe_late(lost, hosts_of(places));
         throw comm_error(errc::timeout, problem.what() + late, ranks_of(lost));
     }
 }
@@ -191,18 +186,15 @@ std::unique_ptr<collective_backend> make_backend(identity const& who, comm_optio
     prepare(mine, who, options, from, space);
     auto const records = rendezvous(mine, who, options, from);
     auto const on = space.on;
+    auto const places = places_of(records);
     world ranks;
     ranks.rank = who.rank;
     ranks.size = who.world_size;
-    ranks.speaker = fmt::format("rank {} of {} on {}", who.rank, who.world_size, who.host);
+    ranks.crowded = is_crowded(places, places[static_cast<std::size_t>(who.rank)].host);
+    ranks.speaker = speaker(who);
     ranks.deadline = options.deadline;
-    std::vector<world_record> places;
-    for (auto const& record : records) {
-        ranks.hosts.emplace_back(record.place.host);
-        ranks.processes.push_back(record.process);
-        places.push_back(record.place);
-    }
-    ranks.crowded = is_crowded(places, records[static_cast<std::size_t>(who.rank)].place.host);
+    ranks.hosts = hosts_of(places);
+    ranks.processes = processes_of(places);
     nccl_comm comm = make_comm(who, options, from, ranks.speaker, on, records);
     spdlog::debug("{}: NCCL {} on {} ({}){}", ranks.speaker, version_text(from.nccl->version), on->name(), on->uuid(),
                   who.node_count > 1 ? ", which goes within the nodes and across them by itself" : "");

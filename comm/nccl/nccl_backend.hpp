@@ -10,7 +10,6 @@
 #include "base/error.hpp"
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_options.hpp"
-#include "comm/backend/processes/process_watch.hpp"
 #include "comm/backend/world_record.hpp"
 #include "comm/cuda/driver.hpp"
 #include "comm/nccl/library/nccl_library.hpp"
@@ -59,7 +58,6 @@ namespace muster::nccl {
 /// Sent as bytes: no pointers.
 struct rank_record {
     world_record place;
-    process_name process;
     int nccl_version = 0;
     char gpu[48] = {};     ///< "GPU-…", ended by 0
     unique_id id{};        ///< rank 0's is the communicator's

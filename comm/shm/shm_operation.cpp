@@ -8,6 +8,7 @@
 
 #include "comm/backend/argument_checks.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/rank_parts.hpp"
 #include "comm/shm/memory/remote_memory.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 #include "comm/tensor/simd.hpp"
@@ -41,6 +42,38 @@ std::size_t table_bytes(world const& all) noexcept {
 
 void copy_bytes(void* to, void const* from, std::size_t bytes) noexcept {
     if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+std::atomic<std::uint64_t>& filled_of(region const& r) noexcept {
+    return r.progress().filled;
+}
+std::atomic<std::uint64_t>& worked_of(region const& r) noexcept {
+    return r.progress().worked;
+}
+
+/// Returns whether every other rank's number is at least `number`.
+template <typename Of>
+bool all_at(world const& all, std::uint64_t number, Of of) noexcept {
+    for (int rank = 0; rank < all.size; ++rank)
+        if (rank != all.rank && of(all.of(rank)).load(std::memory_order_acquire) < number) return false;
+    return true;
+}
+
+/// Returns whether no other rank reads this rank's window of the next round any more.
+bool window_is_free(world const& all) noexcept {
+    return all.round == 0 || all_at(all, all.round - 1, worked_of);
+}
+
+/// Copies from another rank's memory. Throws as throw_copy_failed() does.
+void fetch(world const& all, int rank, void* to, std::uintptr_t from, std::size_t bytes) {
+    int const code = read_memory(all.processes[static_cast<std::size_t>(rank)].pid, to, from, bytes);
+    if (code != 0) throw_copy_failed(all, rank, "process_vm_readv", code);
+}
+
+/// Copies to another rank's memory. Throws as throw_copy_failed() does.
+void put(world const& all, int rank, void const* from, std::uintptr_t to, std::size_t bytes) {
+    int const code = write_memory(all.processes[static_cast<std::size_t>(rank)].pid, from, to, bytes);
+    if (code != 0) throw_copy_failed(all, rank, "process_vm_writev", code);
 }
 
 }  // namespace
@@ -98,16 +131,11 @@ std::size_t shm_operation::largest_input(world const& all) const noexcept {
     return largest;
 }
 
-/// Every rank except the root gets all of a broadcast's tensor. Shares of an allreduce begin at multiples of a line, so the
-/// last ones of a small tensor may be empty.
+/// Every rank except the root gets all of a broadcast's tensor.
 element_range shm_operation::share(world const& all, int rank) const noexcept {
     if (broadcasts()) return {0, rank == what_.root ? 0 : what_.in.count};
     if (what_.what == collective::kind::reducescatter) return share_of(what_.in.count, all.size, rank);
-    std::size_t const per_line = line_bytes / element_bytes();
-    auto const ranks = static_cast<std::size_t>(all.size);
-    std::size_t const most = ((what_.in.count + ranks - 1) / ranks + per_line - 1) / per_line * per_line;
-    std::size_t const first = std::min(what_.in.count, most * static_cast<std::size_t>(rank));
-    return {first, std::min(most, what_.in.count - first)};
+    return detail::line_share_of(what_.in.count, element_bytes(), all.size, rank);
 }
 
 shm_operation::pull shm_operation::pull_from(world const& all, int rank) const noexcept {
@@ -432,8 +460,7 @@ bool shm_operation::advance_direct(world& all) {
                 std::memcpy(out() + from.to + next_, near + from.from + next_, bytes);
             } else {
                 auto const address = all.of(from_).announced(sequence_).tensors.in + from.from + next_;
-                int const code = read_memory(all.processes[at].pid, out() + from.to + next_, address, bytes);
-                if (code != 0) throw_copy_failed(all, from_, "process_vm_readv", code);
+                fetch(all, from_, out() + from.to + next_, address, bytes);
             }
             next_ += bytes;
             budget -= bytes;
@@ -498,8 +525,7 @@ shm_operation::way shm_operation::way_of(world const& all) const noexcept {
 /// Returns false if another rank still reads what is there.
 bool shm_operation::fill_own_window(world& all) noexcept {
     if (all.mappable && place_of(what_.in.data, what_.in.bytes()).buffer != 0) return true;
-    for (int rank = 0; rank < all.size; ++rank)
-        if (rank != all.rank && all.of(rank).progress().worked.load(std::memory_order_acquire) + 1 < all.round) return false;
+    if (!window_is_free(all)) return false;
     copy_for_others(all.own().window(all.round), in(), what_.in.bytes());
     return true;
 }
@@ -628,13 +654,9 @@ void shm_operation::copy_chunk(world& all, int owner, element_range const& chunk
     if (from != nullptr && to != nullptr) {
         std::memcpy(to + at, from + at, bytes);
     } else if (from == nullptr) {
-        int const code =
-            read_memory(all.processes[root].pid, to + at, all.regions[root].announced(sequence_).tensors.in + at, bytes);
-        if (code != 0) throw_copy_failed(all, what_.root, "process_vm_readv", code);
+        fetch(all, what_.root, to + at, all.regions[root].announced(sequence_).tensors.in + at, bytes);
     } else {
-        int const code =
-            write_memory(all.processes[there].pid, from + at, all.regions[there].announced(sequence_).tensors.out + at, bytes);
-        if (code != 0) throw_copy_failed(all, owner, "process_vm_writev", code);
+        put(all, owner, from + at, all.regions[there].announced(sequence_).tensors.out + at, bytes);
     }
     check_membership(all);
 }
@@ -663,9 +685,7 @@ void shm_operation::do_chunk(world& all, int owner, element_range const& chunk) 
         } else if (way_ == way::gathered) {
             source = all.regions[rank].window(all.round) + at;
         } else {
-            int const code =
-                read_memory(all.processes[rank].pid, room, all.regions[rank].announced(sequence_).tensors.in + at, bytes);
-            if (code != 0) throw_copy_failed(all, static_cast<int>(rank), "process_vm_readv", code);
+            fetch(all, static_cast<int>(rank), room, all.regions[rank].announced(sequence_).tensors.in + at, bytes);
             source = room;
             room += step;
         }
@@ -694,9 +714,7 @@ void shm_operation::do_chunk(world& all, int owner, element_range const& chunk) 
         int const rank = (all.rank + k) % all.size;
         if ((scatters && rank != owner) || all.near_outputs[static_cast<std::size_t>(rank)] != nullptr) continue;
         std::size_t const to = scatters ? at - share(all, owner).first * element_bytes() : at;
-        int const code = write_memory(all.processes[static_cast<std::size_t>(rank)].pid, all.targets.front(),
-                                      all.of(rank).announced(sequence_).tensors.out + to, bytes);
-        if (code != 0) throw_copy_failed(all, rank, "process_vm_writev", code);
+        put(all, rank, all.targets.front(), all.of(rank).announced(sequence_).tensors.out + to, bytes);
     }
 }
 
@@ -735,25 +753,6 @@ void shm_operation::fetch_results(world& all) const noexcept {
 // Two ranks each leave their result in the other's window, in place of the input that they have just read there: these lines are in the rank's cache,
 // and the other reads them before it fills its window again.
 
-namespace {
-
-std::atomic<std::uint64_t>& filled_of(region const& r) noexcept {
-    return r.progress().filled;
-}
-std::atomic<std::uint64_t>& worked_of(region const& r) noexcept {
-    return r.progress().worked;
-}
-
-/// Returns whether every other rank's number is at least `number`.
-template <typename Of>
-bool all_at(world const& all, std::uint64_t number, Of of) noexcept {
-    for (int rank = 0; rank < all.size; ++rank)
-        if (rank != all.rank && of(all.of(rank)).load(std::memory_order_acquire) < number) return false;
-    return true;
-}
-
-}  // namespace
-
 /// Returns where that rank leaves the result of its share for the others.
 std::byte* shm_operation::result_of(world const& all, int rank, std::uint64_t round) const noexcept {
     if (all.size != 2) return all.of(rank).result(round);
@@ -769,7 +768,7 @@ bool shm_operation::goes_in_rounds(world const& all) const noexcept {
 /// what is there.
 bool shm_operation::fill_ahead(world& all) {
     if (all.mappable && place_of(what_.in.data, what_.in.bytes()).buffer != 0) return true;
-    if (all.round != 0 && !all_at(all, all.round - 1, worked_of)) return false;
+    if (!window_is_free(all)) return false;
     first_ = all.round;
     fill(all, first_);
     all.own().progress().filled.store(first_ + 1, std::memory_order_release);
@@ -968,8 +967,7 @@ bool shm_operation::advance_pair(world& all) {
         auto const address = all.of(what_.root).announced_to(static_cast<std::size_t>(all.rank)).tensors.in;
         if (next_ < what_.out.bytes()) {
             std::size_t const bytes = std::min(std::size_t{4} << 20, what_.out.bytes() - next_);
-            if (int const code = read_memory(all.processes[peer].pid, out() + next_, address + next_, bytes); code != 0)
-                throw_copy_failed(all, what_.root, "process_vm_readv", code);
+            fetch(all, what_.root, out() + next_, address + next_, bytes);
             next_ += bytes;
             if (next_ < what_.out.bytes()) return false;
         }

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <numeric>
 
 #include "comm/backend/argument_checks.hpp"
+#include "comm/backend/rank_parts.hpp"
 #include "comm/tcp/schedules.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
@@ -18,58 +18,12 @@ constexpr std::size_t whole_bytes_of_all_ranks = std::size_t{1} << 17;
 /// The size of a segment: large enough that the processor works on one while another is on its way, small enough for its cache.
 constexpr std::size_t segment_bytes = std::size_t{1} << 20;
 constexpr std::size_t segments_under_way = 2;
-constexpr std::size_t line_bytes = 64;
-
-std::byte* bytes_at(tensor_view const& of, std::size_t element) noexcept {
-    return static_cast<std::byte*>(of.data) + element * size_of(of.type);
-}
 
 /// Returns whether each rank reduces all elements. The same on all ranks.
 bool goes_whole(world const& among, collective const& what) noexcept {
     return what.what != collective::kind::reducescatter &&
            what.in.bytes() * static_cast<std::size_t>(among.size()) <= whole_bytes_of_all_ranks;
 }
-
-/// A reduction in segments: every rank reduces a part of each segment. Segments of a reducescatter are pieces of every rank's
-/// share.
-class segmented {
-  public:
-    segmented(world const& among, collective const& what)
-        : what_(what), size_(among.size()), scatters_(what.what == collective::kind::reducescatter) {
-        auto const most = std::max<std::size_t>(segment_bytes / size_of(what.in.type), 1);
-        auto const ranks = static_cast<std::size_t>(size_);
-        each_ = scatters_ ? std::max<std::size_t>(most / ranks, 1) : most;
-        total_ = scatters_ ? share_of(what.in.count, size_, 0).count : what.in.count;
-    }
-
-    std::size_t count() const noexcept { return (total_ + each_ - 1) / each_; }
-
-    /// Returns a part. Parts begin on a cache line, so the last ones of a small segment may be empty.
-    element_range part(std::size_t segment, int rank) const noexcept {
-        std::size_t const first = segment * each_, bound = std::min(total_, first + each_);
-        if (scatters_) {
-            element_range const share = share_of(what_.in.count, size_, rank);
-            std::size_t const begin = std::min(share.count, first);
-            return {share.first + begin, std::min(share.count, bound) - begin};
-        }
-        std::size_t const per_line = line_bytes / size_of(what_.in.type);
-        auto const ranks = static_cast<std::size_t>(size_);
-        std::size_t const length = ((bound - first + ranks - 1) / ranks + per_line - 1) / per_line * per_line;
-        std::size_t const begin = std::min(bound, first + length * static_cast<std::size_t>(rank));
-        return {begin, std::min(bound, begin + length) - begin};
-    }
-
-    /// Returns where in `out` an element of the tensor goes.
-    std::byte* target(int rank, std::size_t element) const noexcept {
-        return bytes_at(what_.out, scatters_ ? element - share_of(what_.in.count, size_, rank).first : element);
-    }
-
-  private:
-    collective const& what_;
-    int size_;
-    bool scatters_;
-    std::size_t each_ = 1, total_ = 0;
-};
 
 /// Returns one of the other ranks, from the next one on: at each step every rank receives from another one, and sends to another
 /// one.
@@ -110,8 +64,9 @@ schedule reduce_whole(world& among, job& of) {
 /// Each link carries these messages, both ways: unreduced segments 0 and 1, then reduced 0, unreduced 2, reduced 1, unreduced 3 …
 schedule reduce_in_segments(world& among, job& of) {
     collective const& what = of.what;
-    segmented const parts(among, what);
+    detail::segmented const parts(what, among.size(), segment_bytes);
     bool const gathers = what.what == collective::kind::allreduce;
+    std::size_t const out_begins = gathers ? 0 : share_of(what.in.count, among.size(), among.rank()).first;
     std::size_t const unit = size_of(what.in.type);
     std::size_t const most = parts.part(0, 0).count * unit;
     auto const others = static_cast<std::size_t>(among.size() - 1);
@@ -131,7 +86,7 @@ schedule reduce_in_segments(world& among, job& of) {
         for (int k = 1; k < among.size(); ++k) {
             int const to = peer_before(among, k), from = peer_at(among, k);
             if (auto const theirs = parts.part(segment, to); theirs.count != 0)
-                among.send(to, of.owner, head(theirs, 0), bytes_at(what.in, theirs.first), counts);
+                among.send(to, of.owner, head(theirs, 0), element_at(what.in, theirs.first), counts);
             if (own.count != 0) among.receive(from, of.owner, head(own, 0), place_of(segment, k), counts);
         }
     };
@@ -139,14 +94,14 @@ schedule reduce_in_segments(world& among, job& of) {
     for (std::size_t segment = 0; segment < parts.count(); ++segment) {
         co_await reducing[segment % segments_under_way];
         auto const own = parts.part(segment, among.rank());
-        std::byte* const result = parts.target(among.rank(), own.first);
+        std::byte* const result = element_at(what.out, own.first - out_begins);
         auto const theirs_at = [&](int k) { return place_of(segment, k); };
-        if (own.count != 0) combine_all(among, what, bytes_at(what.in, own.first), theirs_at, result, own.count);
+        if (own.count != 0) combine_all(among, what, element_at(what.in, own.first), theirs_at, result, own.count);
         for (int k = 1; gathers && k < among.size(); ++k) {
             int const to = peer_before(among, k), from = peer_at(among, k);
             if (own.count != 0) among.send(to, of.owner, head(own, 1), result, gathering);
             if (auto const theirs = parts.part(segment, from); theirs.count != 0)
-                among.receive(from, of.owner, head(theirs, 1), bytes_at(what.out, theirs.first), gathering);
+                among.receive(from, of.owner, head(theirs, 1), element_at(what.out, theirs.first), gathering);
         }
         begin(segment + segments_under_way);
     }
@@ -172,56 +127,24 @@ schedule reduce_directly(world& among, job& of) {
 
 // ---- collectives without a reduction
 
-namespace {
-
-std::vector<std::size_t> begins_of(std::vector<std::size_t> const& counts) {
-    std::vector<std::size_t> begins(counts.size());
-    std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), std::size_t{0});
-    return begins;
-}
-
-struct exchanged {
-    element_range sent, received;  // of `in` and of `out`
-};
-
-/// Returns what each rank sends and receives in an alltoall, an allgather or a sendrecv.
-std::vector<exchanged> transfers_of(world const& among, collective const& what) {
-    auto const ranks = static_cast<std::size_t>(among.size());
-    std::vector<exchanged> all(ranks);
-    if (what.what == collective::kind::sendrecv) {
-        all[static_cast<std::size_t>(what.root)] = {{0, what.in.count}, {0, what.out.count}};
-        return all;
-    }
-    auto const received = what.receive_counts.empty() ? std::vector<std::size_t>(ranks, what.in.count) : what.receive_counts;
-    auto const receive_begins = begins_of(received), send_begins = begins_of(what.send_counts);
-    for (std::size_t r = 0; r < ranks; ++r) {
-        all[r].received = {receive_begins[r], received[r]};
-        all[r].sent = what.what == collective::kind::alltoall ? element_range{send_begins[r], what.send_counts[r]}
-                                                              : element_range{0, what.in.count};
-    }
-    return all;
-}
-
-}  // namespace
-
 /// It also sends messages without elements: if the other rank sends some, both see that.
 schedule exchange_pairwise(world& among, job& of) {
     collective const& what = of.what;
-    auto const all = transfers_of(among, what);
+    auto const all = detail::transfers_of(what, among.size());
     std::size_t const unit = size_of(what.in.type);
     bool const of_two = what.what == collective::kind::sendrecv;
     transfers counts;
     auto const own = all[static_cast<std::size_t>(among.rank())];
     if (own.received.count != 0 && part_of(what.in, own.sent).data != part_of(what.out, own.received).data)
-        std::memcpy(bytes_at(what.out, own.received.first), bytes_at(what.in, own.sent.first), own.received.count * unit);
+        std::memcpy(element_at(what.out, own.received.first), element_at(what.in, own.sent.first), own.received.count * unit);
     for (int k = 1; k < among.size(); ++k) {
         int const to = peer_before(among, k), from = peer_at(among, k);
         auto const& there = all[static_cast<std::size_t>(to)].sent;
         auto const& here = all[static_cast<std::size_t>(from)].received;
         if (!of_two || to == what.root)
-            among.send(to, of.owner, head_of(of, there.count, there.count * unit), bytes_at(what.in, there.first), counts);
+            among.send(to, of.owner, head_of(of, there.count, there.count * unit), element_at(what.in, there.first), counts);
         if (!of_two || from == what.root)
-            among.receive(from, of.owner, head_of(of, here.count, here.count * unit), bytes_at(what.out, here.first), counts);
+            among.receive(from, of.owner, head_of(of, here.count, here.count * unit), element_at(what.out, here.first), counts);
     }
     of.posted = true;
     co_await counts;

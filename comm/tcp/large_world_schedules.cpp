@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/backend/rank_parts.hpp"
 #include "comm/tcp/schedules.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
 
@@ -18,10 +19,6 @@ constexpr std::size_t small_bytes = std::size_t{64} << 10;
 
 /// The size of a piece that goes from rank to rank: the next rank gets it while the following piece is on its way.
 constexpr std::size_t piece_bytes = std::size_t{256} << 10;
-
-std::byte* element_at(tensor_view const& of, std::size_t element) noexcept {
-    return static_cast<std::byte*>(of.data) + element * size_of(of.type);
-}
 
 /// Returns the reduction of single steps: the divisor of an average is known only at the end.
 reduction step_of(reduction how) noexcept {
@@ -158,13 +155,7 @@ schedule reduce_in_a_ring(world& among, job& of) {
 schedule gather_in_a_ring(world& among, job& of) {
     collective const& what = of.what;
     std::vector<element_range> parts;
-    std::size_t first = 0;
-    for (int rank = 0; rank < among.size(); ++rank) {
-        std::size_t const count =
-            what.receive_counts.empty() ? what.in.count : what.receive_counts[static_cast<std::size_t>(rank)];
-        parts.push_back({first, count});
-        first += count;
-    }
+    for (auto const& each : detail::transfers_of(what, among.size())) parts.push_back(each.received);
     std::byte* const place = element_at(what.out, parts[static_cast<std::size_t>(among.rank())].first);
     if (what.in.count != 0 && place != what.in.data) std::memcpy(place, what.in.data, what.in.bytes());
     ring const around(among, what.in.type, std::move(parts));

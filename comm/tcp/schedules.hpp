@@ -116,6 +116,10 @@ schedule exchange_pairwise(world& among, job& of);
 schedule broadcast_down_a_tree(world& among, job& of);
 schedule broadcast_in_a_chain(world& among, job& of);
 
+inline std::byte* element_at(tensor_view const& of, std::size_t element) noexcept {
+    return static_cast<std::byte*>(of.data) + element * size_of(of.type);
+}
+
 /// Scratch memory of one schedule.
 class scratch {
   public:

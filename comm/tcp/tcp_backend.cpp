@@ -397,18 +397,6 @@ class tcp_backend final : public collective_backend, private co_progress {
     std::vector<ticket> active_;  // in the order of their start
 };
 
-/// Returns every rank's record, sent over the world itself.
-std::vector<world_record> tell_each_other(tcp_backend& all, identity const& who, comm_options const& options) {
-    world_record mine = describe_world(who, options);
-    std::vector<world_record> records(static_cast<std::size_t>(who.world_size));
-    auto const bytes = [](world_record* of, std::size_t count) {
-        return tensor_view{of, count * sizeof(world_record), dtype::u8, memory_kind::host};
-    };
-    run_now(all, {collective::kind::allgather, bytes(&mine, 1), bytes(records.data(), records.size())}, options,
-            "telling each other who is there");
-    return records;
-}
-
 }  // namespace
 
 std::optional<std::string> tcp_unavailable(identity const& who, comm_options const& options) {
@@ -417,7 +405,7 @@ std::optional<std::string> tcp_unavailable(identity const& who, comm_options con
 
 std::unique_ptr<collective_backend> make_tcp_backend(identity const& who, comm_options const& options) {
     auto made = std::make_unique<tcp_backend>(tcp::meet(who, options), false);
-    auto const records = tell_each_other(*made, who, options);
+    auto const records = gather_records(*made, describe_world(who, options), options, "telling each other who is there");
     check_world(records, who);
     made->know(records);
     return made;

@@ -35,12 +35,10 @@ void info_list::add_array(char const* key, info_list&& nested) {
     if (bytes != 0) std::memcpy(static_cast<void*>(array), nested.entries_.data(), bytes);
     *box = pmix_data_array_t{PMIX_INFO, nested.entries_.size(), array};
     nested.entries_.clear();  // its values belong to the array now
-    entries_.emplace_back();
-    auto& entry = entries_.back();
-    std::memset(&entry, 0, sizeof entry);
-    set_key(entry.key, key);
-    entry.value.type = PMIX_DATA_ARRAY;
-    entry.value.data.darray = box;
+    pmix_value_t value{};
+    value.type = PMIX_DATA_ARRAY;
+    value.data.darray = box;
+    add_borrowed(key, value);
 }
 
 void info_list::copy(pmix_info_t const& entry) {

@@ -82,6 +82,14 @@ pmix_status_t upcall_notify_event(pmix_status_t, pmix_proc_t const*, pmix_data_r
 
 namespace {
 
+/// Answers with the list, which the library frees.
+void give(std::unique_ptr<info_list> results, pmix_status_t status, pmix_info_cbfunc_t answer, void* cookie) {
+    auto* const entries = results->data();
+    auto const count = results->size();
+    answer(
+        status, entries, count, cookie, [](void* owned) { delete static_cast<info_list*>(owned); }, results.release());
+}
+
 bool wants_context_id(pmix_info_t const directives[], size_t count) {
     for (size_t i = 0; i < count; ++i)
         if (has_key(directives[i], PMIX_GROUP_ASSIGN_CONTEXT_ID)) return is_true(directives[i]);
@@ -103,10 +111,7 @@ pmix_status_t upcall_group(pmix_group_operation_t operation, char[], pmix_proc_t
         // A client of PMIx 5 takes the members from the answer.
         if (operation == PMIX_GROUP_CONSTRUCT) results->add_procs(PMIX_GROUP_MEMBERSHIP, members);
         if (numbered) results->add_size(PMIX_GROUP_CONTEXT_ID, mine.next_context_id++);
-        auto* entries = results->data();
-        auto const count = results->size();
-        answer(
-            PMIX_SUCCESS, entries, count, cookie, [](void* owned) { delete static_cast<info_list*>(owned); }, results.release());
+        give(std::move(results), PMIX_SUCCESS, answer, cookie);
     });
     return PMIX_SUCCESS;
 }
@@ -168,10 +173,7 @@ pmix_status_t upcall_query(pmix_proc_t*, pmix_query_t* queries, size_t nqueries,
         }
         pmix_status_t status = PMIX_SUCCESS;
         if (results->size() < keys.size()) status = results->size() == 0 ? PMIX_ERR_NOT_FOUND : PMIX_QUERY_PARTIAL_SUCCESS;
-        auto* entries = results->data();
-        auto const count = results->size();
-        answer(
-            status, entries, count, cookie, [](void* owned) { delete static_cast<info_list*>(owned); }, results.release());
+        give(std::move(results), status, answer, cookie);
     });
     return PMIX_SUCCESS;
 }

@@ -13,8 +13,9 @@ from typing import Any, List, Optional, Sequence, Tuple
 import numpy as np
 import _muster_native as native
 from muster import world
-from muster.errors import CollectiveError
-from muster.process_sets import ProcessSet, global_process_set, number_of
+from muster._barrier import barrier as barrier, join as join
+from muster._pickling import dumps
+from muster.process_sets import ProcessSet, global_process_set, number_of, root_within
 
 Average, Sum, Adasum, Min, Max, Product = range(6)
 
@@ -60,13 +61,6 @@ def _summed(array: np.ndarray, op: int, prescale_factor: float) -> np.ndarray:
     return _scaled(array.astype(np.int64) if op == Average and not _is_floating(array) else array, prescale_factor)
 
 
-def _root_within(process_set: ProcessSet, root_rank: int) -> int:
-    ranks = process_set.ranks
-    if root_rank not in ranks:
-        raise CollectiveError(f"the root rank {root_rank} is not in the process set of the ranks {ranks}; give the rank's number in the world", native.E_USAGE, ())
-    return ranks.index(root_rank)
-
-
 def grouped_allreduce(
     arrays: Sequence[np.ndarray],
     name: Optional[str] = None,
@@ -86,7 +80,7 @@ def grouped_allreduce(
     ranks = process_set.size()
     if ranks == 1:
         return [_scaled(_scaled(np.array(array), prescale_factor), postscale_factor) for array in arrays]
-    name = world.nameless("grouped_allreduce", number) if name is None else "grouped_allreduce." + name
+    name = world.named("grouped_allreduce", name, number)
     native_factors = all(_is_floating(array) for array in arrays) and prescale_factor != 0 and postscale_factor != 0
     how = _HOW[op]
     if not native_factors:
@@ -151,7 +145,7 @@ def gather_rows(array: np.ndarray, name: Optional[str] = None, process_set: Proc
     """Works as `allgather`, and also returns the number of rows of each rank."""
     number = number_of(process_set)
     array = np.atleast_1d(array)
-    name = world.nameless("allgather", number) if name is None else "allgather." + name
+    name = world.named("allgather", name, number)
     sent, shape, kind = _as_sent(array)
     handle = world.comm().submit(native.ALLGATHER, 0, (name, sent.ctypes.data, 0, shape, kind), set=number, keep=sent)
     return _result(handle, sent, array.dtype), list(handle.rows())
@@ -161,11 +155,11 @@ def broadcast_all(arrays: Sequence[np.ndarray], root_rank: int, names: Optional[
     """The root's arrays, all under way at once. `root_rank` is its number in the world."""
     number = number_of(process_set)
     comm = world.comm()
-    root = _root_within(process_set, root_rank)
+    root = root_within(process_set, root_rank)
     handles, received = [], []
     try:
         for i, array in enumerate(arrays):
-            name = world.nameless("broadcast", number) if names is None else "broadcast." + names[i]
+            name = world.named("broadcast", None if names is None else names[i], number)
             array = np.asarray(array)
             sent, shape, kind = _as_sent(array)
             made = np.empty(sent.shape, sent.dtype)
@@ -173,14 +167,7 @@ def broadcast_all(arrays: Sequence[np.ndarray], root_rank: int, names: Optional[
             handles.append(comm.submit(native.BROADCAST, root, tensor, set=number, keep=(sent, made)))
             received.append((made, array.dtype))
     finally:
-        failed = None
-        for handle in handles:
-            try:
-                handle.wait()
-            except CollectiveError as error:
-                failed = failed or error
-        if failed is not None:
-            raise failed
+        native.wait_many(handles)
     return [made.astype(dtype, copy=False) for made, dtype in received]
 
 
@@ -194,7 +181,7 @@ def alltoall(
 ) -> Tuple[np.ndarray, List[int]]:
     """Sends splits[i] rows to the set's rank i (None: the same number to each). Returns (the rows that came, how many from each rank)."""
     number = number_of(process_set)
-    name = world.nameless("alltoall", number) if name is None else "alltoall." + name
+    name = world.named("alltoall", name, number)
     array = np.asarray(array)
     sent, shape, kind = _as_sent(array)
     rows = None if splits is None else [int(one) for one in splits]
@@ -210,7 +197,7 @@ def reducescatter(array: np.ndarray, name: Optional[str] = None, op: int = Avera
     _check([array], op)
     if op == Adasum or array.ndim == 0:
         raise ValueError("reducescatter takes arrays of rows, and no Adasum")
-    name = world.nameless("reducescatter", number) if name is None else "reducescatter." + name
+    name = world.named("reducescatter", name, number)
     is_mean_of_integers = op == Average and not _is_floating(array)
     sent = np.ascontiguousarray(_summed(array, op, prescale_factor))
     how = native.SUM if is_mean_of_integers else _HOW[op]
@@ -220,20 +207,11 @@ def reducescatter(array: np.ndarray, name: Optional[str] = None, op: int = Avera
     return _scaled(reduced, postscale_factor, process_set.size() if is_mean_of_integers else 1).astype(array.dtype, copy=False)
 
 
-def _pickler() -> Any:
-    try:
-        import cloudpickle
-
-        return cloudpickle
-    except ImportError:
-        return pickle
-
-
 def broadcast_object(obj: Any = None, root_rank: int = 0, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Any:
     """The root's object, which must be such as can be pickled; the others' are not looked at."""
     name = name or "object"
     is_root = world.rank() == root_rank
-    data = np.frombuffer(_pickler().dumps(obj), np.uint8) if is_root else np.empty(0, np.uint8)
+    data = np.frombuffer(dumps(obj), np.uint8) if is_root else np.empty(0, np.uint8)
     size = broadcast(np.array([data.size]), root_rank, name + ".size", process_set)[0]
     data = broadcast(data if is_root else np.empty(size, np.uint8), root_rank, name + ".data", process_set)
     return obj if is_root else pickle.loads(data.tobytes())
@@ -241,22 +219,6 @@ def broadcast_object(obj: Any = None, root_rank: int = 0, name: Optional[str] = 
 
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
     """Every rank's object, in the order of the ranks."""
-    data, sizes = gather_rows(np.frombuffer(_pickler().dumps(obj), np.uint8), (name or "object") + ".data", process_set)
+    data, sizes = gather_rows(np.frombuffer(dumps(obj), np.uint8), (name or "object") + ".data", process_set)
     ends = np.cumsum(sizes)
     return [pickle.loads(data[end - size : end].tobytes()) for size, end in zip(sizes, ends)]
-
-
-def _wait_for_ranks(kind: int, number: int) -> native.Handle:
-    handle = world.comm().submit(kind, 0, None, set=number)
-    handle.wait()
-    return handle
-
-
-def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns when all ranks of the set have called it."""
-    _wait_for_ranks(native.BARRIER, number_of(process_set))
-
-
-def join() -> int:
-    """Tells that this rank has no more data; returns the number of the last rank that said so."""
-    return _wait_for_ranks(native.JOIN, 0).number()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
+import _muster_native as native
 from muster import world
+from muster.errors import CollectiveError
 from muster.mpi_ranks import ranks_of
 
 
@@ -153,6 +155,14 @@ def remove_process_set(process_set: ProcessSet) -> bool:
     del _in_use[number]
     process_set.process_set_id = None
     return True
+
+
+def root_within(process_set: ProcessSet, root_rank: int) -> int:
+    """The place within the set of a rank of the world. CollectiveError for one that is not in it."""
+    ranks = process_set.ranks
+    if root_rank in ranks:
+        return ranks.index(root_rank)
+    raise CollectiveError(f"the root rank {root_rank} is not in the process set of the ranks {ranks}; give the rank's number in the world", native.E_USAGE, ())
 
 
 def number_of(process_set: ProcessSet) -> int:

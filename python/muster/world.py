@@ -112,6 +112,11 @@ def nameless_part(kind: str, set: int) -> str:
     return f"noname.{next(numbers)}"
 
 
+def named(kind: str, name: Optional[str], set: int) -> str:
+    """The name of a request of this kind: "KIND.NAME", or that of a nameless one."""
+    return nameless(kind, set) if name is None else f"{kind}.{name}"
+
+
 def forget_nameless(set: int) -> None:
     """Counts anew, on all ranks of the process set, what has no name there."""
     for key in [key for key in _nameless if key[1] == set]:

@@ -70,50 +70,23 @@ static int add_type(PyObject* module, PyTypeObject** to, PyType_Spec* spec, char
     return PyModule_AddObject(module, name, (PyObject*)*to) == 0;
 }
 
+/* The names in Python are those in C: of native.h, and of muster_comm.h without MUSTER_. */
+#define OWN(name) \
+    { #name, name }
+#define PUBLIC(name) \
+    { #name, MUSTER_##name }
+
 static struct {
     char const* name;
     int value;
-} const constants[] = {{"ALLREDUCE", ALLREDUCE},
-                       {"ALLGATHER", ALLGATHER},
-                       {"BROADCAST", BROADCAST},
-                       {"REDUCESCATTER", REDUCESCATTER},
-                       {"ALLTOALL", ALLTOALL},
-                       {"BARRIER", BARRIER},
-                       {"JOIN", JOIN},
-                       {"F32", MUSTER_F32},
-                       {"F64", MUSTER_F64},
-                       {"F16", MUSTER_F16},
-                       {"BF16", MUSTER_BF16},
-                       {"I32", MUSTER_I32},
-                       {"I64", MUSTER_I64},
-                       {"U8", MUSTER_U8},
-                       {"I8", MUSTER_I8},
-                       {"BOOL", MUSTER_BOOL},
-                       {"I16", MUSTER_I16},
-                       {"U16", MUSTER_U16},
-                       {"SUM", MUSTER_SUM},
-                       {"AVERAGE", MUSTER_AVERAGE},
-                       {"MIN", MUSTER_MIN},
-                       {"MAX", MUSTER_MAX},
-                       {"PRODUCT", MUSTER_PRODUCT},
-                       {"ADASUM", MUSTER_ADASUM},
-                       {"HOST", MUSTER_HOST},
-                       {"DEVICE", MUSTER_DEVICE},
-                       {"WIRE_DEFAULT", MUSTER_WIRE_DEFAULT},
-                       {"WIRE_NONE", MUSTER_WIRE_NONE},
-                       {"WIRE_F16", MUSTER_WIRE_F16},
-                       {"WIRE_BF16", MUSTER_WIRE_BF16},
-                       {"E_USAGE", MUSTER_E_USAGE},
-                       {"E_TIMEOUT", MUSTER_E_TIMEOUT},
-                       {"E_PEER", MUSTER_E_PEER},
-                       {"E_UNAVAILABLE", MUSTER_E_UNAVAILABLE},
-                       {"E_SYSTEM", MUSTER_E_SYSTEM},
-                       {"E_LIBRARY", MUSTER_E_LIBRARY},
-                       {"E_INTERNAL", MUSTER_E_INTERNAL},
-                       {"HAS_STATE", MUSTER_HAS_STATE},
-                       {"AT_COMMIT", MUSTER_AT_COMMIT},
-                       {"JSON", MUSTER_JSON},
-                       {"PROMETHEUS", MUSTER_PROMETHEUS}};
+} const constants[] = {
+    OWN(ALLREDUCE),     OWN(ALLGATHER),    OWN(BROADCAST),       OWN(REDUCESCATTER),    OWN(ALLTOALL),     OWN(BARRIER),
+    OWN(JOIN),          PUBLIC(F32),       PUBLIC(F64),          PUBLIC(F16),           PUBLIC(BF16),      PUBLIC(I32),
+    PUBLIC(I64),        PUBLIC(U8),        PUBLIC(I8),           PUBLIC(BOOL),          PUBLIC(I16),       PUBLIC(U16),
+    PUBLIC(SUM),        PUBLIC(AVERAGE),   PUBLIC(MIN),          PUBLIC(MAX),           PUBLIC(PRODUCT),   PUBLIC(ADASUM),
+    PUBLIC(HOST),       PUBLIC(DEVICE),    PUBLIC(WIRE_DEFAULT), PUBLIC(WIRE_NONE),     PUBLIC(WIRE_F16),  PUBLIC(WIRE_BF16),
+    PUBLIC(E_USAGE),    PUBLIC(E_TIMEOUT), PUBLIC(E_PEER),       PUBLIC(E_UNAVAILABLE), PUBLIC(E_SYSTEM),  PUBLIC(E_LIBRARY),
+    PUBLIC(E_INTERNAL), PUBLIC(HAS_STATE), PUBLIC(AT_COMMIT),    PUBLIC(JSON),          PUBLIC(PROMETHEUS)};
 
 PyMODINIT_FUNC PyInit__muster_native(void) {
     PyObject* module = PyModule_Create(&definition);

@@ -10,12 +10,7 @@ void gpu_bytes::upload(std::span<std::byte const> from, cuda::stream_handle on) 
 }
 
 std::vector<std::byte> gpu_bytes::download(cuda::stream_handle on) const {
-    std::vector<std::byte> result(count_);
-    cuda::driver const& with = gpu()->with();
-    cuda::device::scope const current(*gpu());
-    if (count_ != 0) cuda::check(with, with.copy_device_to_host(result.data(), address(), count_, on), "cuMemcpyDtoHAsync");
-    cuda::check(with, with.stream_synchronize(on), "cuStreamSynchronize");
-    return result;
+    return test::download<std::byte>({std::bit_cast<void*>(address()), count_, dtype::u8, memory_kind::device}, on);
 }
 
 }  // namespace muster::test

@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -29,17 +28,17 @@ class gpu_bytes {
     cuda::unique_memory memory_;
 };
 
-/// What a tensor in the GPU's memory holds.
+/// What a tensor in the GPU's memory holds once the stream has come so far.
 template <typename T>
-std::vector<T> download(tensor_view const& from) {
+std::vector<T> download(tensor_view const& from, cuda::stream_handle on = nullptr) {
     std::vector<T> result(from.count);
     cuda::driver const& with = gpu()->with();
     cuda::device::scope const current(*gpu());
     if (from.count != 0)
-        cuda::check(
-            with, with.copy_device_to_host(result.data(), std::bit_cast<cuda::device_address>(from.data), from.bytes(), nullptr),
-            "cuMemcpyDtoHAsync");
-    cuda::check(with, with.stream_synchronize(nullptr), "cuStreamSynchronize");
+        cuda::check(with,
+                    with.copy_device_to_host(result.data(), std::bit_cast<cuda::device_address>(from.data), from.bytes(), on),
+                    "cuMemcpyDtoHAsync");
+    cuda::check(with, with.stream_synchronize(on), "cuStreamSynchronize");
     return result;
 }
 
@@ -51,12 +50,7 @@ class gpu_vector {
         bytes_.upload(std::as_bytes(std::span(values)));
     }
     tensor_view view() const { return {std::bit_cast<void*>(bytes_.address()), count_, dtype_of<T>(), memory_kind::device}; }
-    std::vector<T> values(cuda::stream_handle on = nullptr) const {
-        auto const raw = bytes_.download(on);
-        std::vector<T> result(count_);
-        if (count_ != 0) std::memcpy(static_cast<void*>(result.data()), raw.data(), raw.size());
-        return result;
-    }
+    std::vector<T> values(cuda::stream_handle on = nullptr) const { return download<T>(view(), on); }
 
   private:
     std::size_t count_;

@@ -47,6 +47,16 @@ int count_in_log(std::string const& line) {
     return count;
 }
 
+/// What every one of `size` ranks throws, each on its thread.
+std::vector<std::string> messages_of_ranks(int size, errc code, std::function<void(int rank)> const& body) {
+    std::vector<std::string> messages(static_cast<std::size_t>(size));
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; ++rank)
+        threads.emplace_back([&, rank] { messages[static_cast<std::size_t>(rank)] = message_of(code, [&] { body(rank); }); });
+    for (auto& thread : threads) thread.join();
+    return messages;
+}
+
 TEST_F(nccl_fake, one_rank_alone) {
     on_ranks(1, [](collective_backend& on, int) {
         std::vector<float> in{1, 2, 3}, out(3);
@@ -241,15 +251,8 @@ TEST_F(nccl_fake, a_failed_start_tells_the_words_of_nccl) {
 TEST_F(nccl_fake, ranks_that_share_a_gpu_are_told_what_to_do) {
     fake_set("init_fails", 5);
     rendezvous at(2);
-    std::array<std::string, 2> messages;
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < 2; ++rank)
-        threads.emplace_back([&, rank] {
-            comm_options options = fake_options(0);  // both on GPU 0
-            messages[static_cast<std::size_t>(rank)] = message_of(errc::placement, [&] { make_rank(rank, 2, at, options); });
-        });
-    for (auto& thread : threads) thread.join();
-    for (auto const& message : messages) {
+    for (auto const& message :
+         messages_of_ranks(2, errc::placement, [&](int rank) { make_rank(rank, 2, at, fake_options(0)); })) {
         EXPECT_THAT(message, HasSubstr("ranks 0 and 1 on n1 share GPU-00000000-0000-0000-0000-000000000000"));
         EXPECT_THAT(message, HasSubstr("NCCL_HOSTID"));
     }
@@ -257,14 +260,8 @@ TEST_F(nccl_fake, ranks_that_share_a_gpu_are_told_what_to_do) {
 
 TEST_F(nccl_fake, a_rank_without_its_gpu_is_told_by_all) {
     rendezvous at(2);
-    std::array<std::string, 2> messages;
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < 2; ++rank)
-        threads.emplace_back([&, rank] {
-            comm_options options = fake_options(rank == 0 ? 0 : 9);
-            messages[static_cast<std::size_t>(rank)] = message_of(errc::placement, [&] { make_rank(rank, 2, at, options); });
-        });
-    for (auto& thread : threads) thread.join();
+    auto const messages =
+        messages_of_ranks(2, errc::placement, [&](int rank) { make_rank(rank, 2, at, fake_options(rank == 0 ? 0 : 9)); });
     for (auto const& message : messages) EXPECT_THAT(message, HasSubstr("rank 1 on n1: GPU 9 was asked for"));
     EXPECT_EQ(count_in_log("ncclCommInitRankConfig"), 0);
 }
@@ -273,17 +270,12 @@ TEST_F(nccl_fake, ranks_without_nccl_or_driver_are_told_by_all_before_anything_i
     nccl::found_library const no_nccl{nullptr, 0, "no NCCL: libnccl.so.2 is not there"};
     cuda::found_driver const no_driver{nullptr, 0, "no CUDA driver"};
     rendezvous at(4);
-    std::array<std::string, 4> messages;
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < 4; ++rank)
-        threads.emplace_back([&, rank] {
-            nccl::parts const from{
-                rank == 0 || rank == 2 ? &no_nccl : &fake_nccl(), rank == 3 ? &no_driver : &fake_driver(),
-                [&](identity const& who, std::span<std::byte const> mine, duration) { return at.gather(who.rank, mine); }};
-            messages[static_cast<std::size_t>(rank)] =
-                message_of(errc::unavailable, [&] { nccl::make_backend(fake_rank(rank, 4), fake_options(rank), from); });
-        });
-    for (auto& thread : threads) thread.join();
+    auto const messages = messages_of_ranks(4, errc::unavailable, [&](int rank) {
+        nccl::parts const from{
+            rank == 0 || rank == 2 ? &no_nccl : &fake_nccl(), rank == 3 ? &no_driver : &fake_driver(),
+            [&](identity const& who, std::span<std::byte const> mine, duration) { return at.gather(who.rank, mine); }};
+        nccl::make_backend(fake_rank(rank, 4), fake_options(rank), from);
+    });
     for (auto const& message : messages)
         EXPECT_THAT(message, HasSubstr("a communicator on NCCL cannot be made: rank 0 on n1, rank 2 on n1: no NCCL: libnccl.so.2 "
                                        "is not there; rank 3 on n1: no CUDA driver"));

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "comm/backend/speaker.hpp"
+
 namespace muster::detail {
 
 namespace {
@@ -52,10 +54,9 @@ void* batch_collectives::own_output(pending_request& unit, std::size_t count) co
     if (given.data == nullptr || given.count == count) return given.data;
     unit.code = errc::usage;
     std::string const of = unit.many ? fmt::format(" of \"{}\"", spec_of(only()).name) : std::string{};
-    unit.fault = fmt::format(
-        "{} (rank {} of {} on {}): \"out\"{} has {} elements and the result {}; give it this size, or no \"out\" to have memory "
-        "given",
-        describe(unit.what->kind, unit.what->name), ranks_.rank(), ranks_.size(), ranks_.who().host, of, given.count, count);
+    unit.fault =
+        fmt::format("{} ({}): \"out\"{} has {} elements and the result {}; give it this size, or no \"out\" to have memory given",
+                    describe(unit.what->kind, unit.what->name), speaker(ranks_.who()), of, given.count, count);
     return nullptr;
 }
 

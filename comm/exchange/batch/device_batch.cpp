@@ -9,8 +9,10 @@
 #include <new>
 
 #include "base/log.hpp"
+#include "comm/backend/argument_checks.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/keep_forever.hpp"
+#include "comm/backend/speaker.hpp"
 #include "comm/exchange/batch/plan_batches.hpp"
 #include "comm/gradients/adasum.hpp"
 #include "comm/tensor/reduction_kernels.hpp"
@@ -86,10 +88,10 @@ std::unique_ptr<device_lane> open_lane(communicator& host, comm_options const& o
     host.allreduce("device memory", view_of(std::span(able)), reduction::min).wait();
     if (able[0] == 1 || able[1] == 1) return made;
     if (problem) std::rethrow_exception(problem);
-    throw comm_error(errc::peer_failed,
-                     fmt::format("{} (rank {} of {} on {}): this rank can work on device memory and another one cannot; look at "
-                                 "what the others wrote",
-                                 made->ranks.backend(), host.rank(), host.size(), host.who().host));
+    throw comm_error(
+        errc::peer_failed,
+        fmt::format("{} ({}): this rank can work on device memory and another one cannot; look at what the others wrote",
+                    made->ranks.backend(), speaker(host.who())));
 }
 
 namespace {
@@ -219,10 +221,8 @@ void device_batch::find_gap_free(std::span<std::size_t const> counts, std::span<
     };
     if (lies_so(&tensor_io::in)) in_.data = first->in.data;
     if (lies_so(&tensor_io::out)) out_.data = first->out.data;
-    if (!needs_no_buffer() || in_.data == out_.data) return;
     // Input and output of a collective must not overlap partly.
-    auto const *const a = static_cast<std::byte const*>(in_.data), *const b = static_cast<std::byte const*>(out_.data);
-    if (a < b + out_.bytes() && b < a + in_.bytes()) out_.data = nullptr;
+    if (needs_no_buffer() && in_.data != out_.data && overlap(in_, out_)) out_.data = nullptr;
 }
 
 void device_batch::plan_moves(std::byte* buffer, std::span<std::size_t const> counts, std::span<std::size_t const> offsets) {

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <tuple>
+#include <type_traits>
+
+#include "comm/tensor/reduction_kernels.hpp"
 
 namespace muster::detail {
 
@@ -70,45 +74,25 @@ void lay_out(fused_batch const& batch, std::span<std::shared_ptr<agreement const
 namespace {
 
 template <typename T>
-void fill(void* to, std::size_t count, T value) {
-    std::fill_n(static_cast<T*>(to), count, value);
-}
-
-template <typename T>
-void fill_type(reduction how, void* to, std::size_t count) {
-    using limits = std::numeric_limits<T>;
-    T value{};
-    if (how == reduction::product) value = T{1};
-    if (how == reduction::min) value = limits::has_infinity ? limits::infinity() : limits::max();
-    if (how == reduction::max) value = limits::has_infinity ? -limits::infinity() : limits::lowest();
-    fill(to, count, value);
-}
-
-/// Fills f16 or bf16 by their bits for one and infinity.
-void fill_bits(reduction how, void* to, std::size_t count, std::uint16_t one, std::uint16_t infinity) {
-    std::uint16_t value = 0;
-    if (how == reduction::product) value = one;
-    if (how == reduction::min) value = infinity;
-    if (how == reduction::max) value = static_cast<std::uint16_t>(infinity | 0x8000u);
-    fill(to, count, value);
+T neutral(reduction how) {
+    using number = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+    using limits = std::numeric_limits<number>;
+    switch (how) {
+        case reduction::product: return T(number{1});
+        case reduction::min: return T(limits::has_infinity ? limits::infinity() : limits::max());
+        case reduction::max: return T(limits::has_infinity ? -limits::infinity() : limits::lowest());
+        default: return T{};
+    }
 }
 
 }  // namespace
 
 void fill_neutral(dtype type, reduction how, void* to, std::size_t count) {
-    switch (type) {
-        case dtype::f32: return fill_type<float>(how, to, count);
-        case dtype::f64: return fill_type<double>(how, to, count);
-        case dtype::f16: return fill_bits(how, to, count, 0x3c00, 0x7c00);
-        case dtype::bf16: return fill_bits(how, to, count, 0x3f80, 0x7f80);
-        case dtype::i32: return fill_type<std::int32_t>(how, to, count);
-        case dtype::i64: return fill_type<std::int64_t>(how, to, count);
-        case dtype::u8: return fill_type<std::uint8_t>(how, to, count);
-        case dtype::i8: return fill_type<std::int8_t>(how, to, count);
-        case dtype::boolean:
-        case dtype::i16:
-        case dtype::u16: return fill_type<std::uint8_t>(reduction::sum, to, count * size_of(type));
+    if (is_only_moved(type)) {
+        std::memset(to, 0, count * size_of(type));
+        return;
     }
+    with_dtype(type, [&]<typename T>() { std::fill_n(static_cast<T*>(to), count, neutral<T>(how)); });
 }
 
 }  // namespace muster::detail

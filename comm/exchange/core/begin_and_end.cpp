@@ -9,6 +9,7 @@
 
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/process_set.hpp"
+#include "comm/backend/speaker.hpp"
 #include "comm/exchange/request/pending_request.hpp"
 
 namespace muster::detail {
@@ -16,7 +17,7 @@ namespace muster::detail {
 namespace {
 
 std::string describe_on(pending_request const& one, identity const& who) {
-    return fmt::format("{} (rank {} of {} on {})", describe(one.what->kind, one.what->name), who.rank, who.world_size, who.host);
+    return fmt::format("{} ({})", describe(one.what->kind, one.what->name), speaker(who));
 }
 
 }  // namespace

@@ -9,20 +9,17 @@
 
 #include "base/log.hpp"
 #include "base/process/start_thread.hpp"
+#include "base/trace/rank_file.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/speaker.hpp"
 #include "comm/backend_table.hpp"
 #include "comm/exchange/core/begin_and_end.hpp"
-#include "base/trace/rank_file.hpp"
 
 namespace muster::detail {
 
 namespace {
 
 using namespace std::chrono_literals;
-
-std::string on_rank(identity const& who) {
-    return fmt::format("(rank {} of {} on {})", who.rank, who.world_size, who.host);
-}
 
 /// Returns the options of the communicator for negotiation, which goes through host memory wherever the tensors lie.
 exchange_options for_negotiation(exchange_options options) {
@@ -70,8 +67,8 @@ exchange_core::~exchange_core() {
 
 void exchange_core::refuse_in_flight(exchange_kind kind, std::string_view name) const {
     throw comm_error(errc::usage,
-                     fmt::format("{} {}: a request of this name is in flight; wait for it first, or use another name",
-                                 describe(kind, name), on_rank(who_)));
+                     fmt::format("{} ({}): a request of this name is in flight; wait for it first, or use another name",
+                                 describe(kind, name), speaker(who_)));
 }
 
 std::unique_ptr<device_part> exchange_core::mark(exchange_kind kind, std::string_view name, void* stream) try {
@@ -79,12 +76,12 @@ std::unique_ptr<device_part> exchange_core::mark(exchange_kind kind, std::string
     return gpu_.mark(stream);
 } catch (error const& problem) {
     throw comm_error(problem.code(),
-                     fmt::format("{} {} in device memory: {}", describe(kind, name), on_rank(who_), problem.what()));
+                     fmt::format("{} ({}) in device memory: {}", describe(kind, name), speaker(who_), problem.what()));
 }
 
 void exchange_core::check_process() const {
     if (!is_foreign()) return;
-    throw comm_error(errc::usage, fmt::format("exchange {}: {}", on_rank(who_), forked_words));
+    throw comm_error(errc::usage, fmt::format("exchange ({}): {}", speaker(who_), forked_words));
 }
 
 void exchange_core::check_open() const {
@@ -242,8 +239,8 @@ std::vector<int> exchange_core::close_set(int set) {
     });
     if (!in_flight.empty())
         throw comm_error(errc::usage,
-                         fmt::format("process set {} {} has requests in flight ({}); wait for them before it is removed", set,
-                                     on_rank(who_), in_flight));
+                         fmt::format("process set {} ({}) has requests in flight ({}); wait for them before it is removed", set,
+                                     speaker(who_), in_flight));
     return sets_.close(set);
 }
 
@@ -397,7 +394,8 @@ void exchange_core::loop() {
         if (abandon_.load(std::memory_order_acquire))
             throw comm_error(errc::peer_failed,
                              fmt::format("the exchange was destroyed by an exception on rank {} ({})", who_.rank, who_.host));
-        if (options_.comm.loss && options_.comm.loss->is_told()) options_.comm.loss->throw_if_told("exchange " + on_rank(who_));
+        if (options_.comm.loss && options_.comm.loss->is_told())
+            options_.comm.loss->throw_if_told(fmt::format("exchange ({})", speaker(who_)));
         step_result overall;
         bool const hurry = hurry_.exchange(false, std::memory_order_acquire);
         overall.moved = drain();

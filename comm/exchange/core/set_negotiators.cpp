@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/speaker.hpp"
 
 namespace muster::detail {
 
@@ -17,8 +18,7 @@ void set_table::check(int set) const {
         throw comm_error(errc::usage,
                          fmt::format("there is no process set {}; there are {} (0 is all ranks)", set, sets_.size()));
     if (sets_[static_cast<std::size_t>(set)].is != standing::open)
-        throw comm_error(errc::usage, fmt::format("process set {} (rank {} of {} on {}) has been removed; make another", set,
-                                                  who_.rank, who_.world_size, who_.host));
+        throw comm_error(errc::usage, fmt::format("process set {} ({}) has been removed; make another", set, speaker(who_)));
 }
 
 std::vector<int> const& set_table::members(int set) const {

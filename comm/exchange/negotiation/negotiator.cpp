@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "comm/backend/comm_error.hpp"
+#include "comm/backend/speaker.hpp"
 
 namespace muster::detail {
 
@@ -326,8 +327,7 @@ void negotiator::forget_cache() {
 
 void negotiator::fail_unit(pending_ptr const& unit, errc code, std::string const& fault, std::vector<int> const& culprits) {
     counters::add(shared_.count.errors);
-    set_failed(*unit, code, fmt::format("rank {} of {} on {}: {}", ranks_.rank(), ranks_.size(), ranks_.who().host, fault),
-               culprits);
+    set_failed(*unit, code, fmt::format("{}: {}", speaker(ranks_.who()), fault), culprits);
     shared_.finished.finish({&unit, 1});
 }
 

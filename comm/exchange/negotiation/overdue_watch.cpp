@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "comm/backend/speaker.hpp"
 
 namespace muster::detail {
 
@@ -51,8 +52,8 @@ comm_error overdue_watch::death_error(std::string const& unfinished, std::vector
     std::vector<std::string> names;
     for (auto const& each : dead) names.push_back(name_of(each.rank) + ": " + each.why);
     return comm_error(errc::peer_failed,
-                      fmt::format("{} (rank {} of {} on {}) {}: {}; look at what that rank wrote last", unfinished, ranks_.rank(),
-                                  ranks_.size(), ranks_.who().host, lost_rank_words, join(names, "; ")),
+                      fmt::format("{} ({}) {}: {}; look at what that rank wrote last", unfinished, speaker(ranks_.who()),
+                                  lost_rank_words, join(names, "; ")),
                       ranks_of(dead));
 }
 
@@ -61,8 +62,7 @@ std::string overdue_watch::describe_unit(pending_request const& unit) const {
     if (unit.many)
         group = fmt::format(" ({} tensors, \"{}\" … \"{}\")", unit.many->size(), unit.what->tensors.front().name,
                             unit.what->tensors.back().name);
-    return fmt::format("{}{} (rank {} of {} on {})", describe(unit.what->kind, unit.what->name), group, ranks_.rank(),
-                       ranks_.size(), ranks_.who().host);
+    return fmt::format("{}{} ({})", describe(unit.what->kind, unit.what->name), group, speaker(ranks_.who()));
 }
 
 std::string overdue_watch::name_of(int rank) const {

@@ -36,15 +36,6 @@ void flight_recorder::session::end(std::uint64_t which) noexcept {
     if (of_.next_ - which <= depth) of_.ring_[which % depth].finished_us = now_us_;
 }
 
-std::uint64_t flight_recorder::begin(int set, std::uint64_t sequence, exchange_kind kind, std::string_view name,
-                                     std::uint64_t bytes) noexcept {
-    return session(*this).begin(set, sequence, kind, name, bytes);
-}
-
-void flight_recorder::end(std::uint64_t which) noexcept {
-    session(*this).end(which);
-}
-
 std::vector<flight_record> flight_recorder::records() const {
     std::scoped_lock const lock(guard_);
     std::vector<flight_record> all;

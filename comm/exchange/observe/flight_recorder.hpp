@@ -19,14 +19,11 @@ class flight_recorder {
     static constexpr std::size_t depth = 1024;
     static constexpr std::size_t longest_name = 79;  ///< bytes kept of a name
 
-    /// Records the start of an operation. Returns the argument for end().
-    std::uint64_t begin(int set, std::uint64_t sequence, exchange_kind kind, std::string_view name, std::uint64_t bytes) noexcept;
-    void end(std::uint64_t which) noexcept;
-
-    /// Does begin() and end() for many at once, with one lock and one reading of the clock. Other threads wait meanwhile.
+    /// Records for many operations at once, with one lock and one reading of the clock. Other threads wait meanwhile.
     class session {
       public:
         explicit session(flight_recorder& of) noexcept;
+        /// Records the start of an operation. Returns the argument for end().
         std::uint64_t begin(int set, std::uint64_t sequence, exchange_kind kind, std::string_view name,
                             std::uint64_t bytes) noexcept;
         void end(std::uint64_t which) noexcept;

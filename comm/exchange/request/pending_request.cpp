@@ -5,21 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "comm/backend/argument_checks.hpp"
+
 namespace muster::detail {
 
 namespace {
 
 std::string fault_of_view(tensor_view const& view, char const* role) {
     if (size_of(view.type) == 0) return fmt::format("\"{}\" has the unknown type {}", role, static_cast<int>(view.type));
-    if (view.data == nullptr && view.count != 0) return fmt::format("\"{}\" has {} elements at a null pointer", role, view.count);
-    if (reinterpret_cast<std::uintptr_t>(view.data) % size_of(view.type) != 0)
-        return fmt::format("\"{}\" at {} is not aligned for {}", role, view.data, to_string(view.type));
-    return {};
-}
-
-bool overlap(tensor_view const& a, tensor_view const& b) {
-    auto const first = reinterpret_cast<std::uintptr_t>(a.data), second = reinterpret_cast<std::uintptr_t>(b.data);
-    return a.count != 0 && b.count != 0 && first < second + b.bytes() && second < first + a.bytes();
+    return fault_of_memory(view, role);
 }
 
 bool is_reduced(exchange_kind kind) {

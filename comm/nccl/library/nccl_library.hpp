@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "base/shared_library.hpp"
+#include "comm/cuda/library_functions.hpp"
 
 namespace muster::nccl {
 
@@ -44,59 +44,32 @@ enum class op : int { sum = 0, product = 1, max = 2, min = 3, average = 4 };  //
 /// The functions, as loaded or as a test gives them. A default one has none.
 struct library {
     library() = default;
-    /// Looks for every function; `missing` names those it lacks.
-    explicit library(shared_library const& from);
+    explicit library(shared_library const& file) : from(file) {}
 
-    std::string missing;
+    library_functions from;
 
-    int (*get_version)(int*) = nullptr;
-    char const* (*error_string)(int) = nullptr;
-    char const* (*last_error)(comm_handle) = nullptr;
-    int (*get_unique_id)(unique_id*) = nullptr;
-    int (*init_rank)(comm_handle*, int, unique_id, int, config*) = nullptr;
-    int (*split)(comm_handle, int, int, comm_handle*, config*) = nullptr;
-    int (*async_error)(comm_handle, int*) = nullptr;
-    int (*finalize)(comm_handle) = nullptr;
-    int (*destroy)(comm_handle) = nullptr;
-    int (*abort)(comm_handle) = nullptr;
-    int (*make_scaled_sum)(op*, void*, type, int, comm_handle) = nullptr;
-    int (*destroy_op)(op, comm_handle) = nullptr;
-    int (*all_reduce)(void const*, void*, std::size_t, type, op, comm_handle, stream_handle) = nullptr;
-    int (*reduce)(void const*, void*, std::size_t, type, op, int, comm_handle, stream_handle) = nullptr;
-    int (*broadcast)(void const*, void*, std::size_t, type, int, comm_handle, stream_handle) = nullptr;
-    int (*reduce_scatter)(void const*, void*, std::size_t, type, op, comm_handle, stream_handle) = nullptr;
-    int (*all_gather)(void const*, void*, std::size_t, type, comm_handle, stream_handle) = nullptr;
-    int (*send)(void const*, std::size_t, type, int, comm_handle, stream_handle) = nullptr;
-    int (*receive)(void*, std::size_t, type, int, comm_handle, stream_handle) = nullptr;
-    int (*group_start)() = nullptr;
-    int (*group_end)() = nullptr;
+    int (*get_version)(int*) = from["ncclGetVersion"];
+    char const* (*error_string)(int) = from["ncclGetErrorString"];
+    char const* (*last_error)(comm_handle) = from["ncclGetLastError"];
+    int (*get_unique_id)(unique_id*) = from["ncclGetUniqueId"];
+    int (*init_rank)(comm_handle*, int, unique_id, int, config*) = from["ncclCommInitRankConfig"];
+    int (*split)(comm_handle, int, int, comm_handle*, config*) = from["ncclCommSplit"];
+    int (*async_error)(comm_handle, int*) = from["ncclCommGetAsyncError"];
+    int (*finalize)(comm_handle) = from["ncclCommFinalize"];
+    int (*destroy)(comm_handle) = from["ncclCommDestroy"];
+    int (*abort)(comm_handle) = from["ncclCommAbort"];
+    int (*make_scaled_sum)(op*, void*, type, int, comm_handle) = from["ncclRedOpCreatePreMulSum"];
+    int (*destroy_op)(op, comm_handle) = from["ncclRedOpDestroy"];
+    int (*all_reduce)(void const*, void*, std::size_t, type, op, comm_handle, stream_handle) = from["ncclAllReduce"];
+    int (*reduce)(void const*, void*, std::size_t, type, op, int, comm_handle, stream_handle) = from["ncclReduce"];
+    int (*broadcast)(void const*, void*, std::size_t, type, int, comm_handle, stream_handle) = from["ncclBroadcast"];
+    int (*reduce_scatter)(void const*, void*, std::size_t, type, op, comm_handle, stream_handle) = from["ncclReduceScatter"];
+    int (*all_gather)(void const*, void*, std::size_t, type, comm_handle, stream_handle) = from["ncclAllGather"];
+    int (*send)(void const*, std::size_t, type, int, comm_handle, stream_handle) = from["ncclSend"];
+    int (*receive)(void*, std::size_t, type, int, comm_handle, stream_handle) = from["ncclRecv"];
+    int (*group_start)() = from["ncclGroupStart"];
+    int (*group_end)() = from["ncclGroupEnd"];
 };
-
-/// Calls `visit("ncclGetVersion", member)` for every function, in the order above: the only list of the symbols' names.
-template <typename Library, typename Visit>
-void for_each_function(Library& of, Visit&& visit) {
-    visit("ncclGetVersion", of.get_version);
-    visit("ncclGetErrorString", of.error_string);
-    visit("ncclGetLastError", of.last_error);
-    visit("ncclGetUniqueId", of.get_unique_id);
-    visit("ncclCommInitRankConfig", of.init_rank);
-    visit("ncclCommSplit", of.split);
-    visit("ncclCommGetAsyncError", of.async_error);
-    visit("ncclCommFinalize", of.finalize);
-    visit("ncclCommDestroy", of.destroy);
-    visit("ncclCommAbort", of.abort);
-    visit("ncclRedOpCreatePreMulSum", of.make_scaled_sum);
-    visit("ncclRedOpDestroy", of.destroy_op);
-    visit("ncclAllReduce", of.all_reduce);
-    visit("ncclReduce", of.reduce);
-    visit("ncclBroadcast", of.broadcast);
-    visit("ncclReduceScatter", of.reduce_scatter);
-    visit("ncclAllGather", of.all_gather);
-    visit("ncclSend", of.send);
-    visit("ncclRecv", of.receive);
-    visit("ncclGroupStart", of.group_start);
-    visit("ncclGroupEnd", of.group_end);
-}
 
 /// NCCL on this machine, or the reason why it cannot be used.
 struct found_library {

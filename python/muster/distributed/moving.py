@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import List, Sequence
 
 import torch
@@ -164,9 +165,7 @@ class MovingGroup(Group):
             return other.alltoall_base(output, input, output_splits, input_splits, opts)
         if output.dtype != input.dtype:
             raise ValueError(f"all_to_all: the input is {input.dtype}, the output {output.dtype}; give both the same type")
-        row = 1
-        for extent in input.shape[1:]:
-            row *= extent
+        row = math.prod(input.shape[1:])
         if input_splits:
             if len(input_splits) != self._size or sum(input_splits) != input.shape[0]:
                 raise ValueError(f"all_to_all: the input has {input.shape[0]} rows, its splits are {list(input_splits)} for {self._size} ranks")

@@ -10,10 +10,9 @@ from typing import List, Optional, Sequence, Tuple
 import torch
 import _muster_native as native
 from muster import world
-from muster.process_sets import ProcessSet, global_process_set
+from muster.process_sets import ProcessSet, global_process_set, number_of
 from muster.torch import _requests
 from muster.torch._allreduce import allreduce, grouped_allreduce
-from muster.torch._reductions import number_of
 from muster.torch._requests import synchronize
 from muster.torch._tensors import as_bytes, of_result, place_of, place_of_all, plain
 
@@ -30,7 +29,7 @@ def _gather(tensor: torch.Tensor, name: Optional[str], process_set: ProcessSet) 
     comm = world.comm()
     memory, stream = place_of(tensor)
     rows = _rows_of(tensor)
-    name = world.nameless("allgather", number) if name is None else "allgather." + name
+    name = world.named("allgather", name, number)
     shape, kind = as_bytes(rows)
     return comm.submit(native.ALLGATHER, 0, (name, rows.data_ptr(), 0, shape, kind), set=number, memory=memory, stream=stream, keep=rows), rows
 
@@ -42,7 +41,7 @@ def _gather_all(tensors: Sequence[torch.Tensor], name: Optional[str], process_se
     if not tensors:
         return None, []
     memory, stream = place_of_all(tensors)
-    name = world.nameless("grouped_allgather", number) if name is None else "grouped_allgather." + name
+    name = world.named("grouped_allgather", name, number)
     all_rows = [_rows_of(tensor) for tensor in tensors]
     listed = [(f"{name}_{i}of{len(tensors)}", rows.data_ptr(), 0, *as_bytes(rows)) for i, rows in enumerate(all_rows, 1)]
     return comm.submit_group(native.ALLGATHER, 0, name, listed, set=number, memory=memory, stream=stream, keep=all_rows), all_rows

@@ -5,22 +5,19 @@ All are collective over the ranks of the process set. Tensors of one name are re
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
 import _muster_native as native
 from muster import world
 from muster._torch_types import apart, sharing, write
-from muster.process_sets import ProcessSet, global_process_set
+from muster.process_sets import ProcessSet, global_process_set, number_of
 from muster.torch import _requests
-from muster.torch._reductions import Plan, check_adasum, number_of, op_of, plan, result_of, sent_of
+from muster.torch._differentiable import differentiable
+from muster.torch._reductions import Plan, check_adasum, op_of, plan, result_of, sent_of
 from muster.torch._requests import _next as _numbers, _open, synchronize
-from muster.torch._tensors import TYPES, place_of, place_of_all, shape_of
+from muster.torch._tensors import place_of, place_of_all, shape_of, type_of
 from muster.torch.compression import Compression, wire_of
-
-
-def _type_of(tensor: torch.Tensor) -> int:
-    return TYPES.get(tensor.dtype, native.U8)  # bool, of which _reductions.plan lets minimum and maximum pass
 
 
 class _Part:
@@ -53,10 +50,10 @@ def _submit(
     comm = world.comm()
     memory, stream = place_of(tensor)
     how = plan(op, prescale, postscale, process_set, tensor)
-    name = world.nameless("allreduce", number) if name is None else "allreduce." + name
+    name = world.named("allreduce", name, number)
     part = _Part(tensor, in_place, how)
     request = comm.submit(
-        native.ALLREDUCE, how.how, (name, part.sent.data_ptr(), part.received.data_ptr(), shape_of(tensor), _type_of(part.sent)),
+        native.ALLREDUCE, how.how, (name, part.sent.data_ptr(), part.received.data_ptr(), shape_of(tensor), type_of(part.sent)),
         prescale=how.prescale, postscale=how.postscale, set=number, compression=wire, error_feedback=1 if wire else 0,
         memory=memory, stream=stream, keep=(part.sent, part.received),
     )  # fmt: skip
@@ -98,11 +95,11 @@ def _submit_group(
         return _requests.add(None, [])
     memory, stream = place_of_all(tensors)
     how = plan(op, prescale, postscale, process_set, *tensors)
-    name = world.nameless("grouped_allreduce", number) if name is None else "grouped_allreduce." + name
+    name = world.named("grouped_allreduce", name, number)
     shared = sharing(tensors) if in_place else ()  # each counts as it is now, and they are written one after the other
     parts = [_Part(tensor, in_place, how, i in shared) for i, tensor in enumerate(tensors)]
     listed = [
-        (f"{name}_{i}of{len(parts)}", part.sent.data_ptr(), part.received.data_ptr(), shape_of(tensor), _type_of(part.sent))
+        (f"{name}_{i}of{len(parts)}", part.sent.data_ptr(), part.received.data_ptr(), shape_of(tensor), type_of(part.sent))
         for i, (part, tensor) in enumerate(zip(parts, tensors), 1)
     ]
     kept = [(part.sent, part.received) for part in parts]
@@ -152,22 +149,10 @@ def allreduce_(
     return synchronize(_submit_in_place(tensor, average, name, op, prescale_factor, postscale_factor, process_set))
 
 
-class _Allreduce(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, tensor, name, op, prescale, postscale, process_set, wire):
-        ctx.arguments = (op, prescale, postscale, process_set, wire)
-        return synchronize(_submit(tensor, False, name, op, prescale, postscale, process_set, wire))
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return (_allreduce(gradient, None, *ctx.arguments), None, None, None, None, None, None)
-
-
 def _allreduce(tensor: torch.Tensor, name: Optional[str], *arguments) -> torch.Tensor:
-    if tensor.requires_grad and torch.is_grad_enabled():
-        return _Allreduce.apply(tensor, name, *arguments)
-    op, prescale, postscale, process_set, wire = arguments
-    return synchronize(_submit(tensor, False, name, op, prescale, postscale, process_set, wire))
+    return differentiable(
+        lambda one: synchronize(_submit(one, False, name, *arguments)), lambda gradient: (_allreduce(gradient, None, *arguments),), tensor
+    )
 
 
 def allreduce(
@@ -245,22 +230,11 @@ def grouped_allreduce_(
     return synchronize(_submit_group(tensors, True, name, op_of(op, average), prescale_factor, postscale_factor, process_set))
 
 
-class _GroupedAllreduce(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, name, op, prescale, postscale, process_set, wire, *tensors):
-        ctx.arguments = (op, prescale, postscale, process_set, wire)
-        return tuple(synchronize(_submit_group(tensors, False, name, op, prescale, postscale, process_set, wire)))
-
-    @staticmethod
-    def backward(ctx, *gradients):
-        return (None, None, None, None, None, None, *_grouped(gradients, None, *ctx.arguments))
-
-
 def _grouped(tensors: Sequence[torch.Tensor], name: Optional[str], *arguments) -> List[torch.Tensor]:
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-        return list(_GroupedAllreduce.apply(name, *arguments, *tensors))
-    op, prescale, postscale, process_set, wire = arguments
-    return synchronize(_submit_group(tensors, False, name, op, prescale, postscale, process_set, wire))
+    def run(*these: torch.Tensor) -> Tuple[torch.Tensor, ...]:
+        return tuple(synchronize(_submit_group(these, False, name, *arguments)))
+
+    return list(differentiable(run, lambda *gradients: _grouped(gradients, None, *arguments), *tensors))
 
 
 def grouped_allreduce(

@@ -7,9 +7,8 @@ from typing import Optional, Sequence, Tuple, Union
 import torch
 import _muster_native as native
 from muster import world
-from muster.process_sets import ProcessSet, global_process_set
+from muster.process_sets import ProcessSet, global_process_set, number_of
 from muster.torch import _requests
-from muster.torch._reductions import number_of
 from muster.torch._requests import synchronize
 from muster.torch._tensors import as_bytes, of_result, place_of, plain
 
@@ -39,7 +38,7 @@ def alltoall_async(
         raise ValueError("alltoall: a scalar has no rows to send; give it a shape of one dimension")
     rows_for = _numbers(splits)
     sent = plain(tensor.detach())
-    name = world.nameless("alltoall", number) if name is None else "alltoall." + name
+    name = world.named("alltoall", name, number)
     shape, kind = as_bytes(sent)
     tensor = (name, sent.data_ptr(), 0, shape, kind)
     request = comm.submit(native.ALLTOALL, 0, tensor, splits=rows_for, set=number, memory=memory, stream=stream, keep=sent)

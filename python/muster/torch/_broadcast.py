@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, Tuple
 
 import torch
 import _muster_native as native
 from muster import world
 from muster._torch_types import write
-from muster.process_sets import ProcessSet, global_process_set
+from muster.process_sets import ProcessSet, global_process_set, number_of, root_within
 from muster.torch import _requests
 from muster.torch._allreduce import allreduce
-from muster.torch._reductions import number_of, root_within
+from muster.torch._differentiable import differentiable
 from muster.torch._requests import synchronize
 from muster.torch._tensors import as_bytes, place_of, plain
 
@@ -29,7 +29,7 @@ def _submit(tensor: torch.Tensor, in_place: bool, root_rank: int, name: Optional
     memory, stream = place_of(tensor)
     sent = plain(tensor.detach())
     received = sent if in_place else torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-    name = world.nameless("broadcast", number) if name is None else "broadcast." + name
+    name = world.named("broadcast", name, number)
     shape, kind = as_bytes(sent)
     moved = (name, sent.data_ptr(), received.data_ptr(), shape, kind)
     request = comm.submit(native.BROADCAST, root, moved, set=number, memory=memory, stream=stream, keep=(sent, received))
@@ -61,19 +61,6 @@ def broadcast_(
     return synchronize(_submit(tensor, True, root_rank, name, process_set))
 
 
-class _Broadcast(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, tensor, root_rank, name, process_set):
-        ctx.arguments = (root_rank, process_set)
-        return synchronize(_submit(tensor, False, root_rank, name, process_set))
-
-    @staticmethod
-    def backward(ctx, gradient):
-        root_rank, process_set = ctx.arguments
-        reduced = allreduce(gradient, process_set=process_set)
-        return reduced if world.rank() == root_rank else torch.zeros_like(reduced), None, None, None
-
-
 def broadcast(
     tensor: torch.Tensor, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> torch.Tensor:
@@ -92,6 +79,9 @@ def broadcast(
         ValueError: the name is in flight.
         CollectiveError: the root is not in the set; ranks have died, hang, or disagree on type, shape or root; on every rank.
     """
-    if tensor.requires_grad and torch.is_grad_enabled():
-        return _Broadcast.apply(tensor, root_rank, name, process_set)
-    return synchronize(_submit(tensor, False, root_rank, name, process_set))
+
+    def gradients_of(gradient: torch.Tensor) -> Tuple[torch.Tensor]:
+        reduced = allreduce(gradient, process_set=process_set)
+        return (reduced if world.rank() == root_rank else torch.zeros_like(reduced),)
+
+    return differentiable(lambda one: synchronize(_submit(one, False, root_rank, name, process_set)), gradients_of, tensor)

@@ -11,12 +11,13 @@ import torch
 import _muster_native as native
 from muster import world
 from muster.errors import CollectiveError
-from muster.process_sets import ProcessSet, global_process_set
+from muster.process_sets import ProcessSet, global_process_set, number_of
 from muster.torch import _requests
 from muster.torch._allgather import allgather, grouped_allgather
-from muster.torch._reductions import Adasum, Average, Plan, Sum, number_of, plan, result_of, sent_of
+from muster.torch._differentiable import differentiable
+from muster.torch._reductions import Adasum, Average, Plan, Sum, plan, result_of, sent_of
 from muster.torch._requests import synchronize
-from muster.torch._tensors import TYPES, of_result, place_of, place_of_all, shape_of
+from muster.torch._tensors import of_result, place_of, place_of_all, shape_of, type_of
 from muster.torch.compression import Compression
 
 
@@ -25,10 +26,6 @@ def _check(op: int, *tensors: torch.Tensor) -> None:
         raise CollectiveError("reducescatter: Adasum is there for allreduce only", native.E_USAGE, ())
     if any(tensor.dim() == 0 for tensor in tensors):
         raise ValueError("reducescatter: a scalar has no rows to scatter; give it a shape of one dimension, or use allreduce")
-
-
-def _type_of(tensor: torch.Tensor) -> int:
-    return TYPES.get(tensor.dtype, native.U8)  # bool, of which _reductions.plan lets minimum and maximum pass
 
 
 def _result(how: Plan, dtype: torch.dtype, request: native.Handle, sent: torch.Tensor, *index: int) -> torch.Tensor:
@@ -49,14 +46,14 @@ def reducescatter_async(
     _check(op, tensor)
     memory, stream = place_of(tensor)
     how = plan(op, prescale_factor, postscale_factor, process_set, tensor)
-    name = world.nameless("reducescatter", number) if name is None else "reducescatter." + name
+    name = world.named("reducescatter", name, number)
     dtype = tensor.dtype
     sent = sent_of(tensor, how)
     place, ranks = comm.place_in_set(number)
     share = sent.shape[0] // ranks + (place < sent.shape[0] % ranks)
     received = torch.empty((share, *sent.shape[1:]), dtype=sent.dtype, device=sent.device)
     request = comm.submit(
-        native.REDUCESCATTER, how.how, (name, sent.data_ptr(), received.data_ptr(), shape_of(sent), _type_of(sent)),
+        native.REDUCESCATTER, how.how, (name, sent.data_ptr(), received.data_ptr(), shape_of(sent), type_of(sent)),
         prescale=how.prescale, postscale=how.postscale, set=number, memory=memory, stream=stream, keep=(sent, received), out_elements=received.numel(),
     )  # fmt: skip
     return _requests.add(request, received, None if how.is_native else lambda _, received: result_of(received, how, dtype))
@@ -65,24 +62,6 @@ def reducescatter_async(
 def _factor(op: int, process_set: ProcessSet, prescale: float, postscale: float) -> float:
     """Returns what the gathered gradient is multiplied by: an average's is the whole sum's divided by the ranks, as a sum's would be after an average."""
     return (process_set.size() if op == Sum else 1) * prescale * postscale
-
-
-class _Reducescatter(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, tensor, name, op, process_set, prescale, postscale):
-        ctx.process_set = process_set
-        ctx.factor = _factor(op, process_set, prescale, postscale)
-        return synchronize(reducescatter_async(tensor, name, op, process_set, prescale, postscale))
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return allgather(gradient * ctx.factor, process_set=ctx.process_set), None, None, None, None, None
-
-
-def _reducescatter(tensor: torch.Tensor, *arguments) -> torch.Tensor:
-    if tensor.requires_grad and torch.is_grad_enabled():
-        return _Reducescatter.apply(tensor, *arguments)
-    return synchronize(reducescatter_async(tensor, *arguments))
 
 
 def reducescatter(
@@ -114,7 +93,12 @@ def reducescatter(
         CollectiveError: op is Adasum; ranks have died, hang, or disagree on type, shape or reduction; on every rank.
     """
     small, context = compression.compress(tensor)
-    return compression.decompress(_reducescatter(small, name, op, process_set, prescale_factor, postscale_factor), context)
+    reduced = differentiable(
+        lambda one: synchronize(reducescatter_async(one, name, op, process_set, prescale_factor, postscale_factor)),
+        lambda gradient: (allgather(gradient * _factor(op, process_set, prescale_factor, postscale_factor), process_set=process_set),),
+        small,
+    )
+    return compression.decompress(reduced, context)
 
 
 def grouped_reducescatter_async(
@@ -134,27 +118,14 @@ def grouped_reducescatter_async(
     _check(op, *tensors)
     memory, stream = place_of_all(tensors)
     how = plan(op, prescale_factor, postscale_factor, process_set, *tensors)
-    name = world.nameless("grouped_reducescatter", number) if name is None else "grouped_reducescatter." + name
+    name = world.named("grouped_reducescatter", name, number)
     types = [tensor.dtype for tensor in tensors]
     all_sent = [sent_of(tensor, how) for tensor in tensors]
-    listed = [(f"{name}_{i}of{len(tensors)}", sent.data_ptr(), 0, shape_of(sent), _type_of(sent)) for i, sent in enumerate(all_sent, 1)]
+    listed = [(f"{name}_{i}of{len(tensors)}", sent.data_ptr(), 0, shape_of(sent), type_of(sent)) for i, sent in enumerate(all_sent, 1)]
     request = comm.submit_group(
         native.REDUCESCATTER, how.how, name, listed, prescale=how.prescale, postscale=how.postscale, set=number, memory=memory, stream=stream, keep=all_sent
     )
     return _requests.add(request, all_sent, lambda request, all_sent: [_result(how, types[i], request, sent, i) for i, sent in enumerate(all_sent)])
-
-
-class _GroupedReducescatter(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, name, op, process_set, prescale, postscale, *tensors):
-        ctx.process_set = process_set
-        ctx.factor = _factor(op, process_set, prescale, postscale)
-        return tuple(synchronize(grouped_reducescatter_async(tensors, name, op, process_set, prescale, postscale)))
-
-    @staticmethod
-    def backward(ctx, *gradients):
-        gathered = grouped_allgather([gradient * ctx.factor for gradient in gradients], process_set=ctx.process_set)
-        return (None, None, None, None, None, *gathered)
 
 
 def grouped_reducescatter(
@@ -168,10 +139,14 @@ def grouped_reducescatter(
 ) -> List[torch.Tensor]:
     """Reduces and scatters each of the tensors as `reducescatter` does, all or none; a list of new tensors. Blocking, differentiable."""
     pairs = [compression.compress(tensor) for tensor in tensors]
-    small = [one for one, _ in pairs]
-    arguments = (name, op, process_set, prescale_factor, postscale_factor)
-    if torch.is_grad_enabled() and any(one.requires_grad for one in small):
-        reduced = _GroupedReducescatter.apply(*arguments, *small)
-    else:
-        reduced = synchronize(grouped_reducescatter_async(small, *arguments))
+
+    def gradients_of(*gradients: torch.Tensor) -> List[torch.Tensor]:
+        factor = _factor(op, process_set, prescale_factor, postscale_factor)
+        return grouped_allgather([gradient * factor for gradient in gradients], process_set=process_set)
+
+    reduced = differentiable(
+        lambda *these: tuple(synchronize(grouped_reducescatter_async(these, name, op, process_set, prescale_factor, postscale_factor))),
+        gradients_of,
+        *[one for one, _ in pairs],
+    )
     return [compression.decompress(one, context) for one, (_, context) in zip(reduced, pairs)]

@@ -7,15 +7,13 @@ from typing import NamedTuple, Optional
 
 import torch
 import _muster_native as native
-from muster import process_sets
-from muster.errors import CollectiveError
 from muster.process_sets import ProcessSet
 from muster._torch_types import has_plain_memory
 from muster.torch._tensors import TYPES, plain
 
 Average, Sum, Adasum, Min, Max, Product = range(6)
 
-_NATIVE = (native.AVERAGE, native.SUM, native.ADASUM, native.MIN, native.MAX, native.PRODUCT)
+NATIVE = (native.AVERAGE, native.SUM, native.ADASUM, native.MIN, native.MAX, native.PRODUCT)
 _NAMES = ("Average", "Sum", "Adasum", "Min", "Max", "Product")
 
 
@@ -28,7 +26,7 @@ def op_of(op: Optional[int], average: Optional[bool]) -> int:
         return Average if average else Sum
     if op is None:
         return Average
-    if not isinstance(op, int) or not 0 <= op < len(_NATIVE):
+    if not isinstance(op, int) or not 0 <= op < len(NATIVE):
         raise ValueError(f"{op!r} is no reduction; give Average, Sum, Adasum, Min, Max or Product")
     return op
 
@@ -73,11 +71,11 @@ def plan(op: int, prescale: float, postscale: float, process_set: ProcessSet, *t
     if floating:
         # muster takes a factor of 0 as none given; what is scaled by zero after a sum is zero all the same.
         if prescale == 0 or postscale == 0:
-            return Plan(_NATIVE[op], 1.0, 1.0, prescale, postscale, 1)
-        return Plan(_NATIVE[op], prescale, postscale, 1.0, 1.0, 1)
+            return Plan(NATIVE[op], 1.0, 1.0, prescale, postscale, 1)
+        return Plan(NATIVE[op], prescale, postscale, 1.0, 1.0, 1)
     if op == Average:
         return Plan(native.SUM, 1.0, 1.0, prescale, postscale, process_set.size(), True)
-    return Plan(_NATIVE[op], 1.0, 1.0, prescale, postscale, 1)
+    return Plan(NATIVE[op], 1.0, 1.0, prescale, postscale, 1)
 
 
 def scaled(tensor: torch.Tensor, factor: float, divisor: int = 1) -> torch.Tensor:
@@ -102,20 +100,3 @@ def sent_of(tensor: torch.Tensor, how: Plan) -> torch.Tensor:
 def result_of(received: torch.Tensor, how: Plan, dtype: torch.dtype) -> torch.Tensor:
     """Returns what the ranks' `sent_of` have become, as a tensor of the type that was given."""
     return received if how.is_native else scaled(received, how.after, how.divisor).to(dtype)
-
-
-def root_within(process_set: ProcessSet, root_rank: int) -> int:
-    """The place within the set of a rank of the world. CollectiveError for one that is not in it."""
-    ranks = process_set.ranks
-    if process_set.process_set_id == 0:
-        if 0 <= root_rank < len(ranks):
-            return root_rank
-    elif root_rank in ranks:
-        return ranks.index(root_rank)
-    reason = f"the root rank {root_rank} is not in the process set of the ranks {ranks}; give the rank's number in the world"
-    raise CollectiveError(reason, native.E_USAGE, ())
-
-
-def number_of(process_set: ProcessSet) -> int:
-    """The set's number for a submission; ValueError if it is not in use."""
-    return process_sets.number_of(process_set)

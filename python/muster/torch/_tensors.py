@@ -53,6 +53,11 @@ def place_of_all(tensors: Sequence[torch.Tensor]) -> Place:
     return places[0] if places else _HOST
 
 
+def type_of(tensor: torch.Tensor) -> int:
+    """Returns the type in which it is reduced; bool, of which _reductions.plan lets minimum and maximum pass, as a byte."""
+    return TYPES.get(tensor.dtype, native.U8)
+
+
 def shape_of(tensor: torch.Tensor) -> Sequence[int]:
     """Returns its shape, with more than 8 dimensions made one after the first."""
     shape = tensor.shape

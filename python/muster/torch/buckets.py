@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -85,9 +86,7 @@ def plan_buckets(gradients: Sequence[Gradient], element_sizes: Sequence[int], fi
     grouped: Dict[tuple, List[int]] = {}
     for index in reversed(range(len(gradients))):
         gradient = gradients[index]
-        elements = 1
-        for extent in gradient.shape:
-            elements *= extent
+        elements = math.prod(gradient.shape)
         if elements == 0:
             continue
         key = (gradient.group, gradient.dtype, gradient.device)
@@ -192,10 +191,7 @@ class Bucket:
 
 def size_in_bytes(gradient: Gradient) -> int:
     """Returns the size of all its elements."""
-    size = torch.empty(0, dtype=gradient.dtype).element_size()
-    for extent in gradient.shape:
-        size *= extent
-    return size
+    return math.prod(gradient.shape) * torch.empty(0, dtype=gradient.dtype).element_size()
 
 
 def lay_out(comm: native.Comm, plan: Sequence[List[int]], gradients: Sequence[Gradient], devices: Sequence[torch.device], named) -> List[Bucket]:

@@ -11,19 +11,11 @@ from typing import Any, Iterable, List, Mapping, Optional, Tuple, Union
 
 import torch
 from muster import world
-from muster.process_sets import ProcessSet, global_process_set
+from muster._pickling import dumps
+from muster.process_sets import ProcessSet, global_process_set, number_of
 from muster.torch._allgather import allgather
 from muster.torch._broadcast import broadcast_, broadcast_async_
-from muster.torch._reductions import number_of
 from muster.torch._requests import synchronize
-
-
-def _dumps(obj: Any) -> bytes:
-    try:
-        import cloudpickle  # takes functions and classes of the main script too
-    except ImportError:
-        return pickle.dumps(obj)
-    return cloudpickle.dumps(obj)
 
 
 def _as_tensor(data: bytes) -> torch.Tensor:
@@ -49,7 +41,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None, p
     """
     name = world.nameless("broadcast_object", number_of(process_set)) if name is None else name
     is_root = world.rank() == root_rank
-    data = _as_tensor(_dumps(obj)) if is_root else torch.empty(0, dtype=torch.uint8)
+    data = _as_tensor(dumps(obj)) if is_root else torch.empty(0, dtype=torch.uint8)
     size = broadcast_(torch.tensor([data.numel()]), root_rank, name + ".size", process_set)
     if not is_root:
         data = torch.empty(int(size), dtype=torch.uint8)
@@ -60,7 +52,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None, p
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
     """The objects of all ranks, in the order of the ranks. Blocking. They are pickled as by `broadcast_object`."""
     name = world.nameless("allgather_object", number_of(process_set)) if name is None else name
-    data = _as_tensor(_dumps(obj))
+    data = _as_tensor(dumps(obj))
     sizes = allgather(torch.tensor([data.numel()]), name + ".size", process_set).tolist()
     parts = allgather(data, name + ".data", process_set).split(sizes)
     return [pickle.loads(_as_data(part)) for part in parts]

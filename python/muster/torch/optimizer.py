@@ -9,16 +9,13 @@ from contextlib import contextmanager
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import torch
-import _muster_native as native
 from muster import world
 from muster.process_sets import ProcessSet, global_process_set, number_of
 from muster.torch._parameters import check_groups, check_names, check_passes, name_parameters
-from muster.torch._reductions import Adasum, Average, Max, Min, Product, Sum, check_adasum
+from muster.torch._reductions import NATIVE, Adasum, Average, check_adasum
 from muster.torch.compression import Compression
 from muster.torch.deltas import DeltaReducer
 from muster.torch.gradients import GradientReducer, Reduction
-
-_HOW = {Average: native.AVERAGE, Sum: native.SUM, Adasum: native.ADASUM, Min: native.MIN, Max: native.MAX, Product: native.PRODUCT}
 
 #: What is the wrapper's own in an instance's __dict__; the rest is the wrapped optimizer's.
 _OWN = ("_muster", "_should_synchronize", "_synchronized")
@@ -357,7 +354,7 @@ def DistributedOptimizer(
         ValueError: before init(); wrong arguments.
         NotImplementedError: Adasum within a process set.
     """
-    if not isinstance(op, int) or op not in _HOW:
+    if not isinstance(op, int) or op not in range(len(NATIVE)):
         raise ValueError(f"{op!r} is no reduction; give Average, Sum or Adasum")
     if gradient_predivide_factor != 1.0 and op != Average:
         raise ValueError(f"gradient_predivide_factor={gradient_predivide_factor} goes with op=Average only; leave it out, or average")
@@ -368,7 +365,7 @@ def DistributedOptimizer(
     check_passes(backward_passes_per_step)
     check_adasum(op, process_set)
     world.comm()
-    how = Reduction(op, _HOW[op], float(gradient_predivide_factor), compression, bool(sparse_as_dense), process_set)
+    how = Reduction(op, NATIVE[op], float(gradient_predivide_factor), compression, bool(sparse_as_dense), process_set)
     sizes = (bucket_bytes, bucket_bytes) if isinstance(bucket_bytes, int) else bucket_bytes
     if sizes is not None and min(sizes) < 1:
         raise ValueError(f"bucket_bytes={bucket_bytes}; give a positive number of bytes")

@@ -333,28 +333,16 @@ int cuMemFreeHost(void* address) {
     return free_behind_work([&] { std::free(address); });
 }
 int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, std::size_t bytes, void* on) {
-    return put_on(on, [=] {
-        std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void const*>(from), bytes);
-        return true;
-    });
+    return put_work(on, [=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void const*>(from), bytes); });
 }
 int cuMemcpyHtoDAsync_v2(unsigned long long to, void const* from, std::size_t bytes, void* on) {
-    return put_on(on, [=] {
-        std::memcpy(reinterpret_cast<void*>(to), from, bytes);
-        return true;
-    });
+    return put_work(on, [=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
 }
 int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, std::size_t bytes, void* on) {
-    return put_on(on, [=] {
-        std::memcpy(to, reinterpret_cast<void const*>(from), bytes);
-        return true;
-    });
+    return put_work(on, [=] { std::memcpy(to, reinterpret_cast<void const*>(from), bytes); });
 }
 int cuMemsetD8Async(unsigned long long to, unsigned char value, std::size_t bytes, void* on) {
-    return put_on(on, [=] {
-        std::memset(reinterpret_cast<void*>(to), value, bytes);
-        return true;
-    });
+    return put_work(on, [=] { std::memset(reinterpret_cast<void*>(to), value, bytes); });
 }
 int cuModuleLoadData(void** module, void const*) {
     *module = &only_module;

@@ -72,8 +72,8 @@ TEST(flight_recorder, it_keeps_the_last_and_knows_what_has_not_finished) {
     flight_recorder recorder;
     std::uint64_t last = 0;
     for (std::uint64_t i = 0; i < 2000; ++i) {
-        last = recorder.begin(0, i, exchange_kind::allreduce, "t" + std::to_string(i), 8);
-        if (i != 1999) recorder.end(last);
+        last = flight_recorder::session(recorder).begin(0, i, exchange_kind::allreduce, "t" + std::to_string(i), 8);
+        if (i != 1999) flight_recorder::session(recorder).end(last);
     }
     auto const all = recorder.records();
     ASSERT_EQ(all.size(), flight_recorder::depth);
@@ -81,7 +81,7 @@ TEST(flight_recorder, it_keeps_the_last_and_knows_what_has_not_finished) {
     EXPECT_EQ(all.back().name, "t1999");
     EXPECT_EQ(all.back().finished_us, 0);
     EXPECT_NE(all[all.size() - 2].finished_us, 0);
-    recorder.begin(0, 2000, exchange_kind::barrier, std::string(500, 'n'), 0);
+    flight_recorder::session(recorder).begin(0, 2000, exchange_kind::barrier, std::string(500, 'n'), 0);
     EXPECT_EQ(recorder.records().back().name.size(), flight_recorder::longest_name);
 }
 

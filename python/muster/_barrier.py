@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import _muster_native as native
 from muster import world
-from muster.process_sets import ProcessSet, global_process_set
-from muster.torch._reductions import number_of
+from muster.process_sets import ProcessSet, global_process_set, number_of
 
 
 def _submit(kind: int, process_set: int) -> native.Handle:
@@ -20,7 +19,7 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
 
 def join(device: int = -1) -> int:
-    """Tells that this rank has no more tensors; returns when all ranks have said so, with the number of the last.
+    """Tells that this rank has no more data; returns when all ranks have said so, with the number of the last.
 
     Until then this rank takes part in the others' collectives with zeros (an average is still over all ranks) and with no rows.
 
