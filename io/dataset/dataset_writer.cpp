@@ -384,7 +384,7 @@ std::string dataset_writer::state::identity_of_all() const {
     for (split_plan const& plan : plans)
         text += fmt::format("|{} {} {} {} {} {} {} {}", plan.split, plan.samples, to_string(plan.shape), plan.chunk_samples,
                             to_string(plan.type), plan.classes, plan.targets, plan.gzip_level);
-    return xxh3_128_digits({reinterpret_cast<std::uint8_t const*>(text.data()), text.size()});
+    return xxh3_128_digits(text);
 }
 
 void dataset_writer::state::share_layout() {
