@@ -23,11 +23,11 @@ void const* mpi_handle(communicator const& ranks);
 /// Collective: runs `step` on every rank. If it fails on one, every rank throws: a single rank its own exception, several what
 /// comm/fail_together.hpp says. `step` itself is not collective, except for calls to HDF5.
 template <typename Step>
-void run_step(communicator& ranks, std::string_view what, Step&& step) {
+void run_step(communicator& ranks, std::string_view what, Step&& step, member_is member = member_is::rank) {
     if (ranks.size() == 1)
         step();
     else
-        run_on_all(ranks, what, step);
+        run_on_all(ranks, what, step, member);
 }
 
 }  // namespace muster
