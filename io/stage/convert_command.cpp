@@ -171,13 +171,8 @@ convert_request request_of(given_options const& given) {
     request.digests = !given.has("no-digests");
     request.resume = true;
     request.writer.name = given.text("name");
-    if (given.has("align")) {
-        try {
-            request.writer.alignment_bytes = parse_bytes(given.text("align"), "--align");
-        } catch (parse_error const& e) {
-            throw error(errc::usage, e.what());
-        }
-    }
+    if (given.has("align"))
+        request.writer.alignment_bytes = read_option([&] { return parse_bytes(given.text("align"), "--align"); });
     request.writer.replace = given.has("force");
     request.writer.restart = given.has("restart");
     return request;

@@ -105,11 +105,7 @@ std::optional<std::uint64_t> unpack_limit_of(given_options const& given) {
     if (!given.has("unpack-limit")) return {};
     if (!given.has("unpack"))
         throw error(errc::usage, fmt::format("{}: --unpack-limit without --unpack; give both", given.command()));
-    try {
-        return parse_bytes(given.text("unpack-limit"), "--unpack-limit");
-    } catch (parse_error const& e) {
-        throw error(errc::usage, e.what());
-    }
+    return read_option([&] { return parse_bytes(given.text("unpack-limit"), "--unpack-limit"); });
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "io/dataset/checksum.hpp"
 #include "io/dataset/dataset.hpp"
 #include "io/sources/image_file.hpp"
+#include "io/sources/sample_source.hpp"
 #include "io/stage/commands.hpp"
 
 namespace muster::stage {
@@ -141,9 +142,7 @@ void print_split(split_info const& split) {
         row("classes", is.class_names.empty() || is.class_names.size() > shown_classes
                            ? fmt::format("{}", is.classes)
                            : fmt::format("{}: {}", is.classes, join(is.class_names, ", ")));
-    if (!is.columns.empty())
-        row("columns", join(std::span(is.columns).first(std::min(is.columns.size(), shown_columns)), ", ") +
-                           (is.columns.size() > shown_columns ? ", …" : ""));
+    if (!is.columns.empty()) row("columns", some_of(is.columns, shown_columns));
     if (!split.class_counts.empty()) row("samples each", class_text(split));
     row("layout", layout_text(is));
     row("images from", is.source_images);

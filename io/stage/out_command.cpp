@@ -306,13 +306,7 @@ int out_command(given_options const& given, identity const& who, environment con
     copy_request request = copy_request_of(given, variables);
     request.own_sources = true;
     std::optional<duration> every;
-    if (given.has("every")) {
-        try {
-            every = parse_duration(given.text("every"), "--every");
-        } catch (parse_error const& e) {
-            throw error(errc::usage, e.what());
-        }
-    }
+    if (given.has("every")) every = read_option([&] { return parse_duration(given.text("every"), "--every"); });
     std::string const shared = request.target;
     if (given.has("merge"))
         request.state_name = fmt::format("{}.{}", state_folder_name, who.host);
