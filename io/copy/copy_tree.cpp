@@ -25,15 +25,6 @@ namespace {
 /// Small enough that what was read is still in the processor's cache when it is written.
 constexpr std::size_t block_bytes = std::size_t{256} << 10;
 
-void broadcast_bytes(communicator& nodes, std::string& bytes) {
-    std::int64_t count = static_cast<std::int64_t>(bytes.size());
-    nodes.broadcast("length of the list", view_of(std::span(&count, 1)), 0).wait();
-    bytes.resize(static_cast<std::size_t>(count));
-    constexpr std::size_t most = std::size_t{256} << 20;
-    for (std::size_t at = 0; at < bytes.size(); at += most)
-        nodes.broadcast("list", {bytes.data() + at, std::min(most, bytes.size() - at), dtype::u8, memory_kind::host}, 0).wait();
-}
-
 void unite(communicator& nodes, std::vector<std::uint8_t>& needed) {
     constexpr std::size_t most = std::size_t{256} << 20;
     for (std::size_t at = 0; at < needed.size(); at += most)

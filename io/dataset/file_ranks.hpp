@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "comm/communicator.hpp"
@@ -19,6 +20,9 @@ comm_options options_for_files(identity const& who);
 /// HDF5's view of the communicator (io/hdf5/hdf5.hpp, mpi_handle); null for a single rank without MPI. Throws errc::unavailable
 /// for several ranks without MPI.
 void const* mpi_handle(communicator const& ranks);
+
+/// Collective: gives all ranks the bytes that rank 0 has.
+void broadcast_bytes(communicator& ranks, std::string& bytes);
 
 /// Collective: runs `step` on every rank. If it fails on one, every rank throws: a single rank its own exception, several what
 /// comm/fail_together.hpp says. `step` itself is not collective, except for calls to HDF5.
