@@ -25,7 +25,7 @@ struct run_setting {
     std::string outputs{};  ///< the names of the files with their output begin with this
 };
 
-/// Returns the numbers by which the program of a run is told of it.
+/// Returns the numbers that stand for a run in the arguments of its program.
 run_numbers numbers_of(study_plan const& plan, due_run const& due, int nodes);
 
 /// Returns the command of a run.

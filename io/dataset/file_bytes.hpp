@@ -8,7 +8,7 @@
 
 namespace muster {
 
-/// What came of a read: how many bytes, and the errno of what failed, 0 at the end of the file or of the memory.
+/// Says how many bytes were read, and why no more: the errno of what failed, 0 at the end of the file or of the memory.
 struct read_end {
     std::size_t bytes = 0;
     int fault = 0;

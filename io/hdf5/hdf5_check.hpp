@@ -50,7 +50,7 @@ struct found_attribute {
     std::size_t count = 0;  ///< of its elements
 };
 
-/// Opens attribute `name` of `object`; nothing if there is none.
+/// Opens attribute `name` of `object`, if it has one.
 std::optional<found_attribute> find_attribute(place const& at, id object, std::string const& name);
 
 /// The space of a dataset's elements, and its extent in each dimension.

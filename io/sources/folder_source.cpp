@@ -54,7 +54,7 @@ class picture_walk {
 
     /// Paths below `root`, of what lies in root/`folder`; only the first few where `most` is given.
     std::vector<std::string> below(std::string const& folder, std::size_t most = SIZE_MAX) { return walk(folder, true, most); }
-    /// Those in `root` itself.
+    /// Lists those in `root` itself.
     std::vector<std::string> here() { return walk("", false, SIZE_MAX); }
 
   private:

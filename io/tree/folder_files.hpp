@@ -40,9 +40,9 @@ class folder_cache {
 
     /// Opens `path` itself, with O_CLOEXEC and these flags, and the mode of a file that is made. Empty with errno where it cannot.
     unique_fd open(std::string_view path, int flags, mode_t mode = 0);
-    /// What lstat(2) finds at `path`; nothing if it is not there.
+    /// Returns what lstat(2) finds at `path`; nothing if that is not there.
     std::optional<struct stat> find(std::string_view path);
-    /// Where the link `path` leads, cut off behind `most` bytes; nothing if it is no link.
+    /// Returns where the link `path` leads, cut off behind `most` bytes; nothing if it is no link.
     std::optional<std::string> link_target(std::string_view path, std::size_t most);
 
     /// Forgets what is open, because folders were moved.
