@@ -47,8 +47,9 @@ using commands = std::vector<std::vector<std::string>>;
 
 /// Writes one of this program's files into the folder; its path.
 std::string write_peer_file(std::string const& folder, std::string const& file, std::string const& name) {
-    write_output_file(folder + "/" + name, find_text(peer_files(), file));
-    return folder + "/" + name;
+    auto const path = folder + "/" + name;
+    write_output_file(path, find_text(peer_files(), file));
+    return path;
 }
 
 /// True if that has made FOLDER/PEER or a part of it; false, with a message if the compiler is there, if not.
@@ -79,8 +80,7 @@ bool shares_memory(std::string const& backend) {
 }
 
 commands gloo_commands(collectives_plan const& what, int ranks, std::string const& folder, environment const& variables) {
-    std::string const script = folder + "/gloo_collectives.py";
-    write_output_file(script, find_text(peer_files(), "gloo_collectives.py"));
+    auto const script = write_peer_file(folder, "gloo_collectives.py", "gloo_collectives.py");
     commands all;
     if (find_program_or_nothing(what.python, variables).empty()) return all;
     for (int rank = 0; rank < ranks; ++rank)
@@ -247,7 +247,7 @@ void measure_set(collectives_plan const& what, std::vector<contender*>& all, std
         try {
             int const calls = prepare(*each->job, tensors, places.front());
             std::size_t const bytes = std::accumulate(tensors.begin(), tensors.end(), std::size_t{0});
-            cells.push_back({each->facts.name, bytes, tensors.size(), calls, {}, {}, 0, 0});
+            cells.push_back({each->facts.name, bytes, tensors.size(), calls});
             return false;
         } catch (error const& problem) {
             if (each->facts.own) throw;
@@ -261,10 +261,11 @@ void measure_set(collectives_plan const& what, std::vector<contender*>& all, std
         for (int const in_place : places)
             for (std::size_t i = 0; i < all.size(); ++i) {
                 auto const told = all[i]->job->ask(fmt::format("run {} {}", repeat * 2 + in_place + 4, in_place), order_deadline);
-                (in_place != 0 ? cells[i].in_place_us : cells[i].out_of_place_us).push_back(told.first);
-                (in_place != 0 ? cells[i].in_min_us : cells[i].out_min_us).push_back(told.least);
-                (in_place != 0 ? cells[i].in_avg_us : cells[i].out_avg_us).push_back(told.mean);
-                (in_place != 0 ? cells[i].wrong_in : cells[i].wrong_out) += told.second;
+                auto& samples = in_place != 0 ? cells[i].in : cells[i].out;
+                samples.us.push_back(told.first);
+                samples.min_us.push_back(told.least);
+                samples.avg_us.push_back(told.mean);
+                samples.wrong += told.second;
             }
     for (auto* each : all) each->job->ask(order_of(1, {std::size_t{64}}), order_deadline);  // frees the memory
     results.cells.insert(results.cells.end(), cells.begin(), cells.end());
@@ -400,7 +401,6 @@ void measure_started(collectives_plan const& what, int ranks, std::string const&
     measure(what, all, common, found);
 }
 
-/// The ranks of a job, of which this is one. Rank 0 measures, and the others follow its orders.
 /// Returns the name. Orders and tensors of a job's ranks are in host memory. Throws errc::usage for a backend that takes none there.
 std::string backend_of_job(std::string const& name) {
     constexpr std::string_view on_host[]{"shm", "mpi", "tcp", "hierarchical"};
@@ -412,6 +412,7 @@ std::string backend_of_job(std::string const& name) {
     return name;
 }
 
+/// The ranks of a job, of which this is one. Rank 0 measures, and the others follow its orders.
 int measure_job(given_options const& given, identity const& who, std::string const& command) {
     auto const what = read_collectives_plan(given, who.world_size);
     crowd_watch const crowd;

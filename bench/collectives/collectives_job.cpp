@@ -11,11 +11,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <fstream>
 #include <sstream>
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/trust/open_output_file.hpp"
 
@@ -107,11 +107,8 @@ bool collectives_job::any_ended() {
 }
 
 std::string collectives_job::end_of_log() const {
-    std::ifstream log(fmt::format("{}/{}.log", folder_, name_));
-    std::stringstream text;
-    text << log.rdbuf();
-    std::string all = text.str();
-    return all.size() > 2000 ? all.substr(all.size() - 2000) : all;
+    auto const all = read_text_file(fmt::format("{}/{}.log", folder_, name_));
+    return all.substr(all.size() - std::min<std::size_t>(all.size(), 2000));
 }
 
 std::string collectives_job::line(duration deadline) {

@@ -22,25 +22,19 @@ std::string median_text(std::vector<double> const& samples) {
     return samples.empty() ? "-" : fmt::format("{:.2f}", median(samples));
 }
 
-/// One place's samples: the greatest, least and mean of the ranks.
-struct place_samples {
-    std::vector<double> const &most, &least, &mean;
-    double wrong;
-};
-
 void add_columns(std::vector<std::string>& row, place_samples const& of, std::size_t bytes, double factor) {
-    if (of.most.empty()) {
+    if (of.us.empty()) {
         row.insert(row.end(), {"-", "-", "-", "-", "-", "-", "-"});
         return;
     }
-    auto const s = summarise(of.most);
-    double const algbw = bandwidth_gbs(bytes, s.median), wrong = of.wrong;
-    row.insert(row.end(), {median_text(of.least), median_text(of.mean), fmt::format("{:.2f}", s.median), spread_text(s),
-                           fmt::format("{:.2f}", algbw), fmt::format("{:.2f}", algbw * factor), fmt::format("{:.0f}", wrong)});
+    auto const s = summarise(of.us);
+    double const algbw = bandwidth_gbs(bytes, s.median);
+    row.insert(row.end(), {median_text(of.min_us), median_text(of.avg_us), fmt::format("{:.2f}", s.median), spread_text(s),
+                           fmt::format("{:.2f}", algbw), fmt::format("{:.2f}", algbw * factor), fmt::format("{:.0f}", of.wrong)});
 }
 
 std::vector<double> const& samples_of(collectives_cell const& cell) {
-    return cell.out_of_place_us.empty() ? cell.in_place_us : cell.out_of_place_us;
+    return cell.out.us.empty() ? cell.in.us : cell.out.us;
 }
 
 /// nccl-tests' last line, for each job: the mean of all sizes' bus bandwidths, in and out of place.
@@ -50,7 +44,7 @@ std::string average_line(collectives_results const& results) {
         double sum = 0;
         int count = 0;
         for (auto const& cell : results.cells)
-            for (auto const* samples : {&cell.out_of_place_us, &cell.in_place_us})
+            for (auto const* samples : {&cell.out.us, &cell.in.us})
                 if (cell.job == job.name && !samples->empty()) {
                     sum += bandwidth_gbs(cell.bytes, median(*samples)) * bus_factor(results.of.what, results.ranks);
                     ++count;
@@ -113,7 +107,7 @@ double mean_advantage(std::vector<comparison> const& all) {
 }
 
 bool all_right(collectives_results const& results) {
-    return std::ranges::all_of(results.cells, [](auto const& cell) { return cell.wrong_out == 0 && cell.wrong_in == 0; });
+    return std::ranges::all_of(results.cells, [](auto const& cell) { return cell.out.wrong == 0 && cell.in.wrong == 0; });
 }
 
 std::string describe(collectives_results const& results) {
@@ -142,8 +136,7 @@ std::string describe(collectives_results const& results) {
                                      redop_of(of),
                                      root_of(of),
                                      cell.job};
-        add_columns(row, {cell.out_of_place_us, cell.out_min_us, cell.out_avg_us, cell.wrong_out}, cell.bytes, factor);
-        add_columns(row, {cell.in_place_us, cell.in_min_us, cell.in_avg_us, cell.wrong_in}, cell.bytes, factor);
+        for (auto const* place : {&cell.out, &cell.in}) add_columns(row, *place, cell.bytes, factor);
         if (results.triad_gbs > 0 && cell.bytes >= bound_from_bytes && !facts_of(results, cell.job).on_device() &&
             !samples_of(cell).empty())
             row.push_back(fmt::format(
@@ -190,14 +183,14 @@ std::string to_csv(collectives_results const& results) {
     };
     for (auto const& cell : results.cells) {
         auto const line = [&](char const* place, place_samples const& of) {
-            if (of.most.empty()) return;
-            double const us = median(of.most), algbw = bandwidth_gbs(cell.bytes, us);
+            if (of.us.empty()) return;
+            double const us = median(of.us), algbw = bandwidth_gbs(cell.bytes, us);
             text += csv_line({std::string(to_string(results.of.what)), place, results.ranks, host_count(results), cell.job,
-                              std::string(to_string(results.of.type)), redop_of(results.of), cell.bytes, known(of.least),
-                              known(of.mean), us, algbw, algbw * factor, of.wrong});
+                              std::string(to_string(results.of.type)), redop_of(results.of), cell.bytes, known(of.min_us),
+                              known(of.avg_us), us, algbw, algbw * factor, of.wrong});
         };
-        line("out", {cell.out_of_place_us, cell.out_min_us, cell.out_avg_us, cell.wrong_out});
-        line("in", {cell.in_place_us, cell.in_min_us, cell.in_avg_us, cell.wrong_in});
+        line("out", cell.out);
+        line("in", cell.in);
     }
     return text;
 }
@@ -235,14 +228,14 @@ nlohmann::ordered_json to_json(collectives_results const& results) {
                          {"type", to_string(results.of.type)},
                          {"redop", redop_of(results.of)},
                          {"calls", cell.calls},
-                         {"out_of_place_us", cell.out_of_place_us},
-                         {"in_place_us", cell.in_place_us},
-                         {"out_of_place_min_us", cell.out_min_us},
-                         {"out_of_place_avg_us", cell.out_avg_us},
-                         {"in_place_min_us", cell.in_min_us},
-                         {"in_place_avg_us", cell.in_avg_us},
-                         {"wrong_out_of_place", cell.wrong_out},
-                         {"wrong_in_place", cell.wrong_in}});
+                         {"out_of_place_us", cell.out.us},
+                         {"in_place_us", cell.in.us},
+                         {"out_of_place_min_us", cell.out.min_us},
+                         {"out_of_place_avg_us", cell.out.avg_us},
+                         {"in_place_min_us", cell.in.min_us},
+                         {"in_place_avg_us", cell.in.avg_us},
+                         {"wrong_out_of_place", cell.out.wrong},
+                         {"wrong_in_place", cell.in.wrong}});
     auto out = head_json("muster.collectives/1", results);
     out.update({{"collective", to_string(results.of.what)},
                 {"type", to_string(results.of.type)},

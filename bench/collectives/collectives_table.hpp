@@ -36,16 +36,20 @@ double bandwidth_gbs(std::size_t bytes, double us);
 /// "12%": smallest to largest, of the median.
 std::string spread_text(summary const& of);
 
-/// Samples of one way at one size: microseconds for each call, the greatest of all ranks; out of place and in place. The least of
-/// all ranks, and their mean, stand in the same row if they are known.
+/// Samples in one place: microseconds for each call.
+struct place_samples {
+    std::vector<double> us;              ///< the greatest of all ranks; empty where the collective has no such place
+    std::vector<double> min_us, avg_us;  ///< the least of all ranks, and their mean, if they are known
+    double wrong = 0;                    ///< elements of the results
+};
+
+/// Samples of one way at one size, out of place and in place.
 struct collectives_cell {
     std::string job;    ///< "shm", "openmpi", …
     std::size_t bytes;  ///< of the tensor, or of all tensors of a set; the larger of a rank's input and output
     std::size_t tensors = 1;
     int calls = 1;  ///< in a sample
-    std::vector<double> out_of_place_us, in_place_us;
-    double wrong_out = 0, wrong_in = 0;
-    std::vector<double> out_min_us{}, out_avg_us{}, in_min_us{}, in_avg_us{};
+    place_samples out{}, in{};
 };
 
 struct collectives_job_facts {

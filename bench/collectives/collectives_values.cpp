@@ -11,12 +11,8 @@
 namespace muster {
 
 std::string_view to_string(memory_of_tensors memory) noexcept {
-    switch (memory) {
-        case memory_of_tensors::plain: return "plain";
-        case memory_of_tensors::allocated: return "allocated";
-        case memory_of_tensors::device: break;
-    }
-    return "device";
+    constexpr std::string_view names[]{"plain", "allocated", "device"};
+    return names[static_cast<std::size_t>(memory)];
 }
 
 collectives_memory::collectives_memory(std::size_t bytes, cuda::device const* on) : bytes_(bytes), on_(on) {

@@ -177,12 +177,8 @@ checked_rule plots(seen_study const&) {
 }  // namespace
 
 std::string_view to_string(rule_answer answer) noexcept {
-    switch (answer) {
-        case rule_answer::yes: return "yes";
-        case rule_answer::no: return "no";
-        case rule_answer::not_known: return "not known";
-    }
-    return "not known";
+    constexpr std::string_view names[]{"not known", "yes", "no"};
+    return names[static_cast<std::size_t>(answer)];
 }
 
 std::vector<checked_rule> check_rules(study const& results) {

@@ -5,10 +5,9 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
@@ -43,9 +42,8 @@ std::string last_line(std::string const& text) {
 }
 
 std::string read_svg(fs::path const& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (!in.good() && text.empty())
+    auto text = read_text_file(path.string());
+    if (text.empty())
         throw error(errc::io, fmt::format("cannot read the figure {}; see that plots.py writes what it prints", path.string()));
     return text;
 }

@@ -21,6 +21,14 @@ data with(std::initializer_list<std::pair<std::string, std::string>> members) {
     return d;
 }
 
+/// A list of what `make` makes of each.
+template <typename All, typename Make>
+data list_of(All const& all, Make const& make) {
+    list out;
+    for (auto const& each : all) out.push_back(make(each));
+    return data(out);
+}
+
 /// Cells with their column's key, by which a phone lays them out; the last column is the note.
 data table_data(report_table const& table) {
     list head, rows;
@@ -43,43 +51,36 @@ data table_data(report_table const& table) {
 }
 
 data figures_data(std::vector<report_figure> const& figures) {
-    list out;
-    for (auto const& each : figures)
-        out.push_back(with({{"url", data_url(each.svg)}, {"file", each.file}, {"caption", each.caption}}));
-    return data(out);
+    return list_of(figures, [](auto const& each) {
+        return with({{"url", data_url(each.svg)}, {"file", each.file}, {"caption", each.caption}});
+    });
 }
 
 data facts_data(std::vector<report_fact> const& facts) {
-    list out;
-    for (auto const& [what, value] : facts) out.push_back(with({{"what", what}, {"value", value}}));
-    return data(out);
+    return list_of(facts, [](auto const& fact) { return with({{"what", fact.what}, {"value", fact.value}}); });
 }
 
 data findings_data(std::vector<scaling_finding> const& findings) {
-    list out;
-    for (auto const& each : findings)
-        out.push_back(with({{"why", std::string(to_string(each.why))}, {"text", each.text}, {"advice", each.advice}}));
-    return data(out);
+    return list_of(findings, [](auto const& each) {
+        return with({{"why", std::string(to_string(each.why))}, {"text", each.text}, {"advice", each.advice}});
+    });
 }
 
 data judgements_data(std::vector<judgement> const& judged) {
-    list out;
-    for (auto const& each : judged)
-        out.push_back(with({{"text", each.text}, {"verdict", each.came == expectation_outcome::broken ? "broken" : ""}}));
-    return data(out);
+    return list_of(judged, [](auto const& each) {
+        return with({{"text", each.text}, {"verdict", each.came == expectation_outcome::broken ? "broken" : ""}});
+    });
 }
 
 data checklist_data(std::vector<checked_rule> const& rules) {
-    list out;
-    for (auto const& each : rules) {
+    return list_of(rules, [](auto const& each) {
         std::string const answer(to_string(each.answer));
-        out.push_back(with({{"number", std::to_string(each.number)},
-                            {"rule", each.rule},
-                            {"answer", answer},
-                            {"kind", each.answer == rule_answer::not_known ? "unknown" : answer},
-                            {"reason", each.reason}}));
-    }
-    return data(out);
+        return with({{"number", std::to_string(each.number)},
+                     {"rule", each.rule},
+                     {"answer", answer},
+                     {"kind", each.answer == rule_answer::not_known ? "unknown" : answer},
+                     {"reason", each.reason}});
+    });
 }
 
 data study_data(report_document const& document, std::size_t index) {
@@ -98,20 +99,15 @@ data study_data(report_document const& document, std::size_t index) {
     d.set("unfinished", !s.unfinished.empty());
     d.set("several", several);
     d.set("busy", s.busy);
-    list tiles;
-    for (auto const& tile : tiles_of(s))
-        tiles.push_back(with({{"kind", std::string(tile.kind)}, {"value", tile.value}, {"what", tile.what}}));
-    d.set("tiles", data(tiles));
+    d.set("tiles", list_of(tiles_of(s), [](auto const& tile) {
+              return with({{"kind", std::string(tile.kind)}, {"value", tile.value}, {"what", tile.what}});
+          }));
     d.set("table", table_data(scaling_table_of(s)));
     auto const others = metrics_table_of(s);
     d.set("has_others", !others.rows.empty());
     d.set("others", table_data(others));
-    list runs;
-    for (auto const& table : runs_tables_of(s)) runs.push_back(table_data(table));
-    d.set("runs", data(runs));
-    list notes;
-    for (auto const& note : s.notes) notes.push_back(with({{"text", note}}));
-    d.set("notes", data(notes));
+    d.set("runs", list_of(runs_tables_of(s), table_data));
+    d.set("notes", list_of(s.notes, [](auto const& note) { return with({{"text", note}}); }));
     d.set("explained", !s.findings.empty());
     d.set("causes", findings_data(s.findings));
     d.set("was_judged", !s.judgements.empty());
@@ -143,41 +139,34 @@ data busbw_contexts(std::vector<busbw_table> const& tables) {
 
 /// The tables, and where each comes from.
 data busbw_data(std::vector<busbw_table> const& tables) {
-    list out;
-    for (auto const& each : tables) {
+    return list_of(tables, [](auto const& each) {
         data d = with({{"title", busbw_title(each)}, {"host", each.host}, {"created", each.created}, {"file", each.file}});
         auto table = busbw_table_of(each);
         table.head.emplace_back();  // it has no notes
         for (auto& row : table.rows) row.emplace_back();
         d.set("table", table_data(table));
-        out.push_back(d);
-    }
-    return data(out);
+        return d;
+    });
 }
 
 data published_data() {
-    list out;
-    for (auto const& p : published_rows)
-        out.push_back(with({{"gpus", std::to_string(p.gpus)},
-                            {"mnist_s", fmt::format("{:.1f}", p.mnist_s)},
-                            {"mnist_speedup", fmt::format("{:.2f}", p.mnist_speedup)},
-                            {"mnist_ms", std::to_string(p.mnist_step_ms)},
-                            {"cifar_s", fmt::format("{:.1f}", p.cifar_s)},
-                            {"cifar_speedup", fmt::format("{:.2f}", p.cifar_speedup)},
-                            {"cifar_ms", std::to_string(p.cifar_step_ms)}}));
-    return data(out);
+    return list_of(published_rows, [](auto const& p) {
+        return with({{"gpus", std::to_string(p.gpus)},
+                     {"mnist_s", fmt::format("{:.1f}", p.mnist_s)},
+                     {"mnist_speedup", fmt::format("{:.2f}", p.mnist_speedup)},
+                     {"mnist_ms", std::to_string(p.mnist_step_ms)},
+                     {"cifar_s", fmt::format("{:.1f}", p.cifar_s)},
+                     {"cifar_speedup", fmt::format("{:.2f}", p.cifar_speedup)},
+                     {"cifar_ms", std::to_string(p.cifar_step_ms)}});
+    });
 }
 
 data differences_data(std::vector<setting_difference> const& differences) {
-    list out;
-    for (auto const& each : differences) {
-        list values;
-        for (auto const& value : each.values) values.push_back(with({{"value", value.empty() ? "-" : value}}));
+    return list_of(differences, [](auto const& each) {
         data d = with({{"setting", each.what}});
-        d.set("values", data(values));
-        out.push_back(d);
-    }
-    return data(out);
+        d.set("values", list_of(each.values, [](auto const& value) { return with({{"value", value.empty() ? "-" : value}}); }));
+        return d;
+    });
 }
 
 std::string title_of(std::vector<study_summary> const& studies) {
@@ -193,13 +182,10 @@ std::string title_of(std::vector<study_summary> const& studies) {
 std::string report_html(report_document const& document, report_figures const& figures) {
     auto const& all = document.studies;
     data d = with({{"title", title_of(all)}});
-    list studies, labels;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        studies.push_back(study_data(document, i));
-        labels.push_back(with({{"value", all[i].label}}));
-    }
+    list studies;
+    for (std::size_t i = 0; i < all.size(); ++i) studies.push_back(study_data(document, i));
     d.set("studies", data(studies));
-    d.set("labels", data(labels));
+    d.set("labels", list_of(all, [](auto const& study) { return with({{"value", study.label}}); }));
     d.set("differ", !document.differences.empty());
     d.set("differences", differences_data(document.differences));
     d.set("several", all.size() > 1);

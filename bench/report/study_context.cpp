@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
@@ -11,10 +12,6 @@
 namespace muster {
 
 namespace {
-
-report_fact pair(std::string what, std::string value) {
-    return {std::move(what), std::move(value)};
-}
 
 std::string bindings(study const& s) {
     std::string out;
@@ -45,32 +42,29 @@ std::string load_text(study const& s) {
     return silent == 0 ? text : fmt::format("{}; not known of {} of {} runs", text, silent, s.runs.size());
 }
 
-/// Adds the definitions of the training program that comes with muster-bench: see examples/published_table.py and steps_command.cpp.
-void add_training_definitions(std::vector<report_fact>& out) {
-    out.push_back(
-        pair("train_s",
-             "Wall-clock seconds of all epochs' training on rank 0, from a reduction in which all ranks meet before the "
-             "first step to one after the last. Start-up and test are not in it, the first step is."));
-    out.push_back(pair("images_per_s", "Images of all ranks' steps after each epoch's first, over the seconds they took."));
-    out.push_back(
-        pair("accuracy",
-             "Hits over all images of the test split, each counted exactly once over all ranks, after the last epoch; 0 to 1."));
-    out.push_back(
-        pair("startup_s",
-             "From the program's first line to the first step: loading PyTorch, meeting the ranks, opening and reading the "
-             "data. Launching the process is not in it."));
-    out.push_back(
-        pair("allreduce_wait_s",
-             "On rank 0, from the gradient of the first layer, the backward pass's last, to the last average: communication "
-             "that the backward pass did not hide, and waiting for slower ranks."));
-    out.push_back(pair("loader_wait_s", "On rank 0, the time until the next batch was there."));
-    out.push_back(pair("compute_s", "Of each rank, the rest of training: train_s less the two above."));
-    out.push_back(pair("published_s", "All of train_s and test_s, without start-up; published_with_startup_s is with it."));
-    out.push_back(pair("first_epoch_s, epoch_s",
-                       "Training of the first epoch; mean of the last five epochs, or of all where there are fewer."));
-    out.push_back(pair("clocks",
-                       "The monotonic clock of rank 0 between points where all ranks meet; of a GPU after it has done what it "
-                       "was given. No clocks of different ranks are compared."));
+/// The definitions of the training program that comes with muster-bench: see examples/published_table.py and steps_command.cpp.
+std::vector<report_fact> training_definitions() {
+    return {
+        {"train_s",
+         "Wall-clock seconds of all epochs' training on rank 0, from a reduction in which all ranks meet before the "
+         "first step to one after the last. Start-up and test are not in it, the first step is."},
+        {"images_per_s", "Images of all ranks' steps after each epoch's first, over the seconds they took."},
+        {"accuracy",
+         "Hits over all images of the test split, each counted exactly once over all ranks, after the last epoch; 0 to 1."},
+        {"startup_s",
+         "From the program's first line to the first step: loading PyTorch, meeting the ranks, opening and reading the "
+         "data. Launching the process is not in it."},
+        {"allreduce_wait_s",
+         "On rank 0, from the gradient of the first layer, the backward pass's last, to the last average: communication "
+         "that the backward pass did not hide, and waiting for slower ranks."},
+        {"loader_wait_s", "On rank 0, the time until the next batch was there."},
+        {"compute_s", "Of each rank, the rest of training: train_s less the two above."},
+        {"published_s", "All of train_s and test_s, without start-up; published_with_startup_s is with it."},
+        {"first_epoch_s, epoch_s", "Training of the first epoch; mean of the last five epochs, or of all where there are fewer."},
+        {"clocks",
+         "The monotonic clock of rank 0 between points where all ranks meet; of a GPU after it has done what it "
+         "was given. No clocks of different ranks are compared."},
+    };
 }
 
 /// Members of an object, and of objects within it, by "a/b".
@@ -110,7 +104,7 @@ void add_others(study const& s, std::vector<report_fact>& out) {
     for (auto const& [name, value] : document.items())
         if (name != "context" && !is_told(name)) flatten(value, name, found);
     for (auto& [name, value] : found)
-        if (!value.empty() && value != "[]") out.push_back(pair(std::move(name), std::move(value)));
+        if (!value.empty() && value != "[]") out.push_back({std::move(name), std::move(value)});
 }
 
 }  // namespace
@@ -118,26 +112,26 @@ void add_others(study const& s, std::vector<report_fact>& out) {
 std::vector<report_fact> study_context(study const& s) {
     auto const& m = s.machine;
     std::vector<report_fact> out{
-        pair("Machine", fmt::format("{}: {}, {}{}, {:.1f} GiB memory", m.host,
-                                    m.processor.empty() ? "unknown processor" : m.processor, counted(m.cores, "core"),
-                                    m.virtualised ? ", virtual machine" : "", static_cast<double>(m.memory_bytes) / 0x1p30)),
-        pair("Clock", fmt::format("{}; governor: {}",
-                                  m.clock_mhz > 0 ? fmt::format("{:.0f} MHz as the system said before the runs", m.clock_mhz)
-                                                  : "not told by the system",
-                                  m.governor.empty() ? "not visible" : m.governor)),
-        pair("GPUs", m.gpus),
-        pair("System", fmt::format("{}, {}", m.system, m.kernel)),
-        pair("Versions", fmt::format("muster {}, built by {}", s.version, m.compiler)),
-        pair("Software", software_text(s)),
-        pair("Scheduler", s.scheduler),
-        pair("Bindings", bindings(s)),
-        pair("Load before the study", crowd_text(s.load)),
-        pair("Load before the runs", load_text(s)),
-        pair("Environment", variables_text(s)),
+        {"Machine", fmt::format("{}: {}, {}{}, {:.1f} GiB memory", m.host,
+                                m.processor.empty() ? "unknown processor" : m.processor, counted(m.cores, "core"),
+                                m.virtualised ? ", virtual machine" : "", static_cast<double>(m.memory_bytes) / 0x1p30)},
+        {"Clock", fmt::format("{}; governor: {}",
+                              m.clock_mhz > 0 ? fmt::format("{:.0f} MHz as the system said before the runs", m.clock_mhz)
+                                              : "not told by the system",
+                              m.governor.empty() ? "not visible" : m.governor)},
+        {"GPUs", m.gpus},
+        {"System", fmt::format("{}, {}", m.system, m.kernel)},
+        {"Versions", fmt::format("muster {}, built by {}", s.version, m.compiler)},
+        {"Software", software_text(s)},
+        {"Scheduler", s.scheduler},
+        {"Bindings", bindings(s)},
+        {"Load before the study", crowd_text(s.load)},
+        {"Load before the runs", load_text(s)},
+        {"Environment", variables_text(s)},
+        {"Study", s.command},
+        {"First run", s.launch_command},
+        {"Working directory", s.folder},
     };
-    out.push_back(pair("Study", s.command));
-    out.push_back(pair("First run", s.launch_command));
-    out.push_back(pair("Working directory", s.folder));
     add_others(s, out);
     return out;
 }
@@ -145,29 +139,26 @@ std::vector<report_fact> study_context(study const& s) {
 std::vector<report_fact> study_definitions(study const& s) {
     auto const& judged = s.plan.judged;
     std::vector<report_fact> out{
-        pair("spread",
-             fmt::format(
-                 "A confidence interval of the median from the order of the values alone (no normal distribution assumed). "
-                 "Fewer than {} runs give none: then it is the range, smallest to largest.",
-                 runs_for_interval)),
-        pair("speed-up",
-             judged.rate ? fmt::format("Median {} of the row over that of the base.", judged.name)
-             : s.plan.series == work_series::weak
-                 ? fmt::format(
-                       "Median {} of the base over that of the row, times ranks over base ranks: the work done in a second.",
-                       judged.name)
-                 : fmt::format("Median {} of the base over that of the row.", judged.name)),
-        pair("within the spread", "The spreads of row and base do not tell whether the one is faster or slower than the other."),
-        pair("efficiency",
-             "Speed-up x base ranks / ranks. Oversubscribed rows share cores and cannot exceed the bound by cores."),
-        pair("wall_s", "The whole command as a user waits for it: launcher, start-up, the program's work, exit."),
-        pair("busy", "Other programs used more than a tenth of the CPUs before or during a run."),
+        {"spread",
+         fmt::format("A confidence interval of the median from the order of the values alone (no normal distribution assumed). "
+                     "Fewer than {} runs give none: then it is the range, smallest to largest.",
+                     runs_for_interval)},
+        {"speed-up",
+         judged.rate ? fmt::format("Median {} of the row over that of the base.", judged.name)
+         : s.plan.series == work_series::weak
+             ? fmt::format("Median {} of the base over that of the row, times ranks over base ranks: the work done in a second.",
+                           judged.name)
+             : fmt::format("Median {} of the base over that of the row.", judged.name)},
+        {"within the spread", "The spreads of row and base do not tell whether the one is faster or slower than the other."},
+        {"efficiency", "Speed-up x base ranks / ranks. Oversubscribed rows share cores and cannot exceed the bound by cores."},
+        {"wall_s", "The whole command as a user waits for it: launcher, start-up, the program's work, exit."},
+        {"busy", "Other programs used more than a tenth of the CPUs before or during a run."},
     };
     if (s.plan.has_net())
-        add_training_definitions(out);
+        std::ranges::copy(training_definitions(), std::back_inserter(out));
     else
-        out.push_back(pair(
-            "metrics", "Told by the program. The last value that the lowest rank told counts, unless --take says otherwise."));
+        out.push_back(
+            {"metrics", "Told by the program. The last value that the lowest rank told counts, unless --take says otherwise."});
     return out;
 }
 

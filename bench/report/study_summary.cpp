@@ -68,10 +68,7 @@ std::optional<best_point> best_of(study const& s, std::vector<scaling_row> const
 
 /// The last value of each rank, or as the plan says.
 double told_by(metric_series const& series, study_plan const& plan) {
-    metric_choice choice{series.name};
-    for (auto const& each : plan.choices)
-        if (each.name == series.name) choice = each;
-    return chosen_value({&series}, choice);
+    return chosen_value({&series}, choice_of(series.name, plan));
 }
 
 /// The metric that most ranks tell at the largest number of ranks that has enough cores; compute_s before all others.
@@ -131,16 +128,6 @@ std::vector<shown_run> shown_runs(study const& s, std::vector<std::string> const
                 one.metrics.emplace_back(name, *value);
         out.push_back(std::move(one));
     }
-    return out;
-}
-
-/// The metrics of all rows, the judged one first, wall_s last.
-std::vector<std::string> metric_names(std::vector<scaling_row> const& rows, std::string const& judged) {
-    std::vector<std::string> out{judged};
-    for (auto const& row : rows)
-        for (auto const& metric : row.metrics)
-            if (metric.name != "wall_s" && std::ranges::find(out, metric.name) == out.end()) out.push_back(metric.name);
-    if (judged != "wall_s") out.emplace_back("wall_s");
     return out;
 }
 

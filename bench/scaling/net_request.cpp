@@ -85,10 +85,7 @@ void add_batch(given_options const& given, study_plan& plan) {
     int const most = *std::max_element(plan.ranks.begin(), plan.ranks.end());
     long const batch = given.has("batch") ? given.integer("batch", 1, 1'000'000) : strong ? 64L * most : 64;
     if (!strong && !given.has("batch")) return;
-    for (int const ranks : plan.ranks)
-        if (strong && batch % ranks != 0)
-            refuse_net(fmt::format("--batch: {} does not divide among {} ranks; give a multiple of every number of ranks", batch,
-                                   ranks));
+    if (strong) require_divided(batch, plan.ranks);
     if (plan.series != work_series::as_given) plan.batch = batch;
     plan.program.insert(plan.program.end(), {strong ? "--global-batch" : "--batch", std::to_string(batch)});
 }
@@ -122,6 +119,13 @@ void add_steps(given_options const& given, study_plan& plan, training_protocol c
 }
 
 }  // namespace
+
+void require_divided(long batch, std::vector<int> const& ranks) {
+    for (int const each : ranks)
+        if (batch % each != 0)
+            refuse_net(
+                fmt::format("--batch: {} does not divide among {} ranks; give a multiple of every number of ranks", batch, each));
+}
 
 std::span<char const* const> net_option_names() noexcept {
     return net_options_of_scale;
@@ -186,7 +190,7 @@ std::span<training_protocol const> training_protocols() noexcept {
 
 training_protocol const& training_protocol_named(std::string const& name) {
     auto const rows = training_protocols();
-    auto const found = std::find_if(rows.begin(), rows.end(), [&](auto const& row) { return row.name == name; });
+    auto const found = std::ranges::find(rows, name, &training_protocol::name);
     if (found != rows.end()) return *found;
     std::vector<std::string> names;
     for (auto const& row : rows) names.emplace_back(row.name);

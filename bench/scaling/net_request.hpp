@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/command/given_options.hpp"
 #include "base/environment.hpp"
@@ -28,6 +29,9 @@ training_protocol const& training_protocol_named(std::string const& name);
 
 /// Returns the names of the options of `scale` that are only for these networks.
 std::span<char const* const> net_option_names() noexcept;
+
+/// Throws errc::usage unless the batch of all ranks divides among each number of them.
+void require_divided(long batch, std::vector<int> const& ranks);
 
 /// Completes a plan whose ranks are known: program, protocol, series, judged metric and notes. mnist and cifar10 are trained by
 /// examples/published_table.py, of which `folder` will hold a copy, in a Python that has PyTorch; resnet50 and gpt2-small are steps of timed

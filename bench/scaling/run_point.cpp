@@ -14,7 +14,6 @@
 #include "bench/scaling/plan_point.hpp"
 #include "bench/study/failed_runs.hpp"
 #include "bench/study/findings.hpp"
-#include "bench/study/placeholders.hpp"
 #include "bench/study/scaling_table.hpp"
 
 namespace muster {
@@ -25,12 +24,6 @@ namespace {
 
 constexpr std::size_t kept_end_bytes = 16384;
 constexpr duration extra_patience = std::chrono::seconds(60);  // for muster run to end a run that exceeds its limit
-
-run_numbers numbers_of(study_plan const& plan, due_run const& due, int nodes) {
-    run_numbers out{due.ranks, nodes, due.warmup ? 0 : due.repetition + 1, plan.batch};
-    if (plan.batch && plan.series == work_series::strong) out.batch = *plan.batch / due.ranks;
-    return out;
-}
 
 /// A file to which a program may append: what it held before a run does not count as the run's metrics.
 class metric_file {
@@ -93,6 +86,12 @@ void read_file(study_run& run, metric_file const& file) {
 }
 
 }  // namespace
+
+run_numbers numbers_of(study_plan const& plan, due_run const& due, int nodes) {
+    run_numbers out{due.ranks, nodes, due.warmup ? 0 : due.repetition + 1, plan.batch};
+    if (plan.batch && plan.series == work_series::strong) out.batch = *plan.batch / due.ranks;
+    return out;
+}
 
 std::vector<std::string> run_command(run_setting const& setting, due_run const& due, int nodes) {
     auto const& plan = setting.plan;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
+#include "bench/study/placeholders.hpp"
 #include "bench/study/study.hpp"
 #include "bench/study/study_schedule.hpp"
 #include "bench/tools/crowd.hpp"
@@ -23,6 +24,9 @@ struct run_setting {
     bool local = true;      ///< all ranks are children of this process
     std::string outputs{};  ///< the names of the files with their output begin with this
 };
+
+/// Returns the numbers that stand for a run in the arguments of its program.
+run_numbers numbers_of(study_plan const& plan, due_run const& due, int nodes);
 
 /// Returns the command of a run.
 std::vector<std::string> run_command(run_setting const& setting, due_run const& due, int nodes);

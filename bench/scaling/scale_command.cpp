@@ -10,7 +10,6 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "base/version.hpp"
 #include "bench/report/report_command.hpp"
 #include "bench/scaling/plan_point.hpp"
 #include "bench/scaling/run_point.hpp"
@@ -49,16 +48,9 @@ std::vector<std::pair<std::string, std::string>> telling_variables(environment c
 class scaling_study {
   public:
     scaling_study(scale_request const& request, environment const& variables, std::string const& line)
-        : request_(request), variables_(variables), journal_(request.folder.string()) {
-        results_.name = request.name;
-        results_.created = utc_now();
-        results_.command = line;
-        results_.version = version();
-        results_.folder = fs::current_path().string();
-        results_.machine = describe_machine();
+        : request_(request), variables_(variables), journal_(request.folder.string()), results_(study_of(request, line)) {
         results_.variables = telling_variables(variables);
         results_.software = software_of(request.plan.program, variables);
-        results_.plan = request.plan;
         for (int const ranks : request.only.empty() ? request.plan.ranks : request.only) {
             auto planned = plan_point(request.muster, request.plan, ranks, variables);
             results_.scheduler = planned.scheduler;

@@ -7,11 +7,13 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "base/version.hpp"
 #include "bench/scaling/net_request.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/placeholders.hpp"
 #include "bench/study/program_software.hpp"
 #include "bench/study/study_journal.hpp"
+#include "bench/tools/machine.hpp"
 #include "bench/tools/options.hpp"
 
 namespace muster {
@@ -76,11 +78,7 @@ void read_batch(given_options const& given, study_plan& plan) {
     plan.batch = given.integer("batch", 1, 1'000'000'000'000);
     if (plan.series == work_series::as_given)
         refuse("--batch says nothing without a series; give --strong (of all ranks) or --weak (of each)");
-    if (plan.series != work_series::strong) return;
-    for (int const ranks : plan.ranks)
-        if (*plan.batch % ranks != 0)
-            refuse(fmt::format("--batch: {} does not divide among {} ranks; give a multiple of every number of ranks",
-                               *plan.batch, ranks));
+    if (plan.series == work_series::strong) require_divided(*plan.batch, plan.ranks);
 }
 
 void read_program(given_options const& given, study_plan& plan) {
@@ -203,6 +201,18 @@ scale_request read_scale_request(given_options const& given, environment const& 
         write_net_program(plan);  // last: a refused request leaves the folder of your program as it is
     out.strict = given.has("strict");
     out.retry = given.has("retry");
+    return out;
+}
+
+study study_of(scale_request const& request, std::string const& line) {
+    study out;
+    out.name = request.name;
+    out.created = utc_now();
+    out.command = line;
+    out.version = version();
+    out.folder = fs::current_path().string();
+    out.machine = describe_machine();
+    out.plan = request.plan;
     return out;
 }
 

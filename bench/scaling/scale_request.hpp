@@ -37,4 +37,7 @@ std::span<option_row const> scale_option_rows() noexcept;
 /// Makes the folder. Throws errc::usage (parse_error with a caret where a text does not parse), errc::not_found, errc::io.
 scale_request read_scale_request(given_options const& given, environment const& variables);
 
+/// The study of a request before its first run, begun now on this machine by the command `line`.
+study study_of(scale_request const& request, std::string const& line);
+
 }  // namespace muster

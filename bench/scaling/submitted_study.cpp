@@ -13,11 +13,9 @@
 #include "base/process/run_captured.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
-#include "base/version.hpp"
 #include "bench/scaling/run_point.hpp"
 #include "bench/study/failed_runs.hpp"
 #include "bench/study/findings.hpp"
-#include "bench/study/placeholders.hpp"
 #include "bench/study/program_software.hpp"
 #include "bench/study/study_schedule.hpp"
 #include "bench/tools/checked_json.hpp"
@@ -145,21 +143,15 @@ submitted_study::submitted_study(scale_request const& request, environment const
       variables_(variables),
       given_(read_line(line)),
       journal_(request.folder.string()),
+      header_(study_of(request, line)),
       jobs_(read_point_jobs(request.folder)),
       parts_(request.plan.ranks.size()) {
-    begin(line);
+    begin();
 }
 
-void submitted_study::begin(std::string const& line) {
-    header_.name = request_.name;
-    header_.created = utc_now();
-    header_.command = line;
-    header_.version = version();
-    header_.folder = fs::current_path().string();
-    header_.machine = describe_machine();
+void submitted_study::begin() {
     header_.scheduler = "none yet";
     header_.software = digests_of(request_.plan.program);
-    header_.plan = request_.plan;
     auto const begun = journal_.read();
     if (begun && jobs_.empty() && !begun->runs.empty())
         throw error(
@@ -285,9 +277,7 @@ void submitted_study::check(int ranks, std::string const& how, std::vector<std::
 /// Checks the program as if it were the job's: otherwise muster submit would see muster-bench, and not what that starts.
 void submitted_study::check_program(int ranks) const {
     if (given_.words.empty()) return;
-    auto batch = request_.plan.batch;
-    if (batch && request_.plan.series == work_series::strong) *batch /= ranks;
-    check(ranks, "--dry-run", fill_placeholders(given_.words, {.ranks = ranks, .nodes = 1, .repeat = 1, .batch = batch}));
+    check(ranks, "--dry-run", fill_placeholders(given_.words, numbers_of(request_.plan, {ranks}, 1)));
 }
 
 void submitted_study::print_missing() const {

@@ -47,7 +47,7 @@ class submitted_study {
     std::vector<std::string> command_of(int ranks) const;
     std::vector<int> missing_ranks() const;
     std::string why_again(point_job const& job) const;
-    void begin(std::string const& line);
+    void begin();
     void ask();
     void collect();
     void check(int ranks, std::string const& how, std::vector<std::string> const& command) const;

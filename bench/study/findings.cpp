@@ -241,15 +241,8 @@ std::string percent_text(double part) {
 }
 
 std::string_view to_string(cause why) noexcept {
-    switch (why) {
-        case cause::oversubscribed: return "oversubscribed";
-        case cause::shared_core: return "shared core";
-        case cause::communication: return "communication";
-        case cause::input: return "input";
-        case cause::imbalance: return "imbalance";
-        case cause::serial_part: return "serial part";
-    }
-    return "unknown";
+    constexpr std::string_view names[]{"oversubscribed", "shared core", "communication", "input", "imbalance", "serial part"};
+    return names[static_cast<std::size_t>(why)];
 }
 
 double amdahl_part(std::vector<std::pair<double, double>> const& speedups) noexcept {

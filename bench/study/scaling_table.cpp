@@ -15,12 +15,6 @@ constexpr std::string_view wall = "wall_s";
 
 using runs = std::vector<study_run const*>;
 
-metric_choice choice_of(std::string const& name, study_plan const& plan) {
-    for (auto const& choice : plan.choices)
-        if (choice.name == name) return choice;
-    return {name};
-}
-
 std::vector<metric_series const*> told_in(study_run const& run, std::string const& name) {
     std::vector<metric_series const*> out;
     for (auto const& series : run.metrics)
@@ -52,7 +46,7 @@ std::vector<row_metric> measure_all(runs const& of, study_plan const& plan) {
     std::vector<double> seconds;
     for (auto const* run : of) seconds.push_back(run->wall_s);
     out.push_back({std::string(wall), "s", summarise(seconds)});
-    auto const judged = std::find_if(out.begin(), out.end(), [&](auto const& m) { return m.name == plan.judged.name; });
+    auto const judged = std::ranges::find(out, plan.judged.name, &row_metric::name);
     if (judged != out.end()) std::rotate(out.begin(), judged, judged + 1);
     return out;
 }
@@ -111,6 +105,12 @@ std::optional<speedup_ratio> speedup_of(scaling_row const& row, scaling_row cons
 
 }  // namespace
 
+metric_choice choice_of(std::string const& name, study_plan const& plan) {
+    for (auto const& choice : plan.choices)
+        if (choice.name == name) return choice;
+    return {name};
+}
+
 std::optional<double> value_of(study_run const& run, std::string const& name, study_plan const& plan) {
     if (name == wall) return run.wall_s;
     auto const told = told_in(run, name);
@@ -119,13 +119,22 @@ std::optional<double> value_of(study_run const& run, std::string const& name, st
 }
 
 row_metric const* scaling_row::find(std::string_view name) const noexcept {
-    auto const found = std::find_if(metrics.begin(), metrics.end(), [&](auto const& m) { return m.name == name; });
+    auto const found = std::ranges::find(metrics, name, &row_metric::name);
     return found == metrics.end() ? nullptr : &*found;
 }
 
 double scaling_row::median_of(std::string_view name) const noexcept {
     auto const* found = find(name);
     return found == nullptr ? 0 : found->value.median;
+}
+
+std::vector<std::string> metric_names(std::vector<scaling_row> const& rows, std::string const& judged) {
+    std::vector<std::string> out{judged};
+    for (auto const& row : rows)
+        for (auto const& metric : row.metrics)
+            if (metric.name != wall && std::ranges::find(out, metric.name) == out.end()) out.push_back(metric.name);
+    if (judged != wall) out.emplace_back(wall);
+    return out;
 }
 
 scaling_row const* base_row(std::vector<scaling_row> const& rows, study_plan const& plan) noexcept {

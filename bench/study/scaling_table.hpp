@@ -62,6 +62,9 @@ struct scaling_row {
 /// for a rate. Pure.
 std::vector<scaling_row> scaling_rows(study const& results);
 
+/// Returns how the plan chooses the value of a metric among its ranks' values.
+metric_choice choice_of(std::string const& name, study_plan const& plan);
+
 /// Returns a run's value of a metric, as the plan chooses among its ranks' values; nothing without values. Pure.
 std::optional<double> value_of(study_run const& run, std::string const& name, study_plan const& plan);
 
@@ -71,6 +74,9 @@ scaling_row const* base_row(std::vector<scaling_row> const& rows, study_plan con
 /// Returns the row that stands for a study: the fastest beyond the spreads, else the one with the most ranks, of the rows with enough cores (of
 /// all, if only the base has enough); nothing if no row has the judged metric.
 scaling_row const* best_row(std::vector<scaling_row> const& rows, study_plan const& plan) noexcept;
+
+/// Returns the metrics of all rows, the judged one first, wall_s last.
+std::vector<std::string> metric_names(std::vector<scaling_row> const& rows, std::string const& judged);
 
 /// Returns whether it is more efficient than its base.
 bool exceeds_base(scaling_row const& row) noexcept;

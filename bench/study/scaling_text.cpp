@@ -55,11 +55,9 @@ std::string closing_text(study const& s, std::vector<scaling_row> const& rows) {
                paragraph(fmt::format("speed-up against {} ({} {}{}); {}", counted(std::size_t(base->ranks), "rank"), name,
                                      format_value(judged.value.median), judged.unit.empty() ? "" : " " + judged.unit,
                                      series_text(s.plan)));
-    auto const one = std::ranges::find(s.plan.choices, name, &metric_choice::name);
-    if (std::ranges::any_of(rows, &scaling_row::several_told) && (one == s.plan.choices.end() || one->across == "rank"))
-        out +=
-            paragraph(fmt::format("note: several ranks printed {0}: the lowest rank's counts; give --take {0}={1},mean for all",
-                                  name, one == s.plan.choices.end() ? metric_choice{}.which : one->which));
+    if (auto const one = choice_of(name, s.plan); one.across == "rank" && std::ranges::any_of(rows, &scaling_row::several_told))
+        out += paragraph(fmt::format(
+            "note: several ranks printed {0}: the lowest rank's counts; give --take {0}={1},mean for all", name, one.which));
     return out;
 }
 
@@ -117,13 +115,9 @@ std::size_t widest(std::string const& text) {
 
 /// Returns the other metrics, one a line, in tables whose lines have room for their numbers of ranks.
 std::string metric_tables(std::vector<scaling_row> const& rows, study_plan const& plan) {
-    std::vector<std::string> names;
-    for (auto const& row : rows)
-        for (auto const& metric : row.metrics)
-            if (metric.name != plan.judged.name && metric.name != "wall_s" &&
-                std::ranges::find(names, metric.name) == names.end())
-                names.push_back(metric.name);
-    if (plan.judged.name != "wall_s" && base_row(rows, plan) != nullptr) names.emplace_back("wall_s");
+    auto names = metric_names(rows, plan.judged.name);
+    names.erase(names.begin());  // it has the main table
+    if (!names.empty() && base_row(rows, plan) == nullptr) names.pop_back();
     if (names.empty()) return {};
     std::string out;
     for (std::size_t begin = 0; begin < rows.size();) {

@@ -48,9 +48,9 @@ std::optional<long> read_optional(checked_json const& from) {
 }
 
 json to_json(machine_facts const& m) {
-    return {{"host", m.host},         {"processor", m.processor},       {"cores", m.cores},   {"clock_mhz", m.clock_mhz},
-            {"governor", m.governor}, {"memory_bytes", m.memory_bytes}, {"system", m.system}, {"kernel", m.kernel},
-            {"compiler", m.compiler}, {"virtualised", m.virtualised},   {"gpus", m.gpus}};
+    json out = machine_json(m);
+    out["gpus"] = m.gpus;
+    return out;
 }
 
 machine_facts read_machine(checked_json const& from) {

@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
 #include "base/error.hpp"
@@ -35,8 +33,19 @@ std::map<int, process_work> work_of_all() {
     return out;
 }
 
-double stolen_now() {
-    return stolen_s(read_text_file("/proc/stat"), allowed_cpus().cpus, static_cast<double>(::sysconf(_SC_CLK_TCK)));
+double ticks_per_s() {
+    return static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+/// Returns the CPU seconds of this process and of its ended children.
+double own_now() {
+    auto const seconds_of = [](timeval const& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6; };
+    double sum = 0;
+    for (auto const who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+        rusage used{};
+        if (::getrusage(who, &used) == 0) sum += seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
+    }
+    return sum;
 }
 
 /// Returns cpufreq's figures if there are any: those of /proc/cpuinfo are nominal on some machines.
@@ -54,15 +63,18 @@ double clock_now_mhz() {
 
 }  // namespace
 
-double stolen_s(std::string_view stat, std::span<int const> cpus, double ticks_per_s) {
-    constexpr std::size_t steal = 8;  // "cpu0 user nice system idle iowait irq softirq steal …"
-    double ticks = 0;
+cpu_seconds cpu_seconds_of(std::string_view stat, std::span<int const> cpus, double ticks_per_s) {
+    constexpr std::size_t idle = 4, waiting = 5, stolen = 8;  // "cpu0 user nice system idle iowait irq softirq steal …"
+    double worked_ticks = 0, stolen_ticks = 0;
     for (auto const line : split(stat, '\n')) {
         auto const fields = split(line, ' ');
-        auto const cpu = line.starts_with("cpu") && fields.size() > steal ? parse_integer(fields[0].substr(3)) : std::nullopt;
-        if (cpu && std::find(cpus.begin(), cpus.end(), *cpu) != cpus.end()) ticks += parse_real(fields[steal]).value_or(0);
+        auto const cpu = line.starts_with("cpu") && fields.size() > stolen ? parse_integer(fields[0].substr(3)) : std::nullopt;
+        if (!cpu || std::ranges::find(cpus, *cpu) == cpus.end()) continue;
+        for (std::size_t i = 1; i <= stolen; ++i)
+            if (i != idle && i != waiting) worked_ticks += parse_real(fields[i]).value_or(0);
+        stolen_ticks += parse_real(fields[stolen]).value_or(0);
     }
-    return ticks / ticks_per_s;
+    return {worked_ticks / ticks_per_s, stolen_ticks / ticks_per_s};
 }
 
 double mean_clock_mhz(std::string_view cpuinfo, std::span<int const> cpus) {
@@ -156,98 +168,48 @@ std::optional<process_work> read_process_work(std::string_view stat) {
     return process_work{std::string(stat.substr(open + 1, close - open - 1)), *user + *system, static_cast<int>(*cpu)};
 }
 
-crowd_watch::crowd_watch() : before_(work_of_all()), began_(clock::now()) {
-    double const seconds = std::chrono::duration<double>(clock::now() - began_).count();
+crowd_watch::crowd_watch() {
+    auto const work_before = work_of_all();
+    auto const before = count();
+    std::this_thread::sleep_for(std::chrono::milliseconds(250));
+    began_ = count();
+    double const seconds = seconds_between(before, began_);
+    double const others = began_.all.worked - before.all.worked - (began_.own_s - before.own_s);
     load_.average = load_average();
-    load_.cpus = std::max(1, static_cast<int>(others_.cpus()));
-    load_.before = std::clamp(others_.before(), 0.0, static_cast<double>(load_.cpus));
-    load_.busiest = busiest_of(before_, work_of_all(), allowed_cpus(), seconds, static_cast<double>(::sysconf(_SC_CLK_TCK)));
+    load_.cpus = std::max(1, static_cast<int>(allowed_cpus().cpus.size()));
+    load_.before = std::clamp(others / seconds, 0.0, static_cast<double>(load_.cpus));
+    load_.busiest = busiest_of(work_before, work_of_all(), allowed_cpus(), seconds, ticks_per_s());
     load_.clock_before_mhz = clock_now_mhz();
-    stolen_before_ = stolen_now();
-    measured_from_ = clock::now();
-    others_.begin();
+    began_ = count();
+}
+
+crowd_watch::counts crowd_watch::count() {
+    return {cpu_seconds_of(read_text_file("/proc/stat"), allowed_cpus().cpus, ticks_per_s()), own_now(), clock::now()};
+}
+
+double crowd_watch::seconds_between(counts const& first, counts const& last) {
+    return std::chrono::duration<double>(last.at - first.at).count();
+}
+
+double crowd_watch::own_s() const {
+    return own_now() - began_.own_s;
 }
 
 machine_load crowd_watch::load(bool local) const {
-    if (local) return load_of(others_.own_s());
+    if (local) return load_of(own_s());
     auto out = load_;
-    double const seconds = std::chrono::duration<double>(clock::now() - measured_from_).count();
-    out.stolen = seconds > 0 ? std::max(0.0, (stolen_now() - stolen_before_) / seconds) : 0;
+    auto const now = count();
+    out.stolen = std::max(0.0, (now.all.stolen - began_.all.stolen) / seconds_between(began_, now));
     out.clock_after_mhz = clock_now_mhz();
     return out;
 }
 
 machine_load crowd_watch::load_of(double measured_s) const {
     auto out = load(false);
-    out.during = std::clamp(others_.during(measured_s), 0.0, static_cast<double>(out.cpus));
+    auto const now = count();
+    double const others = now.all.worked - began_.all.worked - measured_s;
+    out.during = std::clamp(others / seconds_between(began_, now), 0.0, static_cast<double>(out.cpus));
     return out;
-}
-
-namespace {
-
-using clock = std::chrono::steady_clock;
-
-double worked_now(std::vector<int> const& cpus) {
-    std::ifstream file("/proc/stat");
-    std::ostringstream text;
-    text << file.rdbuf();
-    return worked_s(text.str(), cpus, static_cast<double>(::sysconf(_SC_CLK_TCK)));
-}
-
-double seconds_of(timeval const& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
-}
-
-double own_now() {
-    double sum = 0;
-    for (auto const who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
-        rusage used{};
-        if (::getrusage(who, &used) == 0) sum += seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
-    }
-    return sum;
-}
-
-double seconds_since(clock::time_point begin) {
-    return std::chrono::duration<double>(clock::now() - begin).count();
-}
-
-}  // namespace
-
-double worked_s(std::string_view stat, std::span<int const> cpus, double ticks_per_s) {
-    double ticks = 0;
-    for (auto const line : split(stat, '\n')) {
-        std::istringstream words{std::string(line)};
-        std::string name;
-        words >> name;
-        auto const number = name.starts_with("cpu") ? parse_integer(std::string_view(name).substr(3)) : std::nullopt;
-        if (!number || std::find(cpus.begin(), cpus.end(), *number) == cpus.end()) continue;
-        double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft_interrupts = 0, stolen = 0;
-        words >> user >> nice >> system >> idle >> waiting >> interrupts >> soft_interrupts >> stolen;
-        ticks += user + nice + system + interrupts + soft_interrupts + stolen;
-    }
-    return ticks / ticks_per_s;
-}
-
-other_work::other_work() : cpus_(allowed_cpus().cpus) {
-    double const worked = worked_now(cpus_), own = own_now();
-    auto const begin = clock::now();
-    std::this_thread::sleep_for(std::chrono::milliseconds(250));
-    this->begin();
-    before_ = (worked_at_start_ - worked - (own_at_start_ - own)) / seconds_since(begin);
-}
-
-void other_work::begin() {
-    worked_at_start_ = worked_now(cpus_);
-    own_at_start_ = own_now();
-    start_ = clock::now();
-}
-
-double other_work::own_s() const {
-    return own_now() - own_at_start_;
-}
-
-double other_work::during(double measured_s) const {
-    return (worked_now(cpus_) - worked_at_start_ - measured_s) / seconds_since(start_);
 }
 
 }  // namespace muster

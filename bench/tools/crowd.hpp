@@ -16,33 +16,6 @@
 
 namespace muster {
 
-/// Returns the CPU seconds that these CPUs have worked since the machine started, from the text of /proc/stat and the clock ticks
-/// per second. Pure.
-double worked_s(std::string_view stat, std::span<int const> cpus, double ticks_per_s);
-
-/// Counts on the CPUs that this process may run on. It sees no work if the system does not report it.
-class other_work {
-  public:
-    /// Sleeps for a quarter of a second: work meanwhile counts as that of others before the runs, which begin now.
-    other_work();
-
-    /// Returns the CPU seconds of this process and of its ended children, since the runs began.
-    double own_s() const;
-
-    /// Starts counting again: work until now belongs to no run.
-    void begin();
-    /// Returns the CPUs that others kept busy before the runs; during() since these began.
-    double before() const noexcept { return before_; }
-    double during(double measured_s) const;
-    std::size_t cpus() const noexcept { return cpus_.size(); }
-
-  private:
-    std::vector<int> cpus_;
-    double before_ = 0;  ///< CPUs that others used
-    double worked_at_start_ = 0, own_at_start_ = 0;
-    std::chrono::steady_clock::time_point start_;
-};
-
 /// A process of others that worked.
 struct busy_process {
     std::string name;
@@ -100,14 +73,20 @@ std::optional<process_work> read_process_work(std::string_view stat);
 std::vector<busy_process> busiest_of(std::map<int, process_work> const& before, std::map<int, process_work> const& after,
                                      cpuset const& cpus, double seconds, double ticks_per_s);
 
-/// Returns the CPU seconds of these CPUs that the hypervisor gave to others ("steal") since the machine started, from the text of
-/// /proc/stat and the clock ticks per second. Pure.
-double stolen_s(std::string_view stat, std::span<int const> cpus, double ticks_per_s);
+/// The CPU seconds of some CPUs since the machine started.
+struct cpu_seconds {
+    double worked = 0;  ///< all but idling and waiting
+    double stolen = 0;  ///< of these, what the hypervisor gave to others ("steal")
+};
+
+/// Returns those of `cpus` from the text of /proc/stat and the clock ticks per second. Pure.
+cpu_seconds cpu_seconds_of(std::string_view stat, std::span<int const> cpus, double ticks_per_s);
 
 /// Returns the mean clock of these CPUs from the text of /proc/cpuinfo; 0 if it has none. Pure.
 double mean_clock_mhz(std::string_view cpuinfo, std::span<int const> cpus);
 
-/// Watches this machine for a quarter of a second, and then counts until load() is called.
+/// Watches the CPUs that this process may run on for a quarter of a second, and then counts until load() is called. It sees no
+/// work if the system does not report it.
 class crowd_watch {
   public:
     crowd_watch();
@@ -116,15 +95,19 @@ class crowd_watch {
     /// The same if `measured_s` CPU seconds were those of the measured ranks, which started together and know their sum.
     machine_load load_of(double measured_s) const;
     /// Returns the CPU seconds of this process and its ended children, since it counts.
-    double own_s() const { return others_.own_s(); }
+    double own_s() const;
 
   private:
-    std::map<int, process_work> before_;  // first, since it is read before the work of others is counted
-    std::chrono::steady_clock::time_point began_;
-    other_work others_;
+    struct counts {
+        cpu_seconds all;
+        double own_s = 0;
+        std::chrono::steady_clock::time_point at;
+    };
+    static counts count();
+    static double seconds_between(counts const& first, counts const& last);
+
     machine_load load_;
-    double stolen_before_ = 0;
-    std::chrono::steady_clock::time_point measured_from_;
+    counts began_;  ///< what was counted when the runs began
 };
 
 }  // namespace muster

@@ -20,6 +20,11 @@ constexpr std::size_t longest_header = 65536;  // NumPy itself reads 10,000 byte
     throw source_error(from.name(), from.compressed(), std::move(fault));
 }
 
+/// NumPy's letter for the kind of number, and its bytes: "f4".
+std::string code_of(element_type type) {
+    return fmt::format("{}{}", is_real(type) ? 'f' : is_signed(type) ? 'i' : 'u', bytes_of(type));
+}
+
 /// Reads the dictionary; its errors name what it does not expect, with the offset.
 class header_reader {
   public:
@@ -109,20 +114,9 @@ class header_reader {
                          "save one field: numpy.save(file, a['field'])"});
         std::uint64_t const place = at();
         std::string_view const text = quoted();
-        static constexpr std::array<std::pair<std::string_view, element_type>, 11> known{{{"u1", element_type::u8},
-                                                                                          {"b1", element_type::u8},
-                                                                                          {"i1", element_type::i8},
-                                                                                          {"u2", element_type::u16},
-                                                                                          {"i2", element_type::i16},
-                                                                                          {"u4", element_type::u32},
-                                                                                          {"i4", element_type::i32},
-                                                                                          {"u8", element_type::u64},
-                                                                                          {"i8", element_type::i64},
-                                                                                          {"f4", element_type::f32},
-                                                                                          {"f8", element_type::f64}}};
-        if (text.size() > 1)
-            for (auto const& [name, type] : known)
-                if (text.substr(1) == name && std::string_view("<>=|").find(text[0]) != std::string_view::npos) {
+        if (text.size() > 1 && std::string_view("<>=|").find(text[0]) != std::string_view::npos)
+            for (element_type const type : element_types)
+                if (text.substr(1) == code_of(type) || (type == element_type::u8 && text.substr(1) == "b1")) {
                     form.type = type;
                     form.big_endian = text[0] == '>';
                     return;

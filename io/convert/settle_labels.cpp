@@ -29,10 +29,8 @@ void note_lacking(opened_split& split, std::vector<std::string> const& lacking, 
             near = fmt::format("; '{}' here is another class than '{}'", other->second, name);
             break;
         }
-    auto const told = std::span(lacking).first(std::min(lacking.size(), most_told));
-    split.source->add_note(fmt::format("no sample of the class{} {}{}, which another split has{}",
-                                       lacking.size() == 1 ? "" : "es", join(told, ", "), lacking.size() > most_told ? ", …" : "",
-                                       near));
+    split.source->add_note(fmt::format("no sample of the class{} {}, which another split has{}", lacking.size() == 1 ? "" : "es",
+                                       some_of(lacking, most_told), near));
 }
 
 /// Splits whose sources name their classes: the same name is the same class in all of them. Other names that were asked for take the
@@ -79,12 +77,10 @@ void note_gaps(std::vector<opened_split>& splits, std::vector<bool> const& prese
     for (std::size_t label = 0; label < known && missing.size() <= most_told; ++label)
         if (label >= present.size() || !present[label]) missing.push_back(std::to_string(label));
     if (missing.empty()) return;
-    auto const count = missing.size();
-    missing.resize(std::min(count, most_told));
     splits.front().source->add_note(
-        fmt::format("no sample has the label{} {}{}: each counts as a class, as classes are numbered from 0 to the "
+        fmt::format("no sample has the label{} {}: each counts as a class, as classes are numbered from 0 to the "
                     "largest label, {}",
-                    count == 1 ? "" : "s", join(missing, ", "), count > most_told ? ", …" : "", classes - 1));
+                    missing.size() == 1 ? "" : "s", some_of(missing, most_told), classes - 1));
 }
 
 /// The labels that `all` have and `own` have not: those that a message names, and one more.
@@ -135,9 +131,7 @@ bool number_classes(convert_request& request, std::vector<opened_split>& splits)
 }  // namespace
 
 std::string shortened(std::vector<std::string> const& names) {
-    constexpr std::size_t most = 5;
-    return without_controls(join(std::span(names).first(std::min(names.size(), most)), ", ")) +
-           (names.size() > most ? ", …" : "");
+    return without_controls(some_of(names));
 }
 
 bool settle_labels(convert_request& request, std::vector<opened_split>& splits, communicator& ranks) {

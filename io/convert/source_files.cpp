@@ -26,10 +26,6 @@ std::int64_t half_of(std::string_view digits) {
     return static_cast<std::int64_t>(value);
 }
 
-std::span<std::uint8_t const> bytes_of_text(std::string_view text) {
-    return {reinterpret_cast<std::uint8_t const*>(text.data()), text.size()};
-}
-
 }  // namespace
 
 source_files::source_files(std::vector<std::string> files, communicator& ranks) : files_(std::move(files)), ranks_(ranks) {
@@ -40,7 +36,8 @@ source_files::source_files(std::vector<std::string> files, communicator& ranks) 
         for (std::size_t i = 0; i < files_.size(); ++i) {
             if (!is_mine(i)) continue;
             states_[i] = state_of(files_[i]);
-            mine += xxh3_64(bytes_of_text(fmt::format("{} {} {} {}", i, files_[i], states_[i].bytes, states_[i].changed_ns)));
+            auto const state = fmt::format("{} {} {} {}", i, files_[i], states_[i].bytes, states_[i].changed_ns);
+            mine += xxh3_64(std::as_bytes(std::span(state)));
         }
         sum = static_cast<std::int64_t>(mine);
     });
@@ -73,7 +70,7 @@ void source_files::compute_digests() {
                 std::size_t const got = read_fully(fd.get(), files_[i], done,
                                                    std::span(piece).first(std::min<std::uint64_t>(piece.size(), bytes - done)));
                 if (got == 0) break;  // told by require_unchanged()
-                stream.add(std::span(piece).first(got));
+                stream.add(std::as_bytes(std::span(piece).first(got)));
                 done += got;
             }
             std::string const digits = stream.digits();
@@ -105,8 +102,7 @@ std::vector<std::string> source_files::lines(std::vector<std::string> const& fil
         list += fmt::format("{}  {}\n", digest, name);
     }
     if (files.size() > most_lines)
-        all.push_back(
-            fmt::format("xxh3-128 {}  {}  {} files of {}", xxh3_128_digits(bytes_of_text(list)), bytes, files.size(), folder));
+        all.push_back(fmt::format("xxh3-128 {}  {}  {} files of {}", xxh3_128_digits(list), bytes, files.size(), folder));
     return all;
 }
 

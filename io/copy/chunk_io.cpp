@@ -4,14 +4,13 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 #include <optional>
 
 #include "base/error.hpp"
+#include "io/dataset/file_bytes.hpp"
 #include "io/tree/folder_files.hpp"
 
 namespace muster {
@@ -31,14 +30,11 @@ void chunk_writer::begin(piece const& next) {
     if (!alone_ && file_ && open_file_ == next.file) return;
     open_file_ = next.file;
     std::string const& path = list_.files[next.file].path;
-    int const folder = folders_.parent(path);
-    std::string const name(name_of(path));
-    int const flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (alone_ ? O_CREAT | O_EXCL : 0);
-    auto const open = [&] { file_.reset(folder < 0 ? -1 : ::openat(folder, name.c_str(), flags, 0600)); };
-    open();
+    int const flags = O_WRONLY | O_NOFOLLOW | (alone_ ? O_CREAT | O_EXCL : 0);
+    file_ = folders_.open(path, flags, 0600);
     if (!file_ && errno == EEXIST) {  // a copy that was killed began it
-        remove_tree(folder, name);
-        open();
+        remove_tree(folders_.parent(path), std::string(name_of(path)));
+        file_ = folders_.open(path, flags, 0600);
     }
     if (!file_) throw_system("open", full_path(), 0, "free space there, or give another folder");
 }
@@ -60,38 +56,13 @@ void chunk_writer::write(std::span<std::byte const> bytes) {
 std::uint64_t chunk_writer::end() {
     if (alone_) {
         listed_file const& file = list_.files[piece_.file];
-        timespec times[2]{{0, UTIME_OMIT}, {file.mtime_ns / 1'000'000'000, file.mtime_ns % 1'000'000'000}};
-        if (times[1].tv_nsec < 0) {
-            times[1].tv_nsec += 1'000'000'000;
-            --times[1].tv_sec;
-        }
+        timespec const times[2]{{0, UTIME_OMIT}, timespec_of(file.mtime_ns)};
         if ((file.mode != 0600 && ::fchmod(file_.get(), file.mode) != 0) || ::futimens(file_.get(), times) != 0)
             throw_system("set the mode and time of", full_path());
         // Some file systems tell only now that there is no space.
         if (::close(file_.release()) != 0) throw_system("close", full_path(), 0, "free space there, or give another folder");
     }
     return checksum_.value();
-}
-
-void running_checksum_traits::close(type state) noexcept {
-    XXH3_freeState(static_cast<XXH3_state_t*>(state));
-}
-
-running_checksum::running_checksum() : state_(XXH3_createState()) {
-    if (!state_) throw std::bad_alloc();
-    reset();
-}
-
-void running_checksum::reset() noexcept {
-    XXH3_64bits_reset(static_cast<XXH3_state_t*>(state_.get()));
-}
-
-void running_checksum::add(std::span<std::byte const> bytes) noexcept {
-    XXH3_64bits_update(static_cast<XXH3_state_t*>(state_.get()), bytes.data(), bytes.size());
-}
-
-std::uint64_t running_checksum::value() const noexcept {
-    return XXH3_64bits_digest(static_cast<XXH3_state_t const*>(state_.get()));
 }
 
 chunk_reader::chunk_reader(file_list const& list) : list_(list) {
@@ -113,9 +84,8 @@ void chunk_reader::begin(piece const& next) {
     if (file_ && open_file_ == next.file) return;
     listed_file const& file = list_.files[next.file];
     open_file_ = next.file;
-    int const folder = folders_[file.source].parent(file.path);
     // O_NONBLOCK keeps it from waiting for a pipe that has come to this name.
-    file_.reset(folder < 0 ? -1 : ::openat(folder, std::string(name_of(file.path)).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    file_ = folders_[file.source].open(file.path, O_RDONLY | O_NONBLOCK);
     if (file_) return;
     if (errno == ENOENT) refuse("was removed");
     throw_system("open", source_path(list_, file), 0, "make it readable, or give sources without it");
@@ -123,17 +93,12 @@ void chunk_reader::begin(piece const& next) {
 
 std::size_t chunk_reader::read(std::span<std::byte> block) {
     std::size_t const wanted = std::min<std::uint64_t>(block.size(), piece_.length - done_);
-    std::size_t got = 0;
-    while (got < wanted) {
-        ssize_t const n = ::pread(file_.get(), block.data() + got, wanted - got, static_cast<off_t>(piece_.offset + done_ + got));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0)
-            throw_system("read",
-                         fmt::format("{} at byte {}", source_path(list_, list_.files[piece_.file]), piece_.offset + done_ + got),
-                         0, "check the file system that it lies on");
-        if (n == 0) refuse(fmt::format("became shorter than the {} bytes that it had", list_.files[piece_.file].size));
-        got += static_cast<std::size_t>(n);
-    }
+    listed_file const& file = list_.files[piece_.file];
+    auto const [got, fault] = read_at(file_.get(), piece_.offset + done_, block.first(wanted));
+    if (fault != 0)
+        throw_system("read", fmt::format("{} at byte {}", source_path(list_, file), piece_.offset + done_ + got), fault,
+                     "check the file system that it lies on");
+    if (got < wanted) refuse(fmt::format("became shorter than the {} bytes that it had", file.size));
     done_ += got;
     return got;
 }
@@ -144,7 +109,7 @@ void chunk_reader::end() {
     if (::fstat(file_.get(), &found) != 0) throw_system("fstat", source_path(list_, file));
     if (static_cast<std::uint64_t>(found.st_size) != file.size)
         refuse(fmt::format("changed from {} to {} bytes", file.size, found.st_size));
-    if (std::int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec != file.mtime_ns) refuse("was written to");
+    if (mtime_ns_of(found) != file.mtime_ns) refuse("was written to");
     if (piece_.length == file.size) file_.reset();
 }
 

@@ -10,8 +10,8 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "base/unique_handle.hpp"
 #include "io/copy/copy_target.hpp"
+#include "io/dataset/checksum.hpp"
 #include "io/tree/chunk_plan.hpp"
 #include "io/tree/folder_files.hpp"
 
@@ -49,23 +49,6 @@ class chunk_reader {
 
 // A writer of chunks: puts the bytes of pieces into the growing files of a target, and takes their checksums.
 
-struct running_checksum_traits {
-    using type = void*;
-    static type null() noexcept { return nullptr; }
-    static void close(type state) noexcept;
-};
-
-class running_checksum {
-  public:
-    running_checksum();  ///< Throws std::bad_alloc.
-    void reset() noexcept;
-    void add(std::span<std::byte const> bytes) noexcept;
-    std::uint64_t value() const noexcept;
-
-  private:
-    unique_handle<running_checksum_traits> state_;
-};
-
 /// It is not thread safe: each thread has one. Target and list must live longer. A file of one chunk is made here, with its mode and
 /// time at its end; larger ones are there already (copy_target::begin).
 class chunk_writer {
@@ -85,7 +68,7 @@ class chunk_writer {
     file_list const& list_;
     chunk_plan const& plan_;
     folder_cache folders_;
-    running_checksum checksum_;
+    xxh3_64_stream checksum_;
     piece piece_;
     std::uint64_t done_ = 0;
     std::uint32_t open_file_ = 0;

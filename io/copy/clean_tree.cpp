@@ -17,8 +17,7 @@ namespace {
 
 bool is_as_copied(listed_file const& file, struct stat const& found) {
     if (file.what == listed_file::kind::link) return S_ISLNK(found.st_mode);
-    return S_ISREG(found.st_mode) && static_cast<std::uint64_t>(found.st_size) == file.size &&
-           std::int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec == file.mtime_ns;
+    return is_unchanged(file, found);
 }
 
 /// Removes the entries of one manifest, those deepest in the tree first.
@@ -48,15 +47,15 @@ class cleaner {
     void remove(listed_file const& file) {
         std::string const name(name_of(file.path));
         int const folder = folders_.parent(file.path);
-        struct stat found {};
-        if (folder < 0 || ::fstatat(folder, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return;
+        auto const found = folders_.find(file.path);
+        if (!found) return;
         if (file.is_folder()) {
-            if (!dry_run_ && S_ISDIR(found.st_mode) && ::unlinkat(folder, name.c_str(), AT_REMOVEDIR) != 0 &&
+            if (!dry_run_ && S_ISDIR(found->st_mode) && ::unlinkat(folder, name.c_str(), AT_REMOVEDIR) != 0 &&
                 errno != ENOTEMPTY && errno != EEXIST)
                 throw_system("rmdir", path_ + "/" + file.path);
             return;
         }
-        if (S_ISDIR(found.st_mode) || (!changed_too_ && !is_as_copied(file, found))) {
+        if (S_ISDIR(found->st_mode) || (!changed_too_ && !is_as_copied(file, *found))) {
             report_.kept.push_back(path_ + "/" + file.path);
             return;
         }

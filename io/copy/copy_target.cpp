@@ -25,9 +25,7 @@ constexpr char incoming_name[] = "incoming";
 constexpr char lock_name[] = "lock";
 
 void set_times(int folder, char const* name, std::int64_t mtime_ns, std::string const& path) {
-    std::int64_t const second = 1'000'000'000;
-    auto const whole = mtime_ns / second - (mtime_ns % second < 0 ? 1 : 0);
-    timespec const times[2]{{0, UTIME_OMIT}, {whole, mtime_ns - whole * second}};
+    timespec const times[2]{{0, UTIME_OMIT}, timespec_of(mtime_ns)};
     if (::utimensat(folder, name, times, AT_SYMLINK_NOFOLLOW) != 0) throw_system("utimensat", path);
 }
 

@@ -12,9 +12,9 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "comm/fail_together.hpp"
 #include "io/copy/chunk_io.hpp"
 #include "io/copy/pack_exchange.hpp"
+#include "io/dataset/file_ranks.hpp"
 #include "io/tree/aligned_bytes.hpp"
 #include "io/tree/workers.hpp"
 
@@ -24,24 +24,6 @@ namespace {
 
 /// Small enough that what was read is still in the processor's cache when it is written.
 constexpr std::size_t block_bytes = std::size_t{256} << 10;
-
-/// Runs `step` on every node; where it fails on one, all throw.
-template <typename Step>
-void on_all_nodes(communicator& nodes, std::string_view what, Step&& step) {
-    if (nodes.size() == 1)
-        step();
-    else
-        run_on_all(nodes, what, step, member_is::node);
-}
-
-void broadcast_bytes(communicator& nodes, std::string& bytes) {
-    std::int64_t count = static_cast<std::int64_t>(bytes.size());
-    nodes.broadcast("length of the list", view_of(std::span(&count, 1)), 0).wait();
-    bytes.resize(static_cast<std::size_t>(count));
-    constexpr std::size_t most = std::size_t{256} << 20;
-    for (std::size_t at = 0; at < bytes.size(); at += most)
-        nodes.broadcast("list", {bytes.data() + at, std::min(most, bytes.size() - at), dtype::u8, memory_kind::host}, 0).wait();
-}
 
 void unite(communicator& nodes, std::vector<std::uint8_t>& needed) {
     constexpr std::size_t most = std::size_t{256} << 20;
@@ -70,7 +52,7 @@ class tree_copy {
 
     copy_report run() {
         make_list();
-        on_all_nodes(nodes_, what_, [&] { look(); });
+        on_all_nodes([&] { look(); });
         refuse_shared_target();
         if (request_.dry_run) return report_;
         std::vector<std::uint8_t> needed = have_.needed;
@@ -84,14 +66,14 @@ class tree_copy {
             return report_;
         }
         auto const packs = make_packs(list_, plan_, needed);
-        on_all_nodes(nodes_, what_, [&] { target_->begin(list_, plan_, have_); });
+        on_all_nodes([&] { target_->begin(list_, plan_, have_); });
         if (together_) {
             exchange_packs(nodes_, {list_, plan_, packs, *target_, have_, threads_, written_, read_, [&] { tell(); }});
         } else {
-            on_all_nodes(nodes_, what_, [&] { copy_alone(packs); });
+            on_all_nodes([&] { copy_alone(packs); });
         }
         tell();
-        on_all_nodes(nodes_, what_, [&] { target_->finish(list_, plan_, have_, request_.sync); });
+        on_all_nodes([&] { target_->finish(list_, plan_, have_, request_.sync); });
         report_.bytes_written = written_;
         report_.bytes_read = read_;
         for (std::size_t i = 0; i < list_.files.size(); ++i)
@@ -100,21 +82,28 @@ class tree_copy {
     }
 
   private:
+    /// Runs `step` on every node; where it fails on one, all throw.
+    template <typename Step>
+    void on_all_nodes(Step&& step) {
+        run_step(nodes_, what_, step, member_is::node);
+    }
+
     /// On rank 0 for all, so that the others need not ask the file system for it; the target is this node's.
     void make_list() {
         bool const mine = nodes_.rank() == 0 || request_.own_sources;
-        on_all_nodes(nodes_, "list the sources", [&] {
+        auto const list = [&] {
             if (!mine) return;
             refuse_target_in_sources(request_.sources, request_.target);
             list_ = list_files(request_.sources, std::max(threads_, 8));
-        });
+        };
+        run_step(nodes_, "list the sources", list, member_is::node);
         if (nodes_.size() > 1 && !request_.own_sources) {
             std::string bytes = mine ? bytes_of_list(list_) : std::string();
             broadcast_bytes(nodes_, bytes);
             if (!mine) list_ = list_of_bytes(bytes);
         }
         if (request_.sharded) {
-            on_all_nodes(nodes_, what_, [&] { refuse_too_few_files(); });
+            on_all_nodes([&] { refuse_too_few_files(); });
             list_ = part_of_list(list_, nodes_.rank(), nodes_.size());
         }
         plan_ = chunk_plan(list_, request_.chunk_bytes > 0 ? request_.chunk_bytes : default_chunk_bytes);
@@ -157,8 +146,8 @@ class tree_copy {
         std::string nonce = fmt::format("here.{}.{}", ::getpid(), std::chrono::steady_clock::now().time_since_epoch().count());
         broadcast_bytes(nodes_, nonce);
         std::string const mine = fmt::format("{}.{}", nonce, nodes_.rank());
-        on_all_nodes(nodes_, what_, [&] { target_->make_mark(mine); });
-        on_all_nodes(nodes_, what_, [&] {
+        on_all_nodes([&] { target_->make_mark(mine); });
+        on_all_nodes([&] {
             if (target_->count_marks(nonce) > 1)
                 throw error(errc::usage,
                             fmt::format("{} is one folder that several nodes share; give a folder that each node has for "

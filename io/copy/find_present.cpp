@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "io/copy/copy_target.hpp"
 #include "io/dataset/checksum.hpp"
+#include "io/dataset/file_bytes.hpp"
 #include "io/tree/aligned_bytes.hpp"
 #include "io/tree/folder_files.hpp"
 #include "io/tree/workers.hpp"
@@ -53,10 +54,6 @@ class past_chunks {
     std::unordered_map<std::string_view, known_file> files_;
 };
 
-std::int64_t mtime_of(struct stat const& found) {
-    return std::int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec;
-}
-
 /// Looks at one entry after another; each thread has one.
 class finder {
   public:
@@ -71,25 +68,22 @@ class finder {
           how_(how),
           replaces_(replaces),
           path_(path),
-          have_(have),
-          root_(root),
-          incoming_(incoming) {}
+          have_(have) {}
 
     void look_at(std::size_t i) {
         listed_file const& file = list_.files[i];
-        struct stat found {};
-        bool const there = stat_in(root_, placed_, file.path, found);
-        if (there && file.is_folder() != S_ISDIR(found.st_mode))
+        auto const found = placed_.find(file.path);
+        if (found && file.is_folder() != S_ISDIR(found->st_mode))
             throw error(errc::usage,
                         fmt::format("{}/{} is {}, and {} to be copied there; remove it, or give another folder", path_, file.path,
                                     file.is_folder() ? "no folder" : "a folder", file.is_folder() ? "a folder is" : "a file is"));
-        if (there && !file.is_folder() && !replaces_) refuse_foreign(file, found);
+        if (found && !file.is_folder() && !replaces_) refuse_foreign(file, *found);
         if (file.is_folder()) {
-            if (there) have_.in_place[i] = place_of::known;
+            if (found) have_.in_place[i] = place_of::known;
         } else if (!file.is_file()) {
-            if (there && S_ISLNK(found.st_mode) && link_of(file) == file.target) have_.in_place[i] = place_of::known;
+            if (found && leads_as(file)) have_.in_place[i] = place_of::known;
         } else {
-            look_at_file(i, file, there && S_ISREG(found.st_mode) ? &found : nullptr);
+            look_at_file(i, file, found && is_unchanged(file, *found) && (found->st_mode & 07777) == file.mode);
         }
     }
 
@@ -97,10 +91,7 @@ class finder {
     /// Refuses to replace what no copy brought: it is the user's, and clean would remove it. One like the source is no loss.
     void refuse_foreign(listed_file const& file, struct stat const& found) {
         if (listed_.find(file.path) != nullptr || past_.is_begun(file.path)) return;
-        bool const same = file.is_file() ? S_ISREG(found.st_mode) && static_cast<std::uint64_t>(found.st_size) == file.size &&
-                                               mtime_of(found) == file.mtime_ns
-                                         : S_ISLNK(found.st_mode) && link_of(file) == file.target;
-        if (!same)
+        if (!(file.is_file() ? is_unchanged(file, found) : leads_as(file)))
             throw error(
                 errc::usage,
                 fmt::format("{}/{} is there and was not brought by muster stage: it would be replaced; move it away, or give "
@@ -108,9 +99,8 @@ class finder {
                             path_, file.path));
     }
 
-    void look_at_file(std::size_t i, listed_file const& file, struct stat const* found) {
-        bool const same = found != nullptr && static_cast<std::uint64_t>(found->st_size) == file.size &&
-                          mtime_of(*found) == file.mtime_ns && (found->st_mode & 07777) == file.mode;
+    /// `same`: what is in its place has its size, time and mode.
+    void look_at_file(std::size_t i, listed_file const& file, bool same) {
         manifest_entry const* const entry = same ? listed_.find(file.path) : nullptr;
         if (entry != nullptr && entry->file.size == file.size && entry->file.mtime_ns == file.mtime_ns &&
             (how_ == copy_check::fast || is_intact(file, *entry))) {
@@ -120,16 +110,16 @@ class finder {
         }
         auto const* const past = past_.find(file);
         if (past == nullptr) return;
-        if (same && take_chunks(i, file, *past, placed_, root_)) {
+        if (same && take_chunks(i, file, *past, placed_)) {
             have_.in_place[i] = place_of::finished_before;
             return;
         }
         std::fill_n(have_.needed.begin() + static_cast<std::ptrdiff_t>(plan_.first_of(i)), plan_.count_of(i), std::uint8_t{1});
-        take_chunks(i, file, *past, grown_, incoming_);
+        take_chunks(i, file, *past, grown_);
     }
 
     bool is_intact(listed_file const& file, manifest_entry const& entry) {
-        unique_fd const open = open_in(root_, placed_, file.path);
+        unique_fd const open = placed_.open(file.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
         if (!open) return false;
         for (std::size_t k = 0; k < entry.checksums.size(); ++k) {
             std::uint64_t const offset = k * entry.chunk_bytes;
@@ -141,9 +131,8 @@ class finder {
     }
 
     /// Takes the chunks that are there as they were written; true if those are all.
-    bool take_chunks(std::size_t i, listed_file const& file, past_chunks::known_file const& past, folder_cache& folders,
-                     int root) {
-        unique_fd const open = open_in(root, folders, file.path);
+    bool take_chunks(std::size_t i, listed_file const& file, past_chunks::known_file const& past, folder_cache& folders) {
+        unique_fd const open = folders.open(file.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
         struct stat found {};
         if (!open || ::fstat(open.get(), &found) != 0 || static_cast<std::uint64_t>(found.st_size) != file.size) return false;
         for (auto const& [chunk, checksum] : past.chunks) {
@@ -161,23 +150,7 @@ class finder {
                first + static_cast<std::ptrdiff_t>(plan_.count_of(i));
     }
 
-    bool stat_in(int root, folder_cache& folders, std::string const& path, struct stat& found) const {
-        int const folder = root < 0 ? -1 : folders.parent(path);
-        return folder >= 0 && ::fstatat(folder, std::string(name_of(path)).c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
-    }
-    unique_fd open_in(int root, folder_cache& folders, std::string const& path) const {
-        int const folder = root < 0 ? -1 : folders.parent(path);
-        return unique_fd(
-            folder < 0 ? -1
-                       : ::openat(folder, std::string(name_of(path)).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    }
-    std::string link_of(listed_file const& file) {
-        std::string text(file.target.size() + 1, '\0');
-        ssize_t const length =
-            ::readlinkat(placed_.parent(file.path), std::string(name_of(file.path)).c_str(), text.data(), text.size());
-        text.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
-        return text;
-    }
+    bool leads_as(listed_file const& link) { return placed_.link_target(link.path, link.target.size() + 1) == link.target; }
     std::span<std::byte> buffer(std::uint64_t bytes) {
         buffer_.grow(bytes);
         return buffer_.first(bytes);
@@ -192,7 +165,6 @@ class finder {
     bool replaces_;
     std::string const& path_;
     copy_presence& have_;
-    int root_, incoming_;
     aligned_bytes buffer_;
 };
 
@@ -200,15 +172,9 @@ class finder {
 
 bool chunk_matches(int file, std::uint64_t offset, std::uint64_t length, std::uint64_t checksum, std::span<std::byte> buffer,
                    std::string_view path) {
-    std::size_t got = 0;
-    while (got < length) {
-        ssize_t const n = ::pread(file, buffer.data() + got, length - got, static_cast<off_t>(offset + got));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) throw_system("read", fmt::format("{} at byte {}", path, offset + got));
-        if (n == 0) return false;
-        got += static_cast<std::size_t>(n);
-    }
-    return xxh3_64({reinterpret_cast<std::uint8_t const*>(buffer.data()), length}) == checksum;
+    auto const [got, fault] = read_at(file, offset, buffer.first(length));
+    if (fault != 0) throw_system("read", fmt::format("{} at byte {}", path, offset + got), fault);
+    return got == length && xxh3_64(buffer.first(length)) == checksum;
 }
 
 void copy_presence::skip(chunk_plan const& plan, std::size_t file) {

@@ -199,7 +199,7 @@ void pack_reader::read(pack const& what, slot& into, chunk_reader& source) {
         source.begin(one);
         source.read(part);
         source.end();
-        std::uint64_t const checksum = xxh3_64({reinterpret_cast<std::uint8_t const*>(part.data()), part.size()});
+        std::uint64_t const checksum = xxh3_64(part);
         std::memcpy(bytes + checksum_at, &checksum, 8);
         at += one.length;
         checksum_at += 8;

@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "io/copy/copy_target.hpp"
 #include "io/dataset/checksum.hpp"
+#include "io/dataset/file_bytes.hpp"
 #include "io/tree/aligned_bytes.hpp"
 #include "io/tree/folder_files.hpp"
 #include "io/tree/workers.hpp"
@@ -46,18 +47,6 @@ unique_fd open_tree(std::string const& path) {
     return root;
 }
 
-/// Reads what there is from `offset` on, up to the size of `into`, and returns the bytes read.
-std::size_t read_part(int file, std::uint64_t offset, std::span<std::byte> into) {
-    std::size_t got = 0;
-    while (got < into.size()) {
-        ssize_t const n = ::pread(file, into.data() + got, into.size() - got, static_cast<off_t>(offset + got));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) break;
-        got += static_cast<std::size_t>(n);
-    }
-    return got;
-}
-
 struct checked_chunk {
     manifest const* in = nullptr;
     manifest_entry const* entry = nullptr;
@@ -73,11 +62,9 @@ std::string first_difference(checked_chunk const& damaged, std::span<std::byte c
     std::string const path = damaged.in->sources[file.source] + "/" + file.path;
     unique_fd const source(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     struct stat now {};
-    if (!source || ::fstat(source.get(), &now) != 0 || static_cast<std::uint64_t>(now.st_size) != file.size ||
-        std::int64_t{now.st_mtim.tv_sec} * 1'000'000'000 + now.st_mtim.tv_nsec != file.mtime_ns)
-        return {};
+    if (!source || ::fstat(source.get(), &now) != 0 || !is_unchanged(file, now)) return {};
     std::vector<std::byte> right(found.size());
-    if (read_part(source.get(), damaged.offset(), right) != right.size()) return {};
+    if (read_at(source.get(), damaged.offset(), right).bytes != right.size()) return {};
     auto const [bad, good] = std::ranges::mismatch(found, right);
     if (good == right.end()) return {};
     return fmt::format("; the first byte that differs is at offset {}: {:#04x}, in the source {:#04x}",
@@ -88,10 +75,7 @@ std::string first_difference(checked_chunk const& damaged, std::span<std::byte c
 /// Returns what is wrong with a chunk; "" if nothing is.
 std::string fault_of(checked_chunk const& one, folder_cache& folders, aligned_bytes& buffer) {
     listed_file const& file = one.entry->file;
-    int const folder = folders.parent(file.path);
-    unique_fd const open(
-        folder < 0 ? -1
-                   : ::openat(folder, std::string(name_of(file.path)).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    unique_fd const open = folders.open(file.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     if (!open && one.chunk > 0) return {};
     struct stat found {};
     if (!open || ::fstat(open.get(), &found) != 0)
@@ -101,9 +85,9 @@ std::string fault_of(checked_chunk const& one, folder_cache& folders, aligned_by
         return one.chunk > 0 ? "" : fmt::format("has {} bytes, was copied with {}", found.st_size, file.size);
     buffer.grow(one.length());
     std::span const part = buffer.first(one.length());
-    std::size_t const got = read_part(open.get(), one.offset(), part);
+    std::size_t const got = read_at(open.get(), one.offset(), part).bytes;
     if (got != part.size()) return fmt::format("chunk {}: cannot be read from byte {} on", one.chunk, one.offset() + got);
-    std::uint64_t const checksum = xxh3_64({reinterpret_cast<std::uint8_t const*>(part.data()), part.size()});
+    std::uint64_t const checksum = xxh3_64(part);
     if (checksum == one.entry->checksums[one.chunk]) return {};
     return fmt::format("chunk {} (bytes {} to {}): checksum {}, copied with {}{}", one.chunk, one.offset(),
                        one.offset() + one.length() - 1, format_checksum(checksum),
@@ -111,13 +95,9 @@ std::string fault_of(checked_chunk const& one, folder_cache& folders, aligned_by
 }
 
 std::string link_fault(listed_file const& file, folder_cache& folders) {
-    std::string text(file.target.size() + 1, '\0');
-    int const folder = folders.parent(file.path);
-    ssize_t const length =
-        folder < 0 ? -1 : ::readlinkat(folder, std::string(name_of(file.path)).c_str(), text.data(), text.size());
-    if (length < 0) return "is missing, or no link any more";
-    text.resize(static_cast<std::size_t>(length));
-    return text == file.target ? "" : fmt::format("leads elsewhere than to {}", file.target);
+    auto const target = folders.link_target(file.path, file.target.size() + 1);
+    if (!target) return "is missing, or no link any more";
+    return target == file.target ? "" : fmt::format("leads elsewhere than to {}", file.target);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/codec/codec.hpp"
 #include "base/letters.hpp"
 #include "base/process/files.hpp"
 #include "base/unique_fd.hpp"
@@ -384,17 +385,14 @@ std::string dataset_writer::state::identity_of_all() const {
     for (split_plan const& plan : plans)
         text += fmt::format("|{} {} {} {} {} {} {} {}", plan.split, plan.samples, to_string(plan.shape), plan.chunk_samples,
                             to_string(plan.type), plan.classes, plan.targets, plan.gzip_level);
-    return xxh3_128_digits({reinterpret_cast<std::uint8_t const*>(text.data()), text.size()});
+    return xxh3_128_digits(text);
 }
 
 void dataset_writer::state::share_layout() {
     if (spooled()) return;
-    std::vector<std::int64_t> numbers = first() ? pack(layout) : std::vector<std::int64_t>();
-    auto count = static_cast<std::int64_t>(numbers.size());
-    ranks->broadcast("size of the layout", view_of(std::span(&count, 1)), 0).wait();
-    numbers.resize(static_cast<std::size_t>(count));
-    ranks->broadcast("layout", view_of(std::span(numbers)), 0).wait();
-    if (!first()) layout = unpack_layout(numbers);
+    std::string bytes = first() ? codec::encode(layout) : std::string();
+    broadcast_bytes(*ranks, bytes);
+    if (!first()) codec::reader(bytes) >> layout;
 }
 
 void dataset_writer::state::take_up() {

@@ -24,16 +24,22 @@ constexpr std::size_t most_at_once = std::size_t{1} << 30;  // Linux moves at mo
 
 }  // namespace
 
-std::size_t read_fully(int fd, std::string const& path, std::uint64_t offset, std::span<std::uint8_t> out) {
+read_end read_at(int fd, std::uint64_t offset, std::span<std::byte> out) noexcept {
     std::size_t done = 0;
     while (done < out.size()) {
         ssize_t const got =
             ::pread(fd, out.data() + done, std::min(out.size() - done, most_at_once), static_cast<off_t>(offset + done));
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) fail(path, "read", offset + done, errno, "check the file system");
+        if (got < 0) return {done, errno};
         if (got == 0) break;
         done += static_cast<std::size_t>(got);
     }
+    return {done, 0};
+}
+
+std::size_t read_fully(int fd, std::string const& path, std::uint64_t offset, std::span<std::uint8_t> out) {
+    auto const [done, fault] = read_at(fd, offset, std::as_writable_bytes(out));
+    if (fault != 0) fail(path, "read", offset + done, fault, "check the file system");
     return done;
 }
 

@@ -162,31 +162,4 @@ void restore_layout(std::string const& path, std::string const& fresh, file_layo
     if (::ftruncate(to.get(), static_cast<off_t>(layout.bytes)) != 0) throw_system("ftruncate", path);
 }
 
-std::vector<std::int64_t> pack(file_layout const& layout) {
-    std::vector<std::int64_t> numbers{static_cast<std::int64_t>(layout.bytes), static_cast<std::int64_t>(layout.splits.size())};
-    for (split_places const& split : layout.splits)
-        for (array_place const* place : {&split.images, &split.labels}) {
-            for (std::size_t const value : {place->row_bytes, place->chunk_rows, place->offsets.size()})
-                numbers.push_back(static_cast<std::int64_t>(value));
-            for (std::uint64_t const offset : place->offsets) numbers.push_back(static_cast<std::int64_t>(offset));
-        }
-    return numbers;
-}
-
-file_layout unpack_layout(std::vector<std::int64_t> const& numbers) {
-    std::size_t at = 0;
-    auto const next = [&] { return static_cast<std::uint64_t>(numbers.at(at++)); };
-    file_layout layout;
-    layout.bytes = next();
-    layout.splits.resize(next());
-    for (split_places& split : layout.splits)
-        for (array_place* place : {&split.images, &split.labels}) {
-            place->row_bytes = next();
-            place->chunk_rows = next();
-            place->offsets.resize(next());
-            for (std::uint64_t& offset : place->offsets) offset = next();
-        }
-    return layout;
-}
-
 }  // namespace muster

@@ -63,8 +63,4 @@ void complete_layout(std::string const& path, std::vector<split_plan> const& pla
 void restore_layout(std::string const& path, std::string const& fresh, file_layout const& layout,
                     std::vector<split_plan> const& plans);
 
-/// The layout as numbers, for another rank.
-std::vector<std::int64_t> pack(file_layout const& layout);
-file_layout unpack_layout(std::vector<std::int64_t> const& numbers);
-
 }  // namespace muster

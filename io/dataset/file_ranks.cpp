@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 #include "base/error.hpp"
 
 namespace muster {
@@ -26,6 +29,15 @@ void const* mpi_handle(communicator const& ranks) {
                                 "with the backend mpi (comm_options::backend)",
                                 ranks.size(), ranks.backend()));
     return handle;
+}
+
+void broadcast_bytes(communicator& ranks, std::string& bytes) {
+    std::int64_t count = static_cast<std::int64_t>(bytes.size());
+    ranks.broadcast("number of bytes", view_of(std::span(&count, 1)), 0).wait();
+    bytes.resize(static_cast<std::size_t>(count));
+    constexpr std::size_t most = std::size_t{256} << 20;
+    for (std::size_t at = 0; at < bytes.size(); at += most)
+        ranks.broadcast("bytes", {bytes.data() + at, std::min(most, bytes.size() - at), dtype::u8, memory_kind::host}, 0).wait();
 }
 
 }  // namespace muster

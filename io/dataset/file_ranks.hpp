@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "comm/communicator.hpp"
@@ -20,14 +21,17 @@ comm_options options_for_files(identity const& who);
 /// for several ranks without MPI.
 void const* mpi_handle(communicator const& ranks);
 
+/// Collective: gives all ranks the bytes that rank 0 has.
+void broadcast_bytes(communicator& ranks, std::string& bytes);
+
 /// Collective: runs `step` on every rank. If it fails on one, every rank throws: a single rank its own exception, several what
 /// comm/fail_together.hpp says. `step` itself is not collective, except for calls to HDF5.
 template <typename Step>
-void run_step(communicator& ranks, std::string_view what, Step&& step) {
+void run_step(communicator& ranks, std::string_view what, Step&& step, member_is member = member_is::rank) {
     if (ranks.size() == 1)
         step();
     else
-        run_on_all(ranks, what, step);
+        run_on_all(ranks, what, step, member);
 }
 
 }  // namespace muster

@@ -58,7 +58,7 @@ bool is_gone(std::string const& holder) {
 
 std::array<std::uint8_t, record_bytes> encode(std::uint64_t block, block_record const& record) {
     std::array<std::uint64_t, 4> words{record.images, record.labels, record.encoded_bytes, block};
-    words[3] = xxh3_64({reinterpret_cast<std::uint8_t const*>(words.data()), record_bytes});
+    words[3] = xxh3_64(std::as_bytes(std::span(words)));
     std::array<std::uint8_t, record_bytes> bytes;
     std::memcpy(bytes.data(), words.data(), record_bytes);
     return bytes;

@@ -16,24 +16,6 @@ namespace {
 constexpr std::string_view type_names[] = {"uint8", "int8",   "uint16", "int16",   "uint32",
                                            "int32", "uint64", "int64",  "float32", "float64"};
 
-/// Calls `function` with a value of the C++ type.
-template <typename Function>
-auto with_type(element_type type, Function&& function) {
-    switch (type) {
-        case element_type::i8: return function(std::int8_t{});
-        case element_type::u16: return function(std::uint16_t{});
-        case element_type::i16: return function(std::int16_t{});
-        case element_type::u32: return function(std::uint32_t{});
-        case element_type::i32: return function(std::int32_t{});
-        case element_type::u64: return function(std::uint64_t{});
-        case element_type::i64: return function(std::int64_t{});
-        case element_type::f32: return function(float{});
-        case element_type::f64: return function(double{});
-        case element_type::u8: break;
-    }
-    return function(std::uint8_t{});
-}
-
 template <typename Number>
 value_range range_of_numbers(std::span<std::uint8_t const> elements) noexcept {
     Number least = std::numeric_limits<Number>::max();

@@ -16,6 +16,24 @@ inline constexpr std::array element_types{element_type::u8,  element_type::i8,  
                                           element_type::u32, element_type::i32, element_type::u64, element_type::i64,
                                           element_type::f32, element_type::f64};
 
+/// Calls `function` with a value of the C++ type; returns what it returns.
+template <typename Function>
+auto with_type(element_type type, Function&& function) {
+    switch (type) {
+        case element_type::i8: return function(std::int8_t{});
+        case element_type::u16: return function(std::uint16_t{});
+        case element_type::i16: return function(std::int16_t{});
+        case element_type::u32: return function(std::uint32_t{});
+        case element_type::i32: return function(std::int32_t{});
+        case element_type::u64: return function(std::uint64_t{});
+        case element_type::i64: return function(std::int64_t{});
+        case element_type::f32: return function(float{});
+        case element_type::f64: return function(double{});
+        case element_type::u8: break;
+    }
+    return function(std::uint8_t{});
+}
+
 std::size_t bytes_of(element_type type) noexcept;
 bool is_real(element_type type) noexcept;    ///< a floating-point number
 bool is_signed(element_type type) noexcept;  ///< an integer that may be negative

@@ -37,24 +37,8 @@ template struct traits<kind::datatype>;
 
 namespace {
 
-hid_t memory_type(element_type type) {
-    switch (type) {
-        case element_type::u8: return H5T_NATIVE_UINT8;
-        case element_type::i8: return H5T_NATIVE_INT8;
-        case element_type::u16: return H5T_NATIVE_UINT16;
-        case element_type::i16: return H5T_NATIVE_INT16;
-        case element_type::u32: return H5T_NATIVE_UINT32;
-        case element_type::i32: return H5T_NATIVE_INT32;
-        case element_type::u64: return H5T_NATIVE_UINT64;
-        case element_type::i64: return H5T_NATIVE_INT64;
-        case element_type::f32: return H5T_NATIVE_FLOAT;
-        case element_type::f64: return H5T_NATIVE_DOUBLE;
-    }
-    return H5I_INVALID_HID;
-}
-
-/// Returns the type as it lies in a file: least significant byte first, which is memory's own order on every machine that muster runs on.
-hid_t file_type(element_type type) {
+/// Returns the type in a file and in memory: least significant byte first, as on every machine that muster runs on.
+hid_t type_of(element_type type) {
     switch (type) {
         case element_type::u8: return H5T_STD_U8LE;
         case element_type::i8: return H5T_STD_I8LE;
@@ -279,7 +263,7 @@ dataset create_dataset(place const& where, group const& parent, std::string cons
     }
     dataspace const space = make_space(at, extent);
     return dataset(checked(at, "H5Dcreate2", [&] {
-        return H5Dcreate2(parent.get(), name.c_str(), file_type(type), space.get(), H5P_DEFAULT, list.get(), H5P_DEFAULT);
+        return H5Dcreate2(parent.get(), name.c_str(), type_of(type), space.get(), H5P_DEFAULT, list.get(), H5P_DEFAULT);
     }));
 }
 
@@ -320,7 +304,7 @@ void read(place const& where, dataset const& handle, hyperslab rows, element_typ
     selection const chosen = select(where, handle, rows);
     char nothing = 0;  // HDF5 wants an address even where there is nothing to transfer
     checked(where, "H5Dread", [&] {
-        return H5Dread(handle.get(), memory_type(type), chosen.in_memory.get(), chosen.in_file.get(), list.get(),
+        return H5Dread(handle.get(), type_of(type), chosen.in_memory.get(), chosen.in_file.get(), list.get(),
                        data != nullptr ? data : &nothing);
     });
 }
@@ -330,7 +314,7 @@ void write(place const& where, dataset const& handle, hyperslab rows, element_ty
     selection const chosen = select(where, handle, rows);
     char const nothing = 0;
     checked(where, "H5Dwrite", [&] {
-        return H5Dwrite(handle.get(), memory_type(type), chosen.in_memory.get(), chosen.in_file.get(), list.get(),
+        return H5Dwrite(handle.get(), type_of(type), chosen.in_memory.get(), chosen.in_file.get(), list.get(),
                         data != nullptr ? data : &nothing);
     });
 }

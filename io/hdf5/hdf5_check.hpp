@@ -1,7 +1,9 @@
 // Checked HDF5 calls: turns printing off and a failure into hdf5_error.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +41,17 @@ auto checked(place const& where, std::string_view call, Function&& function) {
     if (result < 0) throw hdf5_error(call, where.file, where.object, error_stack(), static_cast<int>(result));
     return result;
 }
+
+/// An attribute that is there.
+struct found_attribute {
+    attribute handle;
+    datatype type;
+    dataspace space;
+    std::size_t count = 0;  ///< of its elements
+};
+
+/// Opens attribute `name` of `object`, if it has one.
+std::optional<found_attribute> find_attribute(place const& at, id object, std::string const& name);
 
 /// The space of a dataset's elements, and its extent in each dimension.
 dataspace space_of(place const& where, dataset const& handle);

@@ -26,19 +26,16 @@ struct attribute_value {
 /// Few numbers or a text; nothing where there is no such attribute. What is neither is "…".
 std::optional<attribute_value> find_value(place const& where, dataset const& of, std::string const& name) {
     place const at = within(where, name);
-    if (checked(at, "H5Aexists", [&] { return H5Aexists(of.get(), name.c_str()); }) == 0) return std::nullopt;
-    attribute const handle(checked(at, "H5Aopen", [&] { return H5Aopen(of.get(), name.c_str(), H5P_DEFAULT); }));
-    datatype const type(checked(at, "H5Aget_type", [&] { return H5Aget_type(handle.get()); }));
-    dataspace const space(checked(at, "H5Aget_space", [&] { return H5Aget_space(handle.get()); }));
-    auto const count = checked(at, "H5Sget_simple_extent_npoints", [&] { return H5Sget_simple_extent_npoints(space.get()); });
-    auto const kind = H5Tget_class(type.get());
-    constexpr hssize_t most = 16;
-    if ((kind == H5T_INTEGER || kind == H5T_FLOAT) && count >= 1 && count <= most) {
-        std::vector<double> numbers(static_cast<std::size_t>(count));
-        checked(at, "H5Aread", [&] { return H5Aread(handle.get(), H5T_NATIVE_DOUBLE, numbers.data()); });
+    auto const found = find_attribute(at, of.get(), name);
+    if (!found) return std::nullopt;
+    auto const kind = H5Tget_class(found->type.get());
+    constexpr std::size_t most = 16;
+    if ((kind == H5T_INTEGER || kind == H5T_FLOAT) && found->count >= 1 && found->count <= most) {
+        std::vector<double> numbers(found->count);
+        checked(at, "H5Aread", [&] { return H5Aread(found->handle.get(), H5T_NATIVE_DOUBLE, numbers.data()); });
         return attribute_value{std::move(numbers), ""};
     }
-    if (kind != H5T_STRING || count != 1) return attribute_value{{}, "…"};
+    if (kind != H5T_STRING || found->count != 1) return attribute_value{{}, "…"};
     auto const texts = read_strings(where, of.get(), name);
     return attribute_value{{}, texts && !texts->empty() ? texts->front().substr(0, 60) : ""};
 }

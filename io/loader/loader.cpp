@@ -153,8 +153,7 @@ struct loader::state {
     hyperslab drawn_from(std::size_t samples) const {
         if (order.options().spread == spread_rule::global) return {0, samples};
         rank_range const sharing = order.options().spread == spread_rule::by_node ? node() : rank_range{options.rank, 1};
-        std::size_t const first = shard_of(samples, sharing.first, options.world).first;
-        hyperslab const found{first, shard_of(samples, sharing.first + sharing.count - 1, options.world).end() - first};
+        hyperslab const found = shards_of(samples, sharing, options.world);
         // A rank without samples pads from anywhere.
         return found.empty() && order.options().tail == tail_rule::pad ? hyperslab{0, samples} : found;
     }

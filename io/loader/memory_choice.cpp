@@ -13,15 +13,8 @@
 namespace muster {
 
 std::string_view to_string(memory_mode mode) noexcept {
-    switch (mode) {
-        case memory_mode::automatic: return "automatic";
-        case memory_mode::whole: return "whole";
-        case memory_mode::mapped: return "mapped";
-        case memory_mode::shard: return "shard";
-        case memory_mode::shared: return "shared";
-        case memory_mode::windowed: return "windowed";
-    }
-    return "unknown";
+    constexpr std::string_view names[]{"automatic", "whole", "mapped", "shard", "shared", "windowed"};
+    return names[static_cast<std::size_t>(mode)];
 }
 
 memory_mode choose_memory(memory_circumstances const& now) {

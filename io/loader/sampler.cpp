@@ -62,13 +62,9 @@ dealing deal(sampler_options const& options, std::size_t samples, epoch_part con
 
 }  // namespace
 
-std::string_view to_string(tail_rule rule) noexcept {
-    switch (rule) {
-        case tail_rule::exact: return "exact";
-        case tail_rule::pad: return "pad";
-        case tail_rule::drop: return "drop";
-    }
-    return "unknown";
+hyperslab shards_of(std::size_t samples, rank_range ranks, int world) {
+    std::size_t const first = shard_of(samples, ranks.first, world).first;
+    return {first, shard_of(samples, ranks.first + ranks.count - 1, world).end() - first};
 }
 
 shuffle_window window_for(std::uint64_t samples, std::uint64_t sample_bytes, std::uint64_t stored_samples) noexcept {
@@ -109,8 +105,7 @@ epoch_walk sampler::walk(epoch_part const& part) const {
     std::size_t const skipped = deal(options_, length_, part).skipped;
     bool const node = options_.spread == spread_rule::by_node;
     rank_range const sharing = node ? part.node : rank_range{part.rank, 1};
-    std::size_t const first = shard_of(length_, sharing.first, part.world).first;
-    hyperslab shard{first, shard_of(length_, sharing.first + sharing.count - 1, part.world).end() - first};
+    hyperslab shard = shards_of(length_, sharing, part.world);
     if (shard.empty()) shard = {0, length_};  // only when padding: there are more ranks than samples
     std::uint64_t const step = static_cast<std::uint64_t>(sharing.count);
     return {shard, permutation::mix(key + static_cast<std::uint64_t>(sharing.first) + 1),

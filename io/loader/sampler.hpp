@@ -53,7 +53,6 @@ enum class tail_rule {
     pad,    ///< every rank as many as the longest: the first samples of the order come a second time
     drop,   ///< every rank as many as the shortest: the last samples of the order are left out in this epoch
 };
-std::string_view to_string(tail_rule rule) noexcept;
 
 /// Says among which samples a rank draws.
 enum class spread_rule {
@@ -84,6 +83,9 @@ struct rank_range {
     int count = 0;
     bool operator==(rank_range const&) const = default;
 };
+
+/// The samples of the shards of these ranks together. Needs at least one.
+hyperslab shards_of(std::size_t samples, rank_range ranks, int world);
 
 /// A rank's part of an epoch. `start` is how many samples all ranks together have already taken of this epoch (to resume in
 /// mid-epoch, with `spread_rule::global` also with another number of ranks; with the others with the same number only).

@@ -50,19 +50,7 @@ bool store(std::string_view text, std::uint8_t* to) {
 }  // namespace
 
 bool store_as(element_type type, std::string_view text, std::uint8_t* to) {
-    switch (type) {
-        case element_type::u8: return store<std::uint8_t>(text, to);
-        case element_type::i8: return store<std::int8_t>(text, to);
-        case element_type::u16: return store<std::uint16_t>(text, to);
-        case element_type::i16: return store<std::int16_t>(text, to);
-        case element_type::u32: return store<std::uint32_t>(text, to);
-        case element_type::i32: return store<std::int32_t>(text, to);
-        case element_type::u64: return store<std::uint64_t>(text, to);
-        case element_type::i64: return store<std::int64_t>(text, to);
-        case element_type::f32: return store<float>(text, to);
-        case element_type::f64: return store<double>(text, to);
-    }
-    return false;
+    return with_type(type, [&](auto number) { return store<decltype(number)>(text, to); });
 }
 
 std::optional<double> cell_number(std::string_view text) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <set>
@@ -436,16 +435,7 @@ void csv_source::note_rounding(std::string_view text, std::string_view row, std:
     if (text.size() <= exact_digits) return;
     auto const value = parse_integer(text);
     if (!value) return;
-    long double kept = 0;
-    if (facts_.type == element_type::f32) {
-        float number = 0;
-        std::memcpy(&number, stored, sizeof number);
-        kept = number;
-    } else {
-        double number = 0;
-        std::memcpy(&number, stored, sizeof number);
-        kept = number;
-    }
+    long double const kept = element_at(facts_.type, {stored, bytes_of(facts_.type)}, 0);
     if (kept == static_cast<long double>(*value)) return;
     auto const before = static_cast<std::ptrdiff_t>(column);
     auto const line = lines_.place().line + static_cast<std::size_t>(std::count(row.begin(), row.begin() + before, '\n'));

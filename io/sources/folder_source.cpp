@@ -53,26 +53,20 @@ class picture_walk {
     picture_walk(std::string const& root, source_notes::some* left_out) : root_(root), left_out_(left_out) {}
 
     /// Paths below `root`, of what lies in root/`folder`; only the first few where `most` is given.
-    std::vector<std::string> below(std::string const& folder, std::size_t most = SIZE_MAX) {
+    std::vector<std::string> below(std::string const& folder, std::size_t most = SIZE_MAX) { return walk(folder, true, most); }
+    /// Lists those in `root` itself.
+    std::vector<std::string> here() { return walk("", false, SIZE_MAX); }
+
+  private:
+    std::vector<std::string> walk(std::string const& folder, bool deeper, std::size_t most) {
         found_.clear();
         most_ = most;
-        enter(folder, true);
+        enter(folder, deeper);
         std::sort(found_.begin(), found_.end());
         std::vector<std::string> names;
         for (auto const& [in, file] : found_) names.push_back(in.empty() ? file : in + "/" + file);
         return names;
     }
-    /// Lists those in root/`folder` itself.
-    std::vector<std::string> in(std::string const& folder) {
-        found_.clear();
-        most_ = SIZE_MAX;
-        enter(folder, false);
-        std::vector<std::string> names;
-        for (auto const& [in, file] : found_) names.push_back(in.empty() ? file : in + "/" + file);
-        return names;
-    }
-
-  private:
     void enter(std::string const& folder, bool deeper) {
         std::string const path = folder.empty() ? root_ : root_ + "/" + folder;
         struct stat status {};
@@ -131,12 +125,6 @@ unique_fd open_picture(std::string const& path, std::uint64_t& bytes) {
     }
 }
 
-std::string some_of(std::vector<std::string> const& names) {
-    constexpr std::size_t most = 5;
-    std::string const text = join(std::span(names).first(std::min(names.size(), most)), ", ");
-    return names.size() > most ? text + ", …" : text;
-}
-
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> split_folders(std::string const& folder) {
@@ -154,7 +142,7 @@ std::vector<std::pair<std::string, std::string>> split_folders(std::string const
         }
     }
     if (found.empty() && empty.empty()) return {};
-    for (std::string const& picture : picture_walk(folder, nullptr).in("")) others.push_back(picture);
+    for (std::string const& picture : picture_walk(folder, nullptr).here()) others.push_back(picture);
     if (!others.empty())
         throw error(
             errc::usage,
@@ -184,7 +172,7 @@ folder_source::folder_source(std::string folder, source_options const& options) 
 
 void folder_source::find_classes() {
     picture_walk walk(folder_, &notes_.left_out);
-    std::vector<std::string> const here = walk.in("");
+    std::vector<std::string> const here = walk.here();
     std::vector<std::string> names = folders_in(folder_);
     std::vector<std::string> empty, filled;
     for (std::string const& name : names) {

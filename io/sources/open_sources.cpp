@@ -313,6 +313,10 @@ void require_fitting(split_source const& asked, source_options const& options, s
 
 }  // namespace
 
+std::string some_of(std::span<std::string const> names, std::size_t most) {
+    return join(names.first(std::min(names.size(), most)), ", ") + (names.size() > most ? ", …" : "");
+}
+
 std::string_view to_string(source_format format) noexcept {
     return format_names[static_cast<std::size_t>(format)];
 }

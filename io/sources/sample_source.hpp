@@ -109,6 +109,9 @@ class sample_source {
     source_notes notes_;
 };
 
+/// "a, b, c, d, e, …": the first names of many, for a message. Pure.
+std::string some_of(std::span<std::string const> names, std::size_t most = 5);
+
 enum class source_format { automatic, idx, cifar10, cifar100, npy, npz, images, csv, hdf5 };
 std::string_view to_string(source_format format) noexcept;
 std::optional<source_format> parse_source_format(std::string_view name) noexcept;

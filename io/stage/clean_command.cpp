@@ -3,8 +3,8 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "comm/fail_together.hpp"
 #include "io/copy/verify_tree.hpp"
+#include "io/dataset/file_ranks.hpp"
 #include "io/stage/commands.hpp"
 #include "io/stage/on_nodes.hpp"
 
@@ -36,10 +36,7 @@ int clean_command(given_options const& given, identity const& who, environment c
     return on_nodes(who, variables, [&](communicator& nodes) {
         tree_cleaning report;
         auto const clean = [&] { report = clean_tree(path, given.has("force"), dry_run); };
-        if (nodes.size() == 1)
-            clean();
-        else
-            run_on_all(nodes, "clean " + path, clean, member_is::node);
+        run_step(nodes, "clean " + path, clean, member_is::node);
         for (std::string const& kept : report.kept)
             fmt::print(stderr, "{}{} has changed since it was copied: kept\n", nodes.size() == 1 ? "" : who.host + ": ",
                        without_controls(kept));

@@ -5,6 +5,7 @@
 
 #include "base/command/command_set.hpp"
 #include "base/environment.hpp"
+#include "base/error.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster::stage {
@@ -26,5 +27,15 @@ int out_command(given_options const& given, identity const& who, environment con
 
 /// `verify` of a folder that copy has brought, on every node.
 int verify_copy(std::string const& path, given_options const& given, identity const& who, environment const& variables);
+
+/// Returns what `read` reads of an option's text; a fault in that is wrong usage.
+template <typename Read>
+auto read_option(Read&& read) {
+    try {
+        return read();
+    } catch (parse_error const& e) {
+        throw error(errc::usage, e.what());
+    }
+}
 
 }  // namespace muster::stage

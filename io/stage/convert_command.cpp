@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -172,13 +171,8 @@ convert_request request_of(given_options const& given) {
     request.digests = !given.has("no-digests");
     request.resume = true;
     request.writer.name = given.text("name");
-    if (given.has("align")) {
-        try {
-            request.writer.alignment_bytes = parse_bytes(given.text("align"), "--align");
-        } catch (parse_error const& e) {
-            throw error(errc::usage, e.what());
-        }
-    }
+    if (given.has("align"))
+        request.writer.alignment_bytes = read_option([&] { return parse_bytes(given.text("align"), "--align"); });
     request.writer.replace = given.has("force");
     request.writer.restart = given.has("restart");
     return request;
@@ -282,11 +276,7 @@ int convert_command(given_options const& given, identity const& who) {
     return run_with_ranks("muster-stage", who, options_for_files(who), [&](communicator& ranks) {
         auto const begin = std::chrono::steady_clock::now();
         bool const first = ranks.rank() == 0;
-        std::function<void(std::uint64_t)> show;
-        convert_report const report = convert(request, ranks, [&](std::uint64_t done, std::uint64_t total) {
-            if (!show) show = progress("convert", total, first ? style : progress_style::none);
-            show(done);
-        });
+        convert_report const report = convert(request, ranks, progress("convert", first ? style : progress_style::none));
         double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         if (!first) return 0;
         if (given.has("json"))

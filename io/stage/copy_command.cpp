@@ -5,15 +5,14 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "comm/fail_together.hpp"
 #include "io/copy/copy_target.hpp"
 #include "io/copy/copy_tree.hpp"
+#include "io/dataset/file_ranks.hpp"
 #include "io/stage/commands.hpp"
 #include "io/stage/on_nodes.hpp"
 #include "io/stage/progress.hpp"
@@ -42,8 +41,7 @@ std::string stamp_of(struct stat const& found, std::string const& archive) {
     return fmt::format("{}\t{}\t{}.{:09}\n", archive, found.st_size, found.st_mtim.tv_sec, found.st_mtim.tv_nsec);
 }
 
-/// False if it was there.
-bool unpack_one(copy_target const& target, std::string const& archive, std::optional<std::uint64_t> most_bytes) {
+void unpack_one(copy_target const& target, std::string const& archive, std::optional<std::uint64_t> most_bytes) {
     struct stat const from = status_of(target.root(), archive);
     std::string const name = unpacked_name(archive), full = target.path() + "/" + name;
     std::string const stamp = stamp_of(from, archive);
@@ -51,7 +49,7 @@ bool unpack_one(copy_target const& target, std::string const& archive, std::opti
     auto const known = read_whole_file(stamps.get(), name.c_str());
     struct stat found {};
     bool const there = ::fstatat(target.root(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
-    if (there && known == stamp) return false;
+    if (there && known == stamp) return;
     if (there && !known)
         throw error(errc::usage,
                     fmt::format("{} is there and was not unpacked from {}; remove it, or give another folder", full, archive));
@@ -71,27 +69,24 @@ bool unpack_one(copy_target const& target, std::string const& archive, std::opti
     if (::fchmod(inside.get(), 0755) != 0 || ::renameat(growing.get(), name.c_str(), target.root(), name.c_str()) != 0)
         throw_system("rename to", full);
     remove_tree(target.state(), "unpacking");
-    return true;
 }
 
 /// Unpacks each source that is an archive, after it has been copied, to DST/NAME, which appears when it is whole. What is there from
-/// the same archive stays; what is there from an older one is replaced. Returns how many were unpacked. Throws errc::usage if none of
+/// the same archive stays; what is there from an older one is replaced. Throws errc::usage if none of
 /// the sources is an archive, or if DST/NAME is there from something else, and as unpack_archive(), whose limit of bytes is `most_bytes`
 /// or what suits the archive's size; what was unpacked until then is removed.
-std::uint64_t unpack_sources(copy_request const& request, std::optional<std::uint64_t> most_bytes) {
+void unpack_sources(copy_request const& request, std::optional<std::uint64_t> most_bytes) {
     copy_target const target(request.target, request.state_name, false);
-    std::uint64_t unpacked = 0;
     bool any = false;
     for (std::string const& source : request.sources) {
         std::string const archive(name_of(source));
         if (unpacked_name(archive).empty()) continue;
         any = true;
-        unpacked += unpack_one(target, archive, most_bytes) ? 1 : 0;
+        unpack_one(target, archive, most_bytes);
     }
     if (!any)
         throw error(errc::usage,
                     "--unpack: no source ends in .tar, .tar.gz, .tgz, .tar.zst, .tar.xz, .tar.bz2 or .zip; leave it out");
-    return unpacked;
 }
 
 constexpr option_row copy_options[]{
@@ -110,11 +105,7 @@ std::optional<std::uint64_t> unpack_limit_of(given_options const& given) {
     if (!given.has("unpack-limit")) return {};
     if (!given.has("unpack"))
         throw error(errc::usage, fmt::format("{}: --unpack-limit without --unpack; give both", given.command()));
-    try {
-        return parse_bytes(given.text("unpack-limit"), "--unpack-limit");
-    } catch (parse_error const& e) {
-        throw error(errc::usage, e.what());
-    }
+    return read_option([&] { return parse_bytes(given.text("unpack-limit"), "--unpack-limit"); });
 }
 
 }  // namespace
@@ -142,20 +133,12 @@ int copy_command(given_options const& given, identity const& who, environment co
     progress_style const style = parse_progress(given.text("progress"));
     return on_nodes(who, variables, [&](communicator& nodes) {
         auto const begin = std::chrono::steady_clock::now();
-        bool const shown = nodes.rank() == 0;
-        std::function<void(std::uint64_t)> show;
-        request.progress = [&](std::uint64_t done, std::uint64_t total) {
-            if (!show) show = progress("copy", total, shown ? style : progress_style::none);
-            show(done);
-        };
+        request.progress = progress("copy", nodes.rank() == 0 ? style : progress_style::none);
         copy_report const report = copy_tree(request, nodes);
         double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         if (given.has("unpack") && !request.dry_run) {
             auto const unpack = [&] { unpack_sources(request, most_bytes); };
-            if (nodes.size() == 1)
-                unpack();
-            else
-                run_on_all(nodes, "unpack in " + request.target, unpack, member_is::node);
+            run_step(nodes, "unpack in " + request.target, unpack, member_is::node);
         }
         print_copy(request, report, nodes, seconds, given.has("json"));
         return 0;

@@ -12,6 +12,7 @@
 #include "io/dataset/checksum.hpp"
 #include "io/dataset/dataset.hpp"
 #include "io/sources/image_file.hpp"
+#include "io/sources/sample_source.hpp"
 #include "io/stage/commands.hpp"
 
 namespace muster::stage {
@@ -33,10 +34,6 @@ std::vector<std::uint8_t> as_bytes(element_type type, std::vector<std::uint8_t> 
     }
     return shown;
 }
-
-}  // namespace
-
-namespace {
 
 /// At most `most` samples at even distances through the split, row by row, each with one gray line around it. Elements of other types
 /// than uint8 are spread from the smallest to the largest of those shown. Samples of more than one channel and less than three show
@@ -72,10 +69,6 @@ picture contact_sheet(dataset const& from, std::size_t most = 100) {
                 }
     return sheet;
 }
-
-}  // namespace
-
-namespace {
 
 constexpr option_row info_options[]{
     {"preview", 0, "OUT.png", "draw samples side by side into a picture", ""},
@@ -130,10 +123,11 @@ std::string layout_text(dataset_info const& is) {
                        is.compressed ? ", compressed" : "");
 }
 
+void row(std::string_view name, std::string_view value) {
+    fmt::print("  {:<14}{}\n", name, without_controls(value));
+}
+
 void print_split(split_info const& split) {
-    auto const row = [](std::string_view name, std::string_view value) {
-        fmt::print("  {:<14}{}\n", name, without_controls(value));
-    };
     dataset_info const& is = split.is;
     fmt::print("/{}\n", without_controls(is.split));
     std::string const type = is.type == element_type::u8 ? "unsigned bytes" : std::string(to_string(is.type));
@@ -148,9 +142,7 @@ void print_split(split_info const& split) {
         row("classes", is.class_names.empty() || is.class_names.size() > shown_classes
                            ? fmt::format("{}", is.classes)
                            : fmt::format("{}: {}", is.classes, join(is.class_names, ", ")));
-    if (!is.columns.empty())
-        row("columns", join(std::span(is.columns).first(std::min(is.columns.size(), shown_columns)), ", ") +
-                           (is.columns.size() > shown_columns ? ", …" : ""));
+    if (!is.columns.empty()) row("columns", some_of(is.columns, shown_columns));
     if (!split.class_counts.empty()) row("samples each", class_text(split));
     row("layout", layout_text(is));
     row("images from", is.source_images);
@@ -164,9 +156,6 @@ void print_split(split_info const& split) {
 }
 
 void print_table(std::vector<split_info> const& splits) {
-    auto const row = [](std::string_view name, std::string_view value) {
-        fmt::print("  {:<14}{}\n", name, without_controls(value));
-    };
     dataset_info const& first = splits.front().is;
     fmt::print("{}\n", without_controls(first.path));
     if (!first.name.empty()) row("name", first.name);

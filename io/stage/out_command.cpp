@@ -28,6 +28,7 @@
 #include "comm/communicator.hpp"
 #include "comm/fail_together.hpp"
 #include "io/copy/copy_tree.hpp"
+#include "io/dataset/file_ranks.hpp"
 #include "io/stage/commands.hpp"
 #include "io/stage/on_nodes.hpp"
 #include "pmix/identity.hpp"
@@ -151,10 +152,7 @@ pid_t start(beside_request const& request, environment const& variables) {
 
 /// Copies once, by this node alone, and tells on standard error what was written and what was left. Throws as copy_tree().
 void copy_alone(copy_request const& request, std::string const& host) {
-    comm_options self;
-    self.backend = "self";
-    communicator alone = communicator::create(identity{}, self);
-    copy_report const report = copy_tree(request, alone);
+    copy_report const report = copy_tree(request, *alone());
     if (report.bytes_written > 0)
         fmt::print(stderr, "muster-stage: {}: {} written to {}\n", host, format_bytes(report.bytes_written), request.target);
     for (std::string const& path : report.left_out)
@@ -308,13 +306,7 @@ int out_command(given_options const& given, identity const& who, environment con
     copy_request request = copy_request_of(given, variables);
     request.own_sources = true;
     std::optional<duration> every;
-    if (given.has("every")) {
-        try {
-            every = parse_duration(given.text("every"), "--every");
-        } catch (parse_error const& e) {
-            throw error(errc::usage, e.what());
-        }
-    }
+    if (given.has("every")) every = read_option([&] { return parse_duration(given.text("every"), "--every"); });
     std::string const shared = request.target;
     if (given.has("merge"))
         request.state_name = fmt::format("{}.{}", state_folder_name, who.host);

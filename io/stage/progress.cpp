@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/units.hpp"
@@ -76,17 +77,20 @@ std::string progress_bar(std::string const& what, std::uint64_t done, std::uint6
     return fmt::format("{} [{}{}]", line, std::string(full, '#'), std::string(width - full, '.'));
 }
 
-std::function<void(std::uint64_t)> progress(std::string what, std::uint64_t total, progress_style style) {
-    if (style == progress_style::none || total == 0) return [](std::uint64_t) {};
-    return [what = std::move(what), total, style, begin = clock::now(), last = clock::now()](std::uint64_t done) mutable {
+std::function<void(std::uint64_t, std::uint64_t)> progress(std::string what, progress_style style) {
+    if (style == progress_style::none) return [](std::uint64_t, std::uint64_t) {};
+    return [what = std::move(what), style, begin = std::optional<clock::time_point>(), last = clock::time_point()](
+               std::uint64_t done, std::uint64_t total) mutable {
         auto const now = clock::now();
+        if (!begin) begin = last = now;
+        if (total == 0) return;
         bool const ends = done >= total;
         auto const pause = style == progress_style::bar    ? std::chrono::milliseconds(100)
                            : style == progress_style::json ? std::chrono::milliseconds(1000)
                                                            : std::chrono::milliseconds(10000);
         if (now - last < pause && !(ends && style != progress_style::lines)) return;
         last = now;
-        double const seconds = std::chrono::duration<double>(now - begin).count();
+        double const seconds = std::chrono::duration<double>(now - *begin).count();
         if (style == progress_style::json)
             print_json(what, done, total, seconds);
         else if (style == progress_style::lines)

@@ -19,8 +19,9 @@ enum class progress_style {
 inline constexpr char const* progress_names = "none|bar|lines|json";
 progress_style parse_progress(std::string const& name);
 
-/// Returns a function to call with the bytes that this rank has done of `total`. Shows nothing for 0 bytes.
-std::function<void(std::uint64_t)> progress(std::string what, std::uint64_t total, progress_style style);
+/// Returns a function to call with the bytes that this rank has done, and will do. Its first call
+/// begins to count the time. Shows nothing for 0 bytes.
+std::function<void(std::uint64_t done, std::uint64_t total)> progress(std::string what, progress_style style);
 
 /// "812 MB/s", "2.5 MB/s", "13.2 kB/s".
 std::string format_rate(double bytes_per_s);

@@ -44,7 +44,7 @@ unpack_limits default_limits(std::uint64_t archive_bytes) noexcept {
 
 #ifndef MUSTER_HAVE_LIBARCHIVE
 
-unpacked_archive unpack_archive(std::string const&, int, unpack_limits const&) {
+void unpack_archive(std::string const&, int, unpack_limits const&) {
     throw error(errc::unavailable, "--unpack: this build of muster has no libarchive; install libarchive-dev and build it again");
 }
 
@@ -196,14 +196,10 @@ class unpacker {
           archive_(open_archive(path)),
           budget_(path, target, limits) {}
 
-    unpacked_archive run() {
-        while (archive_entry* const entry = next_entry(archive_.get(), path_)) {
-            unpack(entry);
-            ++report_.entries;
-        }
+    void run() {
+        while (archive_entry* const entry = next_entry(archive_.get(), path_)) unpack(entry);
         for (auto folder = late_modes_.rbegin(); folder != late_modes_.rend(); ++folder)
             set_folder(folder->first, folder->second);
-        return report_;
     }
 
   private:
@@ -314,7 +310,6 @@ class unpacker {
                 if (n < 0) throw_system("write", path, 0, "free space there, or give another folder");
                 done += static_cast<std::size_t>(n);
             }
-            report_.bytes += size;
         }
         if (got != ARCHIVE_EOF) refuse_archive(archive_.get(), path_, fmt::format("cannot be read at {}", path));
         timespec const times[2]{{0, UTIME_OMIT}, time_of(entry)};
@@ -338,14 +333,13 @@ class unpacker {
     unpack_budget budget_;
     mode_t umask_ = current_umask();
     std::vector<std::pair<std::string, folder_state> > late_modes_;  // a folder may lack the right to write in it
-    unpacked_archive report_;
 };
 
 }  // namespace
 
-unpacked_archive unpack_archive(std::string const& archive, int target, unpack_limits const& limits) {
+void unpack_archive(std::string const& archive, int target, unpack_limits const& limits) {
     weigh(archive, target, limits);
-    return unpacker(archive, target, limits).run();
+    unpacker(archive, target, limits).run();
 }
 
 #endif

@@ -7,11 +7,6 @@
 
 namespace muster::stage {
 
-struct unpacked_archive {
-    std::uint64_t entries = 0;
-    std::uint64_t bytes = 0;
-};
-
 /// The folder that an archive is unpacked to: its name without .tar, .tar.gz, .tgz, .tar.zst, .tar.xz, .tar.bz2 or .zip; "" if it has no such
 /// name. Pure.
 std::string unpacked_name(std::string_view archive);
@@ -33,6 +28,6 @@ unpack_limits default_limits(std::uint64_t archive_bytes) noexcept;
 /// entry, for a path or a link that leads out of the folder, for another kind of entry, for an archive that is damaged and for one
 /// that exceeds the limits; errc::io where it exceeds what is free in the file system; errc::system; errc::unavailable where this
 /// build has no libarchive. What was written until then stays.
-unpacked_archive unpack_archive(std::string const& archive, int target, unpack_limits const& limits);
+void unpack_archive(std::string const& archive, int target, unpack_limits const& limits);
 
 }  // namespace muster::stage

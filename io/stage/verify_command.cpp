@@ -1,12 +1,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "comm/fail_together.hpp"
 #include "comm/run_with_ranks.hpp"
 #include "io/copy/copy_tree.hpp"
 #include "io/copy/verify_tree.hpp"
@@ -42,7 +40,10 @@ int verify(std::string const& path, given_options const& given, communicator& ra
         dataset const checked = dataset::open(path, ranks, split);
         std::uint64_t const bytes = static_cast<std::uint64_t>(checked.size()) * (checked.image_bytes() + checked.label_bytes());
         hyperslab const mine = shard_of_blocks(checked.size(), checked.info().checksum_block_samples, ranks.rank(), ranks.size());
-        checked.verify(progress("verify /" + split, mine.count * (checked.image_bytes() + checked.label_bytes()), style));
+        std::uint64_t const total = mine.count * (checked.image_bytes() + checked.label_bytes());
+        auto const show = progress("verify /" + split, style);
+        show(0, total);
+        checked.verify([&](std::uint64_t done) { show(done, total); });
         double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         if (!first) continue;
         if (given.has("json"))
@@ -105,18 +106,11 @@ int verify_copy(std::string const& path, given_options const& given, identity co
     return on_nodes(who, variables, [&](communicator& nodes) {
         auto const begin = std::chrono::steady_clock::now();
         tree_check check;
-        std::function<void(std::uint64_t)> show;
         auto const verify = [&] {
-            check = verify_tree(path, copy_threads(), [&](std::uint64_t done, std::uint64_t total) {
-                if (!show) show = progress("verify", total, nodes.rank() == 0 ? style : progress_style::none);
-                show(done);
-            });
+            check = verify_tree(path, copy_threads(), progress("verify", nodes.rank() == 0 ? style : progress_style::none));
             throw_faults(check);
         };
-        if (nodes.size() == 1)
-            verify();
-        else
-            run_on_all(nodes, "verify " + path, verify, member_is::node);
+        run_step(nodes, "verify " + path, verify, member_is::node);
         std::uint64_t const files = sum_of(nodes, check.files), bytes = sum_of(nodes, check.bytes);
         double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         std::string const where = nodes.size() == 1 ? std::string() : fmt::format(" on {} nodes", nodes.size());

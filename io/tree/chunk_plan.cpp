@@ -80,21 +80,19 @@ std::uint64_t stripe_of_text(std::string_view text) noexcept {
     return value && *value > 0 ? static_cast<std::uint64_t>(*value) : 0;
 }
 
-std::uint64_t chunk_bytes_for(source_blocks const& blocks) noexcept {
+std::uint64_t chunk_bytes_for(std::uint64_t block_bytes) noexcept {
     constexpr std::uint64_t most = std::uint64_t{64} << 20;
-    if (blocks.bytes == 0 || blocks.bytes > most) return default_chunk_bytes;
-    return (default_chunk_bytes + blocks.bytes - 1) / blocks.bytes * blocks.bytes;
+    if (block_bytes == 0 || block_bytes > most) return default_chunk_bytes;
+    return (default_chunk_bytes + block_bytes - 1) / block_bytes * block_bytes;
 }
 
-source_blocks find_source_blocks(std::string const& path, environment const& variables) {
+std::uint64_t find_source_blocks(std::string const& path, environment const& variables) {
     struct statfs found {};
-    if (::statfs(path.c_str(), &found) != 0) return {};
-    if (found.f_type == gpfs_magic) return {static_cast<std::uint64_t>(found.f_bsize), "GPFS"};
-    if (found.f_type != lustre_magic) return {};
-    source_blocks lustre{0, "Lustre"};
+    if (::statfs(path.c_str(), &found) != 0) return 0;
+    if (found.f_type == gpfs_magic) return static_cast<std::uint64_t>(found.f_bsize);
+    if (found.f_type != lustre_magic) return 0;
     auto const said = run_captured({"lfs", "getstripe", "-S", "-d", path}, variables);
-    if (said.exit_status == 0) lustre.bytes = stripe_of_text(said.out);
-    return lustre;
+    return said.exit_status == 0 ? stripe_of_text(said.out) : 0;
 }
 
 }  // namespace muster

@@ -59,20 +59,15 @@ file_list part_of_list(file_list const& list, int part, int parts);
 
 // The block size of the file system that a source lies on: reads Lustre's stripe and GPFS's block.
 
-struct source_blocks {
-    std::uint64_t bytes = 0;  ///< of a stripe or block; 0 where reads of any size do
-    std::string kind;         ///< "Lustre", "GPFS", or nothing
-    bool operator==(source_blocks const&) const = default;
-};
-
-/// Asks about the file or folder at `path`. Lustre's stripe is what `lfs getstripe`, found along PATH, prints. Never fails: what cannot be found is 0.
-source_blocks find_source_blocks(std::string const& path, environment const& variables);
+/// The bytes of a stripe or block of the file system that `path` lies on; 0 where reads of any size do. Lustre's stripe is what
+/// `lfs getstripe`, found along PATH, prints. Never fails: what cannot be found is 0.
+std::uint64_t find_source_blocks(std::string const& path, environment const& variables);
 
 /// The number that `lfs getstripe -S` printed; 0 if it is not a number. Pure.
 std::uint64_t stripe_of_text(std::string_view text) noexcept;
 
-/// Chunks of a copy from such a source: the smallest multiple of its blocks that is not below the default; the default where the
+/// The bytes of a chunk of a copy from a source of such blocks: their smallest multiple that is not below the default; the default where the
 /// blocks are not known or larger than 64 MiB. Pure.
-std::uint64_t chunk_bytes_for(source_blocks const& blocks) noexcept;
+std::uint64_t chunk_bytes_for(std::uint64_t block_bytes) noexcept;
 
 }  // namespace muster

@@ -8,10 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 
+#include "base/codec/codec.hpp"
 #include "base/error.hpp"
 #include "io/tree/workers.hpp"
 
@@ -33,7 +34,7 @@ listed_file entry_of(std::string const& full, std::string path, std::uint32_t so
     entry.source = source;
     entry.path = std::move(path);
     entry.mode = found.st_mode & 0777;
-    entry.mtime_ns = std::int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec;
+    entry.mtime_ns = mtime_ns_of(found);
     if (S_ISREG(found.st_mode)) {
         entry.size = static_cast<std::uint64_t>(found.st_size);
     } else if (S_ISDIR(found.st_mode)) {
@@ -125,33 +126,6 @@ void sort_and_check(file_list& list) {
     list.files.erase(std::unique(list.files.begin(), list.files.end(), same), list.files.end());
 }
 
-template <typename T>
-void put(std::string& out, T value) {
-    out.append(reinterpret_cast<char const*>(&value), sizeof value);
-}
-void put(std::string& out, std::string const& text) {
-    put(out, static_cast<std::uint32_t>(text.size()));
-    out += text;
-}
-
-struct byte_cursor {
-    std::string_view rest;
-
-    template <typename T>
-    T take() {
-        T value{};
-        std::memcpy(&value, take_bytes(sizeof value).data(), sizeof value);
-        return value;
-    }
-    std::string take_text() { return std::string(take_bytes(take<std::uint32_t>())); }
-    std::string_view take_bytes(std::size_t count) {
-        if (rest.size() < count) throw error(errc::invalid_data, "the list of files is cut off; remove the state folder");
-        std::string_view const bytes = rest.substr(0, count);
-        rest.remove_prefix(count);
-        return bytes;
-    }
-};
-
 }  // namespace
 
 std::string_view parent_of(std::string_view path) noexcept {
@@ -188,40 +162,32 @@ void refuse_target_in_sources(std::span<std::string const> sources, std::string 
     }
 }
 
+std::int64_t mtime_ns_of(struct stat const& found) noexcept {
+    return std::int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec;
+}
+
+timespec timespec_of(std::int64_t ns) noexcept {
+    auto const whole = std::chrono::floor<std::chrono::seconds>(std::chrono::nanoseconds(ns)).count();
+    return {whole, ns - whole * 1'000'000'000};
+}
+
+bool is_unchanged(listed_file const& file, struct stat const& found) noexcept {
+    return S_ISREG(found.st_mode) && static_cast<std::uint64_t>(found.st_size) == file.size &&
+           mtime_ns_of(found) == file.mtime_ns;
+}
+
 std::string bytes_of_list(file_list const& list) {
-    std::string out;
-    put(out, static_cast<std::uint32_t>(list.sources.size()));
-    for (std::string const& source : list.sources) put(out, source);
-    put(out, static_cast<std::uint64_t>(list.files.size()));
-    for (listed_file const& file : list.files) {
-        put(out, file.what);
-        put(out, file.source);
-        put(out, file.mode);
-        put(out, file.size);
-        put(out, file.mtime_ns);
-        put(out, file.path);
-        put(out, file.target);
-    }
-    return out;
+    return codec::encode(list);
 }
 
 file_list list_of_bytes(std::string_view bytes) {
-    byte_cursor in{bytes};
     file_list list;
-    for (auto count = in.take<std::uint32_t>(); count > 0; --count) list.sources.push_back(in.take_text());
-    for (auto count = in.take<std::uint64_t>(); count > 0; --count) {
-        listed_file file;
-        file.what = in.take<listed_file::kind>();
-        file.source = in.take<std::uint32_t>();
-        file.mode = in.take<std::uint32_t>();
-        file.size = in.take<std::uint64_t>();
-        file.mtime_ns = in.take<std::int64_t>();
-        file.path = in.take_text();
-        file.target = in.take_text();
-        if (file.source >= list.sources.size() || file.what > listed_file::kind::link)
+    codec::reader from(bytes);
+    from >> list;
+    from.end();
+    for (listed_file const& file : list.files)
+        if (file.source >= list.sources.size())
             throw error(errc::invalid_data, "the list of files is damaged; remove the state folder");
-        list.files.push_back(std::move(file));
-    }
     return list;
 }
 

@@ -1,6 +1,8 @@
 // The list of what is copied: finds files, folders and links below the sources, with size, time and mode.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -43,7 +45,15 @@ file_list list_files(std::span<std::string const> sources, int threads);
 /// Throws errc::usage if the folder `target`, which need not exist, lies in one of the sources.
 void refuse_target_in_sources(std::span<std::string const> sources, std::string const& target);
 
-/// The list as bytes, and back. list_of_bytes() throws errc::invalid_data.
+/// The time of change in nanoseconds, as listed_file has it, and as futimens(2) takes it.
+std::int64_t mtime_ns_of(struct stat const& found) noexcept;
+timespec timespec_of(std::int64_t ns) noexcept;
+
+/// Returns whether what stat(2) found is a file of the size and the time that were listed.
+bool is_unchanged(listed_file const& file, struct stat const& found) noexcept;
+
+/// The list as bytes, and back (base/codec: a journal of other members needs another magic number). list_of_bytes() throws
+/// errc::invalid_data.
 std::string bytes_of_list(file_list const& list);
 file_list list_of_bytes(std::string_view bytes);
 

@@ -7,11 +7,13 @@
 
 #include <cerrno>
 #include <memory>
+#include <span>
 
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
+#include "io/dataset/file_bytes.hpp"
 #include "io/tree/file_list.hpp"
 
 namespace muster {
@@ -47,6 +49,27 @@ int folder_cache::parent(std::string_view path) {
     return open_.get();
 }
 
+unique_fd folder_cache::open(std::string_view path, int flags, mode_t mode) {
+    int const folder = parent(path);
+    return unique_fd(folder < 0 ? -1 : ::openat(folder, std::string(name_of(path)).c_str(), flags | O_CLOEXEC, mode));
+}
+
+std::optional<struct stat> folder_cache::find(std::string_view path) {
+    struct stat found {};
+    int const folder = parent(path);
+    if (folder < 0 || ::fstatat(folder, std::string(name_of(path)).c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return {};
+    return found;
+}
+
+std::optional<std::string> folder_cache::link_target(std::string_view path, std::size_t most) {
+    std::string text(most, '\0');
+    int const folder = parent(path);
+    ssize_t const length = folder < 0 ? -1 : ::readlinkat(folder, std::string(name_of(path)).c_str(), text.data(), text.size());
+    if (length < 0) return {};
+    text.resize(static_cast<std::size_t>(length));
+    return text;
+}
+
 void folder_cache::forget() noexcept {
     open_.reset();
     asked_ = false;
@@ -58,14 +81,8 @@ std::optional<std::string> read_whole_file(int folder, char const* name) {
     struct stat found {};
     if (!file || ::fstat(file.get(), &found) != 0) throw_system("open", name);
     std::string bytes(S_ISREG(found.st_mode) ? static_cast<std::size_t>(found.st_size) : 0, '\0');
-    std::size_t done = 0;
-    while (done < bytes.size()) {
-        ssize_t const got = ::pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) throw_system("read", name);
-        if (got == 0) break;
-        done += static_cast<std::size_t>(got);
-    }
+    auto const [done, fault] = read_at(file.get(), 0, std::as_writable_bytes(std::span(bytes)));
+    if (fault != 0) throw_system("read", name, fault);
     bytes.resize(done);
     return bytes;
 }

@@ -1,6 +1,8 @@
 // Files below an open folder: whole ones read and written, and the folders that hold them opened once.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +37,13 @@ class folder_cache {
 
     /// The folder that holds `path`; borrowed until the next call. -1 with errno where it cannot be opened.
     int parent(std::string_view path);
+
+    /// Opens `path` itself, with O_CLOEXEC and these flags, and the mode of a file that is made. Empty with errno where it cannot.
+    unique_fd open(std::string_view path, int flags, mode_t mode = 0);
+    /// Returns what lstat(2) finds at `path`; nothing if that is not there.
+    std::optional<struct stat> find(std::string_view path);
+    /// Returns where the link `path` leads, cut off behind `most` bytes; nothing if it is no link.
+    std::optional<std::string> link_target(std::string_view path, std::size_t most);
 
     /// Forgets what is open, because folders were moved.
     void forget() noexcept;

@@ -22,14 +22,14 @@ namespace {
 constexpr char journal_name[] = "journal";
 
 struct journal_header {
-    char magic[8] = {'m', 's', 't', 'g', 'j', 'n', 'l', '1'};
+    char magic[8] = {'m', 's', 't', 'g', 'j', 'n', 'l', '2'};
     std::uint64_t chunk_bytes = 0;
     std::uint64_t list_bytes = 0;
     std::uint64_t list_checksum = 0;
 };
 
-std::uint64_t list_checksum(std::string_view text) {
-    return xxh3_64({reinterpret_cast<std::uint8_t const*>(text.data()), text.size()});
+std::uint64_t checksum_of(std::string_view text) {
+    return xxh3_64(std::as_bytes(std::span(text)));
 }
 
 template <typename T>
@@ -46,7 +46,7 @@ std::optional<journal_contents> read_journal(int state) {
     std::memcpy(&head, bytes->data(), sizeof head);
     std::string_view rest = std::string_view(*bytes).substr(sizeof head);
     if (std::memcmp(head.magic, journal_header().magic, sizeof head.magic) != 0 || rest.size() < head.list_bytes ||
-        head.chunk_bytes == 0 || list_checksum(rest.substr(0, head.list_bytes)) != head.list_checksum)
+        head.chunk_bytes == 0 || checksum_of(rest.substr(0, head.list_bytes)) != head.list_checksum)
         return std::nullopt;
     journal_contents out{head.chunk_bytes, list_of_bytes(rest.substr(0, head.list_bytes)), {}};
     rest.remove_prefix(head.list_bytes);
@@ -61,7 +61,7 @@ journal::journal(int state, journal_contents const& start) {
     journal_header head;
     head.chunk_bytes = start.chunk_bytes;
     head.list_bytes = list.size();
-    head.list_checksum = list_checksum(list);
+    head.list_checksum = checksum_of(list);
     std::string bytes(bytes_of(std::span<journal_header const>(&head, 1)));
     bytes += list;
     bytes += bytes_of(std::span(start.records));
@@ -104,10 +104,6 @@ std::string unescaped(std::string_view text) {
         out += c == 't' ? '\t' : c == 'n' ? '\n' : c;
     }
     return out;
-}
-
-std::uint64_t checksum_of(std::string_view text) {
-    return xxh3_64({reinterpret_cast<std::uint8_t const*>(text.data()), text.size()});
 }
 
 /// A path may not lead out of the folder that it is relative to.

@@ -125,7 +125,7 @@ collectives_results sample() {
                     {"mpich", "MPICH", false},
                     {"raw-nccl", "NCCL", false, memory_of_tensors::device}};
     auto const add = [&](std::string const& job, std::size_t bytes, double us) {
-        results.cells.push_back({job, bytes, 1, 1, {us, us, us * 2}, {us}, 0, 0});
+        results.cells.push_back({job, bytes, 1, 1, {{us, us, us * 2}, {}, {}}, {{us}, {}, {}}});
     };
     add("shm", 8, 1);
     add("mpi", 8, 0.5);
@@ -158,7 +158,7 @@ TEST(collectives_table, counts_as_nccl_tests_do) {
     EXPECT_THAT(describe(busy), HasSubstr("as the best peer of each size, at a load of 21.0 that makes this ratio uncertain ("));
     auto broadcast = sample();
     broadcast.of = {kind::broadcast, dtype::i64, reduction::sum, 1};
-    for (auto& cell : broadcast.cells) cell.out_of_place_us.clear();
+    for (auto& cell : broadcast.cells) cell.out.us.clear();
     EXPECT_THAT(describe(broadcast), HasSubstr("i64   none      1"));
     EXPECT_THAT(describe(broadcast), HasSubstr("17%")) << "64 MiB x 2 / 20 GB/s of 40 ms, in place";
     auto const document = to_json(broadcast);
@@ -175,10 +175,7 @@ collectives_results job_sample() {
     r.hosts = {"a", "a", "b", "b"};
     r.ranks = 4;
     r.jobs = {{"mpi", "muster", true}};
-    collectives_cell cell{"mpi", 1'000'000, 1, 1, {400, 500, 900}, {}, 0, 0};
-    cell.out_min_us = {100, 200, 900};
-    cell.out_avg_us = {200, 300, 900};
-    r.cells = {cell};
+    r.cells = {{"mpi", 1'000'000, 1, 1, {{400, 500, 900}, {100, 200, 900}, {200, 300, 900}}}};
     return r;
 }
 
@@ -199,7 +196,7 @@ TEST(collectives_table, bandwidths_of_a_job_are_the_slowest_ranks) {
 TEST(collectives_table, a_wrong_element_is_not_all_right) {
     auto r = job_sample();
     EXPECT_TRUE(all_right(r));
-    r.cells[0].wrong_out = 1;
+    r.cells[0].out.wrong = 1;
     EXPECT_FALSE(all_right(r));
 }
 

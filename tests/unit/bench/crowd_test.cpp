@@ -1,6 +1,6 @@
 
-#include "bench/study/program_software.hpp"
 #include "bench/tools/crowd.hpp"
+#include "bench/study/program_software.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(worked_s, counts_all_but_idling_and_waiting_on_the_cpus_asked_for) {
+TEST(cpu_seconds_of, counts_all_but_idling_and_waiting_on_the_cpus_asked_for) {
     constexpr auto stat =
         "cpu  600 0 0 9000 0 0 0 0 0 0\n"
         "cpu0 100 10 20 5000 300 1 2 3 50 0\n"
@@ -27,23 +27,23 @@ TEST(worked_s, counts_all_but_idling_and_waiting_on_the_cpus_asked_for) {
         "cpu10 100 0 0 5000 0 0 0 0 0 0\n"
         "intr 5 6 7\n";
     std::vector<int> const first{0}, some{0, 10}, none;
-    EXPECT_DOUBLE_EQ(worked_s(stat, first, 100), 1.36);
-    EXPECT_DOUBLE_EQ(worked_s(stat, some, 100), 2.36);
-    EXPECT_DOUBLE_EQ(worked_s(stat, none, 100), 0);
-    EXPECT_DOUBLE_EQ(worked_s("", first, 100), 0);
+    EXPECT_DOUBLE_EQ(cpu_seconds_of(stat, first, 100).worked, 1.36);
+    EXPECT_DOUBLE_EQ(cpu_seconds_of(stat, some, 100).worked, 2.36);
+    EXPECT_DOUBLE_EQ(cpu_seconds_of(stat, none, 100).worked, 0);
+    EXPECT_DOUBLE_EQ(cpu_seconds_of("", first, 100).worked, 0);
 }
 
-TEST(stolen_s, sums_what_the_hypervisor_took_from_these_cpus) {
+TEST(cpu_seconds_of, sums_what_the_hypervisor_took_from_these_cpus) {
     constexpr auto stat =
         "cpu  600 0 0 9000 0 0 0 70 0 0\n"
         "cpu0 100 10 20 5000 300 1 2 50 3 0\n"
         "cpu1 400 0 0 5000 0 0 0 20 0 0\n"
         "intr 5 6 7\n";
     std::vector<int> const first{0}, both{0, 1}, none;
-    EXPECT_DOUBLE_EQ(stolen_s(stat, first, 100), 0.5);
-    EXPECT_DOUBLE_EQ(stolen_s(stat, both, 100), 0.7);
-    EXPECT_DOUBLE_EQ(stolen_s(stat, none, 100), 0);
-    EXPECT_DOUBLE_EQ(stolen_s("cpu0 1 2", first, 100), 0);
+    EXPECT_DOUBLE_EQ(cpu_seconds_of(stat, first, 100).stolen, 0.5);
+    EXPECT_DOUBLE_EQ(cpu_seconds_of(stat, both, 100).stolen, 0.7);
+    EXPECT_DOUBLE_EQ(cpu_seconds_of(stat, none, 100).stolen, 0);
+    EXPECT_DOUBLE_EQ(cpu_seconds_of("cpu0 1 2", first, 100).stolen, 0);
 }
 
 TEST(mean_clock_mhz, is_that_of_these_cpus) {
@@ -92,13 +92,12 @@ TEST(machine_load, survives_its_json) {
 }
 
 // The work of this process is its own, not that of others.
-TEST(other_work, leaves_out_what_is_measured) {
-    other_work const seen;
+TEST(crowd_watch, leaves_out_what_is_measured) {
+    crowd_watch const seen;
     for (auto const begin = std::clock(); std::clock() - begin < CLOCKS_PER_SEC / 4;) {  // a quarter of a second of work
     }
     EXPECT_GT(seen.own_s(), 0.01);
-    double const all = seen.own_s();
-    EXPECT_LT(seen.during(all + 1e6), 0);
+    EXPECT_EQ(seen.load_of(seen.own_s() + 1e6).during, 0);
 }
 
 }  // namespace
