@@ -29,15 +29,10 @@ enum class doing { importing, greeting, meeting, syncing, computing, in_collecti
 
 constexpr std::uint64_t beyond = 2;  ///< as TorchState numbers what it keeps after it has gone back
 
-constexpr std::array<char const*, 9> doing_names{"imports",
-                                                 "waits in init()",
-                                                 "meets the others",
-                                                 "gets the state",
-                                                 "computes",
-                                                 "waits in a collective",
-                                                 "commits",
-                                                 "waits for the next generation",
-                                                 "has ended"};
+constexpr std::array<char const*, 9> doing_names{
+    "imports",  "waits in init()",       "meets the others", "gets the state",
+    "computes", "waits in a collective", "commits",          "waits for the next generation",
+    "has ended"};
 
 /// A process with a rank's program.
 struct process {
@@ -69,9 +64,9 @@ struct process {
     // what it keeps
     std::shared_ptr<memory_file> file = {};
     int part = 0;
-    std::uint64_t commits = 0;  ///< the number of its last one
-    std::uint64_t saves = 0;    ///< the number of the one under way
-    std::size_t slot = 0;       ///< its place
+    std::uint64_t commits = 0;      ///< the number of its last one
+    std::uint64_t saves = 0;        ///< the number of the one under way
+    std::size_t slot = 0;           ///< its place
     doing next = doing::computing;  ///< after it; reforming: it leaves at this commit
     bool has_committed = false, dies_in_save = false;
     bool lives() const { return now != doing::ended; }
@@ -184,7 +179,7 @@ class run final : public course {
     std::vector<shared_world> worlds_;
     std::array<bool, 8> silent_{};
     std::vector<bool> end_known_;
-    std::vector<int> progress_;  ///< collectives completed since the last fault, by seat
+    std::vector<int> progress_;         ///< collectives completed since the last fault, by seat
     bool loss_ = false, left_ = false;  ///< in the present generation: one is lost; one wants the next
     std::array<double, 64> waits_since_s_{};
     std::array<bool, 64> asked_{};  ///< by the words that came and went: a member has asked who it is, and was not answered
@@ -279,8 +274,7 @@ void run::begin_life(wire::states_placed const& placed) {
         if (is_silent(static_cast<int>(host_number(host)))) {  // it has gone meanwhile
             after(12, what::launcher_misses, static_cast<int>(host_number(host)));
             for (std::size_t seat = 0; seat < processes_.size(); ++seat)
-                if (host_name(processes_[seat].host) == host)
-                    after(14, what::dies, static_cast<int>(seat));
+                if (host_name(processes_[seat].host) == host) after(14, what::dies, static_cast<int>(seat));
         }
 }
 
@@ -704,8 +698,8 @@ void run::decide() {
             fail("the run ends, and a restart is left: " + decision.why);
         return end(decision.why);
     }
-    auto choice = next_generation(slots_, present_, {.least = of_.least, .most = of_.ranks, .restart = true},
-                                  {.lost_hosts = lost_hosts_});
+    auto choice =
+        next_generation(slots_, present_, {.least = of_.least, .most = of_.ranks, .restart = true}, {.lost_hosts = lost_hosts_});
     if (choice.next != generation_choice::step::change) return end(choice.why);
     present_ = std::move(choice.then);
     after(decision.delay.count(), what::launcher_places);
@@ -787,7 +781,8 @@ void run::take_generation(int seat) {
                     !membership::has_ended(launcher_.seats[static_cast<std::size_t>(r)].state))
                     fail("a rank over nodes is told nothing of where another listens");
     }
-    if (!one.announced && !of_.announces_late && !of_.never_announces && !one.is_forgetful) one.announced = true, send(seat, elastic::announce{});
+    if (!one.announced && !of_.announces_late && !of_.never_announces && !one.is_forgetful)
+        one.announced = true, send(seat, elastic::announce{});
     // All begin at once in the first generation; later the launcher says whether state is spread.
     one.must_sync = word.sync || word.number == launcher_.first || (one.is_second && !one.has_state);
     one.round = 0;
@@ -811,7 +806,8 @@ void run::enter(int seat, doing next) {
     if (keeping_ && !one.file) {
         auto const hosts = hosts_placed_;
         auto const host = std::find(hosts.begin(), hosts.end(), host_name(one.host)) - hosts.begin();
-        bool const placed = static_cast<std::size_t>(host) < hosts.size() && !placed_.files.at(static_cast<std::size_t>(host)).empty();
+        bool const placed =
+            static_cast<std::size_t>(host) < hosts.size() && !placed_.files.at(static_cast<std::size_t>(host)).empty();
         one.file = keeping_->open(static_cast<std::size_t>(one.host), placed);
         open_part(*one.file, one.part, seat);
     }
@@ -970,18 +966,17 @@ void run::end_save(int seat) {
     enter(seat, one.next);
 }
 
-/// A commit of the present generation is on two nodes, or cannot be there.
+/// A commit of the present generation has come to two nodes after the last fault, or none can.
 bool run::is_spread() const {
     if (!keeping_ || launcher_.now.number >= static_cast<int>(worlds_.size())) return true;
-    std::vector<std::pair<std::size_t, std::shared_ptr<memory_file>>> ranks;
+    std::vector<simulated_keeping::keeping_rank> ranks;
     for (std::size_t seat = 0; seat < launcher_.seats.size(); ++seat)
         if (membership::is_member(launcher_.seats[seat].state)) {
-            if (processes_[seat].stopped_s >= 0) return true;
-            ranks.emplace_back(static_cast<std::size_t>(processes_[seat].host), processes_[seat].file);
+            auto const& one = processes_[seat];
+            if (one.stopped_s >= 0) return true;  // all are, as they are settled
+            ranks.push_back({static_cast<std::size_t>(one.host), one.file, one.part});
         }
-    if (!keeping_->can_spread(ranks)) return true;
-    auto const first = worlds_[static_cast<std::size_t>(launcher_.now.number)].first_commit;
-    return first != 0 && keeping_->on_two_nodes() >= first;
+    return keeping_->is_spread(ranks, worlds_[static_cast<std::size_t>(launcher_.now.number)].first_commit, last_fault_s_);
 }
 
 void run::leave(int seat, bool failed) {
