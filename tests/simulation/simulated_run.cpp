@@ -68,7 +68,8 @@ struct process {
     std::uint64_t saves = 0;        ///< the number of the one under way
     std::size_t slot = 0;           ///< its place
     doing next = doing::computing;  ///< after it; reforming: it leaves at this commit
-    bool has_committed = false, dies_in_save = false;
+    kept_commits kept = {};
+    bool dies_in_save = false;
     bool lives() const { return now != doing::ended; }
 };
 
@@ -809,7 +810,7 @@ void run::enter(int seat, doing next) {
         bool const placed =
             static_cast<std::size_t>(host) < hosts.size() && !placed_.files.at(static_cast<std::size_t>(host)).empty();
         one.file = keeping_->open(static_cast<std::size_t>(one.host), placed);
-        open_part(*one.file, one.part, seat);
+        one.kept = open_part(*one.file, one.part, seat);
     }
     bool const fails = std::exchange(one.fails_next, false);
     if (fails || is_broken(one.view, generation)) return after(dice_.seconds(0, 0.03), what::rank_fails, seat, one.calls);
@@ -934,7 +935,7 @@ void run::recover(int seat) {
 void run::save(int seat, std::uint64_t number, doing next) {
     auto& one = at(seat);
     if (one.dies_in_save && dice_.one_in(2)) return order_to_end(seat, 0, false);
-    one.slot = begin_commit(*one.file, one.part, number, !one.has_committed);
+    one.slot = begin_commit(*one.file, one.kept, one.part, number);
     if (one.slot == kept::slots && story_ != nullptr) keeping_->tell_slots();
     if (one.slot == kept::slots) return fail("a rank finds no room for a commit, since all are held");
     one.saves = number;
@@ -949,12 +950,11 @@ void run::end_save(int seat) {
     auto& one = at(seat);
     auto const& who = one.view.now->who;
     int const generation = one.view.now->number;
-    end_commit(*one.file, one.part, one.slot, one.saves,
+    end_commit(*one.file, one.kept, one.part, one.slot, one.saves,
                {static_cast<std::uint64_t>(generation), static_cast<std::uint64_t>(who.rank),
                 static_cast<std::uint64_t>(who.world_size)},
                static_cast<std::uint64_t>(one.version));
     one.commits = one.saves;
-    one.has_committed = true;
     keeping_->look_soon(static_cast<std::size_t>(one.host));
     auto& first = world_of(generation).first_commit;
     if (first == 0) first = one.commits;

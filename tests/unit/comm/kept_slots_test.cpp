@@ -26,5 +26,21 @@ TEST(kept_slots, ranks_that_begin_anew_forget_nothing) {
     EXPECT_THAT(find_other_history({}, 1).later, IsEmpty());
 }
 
+TEST(kept_slots, a_process_continues_after_the_newest_whole_copy_that_it_finds) {
+    EXPECT_EQ(continue_from({{{5, 9, true}, {7, 11, false}, {6, 10, true}, {}}}), (kept_commits{6, 2, false}));
+    EXPECT_EQ(continue_from({}), kept_commits{});
+}
+
+TEST(kept_slots, the_first_commit_forgets_another_history_and_spares_what_the_others_have_too) {
+    kept_slots all{{{5, 9, true}, {7, 11, true}, {6, 10, true}, {}}};
+    auto its = continue_from(all);
+    EXPECT_THAT(begin_commit(its, all, 10), ElementsAre(1, 2));
+    EXPECT_EQ(its.newest, 0u) << "also while a copy of the other history is held, and so whole";
+    EXPECT_THAT(slots_for_commit(all, its.newest), ElementsAre(2, 1, 3));
+    EXPECT_EQ(end_commit(its, 2), 8u);
+    EXPECT_EQ(its.newest, 2u);
+    EXPECT_THAT(begin_commit(its, all, 10), IsEmpty()) << "later commits are its own";
+}
+
 }  // namespace
 }  // namespace muster
