@@ -30,7 +30,7 @@ struct other_history {
 /// Empty if there is nothing earlier to go back to: then the ranks begin anew. Pure.
 other_history find_other_history(kept_slots const& all, std::uint64_t step);
 
-/// What a process knows of its copies from commit to commit.
+/// Holds what a process knows of its copies from commit to commit.
 struct kept_commits {
     std::uint64_t last = 0;            ///< the number of the last one, by all processes that have had this part
     std::size_t newest = kept::slots;  ///< the copy that the next commit must not overwrite

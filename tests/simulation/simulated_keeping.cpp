@@ -12,7 +12,6 @@ namespace happened = keeping::happened;
 namespace {
 
 constexpr double lost_after_s = 13;  ///< a host, or a keeper that stands still
-constexpr double patience_with_leader_s = 15;
 
 /// The generation and step of the newest commit of all ranks of a generation.
 template <typename Seen>
@@ -356,17 +355,16 @@ std::optional<wire::states_placed> simulated_keeping::hear(occurrence const& one
     return mail_[one.c].placed;
 }
 
-/// As state_holder::place: the leader has ended, or has not answered for long.
-bool simulated_keeping::is_to_be_awaited(occurrence const& one) {
-    if (leader_ && its_.now_ - leader_sign_s_ < patience_with_leader_s) {
+leader_state simulated_keeping::wait(occurrence const& one) {
+    auto const state = judge_leader({.heard_s = leader_sign_s_}, its_.now_, leader_ != nullptr);
+    if (state == leader_state::awaited) {
         its_.after(0.1 + its_.dice_.seconds(0, 0.5), one.is, one.a);
-        return true;
+        return state;
     }
-    its_.tell("launcher: the leader {}", leader_ ? "has not answered for 15 s" : "has ended");
+    its_.tell("launcher: the leader {}", state == leader_state::silent ? "has not answered for long" : "has ended");
     leader_.reset();
     for (std::size_t i = 0; i < nodes_.size(); ++i) end_keeper(i, -1);
-    start_leader();
-    return false;
+    return state;
 }
 
 std::shared_ptr<memory_file> simulated_keeping::open(std::size_t host, bool is_placed) {

@@ -12,6 +12,7 @@
 #include "course.hpp"
 #include "launch/keep/keeper_duties.hpp"
 #include "launch/keep/keeping.hpp"
+#include "launch/keep/placing.hpp"
 #include "schedule.hpp"
 #include "simulated_memory.hpp"
 
@@ -30,8 +31,8 @@ class simulated_keeping {
     void ask(wire::place_states const& where);
     /// Nothing: it is an old answer, or the leader says that it is at it.
     std::optional<wire::states_placed> hear(occurrence const& one);
-    /// Whether to go on waiting for the leader; otherwise another is to be started.
-    bool is_to_be_awaited(occurrence const& one);
+    /// What is known of the leader after a while; one that is not awaited has been ended.
+    leader_state wait(occurrence const& one);
     bool is_asked(int request) const { return request == asked_; }
 
     // the ranks

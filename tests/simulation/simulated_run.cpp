@@ -13,7 +13,6 @@
 #include "launch/elastic/lives.hpp"
 #include "launch/elastic/membership_guards.hpp"
 #include "launch/elastic/restart_policy.hpp"
-#include "launch/remote/host_ranks.hpp"
 #include "simulated_keeping.hpp"
 
 namespace muster::simulation {
@@ -116,6 +115,7 @@ class run final : public course {
     void end_life();
     void decide();
     void place();
+    void ask_another_leader();
     std::vector<slot> waiting_slots() const;
     std::vector<std::string> hosts_of_members() const;
 
@@ -198,6 +198,7 @@ class run final : public course {
     int begun_version_ = 0;
     bool over_ = false, measured_ = false, places_ = false;
     std::vector<std::string> hosts_placed_;
+    int failures_ = 0;  ///< of leaders, to answer the present request
 };
 
 void run::start() {
@@ -655,10 +656,13 @@ void run::end_life() {
     end.number = present_.number;
     end.lived_s = now_ - began_s_;
     end.at_s = now_;
+    using signs = progress_signs;
+    bool const from_outside = end.kind == end_kind::node || end.code == 137;
     end.standstill = find_standstill({.code = end.code,
-                                      .from_outside = end.kind == end_kind::node || end.code == 137,
-                                      .measured = measured,
-                                      .measured_before = measured_},
+                                      .ended = from_outside ? signs::ending::from_outside : signs::ending::by_itself,
+                                      .metric = measured    ? signs::measured::now
+                                                : measured_ ? signs::measured::before
+                                                            : signs::measured::never},
                                      false);
     if (measured && !end.standstill.empty()) fail("ranks that have committed are said to have made no progress");
     measured_ = measured_ || measured;
@@ -707,20 +711,27 @@ void run::decide() {
 }
 
 void run::place() {
-    wire::place_states where;
-    std::vector<std::vector<int>> ranks;
-    int rank = 0;
+    hosts_placed_.clear();
+    std::vector<std::size_t> node_of;
     for (auto const& one : present_.members) {
-        if (where.hosts.empty() || where.hosts.back() != one.at.host) where.hosts.push_back(one.at.host), ranks.emplace_back();
-        ranks.back().push_back(rank++);
+        if (hosts_placed_.empty() || hosts_placed_.back() != one.at.host) hosts_placed_.push_back(one.at.host);
+        node_of.push_back(hosts_placed_.size() - 1);
     }
     for (auto const& one : waiting_slots())
-        if (where.hosts.back() != one.host) where.hosts.push_back(one.host), ranks.emplace_back();
-    where.ranks = pack_ranks(ranks);
-    where.world_size = rank;
-    hosts_placed_ = where.hosts;
+        if (hosts_placed_.back() != one.host) hosts_placed_.push_back(one.host);
     places_ = true;
-    keeping_->ask(where);
+    keeping_->ask(ask_to_place(hosts_placed_, node_of));
+}
+
+/// The leader has ended, or does not answer.
+void run::ask_another_leader() {
+    if (!asks_another_leader(ends_.empty(), ++failures_)) {
+        tell("launcher: the run ends: no leader of the keepers answers");
+        over_ = true;
+        return;
+    }
+    keeping_->start_leader();
+    place();
 }
 
 // ------------------------------------------------------------------------------------------------ the ranks
@@ -1155,11 +1166,12 @@ void run::handle(occurrence const& one) {
         case what::launcher_decides: return decide();
         case what::launcher_places: return place();
         case what::launcher_waits:
-            if (places_ && keeping_->is_asked(one.a) && !keeping_->is_to_be_awaited(one)) place();
+            if (places_ && keeping_->is_asked(one.a) && keeping_->wait(one) != leader_state::awaited) ask_another_leader();
             return;
         case what::launcher_hears:
             if (auto const placed = places_ ? keeping_->hear(one) : std::nullopt) {
                 places_ = false;
+                failures_ = 0;
                 begin_life(*placed);
             }
             return;
