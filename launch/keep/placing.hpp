@@ -1,5 +1,5 @@
-// What the launcher asks of the process that leads the keepers before a generation, how long it waits for the answer, and what
-// follows where none comes.
+// The launcher's request to the process that leads the keepers, before a generation: its words, how long it waits for the answer,
+// and what follows where none comes.
 #pragma once
 
 #include <cstddef>

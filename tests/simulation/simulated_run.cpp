@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "comm/membership/kept_beginning.h"
 #include "course.hpp"
 #include "launch/elastic/lives.hpp"
 #include "launch/elastic/membership_guards.hpp"
@@ -25,8 +26,6 @@ using membership::member_state;
 
 /// Of what a process does.
 enum class doing { importing, greeting, meeting, syncing, computing, in_collective, saving, reforming, ended };
-
-constexpr std::uint64_t beyond = 2;  ///< as TorchState numbers what it keeps after it has gone back
 
 constexpr std::array<char const*, 9> doing_names{
     "imports",  "waits in init()",       "meets the others", "gets the state",
@@ -883,7 +882,7 @@ void run::complete(int seat) {
         one.version = world.root_version;
         one.has_state = true;
         one.must_sync = false;
-        if (keeping_) return save(seat, world.newest + beyond, doing::computing);
+        if (keeping_) return save(seat, muster_choose_kept_beginning(&world.newest, 1, 1).next, doing::computing);
         return enter(seat, doing::computing);
     }
     ++one.version;
@@ -893,7 +892,7 @@ void run::complete(int seat) {
     enter(seat, doing::computing);
 }
 
-/// As TorchState.recover: all go back to the newest commit that all find, or else to the newest that one finds.
+/// As TorchState.recover: all go back to the same commit, if there is one.
 void run::recover(int seat) {
     auto& one = at(seat);
     auto const& found = world_of(one.view.now->number).found;
@@ -903,17 +902,13 @@ void run::recover(int seat) {
             if (copy.step == step && (latest == nullptr || copy.number > latest->number)) latest = &copy;
         return latest;
     };
-    std::uint64_t newest = 0, common = 0;
-    for (auto const& theirs : found)
-        for (auto const& copy : theirs) newest = std::max(newest, copy.step);
-    for (auto const& copy : found.front()) {
-        bool all = true;
-        for (std::size_t rank = 0; rank < found.size(); ++rank) all = all && copy_of(rank, copy.step) != nullptr;
-        if (all) common = std::max(common, copy.step);
-    }
-    auto const step = common != 0 || of_.by_number ? common : newest;
-    std::size_t root = 0;
-    while (step != 0 && copy_of(root, step) == nullptr) ++root;
+    std::vector<std::uint64_t> steps(found.size() * kept::slots);
+    for (std::size_t rank = 0; rank < found.size(); ++rank)
+        for (std::size_t i = 0; i < found[rank].size(); ++i) steps[rank * kept::slots + i] = found[rank][i].step;
+    auto const chosen = muster_choose_kept_beginning(steps.data(), found.size(), kept::slots);
+    auto const common = chosen.is_common ? chosen.step : 0;
+    auto const step = of_.by_number ? common : chosen.step;
+    auto const root = chosen.root;
     bool const is_first = one.view.now->who.rank == 0;
     if (is_first && one.view.now->number > 0) {
         auto const generation = step == 0 ? 0 : copy_of(root, step)->by.generation;
@@ -939,7 +934,7 @@ void run::recover(int seat) {
         return enter(seat, doing::computing);
     }
     one.must_sync = common == 0 || copy.by.world_size != found.size();
-    save(seat, newest + beyond, one.must_sync ? doing::syncing : doing::computing);
+    save(seat, chosen.next, one.must_sync ? doing::syncing : doing::computing);
 }
 
 /// Into its memory, by steps that others can see.
