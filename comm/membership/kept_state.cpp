@@ -53,9 +53,7 @@ kept_state::kept_state(std::string_view place) {
     ::fcntl(file_.get(), F_OFD_SETLK, &lock);  // a child of the previous process may still hold it, which shows the same
     void* const page = map_page();
     control_ = static_cast<kept::control*>(page);
-    for (std::size_t which = 0; which < kept::slots; ++which)
-        if (auto const* const one = find_whole(which); one != nullptr && one->number >= commits_)
-            commits_ = one->number, newest_ = which;
+    commits_ = continue_from(look_at_slots(true));
 }
 
 kept_state::~kept_state() {
@@ -90,28 +88,27 @@ kept::head& kept_state::map(std::size_t which, std::size_t bytes) {
 /// `with_whole` reads all copies.
 kept_slots kept_state::look_at_slots(bool with_whole) {
     kept_slots all;
-    for (std::size_t which = 0; which < kept::slots; ++which)
-        if (slots_[which].at != nullptr) {
-            auto const& head = *reinterpret_cast<kept::head const*>(slots_[which].at);
-            all[which] = {head.number, head.step, with_whole && find_whole(which) != nullptr};
-        }
+    for (std::size_t which = 0; which < kept::slots; ++which) {
+        bool const whole = with_whole && find_whole(which) != nullptr;
+        if (slots_[which].at == nullptr) continue;
+        auto const& head = *reinterpret_cast<kept::head const*>(slots_[which].at);
+        all[which] = {head.number, head.step, whole};
+    }
     return all;
 }
 
 /// Where ranks have gone back to an earlier commit, later ones are of another history.
 void kept_state::forget_later(std::uint64_t step) {
-    auto const is_later = [step](kept_slot const& one) { return one.number != 0 && one.step >= step; };
-    if (std::ranges::none_of(look_at_slots(false), is_later)) return;
-    auto const other = find_other_history(look_at_slots(true), step);
-    for (auto const which : other.later) {
+    auto const later = [step](kept_slot const& one) { return is_later(one, step); };
+    bool const reads = !commits_.has_committed && std::ranges::any_of(look_at_slots(false), later);
+    for (auto const which : begin_commit(commits_, look_at_slots(reads), step)) {
         auto expected = kept::whole;
         reinterpret_cast<kept::head*>(slots_[which].at)->ready.compare_exchange_strong(expected, kept::half);
     }
-    if (!other.later.empty()) newest_ = other.last;
 }
 
 std::size_t kept_state::take_slot() {
-    for (auto const which : slots_for_commit(look_at_slots(false), newest_)) {
+    for (auto const which : slots_for_commit(look_at_slots(false), commits_.newest)) {
         auto& ready = map(which, std::max(slots_[which].bytes, page_bytes)).ready;
         auto now = ready.load();
         if (now != kept::held && ready.compare_exchange_strong(now, kept::half)) return which;
@@ -124,7 +121,7 @@ void kept_state::commit(std::uint64_t step, std::span<std::span<std::byte const>
     for (auto const& each : pieces) bytes += padded(each.size());
     if (bytes > kept::slot_bytes - page_bytes)
         throw error(errc::usage, fmt::format("a state of {} is too large", format_bytes(bytes)));
-    if (!std::exchange(has_committed_, true)) forget_later(step);
+    forget_later(step);
     auto const which = take_slot();
     auto& head = map(which, page_bytes + bytes);
     kept::line_sums sums;
@@ -139,7 +136,7 @@ void kept_state::commit(std::uint64_t step, std::span<std::span<std::byte const>
         sums.copy(to, last.data(), line_bytes);
         to += line_bytes;
     }
-    head.number = ++commits_;
+    head.number = end_commit(commits_, which);
     head.step = step;
     head.bytes = bytes;
     head.sum = sums.value();
@@ -147,7 +144,6 @@ void kept_state::commit(std::uint64_t step, std::span<std::span<std::byte const>
     auto wanted = control_ == nullptr ? 0 : control_->wanted.load();
     bool const is_wanted = wanted != 0 && step >= wanted && control_->wanted.compare_exchange_strong(wanted, 0);
     head.ready.store(is_wanted ? kept::held : kept::whole);
-    newest_ = which;
 }
 
 /// Maps the slot. Returns null if it holds no whole copy.

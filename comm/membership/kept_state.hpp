@@ -58,9 +58,7 @@ class kept_state {
     std::uint64_t part_ = 0;
     kept::control* control_ = nullptr;  ///< null in memory of this process alone
     std::array<slot, kept::slots> slots_;
-    std::uint64_t commits_ = 0;  ///< of all processes that have had this part
-    std::size_t newest_ = kept::slots;
-    bool has_committed_ = false;
+    kept_commits commits_;
     std::array<bool, kept::slots> damaged_{};  ///< a warning was printed
 };
 

@@ -44,11 +44,13 @@ int life_number(std::span<program_life const> former, int chain_link, int restar
 }
 
 std::string find_standstill(progress_signs const& signs, bool judges_failures) {
-    if (signs.code == 0 || signs.from_outside) return {};
+    using enum progress_signs::ending;
+    using measured = progress_signs::measured;
+    if (signs.code == 0 || signs.ended == from_outside) return {};
     if (!signs.must_grow.empty())
         return signs.grew ? std::string() : fmt::format("{} has not grown (--must-grow)", signs.must_grow);
-    if (signs.measured || signs.saved) return {};
-    if (signs.measured_before) return "no line with muster-metric: was written";
+    if (signs.metric == measured::now || signs.ended == saved) return {};
+    if (signs.metric == measured::before) return "no line with muster-metric: was written";
     if (!judges_failures || signs.lived >= short_life) return {};
     return fmt::format("it ended with code {} after {}", signs.code, format_duration(signs.lived));
 }

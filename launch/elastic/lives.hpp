@@ -28,15 +28,18 @@ int life_number(std::span<program_life const> former, int chain_link, int restar
 
 /// Says what a run has shown of its progress by its end.
 struct progress_signs {
+    /// saved: `code` says so; from_outside: the scheduler, the user, a time limit, a lost node or a signal that the run itself had
+    /// not sent ended it.
+    enum class ending { by_itself, saved, from_outside };
+    /// Says which was the last life with a line with muster-metric:.
+    enum class measured { never, before, now };
+
     int code = 0;
-    bool saved = false;  ///< `code` says that it has saved
-    bool from_outside =
-        false;  ///< the scheduler, the user, a time limit, a lost node or a signal that the run itself had not sent ended it
+    ending ended = ending::by_itself;
     duration lived{0};
     std::string must_grow = {};  ///< file or folder of checkpoints that shows progress; or empty
     bool grew = false;
-    bool measured = false;         ///< it wrote a line with muster-metric:
-    bool measured_before = false;  ///< an earlier life did
+    measured metric = measured::never;
 };
 
 /// Says why a run or generation made no progress; empty if it made some, or without a sign. The first rule that applies decides:

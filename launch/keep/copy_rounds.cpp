@@ -59,9 +59,11 @@ void copy_rounds::on_there(std::size_t which, bool expected) {
 void copy_rounds::on_lost(std::size_t which) {
     auto& one = nodes_.at(which);
     bool const counts = one.is_there();  // it may be another node's next one
+    bool const spread = counts && phase_ == phase::spreading;
     if (counts && is_under_way()) fail(which);
     change(one, node_event::is_lost);
     one.newest = one.held = 0;
+    if (spread && is_to_spread_again()) return spread_last();
     try_begin();
 }
 
@@ -184,7 +186,12 @@ void copy_rounds::send_if_all_hold() {
 void copy_rounds::on_sent(std::size_t which, std::uint64_t round, bool whole) {
     auto& one = nodes_.at(which);
     if ((phase_ != phase::sending && phase_ != phase::spreading) || round != round_ || one.now != standing::asked) return;
-    if (!whole) return fail();
+    if (!whole) {
+        bool const spread = phase_ == phase::spreading;
+        fail();
+        if (spread && is_to_spread_again()) spread_last();
+        return;
+    }
     change(one, node_event::answers);
     if (!all_done()) return;
     for (auto const& each : nodes_)
@@ -225,29 +232,39 @@ void copy_rounds::pause() {
     for (auto& one : nodes_) one.newest = 0;
 }
 
-void copy_rounds::go_on(std::uint64_t step, std::vector<bool> const& have_ranks, bool spread) {
+void copy_rounds::go_on(std::uint64_t step, std::vector<bool> const& have_ranks, std::vector<bool> const& holders) {
     last_ = step;
     on_two_nodes_ = vain_ = 0;
     await_all_anew();
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
         change(nodes_[i], have_ranks.at(i) ? node_event::ranks_begin : node_event::no_ranks);
-        nodes_[i].ranks_ended = false;
+        nodes_[i].ranks_ended = !have_ranks[i];
         nodes_[i].newest = 0;  // meanwhile, only ranks that have gone reported anything
+        nodes_[i].has_first = step != 0 && !holders.empty() && holders.at(i);
     }
     phase_ = phase::idle;
-    if (spread && step != 0) spread_last(have_ranks);
+    spread_last();
 }
 
 /// The next nodes do not have it, or have an older one.
-void copy_rounds::spread_last(std::vector<bool> const& have_ranks) {
-    if (std::count_if(nodes_.begin(), nodes_.end(), [](node const& one) { return one.is_there(); }) < 2) return;
+void copy_rounds::spread_last() {
+    auto const has_first = [](node const& one) { return one.has_first; };
+    if (std::none_of(nodes_.begin(), nodes_.end(), has_first) ||
+        std::count_if(nodes_.begin(), nodes_.end(), [](node const& one) { return one.is_there(); }) < 2)
+        return;
     ++round_;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-        if (!have_ranks[i] || !change(nodes_[i], node_event::is_asked)) continue;
+        if (!nodes_[i].has_first || !change(nodes_[i], node_event::is_asked)) continue;
         phase_ = phase::spreading;
         nodes_[i].held = last_;
         orders_.push_back({i, order::kind::send, round_, last_, next_of(i)});
     }
+}
+
+/// Each holder is still there, and nobody reports a later commit, which a round would copy.
+bool copy_rounds::is_to_spread_again() const {
+    return std::none_of(nodes_.begin(), nodes_.end(),
+                        [this](node const& one) { return (one.has_first && !one.is_there()) || one.newest > last_; });
 }
 
 /// Returns the next node that is there; the first follows the last.

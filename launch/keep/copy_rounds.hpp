@@ -41,10 +41,10 @@ class copy_rounds {
     void on_sent(std::size_t node, std::uint64_t round, bool whole);
     /// The round takes too long: ranks have stopped committing, or a node is slow.
     void on_late(std::uint64_t round);
-    /// Ends the round in progress; no round begins until `go_on`, with ranks on these nodes, which all hold `step`, if it is not
-    /// 0. If `spread`, that is copied at once; then no round begins before all have committed.
+    /// Ends the round in progress; no round begins until `go_on`, with ranks on these nodes. `step` is what all begin with, if it is
+    /// not 0: `holders`, if any, copy it at once, and once more where that fails, until a later commit exists.
     void pause();
-    void go_on(std::uint64_t step, std::vector<bool> const& have_ranks, bool spread = false);
+    void go_on(std::uint64_t step, std::vector<bool> const& have_ranks, std::vector<bool> const& holders = {});
 
     std::vector<order> take_orders();
     std::uint64_t round() const noexcept { return round_; }
@@ -69,6 +69,7 @@ class copy_rounds {
         std::uint64_t newest = 0, held = 0;
         int told = 0;  ///< commits that its ranks have reported while others were awaited
         bool ranks_ended = false;
+        bool has_first = false;  ///< it holds of `last_`, with which all have begun, what the next node has to get
         share of = {};
         bool is_there() const noexcept { return now >= standing::awaited; }
         bool takes_part() const noexcept { return now >= standing::asked; }
@@ -77,7 +78,8 @@ class copy_rounds {
     void begin_again();
     void await_all_anew();
     bool awaits_any();
-    void spread_last(std::vector<bool> const& have_ranks);
+    void spread_last();
+    bool is_to_spread_again() const;
     void try_begin();
     static constexpr std::size_t nobody = SIZE_MAX;
     void fail(std::size_t but = nobody);

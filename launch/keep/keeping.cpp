@@ -48,6 +48,9 @@ struct stepper {
     void note_fault(std::size_t which, std::string const& fault);
     void note_loss(std::size_t which);
     void call_missing();
+    bool is_wanted(node const& one) const;
+    bool holds_up(node const& one) const;
+    void list_anew();
     void proceed();
     void list_all();
     void arrange();
@@ -196,6 +199,7 @@ void stepper::on_there(std::size_t which) {
     if (all.to_neighbours && holds(guard::releases_at_coming, !arranges(), false))  // held for the keeper before it
         send(which, {.what = wire::keep_order::kind::release, .step = all.rounds.last()});
     all.rounds.on_there(which, !arranges() && one.about.step > 0);
+    if (arranges()) list_anew();  // nobody has waited for it, perhaps
     proceed();
 }
 
@@ -214,10 +218,7 @@ void stepper::on_lost(std::size_t which, std::string const& why) {
     carry_out_rounds();
     std::erase_if(all.under_way.open, [which](auto const& each) { return each.node == which || each.about == which; });
     if (again) set_timer(timer::another_start, before_another_s);
-    if (again && arranges()) {  // it is repeated with the new keeper
-        all.now = phase::awaiting;
-        all.under_way.open.clear();
-    }
+    if (again && arranges()) list_anew();
     proceed();
 }
 
@@ -309,7 +310,7 @@ void stepper::take(happened::timer_fired const& what) {
         case timer::arrivals:
             if (all.now != phase::awaiting || what.number != all.requests) return;
             for (std::size_t i = 0; i < all.nodes.size(); ++i)
-                if (is_awaited(all.nodes[i]))
+                if (holds_up(all.nodes[i]))
                     on_lost(i, fmt::format("no keeper came within {}", format_seconds(patience_with_keepers_s)));
     }
 }
@@ -326,19 +327,32 @@ void stepper::take(happened::request const& what) {
     proceed();
 }
 
-/// Starts missing keepers on nodes that will have ranks. Another node that had one has nothing to offer any more.
-void stepper::call_missing() {
+bool stepper::is_wanted(node const& one) const {
     auto const& hosts = all.under_way.wanted.hosts;
-    auto const is_wanted = [&](node const& one) { return std::find(hosts.begin(), hosts.end(), one.name) != hosts.end(); };
+    return std::find(hosts.begin(), hosts.end(), one.name) != hosts.end();
+}
+
+/// Ranks do not wait for another keeper on a node without ranks: with all ranks ended, it finds no memory to take over. When it has come, copies go to it.
+bool stepper::holds_up(node const& one) const {
+    return is_awaited(one) && (is_wanted(one) || one.memory == 0);
+}
+
+/// Starts missing keepers on nodes that will have ranks.
+void stepper::call_missing() {
     for (auto& one : all.nodes)
         if (is_wanted(one) && one.now == state::lost && may_start_again(one)) one.now = state::due;
-    for (std::size_t i = 0; i < all.nodes.size(); ++i)
-        if (auto const& one = all.nodes[i]; !is_wanted(one) && one.memory != 0 && is_awaited(one)) on_lost(i, one.why);
     start_due();
 }
 
+/// Repeats the arrangement with the keepers that are there by then.
+void stepper::list_anew() {
+    all.now = phase::awaiting;
+    all.under_way.open.clear();
+}
+
 void stepper::proceed() {
-    if (all.now == phase::awaiting && std::none_of(all.nodes.begin(), all.nodes.end(), is_awaited)) list_all();
+    auto const is_late = [this](node const& one) { return holds_up(one); };
+    if (all.now == phase::awaiting && std::none_of(all.nodes.begin(), all.nodes.end(), is_late)) list_all();
     if (all.now == phase::listing && all.under_way.open.empty()) arrange();
     if (all.now == phase::moving && all.under_way.open.empty()) {
         if (holds(guard::tries_to_move_again, !all.under_way.not_moved.empty() && ++all.under_way.tries < most_tries_to_move,
@@ -447,8 +461,11 @@ void stepper::finish() {
     std::vector<bool> have_ranks(all.nodes.size());
     for (auto const node : its.node_of)
         if (node < have_ranks.size()) have_ranks[node] = true;
+    auto holders = have_ranks;
+    for (auto const& one : its.made.left_out) holders[one.to] = true;
+    if (!holds(guard::spreads_the_first, all.to_neighbours, false)) holders.clear();
     all.now = phase::none;
-    all.rounds.go_on(its.made.step, have_ranks, holds(guard::spreads_the_first, all.to_neighbours, false));
+    all.rounds.go_on(its.made.step, have_ranks, holders);
     carry_out_rounds();
     effects.push_back(act::answer{std::move(its.placed)});
 }
@@ -460,7 +477,7 @@ std::string_view name_of(guard which) {
         "misses the silent",       "another takes over",  "keeps the left out",      "copies of all ranks",
         "releases at coming",      "spreads the first",   "common stays held",       "neighbours' copies count",
         "moves what is elsewhere", "tries to move again", "forgets other histories", "listens from awakening",
-        "says that it is at it",   "keeps the newest",        "misses no ranks"};
+        "says that it is at it",   "keeps the newest",    "misses no ranks"};
     return names[static_cast<std::size_t>(which)];
 }
 

@@ -69,6 +69,17 @@ std::vector<int> share_out(places_of_ranks const& newest, int world_size, std::v
     return after;
 }
 
+/// Notes where they stay: the nodes that have them, or else one that has a neighbour's copy, among its own then.
+void leave_out(state_arrangement& made, std::vector<place> const& places) {
+    auto const before = made.left_out.size();
+    for (auto const& one : places)
+        if (!one.what.of_neighbour) made.left_out.push_back({one.node, one.node, one.what});
+    if (made.left_out.size() > before) return;
+    auto const& one = places.front();
+    made.left_out.push_back({one.node, one.node, one.what});
+    made.moves.push_back(made.left_out.back());
+}
+
 }  // namespace
 
 state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const& there,
@@ -96,8 +107,7 @@ state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const
             found = whole->second;
             for (std::size_t i = 0; i < after.size() && i < found.size(); ++i) after[i] = static_cast<int>(i);
             for (auto const& [rank, places] : found)
-                for (auto const& one : places)
-                    if (rank >= static_cast<int>(after.size())) made.left_out.push_back({one.node, one.node, one.what});
+                if (rank >= static_cast<int>(after.size())) leave_out(made, places);
         } else {
             found = newest_of(commits, what.generation);
             after = share_out(found, what.world_size, node_of, there.size());
@@ -121,7 +131,7 @@ state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const
 std::vector<int> left_out_parts(state_arrangement const& made, std::size_t node) {
     std::vector<int> parts;
     for (auto const& one : made.left_out)
-        if (one.from == node && !one.what.of_neighbour) parts.push_back(one.what.part);
+        if (one.to == node) parts.push_back(one.what.part);
     return parts;
 }
 

@@ -23,8 +23,9 @@ struct state_arrangement {
     std::vector<int> parts;        ///< where each rank finds and keeps its state
     int free_part = 0;             ///< from here on parts are free
     std::vector<state_move> moves;
-    std::vector<int> without;          ///< its ranks of which nothing is left
-    std::vector<state_move> left_out;  ///< places of copies, from a whole commit, of ranks without successors
+    std::vector<int> without;  ///< its ranks of which nothing is left
+    /// Copies, from a whole commit, of ranks without successors: they stay, and go on to the next nodes as those of other ranks.
+    std::vector<state_move> left_out;
     bool operator==(state_arrangement const&) const = default;
 };
 
@@ -35,7 +36,7 @@ struct state_arrangement {
 /// among themselves. Pure.
 state_arrangement arrange_states(std::vector<std::vector<wire::kept_copy>> const& there, std::vector<std::size_t> const& node_of);
 
-/// Returns where this node has copies of its ranks without successors.
+/// Returns where this node has, after the moves, copies of ranks without successors.
 std::vector<int> left_out_parts(state_arrangement const& made, std::size_t node);
 
 /// Arranges this many ranks if one node holds all: what they continue from stays in `store`, and so does what ranks without

@@ -24,8 +24,8 @@
 #include "base/process/this_process.hpp"
 #include "launch/keep/keeper_group.hpp"
 #include "launch/keep/kept_store.hpp"
+#include "launch/keep/placing.hpp"
 #include "launch/keep/state_arrangement.hpp"
-#include "launch/remote/host_ranks.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/signal_table.hpp"
 #include "launch/wire/frame_channel.hpp"
@@ -36,7 +36,6 @@ namespace muster {
 namespace {
 
 constexpr duration longest_end{3};
-constexpr duration patience_with_leader{15};
 constexpr int look_ms = 100;
 
 [[noreturn]] void lead(run_plan const& run, unique_fd launcher) {
@@ -96,10 +95,9 @@ using clock = event_loop::clock;
 /// Exchanges frames with the process that leads the keepers, over the socket pair; this end never blocks on it.
 class leader_talk {
   public:
-    leader_talk(int fd, pid_t leader, std::optional<duration> time_left)
-        : fd_(fd),
-          leader_(leader),
-          end_(time_left ? clock::now() + std::chrono::duration_cast<clock::duration>(*time_left) : clock::time_point::max()) {}
+    leader_talk(int fd, pid_t leader, std::optional<duration> time_left) : fd_(fd), leader_(leader) {
+        if (time_left) wait_.end_s = time_left->count();
+    }
 
     void say(std::string const& frame) {
         for (std::size_t done = 0; done < frame.size();) {
@@ -120,7 +118,8 @@ class leader_talk {
         return error(errc::unavailable, "--keep-state: the process that leads the nodes' keepers " + why);
     }
 
-    void note_life() { alive_ = clock::now(); }
+    double now_s() const { return duration(clock::now() - begin_).count(); }
+    void note_life() { wait_.heard_s = now_s(); }
 
     std::string receive(std::size_t bytes) {
         std::string text(bytes, '\0');
@@ -139,18 +138,21 @@ class leader_talk {
     void wait(short what) {
         pollfd one{fd_, what, 0};
         if (::poll(&one, 1, look_ms) > 0) return;
-        if (!is_alive(leader_)) throw fail("has ended");
-        if (clock::now() >= end_)
-            throw error(errc::timeout, "--timeout: the states that ranks had committed were not on their nodes in time");
-        if (clock::now() - alive_ < patience_with_leader) return;
-        ::kill(leader_, SIGKILL);  // a late answer would be taken for another one
-        throw fail(fmt::format("has not answered for {}", format_duration(patience_with_leader)));
+        switch (judge_leader(wait_, now_s(), is_alive(leader_))) {
+            case leader_state::awaited: return;
+            case leader_state::has_ended: throw fail("has ended");
+            case leader_state::out_of_time:
+                throw error(errc::timeout, "--timeout: the states that ranks had committed were not on their nodes in time");
+            case leader_state::silent:
+                ::kill(leader_, SIGKILL);  // a late answer would be taken for another one
+                throw fail(fmt::format("has not answered for {}", format_duration(duration(patience_with_leader_s))));
+        }
     }
 
     int fd_;
     pid_t leader_;
-    clock::time_point alive_ = clock::now();
-    clock::time_point end_;
+    clock::time_point begin_ = clock::now();
+    leader_wait wait_;
 };
 
 }  // namespace
@@ -194,36 +196,33 @@ kept_places state_holder::make_ready(run_plan const& run, allocation const& ever
         start_keepers(all);
     };
     if (leader() == 0) start_leader();
-    wire::place_states where;
-    std::vector<std::vector<int>> ranks(run.given.nodes.size());
-    int rank = 0;
-    for (auto const& place : run.map.places()) ranks[static_cast<std::size_t>(place.node)].push_back(rank++);
-    where.ranks = pack_ranks(ranks);
-    where.world_size = rank;
-    for (auto const& one : run.given.nodes) where.hosts.push_back(one.name);
-    where.session_dir = run.session_dir;
-    auto const place = [&] {
-        auto const& limit = run.options.timeout;
-        return place_states(where, limit ? std::optional(*limit - run.life.age()) : std::nullopt);
-    };
+    std::vector<std::string> hosts;
+    for (auto const& one : run.given.nodes) hosts.push_back(one.name);
+    std::vector<std::size_t> node_of;
+    for (auto const& place : run.map.places()) node_of.push_back(static_cast<std::size_t>(place.node));
+    auto const where = ask_to_place(std::move(hosts), node_of, run.session_dir);
     wire::states_placed placed;
-    try {
-        placed = place();
-    } catch (error const& e) {
-        if (first || e.code() != errc::unavailable) throw;
-        if (!run.options.quiet)
-            print_note(
-                fmt::format("{}; what ranks had committed is lost, and they begin from what they find on disk; other keepers "
-                            "hold what they commit from now on",
-                            e.what()));
+    for (int failures = 0;;) {
+        try {
+            auto const& limit = run.options.timeout;
+            placed = place_states(where, limit ? std::optional(*limit - run.life.age()) : std::nullopt);
+            break;
+        } catch (error const& e) {
+            if (e.code() != errc::unavailable || !asks_another_leader(first, ++failures)) throw;
+            if (!run.options.quiet)
+                print_note(
+                    fmt::format("{}; what ranks had committed is lost, and they begin from what they find on disk; other keepers "
+                                "hold what they commit from now on",
+                                e.what()));
+        }
         start_leader();
-        placed = place();
     }
     if (!run.options.quiet)
         for (auto const& note : placed.notes) print_note("--keep-state: " + note);
     if (run.options.verbose && !run.options.quiet && placed.step != 0)
-        fmt::print(stderr, "muster: --keep-state: commit {} is whole for {}, on the nodes where they will run\n", placed.step,
-                   placed.world_size == rank ? "all ranks" : fmt::format("the {} ranks that made it", placed.world_size));
+        fmt::print(
+            stderr, "muster: --keep-state: commit {} is whole for {}, on the nodes where they will run\n", placed.step,
+            placed.world_size == where.world_size ? "all ranks" : fmt::format("the {} ranks that made it", placed.world_size));
     return {.files = std::move(placed.files), .parts = std::move(placed.parts), .free_part = placed.free_part};
 }
 

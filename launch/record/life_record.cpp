@@ -42,16 +42,21 @@ std::string stop_file_of(std::string const& lives_file) {
 progress_signs signs_of(run_context const& run, int code, std::vector<program_life> const& former) {
     auto const& outcome = run.outcome;
     double const end = outcome.failed_s < 0 ? seconds_now() : outcome.failed_s;
-    progress_signs signs{.code = code,
-                         .saved = code == run.options.saved_code,
-                         .from_outside = outcome.from_outside,
-                         .lived = duration(outcome.started_s < 0 ? 0 : end - outcome.started_s),
-                         .must_grow = run.options.must_grow,
-                         .grew = has_grown(run.options.must_grow, run.life.first_size),
-                         .measured = outcome.metric_s >= 0};
-    for (auto const& one : run.life.ends) signs.measured = signs.measured || one.metric_s >= 0;
-    for (auto const& one : former) signs.measured_before = signs.measured_before || one.measured;
-    return signs;
+    using signs = progress_signs;
+    auto const has_metric = [](generation_end const& one) { return one.metric_s >= 0; };
+    auto const was_measured = [](program_life const& one) { return one.measured; };
+    bool const now = outcome.metric_s >= 0 || std::any_of(run.life.ends.begin(), run.life.ends.end(), has_metric);
+    bool const before = std::any_of(former.begin(), former.end(), was_measured);
+    return {.code = code,
+            .ended = outcome.from_outside             ? signs::ending::from_outside
+                     : code == run.options.saved_code ? signs::ending::saved
+                                                      : signs::ending::by_itself,
+            .lived = duration(outcome.started_s < 0 ? 0 : end - outcome.started_s),
+            .must_grow = run.options.must_grow,
+            .grew = has_grown(run.options.must_grow, run.life.first_size),
+            .metric = now      ? signs::measured::now
+                      : before ? signs::measured::before
+                               : signs::measured::never};
 }
 
 /// Makes the file that later jobs look for; only its existence counts. The earlier lives are no longer needed.
@@ -71,7 +76,7 @@ std::string note_end(run_context const& run, int code) {
     auto& own = lives.back();
     auto const signs = signs_of(run, code, {lives.begin(), lives.end() - 1});
     own.code = code;
-    own.measured = signs.measured;
+    own.measured = signs.metric == progress_signs::measured::now;
     own.standstill = find_standstill(signs, true);
     append(path, ended_line(own));
     auto const why = why_no_more(lives);

@@ -180,13 +180,17 @@ void add_waiting(run_plan& run, std::vector<node> idle) {
 /// Returns the sign that the ranks made no progress since they were started, in place or not.
 std::string standstill_of(run_context const& run, generation_end const& end) {
     auto const& life = run.life;
+    using signs = progress_signs;
     auto const measures = [](generation_end const& one) { return one.metric_s >= 0; };
+    bool const from_outside = run.outcome.from_outside || end.kind == end_kind::node || end.kind == end_kind::other;
+    bool const before = std::any_of(life.ends.begin(), life.ends.end(), measures);
     return find_standstill({.code = end.code,
-                            .from_outside = run.outcome.from_outside || end.kind == end_kind::node || end.kind == end_kind::other,
+                            .ended = from_outside ? signs::ending::from_outside : signs::ending::by_itself,
                             .must_grow = run.options.must_grow,
                             .grew = end.code != 0 && has_grown(run.options.must_grow, life.file_size),
-                            .measured = run.outcome.metric_s >= 0,
-                            .measured_before = std::any_of(life.ends.begin(), life.ends.end(), measures)},
+                            .metric = run.outcome.metric_s >= 0 ? signs::measured::now
+                                      : before                  ? signs::measured::before
+                                                                : signs::measured::never},
                            false);
 }
 

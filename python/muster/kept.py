@@ -11,7 +11,7 @@ import io
 import os
 import pickle
 import struct
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List, NamedTuple, Sequence, Tuple
 
 import _muster_native as native
 from muster import world
@@ -93,10 +93,37 @@ def steps() -> List[int]:
     return numbers
 
 
+class Beginning(NamedTuple):
+    """The commit with which ranks begin: the newest that all find, or else the newest that one finds.
+
+    step: its number; 0: there is none.
+    is_common: all find it.
+    root: the first rank that does.
+    next: the number of the first commit after it.
+    """
+
+    step: int
+    is_common: bool
+    root: int
+    next: int
+
+
+def choose(numbers: Sequence[int], name: str) -> Beginning:
+    """Decides by the numbers of the commits that each rank finds, equally many of each, with 0 for none. Collective."""
+    theirs = [number for each in world.gather_numbers(numbers, name) for number in each]
+    step, is_common, root, following = native.choose_commit(theirs, len(numbers))
+    return Beginning(step, bool(is_common), root, following)
+
+
+def choose_of_found() -> Beginning:
+    """The same of what ranks find whole. Collective."""
+    return choose((steps() + [0] * MOST)[:MOST], "muster.kept")
+
+
 def newest_common() -> int:
     """The newest commit that all ranks find whole, or 0. Collective."""
-    numbers = [set(theirs) for theirs in world.gather_numbers((steps() + [0] * MOST)[:MOST], "muster.kept")]
-    return max(set.intersection(*numbers), default=0)
+    begin = choose_of_found()
+    return begin.step if begin.is_common else 0
 
 
 def load(step: int) -> Any:

@@ -1,4 +1,5 @@
 /* Elastic runs: the world is made again without ranks that are lost. */
+#include "comm/membership/kept_beginning.h"
 #include "python/native/native.h"
 
 /* announce() -> bool: whether there is a launcher that can; False outside of an elastic run. */
@@ -118,4 +119,32 @@ PyObject* kept_state(PyObject* module, PyObject* which) {
     if (code != MUSTER_OK) return raise_last(code);
     return Py_BuildValue("(KKn)", (unsigned long long)copy.step, (unsigned long long)(uintptr_t)copy.data,
                          (Py_ssize_t)copy.bytes);
+}
+
+/* choose_commit([numbers], most) -> (number, is_common, root, next) */
+PyObject* choose_commit(PyObject* module, PyObject* arguments) {
+    (void)module;
+    PyObject* list = NULL;
+    Py_ssize_t most = 0;
+    if (!PyArg_ParseTuple(arguments, "On", &list, &most)) return NULL;
+    Py_ssize_t const count = PySequence_Size(list);
+    if (count < 0) return NULL;
+    if (most <= 0 || count % most != 0) {
+        PyErr_SetString(PyExc_ValueError, "each rank has to give as many numbers as the others");
+        return NULL;
+    }
+    uint64_t* const steps = calloc((size_t)count + 1, sizeof *steps);
+    if (steps == NULL) return PyErr_NoMemory();
+    int read = 1;
+    for (Py_ssize_t i = 0; read && i < count; ++i) {
+        PyObject* const one = PySequence_GetItem(list, i);
+        if (one != NULL) steps[i] = PyLong_AsUnsignedLongLong(one);
+        read = one != NULL && !PyErr_Occurred();
+        Py_XDECREF(one);
+    }
+    struct muster_kept_beginning const chosen = muster_choose_kept_beginning(steps, (size_t)(count / most), (size_t)most);
+    free(steps);
+    if (!read) return NULL;
+    return Py_BuildValue("(KinK)", (unsigned long long)chosen.step, chosen.is_common, (Py_ssize_t)chosen.root,
+                         (unsigned long long)chosen.next);
 }

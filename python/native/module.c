@@ -56,6 +56,10 @@ static PyMethodDef functions[] = {
      "keep_state(step, [(address, bytes), …]): copies them into memory that may outlive the process"},
     {"kept_state", kept_state, METH_O,
      "kept_state(0 for the newest, 1 for the one before, and so on) -> (step, address, bytes) of a whole copy, or None"},
+    {"choose_commit", choose_commit, METH_VARARGS,
+     "choose_commit([numbers of all ranks' copies, 0 for none], how many of each) -> (number, whether all have it, the first "
+     "rank "
+     "that has it, the number of the next commit)"},
     {"address", address, METH_NOARGS, "where this process listens for other ranks (backend tcp), for MUSTER_ADDRESSES"},
     {"abi", abi, METH_NOARGS, "the number of the interface of libmuster_comm.so"},
     {NULL, NULL, 0, NULL}};

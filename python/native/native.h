@@ -114,6 +114,7 @@ PyObject* announce(PyObject* module, PyObject* none);
 PyObject* hosts_changed(PyObject* module, PyObject* none);
 PyObject* keep_state(PyObject* module, PyObject* arguments);
 PyObject* kept_state(PyObject* module, PyObject* which);
+PyObject* choose_commit(PyObject* module, PyObject* arguments);
 PyObject* generation(PyObject* module, PyObject* none);
 PyObject* reform(PyObject* module, PyObject* arguments);
 PyObject* comm_submit(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* names);

@@ -12,7 +12,6 @@ namespace happened = keeping::happened;
 namespace {
 
 constexpr double lost_after_s = 13;  ///< a host, or a keeper that stands still
-constexpr double patience_with_leader_s = 15;
 
 /// The generation and step of the newest commit of all ranks of a generation.
 template <typename Seen>
@@ -59,6 +58,7 @@ void simulated_keeping::feed(decltype(keeping::event::what) event) {
             if (leader_->rounds.on_two_nodes() > common_)
                 faults_since_common_ = count_impaired(hosts_), leader_lost_since_ = leader_stopped_;
             common_ = leader_->rounds.on_two_nodes();
+            common_since_s_ = its_.now_;
         }
     }
     events_.clear();
@@ -71,11 +71,11 @@ void simulated_keeping::perform(keeping::effect const& deed) {
         if (!its.keeper) return;
         its.to_keeper_s = std::max(its_.now_ + delay(), its.to_keeper_s);
         its_.after(its.to_keeper_s - its_.now_, what::keeper_does, static_cast<int>(order->to), its.incarnation,
-              post({.order = order->what}));
+                   post({.order = order->what}));
     } else if (auto const* const start = std::get_if<act::start>(&deed)) {
         for (auto const& one : start->whom)
             its_.after(its_.dice_.seconds(0.1, 1), what::keeper_comes, static_cast<int>(one.node), leaders_,
-                  static_cast<std::size_t>(one.number));
+                       static_cast<std::size_t>(one.number));
     } else if (auto const* const close = std::get_if<act::close>(&deed)) {
         auto const& its = nodes_[close->whose];
         if (its.lives && its.keeper && !its.keeper->stopped && its_.now_ - its.touched_s > lost_after_s + 2)
@@ -84,7 +84,7 @@ void simulated_keeping::perform(keeping::effect const& deed) {
     } else if (auto const* const timer = std::get_if<act::set_timer>(&deed)) {
         double const late = its_.dice_.one_in(10) ? its_.dice_.seconds(0, 0.5) : 0;
         its_.after(timer->after_s + late, what::leader_times, 0, leaders_,
-              post({.timer = {timer->which, timer->node, timer->number}}));
+                   post({.timer = {timer->which, timer->node, timer->number}}));
     } else if (auto const* const said = std::get_if<act::say>(&deed)) {
         its_.tell("leader: {}", said->line);
     } else if (auto const* const answer = std::get_if<act::answer>(&deed)) {
@@ -156,8 +156,8 @@ void simulated_keeping::carry_out(std::size_t which, std::vector<keeper_duties::
             mail copies;
             copies.timer.number = static_cast<std::uint64_t>(nodes_[which].incarnation);
             copies.copies = std::move(*send);
-            its_.after(is_slow() ? its_.dice_.seconds(0.5, 8) : its_.dice_.seconds(0.001, 0.3), what::copy_ends, static_cast<int>(which),
-                  moves ? its.moves_sending : ++its.round_sending, post(std::move(copies)));
+            its_.after(is_slow() ? its_.dice_.seconds(0.5, 8) : its_.dice_.seconds(0.001, 0.3), what::copy_ends,
+                       static_cast<int>(which), moves ? its.moves_sending : ++its.round_sending, post(std::move(copies)));
         } else if (std::holds_alternative<keeper_duties::stop_round>(one)) {
             ++its.round_sending;
         } else {
@@ -313,8 +313,7 @@ void simulated_keeping::befall(fault const& one) {
             if (!its.keeper || its.keeper->stopped) return;
             note_memory_fault(number);
             its.keeper->stopped = true;
-            if (one.lasts_s >= 0)
-                ++its_.open_faults_, its_.after(one.lasts_s, what::keeper_goes_on, one.whom, its.incarnation);
+            if (one.lasts_s >= 0) ++its_.open_faults_, its_.after(one.lasts_s, what::keeper_goes_on, one.whom, its.incarnation);
             return;
         case leader_killed:
             leader_lost_since_ = true;
@@ -356,22 +355,22 @@ std::optional<wire::states_placed> simulated_keeping::hear(occurrence const& one
     return mail_[one.c].placed;
 }
 
-/// As state_holder::place: the leader has ended, or has not answered for long.
-bool simulated_keeping::is_to_be_awaited(occurrence const& one) {
-    if (leader_ && its_.now_ - leader_sign_s_ < patience_with_leader_s) {
+leader_state simulated_keeping::wait(occurrence const& one) {
+    auto const state = judge_leader({.heard_s = leader_sign_s_}, its_.now_, leader_ != nullptr);
+    if (state == leader_state::awaited) {
         its_.after(0.1 + its_.dice_.seconds(0, 0.5), one.is, one.a);
-        return true;
+        return state;
     }
-    its_.tell("launcher: the leader {}", leader_ ? "has not answered for 15 s" : "has ended");
+    its_.tell("launcher: the leader {}", state == leader_state::silent ? "has not answered for long" : "has ended");
     leader_.reset();
     for (std::size_t i = 0; i < nodes_.size(); ++i) end_keeper(i, -1);
-    start_leader();
-    return false;
+    return state;
 }
 
 std::shared_ptr<memory_file> simulated_keeping::open(std::size_t host, bool is_placed) {
     auto& its = nodes_[host];
-    if (!is_placed || !its.keeper || its.placed != its.incarnation) return std::make_shared<memory_file>();  // it does not outlive the rank
+    if (!is_placed || !its.keeper || its.placed != its.incarnation)
+        return std::make_shared<memory_file>();  // it does not outlive the rank
     its.opened.push_back(its.keeper->own.file());
     return its.keeper->own.file();
 }
@@ -382,18 +381,27 @@ void simulated_keeping::look_soon(std::size_t host) {
 
 // ------------------------------------------------------------------------------------------------ what has to hold
 
-bool simulated_keeping::can_spread(std::vector<std::pair<std::size_t, std::shared_ptr<memory_file>>> const& ranks) const {
-    if (!leader_ || leader_stopped_ || !of_.to_neighbours || is_slow()) return false;
-    for (auto const& [host, file] : ranks)
-        if (!nodes_[host].keeper || !file || file->id == 0) return false;
-    int there = 0;
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-        if (leader_->nodes[i].now == keeping::node::state::awaited || leader_->nodes[i].now == keeping::node::state::due) return false;
-        if (leader_->nodes[i].now != keeping::node::state::there) continue;
-        ++there;
-        if (!nodes_[i].keeper || nodes_[i].keeper->stopped || nodes_[i].full_until_s > its_.now_) return false;
-    }
-    return there >= 2;
+/// Another leader comes with the next restart only, and memory of a rank's own is of no other process; a node whose keeper is lost may get another.
+bool simulated_keeping::can_ever_spread(std::vector<keeping_rank> const& ranks) const {
+    if (!leader_ || leader_stopped_ || !of_.to_neighbours) return false;
+    auto const is_lost = [this](std::size_t which) { return leader_->nodes[which].now == keeping::node::state::lost; };
+    for (auto const& one : ranks)
+        if (is_lost(one.host) || !one.file || one.file->id == 0) return false;
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) left += !is_lost(i);
+    return left >= 2;
+}
+
+bool simulated_keeping::is_spread(std::vector<keeping_rank> const& ranks, std::uint64_t first, double since_s) const {
+    if (!can_ever_spread(ranks)) return true;
+    if (first == 0 || common_ < first || common_since_s_ < since_s) return false;
+    auto const all = copies_there();
+    return std::all_of(ranks.begin(), ranks.end(), [&](keeping_rank const& rank) {
+        std::set<std::size_t> nodes;
+        for (auto const& one : all)
+            if (one.what.part == rank.part && one.what.step == common_) nodes.insert(one.node);
+        return nodes.size() >= 2;
+    });
 }
 
 /// By keepers that live; what ranks alone have open is gone with them.
@@ -430,9 +438,16 @@ bool simulated_keeping::is_quiet_since(double since_s) const {
         double const until_s = one.what == cut ? its_.now_ : one.at_s + (lasting ? one.lasts_s : 0);
         if (one.at_s <= its_.now_ && until_s >= since_s) return false;
     }
-    auto const whole = [](node const& one) { return !one.lives || (one.keeper && !one.keeper->stopped); };
-    return leader_ && !leader_stopped_ && std::all_of(nodes_.begin(), nodes_.end(), whole) &&
-           std::count_if(nodes_.begin(), nodes_.end(), [](node const& one) { return one.lives; }) >= 2;
+    if (!leader_ || leader_stopped_) return false;
+    std::size_t whole = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        auto const& one = nodes_[i];
+        bool const runs = one.keeper && !one.keeper->stopped;
+        if (!runs && (one.lives || leader_->nodes[i].now == keeping::node::state::there))
+            return false;  // the leader does not know yet
+        whole += runs;
+    }
+    return whole >= 2;
 }
 
 /// What was on two nodes has outlived one fault.

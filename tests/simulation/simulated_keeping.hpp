@@ -12,6 +12,7 @@
 #include "course.hpp"
 #include "launch/keep/keeper_duties.hpp"
 #include "launch/keep/keeping.hpp"
+#include "launch/keep/placing.hpp"
 #include "schedule.hpp"
 #include "simulated_memory.hpp"
 
@@ -30,8 +31,8 @@ class simulated_keeping {
     void ask(wire::place_states const& where);
     /// Nothing: it is an old answer, or the leader says that it is at it.
     std::optional<wire::states_placed> hear(occurrence const& one);
-    /// Whether to go on waiting for the leader; otherwise another is to be started.
-    bool is_to_be_awaited(occurrence const& one);
+    /// What is known of the leader after a while; one that is not awaited has been ended.
+    leader_state wait(occurrence const& one);
     bool is_asked(int request) const { return request == asked_; }
 
     // the ranks
@@ -41,8 +42,14 @@ class simulated_keeping {
 
     // what has to hold
     std::uint64_t on_two_nodes() const { return common_; }
-    /// The copies of what these ranks commit can go to next nodes, and nothing is amiss.
-    bool can_spread(std::vector<std::pair<std::size_t, std::shared_ptr<memory_file>>> const& ranks) const;
+    /// A rank, where it runs and keeps what it commits.
+    struct keeping_rank {
+        std::size_t host;
+        std::shared_ptr<memory_file> file;
+        int part;
+    };
+    /// A commit of theirs, `first` or a later one, has come to two nodes after this time, and is there; or none ever will.
+    bool is_spread(std::vector<keeping_rank> const& ranks, std::uint64_t first, double since_s) const;
     /// Nothing has been amiss since this time.
     bool is_quiet_since(double since_s) const;
     void check_end(std::vector<std::string> const& hosts);
@@ -73,8 +80,8 @@ class simulated_keeping {
         int placed = 0;       ///< the incarnation whose memory the ranks are told of
         bool lives = true, cuts_next = false;
         double full_until_s = -1, no_start_until_s = -1;
-        double touched_s = -1;                      ///< when it, or its keeper, had a fault last
-        double to_keeper_s = 0, from_keeper_s = 0;  ///< when the last word arrives
+        double touched_s = -1;                                ///< when it, or its keeper, had a fault last
+        double to_keeper_s = 0, from_keeper_s = 0;            ///< when the last word arrives
         std::vector<std::weak_ptr<memory_file>> opened = {};  ///< by ranks
     };
     /// A copy that is there as all ranks end.
@@ -110,6 +117,7 @@ class simulated_keeping {
     void end_copies(std::size_t from, mail const& what, int sending);
     std::string put(std::size_t to, copy_shelf::copy const& one, bool for_neighbour);
     bool is_slow() const;
+    bool can_ever_spread(std::vector<keeping_rank> const& ranks) const;
     std::vector<seen_copy> copies_there() const;
 
     schedule const& of_;
@@ -127,7 +135,8 @@ class simulated_keeping {
 
     std::vector<std::string> hosts_;  ///< that have ranks
     std::uint64_t common_ = 0;        ///< of which the leader knows that it is on two nodes
-    int faults_since_common_ = 0;     ///< that cost memory
+    double common_since_s_ = 0;
+    int faults_since_common_ = 0;  ///< that cost memory
     bool leader_lost_since_ = false;
     double all_ended_s_ = 0;
     std::vector<seen_copy> seen_;  ///< as all ranks ended last

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "comm/membership/kept_slots.hpp"
-
 namespace muster::simulation {
 
 memory_file::part& memory_file::at(int number) {
@@ -99,39 +97,41 @@ void simulated_memory::finish(copy const& one) {
     slot_of(one).whole = true;
 }
 
-void open_part(memory_file& file, int part, int rank) {
-    auto& its = file.at(part);
-    its.owner = rank;
-    for (auto const& one : its.slots)
-        if (one.whole) its.commits = std::max(its.commits, one.what.number);
+namespace {
+
+kept_slots look_at(memory_file::part const& its) {
+    kept_slots all;
+    for (std::size_t i = 0; i < kept::slots; ++i) all[i] = {its.slots[i].what.number, its.slots[i].what.step, its.slots[i].whole};
+    return all;
 }
 
-/// As kept_state.
-std::size_t begin_commit(memory_file& file, int part, std::uint64_t step, bool first) {
+}  // namespace
+
+kept_commits open_part(memory_file& file, int part, int rank) {
     auto& its = file.at(part);
-    auto const look = [&] {
-        kept_slots all;
-        for (std::size_t i = 0; i < kept::slots; ++i) all[i] = {its.slots[i].what.number, its.slots[i].what.step, its.slots[i].whole};
-        return all;
-    };
-    for (std::size_t const which : first ? find_other_history(look(), step).later : std::vector<std::size_t>())
-        if (!its.slots[which].what.held) its.slots[which].whole = false;
-    std::size_t newest = kept::slots;
-    for (std::size_t i = 0; i < kept::slots; ++i)
-        if (its.slots[i].whole && (newest == kept::slots || its.slots[i].what.number > its.slots[newest].what.number)) newest = i;
-    for (auto const which : slots_for_commit(look(), newest))
-        if (!its.slots[which].whole || !its.slots[which].what.held) {
-            its.slots[which].whole = false;
+    its.owner = rank;
+    return continue_from(look_at(its));
+}
+
+std::size_t begin_commit(memory_file& file, kept_commits& its, int part, std::uint64_t step) {
+    auto& slots = file.at(part).slots;
+    auto const is_held = [&](std::size_t which) { return slots[which].whole && slots[which].what.held; };
+    for (auto const which : muster::begin_commit(its, look_at(file.at(part)), step))
+        if (!is_held(which)) slots[which].whole = false;
+    for (auto const which : slots_for_commit(look_at(file.at(part)), its.newest))
+        if (!is_held(which)) {
+            slots[which].whole = false;
             return which;
         }
     return kept::slots;
 }
 
-void end_commit(memory_file& file, int part, std::size_t slot, std::uint64_t step, kept::origin const& by, std::uint64_t content) {
-    auto& its = file.at(part);
-    bool const wanted = its.wanted != 0 && step >= its.wanted;
-    if (wanted) its.wanted = 0;
-    its.slots[slot] = {{part, slot, ++its.commits, step, 64, content, wanted, by}, true};
+void end_commit(memory_file& file, kept_commits& its, int part, std::size_t slot, std::uint64_t step, kept::origin const& by,
+                std::uint64_t content) {
+    auto& where = file.at(part);
+    bool const wanted = where.wanted != 0 && step >= where.wanted;
+    if (wanted) where.wanted = 0;
+    where.slots[slot] = {{part, slot, muster::end_commit(its, slot), step, 64, content, wanted, by}, true};
 }
 
 }  // namespace muster::simulation

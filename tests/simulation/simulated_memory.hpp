@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "comm/membership/kept_slots.hpp"
 #include "launch/keep/copy_shelf.hpp"
 
 namespace muster::simulation {
@@ -20,7 +21,7 @@ struct memory_file {
     struct part {
         int number = 0;
         std::array<slot, kept::slots> slots = {};
-        std::uint64_t wanted = 0, commits = 0;
+        std::uint64_t wanted = 0;
         int owner = -1;  ///< a rank that lives
     };
     std::uint64_t id = 0;
@@ -57,11 +58,12 @@ class simulated_memory final : public copy_shelf {
 };
 
 /// A rank that begins has it from now on.
-void open_part(memory_file& file, int part, int rank);
+kept_commits open_part(memory_file& file, int part, int rank);
 /// What a rank does at a commit, as kept_state has it: takes a slot, and makes it whole later.
-std::size_t begin_commit(memory_file& file, int part, std::uint64_t step, bool first);
+std::size_t begin_commit(memory_file& file, kept_commits& its, int part, std::uint64_t step);
 /// `content` takes the place of a checksum.
-void end_commit(memory_file& file, int part, std::size_t slot, std::uint64_t step, kept::origin const& by, std::uint64_t content);
+void end_commit(memory_file& file, kept_commits& its, int part, std::size_t slot, std::uint64_t step, kept::origin const& by,
+                std::uint64_t content);
 /// The whole copies that a rank finds.
 std::vector<copy_shelf::copy> copies_of(memory_file const& file, int part);
 

@@ -9,11 +9,11 @@
 #include <set>
 #include <utility>
 
+#include "comm/membership/kept_beginning.h"
 #include "course.hpp"
 #include "launch/elastic/lives.hpp"
 #include "launch/elastic/membership_guards.hpp"
 #include "launch/elastic/restart_policy.hpp"
-#include "launch/remote/host_ranks.hpp"
 #include "simulated_keeping.hpp"
 
 namespace muster::simulation {
@@ -27,17 +27,10 @@ using membership::member_state;
 /// Of what a process does.
 enum class doing { importing, greeting, meeting, syncing, computing, in_collective, saving, reforming, ended };
 
-constexpr std::uint64_t beyond = 2;  ///< as TorchState numbers what it keeps after it has gone back
-
-constexpr std::array<char const*, 9> doing_names{"imports",
-                                                 "waits in init()",
-                                                 "meets the others",
-                                                 "gets the state",
-                                                 "computes",
-                                                 "waits in a collective",
-                                                 "commits",
-                                                 "waits for the next generation",
-                                                 "has ended"};
+constexpr std::array<char const*, 9> doing_names{
+    "imports",  "waits in init()",       "meets the others", "gets the state",
+    "computes", "waits in a collective", "commits",          "waits for the next generation",
+    "has ended"};
 
 /// A process with a rank's program.
 struct process {
@@ -69,11 +62,12 @@ struct process {
     // what it keeps
     std::shared_ptr<memory_file> file = {};
     int part = 0;
-    std::uint64_t commits = 0;  ///< the number of its last one
-    std::uint64_t saves = 0;    ///< the number of the one under way
-    std::size_t slot = 0;       ///< its place
+    std::uint64_t commits = 0;      ///< the number of its last one
+    std::uint64_t saves = 0;        ///< the number of the one under way
+    std::size_t slot = 0;           ///< its place
     doing next = doing::computing;  ///< after it; reforming: it leaves at this commit
-    bool has_committed = false, dies_in_save = false;
+    kept_commits kept = {};
+    bool dies_in_save = false;
     bool lives() const { return now != doing::ended; }
 };
 
@@ -120,6 +114,7 @@ class run final : public course {
     void end_life();
     void decide();
     void place();
+    void ask_another_leader();
     std::vector<slot> waiting_slots() const;
     std::vector<std::string> hosts_of_members() const;
 
@@ -184,7 +179,7 @@ class run final : public course {
     std::vector<shared_world> worlds_;
     std::array<bool, 8> silent_{};
     std::vector<bool> end_known_;
-    std::vector<int> progress_;  ///< collectives completed since the last fault, by seat
+    std::vector<int> progress_;         ///< collectives completed since the last fault, by seat
     bool loss_ = false, left_ = false;  ///< in the present generation: one is lost; one wants the next
     std::array<double, 64> waits_since_s_{};
     std::array<bool, 64> asked_{};  ///< by the words that came and went: a member has asked who it is, and was not answered
@@ -202,6 +197,7 @@ class run final : public course {
     int begun_version_ = 0;
     bool over_ = false, measured_ = false, places_ = false;
     std::vector<std::string> hosts_placed_;
+    int failures_ = 0;  ///< of leaders, to answer the present request
 };
 
 void run::start() {
@@ -279,8 +275,7 @@ void run::begin_life(wire::states_placed const& placed) {
         if (is_silent(static_cast<int>(host_number(host)))) {  // it has gone meanwhile
             after(12, what::launcher_misses, static_cast<int>(host_number(host)));
             for (std::size_t seat = 0; seat < processes_.size(); ++seat)
-                if (host_name(processes_[seat].host) == host)
-                    after(14, what::dies, static_cast<int>(seat));
+                if (host_name(processes_[seat].host) == host) after(14, what::dies, static_cast<int>(seat));
         }
 }
 
@@ -660,10 +655,13 @@ void run::end_life() {
     end.number = present_.number;
     end.lived_s = now_ - began_s_;
     end.at_s = now_;
+    using signs = progress_signs;
+    bool const from_outside = end.kind == end_kind::node || end.code == 137;
     end.standstill = find_standstill({.code = end.code,
-                                      .from_outside = end.kind == end_kind::node || end.code == 137,
-                                      .measured = measured,
-                                      .measured_before = measured_},
+                                      .ended = from_outside ? signs::ending::from_outside : signs::ending::by_itself,
+                                      .metric = measured    ? signs::measured::now
+                                                : measured_ ? signs::measured::before
+                                                            : signs::measured::never},
                                      false);
     if (measured && !end.standstill.empty()) fail("ranks that have committed are said to have made no progress");
     measured_ = measured_ || measured;
@@ -704,28 +702,35 @@ void run::decide() {
             fail("the run ends, and a restart is left: " + decision.why);
         return end(decision.why);
     }
-    auto choice = next_generation(slots_, present_, {.least = of_.least, .most = of_.ranks, .restart = true},
-                                  {.lost_hosts = lost_hosts_});
+    auto choice =
+        next_generation(slots_, present_, {.least = of_.least, .most = of_.ranks, .restart = true}, {.lost_hosts = lost_hosts_});
     if (choice.next != generation_choice::step::change) return end(choice.why);
     present_ = std::move(choice.then);
     after(decision.delay.count(), what::launcher_places);
 }
 
 void run::place() {
-    wire::place_states where;
-    std::vector<std::vector<int>> ranks;
-    int rank = 0;
+    hosts_placed_.clear();
+    std::vector<std::size_t> node_of;
     for (auto const& one : present_.members) {
-        if (where.hosts.empty() || where.hosts.back() != one.at.host) where.hosts.push_back(one.at.host), ranks.emplace_back();
-        ranks.back().push_back(rank++);
+        if (hosts_placed_.empty() || hosts_placed_.back() != one.at.host) hosts_placed_.push_back(one.at.host);
+        node_of.push_back(hosts_placed_.size() - 1);
     }
     for (auto const& one : waiting_slots())
-        if (where.hosts.back() != one.host) where.hosts.push_back(one.host), ranks.emplace_back();
-    where.ranks = pack_ranks(ranks);
-    where.world_size = rank;
-    hosts_placed_ = where.hosts;
+        if (hosts_placed_.back() != one.host) hosts_placed_.push_back(one.host);
     places_ = true;
-    keeping_->ask(where);
+    keeping_->ask(ask_to_place(hosts_placed_, node_of));
+}
+
+/// The leader has ended, or does not answer.
+void run::ask_another_leader() {
+    if (!asks_another_leader(ends_.empty(), ++failures_)) {
+        tell("launcher: the run ends: no leader of the keepers answers");
+        over_ = true;
+        return;
+    }
+    keeping_->start_leader();
+    place();
 }
 
 // ------------------------------------------------------------------------------------------------ the ranks
@@ -787,7 +792,8 @@ void run::take_generation(int seat) {
                     !membership::has_ended(launcher_.seats[static_cast<std::size_t>(r)].state))
                     fail("a rank over nodes is told nothing of where another listens");
     }
-    if (!one.announced && !of_.announces_late && !of_.never_announces && !one.is_forgetful) one.announced = true, send(seat, elastic::announce{});
+    if (!one.announced && !of_.announces_late && !of_.never_announces && !one.is_forgetful)
+        one.announced = true, send(seat, elastic::announce{});
     // All begin at once in the first generation; later the launcher says whether state is spread.
     one.must_sync = word.sync || word.number == launcher_.first || (one.is_second && !one.has_state);
     one.round = 0;
@@ -811,9 +817,10 @@ void run::enter(int seat, doing next) {
     if (keeping_ && !one.file) {
         auto const hosts = hosts_placed_;
         auto const host = std::find(hosts.begin(), hosts.end(), host_name(one.host)) - hosts.begin();
-        bool const placed = static_cast<std::size_t>(host) < hosts.size() && !placed_.files.at(static_cast<std::size_t>(host)).empty();
+        bool const placed =
+            static_cast<std::size_t>(host) < hosts.size() && !placed_.files.at(static_cast<std::size_t>(host)).empty();
         one.file = keeping_->open(static_cast<std::size_t>(one.host), placed);
-        open_part(*one.file, one.part, seat);
+        one.kept = open_part(*one.file, one.part, seat);
     }
     bool const fails = std::exchange(one.fails_next, false);
     if (fails || is_broken(one.view, generation)) return after(dice_.seconds(0, 0.03), what::rank_fails, seat, one.calls);
@@ -875,7 +882,7 @@ void run::complete(int seat) {
         one.version = world.root_version;
         one.has_state = true;
         one.must_sync = false;
-        if (keeping_) return save(seat, world.newest + beyond, doing::computing);
+        if (keeping_) return save(seat, muster_choose_kept_beginning(&world.newest, 1, 1).next, doing::computing);
         return enter(seat, doing::computing);
     }
     ++one.version;
@@ -885,7 +892,7 @@ void run::complete(int seat) {
     enter(seat, doing::computing);
 }
 
-/// As TorchState.recover: all go back to the newest commit that all find, or else to the newest that one finds.
+/// As TorchState.recover: all go back to the same commit, if there is one.
 void run::recover(int seat) {
     auto& one = at(seat);
     auto const& found = world_of(one.view.now->number).found;
@@ -895,17 +902,13 @@ void run::recover(int seat) {
             if (copy.step == step && (latest == nullptr || copy.number > latest->number)) latest = &copy;
         return latest;
     };
-    std::uint64_t newest = 0, common = 0;
-    for (auto const& theirs : found)
-        for (auto const& copy : theirs) newest = std::max(newest, copy.step);
-    for (auto const& copy : found.front()) {
-        bool all = true;
-        for (std::size_t rank = 0; rank < found.size(); ++rank) all = all && copy_of(rank, copy.step) != nullptr;
-        if (all) common = std::max(common, copy.step);
-    }
-    auto const step = common != 0 || of_.by_number ? common : newest;
-    std::size_t root = 0;
-    while (step != 0 && copy_of(root, step) == nullptr) ++root;
+    std::vector<std::uint64_t> steps(found.size() * kept::slots);
+    for (std::size_t rank = 0; rank < found.size(); ++rank)
+        for (std::size_t i = 0; i < found[rank].size(); ++i) steps[rank * kept::slots + i] = found[rank][i].step;
+    auto const chosen = muster_choose_kept_beginning(steps.data(), found.size(), kept::slots);
+    auto const common = chosen.is_common ? chosen.step : 0;
+    auto const step = of_.by_number ? common : chosen.step;
+    auto const root = chosen.root;
     bool const is_first = one.view.now->who.rank == 0;
     if (is_first && one.view.now->number > 0) {
         auto const generation = step == 0 ? 0 : copy_of(root, step)->by.generation;
@@ -931,14 +934,14 @@ void run::recover(int seat) {
         return enter(seat, doing::computing);
     }
     one.must_sync = common == 0 || copy.by.world_size != found.size();
-    save(seat, newest + beyond, one.must_sync ? doing::syncing : doing::computing);
+    save(seat, chosen.next, one.must_sync ? doing::syncing : doing::computing);
 }
 
 /// Into its memory, by steps that others can see.
 void run::save(int seat, std::uint64_t number, doing next) {
     auto& one = at(seat);
     if (one.dies_in_save && dice_.one_in(2)) return order_to_end(seat, 0, false);
-    one.slot = begin_commit(*one.file, one.part, number, !one.has_committed);
+    one.slot = begin_commit(*one.file, one.kept, one.part, number);
     if (one.slot == kept::slots && story_ != nullptr) keeping_->tell_slots();
     if (one.slot == kept::slots) return fail("a rank finds no room for a commit, since all are held");
     one.saves = number;
@@ -953,12 +956,11 @@ void run::end_save(int seat) {
     auto& one = at(seat);
     auto const& who = one.view.now->who;
     int const generation = one.view.now->number;
-    end_commit(*one.file, one.part, one.slot, one.saves,
+    end_commit(*one.file, one.kept, one.part, one.slot, one.saves,
                {static_cast<std::uint64_t>(generation), static_cast<std::uint64_t>(who.rank),
                 static_cast<std::uint64_t>(who.world_size)},
                static_cast<std::uint64_t>(one.version));
     one.commits = one.saves;
-    one.has_committed = true;
     keeping_->look_soon(static_cast<std::size_t>(one.host));
     auto& first = world_of(generation).first_commit;
     if (first == 0) first = one.commits;
@@ -970,18 +972,17 @@ void run::end_save(int seat) {
     enter(seat, one.next);
 }
 
-/// A commit of the present generation is on two nodes, or cannot be there.
+/// A commit of the present generation has come to two nodes after the last fault, or none can.
 bool run::is_spread() const {
     if (!keeping_ || launcher_.now.number >= static_cast<int>(worlds_.size())) return true;
-    std::vector<std::pair<std::size_t, std::shared_ptr<memory_file>>> ranks;
+    std::vector<simulated_keeping::keeping_rank> ranks;
     for (std::size_t seat = 0; seat < launcher_.seats.size(); ++seat)
         if (membership::is_member(launcher_.seats[seat].state)) {
-            if (processes_[seat].stopped_s >= 0) return true;
-            ranks.emplace_back(static_cast<std::size_t>(processes_[seat].host), processes_[seat].file);
+            auto const& one = processes_[seat];
+            if (one.stopped_s >= 0) return true;  // all are, as they are settled
+            ranks.push_back({static_cast<std::size_t>(one.host), one.file, one.part});
         }
-    if (!keeping_->can_spread(ranks)) return true;
-    auto const first = worlds_[static_cast<std::size_t>(launcher_.now.number)].first_commit;
-    return first != 0 && keeping_->on_two_nodes() >= first;
+    return keeping_->is_spread(ranks, worlds_[static_cast<std::size_t>(launcher_.now.number)].first_commit, last_fault_s_);
 }
 
 void run::leave(int seat, bool failed) {
@@ -1160,11 +1161,12 @@ void run::handle(occurrence const& one) {
         case what::launcher_decides: return decide();
         case what::launcher_places: return place();
         case what::launcher_waits:
-            if (places_ && keeping_->is_asked(one.a) && !keeping_->is_to_be_awaited(one)) place();
+            if (places_ && keeping_->is_asked(one.a) && keeping_->wait(one) != leader_state::awaited) ask_another_leader();
             return;
         case what::launcher_hears:
             if (auto const placed = places_ ? keeping_->hear(one) : std::nullopt) {
                 places_ = false;
+                failures_ = 0;
                 begin_life(*placed);
             }
             return;

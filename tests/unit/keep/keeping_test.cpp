@@ -118,14 +118,34 @@ TEST_F(keeping_test, ranks_begin_when_each_keeper_has_dropped_what_is_of_another
     list(2, {});
     EXPECT_THAT(deeds, ElementsAre("settle 0 7", "settle 1 7", "settle 2 7"));
     feed(happened::word{0, {.what = word_kind::moved, .round = question[0]}});
-    feed(happened::loss{2, "killed"});
+    feed(happened::loss{1, "killed"});
     EXPECT_THAT(deeds, Not(Contains(StartsWith("answer"))));
-    feed(happened::word{1, {.what = word_kind::moved, .round = question[1]}});
+    feed(happened::word{2, {.what = word_kind::moved, .round = question[2]}});
     EXPECT_THAT(deeds, Not(Contains(StartsWith("answer")))) << "another keeper is on its way";
     feed(happened::timer_fired{timer::another_start});
     settle_later = false;
-    feed(happened::no_start{2, state.nodes[2].starts, "it could not be started"});
+    feed(happened::no_start{1, state.nodes[1].starts, "it could not be started"});
+    list(0, {copy(0, 7)}), list(2, {});
+    EXPECT_THAT(deeds, Contains(StartsWith("answer")));
+}
+
+TEST_F(keeping_test, ranks_do_not_wait_for_another_keeper_on_a_node_without_ranks_and_it_is_not_given_up) {
+    begin();
+    feed(happened::loss{2, "killed"});
+    feed(happened::timer_fired{timer::another_start});
+    ask({"a", "b"});
+    EXPECT_EQ(state.nodes[2].now, node::state::awaited);
+    settle_later = true;
     list(0, {copy(0, 7)}), list(1, {copy(1, 7)});
+    EXPECT_THAT(deeds, Contains("settle 0 7"));
+    deeds.clear();
+    come(2, 20);
+    feed(happened::word{2, {.what = word_kind::adopted, .file_id = 20}});
+    EXPECT_THAT(deeds, Contains("list 2 0")) << "what it has may be of another history";
+    EXPECT_THAT(deeds, Not(Contains(StartsWith("answer"))));
+    settle_later = false;
+    list(0, {copy(0, 7)}), list(1, {copy(1, 7)});
+    list(2, {});
     EXPECT_THAT(deeds, Contains("answer 7"));
 }
 
@@ -146,11 +166,12 @@ TEST_F(keeping_test, what_all_begin_with_goes_to_the_next_nodes_at_once) {
     EXPECT_THAT(deeds, ElementsAre("hold 0 8", "hold 1 8"));
 }
 
-TEST_F(keeping_test, a_restart_waits_for_the_keeper_of_each_node_with_ranks_also_where_that_of_another_is_given_up) {
+TEST_F(keeping_test, a_restart_waits_for_the_keeper_of_each_node_with_ranks_also_where_nobody_has_waited_for_it_before) {
     begin();
     feed(happened::loss{2, "killed"});
-    ask({"a", "b"});  // that of c is not wanted
+    ask({"a", "b"});
     list(0, {copy(0, 7)}), list(1, {copy(1, 7)});
+    feed(happened::no_start{2, 2, "no keeper came"});
     feed(happened::loss{0, "its node is lost"});
     deeds.clear();
     ask({"b", "c"});

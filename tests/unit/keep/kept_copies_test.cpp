@@ -203,12 +203,43 @@ TEST(copy_rounds, nobody_waits_for_ranks_that_have_ended_before_their_first_comm
     EXPECT_THAT(orders(rounds), ElementsAre("hold 0 1:5"));
     // Also while what they have begun with goes to the next nodes.
     rounds.pause();
-    rounds.go_on(5, {true, true, false}, true);
+    rounds.go_on(5, {true, true, false}, {true, true, false});
     rounds.on_no_ranks(1);
     for (std::size_t i : {0, 1}) rounds.on_sent(i, rounds.round(), true);
     orders(rounds);
     rounds.on_newest(0, 8);
     EXPECT_THAT(orders(rounds), ElementsAre("hold 0 3:8"));
+}
+
+TEST(copy_rounds, what_all_begin_with_goes_to_another_node_where_the_next_one_is_lost) {
+    auto rounds = of_three();
+    rounds.pause();
+    rounds.go_on(5, {true, true, false}, {true, true, false});
+    EXPECT_THAT(orders(rounds), ElementsAre("send 0 1:5->1", "send 1 1:5->2"));
+    rounds.on_lost(2);
+    EXPECT_THAT(orders(rounds), ElementsAre("release 0 1:5", "release 1 1:5", "send 0 2:5->1", "send 1 2:5->0"));
+    rounds.on_sent(0, 2, true);
+    rounds.on_sent(1, 2, false);
+    EXPECT_THAT(orders(rounds), ElementsAre("release 0 2:5", "release 1 2:5", "send 0 3:5->1", "send 1 3:5->0"));
+    rounds.on_lost(2);  // it was lost before
+    rounds.on_sent(0, 3, true);
+    EXPECT_EQ(rounds.on_two_nodes(), 0u);
+    rounds.on_newest(0, 6);
+    rounds.on_sent(1, 3, false);  // the next round has more to copy
+    EXPECT_THAT(orders(rounds), ElementsAre("release 0 3:5", "release 1 3:5"));
+    rounds.on_newest(1, 6);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 4:6", "hold 1 4:6"));
+}
+
+TEST(copy_rounds, what_all_begin_with_is_not_on_two_nodes_without_a_node_that_had_its_part) {
+    auto rounds = of_three();
+    rounds.pause();
+    rounds.go_on(5, {true, true, false}, {true, true, true});  // the last one has what a rank without a successor has committed
+    EXPECT_THAT(orders(rounds), ElementsAre("send 0 1:5->1", "send 1 1:5->2", "send 2 1:5->0"));
+    rounds.on_lost(2);
+    EXPECT_THAT(orders(rounds), ElementsAre("release 0 1:5", "release 1 1:5"));
+    rounds.on_newest(0, 6), rounds.on_newest(1, 6);
+    EXPECT_THAT(orders(rounds), ElementsAre("hold 0 2:6", "hold 1 2:6"));
 }
 
 TEST(copy_rounds, a_program_that_begins_again_with_smaller_numbers_is_copied_too) {
@@ -286,6 +317,16 @@ TEST(arrange_states, ranks_of_any_number_follow_those_that_made_the_commit) {
     EXPECT_THAT(made.parts, ElementsAre(4, 5));
     EXPECT_THAT(moves(arrange_states({{}, copies({"4/0:9", "5/1:9"}, 2, 3)}, {0, 0, 0})), ElementsAre("1->0 4:9", "1->0 5:9"));
     EXPECT_THAT(arrange_states({copies({"0:9", "1:9", "2:9"}, 3)}, {0, 0}).parts, ElementsAre(0, 1));
+}
+
+TEST(arrange_states, the_only_copy_of_a_rank_without_a_successor_becomes_the_nodes_own_and_goes_on_to_the_next_one) {
+    auto const made = arrange_states({copies({"0:9", "n2:9"}, 3), copies({"1:9", "n0:9"}, 3)}, {0, 1});
+    EXPECT_THAT(moves(made), ElementsAre("0->0 n2:9"));
+    EXPECT_THAT(left_out_parts(made, 0), ElementsAre(2));
+    EXPECT_THAT(left_out_parts(made, 1), IsEmpty());
+    auto const there = arrange_states({copies({"0:9", "n2:9"}, 3), copies({"1:9", "2:9", "n0:9"}, 3)}, {0, 1});
+    EXPECT_THAT(moves(there), IsEmpty());
+    EXPECT_THAT(left_out_parts(there, 1), ElementsAre(2));
 }
 
 TEST(arrange_states, where_no_commit_is_whole_for_all_each_gets_its_newest_and_what_is_gone_is_named) {

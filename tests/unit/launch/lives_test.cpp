@@ -24,20 +24,23 @@ TEST(life_number, counts_links_and_restarts_and_never_goes_back) {
 }
 
 TEST(find_standstill, the_surest_sign_decides) {
+    using enum progress_signs::ending;
+    using measured = progress_signs::measured;
     auto const of = [](progress_signs const& signs) { return find_standstill(signs, true); };
     EXPECT_THAT(of({.code = 0}), IsEmpty());
     EXPECT_THAT(of({.code = 0, .must_grow = "log"}), IsEmpty()) << "it is done";
-    EXPECT_THAT(of({.code = 75, .saved = true}), IsEmpty());
-    EXPECT_EQ(of({.code = 75, .saved = true, .must_grow = "log"}), "log has not grown (--must-grow)");
+    EXPECT_THAT(of({.code = 75, .ended = saved}), IsEmpty());
+    EXPECT_EQ(of({.code = 75, .ended = saved, .must_grow = "log"}), "log has not grown (--must-grow)");
     EXPECT_THAT(of({.code = 3, .must_grow = "log", .grew = true}), IsEmpty());
-    EXPECT_THAT(of({.code = 75, .saved = true, .measured_before = true}), IsEmpty()) << "the epoch may be longer than the job";
-    EXPECT_EQ(of({.code = 3, .measured_before = true}), "no line with muster-metric: was written");
-    EXPECT_THAT(of({.code = 137, .from_outside = true, .measured_before = true}), IsEmpty());
-    EXPECT_THAT(of({.code = 3, .measured = true, .measured_before = true}), IsEmpty());
+    EXPECT_THAT(of({.code = 75, .ended = saved, .metric = measured::before}), IsEmpty())
+        << "the epoch may be longer than the job";
+    EXPECT_EQ(of({.code = 3, .metric = measured::before}), "no line with muster-metric: was written");
+    EXPECT_THAT(of({.code = 137, .ended = from_outside, .metric = measured::before}), IsEmpty());
+    EXPECT_THAT(of({.code = 3, .metric = measured::now}), IsEmpty());
     EXPECT_EQ(of({.code = 3, .lived = duration(2)}), "it ended with code 3 after 2 s");
     EXPECT_THAT(of({.code = 3, .lived = duration(61)}), IsEmpty()) << "it may have come far";
-    EXPECT_THAT(of({.code = 143, .from_outside = true, .lived = duration(2)}), IsEmpty());
-    EXPECT_THAT(of({.code = 143, .from_outside = true, .must_grow = "log"}), IsEmpty());
+    EXPECT_THAT(of({.code = 143, .ended = from_outside, .lived = duration(2)}), IsEmpty());
+    EXPECT_THAT(of({.code = 143, .ended = from_outside, .must_grow = "log"}), IsEmpty());
     EXPECT_THAT(find_standstill({.code = 3, .lived = duration(2)}, false), IsEmpty())
         << "restarts judge equal failures by themselves";
 }

@@ -75,10 +75,6 @@ class SamplerStateHandler(_StateDictHandler):
     """Keeps samplers."""
 
 
-# A number means one state. A rank that is gone may have completed one commit that none of the others has, and its part is still held; it cannot
-# have come further, as it trains for the next commit with the others.
-_beyond = 2
-
 Registry = List[Tuple[type, Type[StateHandler]]]
 
 _registry: Registry = [
@@ -180,19 +176,17 @@ class TorchState(ObjectState):
     def recover(self) -> Tuple[bool, bool]:
         if not kept.is_held():
             return False, True
-        numbers = [set(theirs) for theirs in world.gather_numbers((kept.steps() + [0] * kept.MOST)[: kept.MOST], "muster.kept")]
-        newest = max(set.union(*numbers))
-        if not newest:
+        begin = kept.choose_of_found()
+        if not begin.step:
             return False, True
-        common = set.intersection(*numbers) - {0}
-        if common:
-            copy_of = kept.load(max(common))
+        if begin.is_common:
+            copy_of = kept.load(begin.step)
         else:  # the ranks had gone on in place without one whose part has stayed behind, or which had none
-            root = next(rank for rank, theirs in enumerate(numbers) if newest in theirs)
-            copy_of = broadcast_object(kept.load(newest) if world.rank() == root else None, root, name="muster.newest")
+            has_it = world.rank() == begin.root
+            copy_of = broadcast_object(kept.load(begin.step) if has_it else None, begin.root, name="muster.newest")
         self._go_back(copy_of)
-        self._keep(newest + _beyond)
-        return True, not common or copy_of[0] != world.size()
+        self._keep(begin.next)
+        return True, not begin.is_common or copy_of[0] != world.size()
 
     def sync(self) -> None:
         for handler in self._handlers.values():
@@ -200,8 +194,7 @@ class TorchState(ObjectState):
         super().sync()
         # All or nothing: a failure in between goes back to one state.
         if kept.is_held():
-            numbers = world.gather_numbers([max([self._commits, *kept.steps()])], "muster.commits")
-            return self._keep(max(theirs[0] for theirs in numbers) + _beyond)
+            return self._keep(kept.choose([max([self._commits, *kept.steps()])], "muster.commits").next)
         for handler in self._handlers.values():
             handler.save()
 
