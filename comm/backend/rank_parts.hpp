@@ -35,7 +35,7 @@ class segmented {
     std::size_t each_ = 1, total_ = 0;  ///< elements of a segment and of all; of a reducescatter: of each rank's share
 };
 
-/// What this rank sends to another one and receives from it: parts of `in` and of `out`.
+/// Holds what this rank sends to another one and receives from it: parts of `in` and of `out`.
 struct rank_transfer {
     element_range sent, received;
 };

@@ -62,7 +62,7 @@ TEST(rank_records, travel_as_bytes) {
     auto const copy = read_record(std::as_bytes(std::span(&records[1], 1)), 1, rank_on(0, "n1"));
     EXPECT_STREQ(copy.gpu, "GPU-b");
     EXPECT_STREQ(copy.place.host, "n2");
-    EXPECT_EQ(copy.process, this_process());
+    EXPECT_EQ(copy.place.process, this_process());
     EXPECT_THROW(read_record(std::as_bytes(std::span(&records[1], 1)).first(8), 1, rank_on(0, "n1")), comm_error);
 }
 
