@@ -13,7 +13,6 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "bench/metric.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "bench/tools/options.hpp"
 #include "comm/exchange/exchange.hpp"
@@ -151,6 +150,12 @@ class timed_steps {
     std::vector<exchange_handle> pending_;
     bool checked_ = false;
 };
+
+/// Prints the line of a metric, as bench/metric.hpp does for other programs.
+void metric(std::string_view name, double value, std::string_view unit = "") {
+    fmt::print("muster-metric: {} {:.12g} {}\n", name, value, unit);
+    std::fflush(stdout);
+}
 
 double sum_of(std::vector<step_times> const& all, double step_times::*part) {
     return std::accumulate(all.begin(), all.end(), 0.0, [&](double sum, auto const& each) { return sum + each.*part; });
