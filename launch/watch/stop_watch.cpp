@@ -4,16 +4,22 @@
 
 namespace muster {
 
-void stop_watch::look_later() {
-    due_ = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(pause_);
-    loop_.after(pause_, [this] { look(); });
+double stop_watch::now_s() const {
+    return duration(event_loop::clock::now() - begin_).count();
 }
 
-/// A late look was held up together with this process, perhaps by a suspended job, whose ranks do not all resume at the same
-/// moment.
+void stop_watch::start(duration pause) {
+    looks_ = {.pause_s = pause.count(), .due_s = now_s() + pause.count()};
+    look_later();
+}
+
+void stop_watch::look_later() {
+    loop_.after(duration(looks_.pause_s), [this] { look(); });
+}
+
 void stop_watch::look() {
+    begin_look(looks_, now_s());
     if (!run_.active()) return look_later();
-    if (duration(event_loop::clock::now() - due_) > pause_) stopped_.clear();
     std::vector<int> ranks;
     for (auto const& one : known_.ranks)
         if (one.running()) ranks.push_back(one.rank);
@@ -22,12 +28,12 @@ void stop_watch::look() {
 }
 
 void stop_watch::take(std::vector<int> const& stopped) {
-    auto const before = std::exchange(stopped_, {stopped.begin(), stopped.end()});
+    auto const twice = end_look(looks_, stopped);
     if (!run_.active()) return;
-    for (int const rank : stopped) {
-        if (!before.contains(rank) || !known_[rank].running() || known_[rank].killed_as_stopped) continue;
+    for (int const rank : twice) {
+        if (!known_[rank].running() || known_[rank].killed_as_stopped) continue;
         run_.say(fmt::format("note: {} has been stopped (SIGSTOP, or a frozen cgroup) for more than {}: killing it",
-                             known_.name_of(known_[rank]), format_duration(pause_)));
+                             known_.name_of(known_[rank]), format_duration(duration(looks_.pause_s))));
         run_.kill(rank);
     }
 }

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <functional>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "launch/settings/run_options.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/watch/evidence.hpp"
+#include "launch/watch/stop_looks.hpp"
 
 namespace muster {
 
@@ -29,9 +29,10 @@ class stop_watch {
     static constexpr duration usual_pause{5};
 
     /// Begins to look, each time after this pause.
-    void start(duration pause = usual_pause) { pause_ = pause, look_later(); }
+    void start(duration pause = usual_pause);
 
   private:
+    double now_s() const;
     void look_later();
     void look();
     void take(std::vector<int> const& stopped);
@@ -39,9 +40,8 @@ class stop_watch {
     event_loop& loop_;
     evidence const& known_;
     supervision run_;
-    duration pause_ = usual_pause;
-    std::set<int> stopped_;  ///< ranks that were stopped at the last look
-    event_loop::clock::time_point due_;
+    stop_looks looks_;
+    event_loop::clock::time_point begin_ = event_loop::clock::now();
 };
 
 }  // namespace muster

@@ -27,6 +27,7 @@ enum class what {
     launcher_judges,
     launcher_hosts,
     launcher_misses,  ///< a host
+    launcher_looks,   ///< at who stays stopped
     spare_again,
     befalls,
     host_returns,

@@ -7,9 +7,19 @@
 
 namespace muster::simulation {
 
+namespace {
+
+/// By dice of its own: the rest of a schedule does not depend on it.
+bool watches_stops(std::uint64_t seed) {
+    return dice(seed ^ 0x570B5u).one_in(2);
+}
+
+}  // namespace
+
 schedule draw_schedule(std::uint64_t seed) {
     dice by(seed);
     schedule made{.seed = seed};
+    made.watches_stops = watches_stops(seed);
     made.ranks = by.one_in(3) ? by.between(1, 8) : by.between(2, 4);
     made.hosts = by.one_in(3) ? by.between(1, 4) : 1;
     made.over_nodes = made.hosts > 1;
@@ -57,6 +67,7 @@ schedule draw_schedule(std::uint64_t seed) {
 schedule draw_kept_schedule(std::uint64_t seed) {
     dice by(seed ^ 0xA5A5A5A5u);
     schedule made{.seed = seed};
+    made.watches_stops = watches_stops(seed);
     made.keeps = true;
     made.hosts = by.between(2, 4);
     made.ranks = made.hosts * by.between(1, 2);

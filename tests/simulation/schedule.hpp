@@ -61,6 +61,7 @@ struct schedule {
     std::uint64_t seed = 0;
     int ranks = 3, hosts = 1, least = 1, spares = 0, warm_spares = 0, most = 3, resets = -1;
     bool by_hosts = false, announces_late = false, over_nodes = false;
+    bool watches_stops = false;  ///< the supervisor kills who stays stopped; it spares those that a debugger has stopped
     double comm_deadline_s = 30, newcomer_limit_s = 60;
     // of kept states and restarts
     bool keeps = false, to_neighbours = false, never_announces = false;

@@ -14,6 +14,7 @@
 #include "launch/elastic/lives.hpp"
 #include "launch/elastic/membership_guards.hpp"
 #include "launch/elastic/restart_policy.hpp"
+#include "launch/watch/stop_looks.hpp"
 #include "simulated_keeping.hpp"
 
 namespace muster::simulation {
@@ -105,6 +106,7 @@ class run final : public course {
     void judge();
     void end_run(std::string const& why);
     void look_at_hosts();
+    void look_at_stopped();
     void check_launcher();
     void check_answer(happened::message const& from, std::vector<membership::effect> const& deeds);
     void check_look(happened::look const& what);
@@ -174,6 +176,7 @@ class run final : public course {
     std::deque<membership::event> events_;
     bool stepping_ = false, closed_ = false;
     int look_ = 0;  ///< the number of the timer that counts
+    stop_looks looks_;
     host_pool pool_;
     std::vector<process> processes_;
     std::vector<shared_world> worlds_;
@@ -268,6 +271,8 @@ void run::begin_life(wire::states_placed const& placed) {
         feed(happened::addition{state.seats.front().who, {}, at});
         launcher_.seats.back().who.host = at.host;
     }
+    looks_ = {.due_s = now_ + looks_.pause_s};
+    if (of_.watches_stops) after(looks_.pause_s, what::launcher_looks);
     if (!keeping_) return;
     for (auto const& note : placed_.notes) tell("launcher: note: {}", note);
     tell("launcher: generation {} has {} ranks; commit {} is common", present_.number, size, placed_.step);
@@ -348,14 +353,14 @@ outcome run::go() {
 bool run::is_settled() const {
     if (processes_.empty()) return false;
     if (launcher_.at == membership::phase::forming) return false;
-    // Where all that are left are stopped, and none is lost, nobody waits for them: whoever has stopped them may let them go on.
+    // Where all that are left are stopped, and none is lost, nobody waits for them but the watch: whoever has stopped them may let them go on.
     int alive = 0, stopped = 0;
     for (std::size_t i = 0; i < launcher_.seats.size(); ++i) {
         if (!membership::is_member(launcher_.seats[i].state)) continue;
         ++alive;
         stopped += processes_[i].lives() && processes_[i].stopped_s >= 0;
     }
-    if (alive > 0 && alive == stopped && !loss_) return true;
+    if (alive > 0 && alive == stopped && !loss_ && !of_.watches_stops) return true;
     alive = 0;
     for (std::size_t i = 0; i < launcher_.seats.size(); ++i) {
         auto const state = launcher_.seats[i].state;
@@ -633,6 +638,28 @@ void run::judge() {
     bool const last = of_.resets >= 0 && launcher_.now.number >= of_.resets;
     if (able && alive >= of_.least && !last) fail("the run ends after a loss, and enough are left that can go on");
     end_run("after a loss: " + why_not);
+}
+
+/// As stop_watch does. A host that is silent does not answer.
+void run::look_at_stopped() {
+    if (closed_) return;
+    begin_look(looks_, now_);
+    after(looks_.pause_s, what::launcher_looks);
+    std::vector<int> stopped;
+    for (std::size_t seat = 0; seat < processes_.size(); ++seat) {
+        auto const& one = processes_[seat];
+        bool const is_stopped = one.lives() && one.stopped_s >= 0 && !is_silent(one.host) && !end_known_[seat];
+        if (!is_stopped) continue;
+        stopped.push_back(static_cast<int>(seat));
+        if (now_ - one.stopped_s > 2 * looks_.pause_s + 1 && !one.ordered_to_end && one.unkillable_s < now_)
+            fail("one that has been stopped at two looks in a row lives");
+    }
+    for (int const seat : end_look(looks_, stopped)) {
+        if (at(seat).ordered_to_end) continue;
+        tell("launcher: seat {} stays stopped: kills it", seat);
+        at(seat).code = 137;
+        order_to_end(seat, 0.01, false);
+    }
 }
 
 void run::look_at_hosts() {
@@ -1097,6 +1124,7 @@ void run::handle(occurrence const& one) {
             return feed(happened::timer_fired{which, which == membership::timer::look ? -1 : one.b});
         }
         case what::launcher_judges: return judge();
+        case what::launcher_looks: return look_at_stopped();
         case what::launcher_hosts: return look_at_hosts();
         case what::launcher_misses: {
             if (!is_silent(one.a)) return;

@@ -55,5 +55,16 @@ TEST_F(stop_watch_test, does_not_look_at_who_has_ended) {
     EXPECT_THAT(looked_at, testing::ElementsAre(0, 2));
 }
 
+TEST(stop_looks, a_late_look_counts_as_the_first_one) {
+    stop_looks looks{.pause_s = 5, .due_s = 5};
+    auto const look = [&](double now_s, std::vector<int> const& stopped) {
+        begin_look(looks, now_s);
+        return end_look(looks, stopped);
+    };
+    EXPECT_THAT(look(5, {1, 2}), testing::IsEmpty());
+    EXPECT_THAT(look(16, {1, 2}), testing::IsEmpty());
+    EXPECT_THAT(look(21, {2, 3}), testing::ElementsAre(2));
+}
+
 }  // namespace
 }  // namespace muster
