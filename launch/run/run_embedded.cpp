@@ -34,7 +34,6 @@ namespace {
 
 child_rank make_rank(run_context const& run, identity const& who, binding const& place, std::string const& output_dir,
                      int spare = -1) {
-    auto const& options = run.options;
     auto const how = output_format(run.options, who, run.generation(), spare);
     auto files = make_output_files(output_dir, who, spare);
     return {.who = who,
