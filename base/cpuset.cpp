@@ -60,9 +60,13 @@ cpuset cpuset::from_list(std::string_view list, std::string_view origin) {
                               "a range must not run backwards");
         for (int cpu = first; cpu <= last; ++cpu) set.cpus.push_back(cpu);
     }
-    std::sort(set.cpus.begin(), set.cpus.end());
+    std::ranges::sort(set.cpus);
     set.cpus.erase(std::unique(set.cpus.begin(), set.cpus.end()), set.cpus.end());
     return set;
+}
+
+cpuset cpuset::from_list_or_none(std::string_view list) try { return from_list(list); } catch (parse_error const&) {
+    return {};
 }
 
 cpuset intersect(cpuset const& a, cpuset const& b) {

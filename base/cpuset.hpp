@@ -19,6 +19,8 @@ struct cpuset {
     std::string to_list() const;
     /// Reads that form. Throws parse_error.
     static cpuset from_list(std::string_view list, std::string_view origin = "cpu list");
+    /// Does the same; returns the empty set for a text that is no such list.
+    static cpuset from_list_or_none(std::string_view list);
 
     bool operator==(cpuset const&) const = default;
 };

@@ -1,4 +1,4 @@
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 
 #include <fmt/format.h>
 
@@ -57,8 +57,8 @@ void throw_system(std::string_view call, std::string_view object, int code, std:
 
 void expect(bool condition, std::string_view what, std::source_location where) {
     if (condition) return;
-    throw error(errc::internal, fmt::format("{}:{}: expected {}; this is a fault in muster, please report it", where.file_name(),
-                                            where.line(), what));
+    throw_error(errc::internal, "{}:{}: expected {}; this is a fault in muster, please report it", where.file_name(),
+                where.line(), what);
 }
 
 namespace {
@@ -99,7 +99,7 @@ std::string printable(std::string_view line) {
 text_position locate(std::string_view text, std::size_t offset) noexcept {
     auto const before = text.substr(0, std::min(offset, text.size()));
     auto const line_start = before.rfind('\n');
-    return {static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1,
+    return {static_cast<std::size_t>(std::ranges::count(before, '\n')) + 1,
             line_start == std::string_view::npos ? before.size() + 1 : before.size() - line_start};
 }
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -23,8 +23,7 @@ std::string escape_pattern(std::string_view text) {
 void init_log(std::string_view level, std::string_view host, int rank) {
     auto const parsed = spdlog::level::from_str(std::string(level));
     if (parsed == spdlog::level::off && level != "off")
-        throw error(errc::usage,
-                    fmt::format("unknown log level '{}'; use trace, debug, info, warning, error, critical or off", level));
+        throw_error(errc::usage, "unknown log level '{}'; use trace, debug, info, warning, error, critical or off", level);
     std::string who;
     if (!host.empty()) who = rank >= 0 ? fmt::format("{}:{} ", escape_pattern(host), rank) : escape_pattern(host) + " ";
     auto logger = std::make_shared<spdlog::logger>("muster", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());

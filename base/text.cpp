@@ -6,8 +6,8 @@
 #include <charconv>
 #include <numeric>
 
-#include "base/error.hpp"
 #include "base/letters.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -157,9 +157,9 @@ std::optional<std::string> nearest(std::string_view word, std::span<std::string 
 
 std::string shell_quote(std::string_view word) {
     if (word.find('\0') != std::string_view::npos)
-        throw error(errc::usage, fmt::format("cannot quote a word with a NUL byte for a shell: '{}…'; remove the NUL",
-                                             word.substr(0, word.find('\0'))));
-    if (!word.empty() && std::all_of(word.begin(), word.end(), is_shell_safe)) return std::string(word);
+        throw_error(errc::usage, "cannot quote a word with a NUL byte for a shell: '{}…'; remove the NUL",
+                    word.substr(0, word.find('\0')));
+    if (!word.empty() && std::ranges::all_of(word, is_shell_safe)) return std::string(word);
     std::string quoted = "'";
     for (char c : word) {
         if (c == '\'')

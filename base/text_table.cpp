@@ -20,7 +20,7 @@ constexpr std::size_t narrowest = 12;  // of a column that is made narrower
 
 std::size_t width_of(std::string_view text) {
     return static_cast<std::size_t>(
-        std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
 std::vector<std::size_t> widths_of(table_rows const& rows) {
@@ -36,7 +36,7 @@ std::vector<std::size_t> widths_of(table_rows const& rows) {
 void narrow(std::vector<std::size_t>& widths, std::size_t most_width) {
     auto const total = [&] { return std::accumulate(widths.begin(), widths.end(), (widths.size() - 1) * gap); };
     while (!widths.empty() && total() > most_width) {
-        auto const widest = std::max_element(widths.begin(), widths.end());
+        auto const widest = std::ranges::max_element(widths);
         if (*widest <= narrowest) return;
         --*widest;
     }

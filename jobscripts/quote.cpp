@@ -38,7 +38,7 @@ bool may_begin(char c, directive_text kind) noexcept {
 }  // namespace
 
 std::string bash_quote(std::string_view word) {
-    if (std::none_of(word.begin(), word.end(), is_control) || word.find('\0') != std::string_view::npos) return shell_quote(word);
+    if (std::ranges::none_of(word, is_control) || word.find('\0') != std::string_view::npos) return shell_quote(word);
     std::string quoted = "$'";
     for (char const c : word) {
         // Three octal digits always, so that a digit which follows is not taken for a part of them.
@@ -77,7 +77,7 @@ std::string directive_value(std::string_view what, std::string_view value, direc
 
 bool is_variable_name(std::string_view name) noexcept {
     if (name.empty() || (name.front() >= '0' && name.front() <= '9')) return false;
-    return std::all_of(name.begin(), name.end(), [](char c) { return is_alphanumeric(c) || c == '_'; });
+    return std::ranges::all_of(name, [](char c) { return is_alphanumeric(c) || c == '_'; });
 }
 
 std::string variable_name(std::string_view name) {

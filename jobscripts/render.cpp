@@ -6,8 +6,8 @@
 #include <cmath>
 #include <kainjow/mustache.hpp>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "jobscripts/quote.hpp"
 
 namespace muster {
@@ -26,8 +26,7 @@ std::string built_in(std::string_view name) {
 
 /// A count as text, checked.
 std::string counted(std::string_view what, int value, int least) {
-    if (value < least)
-        throw error(errc::usage, fmt::format("a script for {} {} is not possible; give at least {}", value, what, least));
+    if (value < least) throw_error(errc::usage, "a script for {} {} is not possible; give at least {}", value, what, least);
     return std::to_string(value);
 }
 
@@ -45,8 +44,8 @@ void set_directive(data& values, std::string const& name, std::string_view value
 
 std::string checked_walltime(script_request const& request) {
     if (!(request.walltime.count() > 0) || request.walltime.count() > longest_walltime_s)
-        throw error(errc::usage, fmt::format("a walltime of {} s is not possible; give one of at most 366 days, such as 1:30:00",
-                                             request.walltime.count()));
+        throw_error(errc::usage, "a walltime of {} s is not possible; give one of at most 366 days, such as 1:30:00",
+                    request.walltime.count());
     return format_walltime(request.walltime);
 }
 
@@ -124,13 +123,11 @@ void check_pbs_array(std::string_view array) {
     auto const first = parse_integer(range.substr(0, dash));
     auto const last = dash == std::string_view::npos ? std::nullopt : parse_integer(range.substr(dash + 1));
     if (!first || !last || array.find(',') != std::string_view::npos)
-        throw error(errc::usage,
-                    fmt::format("--array {}: PBS takes one range, such as 1-8 or 1-8:2; give one, and submit other numbers "
-                                "as another array",
-                                array));
+        throw_error(errc::usage,
+                    "--array {}: PBS takes one range, such as 1-8 or 1-8:2; give one, and submit other numbers as another array",
+                    array);
     if (*first >= *last)
-        throw error(errc::usage,
-                    fmt::format("--array {}: an array of PBS has two jobs or more; give a range such as 0-1", array));
+        throw_error(errc::usage, "--array {}: an array of PBS has two jobs or more; give a range such as 0-1", array);
 }
 
 /// One word, or nothing, as a section that is shown once or not at all.
@@ -151,8 +148,8 @@ void set_sequence(data& values, script_request const& request) {
     bool const arrays = request.kind == script_kind::slurm || request.kind == script_kind::pbs;
     auto const array = request.sweep.empty() ? request.array : fmt::format("0-{}", request.sweep.size() - 1);
     if (!array.empty() && !arrays)
-        throw error(errc::usage, fmt::format("{} has no arrays of jobs; leave out --array and --sweep{}", to_string(request.kind),
-                                             request.kind == script_kind::flux ? ", and submit a job for each number" : ""));
+        throw_error(errc::usage, "{} has no arrays of jobs; leave out --array and --sweep{}", to_string(request.kind),
+                    request.kind == script_kind::flux ? ", and submit a job for each number" : "");
     if (!batch && (!request.after.empty() || request.chain > 0 || request.requeue))
         throw error(errc::usage,
                     "without a scheduler no job waits for another or starts again; leave out --after, --chain and --requeue");
@@ -162,7 +159,7 @@ void set_sequence(data& values, script_request const& request) {
         throw error(errc::usage,
                     "Flux does not start a job again; leave out --requeue, and give --chain N for jobs that follow one another");
     if (request.after_kind != "ok" && request.kind == script_kind::cobalt)
-        throw error(errc::usage, fmt::format("Cobalt knows no --after {}:ID; give the ID alone", request.after_kind));
+        throw_error(errc::usage, "Cobalt knows no --after {}:ID; give the ID alone", request.after_kind);
     set_directive(values, "array", array, directive_text::array);
     if (!array.empty() && request.kind == script_kind::pbs) check_pbs_array(array);
     values.set("has_index", !array.empty());
@@ -191,7 +188,7 @@ void set_sequence(data& values, script_request const& request) {
     bool const may_restart = request.requeue && request.kind == script_kind::slurm;
     values.set("may_restart", may_restart);
     values.set("marks_end", may_restart && request.chain == 0 && !request.once);
-    bool const said = std::find(request.directives.begin(), request.directives.end(), "-r y") != request.directives.end();
+    bool const said = std::ranges::find(request.directives, "-r y") != request.directives.end();
     values.set("requeue", request.requeue && !said);
     set_directive(values, "signal", request.kind == script_kind::slurm ? request.signal : std::string(), directive_text::name);
 }
@@ -335,7 +332,7 @@ std::vector<std::string> built_in_names() {
 void refuse_unknown_names(std::string_view text, std::string_view origin, data const& values) {
     auto const names = built_in_names();
     auto const is_known = [&](std::string const& name) {
-        return name == "." || values.get(name) != nullptr || std::find(names.begin(), names.end(), name) != names.end();
+        return name == "." || values.get(name) != nullptr || std::ranges::find(names, name) != names.end();
     };
     for (auto const& tag : tags_of(text)) {
         if (tag.kind == '>' ? tag.name == "body" : is_known(tag.name)) continue;
@@ -378,7 +375,7 @@ std::string render(script_request const& request, std::string_view template_text
     refuse_deep_sections(template_text, origin);
     refuse_unknown_names(template_text, origin, values);
     mustache text{std::string(template_text)};
-    if (!text.is_valid()) throw error(errc::config, fmt::format("{}: not a mustache template: {}", origin, text.error_message()));
+    if (!text.is_valid()) throw_error(errc::config, "{}: not a mustache template: {}", origin, text.error_message());
     text.set_custom_escape([&](std::string const& word) { return task_word(word, request); });
     auto script = text.render(values);
     script.erase(script.find_last_not_of('\n') + 1);

@@ -12,10 +12,10 @@
 
 #include "base/command/command_set.hpp"
 #include "base/environment.hpp"
-#include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/process/network.hpp"
 #include "base/process/this_process.hpp"
+#include "base/throw_error.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/engine/outer_task.hpp"
 #include "launch/help/help.hpp"
@@ -131,7 +131,6 @@ int main(int argc, char** argv) {
         command_set set({.name = "muster",
                          .summary = "one rank per GPU",
                          .example = "muster run -- python3 train.py",
-                         .closing = {},
                          .version = version_text,
                          .width = help_width(variables)});
         add_commands(set, variables);
@@ -141,10 +140,10 @@ int main(int argc, char** argv) {
             exec_sibling(words.front(), {words.begin() + 1, words.end()});
         refuse_absent(set, words);
         if (!words.empty() && !set.has(words.front()) && is_jobs_elsewhere(words.front()))
-            throw error(errc::usage, fmt::format("no command '{}'; muster jobs lists your jobs, with --all also those that have "
-                                                 "ended, and muster show ID tells "
-                                                 "of one",
-                                                 words.front()));
+            throw_error(errc::usage,
+                        "no command '{}'; muster jobs lists your jobs, with --all also those that have ended, and muster show ID "
+                        "tells of one",
+                        words.front());
         return set.run(words);
     });
 }

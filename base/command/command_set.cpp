@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include "base/error.hpp"
 #include "base/process/start_thread.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/version.hpp"
 
 namespace muster {
@@ -18,7 +18,7 @@ namespace muster {
 namespace {
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) noexcept {
-    return std::find(words.begin(), words.end(), word) != words.end();
+    return std::ranges::find(words, word) != words.end();
 }
 
 }  // namespace
@@ -66,8 +66,8 @@ int command_set::run(std::vector<std::string> const& words) const {
     for (auto const& each : entries_)
         if (!each.row->hidden) names.emplace_back(each.row->name);
     auto const near = nearest(first, names);
-    throw error(errc::usage, fmt::format("no command '{}'{}; {} --help lists them", first,
-                                         near ? fmt::format(", did you mean '{}'?", *near) : "", program_.name));
+    throw_error(errc::usage, "no command '{}'{}; {} --help lists them", first,
+                near ? fmt::format(", did you mean '{}'?", *near) : "", program_.name);
 }
 
 bool command_set::has(std::string_view name) const noexcept {
@@ -165,18 +165,17 @@ std::vector<std::string> completion_values(command_set const& commands, std::str
 void add_completion_command(command_set& commands) {
     commands.add_unread(completion_row, [&commands](std::vector<std::string> const& args) {
         if (args.size() > 2)
-            throw error(errc::usage,
-                        fmt::format("{} completion takes one command and one option of it", commands.program().name));
+            throw_error(errc::usage, "{} completion takes one command and one option of it", commands.program().name);
         if (args.size() == 2) {
             for (auto const& value : completion_values(commands, args[0], args[1])) fmt::print("{}\n", value);
             return 0;
         }
         auto const words = completion_words(commands, args.empty() ? "" : args.front());
         if (words.empty())
-            throw error(errc::usage,
-                        fmt::format("{0} completion: {0} has no command '{1}'; a shell's script is printed by muster "
-                                    "completion bash, zsh or fish",
-                                    commands.program().name, args.front()));
+            throw_error(
+                errc::usage,
+                "{0} completion: {0} has no command '{1}'; a shell's script is printed by muster completion bash, zsh or fish",
+                commands.program().name, args.front());
         for (auto const& word : words) fmt::print("{}\n", word);
         return 0;
     });

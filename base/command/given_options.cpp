@@ -9,8 +9,8 @@
 #include <boost/program_options/parsers.hpp>
 #include <boost/program_options/value_semantic.hpp>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -57,7 +57,7 @@ std::vector<po::option> read_empty_value(std::vector<std::string>& args) {
     auto const spelled = std::ranges::find(args, long_form) != args.end()
                              ? long_form
                              : table.find(name, false).canonical_display_name(po::command_line_style::allow_dash_for_short);
-    throw error(errc::usage, fmt::format("{} has no value; give it one, or see --help", spelled));
+    throw_error(errc::usage, "{} has no value; give it one, or see --help", spelled);
 }
 
 /// Returns "-x" of "-fx", where f is known.
@@ -75,8 +75,8 @@ std::string unknown_part(po::options_description const& table, std::string const
     auto const word = std::ranges::find_if(args, [&](auto const& each) { return each.starts_with(option + "="); });
     if (fault.kind() == po::invalid_command_line_syntax::missing_parameter || word == args.end())
         throw_no_value(table, option.substr(2), args);
-    throw error(errc::usage, fmt::format("{} takes no value, but '{}' gives it one; leave out '{}'", option, *word,
-                                         word->substr(option.size())));
+    throw_error(errc::usage, "{} takes no value, but '{}' gives it one; leave out '{}'", option, *word,
+                word->substr(option.size()));
 }
 
 /// Refuses a program with options whose "--" was forgotten: the first word too many, if it stands before what is unknown.
@@ -89,9 +89,8 @@ void refuse_program_without_dashes(std::string const& command, std::span<option_
         words = read_option_words(known, {args.begin(), at}).words;
     }
     if (words.size() > most_words)
-        throw error(errc::usage, fmt::format("{}: unexpected word '{}'; write -- before the program: -- {} …; --help shows the "
-                                             "options",
-                                             command, words[most_words], shell_quote(words[most_words])));
+        throw_error(errc::usage, "{}: unexpected word '{}'; write -- before the program: -- {} …; --help shows the options",
+                    command, words[most_words], shell_quote(words[most_words]));
 }
 
 }  // namespace
@@ -137,12 +136,12 @@ given_options::given_options(std::string command, std::span<option_row const> ro
         std::vector<std::string> names;
         for (auto const& shape : known) names.push_back("--" + shape.name);
         auto const near = nearest(read.unknown->substr(0, read.unknown->find('=')), names);
-        throw error(errc::usage, fmt::format("{}: unknown option '{}'{}; --help lists all", command_, *read.unknown,
-                                             near ? fmt::format(", did you mean {}?", *near) : ""));
+        throw_error(errc::usage, "{}: unknown option '{}'{}; --help lists all", command_, *read.unknown,
+                    near ? fmt::format(", did you mean {}?", *near) : "");
     }
     for (auto& [name, value] : read.options) {
         if (has(name) && !value.empty() && !find(name)->many)
-            throw error(errc::usage, fmt::format("{}: --{} is given twice; give it once", command_, name));
+            throw_error(errc::usage, "{}: --{} is given twice; give it once", command_, name);
         given_.emplace_back(std::move(name), std::move(value));
     }
     words_ = std::move(read.words);
@@ -151,17 +150,16 @@ given_options::given_options(std::string command, std::span<option_row const> ro
         words_.resize(read.before_dashes);
     }
     if (words_.size() > most_words)
-        throw error(errc::usage,
-                    fmt::format("{}: unexpected word '{}'; --help shows what it takes", command_, words_[most_words]));
+        throw_error(errc::usage, "{}: unexpected word '{}'; --help shows what it takes", command_, words_[most_words]);
 }
 
 option_row const* given_options::find(std::string_view name) const noexcept {
-    auto const found = std::find_if(rows_.begin(), rows_.end(), [&](auto const& row) { return row.name == name; });
+    auto const found = std::ranges::find_if(rows_, [&](auto const& row) { return row.name == name; });
     return found == rows_.end() ? nullptr : &*found;
 }
 
 bool given_options::has(std::string_view name) const {
-    return std::any_of(given_.begin(), given_.end(), [&](auto const& each) { return each.first == name; });
+    return std::ranges::any_of(given_, [&](auto const& each) { return each.first == name; });
 }
 
 std::string given_options::text(std::string_view name) const {
@@ -181,8 +179,7 @@ std::vector<std::string> given_options::all(std::string_view name) const {
 
 std::string given_options::needed(std::string_view name) const {
     auto value = text(name);
-    if (value.empty())
-        throw error(errc::usage, fmt::format("{}: --{} is missing; give --{} {}", command_, name, name, find(name)->argument));
+    if (value.empty()) throw_error(errc::usage, "{}: --{} is missing; give --{} {}", command_, name, name, find(name)->argument);
     return value;
 }
 
@@ -190,14 +187,14 @@ std::int64_t given_options::integer(std::string_view name, std::int64_t least, s
     auto const value = needed(name);
     auto const number = parse_integer(value);
     if (!number || *number < least || *number > most)
-        throw error(errc::usage, fmt::format("--{}: '{}' is no whole number from {} to {}", name, value, least, most));
+        throw_error(errc::usage, "--{}: '{}' is no whole number from {} to {}", name, value, least, most);
     return *number;
 }
 
 double given_options::real(std::string_view name) const {
     auto const value = needed(name);
     auto const number = parse_real(value);
-    if (!number) throw error(errc::usage, fmt::format("--{}: '{}' is no number", name, value));
+    if (!number) throw_error(errc::usage, "--{}: '{}' is no number", name, value);
     return *number;
 }
 

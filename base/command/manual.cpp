@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.hpp"
+#include "base/letters.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/version.hpp"
 
 namespace muster {
@@ -11,13 +12,6 @@ namespace muster {
 namespace {
 
 constexpr command_row manual_row{.name = "manual", .summary = "print the man page in Markdown", .hidden = true};
-
-std::string upper_case(std::string_view text) {
-    std::string upper(text);
-    for (char& c : upper)
-        if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-    return upper;
-}
 
 std::string command_section(std::string_view program, command_row const& row) {
     auto text = fmt::format("## {}\n\n**{} {}** {}\n\n{}{}.\n", row.name, program, row.name, markdown_of(row.synopsis),
@@ -77,7 +71,7 @@ std::string page_end(std::string_view page, std::vector<std::string> const& page
 
 void add_manual_command(command_set& commands) {
     commands.add_unread(manual_row, [&commands](std::vector<std::string> const& args) {
-        if (!args.empty()) throw error(errc::usage, fmt::format("{} manual takes no argument", commands.program().name));
+        if (!args.empty()) throw_error(errc::usage, "{} manual takes no argument", commands.program().name);
         fmt::print("{}", program_page(commands));
         return 0;
     });

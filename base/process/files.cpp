@@ -1,16 +1,14 @@
 #include "base/process/files.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <filesystem>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {
@@ -44,10 +42,33 @@ void write_all(int file, std::string_view bytes, std::string_view path, std::str
     }
 }
 
+bool path_exists(std::filesystem::path const& path) noexcept {
+    std::error_code fault;
+    return std::filesystem::exists(path, fault);
+}
+
+bool is_folder(std::filesystem::path const& path) noexcept {
+    std::error_code fault;
+    return std::filesystem::is_directory(path, fault);
+}
+
+bool is_plain_file(std::filesystem::path const& path) noexcept {
+    std::error_code fault;
+    return std::filesystem::is_regular_file(path, fault);
+}
+
+std::vector<std::filesystem::path> folder_entries(std::filesystem::path const& folder) {
+    std::vector<std::filesystem::path> entries;
+    std::error_code fault;
+    for (std::filesystem::directory_iterator at(folder, fault), end; !fault && at != end; at.increment(fault))
+        entries.push_back(at->path());
+    return entries;
+}
+
 std::string absolute_path(std::string const& wanted) {
     std::error_code fault;
     auto const path = std::filesystem::absolute(wanted, fault);
-    if (fault) throw error(errc::not_found, fmt::format("{}: {}; change to a folder that exists", wanted, fault.message()));
+    if (fault) throw_error(errc::not_found, "{}: {}; change to a folder that exists", wanted, fault.message());
     auto const normal = path.lexically_normal();
     return normal.has_filename() || !normal.has_relative_path() ? normal : normal.parent_path();
 }

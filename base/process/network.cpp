@@ -21,8 +21,9 @@
 #include <set>
 #include <sstream>
 
-#include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -55,11 +56,10 @@ constexpr std::array local_prefixes{"docker", "virbr", "cni", "podman", "lxcbr",
 
 /// Returns whether a device of this machine carries it: its own, or one below it (of a bond, a VLAN, a bridge).
 bool has_hardware(fs::path const& interface, int depth = 0) {
-    std::error_code fault;
-    if (fs::exists(interface / "device", fault)) return true;
+    if (path_exists(interface / "device")) return true;
     if (depth > 4) return false;
-    for (auto const& entry : fs::directory_iterator(interface, fault))
-        if (auto const name = entry.path().filename().string(); name.starts_with("lower_"))
+    for (auto const& entry : folder_entries(interface))
+        if (auto const name = entry.filename().string(); name.starts_with("lower_"))
             if (has_hardware(interface.parent_path() / name.substr(6), depth + 1)) return true;
     return false;
 }
@@ -107,13 +107,13 @@ std::vector<interface_address> own_addresses() {
     auto const order = [&](interface_address const& a) {
         return std::pair(a.address.find(':') != std::string::npos, !routed.contains(a.interface));
     };
-    std::stable_sort(found.begin(), found.end(), [&](auto const& a, auto const& b) { return order(a) < order(b); });
+    std::ranges::stable_sort(found, [&](auto const& a, auto const& b) { return order(a) < order(b); });
     return found;
 }
 
 bool has_interface(std::string_view interface) {
     auto const all = all_addresses(true);
-    return std::any_of(all.begin(), all.end(), [&](auto const& one) { return one.interface == interface; });
+    return std::ranges::any_of(all, [&](auto const& one) { return one.interface == interface; });
 }
 
 std::vector<interface_address> addresses_of(std::string_view interface, std::string_view named_by) {
@@ -124,18 +124,17 @@ std::vector<interface_address> addresses_of(std::string_view interface, std::str
         if (one.interface == interface) found.push_back(std::move(one));
     }
     if (found.empty())
-        throw error(errc::usage, fmt::format("{} {}: no such interface with an address here; there are: {}", named_by, interface,
-                                             fmt::join(others, ", ")));
+        throw_error(errc::usage, "{} {}: no such interface with an address here; there are: {}", named_by, interface,
+                    fmt::join(others, ", "));
     return found;
 }
 
 std::string why_not_unique(std::string_view interface, std::string_view address, std::string const& sysfs) {
     if (address.starts_with("169.254.")) return "a link-local address";
-    if (std::any_of(local_prefixes.begin(), local_prefixes.end(), [&](auto const* p) { return interface.starts_with(p); }))
+    if (std::ranges::any_of(local_prefixes, [&](auto const* p) { return interface.starts_with(p); }))
         return "a network of containers or virtual machines of this machine";
     fs::path const here = fs::path(sysfs) / interface;
-    std::error_code fault;
-    if (fs::exists(here / "bridge", fault) && !has_hardware(here)) return "a bridge without a physical port";
+    if (path_exists(here / "bridge") && !has_hardware(here)) return "a bridge without a physical port";
     return {};
 }
 
@@ -181,10 +180,10 @@ unique_fd listen_in(port_range range, std::string const& name, Listen const& lis
         if (auto socket = listen(range.first + (start + i) % count)) return socket;
         if (errno != EADDRINUSE && errno != EACCES) throw_system("bind", name);
     }
-    throw error(errc::unavailable,
-                fmt::format("no TCP port from {} to {} is free (--ports, MUSTER_PORTS); end what holds them (ss -tlnp), or "
-                            "give a larger range",
-                            range.first, range.last));
+    throw_error(
+        errc::unavailable,
+        "no TCP port from {} to {} is free (--ports, MUSTER_PORTS); end what holds them (ss -tlnp), or give a larger range",
+        range.first, range.last);
 }
 
 }  // namespace

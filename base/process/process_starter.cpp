@@ -16,7 +16,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {
@@ -165,9 +165,8 @@ void child_image::throw_failure() const {
                                             "interpreter in front of it, as in: bash {}",
                                             request.path, request.path));
         if (failure.error == E2BIG)
-            throw error(
-                errc::system,
-                fmt::format("cannot execute {}: its arguments and environment are too large; pass them by a file", request.path));
+            throw_error(errc::system, "cannot execute {}: its arguments and environment are too large; pass them by a file",
+                        request.path);
         if (failure.error == ENOENT) throw program_error(errc::not_found, missing_interpreter(request.path));
         throw program_error(errc::unavailable,
                             fmt::format("cannot execute {}: {}; check its permissions and those of its interpreter", request.path,

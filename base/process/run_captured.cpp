@@ -130,9 +130,7 @@ class captured_run {
                                       .stdin_fd = child_in ? child_in.get() : -1,
                                       .stdout_fd = child_out ? child_out.get() : how.out_fd,
                                       .stderr_fd = child_err ? child_err.get() : how.err_fd,
-                                      .cores = {},
                                       .own_group = how.own_group,
-                                      .open_files = {},
                                       .death_signal = how.death_signal};
         start_ = steady::now();
         child_.emplace(start_process(request), how.own_group);

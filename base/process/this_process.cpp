@@ -1,6 +1,5 @@
 #include "base/process/this_process.hpp"
 
-#include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -9,16 +8,16 @@
 #include <cstdlib>
 #include <ctime>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
 std::filesystem::path self_program() {
     std::error_code fault;
     auto path = std::filesystem::read_symlink("/proc/self/exe", fault);
-    if (fault) throw error(errc::system, fmt::format("cannot read the link /proc/self/exe: {}; mount /proc", fault.message()));
+    if (fault) throw_error(errc::system, "cannot read the link /proc/self/exe: {}; mount /proc", fault.message());
     return path;
 }
 
@@ -35,8 +34,7 @@ void replace_program(std::string const& path, std::vector<std::string> const& wo
     throw_system("execve", path);
 }
 
-std::uint64_t caught_signals(pid_t pid) {
-    constexpr std::string_view field = "SigCgt:";
+std::uint64_t signals_in_status(pid_t pid, std::string_view field) {
     auto const status = read_text_file("/proc/" + std::to_string(pid) + "/status");
     for (auto const line : split(status, '\n'))
         if (line.starts_with(field)) {
@@ -65,16 +63,6 @@ void end_phase(std::string_view name) {
     static double last = first;
     spdlog::trace("phase {:>7.2f} ms  +{:>6.2f} ms  cpu {:>6.2f} ms  {}", now - first, now - last, cpu, name);
     last = milliseconds_of(CLOCK_MONOTONIC);
-}
-
-std::uint64_t process_start_ticks(pid_t pid) {
-    constexpr std::size_t behind_state = 19;  // the 22nd field; the third is the first behind the name
-    auto const stat = read_text_file(fmt::format("/proc/{}/stat", pid));
-    auto const behind = stat.rfind(") ");
-    if (behind == std::string::npos) return 0;
-    auto const fields = split(std::string_view(stat).substr(behind + 2), ' ');
-    if (fields.size() <= behind_state || fields[0] == "Z" || fields[0] == "X") return 0;  // it has ended
-    return static_cast<std::uint64_t>(parse_integer(fields[behind_state]).value_or(0));
 }
 
 }  // namespace muster

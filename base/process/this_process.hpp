@@ -20,9 +20,14 @@ namespace muster {
 
 // Tells whether another process has installed a handler for a signal, which would end it otherwise.
 
-/// The signals that the process has a handler for, signal N as bit N-1: SigCgt of /proc/PID/status, proc(5). One that it ignores or blocks
-/// is not among them. 0 if there is no such process, or it may not be read. Any thread.
-std::uint64_t caught_signals(pid_t pid);
+/// A set of signals of the process, signal N as bit N-1, by its field in /proc/PID/status, proc(5). 0 if there is no such process, or it may
+/// not be read. Any thread.
+std::uint64_t signals_in_status(pid_t pid, std::string_view field);
+
+/// The signals that the process has a handler for. One that it ignores or blocks is not among them.
+inline std::uint64_t caught_signals(pid_t pid) {
+    return signals_in_status(pid, "SigCgt:");
+}
 
 /// Returns whether the signal (1 to 64) is in the set; no other number is.
 constexpr bool holds_signal(std::uint64_t signals, int number) noexcept {
@@ -32,9 +37,6 @@ constexpr bool holds_signal(std::uint64_t signals, int number) noexcept {
 inline bool catches_signal(pid_t pid, int signal_number) {
     return holds_signal(caught_signals(pid), signal_number);
 }
-
-/// When the process began, in clock ticks since the machine did (proc(5)): with its number it names one process only. 0: there is no such process.
-std::uint64_t process_start_ticks(pid_t pid);
 
 // Finds the file of the running program.
 

@@ -42,9 +42,8 @@ std::string explain_set(int set, std::map<place, std::pair<position, std::vector
         auto const& [at, ranks] = groups.begin()->second;
         return fmt::format("{}all {} rank(s) that left a file are at {}\n", of, ranks.size(), spell(at));
     }
-    auto const most = std::max_element(groups.begin(), groups.end(), [](auto const& a, auto const& b) {
-        return a.second.second.size() <= b.second.second.size();
-    });
+    auto const most = std::ranges::max_element(
+        groups, [](auto const& a, auto const& b) { return a.second.second.size() <= b.second.second.size(); });
     std::string text;
     for (auto one = groups.begin(); one != groups.end(); ++one) {
         if (one == most) continue;

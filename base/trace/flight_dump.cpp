@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
+#include "base/throw_error.hpp"
 #include "base/trace/rank_file.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
@@ -35,7 +35,7 @@ std::string to_json(flight_dump const& dump) {
              {"host", dump.host},       {"reason", dump.reason},         {"culprits", dump.culprits}, {"waiting", dump.waiting},
              {"records", json::array()}};
     for (auto const& each : dump.records) all["records"].push_back(json_of(each));
-    return all.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+    return json_text(all, 1) + "\n";
 }
 
 flight_dump parse_flight_dump(std::string const& text, std::string const& origin) {
@@ -58,8 +58,7 @@ flight_dump parse_flight_dump(std::string const& text, std::string const& origin
                                     each.at("name").get<std::string>()});
         return dump;
     } catch (std::exception const& problem) {
-        throw error(errc::invalid_data,
-                    fmt::format("{}: not a flight recorder's file: {}; leave it out", origin, json_fault(problem)));
+        throw_error(errc::invalid_data, "{}: not a flight recorder's file: {}; leave it out", origin, json_fault(problem));
     }
 }
 

@@ -11,9 +11,9 @@
 #include <set>
 #include <utility>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 
@@ -37,7 +37,7 @@ std::optional<json> event_of(std::string_view line) {
 }
 
 std::string text_of(json const& event) {
-    return event.dump(-1, ' ', false, json::error_handler_t::replace);
+    return json_text(event);
 }
 
 bool names_track(std::string_view name) {
@@ -55,7 +55,7 @@ std::string moved(json event, double shift_us, std::int64_t track) {
 template <typename Take>
 bool for_events(std::string const& path, Take const& take) {
     std::ifstream file(path);
-    if (!file) throw error(errc::not_found, fmt::format("{}: cannot be read", path));
+    if (!file) throw_error(errc::not_found, "{}: cannot be read", path);
     bool ended = false;
     std::string line;
     for (std::size_t number = 1; std::getline(file, line); ++number) {
@@ -66,15 +66,15 @@ bool for_events(std::string const& path, Take const& take) {
             if (event && !take(std::move(*event))) return ended;
         } catch (std::exception const& problem) {
             if (!whole) break;
-            throw error(errc::invalid_data, fmt::format("{}:{}: not a line of a timeline: {}; leave this file out", path, number,
-                                                        json_fault(problem)));
+            throw_error(errc::invalid_data, "{}:{}: not a line of a timeline: {}; leave this file out", path, number,
+                        json_fault(problem));
         }
     }
     return ended;
 }
 
 timeline_head read_head(found_rank_file const& file) {
-    timeline_head head{.which = file.which, .host = {}};
+    timeline_head head{.which = file.which};
     for_events(file.path, [&](json const& event) {
         if (event.value("ph", "") != "M") return false;
         if (event.value("name", "") != "muster_clock") return true;

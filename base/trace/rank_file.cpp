@@ -8,9 +8,10 @@
 #include <limits>
 #include <system_error>
 
-#include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -50,9 +51,9 @@ std::optional<rank_file> parse_rank_file(std::string_view kind, std::string_view
 void remove_later_generations(std::string_view kind, std::string const& folder) noexcept {
     try {
         std::error_code problem;
-        for (auto const& entry : std::filesystem::directory_iterator(folder, problem)) {
-            auto const which = parse_rank_file(kind, entry.path().filename().string());
-            if (which && which->generation > 0) std::filesystem::remove(entry.path(), problem);
+        for (auto const& path : folder_entries(folder)) {
+            auto const which = parse_rank_file(kind, path.filename().string());
+            if (which && which->generation > 0) std::filesystem::remove(path, problem);
         }
     } catch (std::exception const& fault) {
         spdlog::debug("{}: {}", folder, fault.what());
@@ -68,8 +69,8 @@ std::vector<found_rank_file> find_rank_files(std::string_view kind, std::string 
         if (which && entry.is_regular_file(fault)) found.push_back({*which, entry.path()});
     }
     if (found.empty())
-        throw error(errc::not_found, fmt::format("{}: no files {}-RANK.json{}; {}", folder, kind,
-                                                 problem ? " (" + problem.message() + ")" : "", advice));
+        throw_error(errc::not_found, "{}: no files {}-RANK.json{}; {}", folder, kind,
+                    problem ? " (" + problem.message() + ")" : "", advice);
     std::ranges::sort(found, {}, &found_rank_file::which);
     return found;
 }

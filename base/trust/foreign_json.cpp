@@ -59,9 +59,24 @@ Json parse_json_or_discard(std::string_view text) {
     return too_deep_at(text) ? Json(Json::value_t::discarded) : Json::parse(text, nullptr, false);
 }
 
+template <typename Json>
+std::string text_at(Json const& from, char const* pointer) {
+    typename Json::json_pointer const at(pointer);
+    return from.contains(at) && from[at].is_string() ? from[at].template get<std::string>() : std::string();
+}
+
+template <typename Json>
+std::string json_text(Json const& value, int indent) {
+    return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 template nlohmann::json parse_json_as(std::string_view, std::string_view, errc);
 template nlohmann::ordered_json parse_json_as(std::string_view, std::string_view, errc);
 template nlohmann::json parse_json_or_discard(std::string_view);
 template nlohmann::ordered_json parse_json_or_discard(std::string_view);
+template std::string text_at(nlohmann::json const&, char const*);
+template std::string text_at(nlohmann::ordered_json const&, char const*);
+template std::string json_text(nlohmann::json const&, int);
+template std::string json_text(nlohmann::ordered_json const&, int);
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 #include "base/error.hpp"
@@ -22,5 +23,13 @@ std::string_view json_fault(std::exception const& fault) noexcept;
 /// The same; a discarded value (Json::is_discarded) in place of an error.
 template <typename Json>
 Json parse_json_or_discard(std::string_view text);
+
+/// Returns the text at a JSON pointer, "/allocation/job_id"; "" where `from` holds none there. Pure.
+template <typename Json>
+std::string text_at(Json const& from, char const* pointer);
+
+/// Returns the value as JSON text: in one line, or in lines indented by `indent`, without a line end. Bytes that are not UTF-8 become U+FFFD. Pure.
+template <typename Json>
+std::string json_text(Json const& value, int indent = -1);
 
 }  // namespace muster

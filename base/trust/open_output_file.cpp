@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -23,8 +23,7 @@ namespace {
 constexpr int attempts = 8;
 
 [[noreturn]] void refuse(std::string const& path, std::string_view why, std::string_view hint) {
-    throw error(errc::io,
-                fmt::format("{} is not written to: {}; {}", path, why, hint.empty() ? "remove it, or give another" : hint));
+    throw_error(errc::io, "{} is not written to: {}; {}", path, why, hint.empty() ? "remove it, or give another" : hint);
 }
 
 /// Returns why a file that was there already is not emptied; "" if it may be.
@@ -43,7 +42,7 @@ using parts_to_walk = std::vector<std::string>;
 
 void add_parts(parts_to_walk& todo, std::string_view path) {
     auto parts = split(path, '/');
-    std::reverse(parts.begin(), parts.end());
+    std::ranges::reverse(parts);
     for (auto const part : parts)
         if (!part.empty() && part != ".") todo.emplace_back(part);
 }

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {
@@ -56,7 +56,7 @@ std::string writer_fault(struct stat const& found, file_reader const& reader, st
 }
 
 [[noreturn]] void refuse_to_read(std::string_view what, std::string const& path, std::string_view why) {
-    throw error(errc::config, fmt::format("cannot read the {} {}: {}; make it a readable file or move it away", what, path, why));
+    throw_error(errc::config, "cannot read the {} {}: {}; make it a readable file or move it away", what, path, why);
 }
 
 unique_fd open_to_read(std::string const& path) {

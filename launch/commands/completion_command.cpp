@@ -9,9 +9,10 @@
 #include <filesystem>
 #include <functional>
 
-#include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/help/completion.hpp"
 #include "launch/help/help.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
@@ -40,13 +41,12 @@ std::vector<std::string> job_ids(std::string_view text) {
 /// The user's jobs that have ended lately, of which muster has a record: "slurm-12.json", "slurm-12@cluster.json".
 std::vector<std::string> recorded_jobs(environment const& variables) {
     std::vector<std::pair<fs::file_time_type, std::string>> found;
-    std::error_code fault;
-    for (fs::directory_iterator at(job_records_folder(variables), fault), end; !fault && at != end; at.increment(fault)) {
-        auto const name = at->path().stem().string();
+    for (auto const& path : folder_entries(job_records_folder(variables))) {
+        auto const name = path.stem().string();
         auto const number = name.find('-') + 1;
         std::error_code unread;
-        auto const written = at->last_write_time(unread);
-        if (!unread && at->path().extension() == ".json" && number > 0)
+        auto const written = fs::last_write_time(path, unread);
+        if (!unread && path.extension() == ".json" && number > 0)
             found.emplace_back(written, name.substr(number, name.find('@', number) - number));
     }
     std::ranges::sort(found, std::greater());
@@ -85,11 +85,9 @@ std::vector<std::string> queues_of(std::string name, environment const& variable
 
 std::vector<std::string> known_topologies() {
     std::vector<std::string> names;
-    for (auto const& folder : topology_search_path()) {
-        std::error_code fault;
-        for (fs::directory_iterator at(folder, fault), end; !fault && at != end; at.increment(fault))
-            if (at->path().extension() == ".xml") names.push_back(at->path().stem().string());
-    }
+    for (auto const& folder : topology_search_path())
+        for (auto const& path : folder_entries(folder))
+            if (path.extension() == ".xml") names.push_back(path.stem().string());
     std::ranges::sort(names);
     return names;
 }
@@ -101,12 +99,11 @@ void print_lines(std::vector<std::string> const& lines) {
 }  // namespace
 
 int completion_command(std::vector<std::string> const& args, environment const& variables) {
-    auto given = resolve_settings("completion", args, {});
-    given.help_columns = help_width(variables);
+    auto const given = resolve_options("completion", args, variables);
     if (print_help_if_asked("completion", given)) return 0;
     auto const shell = given.command.empty() ? std::string() : given.command.front();
     if (given.command.size() > (shell == "queues" ? 2 : 1))
-        throw error(errc::usage, fmt::format("muster completion takes one shell, not '{}' too", given.command.back()));
+        throw_error(errc::usage, "muster completion takes one shell, not '{}' too", given.command.back());
     if (shell == "bash")
         fmt::print("{}", bash_completion());
     else if (shell == "zsh")

@@ -1,4 +1,6 @@
 #include "base/command/print_note.hpp"
+#include "base/process/files.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>
@@ -6,9 +8,9 @@
 
 #include <filesystem>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "base/throw_error.hpp"
 #include "launch/help/help.hpp"
 #include "launch/settings/parts.hpp"
 #include "launch/settings/settings_file.hpp"
@@ -57,7 +59,7 @@ int show(std::vector<std::string> const& args, settings_sources const& sources) 
     auto const given = resolve_settings("config", args, sources);
     if (print_help_if_asked("config", given)) return 0;
     if (!given.command.empty())
-        throw error(errc::usage, fmt::format("muster config show takes no argument '{}'; leave it out", given.command.front()));
+        throw_error(errc::usage, "muster config show takes no argument '{}'; leave it out", given.command.front());
     bool const all = given.flag("all");
     fmt::print("{}", given.flag("json") ? config_json(given, all) : config_table(given, all));
     print_notes(given);
@@ -76,18 +78,11 @@ std::string whether_read(std::string const& name, settings_sources const& source
     }
 }
 
-/// Reads only the command line, without variables and files.
-settings_result only_options(std::vector<std::string> const& args, settings_sources const& sources) {
-    auto given = resolve_settings("config", args, {});
-    given.help_columns = help_width(sources.variables);
-    return given;
-}
-
 int path(std::vector<std::string> const& args, settings_sources const& sources) {
-    auto const given = only_options(args, sources);
+    auto const given = resolve_options("config", args, sources.variables);
     if (print_help_if_asked("config", given)) return 0;
     if (!given.command.empty())
-        throw error(errc::usage, fmt::format("muster config path takes no argument '{}'; leave it out", given.command.front()));
+        throw_error(errc::usage, "muster config path takes no argument '{}'; leave it out", given.command.front());
     text_table table({"file", "read"});
     auto files = ordered_json::array();
     std::vector<std::string> names{sources.project_file, sources.user_file};
@@ -98,11 +93,10 @@ int path(std::vector<std::string> const& args, settings_sources const& sources) 
         auto const whole = fs::absolute(name, fault).string();
         auto const read = whether_read(name, sources);
         table.add({whole, read});
-        files.push_back({{"path", whole}, {"exists", fs::exists(name, fault)}, {"read", read == "yes"}});
+        files.push_back({{"path", whole}, {"exists", path_exists(name)}, {"read", read == "yes"}});
     }
     if (given.flag("json"))
-        fmt::print("{}\n", ordered_json{{"schema", "muster.config-path/1"}, {"files", files}}.dump(
-                               2, ' ', false, ordered_json::error_handler_t::replace));
+        fmt::print("{}\n", json_text(ordered_json{{"schema", "muster.config-path/1"}, {"files", files}}, 2));
     else
         fmt::print("{}", table.text());
     return 0;
@@ -116,7 +110,7 @@ void check_site(file_setting const& row, std::string const& file, settings_sourc
     sources.load_site(site);
 } catch (error const& e) {
     if (e.code() != errc::usage) throw;
-    throw error(errc::usage, fmt::format("{}: {}", row.where, e.what()));
+    throw_error(errc::usage, "{}: {}", row.where, e.what());
 }
 
 /// Throws where the setting needs a part that this build lacks, as a run would.
@@ -127,14 +121,13 @@ void check_part(file_setting const& row) {
 }
 
 int check(std::vector<std::string> const& args, settings_sources const& sources) {
-    auto const given = only_options(options_first("config", args), sources);
+    auto const given = resolve_options("config", options_first("config", args), sources.variables);
     if (print_help_if_asked("config", given)) return 0;
     if (given.command.size() != 1) throw error(errc::usage, "muster config check takes one settings file; give its name");
     auto const& file = given.command.front();
     auto const text = sources.read_file(file);
-    if (!text) throw error(errc::usage, fmt::format("no settings file {}; check the name", file));
-    if (looks_like_site(*text))
-        throw error(errc::usage, fmt::format("{} is a site file; muster site check {} reads it", file, file));
+    if (!text) throw_error(errc::usage, "no settings file {}; check the name", file);
+    if (looks_like_site(*text)) throw_error(errc::usage, "{} is a site file; muster site check {} reads it", file, file);
     auto const owner = fs::path(file).lexically_normal() == sources.project_file ? file_owner::folder : file_owner::user;
     auto const job = parse_job_file(*text, file, false, owner);
     auto const own = parse_settings(*text, file, owner);
@@ -145,8 +138,7 @@ int check(std::vector<std::string> const& args, settings_sources const& sources)
         }
     auto const found = own.size() + (job ? job->settings.size() : 0);
     if (given.flag("json"))
-        fmt::print("{}\n", ordered_json{{"schema", "muster.config-check/1"}, {"file", file}, {"settings", found}}.dump(
-                               2, ' ', false, ordered_json::error_handler_t::replace));
+        fmt::print("{}\n", json_text(ordered_json{{"schema", "muster.config-check/1"}, {"file", file}, {"settings", found}}, 2));
     else
         fmt::print("{}: {}, no error\n", file, counted(static_cast<std::int64_t>(found), "setting"));
     return 0;
@@ -172,9 +164,7 @@ std::string config_json(settings_result const& given, bool all) {
                         {"where", value.where},
                         {"variable", variable_of(row)}});
     });
-    return ordered_json{{"schema", "muster.config/1"}, {"settings", rows}}.dump(2, ' ', false,
-                                                                                ordered_json::error_handler_t::replace) +
-           "\n";
+    return json_text(ordered_json{{"schema", "muster.config/1"}, {"settings", rows}}, 2) + "\n";
 }
 
 int config_command(std::vector<std::string> const& args, environment const& variables) {
@@ -184,9 +174,9 @@ int config_command(std::vector<std::string> const& args, environment const& vari
     if (verb == "show") return show(rest, sources);
     if (verb == "path") return path(rest, sources);
     if (verb == "check") return check(rest, sources);
-    if (verb.starts_with('-') && print_help_if_asked("config", only_options(args, sources))) return 0;
+    if (verb.starts_with('-') && print_help_if_asked("config", resolve_options("config", args, sources.variables))) return 0;
     if (verb.empty()) throw error(errc::usage, "muster config: the command is missing; give show, path or check");
-    throw error(errc::usage, fmt::format("muster config has no command '{}'; give show, path or check", without_controls(verb)));
+    throw_error(errc::usage, "muster config has no command '{}'; give show, path or check", without_controls(verb));
 }
 
 }  // namespace muster

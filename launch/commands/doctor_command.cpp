@@ -14,12 +14,13 @@
 
 #include "base/command/command_set.hpp"
 #include "base/cpuset.hpp"
-#include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
@@ -37,8 +38,6 @@
 #include "pmix/library/open_library.hpp"
 
 namespace muster {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -122,8 +121,7 @@ constexpr program_row programs[]{
 finding examine_own(command_row const& row, environment const& variables) {
     auto const name = fmt::format("muster-{}", row.name);
     auto const path = self_program().parent_path() / name;
-    std::error_code fault;
-    if (!fs::exists(path, fault)) {
+    if (!path_exists(path)) {
         if (has_part(row.part))
             return {state::note, name, "not in muster's folder",
                     fmt::format("install it there, too: the package muster-{}, or cmake --install BUILD --component {}", row.name,
@@ -225,7 +223,7 @@ std::string text_of(std::vector<finding> const& findings, std::size_t width) {
 
 /// Sorts the worst first; equally bad ones stay in their order.
 std::vector<finding> worst_first(std::vector<finding> findings) {
-    std::stable_sort(findings.begin(), findings.end(), [](finding const& a, finding const& b) { return a.how > b.how; });
+    std::ranges::stable_sort(findings, [](finding const& a, finding const& b) { return a.how > b.how; });
     return findings;
 }
 
@@ -270,11 +268,11 @@ int print_all(std::vector<finding> const& examined, examined_nodes const* nodes,
     nlohmann::ordered_json all{{"schema", "muster.doctor/1"}, {"findings", json_of(own)}};
     if (nodes != nullptr) all["nodes"] = parse_json_as<nlohmann::ordered_json>(nodes->json, "the examined nodes");
     if (json)
-        fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+        fmt::print("{}\n", json_text(all, 2));
     else
         fmt::print("{}{}{}", text_of(own, page_width(variables)), nodes != nullptr ? "\n" : "",
                    nodes != nullptr ? nodes->text : "");
-    bool const missing = std::any_of(own.begin(), own.end(), [](finding const& f) { return f.how == state::missing; });
+    bool const missing = std::ranges::any_of(own, [](finding const& f) { return f.how == state::missing; });
     return missing || (nodes != nullptr && nodes->bad > 0) ? 1 : 0;
 }
 
@@ -300,8 +298,7 @@ std::vector<finding> examine(run_options const& options, environment const& vari
 }
 
 int doctor_command(std::vector<std::string> const& args, environment const& variables, part_functions const& parts) {
-    auto given = resolve_settings("doctor", args, {});
-    given.help_columns = help_width(variables);
+    auto given = resolve_options("doctor", args, variables);
     if (print_help_if_asked("doctor", given)) return 0;
     std::optional<finding> fault;
     try {
@@ -311,8 +308,8 @@ int doctor_command(std::vector<std::string> const& args, environment const& vari
     }
     bool const allocation = given.flag("allocation");
     if (!allocation && !given.command.empty())
-        throw error(errc::usage, fmt::format("muster doctor takes no argument '{}'; give --allocation too to examine a program",
-                                             given.command.front()));
+        throw_error(errc::usage, "muster doctor takes no argument '{}'; give --allocation too to examine a program",
+                    given.command.front());
     print_notes(given);
     auto const options = options_of(given, variables);
     auto const examine_all = [&] {

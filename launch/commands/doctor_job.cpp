@@ -30,7 +30,7 @@ void examine_slurm(std::vector<finding>& all, scheduler_sources const& sources, 
     if (said.exit_status == 127) return;
     auto const plugins = parse_mpi_list(said.out + "\n" + said.err);
     if (!in_job && plugins.empty() && said.exit_status != 0) return;  // Slurm's programs on a machine without a cluster
-    bool const pmix = std::any_of(plugins.begin(), plugins.end(), [](auto const& name) { return name.starts_with("pmix"); });
+    bool const pmix = std::ranges::any_of(plugins, [](auto const& name) { return name.starts_with("pmix"); });
     all.push_back({pmix ? state::ok : state::note, "Slurm's MPI plugins", plugins.empty() ? "none" : join(plugins, ", "),
                    pmix ? "" : "use --engine mpirun for Open MPI programs, or ask the site for Slurm with PMIx"});
 }
@@ -46,7 +46,7 @@ void examine_scheduler(std::vector<finding>& all, scheduler_sources const& sourc
 
 /// Returns the job's GPUs on this node; nothing outside of a job, in which no GPU is assigned.
 std::optional<int> gpus_of_this_node(allocation const& given) {
-    auto const here = std::find_if(given.nodes.begin(), given.nodes.end(), is_this_host);
+    auto const here = std::ranges::find_if(given.nodes, is_this_host);
     return given.scheduler == scheduler_kind::local || here == given.nodes.end() ? std::nullopt : here->gpus;
 }
 

@@ -1,4 +1,5 @@
 #include "base/command/print_note.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>
@@ -6,9 +7,9 @@
 
 #include <ctime>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "base/throw_error.hpp"
 #include "launch/help/help.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/scheduler/hosts/bracketed_address.hpp"
@@ -36,7 +37,7 @@ hosts_format const& find_format(std::string const& name) {
         if (name == f.name) return f;
         names.emplace_back(f.name);
     }
-    throw error(errc::usage, fmt::format("--format {} is unknown; use {}", name, join(names, ", ")));
+    throw_error(errc::usage, "--format {} is unknown; use {}", name, join(names, ", "));
 }
 
 std::string number(std::optional<int> value) {
@@ -90,7 +91,7 @@ std::string hosts_json(allocation const& given) {
         if (!n.gpu_ids.empty()) one["gpu_ids"] = n.gpu_ids;
         all["nodes"].push_back(std::move(one));
     }
-    return all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    return json_text(all, 2) + "\n";
 }
 
 std::string hosts_hostfile(allocation const& given) {
@@ -121,7 +122,7 @@ int hosts_command(std::vector<std::string> const& args, environment const& varia
     if (print_help_if_asked("hosts", values)) return 0;
     print_notes(values);
     if (!values.command.empty())
-        throw error(errc::usage, fmt::format("muster hosts takes no argument '{}'; leave it out", values.command.front()));
+        throw_error(errc::usage, "muster hosts takes no argument '{}'; leave it out", values.command.front());
     std::string const wanted = values.flag("json") ? "json" : values.text("format");
     auto const& format = find_format(wanted);
     std::vector<std::string> tried;
@@ -130,7 +131,7 @@ int hosts_command(std::vector<std::string> const& args, environment const& varia
     auto const given =
         read_allocation(sources, choice_with_site(make_allocation_choice(values), values.text("site"), variables), &tried);
     if (values.flag("verbose"))
-        for (auto const& line : tried) print_note(fmt::format("not {}", line));
+        for (auto const& line : tried) print_note("not {}", line);
     print_note(describe(given));
     if (auto const why = explain_unknown_gpus(given); !why.empty()) print_note(why);
     fmt::print("{}", format.text(given));

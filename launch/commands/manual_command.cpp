@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/help/help.hpp"
 
@@ -67,8 +67,7 @@ std::string command_page(command_row const& row) {
 std::string manual_page(std::string_view command) {
     auto const* row = command.empty() ? nullptr : find_command(command);
     if (!command.empty() && (row == nullptr || is_program(*row)))
-        throw error(errc::usage,
-                    fmt::format("muster has no man page of a command '{}'; muster --help lists the commands", command));
+        throw_error(errc::usage, "muster has no man page of a command '{}'; muster --help lists the commands", command);
     std::vector<std::string> pages{"muster"};
     for (auto const& each : commands())
         if (!each.hidden) pages.push_back(fmt::format("muster-{}", each.name));

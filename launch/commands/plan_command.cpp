@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/hardware/discover_topology.hpp"
@@ -181,8 +182,7 @@ int plan_command(std::vector<std::string> const& args, environment const& variab
         for (auto const& note : p.notes) print_note(note);
     if (given.flag("verbose"))
         for (auto const& shape : p.shapes)
-            if (!shape.machine.gpu_detail.empty())
-                print_note(fmt::format("{}: {}", shape.machine.host, shape.machine.gpu_detail));
+            if (!shape.machine.gpu_detail.empty()) print_note("{}: {}", shape.machine.host, shape.machine.gpu_detail);
     return 0;
 }
 
@@ -272,7 +272,7 @@ std::string plan_json(plan const& p) {
     json["ranks"] = nlohmann::ordered_json::array();
     auto const places = p.map.places();
     for (std::size_t r = 0; r < places.size(); ++r) json["ranks"].push_back(rank_json(p, static_cast<int>(r), places[r]));
-    return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    return json_text(json, 2) + "\n";
 }
 
 }  // namespace muster

@@ -10,12 +10,12 @@
 #include <optional>
 #include <utility>
 
+#include "base/process/files.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "launch/site/site.hpp"
+#include "launch/system/home_folder.hpp"
 
 namespace muster {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -25,7 +25,7 @@ std::string note_on_closed_home(std::string const& user_file, environment const&
     if (user_file.empty() || ::access(user_file.c_str(), F_OK) == 0 || errno != EACCES) return {};
     bool const by_config = !variables.get_or("XDG_CONFIG_HOME", "").empty();
     return fmt::format("no settings of your own are read: user {} may not enter {}; set {} to a folder of your own", ::geteuid(),
-                       fs::path(user_file).parent_path().string(), by_config ? "XDG_CONFIG_HOME" : "HOME");
+                       std::filesystem::path(user_file).parent_path().string(), by_config ? "XDG_CONFIG_HOME" : "HOME");
 }
 
 }  // namespace
@@ -34,10 +34,7 @@ settings_sources real_settings(environment const& variables) {
     settings_sources sources;
     sources.variables = variables;
     sources.project_file = "muster.toml";
-    if (auto const folder = variables.get_or("XDG_CONFIG_HOME", ""); !folder.empty())
-        sources.user_file = (fs::path(folder) / "muster" / "muster.toml").string();
-    else if (auto const home = variables.get_or("HOME", ""); !home.empty())
-        sources.user_file = (fs::path(home) / ".config" / "muster" / "muster.toml").string();
+    if (auto const folder = config_folder(variables); !folder.empty()) sources.user_file = folder + "/muster.toml";
     if (auto const note = note_on_closed_home(sources.user_file, variables); !note.empty()) {
         sources.notes.push_back(note);
         sources.user_file.clear();
@@ -56,9 +53,8 @@ settings_sources real_settings(environment const& variables) {
         return found.distrust;
     };
     sources.distrust_named = [](std::string const& path) {
-        std::error_code fault;
         auto why = distrust(path);
-        return !why.empty() || std::filesystem::exists(path, fault) ? why : "there is no such file";
+        return !why.empty() || path_exists(path) ? why : "there is no such file";
     };
     sources.load_site = [folders = site_search_path(variables)](std::string const& name) {
         auto const where = load_site(name, folders);
@@ -74,9 +70,8 @@ settings_sources real_settings(environment const& variables) {
 }
 
 std::string job_records_folder(environment const& variables) {
-    if (auto const folder = variables.get_or("XDG_STATE_HOME", ""); !folder.empty()) return folder + "/muster/jobs";
-    if (auto const home = variables.get_or("HOME", ""); !home.empty()) return home + "/.local/state/muster/jobs";
-    return {};
+    auto const folder = folder_of_user(variables, "XDG_STATE_HOME", ".local/state");
+    return folder.empty() ? folder : folder + "/jobs";
 }
 
 }  // namespace muster

@@ -41,9 +41,8 @@ int run_command(std::vector<std::string> const& args, environment const& inherit
     auto const options = parse_run_options(args, variables);
     if (!options) return 0;
     if (had_no_home && !options->quiet)
-        print_note(
-            fmt::format("HOME is not set, and user {} has no entry in passwd: it is / for this run, since MPI and PMIx need one",
-                        ::geteuid()));
+        print_note("HOME is not set, and user {} has no entry in passwd: it is / for this run, since MPI and PMIx need one",
+                   ::geteuid());
     if (!options->ports.empty()) {
         use_ports(parse_port_range(options->ports, "--ports"));
         variables.set("MUSTER_PORTS", options->ports);  // shims, keepers, probes and ranks read it

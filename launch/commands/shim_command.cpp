@@ -1,9 +1,7 @@
 #include "launch/commands/commands.hpp"
 
-#include <fmt/format.h>
-
 #include "base/command/given_options.hpp"
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "launch/shim/rank_shim.hpp"
 #include "launch/shim/shim_guard.hpp"
 #include "launch/system/home_folder.hpp"
@@ -19,7 +17,7 @@ int shim_command(std::vector<std::string> const& args, environment const& inheri
     auto const watch = [&](shim_parents const& parents) { return rank_shim(variables, parents).run(); };
     return given.has("guarded") ? run_behind_guard(watch) : watch(own_parents());
 } catch (error const& e) {
-    throw error(e.code(), fmt::format("on {}: {}", short_host_name(), e.what()));
+    throw_error(e.code(), "on {}: {}", short_host_name(), e.what());
 }
 
 }  // namespace muster

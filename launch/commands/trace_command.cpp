@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/command/print_note.hpp"
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trace/explain.hpp"
 #include "base/trace/merge.hpp"
 #include "launch/help/help.hpp"
@@ -19,9 +19,8 @@ int merge(std::string const& folder, std::string const& out) {
     fmt::print(stderr, "muster: {} events of {} timelines in {}; clocks agree within {:.1f} us\n", done.events, done.files, out,
                done.worst_error_us);
     for (auto const& each : done.losses) fmt::print(stderr, "muster: {}\n", each);
-    if (done.dropped != 0)
-        print_note(fmt::format("{} events are missing: they came faster than they could be written", done.dropped));
-    for (auto const& each : done.ended) print_note(fmt::format("{} ends early: its rank was killed or failed", each));
+    if (done.dropped != 0) print_note("{} events are missing: they came faster than they could be written", done.dropped);
+    for (auto const& each : done.ended) print_note("{} ends early: its rank was killed or failed", each);
     return 0;
 }
 
@@ -30,8 +29,7 @@ int merge(std::string const& folder, std::string const& out) {
 int trace_command(std::vector<std::string> const& args, environment const& variables) {
     auto const verb = args.empty() ? std::string() : args.front();
     bool const known = verb == "merge" || verb == "explain";
-    auto given = resolve_settings("trace", options_first("trace", {args.begin() + (known ? 1 : 0), args.end()}), {});
-    given.help_columns = help_width(variables);
+    auto const given = resolve_options("trace", options_first("trace", {args.begin() + (known ? 1 : 0), args.end()}), variables);
     if ((known || verb.starts_with('-')) && print_help_if_asked("trace", given)) return 0;
     if (!known) {
         auto const near = nearest(verb, std::vector<std::string>{"merge", "explain"});
@@ -40,7 +38,7 @@ int trace_command(std::vector<std::string> const& args, environment const& varia
                                                             near ? "did you mean '" + *near + "'?" : "give merge or explain"));
     }
     if (given.command.size() != 1)
-        throw error(errc::usage, fmt::format("muster trace {} takes one folder; give the one that the ranks wrote to", verb));
+        throw_error(errc::usage, "muster trace {} takes one folder; give the one that the ranks wrote to", verb);
     if (verb == "merge") return merge(given.command.front(), given.text("output"));
     if (!given.text("output").empty())
         throw error(errc::usage, "muster trace explain takes no --output; it prints to standard output");

@@ -4,9 +4,9 @@
 
 #include <array>
 
-#include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/engine/engines.hpp"
 #include "launch/engine/mpi_family.hpp"
 
@@ -83,15 +83,16 @@ engine_row const& forced_engine(engine_job const& job, scheduler_sources const& 
         if (row.name != name) continue;
         if (auto const why = beyond_first_component(job, sources.variables)) throw error(errc::unavailable, *why);
         if (auto const why = row.unavailable(job, sources))
-            throw error(errc::unavailable,
-                        fmt::format("--engine {} cannot run here: {}; without --engine muster takes one that can", name, *why));
+            throw_error(errc::unavailable, "--engine {} cannot run here: {}; without --engine muster takes one that can", name,
+                        *why);
         return row;
     }
     if (name == "embedded")
-        throw error(errc::unavailable, fmt::format("--engine embedded starts ranks on this node only, and this job has {}; leave "
-                                                   "--engine out, or use fewer nodes (--nodes 1)",
-                                                   job.map.nodes_used()));
-    throw error(errc::usage, fmt::format("--engine {} is unknown; use {}", name, join(names, ", ")));
+        throw_error(errc::unavailable,
+                    "--engine embedded starts ranks on this node only, and this job has {}; leave --engine out, or use fewer "
+                    "nodes (--nodes 1)",
+                    job.map.nodes_used());
+    throw_error(errc::usage, "--engine {} is unknown; use {}", name, join(names, ", "));
 }
 
 /// Returns lines that write the file, whatever it contains: no line of it may end the here-document.
@@ -126,11 +127,10 @@ engine_row const& choose_engine(engine_job const& job, scheduler_sources const& 
     // No other MPI starts a step in two components.
     if (auto const why = beyond_first_component(job, sources.variables)) throw error(errc::unavailable, *why);
     auto const nodes = job.map.nodes_used();
-    throw error(
-        errc::unavailable,
-        fmt::format("no engine can start the ranks on {}:{}\nload the MPI that the program is built with, so that its mpirun or "
-                    "mpiexec is on PATH (module load openmpi)",
-                    counted(nodes, "node"), refusals));
+    throw_error(errc::unavailable,
+                "no engine can start the ranks on {}:{}\nload the MPI that the program is built with, so that its mpirun or "
+                "mpiexec is on PATH (module load openmpi)",
+                counted(nodes, "node"), refusals);
 }
 
 std::string note_on_size(engine_job const& job, scheduler_sources const& sources, std::string_view engine) {

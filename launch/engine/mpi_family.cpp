@@ -107,7 +107,7 @@ std::string interpreter_of(std::string_view script) {
 }
 
 bool names_mpi4py(engine_job const& job, scheduler_sources const& sources) {
-    return std::any_of(job.command.begin(), job.command.end(), [&](auto const& word) {
+    return std::ranges::any_of(job.command, [&](auto const& word) {
         if (word.find("mpi4py") != std::string::npos) return true;
         return word.ends_with(".py") && read_script(job, sources, word).find("mpi4py") != std::string::npos;
     });

@@ -5,8 +5,8 @@
 #include <array>
 #include <string_view>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/engine/engines.hpp"
 #include "launch/engine/mpi_family.hpp"
 #include "launch/remote/flux_remote.hpp"
@@ -56,7 +56,7 @@ std::string host_runs(std::vector<std::string> const& hosts) {
 
 bool starts_proxies_by_srun(mpiexec_program const& program, engine_job const& job) {
     return job.given.scheduler == scheduler_kind::slurm &&
-           std::find(program.launchers.begin(), program.launchers.end(), "slurm") != program.launchers.end();
+           std::ranges::find(program.launchers, "slurm") != program.launchers.end();
 }
 
 /// Since 23.11 every Slurm job has these variables, for a Hydra that starts its proxies by srun. Another launcher would get
@@ -109,9 +109,9 @@ bool hydra_needs(std::string_view name, engine_job const& job) {
                                                        "TERM", "LANG", "TZ",      "MUSTER_LOG"};
     constexpr std::array<std::string_view, 11> by_prefix{"LC_",   "SSH_",    "KRB5", "HYDRA_", "MPIEXEC_", "PBS_",
                                                          "SLURM", "COBALT_", "LSB_", "FLUX_",  "PALS_"};
-    return std::find(by_name.begin(), by_name.end(), name) != by_name.end() ||
-           std::any_of(by_prefix.begin(), by_prefix.end(), [&](auto prefix) { return name.starts_with(prefix); }) ||
-           std::find(job.shim_variables.begin(), job.shim_variables.end(), name) != job.shim_variables.end();
+    return std::ranges::find(by_name, name) != by_name.end() ||
+           std::ranges::any_of(by_prefix, [&](auto prefix) { return name.starts_with(prefix); }) ||
+           std::ranges::find(job.shim_variables, name) != job.shim_variables.end();
 }
 
 /// Returns whether the variable names this node's GPUs. Hydra's local proxy, which it starts itself, needs it, and the other
@@ -119,7 +119,7 @@ bool hydra_needs(std::string_view name, engine_job const& job) {
 bool names_gpus_of_node(std::string_view name) {
     constexpr std::array<std::string_view, 5> names{"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
                                                     "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"};
-    return std::find(names.begin(), names.end(), name) != names.end();
+    return std::ranges::find(names, name) != names.end();
 }
 
 environment variables_of_hydra(mpiexec_program const& program, engine_job const& job) {
@@ -147,10 +147,10 @@ engine_command hydra_command(mpiexec_program const& program, engine_job const& j
 engine_command pals_command(mpiexec_program const& program, engine_job const& job, scheduler_sources const& sources) {
     auto const each = ranks_on_each(job);
     if (!each)
-        throw error(errc::placement,
-                    fmt::format("PALS' mpiexec puts the same number of ranks on every node, and {} ranks on {} nodes do not "
-                                "divide so; use a number of ranks that does, or --ranks-per-node N",
-                                ranks_of(job), job.map.nodes_used()));
+        throw_error(errc::placement,
+                    "PALS' mpiexec puts the same number of ranks on every node, and {} ranks on {} nodes do not divide so; use a "
+                    "number of ranks that does, or --ranks-per-node N",
+                    ranks_of(job), job.map.nodes_used());
     if (job.map.order == map_policy::node && *each > 1 && job.map.nodes_used() > 1)
         throw error(errc::placement, "PALS' mpiexec numbers ranks node by node; leave --map-by node out");
     engine_command command{{program.name}, job.variables, {}, wire_up::pmi};

@@ -64,13 +64,13 @@ class options {
 void prepare_for_slurm(engine_job const& job, environment& variables) {
     order_daemons_step(job, job.this_host, variables);  // this node's daemon is mpirun itself
     auto const& ranks = job.map.ranks_per_node;
-    int const most = ranks.empty() ? 1 : *std::max_element(ranks.begin(), ranks.end());
+    int const most = ranks.empty() ? 1 : *std::ranges::max_element(ranks);
     auto const nodes = variables.get_or("SLURM_JOB_NUM_NODES", std::to_string(job.given.nodes.size()));
     variables.set("SLURM_TASKS_PER_NODE", fmt::format("{}(x{})", most, nodes));
 }
 
 bool has_full_names(std::vector<std::string> const& hosts) {
-    return std::any_of(hosts.begin(), hosts.end(), [](auto const& host) { return host.find('.') != std::string::npos; });
+    return std::ranges::any_of(hosts, [](auto const& host) { return host.find('.') != std::string::npos; });
 }
 
 /// Returns hosts as mpirun knows them. The mapper compares names literally; mpirun takes its own host's name from the host,

@@ -8,9 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
+#include "launch/system/end_processes.hpp"
 #include "pmix/identity.hpp"
 #include "pmix/scrub.hpp"
 
@@ -32,20 +33,12 @@ constexpr std::array set_by_slurmd{"SLURM_TASK_PID",       "SLURM_PROCID",      
 constexpr std::array of_launchers{"OMPI_COMM_WORLD_", "PMIX_", "PMI_", "PMI2_", "HYDI_", "PALS_", "PRTE_", "MUSTER_"};
 
 bool is_of_launcher(std::string_view name) {
-    return std::any_of(of_launchers.begin(), of_launchers.end(),
-                       [&](std::string_view prefix) { return name.starts_with(prefix); });
+    return std::ranges::any_of(of_launchers, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 constexpr std::array former_names{std::pair{"SLURM_JOBID", "SLURM_JOB_ID"}, std::pair{"SLURM_NODELIST", "SLURM_JOB_NODELIST"},
                                   std::pair{"SLURM_NNODES", "SLURM_JOB_NUM_NODES"},
                                   std::pair{"SLURM_PACK_SIZE", "SLURM_HET_SIZE"}};
-
-/// Returns 0 if it is not visible. It is the second word after the name in "12 (bash) S 9 …"; the name may contain anything.
-std::int64_t parent_of(std::int64_t pid) {
-    auto const stat = read_text_file(fmt::format("/proc/{}/stat", pid));
-    auto const words = split(std::string_view(stat).substr(std::min(stat.rfind(')') + 1, stat.size())), ' ');
-    return words.size() > 2 ? parse_integer(words[2]).value_or(0) : 0;
-}
 
 /// Returns the variables that the process was started with; empty if they are not readable.
 environment variables_of_process(std::int64_t pid) {
@@ -66,7 +59,7 @@ environment without_former_task(environment variables, environment const& script
     std::vector<std::string> former;
     bool launcher_within = false;
     for (auto const& [name, value] : script) {
-        if (kept.has(name) || std::find(set_anew.begin(), set_anew.end(), name) != set_anew.end()) continue;
+        if (kept.has(name) || std::ranges::find(set_anew, name) != set_anew.end()) continue;
         bool const same = variables.get(name) == value;
         launcher_within = launcher_within || (!same && is_of_launcher(name));
         if (same) former.push_back(name);
@@ -159,16 +152,15 @@ environment job_script_variables(environment const& variables, std::string const
     if (slurm_step == variables.get_or("SLURM_JOB_ID", "") + ".batch")
         return variables_of_process(parse_integer(variables.get_or("SLURM_TASK_PID", "")).value_or(0));
     if (!variables.has("PBS_JOBID")) return {};
-    for (auto pid = parent_of(std::int64_t{::getpid()}), child = std::int64_t{::getpid()}; pid > 1;
-         child = pid, pid = parent_of(pid))
-        if (trim(read_text_file(fmt::format("/proc/{}/comm", pid))) == "pbs_mom") return variables_of_process(child);
+    for (pid_t pid = ::getppid(), child = ::getpid(); pid > 1; child = pid, pid = parent_of(pid))
+        if (name_of_process(pid) == "pbs_mom") return variables_of_process(child);
     return {};
 }
 
 std::string slurm_step_of(environment const& variables) {
     auto const task = parse_integer(variables.get_or("SLURM_TASK_PID", ""));
     if (!task || *task < 1) return "";
-    auto const parent = parent_of(*task);
+    auto const parent = parent_of(static_cast<pid_t>(*task));
     if (parent < 1) return "";
     auto const title = read_text_file(fmt::format("/proc/{}/cmdline", parent));
     auto const open = title.find("slurmstepd: [");
@@ -185,10 +177,10 @@ void refuse_outer_task(environment const& variables) {
     auto const where = own       ? std::string("outside of it")
                        : of_flux ? "in the script of flux batch or the shell of flux alloc"
                                  : "without " + task->launcher;
-    throw error(errc::usage, fmt::format("this is {} {} of {} of {} {}, and each of them would start the whole job; start muster "
-                                         "once, {}, or give --nested if each is to start its own ranks",
-                                         own ? "rank" : "task", task->number, task->count, own || of_flux ? "a" : "an",
-                                         task->launcher, where));
+    throw_error(errc::usage,
+                "this is {} {} of {} of {} {}, and each of them would start the whole job; start muster once, {}, or give "
+                "--nested if each is to start its own ranks",
+                own ? "rank" : "task", task->number, task->count, own || of_flux ? "a" : "an", task->launcher, where);
 }
 
 }  // namespace muster

@@ -68,7 +68,7 @@ engine_command step_for_agents(engine_job const& job, scheduler_sources const& s
         std::erase_if(step.argv, [&](std::string const& word) {
             return word.starts_with("--nodelist=") || (word.starts_with("--gres=") && !gpus_on_each(job));
         });
-    std::replace(step.argv.begin(), step.argv.end(), std::string("--input=none"), std::string("--input=all"));
+    std::ranges::replace(step.argv, std::string("--input=none"), std::string("--input=all"));
     return step;
 }
 

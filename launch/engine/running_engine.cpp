@@ -41,7 +41,7 @@ running_engine::~running_engine() {
 }
 
 bool running_engine::brings(std::size_t slot) const noexcept {
-    return std::find(slots_.begin(), slots_.end(), slot) != slots_.end();
+    return std::ranges::find(slots_, slot) != slots_.end();
 }
 
 void running_engine::on_output() {

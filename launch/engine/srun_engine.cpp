@@ -118,7 +118,7 @@ mpi_choice ask_for_plugin(engine_job const& job, scheduler_sources const& source
 
 bool has_too_few_cpus(engine_job const& job) {
     auto const nodes = used_nodes(job);
-    return !job.probe && std::any_of(nodes.begin(), nodes.end(), [&](int node) {
+    return !job.probe && std::ranges::any_of(nodes, [&](int node) {
         auto const at = static_cast<std::size_t>(node);
         return job.given.nodes.at(at).cpus.value_or(0) < job.map.ranks_per_node.at(at);
     });

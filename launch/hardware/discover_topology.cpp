@@ -32,7 +32,7 @@ gpu_list find_gpus(environment const& variables, bool& known_to_driver) {
 
 /// Returns whether hwloc has to be asked: a variable of hwloc's may name another machine than this one, or a part of it.
 bool asks_hwloc(environment const& variables) {
-    return std::any_of(variables.begin(), variables.end(), [](auto const& one) { return one.first.starts_with("HWLOC_"); });
+    return std::ranges::any_of(variables, [](auto const& one) { return one.first.starts_with("HWLOC_"); });
 }
 
 std::vector<core> find_cores(cpuset const& allowed, environment const& variables, hwloc_handle& handle) {

@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/hardware/topology.hpp"
 
 namespace muster {
@@ -21,7 +21,7 @@ namespace {
 gpu on_numa(topology const& machine, std::string_view spec, std::string_view piece) {
     auto const number = parse_integer(trim(piece));
     auto const fits = [&](core const& c) { return number && c.numa == *number; };
-    if (std::none_of(machine.cores.begin(), machine.cores.end(), fits))
+    if (std::ranges::none_of(machine.cores, fits))
         refuse(spec, piece, fmt::format("expected a NUMA node with cores of {}, as in numa:3,2,1,0", machine.host));
     gpu g;
     g.numa = static_cast<int>(*number);
@@ -30,10 +30,7 @@ gpu on_numa(topology const& machine, std::string_view spec, std::string_view pie
 
 gpu next_to(topology const& machine, std::string_view spec, std::string_view piece) {
     gpu g;
-    try {
-        g.near = cpuset::from_list(piece);
-    } catch (parse_error const&) {
-    }
+    g.near = cpuset::from_list_or_none(piece);
     if (intersect(g.near, machine.allowed()).empty())
         refuse(spec, piece, fmt::format("expected hardware threads of {}, as in cpus:24-31,56-63/0-7,32-39", machine.host));
     return g;
@@ -78,9 +75,7 @@ struct visible_entry {
     std::string_view value;
     std::string_view text;
 
-    [[noreturn]] void refuse(std::string const& why) const {
-        throw error(errc::placement, fmt::format("{}={}: {}", variable, value, why));
-    }
+    [[noreturn]] void refuse(std::string const& why) const { throw_error(errc::placement, "{}={}: {}", variable, value, why); }
 };
 
 /// Returns whether the entry "MIG-GPU-UUID/GI/CI", the form of drivers before 470, names this slice.
@@ -156,7 +151,7 @@ std::vector<gpu> select_gpus(std::vector<gpu> const& all, std::string_view visib
     for (auto const piece : split(visible_devices, ',')) {
         visible_entry const entry{variable, visible_devices, trim(piece)};
         for (auto const* found : find_gpus(all, entry)) {
-            if (std::find(selected.begin(), selected.end(), *found) != selected.end())
+            if (std::ranges::find(selected, *found) != selected.end())
                 entry.refuse(fmt::format("'{}' is named twice", entry.text));
             selected.push_back(*found);
         }

@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
-#include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "launch/system/end_processes.hpp"
 
 namespace muster {
 
@@ -94,8 +94,7 @@ std::string reasons_of(unsigned long long bits) {
 }
 
 std::string describe_process(unsigned pid) {
-    auto const comm = read_text_file(fmt::format("/proc/{}/comm", pid));
-    auto const name = trim(comm);
+    auto const name = name_of_process(static_cast<pid_t>(pid));
     return name.empty() ? std::to_string(pid) : fmt::format("{} ({})", pid, name);
 }
 

@@ -70,10 +70,7 @@ std::variant<whole_gpu, std::string> read_whole(nvml_api const& nvml, unsigned n
     whole.device.uuid = text_of(nvml.uuid, whole.handle);
     whole.device.name = text_of(nvml.name, whole.handle);
     whole.device.pci = whole.address.text();
-    auto place = files.place_of(whole.device.pci);
-    whole.device.numa = place.numa;
-    whole.device.near = std::move(place.near);
-    whole.device.pci_path = std::move(place.pci_path);
+    files.set_place(whole.device);
     return whole;
 }
 
@@ -94,7 +91,7 @@ gpu_list enumerate(nvml_api const& nvml, sysfs const& files) {
     }
     if (refused > 0) left_out += fmt::format("; {} not for this process", refused);
     // NVML's order may change from boot to boot; CUDA's, with CUDA_DEVICE_ORDER=PCI_BUS_ID, is that of the addresses.
-    std::sort(wholes.begin(), wholes.end(), [](auto const& a, auto const& b) { return a.address < b.address; });
+    std::ranges::sort(wholes, [](auto const& a, auto const& b) { return a.address < b.address; });
     gpu_list list;
     for (std::size_t i = 0; i < wholes.size(); ++i) {
         wholes[i].device.index = static_cast<int>(i);

@@ -18,13 +18,13 @@
 #include "base/text.hpp"
 #include "launch/hardware/pci.hpp"
 
-namespace muster::sysfs_files {
+namespace muster {
 
 namespace fs = std::filesystem;
 
 namespace {
+
 constexpr std::size_t longest_value = 4096;
-}
 
 /// Returns the first 4 KiB of a file, trimmed.
 std::string read_text(std::string const& path) {
@@ -50,16 +50,8 @@ std::uint32_t read_hex(std::string const& path) {
 }
 
 /// Reads "0-3,8"; returns an empty set if it is not a list.
-cpuset list_in(std::string_view text) {
-    try {
-        return cpuset::from_list(text);
-    } catch (parse_error const&) {
-        return {};
-    }
-}
-
 cpuset read_cpus(std::string const& path) {
-    return list_in(read_text(path));
+    return cpuset::from_list_or_none(read_text(path));
 }
 
 /// Returns the name that a link points to, such as a device's driver.
@@ -72,10 +64,8 @@ std::string link_name(std::string const& path) {
 /// Returns the names in a folder, sorted.
 std::vector<std::string> names_in(std::string const& folder) {
     std::vector<std::string> names;
-    std::error_code fault;
-    for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end; entry.increment(fault))
-        names.push_back(entry->path().filename());
-    std::sort(names.begin(), names.end());
+    for (auto const& entry : folder_entries(folder)) names.push_back(entry.filename());
+    std::ranges::sort(names);
     return names;
 }
 
@@ -107,44 +97,6 @@ std::string value_of(std::string_view text, std::string_view key) {
     return {};
 }
 
-}  // namespace muster::sysfs_files
-
-namespace muster {
-
-namespace fs = std::filesystem;
-using namespace sysfs_files;
-
-device_place sysfs::place_of(std::string const& pci) const {
-    auto const folder = root_ + "/sys/bus/pci/devices/" + pci;
-    return {read_number(folder + "/numa_node", -1), read_cpus(folder + "/local_cpulist"), path_steps(folder)};
-}
-
-std::vector<nic> sysfs::read_nics() const {
-    constexpr int arphrd_infiniband = 32;
-    auto const folder = root_ + "/sys/class/net/";
-    std::vector<nic> nics;
-    std::error_code ignored;
-    for (auto const& name : names_in(folder)) {
-        auto const at = folder + name;
-        auto const device = at + "/device";
-        if (!fs::exists(device, ignored)) continue;
-        nic n{name, read_number(device + "/numa_node", -1)};
-        n.fabric = read_number(at + "/type", 0) == arphrd_infiniband || fs::exists(device + "/infiniband", ignored) ||
-                   fs::exists(device + "/cxi", ignored);
-        if (!n.fabric && read_text(at + "/operstate") == "down") continue;
-        n.pci_path = path_steps(device);
-        if (fs::exists(at + "/master/bonding", ignored)) n.name = link_name(at + "/master");
-        if (std::none_of(nics.begin(), nics.end(), [&](nic const& other) { return other.name == n.name; }))
-            nics.push_back(std::move(n));
-    }
-    std::sort(nics.begin(), nics.end(), [](nic const& a, nic const& b) { return a.name < b.name; });
-    return nics;
-}
-
-using namespace sysfs_files;
-
-namespace {
-
 constexpr int unknown = -1;
 
 /// Returns the lowest node that each CPU is in; nothing if the files do not list the nodes, or this process may not use the
@@ -152,7 +104,7 @@ constexpr int unknown = -1;
 std::optional<std::map<int, int>> numa_nodes(std::string const& root) {
     auto const folder = root + "/sys/devices/system/node/";
     auto const nodes = read_cpus(folder + "online");  // a list in the same form
-    auto const usable = list_in(value_of(read_text_file(root + "/proc/self/status"), "Mems_allowed_list"));
+    auto const usable = cpuset::from_list_or_none(value_of(read_text_file(root + "/proc/self/status"), "Mems_allowed_list"));
     if (nodes.empty() || intersect(nodes, usable) != nodes) return std::nullopt;
     std::map<int, int> node_of;
     for (int const node : nodes.cpus)
@@ -165,33 +117,6 @@ cpuset threads_beside(std::string const& topology) {
     auto threads = read_cpus(topology + "core_cpus_list");
     return threads.empty() ? read_cpus(topology + "thread_siblings_list") : threads;
 }
-
-}  // namespace
-
-std::optional<std::vector<core>> sysfs::read_cores(cpuset const& allowed) const {
-    auto const node_of = numa_nodes(root_);
-    if (!node_of) return std::nullopt;
-    std::vector<core> cores;
-    std::set<int> seen;
-    for (int const cpu : allowed.cpus) {
-        if (seen.contains(cpu)) continue;
-        auto const topology = root_ + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
-        core c{intersect(threads_beside(topology), allowed), unknown, read_number(topology + "physical_package_id", unknown)};
-        if (!c.cpus.contains(cpu) || c.package == unknown) return std::nullopt;
-        for (int const thread : c.cpus.cpus) {
-            auto const node = node_of->find(thread);
-            if (node == node_of->end() || !seen.insert(thread).second) return std::nullopt;
-            c.numa = c.numa == unknown ? node->second : std::min(c.numa, node->second);
-        }
-        cores.push_back(std::move(c));
-    }
-    put_in_order(cores);
-    return cores;
-}
-
-using namespace sysfs_files;
-
-namespace {
 
 struct pci_device {
     pci_address address;
@@ -266,7 +191,7 @@ std::vector<pci_device> gpu_devices(std::string const& root) {
         if (auto const vendor = gpu_vendor_of(read_hex(folder + name + "/vendor"), device_class))
             devices.push_back({*address, *vendor, link_name(folder + name + "/driver")});
     }
-    std::sort(devices.begin(), devices.end(), [](auto const& a, auto const& b) { return a.address < b.address; });
+    std::ranges::sort(devices, [](auto const& a, auto const& b) { return a.address < b.address; });
     return devices;
 }
 
@@ -292,28 +217,59 @@ bool complete_amd(kfd_nodes const& nodes, pci_address const& address, found_gpu&
     return true;
 }
 
-/// Returns the GPUs of the first vendor that has any, numbered.
-std::vector<gpu> of_one_vendor(std::vector<found_gpu> const& found) {
-    std::vector<found_gpu> chosen;
-    for (auto const vendor : {gpu_vendor::nvidia, gpu_vendor::amd, gpu_vendor::intel}) {
-        std::copy_if(found.begin(), found.end(), std::back_inserter(chosen),
-                     [&](found_gpu const& f) { return f.device.vendor == vendor; });
-        if (!chosen.empty()) break;
-    }
-    std::stable_sort(chosen.begin(), chosen.end(), [](auto const& a, auto const& b) { return a.order < b.order; });
-    std::vector<gpu> gpus;
-    for (auto& f : chosen) {
-        f.device.index = static_cast<int>(gpus.size());
-        gpus.push_back(std::move(f.device));
-    }
-    return gpus;
+}  // namespace
+
+void sysfs::set_place(gpu& g) const {
+    auto const folder = root_ + "/sys/bus/pci/devices/" + g.pci;
+    g.numa = read_number(folder + "/numa_node", -1);
+    g.near = read_cpus(folder + "/local_cpulist");
+    g.pci_path = path_steps(folder);
 }
 
-}  // namespace
+std::vector<nic> sysfs::read_nics() const {
+    constexpr int arphrd_infiniband = 32;
+    auto const folder = root_ + "/sys/class/net/";
+    std::vector<nic> nics;
+    for (auto const& name : names_in(folder)) {
+        auto const at = folder + name;
+        auto const device = at + "/device";
+        if (!path_exists(device)) continue;
+        nic n{name, read_number(device + "/numa_node", -1)};
+        n.fabric = read_number(at + "/type", 0) == arphrd_infiniband || path_exists(device + "/infiniband") ||
+                   path_exists(device + "/cxi");
+        if (!n.fabric && read_text(at + "/operstate") == "down") continue;
+        n.pci_path = path_steps(device);
+        if (path_exists(at + "/master/bonding")) n.name = link_name(at + "/master");
+        if (std::ranges::none_of(nics, [&](nic const& other) { return other.name == n.name; })) nics.push_back(std::move(n));
+    }
+    std::ranges::sort(nics, [](nic const& a, nic const& b) { return a.name < b.name; });
+    return nics;
+}
+
+std::optional<std::vector<core>> sysfs::read_cores(cpuset const& allowed) const {
+    auto const node_of = numa_nodes(root_);
+    if (!node_of) return std::nullopt;
+    std::vector<core> cores;
+    std::set<int> seen;
+    for (int const cpu : allowed.cpus) {
+        if (seen.contains(cpu)) continue;
+        auto const topology = root_ + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
+        core c{intersect(threads_beside(topology), allowed), unknown, read_number(topology + "physical_package_id", unknown)};
+        if (!c.cpus.contains(cpu) || c.package == unknown) return std::nullopt;
+        for (int const thread : c.cpus.cpus) {
+            auto const node = node_of->find(thread);
+            if (node == node_of->end() || !seen.insert(thread).second) return std::nullopt;
+            c.numa = c.numa == unknown ? node->second : std::min(c.numa, node->second);
+        }
+        cores.push_back(std::move(c));
+    }
+    put_in_order(cores);
+    return cores;
+}
 
 gpu_list sysfs::read_gpus() const {
     auto const devices = gpu_devices(root_);
-    bool const any_amd = std::any_of(devices.begin(), devices.end(), [](auto const& d) { return d.vendor == gpu_vendor::amd; });
+    bool const any_amd = std::ranges::any_of(devices, [](auto const& d) { return d.vendor == gpu_vendor::amd; });
     auto const kfd = any_amd ? read_kfd(root_) : kfd_nodes();
     std::vector<found_gpu> found;
     std::string unusable;
@@ -334,14 +290,14 @@ gpu_list sysfs::read_gpus() const {
             unusable += fmt::format("; {} {} is not for this process", f.device.name, f.device.pci);
             continue;
         }
-        auto place = place_of(f.device.pci);
-        f.device.numa = place.numa;
-        f.device.near = std::move(place.near);
-        f.device.pci_path = std::move(place.pci_path);
+        set_place(f.device);
         found.push_back(std::move(f));
     }
     gpu_list list;
-    list.gpus = of_one_vendor(found);
+    std::ranges::stable_sort(found, {}, &found_gpu::order);
+    std::vector<gpu> gpus;
+    for (auto& f : found) gpus.push_back(std::move(f.device));
+    list.gpus = of_one_vendor(std::move(gpus));
     list.note = (list.gpus.empty() ? "no GPU with its driver in /sys/bus/pci/devices" : "from /sys/bus/pci/devices") + unusable;
     return list;
 }

@@ -9,22 +9,14 @@
 
 namespace muster {
 
-/// Says where a PCI device sits, according to the kernel.
-struct device_place {
-    int numa = -1;
-    cpuset near;                        ///< empty: the kernel does not say
-    std::vector<std::string> pci_path;  ///< from the root complex down to the device; empty: not known
-    bool operator==(device_place const&) const = default;
-};
-
 /// Reads below `root`, "" for this machine; another folder can stand for another machine. Nothing here throws for missing or
 /// malformed files: what they would say is then not known.
 class sysfs {
   public:
     explicit sysfs(std::string root = "") : root_(std::move(root)) {}
 
-    /// Returns the place of the device at this address ("0000:07:00.0").
-    device_place place_of(std::string const& pci) const;
+    /// Sets the place of the GPU at its PCI address: NUMA node, nearest CPUs and the path from the root complex.
+    void set_place(gpu& g) const;
 
     /// Returns the GPUs whose driver runs and that this process may open, of one vendor (NVIDIA's before AMD's before Intel's),
     /// in PCI order; AMD's in the order of its driver, in which ROCR_VISIBLE_DEVICES counts. The note names GPUs that cannot be

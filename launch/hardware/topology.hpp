@@ -42,6 +42,9 @@ struct gpu {
 /// names by UUID.
 std::string visible_name(gpu const& device);
 
+/// Returns the GPUs of the first vendor (NVIDIA, AMD, Intel) that has any, in this order, and numbers them so. Pure.
+std::vector<gpu> of_one_vendor(std::vector<gpu> found);
+
 /// A report of more GPUs on one node is wrong.
 inline constexpr int most_gpus_of_node = 1024;
 

@@ -14,7 +14,8 @@
 #include <tuple>
 #include <utility>
 
-#include "base/error.hpp"
+#include "base/process/files.hpp"
+#include "base/throw_error.hpp"
 #include "launch/hardware/hwloc_handle.hpp"
 #include "launch/hardware/pci.hpp"
 
@@ -22,7 +23,20 @@ namespace muster {
 
 void put_in_order(std::vector<core>& cores) {
     auto const place = [](core const& c) { return std::tuple(c.package, c.numa, c.cpus.cpus.front()); };
-    std::sort(cores.begin(), cores.end(), [&](core const& a, core const& b) { return place(a) < place(b); });
+    std::ranges::sort(cores, [&](core const& a, core const& b) { return place(a) < place(b); });
+}
+
+std::vector<gpu> of_one_vendor(std::vector<gpu> found) {
+    std::vector<gpu> gpus;
+    for (auto const vendor : {gpu_vendor::nvidia, gpu_vendor::amd, gpu_vendor::intel}) {
+        for (auto& one : found) {
+            if (one.vendor != vendor) continue;
+            one.index = static_cast<int>(gpus.size());
+            gpus.push_back(std::move(one));
+        }
+        if (!gpus.empty()) break;
+    }
+    return gpus;
 }
 
 cpuset topology::allowed() const {
@@ -30,8 +44,6 @@ cpuset topology::allowed() const {
     for (auto const& c : cores) all.add(c.cpus);
     return all;
 }
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -54,7 +66,7 @@ std::vector<std::string> path_steps(hwloc_obj_t device) {
         else
             steps.push_back(fmt::format("pci{:04x}:{:02x}", bridge.downstream.pci.domain, bridge.downstream.pci.secondary_bus));
     }
-    std::reverse(steps.begin(), steps.end());
+    std::ranges::reverse(steps);
     return steps;
 }
 
@@ -73,7 +85,8 @@ std::string info_of(hwloc_obj_t object, char const* key) {
     return value != nullptr ? value : "";
 }
 
-std::vector<std::pair<pci_address, gpu>> read_gpus(hwloc_topology_t t) {
+/// Returns the GPUs in PCI order.
+std::vector<gpu> read_gpus(hwloc_topology_t t) {
     std::vector<std::pair<pci_address, gpu>> found;
     for (hwloc_obj_t o = nullptr; (o = ::hwloc_get_next_pcidev(t, o)) != nullptr;) {
         auto const vendor = gpu_vendor_of(o->attr->pcidev.vendor_id, std::uint32_t{o->attr->pcidev.class_id} << 8);
@@ -90,21 +103,9 @@ std::vector<std::pair<pci_address, gpu>> read_gpus(hwloc_topology_t t) {
             if (auto const uuid = info_of(child, "NVIDIAUUID"); !uuid.empty()) g.uuid = uuid;
         found.emplace_back(address_of(o), std::move(g));
     }
-    return found;
-}
-
-/// Returns the GPUs of the first vendor that has any, in PCI order.
-std::vector<gpu> number_gpus(std::vector<std::pair<pci_address, gpu>> found) {
-    std::sort(found.begin(), found.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
+    std::ranges::sort(found, [](auto const& a, auto const& b) { return a.first < b.first; });
     std::vector<gpu> gpus;
-    for (auto const vendor : {gpu_vendor::nvidia, gpu_vendor::amd, gpu_vendor::intel}) {
-        for (auto& [address, g] : found) {
-            if (g.vendor != vendor) continue;
-            g.index = static_cast<int>(gpus.size());
-            gpus.push_back(std::move(g));
-        }
-        if (!gpus.empty()) break;
-    }
+    for (auto& [address, g] : found) gpus.push_back(std::move(g));
     return gpus;
 }
 
@@ -122,7 +123,7 @@ std::vector<nic> read_nics(hwloc_topology_t t) {
         n.pci_path = path_steps(device);
         if (!n.name.empty()) nics.push_back(std::move(n));
     }
-    std::sort(nics.begin(), nics.end(), [](nic const& a, nic const& b) { return a.name < b.name; });
+    std::ranges::sort(nics, [](nic const& a, nic const& b) { return a.name < b.name; });
     return nics;
 }
 
@@ -162,15 +163,14 @@ bool can_be_read(std::string const& xml) {
 topology read_topology(std::string const& xml, std::string const& name) {
     auto const handle = make_hwloc(hwloc_depth::devices);
     auto const refuse = [&] {
-        throw error(errc::invalid_data,
-                    fmt::format("{} is not a topology that hwloc {} can read; write one with: lstopo FILE.xml", name,
-                                HWLOC_API_VERSION >> 16));
+        throw_error(errc::invalid_data, "{} is not a topology that hwloc {} can read; write one with: lstopo FILE.xml", name,
+                    HWLOC_API_VERSION >> 16);
     };
     if (xml.empty() || xml.size() > longest_file_bytes || !can_be_read(xml) || !load(handle.get(), xml)) refuse();
     topology t;
     t.cores = read_cores(handle.get(), nullptr);
     if (t.cores.empty()) refuse();
-    t.gpus = number_gpus(read_gpus(handle.get()));
+    t.gpus = of_one_vendor(read_gpus(handle.get()));
     t.gpus_in_node = static_cast<int>(t.gpus.size());
     t.nics = read_nics(handle.get());
     t.gpu_note = t.gpus.empty() ? fmt::format("{} has no GPU among its PCI devices; give --gpus", name)
@@ -179,10 +179,9 @@ topology read_topology(std::string const& xml, std::string const& name) {
 }
 
 topology load_topology(std::string const& xml_path) {
-    std::error_code fault;
-    if (!fs::exists(xml_path, fault))
-        throw error(errc::not_found, fmt::format("no topology file {}; write one with: lstopo {}", xml_path, xml_path));
-    if (fs::is_directory(xml_path, fault)) throw error(errc::invalid_data, fmt::format("{} is a folder", xml_path));
+    if (!path_exists(xml_path))
+        throw_error(errc::not_found, "no topology file {}; write one with: lstopo {}", xml_path, xml_path);
+    if (is_folder(xml_path)) throw_error(errc::invalid_data, "{} is a folder", xml_path);
     std::ifstream file(xml_path, std::ios::binary);
     std::string xml;
     std::string piece(std::size_t{1} << 16, '\0');
@@ -190,11 +189,10 @@ topology load_topology(std::string const& xml_path) {
         file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
         xml.append(piece, 0, static_cast<std::size_t>(file.gcount()));
     }
-    if (file.bad() || !file.is_open()) throw error(errc::io, fmt::format("cannot read {}", xml_path));
-    if (xml.size() > longest_file_bytes)
-        throw error(errc::invalid_data, fmt::format("{} is larger than 64 MiB: no topology file", xml_path));
+    if (file.bad() || !file.is_open()) throw_error(errc::io, "cannot read {}", xml_path);
+    if (xml.size() > longest_file_bytes) throw_error(errc::invalid_data, "{} is larger than 64 MiB: no topology file", xml_path);
     auto t = read_topology(xml, xml_path);
-    t.host = fs::path(xml_path).stem();
+    t.host = std::filesystem::path(xml_path).stem();
     return t;
 }
 

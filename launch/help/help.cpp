@@ -33,8 +33,7 @@ std::string options_text(std::string_view command, bool all) {
 }
 
 bool has_more(std::string_view command) {
-    return std::any_of(settings().begin(), settings().end(),
-                       [&](auto const& row) { return row.name == "help-all" && is_listed(command, row); });
+    return std::ranges::any_of(settings(), [&](auto const& row) { return row.name == "help-all" && is_listed(command, row); });
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ int alloc_command(std::vector<std::string> const& args, environment const& varia
     fmt::print(stderr, "muster: {}\n", describe(plan.request));
     for (auto const& note : plan.notes) print_note(note);
     if (!plan.request.modules.empty() || !plan.request.setup.empty())
-        print_note(fmt::format("a job script of {} would load modules or run lines first: muster script shows them", plan.site));
+        print_note("a job script of {} would load modules or run lines first: muster script shows them", plan.site);
     if (given.flag("dry-run")) {
         fmt::print("{}\n", shell_join(words));
         return 0;

@@ -1,15 +1,14 @@
 #include "launch/jobs/check_program.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <string_view>
 
-#include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -36,7 +35,7 @@ constexpr std::array interpreters{interpreter{"python", "bBdEiIOPqRsSuvx", "WX"}
 
 interpreter const* find_interpreter(std::string const& program) {
     auto const name = fs::path(program).filename().string();
-    auto const found = std::find_if(interpreters.begin(), interpreters.end(), [&](interpreter const& known) {
+    auto const found = std::ranges::find_if(interpreters, [&](interpreter const& known) {
         return name.starts_with(known.name) && name.find_first_not_of("0123456789.", known.name.size()) == std::string::npos;
     });
     return found == interpreters.end() ? nullptr : &*found;
@@ -46,35 +45,34 @@ interpreter const* find_interpreter(std::string const& program) {
 bool is_on_path(std::string const& script, environment const& variables) {
     if (script.find('/') != std::string::npos) return false;
     auto const path = variables.get_or("PATH", "");
-    std::error_code fault;
     for (auto const folder : split(path, ':'))
-        if (fs::exists(fs::path(folder) / script, fault)) return true;
+        if (path_exists(fs::path(folder) / script)) return true;
     return false;
 }
 
 bool is_below(std::string const& path, std::vector<std::string> const& folders) {
-    return std::any_of(folders.begin(), folders.end(), [&](std::string const& folder) {
+    return std::ranges::any_of(folders, [&](std::string const& folder) {
         auto const part = fs::path(path).lexically_normal().lexically_relative(fs::path(folder).lexically_normal());
         return !part.empty() && *part.begin() != "..";
     });
 }
 
-/// Returns the folder that the ranks will run in, without a slash at its end.
-fs::path folder_of(program_place const& where, std::error_code& fault) {
+/// Returns the folder, without a slash at its end, in which the job would certainly look for the file in vain; else nothing.
+std::optional<std::string> folder_without(std::string const& file, program_place const& where) {
+    if (where.changes_files || is_below(file, where.staged_folders)) return std::nullopt;
+    std::error_code fault;
     auto const folder = (fs::current_path(fault) / where.working_dir).lexically_normal();
-    return folder.has_filename() || !folder.has_relative_path() ? folder : folder.parent_path();
+    if (fault || fs::exists(folder / file, fault) || fault) return std::nullopt;
+    return (folder.has_filename() || !folder.has_relative_path() ? folder : folder.parent_path()).string();
 }
 
 void check_script(std::vector<std::string> const& command, environment const& variables, program_place const& where) {
     auto const script = script_argument(command);
-    if (script.empty() || where.changes_files || is_below(script, where.staged_folders)) return;
-    std::error_code fault;
-    auto const folder = folder_of(where, fault);
-    if (fault || fs::exists(folder / script, fault) || fault) return;
+    auto const folder = script.empty() ? std::nullopt : folder_without(script, where);
+    if (!folder) return;
     if (find_interpreter(command.front())->is_shell && is_on_path(script, variables)) return;
-    throw error(errc::usage,
-                fmt::format("{}: no such file for {} in {}, where the job would start; check the name, or give --no-check",
-                            script, command.front(), folder.string()));
+    throw_error(errc::usage, "{}: no such file for {} in {}, where the job would start; check the name, or give --no-check",
+                script, command.front(), *folder);
 }
 
 }  // namespace
@@ -102,7 +100,7 @@ void check_program(std::vector<std::string> const& command, environment const& v
         try {
             find_program(program, variables, where.working_dir);
         } catch (program_error const& e) {
-            throw error(errc::usage, fmt::format("{}; the job would fail: --no-check submits it all the same", e.what()));
+            throw_error(errc::usage, "{}; the job would fail: --no-check submits it all the same", e.what());
         }
     }
     check_script(command, variables, where);
@@ -112,25 +110,17 @@ void check_image(std::string const& image, program_place const& where) {
     bool const is_file =
         image.find("://") == std::string::npos && (image.find('/') == 0 || image.starts_with("./") || image.starts_with("../") ||
                                                    image.ends_with(".sif") || image.ends_with(".sqsh"));
-    if (!is_file || where.changes_files || is_below(image, where.staged_folders)) return;
-    std::error_code fault;
-    auto const folder = folder_of(where, fault);
-    if (fault || fs::exists(folder / image, fault) || fault) return;
-    throw error(errc::usage,
-                fmt::format("--container {}: there is no such image in {}, where the job would start; check the name, or "
-                            "give --no-check",
-                            image, folder.string()));
+    if (auto const folder = is_file ? folder_without(image, where) : std::nullopt)
+        throw_error(errc::usage,
+                    "--container {}: there is no such image in {}, where the job would start; check the name, or give --no-check",
+                    image, *folder);
 }
 
 void check_venv(std::string const& venv, program_place const& where) {
     auto const file = venv + "/bin/activate";
-    if (venv.empty() || where.changes_files || is_below(venv, where.staged_folders)) return;
-    std::error_code fault;
-    auto const folder = folder_of(where, fault);
-    if (fault || fs::exists(folder / file, fault) || fault) return;
-    throw error(errc::usage,
-                fmt::format("--venv {}: there is no {} in {}, where the job would start; check the name, or give --no-check",
-                            venv, file, folder.string()));
+    if (auto const folder = venv.empty() ? std::nullopt : folder_without(file, where))
+        throw_error(errc::usage, "--venv {}: there is no {} in {}, where the job would start; check the name, or give --no-check",
+                    venv, file, *folder);
 }
 
 }  // namespace muster

@@ -1,23 +1,22 @@
 // `muster init` makes a folder to start from, with a job file, a training script and a job script.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <filesystem>
 
 #include "base/command/print_note.hpp"
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"
+#include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/jobs/starter_files.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
-#include "launch/scheduler/read_allocation.hpp"
 #include "launch/scripts/script_command.hpp"
 #include "launch/settings/settings_file.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
@@ -38,12 +37,8 @@ bool write_new(fs::path const& path, std::string_view text) {
 
 std::string likely_site(settings_result const& given, environment const& variables) {
     if (given.given("site")) return given.text("site");
-    bool const slurm = !find_program_or_nothing(slurm_program(slurm_ask::submit), variables).empty();
-    bool const pbs = !find_program_or_nothing("qsub", variables).empty();
-    bool const flux = !find_program_or_nothing("flux", variables).empty();
-    if (flux && (prefers_flux(variables) || (!slurm && !pbs))) return "generic-flux";
-    if (!slurm && !pbs) return "workstation";
-    return pbs && (!slurm || prefers_pbs(variables)) ? "generic-pbs" : "generic-slurm";
+    auto const queue = find_queue_or_nothing(variables);
+    return queue ? fmt::format("generic-{}", to_string(*queue)) : "workstation";
 }
 
 bool may_have_gpus(std::string const& name, environment const& variables) {
@@ -73,8 +68,7 @@ std::string starter_job_script(std::string const& site, bool with_gpus, environm
         auto const plan = plan_job(options, variables);
         return render_script(plan.request, options.template_file);
     } catch (error const& why) {
-        print_note(
-            fmt::format("job.sh is not written: {}; once muster.toml is complete, muster submit writes a script", why.what()));
+        print_note("job.sh is not written: {}; once muster.toml is complete, muster submit writes a script", why.what());
         return {};
     }
 }
@@ -88,7 +82,7 @@ int init_command(std::vector<std::string> const& args, environment const& variab
     fs::path const folder = given.command.empty() ? "." : given.command.front();
     std::error_code fault;
     fs::create_directories(folder, fault);
-    if (fault) throw error(errc::io, fmt::format("cannot make {}: {}; give another folder", folder.string(), fault.message()));
+    if (fault) throw_error(errc::io, "cannot make {}: {}; give another folder", folder.string(), fault.message());
     auto const site = likely_site(given, variables);
     bool const with_gpus = may_have_gpus(site, variables);
     auto const job_script = starter_job_script(site, with_gpus, variables);

@@ -26,6 +26,7 @@
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/settings/setting.hpp"
 #include "launch/system/network.hpp"
+#include "launch/system/process_stat.hpp"
 
 namespace muster {
 
@@ -41,13 +42,9 @@ nlohmann::json read_run(std::string const& run_folder) {
 
 bool was_killed_here(std::string const& run_folder, std::string const& number) {
     auto const run = read_run(run_folder);
-    auto const text = [&](char const* pointer) {
-        auto const at = nlohmann::json::json_pointer(pointer);
-        return run.contains(at) && run[at].is_string() ? run[at].get<std::string>() : std::string();
-    };
     auto const launcher = parse_integer(number);  // outside of a job the folder has the launcher's process id
-    if (!launcher || *launcher < 1 || *launcher > INT32_MAX || !text("/allocation/job_id").empty()) return false;
-    return text("/host") == short_host_name() && ::kill(static_cast<pid_t>(*launcher), 0) != 0 && errno == ESRCH;
+    if (!launcher || *launcher < 1 || *launcher > INT32_MAX || !text_at(run, "/allocation/job_id").empty()) return false;
+    return text_at(run, "/host") == short_host_name() && ::kill(static_cast<pid_t>(*launcher), 0) != 0 && errno == ESRCH;
 }
 
 std::optional<std::string> find_gone_process(std::string const& run_folder) {
@@ -58,10 +55,20 @@ std::optional<std::string> find_gone_process(std::string const& run_folder) {
     };
     auto const pid = number("/process/pid"), ticks = number("/process/start_ticks");
     auto const here = short_host_name();
-    if (pid == 0 || pid > INT32_MAX || ticks == 0 || !run["host"].is_string() || run["host"].get<std::string>() != here)
-        return std::nullopt;
-    if (process_start_ticks(static_cast<pid_t>(pid)) == ticks) return std::nullopt;
+    if (pid == 0 || pid > INT32_MAX || ticks == 0 || text_at(run, "/host") != here) return std::nullopt;
+    auto const now = read_process_stat(static_cast<pid_t>(pid));
+    if (now && now->lives() && now->start_ticks == ticks) return std::nullopt;
     return fmt::format("process {} of {}", pid, here);
+}
+
+std::map<int, std::string> rank_folders(std::string const& run_folder, std::string_view prefix) {
+    std::map<int, std::string> folders;
+    for (auto const& path : folder_entries(run_folder)) {
+        auto const name = path.filename().string();
+        auto const number = name.starts_with(prefix) ? parse_integer(std::string_view(name).substr(prefix.size())) : std::nullopt;
+        if (number && *number >= 0 && *number < 10'000'000) folders.emplace(static_cast<int>(*number), path.string());
+    }
+    return folders;
 }
 
 std::optional<int> read_run_exit(std::string const& run_folder) {
@@ -137,13 +144,11 @@ std::vector<job_number> list_tasks(std::string const& asked, std::optional<job_r
     bool const slurm = parse_integer(id).has_value();
     if (open == std::string::npos && !slurm) return {};
     std::map<std::int64_t, job_number> tasks;
-    std::error_code fault;
-    auto const folder = fs::path(find_job_files(id, record).first_folder).parent_path();
-    for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end; entry.increment(fault)) {
-        auto const name = entry->path().filename().string();
+    for (auto const& folder : folder_entries(fs::path(find_job_files(id, record).first_folder).parent_path())) {
+        auto const name = folder.filename().string();
         if (!slurm) {
             if (auto const index = pbs_index(name, id, open)) tasks.try_emplace(*index, job_number{name, name});
-        } else if (auto const task = slurm_task_of(entry->path(), id)) {  // each run of a task with several runs says the same
+        } else if (auto const task = slurm_task_of(folder, id)) {  // each run of a task with several runs says the same
             tasks.try_emplace(task->index,
                               job_number{fmt::format("{}_{}", id, task->index), parse_integer(task->raw) ? task->raw : name});
         }
@@ -170,8 +175,7 @@ std::vector<job_number> list_parts(std::vector<queued_job> const& jobs, std::str
             queued_job one;
             one.id = task.shown;
             one.raw_id = task.raw;
-            if (std::none_of(parts.begin(), parts.end(), [&](auto const& each) { return each.id == task.shown; }))
-                parts.push_back(one);
+            if (std::ranges::none_of(parts, [&](auto const& each) { return each.id == task.shown; })) parts.push_back(one);
         }
     sort_tasks(parts);
     std::vector<job_number> numbers;
@@ -191,19 +195,12 @@ constexpr std::time_t begin_within_s = 3;  ///< within this time a job that has 
 constexpr std::time_t clock_slack_s = 10;  ///< between the clocks of a node, the file system and the scheduler
 constexpr std::time_t former_by_s = 600;   ///< a scheduler takes longer before it reuses its numbers
 
-/// Returns what a run's record says about its job; empty if it says nothing, or does not exist yet.
-std::string job_fact(std::string const& folder, char const* pointer) {
-    auto const run = read_run(folder);
-    auto const at = nlohmann::json::json_pointer(pointer);
-    return run.is_object() && run.contains(at) && run[at].is_string() ? run[at].get<std::string>() : std::string();
-}
-
 std::string job_of_run(std::string const& folder) {
-    return job_fact(folder, "/allocation/job_id");
+    return text_at(read_run(folder), "/allocation/job_id");
 }
 
-std::string cluster_of_run(std::string const& folder) {
-    return job_fact(folder, "/allocation/cluster");
+std::string start_of_run(std::string const& folder) {
+    return text_at(read_run(folder), "/started_at");
 }
 
 /// Returns whether the run belongs to another job than `asked`. PBS' server may be left out; the record of a task asked for by
@@ -228,18 +225,17 @@ std::optional<std::time_t> read_time(std::string const& text) {
 
 /// Returns whether the run in `folder` belongs to an older job, from before the scheduler began its numbers again.
 bool is_former_job(std::string const& folder, std::string const& submitted_at) {
-    auto const submitted = read_time(submitted_at), started = read_time(job_fact(folder, "/started_at"));
+    auto const submitted = read_time(submitted_at), started = read_time(start_of_run(folder));
     return submitted && started && *started + former_by_s < *submitted;
 }
 
 /// Lists the folders of a job that starts muster run several times, or is started again: ID, ID.2, ID.3. `submitted_at` may be
 /// empty.
 void list_runs(std::string const& first_folder, std::string const& job, std::string const& submitted_at, job_files& files) {
-    std::error_code fault;
     files.run_folders.clear();
     for (int n = 1;; ++n) {
         auto const folder = n == 1 ? first_folder : fmt::format("{}.{}", first_folder, n);
-        if (!fs::is_directory(folder, fault)) return;
+        if (!is_folder(folder)) return;
         if (auto const other = job_of_run(folder); is_other_job(folder, other, job))
             files.shared.push_back(
                 {folder, true,
@@ -270,8 +266,7 @@ std::map<std::string, std::vector<started_run>> search_run_folders() {
     int left = most_entries;
     std::map<std::string, std::vector<started_run>> found;
     auto const take = [&](fs::path const& folder) {
-        if (auto const job = job_of_run(folder); !job.empty())
-            found[job].push_back({job_fact(folder, "/started_at"), folder.string()});
+        if (auto const job = job_of_run(folder); !job.empty()) found[job].push_back({start_of_run(folder), folder.string()});
     };
     auto const here = fs::current_path(fault);
     for (fs::directory_iterator entry(here, fault), end; !fault && entry != end && left > 0; entry.increment(fault), --left) {
@@ -302,7 +297,7 @@ void add_later_runs(std::string const& job, std::vector<started_run>& runs) {
         if (number >= most_entries) continue;  // a name that somebody gave it
         auto next = fmt::format("{}.{}", first, number + 1);
         if (std::ranges::find(runs, next, &started_run::folder) != runs.end() || job_of_run(next) != job) continue;
-        auto started_at = job_fact(next, "/started_at");
+        auto started_at = start_of_run(next);
         runs.push_back({std::move(started_at), std::move(next)});
     }
     if (runs.size() > known) sort_by_start(runs);
@@ -333,7 +328,7 @@ job_files find_job_files(std::string const& asked, std::optional<job_record> con
         auto const known = fs::path(files.output);
         files.output = (known.parent_path() / (id + known.extension().string())).string();
     }
-    if (!files.output.empty() && !fs::exists(files.output, fault)) files.output.clear();
+    if (!files.output.empty() && !path_exists(files.output)) files.output.clear();
     list_runs(files.first_folder, id, record ? record->submitted_at : std::string(), files);
     return files;
 }
@@ -396,7 +391,7 @@ void job_file_finder::drop_other_clusters(job_number const& job, std::optional<j
         return of == record->cluster || folder == named || without_run_number(folder) == named;
     };
     std::erase_if(files.run_folders, [&](std::string const& folder) {
-        auto const of = cluster_of_run(folder);
+        auto const of = text_at(read_run(folder), "/allocation/cluster");
         if (of.empty() || cluster().empty() || of == cluster() || is_recorded(folder, of)) return false;
         if (std::ranges::any_of(files.shared, [&](auto const& file) { return file.path == folder; })) return true;
         files.shared.push_back(
@@ -420,9 +415,8 @@ job_paths const& job_file_finder::ask_paths(job_number const& job) {
 
 void job_file_finder::find_paths(job_number const& job, job_files& files) {
     auto const& [output, errors] = ask_paths(job);
-    std::error_code fault;
     auto const take = [&](std::string const& path, std::string& place) {
-        if (!fs::is_regular_file(path, fault)) return;
+        if (!is_plain_file(path)) return;
         auto shared = find_sharer(job, path);
         if (!shared || !shared->is_others) place = path;
         if (shared) files.shared.push_back(*std::move(shared));

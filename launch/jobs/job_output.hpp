@@ -52,6 +52,9 @@ struct job_files {
 bool is_run_folder(std::string const& word);
 job_files files_of_run(std::string const& folder);
 
+/// Returns the folders rank.NN or, with the prefix "spare.", spare.NN of a run's folder, by their numbers.
+std::map<int, std::string> rank_folders(std::string const& run_folder, std::string_view prefix = "rank.");
+
 /// A run whose record says when it began.
 struct started_run {
     std::string started_at, folder;

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
@@ -27,7 +27,7 @@ std::string slurm_pattern(std::string const& folder) {
 
 /// Flux reads -o as an option of its shell.
 bool names_output(script_request const& request) {
-    return std::any_of(request.directives.begin(), request.directives.end(), [&](auto const& d) {
+    return std::ranges::any_of(request.directives, [&](auto const& d) {
         return (d.starts_with("-o") && request.kind != script_kind::flux) || d.starts_with("--output");
     });
 }
@@ -44,8 +44,8 @@ bool keeps_flux_output(job_plan const& plan) {
 bool keeps_pbs_output(job_plan const& plan) {
     auto const& said = plan.request.directives;
     auto const is_own = [](auto const& d) { return d.starts_with("-o") || d.starts_with("-e") || d.starts_with("-j"); };
-    return plan.request.kind == script_kind::pbs && std::none_of(said.begin(), said.end(), is_own) &&
-           std::all_of(plan.files_folder.begin(), plan.files_folder.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+    return plan.request.kind == script_kind::pbs && std::ranges::none_of(said, is_own) &&
+           std::ranges::all_of(plan.files_folder, [](char c) { return c >= 0x20 && c < 0x7f; });
 }
 
 std::vector<std::string> submit_words(job_plan const& plan) {
@@ -69,15 +69,12 @@ std::vector<std::string> submit_words(job_plan const& plan) {
 
 void refuse_unscheduled(std::string const& site, script_kind kind) {
     if (kind == script_kind::local)
-        throw error(
-            errc::unavailable,
-            fmt::format("{} has no scheduler to submit to; start the program by muster run (a scaling study: without --submit)",
-                        site));
+        throw_error(errc::unavailable,
+                    "{} has no scheduler to submit to; start the program by muster run (a scaling study: without --submit)",
+                    site);
     if (kind == script_kind::cobalt)
-        throw error(
-            errc::unavailable,
-            fmt::format("{} has Cobalt, to which muster cannot submit; print the script by muster script, and give it to qsub",
-                        site));
+        throw_error(errc::unavailable,
+                    "{} has Cobalt, to which muster cannot submit; print the script by muster script, and give it to qsub", site);
 }
 
 /// Two clusters number their jobs alike: the first that uses this folder gets muster-runs, and each other one
@@ -101,9 +98,9 @@ std::string job_plan::output_of(std::string const& id) const {
 
 void refuse_missing(std::string const& program, std::string const& site, environment const& variables) {
     if (find_program_or_nothing(program, variables).empty())
-        throw error(errc::unavailable,
-                    fmt::format("{} is not on PATH, and jobs of {} are submitted by it; do this on a login node of that cluster",
-                                program, site));
+        throw_error(errc::unavailable,
+                    "{} is not on PATH, and jobs of {} are submitted by it; do this on a login node of that cluster", program,
+                    site);
 }
 
 std::string describe(script_request const& request) {

@@ -4,15 +4,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/trust/trusted_file.hpp"
@@ -23,7 +22,6 @@
 
 namespace muster {
 
-namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 namespace {
@@ -48,11 +46,10 @@ std::string slurm_array_of(std::string const& id) {
 /// Returns paths, in no order.
 std::vector<std::string> records_beginning_with(std::string const& folder, std::string const& beginning) {
     std::vector<std::string> found;
-    std::error_code fault;
-    for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end; entry.increment(fault)) {
-        auto const name = entry->path().filename().string();
+    for (auto const& path : folder_entries(folder)) {
+        auto const name = path.filename().string();
         if (name.starts_with(beginning) && name.ends_with(".json") && name.size() >= beginning.size() + 5)
-            found.push_back(entry->path().string());
+            found.push_back(path.string());
     }
     return found;
 }
@@ -87,14 +84,14 @@ std::string to_json(job_record const& r) {
     }
     put_words(all, "command", r.command);
     put_words(all, "arguments", r.arguments);
-    return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+    return json_text(all, 2) + "\n";
 }
 
 job_record parse_job_record(std::string_view text, std::string_view origin) {
     try {
         auto const from = parse_json_as<ordered_json>(text, origin, errc::config);
         if (!from.is_object() || text_in(from, "schema", origin) != schema)
-            throw error(errc::config, fmt::format("{}: this is no record of a job ({}); remove it", origin, schema));
+            throw_error(errc::config, "{}: this is no record of a job ({}); remove it", origin, schema);
         job_record r;
         for (auto const& [key, field] : {std::pair{"id", &r.id},
                                          {"scheduler", &r.scheduler},
@@ -113,7 +110,7 @@ job_record parse_job_record(std::string_view text, std::string_view origin) {
         r.arguments = words_in(from, "arguments", origin);
         return r;
     } catch (nlohmann::json::exception const& e) {
-        throw error(errc::config, fmt::format("{}: this is no record of a job: {}; remove it", origin, json_fault(e)));
+        throw_error(errc::config, "{}: this is no record of a job: {}; remove it", origin, json_fault(e));
     }
 }
 
@@ -148,10 +145,10 @@ std::optional<job_record> read_slurm_record(std::string const& folder, std::stri
     if ((first->cluster.empty() && other.empty()) || is_federated(id)) return first;
     auto const here = cluster();
     if (here.empty() && !other.empty())
-        throw error(errc::usage,
-                    fmt::format("job {0}: several clusters have a job of this number ({1} is the record of one, {2} that of "
-                                "another), and no Slurm answers here; do this on a login node of the one you mean",
-                                id, record_path(folder, "slurm", id), other.front()));
+        throw_error(errc::usage,
+                    "job {0}: several clusters have a job of this number ({1} is the record of one, {2} that of another), and no "
+                    "Slurm answers here; do this on a login node of the one you mean",
+                    id, record_path(folder, "slurm", id), other.front());
     if (here.empty() || first->cluster == here) return first;
     if (auto found = read_record(fmt::format("{}/{}{}.json", folder, beginning, here))) return found;
     return first->cluster.empty() ? first : std::nullopt;

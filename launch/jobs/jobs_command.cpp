@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <span>
@@ -11,9 +10,11 @@
 
 #include "base/command/command_set.hpp"
 #include "base/command/print_note.hpp"
-#include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "base/throw_error.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
@@ -105,16 +106,16 @@ int jobs_command(std::vector<std::string> const& args, environment const& variab
     auto const given = resolve_settings("jobs", options_first("jobs", args), real_settings(variables));
     if (print_help_if_asked("jobs", given)) return 0;
     if (!given.command.empty())
-        throw error(errc::usage, fmt::format("muster jobs takes no argument '{}'; muster show {} tells of one job",
-                                             given.command.front(), given.command.front()));
+        throw_error(errc::usage, "muster jobs takes no argument '{}'; muster show {} tells of one job", given.command.front(),
+                    given.command.front());
     auto const kind = find_queue(variables);
     auto jobs = list_jobs(kind, {}, variables);
     if (given.flag("all")) add_ended(jobs, kind, variables);
     if (given.flag("json")) {
         auto rows = ordered_json::array();
         for (auto const& job : jobs) rows.push_back(json_of(job));
-        fmt::print("{}\n", ordered_json{{"schema", "muster.jobs/1"}, {"scheduler", to_string(kind)}, {"jobs", rows}}.dump(
-                               2, ' ', false, ordered_json::error_handler_t::replace));
+        fmt::print("{}\n",
+                   json_text(ordered_json{{"schema", "muster.jobs/1"}, {"scheduler", to_string(kind)}, {"jobs", rows}}, 2));
         return 0;
     }
     fmt::print("{}", table_of(jobs, terminal_width(variables)));
@@ -126,8 +127,7 @@ int jobs_command(std::vector<std::string> const& args, environment const& variab
 }
 
 bool is_run_folder(std::string const& word) {
-    std::error_code ignored;
-    return !is_job_number(word) && std::filesystem::exists(word + "/run.json", ignored);
+    return !is_job_number(word) && path_exists(word + "/run.json");
 }
 
 job_files files_of_run(std::string const& folder) {
@@ -138,7 +138,7 @@ job_files files_of_run(std::string const& folder) {
     files.run_folders.push_back(files.first_folder);
     for (int n = 1;; ++n) {
         auto const generation = generation_folder(files.first_folder, n);
-        if (!std::filesystem::is_directory(generation, fault)) break;
+        if (!is_folder(generation)) break;
         files.run_names[generation] = fmt::format("g{}", n);
         files.run_folders.push_back(generation);
     }
@@ -148,16 +148,15 @@ job_files files_of_run(std::string const& folder) {
 std::vector<std::string> job_numbers(std::vector<std::string> const& words, std::string_view command,
                                      environment const& variables) {
     if (words.empty())
-        throw error(errc::usage,
-                    fmt::format("the number of a job is missing; write: muster {} ID (muster jobs --all lists yours)", command));
+        throw_error(errc::usage, "the number of a job is missing; write: muster {} ID (muster jobs --all lists yours)", command);
     for (auto const& word : words)
         if (is_run_folder(word))
-            throw error(errc::usage,
-                        fmt::format("'{0}' is the folder of a run, and {1} takes the numbers of jobs; muster show {0} and "
-                                    "muster logs {0} tell of that run",
-                                    without_controls(word), command));
+            throw_error(errc::usage,
+                        "'{0}' is the folder of a run, and {1} takes the numbers of jobs; muster show {0} and muster logs {0} "
+                        "tell of that run",
+                        without_controls(word), command);
         else if (!is_job_number(word) && !is_sluid(word))
-            throw error(errc::usage, fmt::format("'{}' is no number of a job; muster jobs lists yours", without_controls(word)));
+            throw_error(errc::usage, "'{}' is no number of a job; muster jobs lists yours", without_controls(word));
     std::vector<std::string> numbers;
     for (auto const& word : words) numbers.push_back(plain_job_number(word, variables));
     return numbers;

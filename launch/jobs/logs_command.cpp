@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/command/print_note.hpp"
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
@@ -33,20 +33,15 @@ bool has_ended(job_files const& files, std::string const& number) {
     return read_run_exit(last) || was_killed_here(last, number);
 }
 
-std::optional<queue_kind> queue_here(environment const& variables) {
-    try {
-        return find_queue(variables);
-    } catch (error const&) {  // there is no scheduler here: the run's record says how it ended
-        return std::nullopt;
-    }
-}
-
 /// Holds what the scheduler says about the job whose logs are read: whether it goes on, and the numbers of its files.
 class followed_job {
   public:
     followed_job(std::string id, std::optional<job_record> record, environment const& variables)
-        : id_(std::move(id)), record_(std::move(record)), parts_{{id_, id_}}, finder_(queue_here(variables), variables) {
-        if (auto const kind = queue_here(variables))
+        : id_(std::move(id)),
+          record_(std::move(record)),
+          parts_{{id_, id_}},
+          finder_(find_queue_or_nothing(variables), variables) {
+        if (auto const kind = find_queue_or_nothing(variables))
             poll_.emplace([kind = *kind, &variables](auto const& ids) { return list_jobs(kind, ids, variables); },
                           [](std::string const& note) { fmt::print(stderr, "muster: {}\n", note); });
     }
@@ -100,9 +95,8 @@ class followed_job {
         if (poll_ && state_ == state::not_told) return !last.run_folders.empty() && was_killed_here(last.run_folders.back(), id_);
         bool const is_unknown = state_ == state::unknown;
         if (is_unknown && !record_ && last.output.empty() && last.run_folders.empty())
-            throw error(errc::not_found,
-                        fmt::format("job {}: the scheduler does not know it (any more), and there is nothing of it in {}", id_,
-                                    last.first_folder));
+            throw_error(errc::not_found, "job {}: the scheduler does not know it (any more), and there is nothing of it in {}",
+                        id_, last.first_folder);
         return has_ended(last, id_) || is_unknown;  // a killed run has left no end in its record
     }
 
@@ -151,9 +145,8 @@ int print_run_logs(settings_result const& given) {
     tail.follow({}, files_of_run(word));
     tail.finish();
     if (gone && !read_run_exit(folder))
-        print_note(fmt::format("the run was killed: {} is gone, which led it, and run.json has no end", *gone));
-    if (auto const why = tail.why_no_rank(); !why.empty())
-        throw error(errc::not_found, fmt::format("{}: {}", without_controls(word), why));
+        print_note("the run was killed: {} is gone, which led it, and run.json has no end", *gone);
+    if (auto const why = tail.why_no_rank(); !why.empty()) throw_error(errc::not_found, "{}: {}", without_controls(word), why);
     return 0;
 }
 
@@ -173,23 +166,21 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
     auto const all = job.files();
     auto const is_silent = [](job_files const& of) { return of.output.empty() && of.errors.empty() && of.run_folders.empty(); };
     auto const& files = all.front();
-    bool const is_nothing = !follow && std::all_of(all.begin(), all.end(), is_silent);
-    if (is_nothing && !job.failure().empty()) throw error(errc::not_found, fmt::format("job {}: {}", id, job.failure()));
+    bool const is_nothing = !follow && std::ranges::all_of(all, is_silent);
+    if (is_nothing && !job.failure().empty()) throw_error(errc::not_found, "job {}: {}", id, job.failure());
     for (auto const& of : all)
         for (auto const& file : of.shared)
-            if (is_nothing && !file.why.empty()) throw error(errc::not_found, fmt::format("job {}: {}", id, file.why));
+            if (is_nothing && !file.why.empty()) throw_error(errc::not_found, "job {}: {}", id, file.why);
     if (is_nothing)
-        throw error(
-            errc::not_found,
-            fmt::format(
-                "job {}: {}no output in {}{}{}{}{}", id,
-                job.is_unknown() ? "the scheduler does not know it (any more), and there is " : "", files.first_folder,
-                job.is_unknown() ? "" : " (yet)", record ? "" : ", no run of it in another folder here or one below",
-                record && !record->scheduler.empty()
-                    ? "; muster watch tells its state"
-                    : fmt::format("{}; go to the folder that it was submitted from, or give the --output-dir of its muster run",
-                                  job.is_unknown() ? "" : ", and the scheduler names no file of it that is there"),
-                where_recorded(id, variables)));
+        throw_error(
+            errc::not_found, "job {}: {}no output in {}{}{}{}{}", id,
+            job.is_unknown() ? "the scheduler does not know it (any more), and there is " : "", files.first_folder,
+            job.is_unknown() ? "" : " (yet)", record ? "" : ", no run of it in another folder here or one below",
+            record && !record->scheduler.empty()
+                ? "; muster watch tells its state"
+                : fmt::format("{}; go to the folder that it was submitted from, or give the --output-dir of its muster run",
+                              job.is_unknown() ? "" : ", and the scheduler names no file of it that is there"),
+            where_recorded(id, variables));
     bool const terminal = ::isatty(STDOUT_FILENO) == 1;
     auto const print = [&job, terminal](std::string const& number, std::string const& who, std::string const& text) {
         auto const line = terminal ? without_controls(text) : text;  // a file or a program gets the bytes unchanged
@@ -199,7 +190,7 @@ int logs_command(std::vector<std::string> const& args, environment const& variab
             fmt::print("{}{}\n", who.empty() ? "" : fmt::format("[{}] ", who), line);
     };
     auto const refuse_missing_rank = [&](std::string const& why) {
-        if (!why.empty()) throw error(errc::not_found, fmt::format("job {}: {}", id, why));
+        if (!why.empty()) throw_error(errc::not_found, "job {}: {}", id, why);
     };
     auto const note_script = [](log_tail const& tail) {
         if (auto const why = tail.why_no_script(); !why.empty()) print_note(why);

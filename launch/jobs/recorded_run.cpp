@@ -1,14 +1,12 @@
 #include "launch/jobs/recorded_run.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "launch/jobs/queue/queued_job.hpp"
@@ -24,7 +22,7 @@ namespace {
 std::optional<std::string> read_trusted_record(std::string const& path) {
     auto found = read_trusted_file(path, "record of a run");
     if (!found.distrust.empty())
-        throw error(errc::config, fmt::format("{}: not read: {}; copy the folder to a place of your own", path, found.distrust));
+        throw_error(errc::config, "{}: not read: {}; copy the folder to a place of your own", path, found.distrust);
     return std::move(found.text);
 }
 
@@ -39,7 +37,7 @@ environment read_script_variables(std::string const& folder) {
     for (auto const line : split(text, '\n')) {
         auto const equals = line.find('=');
         auto const name = std::string(line.substr(0, equals));
-        if (equals == std::string_view::npos || std::find(names.begin(), names.end(), name) == names.end()) continue;
+        if (equals == std::string_view::npos || std::ranges::find(names, name) == names.end()) continue;
         auto const value = shell_split(line.substr(equals + 1), path);
         found.set(name, value.empty() ? std::string() : value.front());
     }
@@ -49,18 +47,16 @@ environment read_script_variables(std::string const& folder) {
 recorded_run read_recorded_run(std::string const& folder) {
     auto const path = folder + "/run.json";
     auto const text = read_trusted_record(path);
-    if (!text) throw error(errc::usage, fmt::format("no {}; give the folder of a run, as muster show names it", path));
+    if (!text) throw_error(errc::usage, "no {}; give the folder of a run, as muster show names it", path);
     try {
         auto const run = parse_json_as<json>(*text, path, errc::config);
         if (!run.is_object() || text_in(run, "schema", path) != "muster.run/1")
-            throw error(errc::config,
-                        fmt::format("{}: this is no record of a run (muster.run/1); give the folder of a run", path));
+            throw_error(errc::config, "{}: this is no record of a run (muster.run/1); give the folder of a run", path);
         if (!run.contains("command") && !run.contains("command_hex"))
-            throw error(errc::config, fmt::format("{}: the run's command is missing; give the folder of a run", path));
+            throw_error(errc::config, "{}: the run's command is missing; give the folder of a run", path);
         auto const allocation = run.value("allocation", json::object());
         if (!allocation.is_object() && !allocation.is_null())
-            throw error(errc::config,
-                        fmt::format("{}: the key 'allocation' holds no object; give a record that muster has written", path));
+            throw_error(errc::config, "{}: the key 'allocation' holds no object; give a record that muster has written", path);
         auto cluster = text_in(allocation, "cluster", path);
         if (!is_file_name(cluster)) cluster.clear();
         auto const working_dir = text_in(run, "working_dir", path);
@@ -74,13 +70,12 @@ recorded_run read_recorded_run(std::string const& folder) {
                 .options = words_in(run, "options", path),
                 .left_out = words_in(run, "variables_left_out", path)};
     } catch (json::exception const& e) {
-        throw error(errc::config,
-                    fmt::format("{}: this is no record of a run: {}; give the folder of a run", path, json_fault(e)));
+        throw_error(errc::config, "{}: this is no record of a run: {}; give the folder of a run", path, json_fault(e));
     }
 }
 
 std::vector<std::string> with_own_folder(std::vector<std::string> options, std::string const& folder) {
-    auto const at = std::find(options.begin(), options.end(), "--output-dir");
+    auto const at = std::ranges::find(options, "--output-dir");
     if (at == options.end() || at + 1 == options.end() || (at + 1)->find("%j") != std::string::npos) return options;
     auto own = std::filesystem::path(folder).lexically_normal().string();
     while (own.size() > 1 && own.back() == '/') own.pop_back();

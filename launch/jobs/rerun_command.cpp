@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "base/command/print_note.hpp"
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/version.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/help/help.hpp"
@@ -73,7 +73,7 @@ std::vector<std::string> differing_variables(std::string const& folder, environm
         auto const equals = line.find('=');
         if (equals == std::string_view::npos || is_passing(line)) continue;
         auto const is_given = [&](std::string const& word) { return word.starts_with(line.substr(0, equals + 1)); };
-        if (std::any_of(options.begin(), options.end(), is_given)) continue;  // --env sets it
+        if (std::ranges::any_of(options, is_given)) continue;  // --env sets it
         if (!same.contains(line)) names.emplace_back(line.substr(0, equals));
     }
     return names;
@@ -87,15 +87,15 @@ std::string some_of(std::vector<std::string> names) {
 
 void tell_differences(recorded_run const& run, std::string const& folder, environment const& variables) {
     if (run.version != version())
-        print_note(fmt::format("that run was of muster {}, this one is {}", without_controls(run.version), version()));
+        print_note("that run was of muster {}, this one is {}", without_controls(run.version), version());
     std::vector<std::string> missing;
     for (auto const& name : run.left_out)
         if (!variables.has(name)) missing.push_back(name);
     if (!missing.empty())
-        print_note(fmt::format("that run had variables that its record leaves out as secrets, and which are not set now: {}",
-                               without_controls(some_of(missing))));
+        print_note("that run had variables that its record leaves out as secrets, and which are not set now: {}",
+                   without_controls(some_of(missing)));
     if (auto const names = differing_variables(folder, variables, run.options); !names.empty())
-        print_note(fmt::format("variables that have other values now: {}", without_controls(some_of(names))));
+        print_note("variables that have other values now: {}", without_controls(some_of(names)));
 }
 
 /// Returns the number of the array that a run was a task of, from its variables; "" if it was not one.
@@ -124,21 +124,17 @@ environment with_script_variables(environment variables, std::string const& fold
 /// A job's script makes the folder on each of its nodes, but a run without a job does not.
 void check_results_folder(environment const& variables) {
     auto const made = variables.get_or("MUSTER_SYNC_DIR", "");
-    std::error_code fault;
-    if (made.empty() || fs::is_directory(made, fault)) return;
-    throw error(
-        errc::usage,
-        fmt::format(
-            "that run wrote its results to '{}', which its job's script had made on each node (--artifacts) and which is not "
-            "there; make it by muster run --ranks-per-node 1 -- mkdir -p {}, or submit the job again by --submit",
-            made, shell_quote(made)));
+    if (made.empty() || is_folder(made)) return;
+    throw_error(errc::usage,
+                "that run wrote its results to '{}', which its job's script had made on each node (--artifacts) and which is not "
+                "there; make it by muster run --ranks-per-node 1 -- mkdir -p {}, or submit the job again by --submit",
+                made, shell_quote(made));
 }
 
 void change_folder(std::string const& folder) {
     std::error_code fault;
     fs::current_path(folder, fault);
-    if (fault)
-        throw error(errc::not_found, fmt::format("the folder of that run, {}: {}; make it again", folder, fault.message()));
+    if (fault) throw_error(errc::not_found, "the folder of that run, {}: {}; make it again", folder, fault.message());
 }
 
 }  // namespace
@@ -157,23 +153,21 @@ int rerun_command(std::vector<std::string> const& args, environment const& varia
         auto record = find_job_record(run.job_id, variables, cluster);
         if (!record) record = find_job_record(array_of_run(folder), variables, cluster);
         if (!record)
-            throw error(errc::usage,
-                        fmt::format("{}: muster has no record of {}; leave out --submit, or submit it by muster submit", folder,
-                                    run.job_id.empty() ? "a job that it ran in" : "job " + run.job_id));
+            throw_error(errc::usage, "{}: muster has no record of {}; leave out --submit, or submit it by muster submit", folder,
+                        run.job_id.empty() ? "a job that it ran in" : "job " + run.job_id);
         change_folder(record->working_dir);
         words.emplace_back("submit");
         if (!given.flag("check")) words.emplace_back("--no-check");
         words.insert(words.end(), record->arguments.begin(), record->arguments.end());
     } else {
         if (auto const names = missing_secrets(run.options, variables); !names.empty())
-            throw error(errc::usage,
-                        fmt::format("that run was given {} by --env, and its record leaves out secrets; set {} again, "
-                                    "and then rerun",
-                                    join(names, ", "), names.size() == 1 ? "it" : "them"));
+            throw_error(errc::usage,
+                        "that run was given {} by --env, and its record leaves out secrets; set {} again, and then rerun",
+                        join(names, ", "), names.size() == 1 ? "it" : "them");
         change_folder(run.launched_in);
         own = with_script_variables(std::move(own), folder);
         if (given.flag("check")) check_results_folder(own);
-        if (given.flag("check")) check_program(run.command, variables, {.working_dir = run.working_dir, .staged_folders = {}});
+        if (given.flag("check")) check_program(run.command, variables, {.working_dir = run.working_dir});
         words.emplace_back("run");
         auto const options = with_own_folder(run.options, folder);
         words.insert(words.end(), options.begin(), options.end());

@@ -19,7 +19,7 @@ bool is_batch_only(std::string_view prefix, std::string const& first) {
     auto const name = first.substr(0, first.find('='));
     // Flux has other short options.
     if (prefix.starts_with("#FLUX")) return name == "--output" || name == "--error" || name == "--input";
-    return std::any_of(batch_only.begin(), batch_only.end(), [&](std::string_view known) {
+    return std::ranges::any_of(batch_only, [&](std::string_view known) {
         return name == known || (known.size() == 2 && name.size() > 2 && name[1] != '-' && name.starts_with(known));
     });
 }

@@ -3,12 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 #include <vector>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "base/units.hpp"
@@ -43,11 +42,6 @@ void print_row(std::string_view name, std::string const& value) {
     if (!value.empty()) fmt::print("{:12} {}\n", name, without_controls(value));
 }
 
-std::string text_of(ordered_json const& from, char const* key) {
-    auto const found = from.is_object() ? from.find(key) : from.end();
-    return from.is_object() && found != from.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 std::string words_of_run(ordered_json const& run, char const* key) try {
     return shell_join(words_in(run, key, "run.json"));
 } catch (error const&) {
@@ -72,7 +66,7 @@ std::string describe_generation(ordered_json const& row) {
     auto const ranks = row.find("ranks");
     auto const number = ranks != row.end() ? ranks->dump() : "?";
     return fmt::format("{} rank{}: {}{}{}", number, number == "1" ? "" : "s", join(parts, ", "),
-                       text_of(row, "cause").empty() ? "" : "; ", text_of(row, "cause"));
+                       text_at(row, "/cause").empty() ? "" : "; ", text_at(row, "/cause"));
 }
 
 void print_generations(ordered_json const& run) {
@@ -89,8 +83,8 @@ void print_spares(ordered_json const& run) {
     if (found == run.end() || !found->is_array()) return;
     for (auto const& row : *found) {
         auto const number = [&](char const* key) { return row.contains(key) ? row[key].dump() : "null"; };
-        auto text = text_of(row, "place");
-        if (auto const end = text_of(row, "end"); !end.empty())
+        auto text = text_at(row, "/place");
+        if (auto const end = text_at(row, "/end"); !end.empty())
             text += ": " + end;
         else if (number("generation") != "null")
             text +=
@@ -104,19 +98,19 @@ void print_run(std::string const& folder, ordered_json const& run, bool is_part 
     print_row("run", folder);
     if (run.is_null()) return;
     print_row("command", words_of_run(run, "command"));
-    print_row("placed", text_of(run.contains("allocation") ? run["allocation"] : ordered_json(), "text"));
-    print_row("version", text_of(run, "version"));
-    print_row("started", text_of(run, "started_at"));
+    print_row("placed", text_at(run, "/allocation/text"));
+    print_row("version", text_at(run, "/version"));
+    print_row("started", text_at(run, "/started_at"));
     for (auto const& line : gpu_summary(read_gpu_use(folder))) print_row("GPU use", line);
     print_generations(run);
     print_spares(run);
     auto const end = run.contains("exit") ? run["exit"] : ordered_json();
     if (end.is_object()) {
-        print_row("ended", text_of(run, "ended_at"));
+        print_row("ended", text_at(run, "/ended_at"));
         if (auto const code = end.find("code"); code != end.end() && code->is_number_integer())
             print_row("exit code", std::to_string(code->get<std::int64_t>()));
-        print_row("cause", text_of(end, "cause"));
-        print_row("no restart", text_of(end, "no_restart"));
+        print_row("cause", text_at(end, "/cause"));
+        print_row("no restart", text_at(end, "/no_restart"));
     }
 }
 
@@ -142,7 +136,7 @@ int show_run(std::string const& word, bool as_json) {
     auto const folder = files_of_run(word).first_folder;
     auto const run = read_object(folder, "run.json");
     if (run.is_null())
-        throw error(errc::config, fmt::format("{}/run.json is no record of a run; give another folder", without_controls(word)));
+        throw_error(errc::config, "{}/run.json is no record of a run; give another folder", without_controls(word));
     if (as_json) {
         ordered_json const all{
             {"schema", "muster.show/1"},
@@ -151,7 +145,7 @@ int show_run(std::string const& word, bool as_json) {
             {"jobs", ordered_json::array()},
             {"record", nullptr},
             {"runs", {{{"job", nullptr}, {"folder", folder}, {"run", run}, {"gpu_use", read_object(folder, gpu_use_file)}}}}};
-        fmt::print("{}\n", all.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+        fmt::print("{}\n", json_text(all, 2));
     } else {
         print_run(folder, run, false);
     }
@@ -184,9 +178,8 @@ int show_command(std::vector<std::string> const& args, environment const& variab
     std::vector<job_files> files;  // those of each part
     for (auto const& part : parts) files.push_back(finder.find(part, record));
     if (jobs.empty() && !record && std::ranges::all_of(files, [](auto const& of) { return of.run_folders.empty(); }))
-        throw error(errc::not_found,
-                    fmt::format("job {}: neither the scheduler nor muster has a record of it; muster jobs lists yours{}", id,
-                                where_recorded(id, variables)));
+        throw_error(errc::not_found, "job {}: neither the scheduler nor muster has a record of it; muster jobs lists yours{}", id,
+                    where_recorded(id, variables));
     // This is for the sweep itself, not for one of its tasks.
     bool const is_sweep = record && !record->each.empty() && !index_of_task(id);
     auto const results = is_sweep ? sweep_rows(*record, jobs, finder) : std::vector<sweep_row>();
@@ -203,7 +196,7 @@ int show_command(std::vector<std::string> const& args, environment const& variab
                                        {"folder", folder},
                                        {"run", read_object(folder, "run.json")},
                                        {"gpu_use", read_object(folder, gpu_use_file)}});
-        fmt::print("{}\n", all.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+        fmt::print("{}\n", json_text(all, 2));
         return 0;
     }
     print_row("job", id);

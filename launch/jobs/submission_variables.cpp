@@ -24,7 +24,7 @@ constexpr std::array settings_of_slurm{"SLURM_CONF",  "SLURM_CONF_SERVER", "SLUR
 constexpr std::array lists_of_gpus{"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"};
 
 bool is_one_of(std::string_view name, auto const& names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
+    return std::ranges::find(names, name) != names.end();
 }
 
 /// Returns whether the scheduler set a variable for the job around this process. qsub sets PBS_O_* anew each time.

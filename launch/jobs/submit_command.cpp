@@ -11,12 +11,13 @@
 #include <filesystem>
 
 #include "base/command/print_note.hpp"
-#include "base/error.hpp"
 #include "base/letters.hpp"
 #include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
 #include "launch/commands/commands.hpp"
@@ -75,7 +76,7 @@ void mark_cluster(job_plan const& plan) try {
     auto const name = folder.open_file(cluster_file, {}, 0644);
     write_all(name.get(), plan.cluster + "\n", fmt::format("{}/{}", plan.files_folder, cluster_file));
 } catch (error const& e) {
-    print_note(fmt::format("that this folder is of jobs of {} is not kept ({})", plan.cluster, e.what()));
+    print_note("that this folder is of jobs of {} is not kept ({})", plan.cluster, e.what());
 }
 
 std::string said_by(command_output const& answer) {
@@ -91,10 +92,8 @@ void test_only(job_plan const& plan, std::string const& path, environment const&
         std::error_code fault;
         fs::remove(path, fault);
         auto const unmet = unmet_dependency(plan.request, variables);
-        throw error(
-            errc::usage,
-            fmt::format("sbatch --test-only refuses the job: {}{}", said_by(answer),
-                        unmet.empty() ? "; change what is asked for, or give --no-check to submit it all the same" : unmet));
+        throw_error(errc::usage, "sbatch --test-only refuses the job: {}{}", said_by(answer),
+                    unmet.empty() ? "; change what is asked for, or give --no-check to submit it all the same" : unmet);
     }
     // The number in that line is that of the test, not the job's.
     auto const at = answer.err.find(" to start at ");
@@ -135,13 +134,13 @@ std::string folder_by_directive(script_request const& request) {
 /// Throws errc::config for a setting of the run for which the job has too few or too many nodes: the run would end at once.
 void refuse_other_shape(script_request const& request, settings_result const& given) {
     auto const refuse = [&](std::string const& name, int value) {
-        throw error(errc::config,
-                    fmt::format("{}: {} = {}, but the job gets {} with {} on each; leave {} out: nodes follow from gpus and "
-                                "gpus-per-node, or from ranks and ranks-per-node",
-                                given.get(name).where, name, value, nodes_text(request.nodes),
-                                counted(request.ranks_per_node, "rank") +
-                                    (request.spare_places > 0 ? fmt::format(" and room for {} more", request.spare_places) : ""),
-                                name));
+        throw_error(errc::config,
+                    "{}: {} = {}, but the job gets {} with {} on each; leave {} out: nodes follow from gpus and gpus-per-node, "
+                    "or from ranks and ranks-per-node",
+                    given.get(name).where, name, value, nodes_text(request.nodes),
+                    counted(request.ranks_per_node, "rank") +
+                        (request.spare_places > 0 ? fmt::format(" and room for {} more", request.spare_places) : ""),
+                    name);
     };
     auto const nodes = given.integer("nnodes"), slots = given.integer("slots-per-node");
     if (nodes && (request.once ? *nodes > request.nodes : *nodes != request.nodes)) refuse("nnodes", *nodes);
@@ -162,8 +161,8 @@ void note_common_file(script_request const& request) {
     if (mode ? mode->starts_with('a') : request.requeue) return;
     for (auto const& file : output_files(request))
         if (file.find('%') == std::string::npos && file != "/dev/null")
-            print_note(fmt::format("each job that writes to {} begins it anew; give each its own: {}", file,
-                                   (fs::path(file).parent_path() / with_own_name(file)).string()));
+            print_note("each job that writes to {} begins it anew; give each its own: {}", file,
+                       (fs::path(file).parent_path() / with_own_name(file)).string());
 }
 
 bool is_below(fs::path const& path, fs::path const& folder) {
@@ -180,7 +179,7 @@ void make_output_folders(script_request const& request, bool makes) {
     for (auto const& file : output_files(request)) {
         auto const folder = fs::path(file).parent_path();
         auto const whole = (here / folder_by_directive(request) / folder).lexically_normal();
-        if (folder.empty() || folder.string().find('%') != std::string::npos || fs::is_directory(whole, fault)) continue;
+        if (folder.empty() || folder.string().find('%') != std::string::npos || is_folder(whole)) continue;
         if (!is_below(whole, here)) {
             fmt::print(
                 stderr,
@@ -190,8 +189,8 @@ void make_output_folders(script_request const& request, bool makes) {
             continue;
         }
         if (makes && !fs::create_directories(whole, fault) && fault)
-            throw error(errc::io, fmt::format("the folder {} of the job's output {} cannot be made: {}; give another --output",
-                                              whole.string(), file, fault.message()));
+            throw_error(errc::io, "the folder {} of the job's output {} cannot be made: {}; give another --output",
+                        whole.string(), file, fault.message());
         fmt::print(stderr, "muster: note: {} the folder {} for the job's output {}\n", makes ? "made" : "submit makes",
                    whole.string(), file);
     }
@@ -203,8 +202,7 @@ void check_files(script_request const& request, settings_result const& given, en
     program_place where{
         .working_dir = (fs::path(folder_by_directive(request)) / given.text("wd")).string(),
         .loads_more = !request.modules.empty() || !request.setup.empty() || !request.venv.empty() || !request.conda.empty(),
-        .changes_files = !given.list("setup").empty(),
-        .staged_folders = {}};
+        .changes_files = !given.list("setup").empty()};
     for (auto const& [from, to] : request.stage_in) where.staged_folders.push_back(to);
     if (given.text("container").empty())
         check_program(request.command, variables, where);
@@ -212,11 +210,9 @@ void check_files(script_request const& request, settings_result const& given, en
         check_image(given.text("container"), where);
     where.working_dir = folder_by_directive(request);  // the folder of the script itself
     check_venv(request.venv, where);
-    std::error_code fault;
     for (auto const& [from, to] : request.stage_in)
-        if (!fs::exists(from, fault))
-            throw error(errc::usage,
-                        fmt::format("--stage-in {}:{}: there is no {} here; check the name, or give --no-check", from, to, from));
+        if (!path_exists(from))
+            throw_error(errc::usage, "--stage-in {}:{}: there is no {} here; check the name, or give --no-check", from, to, from);
 }
 
 void print_plan(job_plan const& plan) {
@@ -301,8 +297,7 @@ void print_actions(job_plan const& plan, bool checks, bool json) {
         actions.push_back({{"action", "rename"}, {"path", path}, {"to", kept}});
         for (auto const& submit : further) actions.push_back({{"action", "run"}, {"command", submit}});
         actions.push_back({{"action", "record"}, {"run_folder", plan.run_folder}});
-        fmt::print("{}\n", ordered_json{{"schema", "muster.submit-dry-run/1"}, {"actions", actions}}.dump(
-                               2, ' ', false, ordered_json::error_handler_t::replace));
+        fmt::print("{}\n", json_text(ordered_json{{"schema", "muster.submit-dry-run/1"}, {"actions", actions}}, 2));
         return;
     }
     int n = 0;
@@ -331,11 +326,10 @@ void refuse_same_chain(job_plan const& plan, environment const& variables) {
     }
     if (live.empty()) return;
     auto const jobs = join(live, " ");
-    throw error(errc::usage,
-                fmt::format("the chain '{}' of this folder, whose first job is {}, still has jobs that wait or run ({}), and two "
-                            "chains of one name would end each other; give this one another name by --job-name, or "
-                            "end that one by muster cancel {}",
-                            name, first, jobs, jobs));
+    throw_error(errc::usage,
+                "the chain '{}' of this folder, whose first job is {}, still has jobs that wait or run ({}), and two chains of "
+                "one name would end each other; give this one another name by --job-name, or end that one by muster cancel {}",
+                name, first, jobs, jobs);
 }
 
 /// A job's number, and the cluster that has it.
@@ -348,13 +342,12 @@ queued_number submit_script(job_plan const& plan, std::vector<std::string> const
     auto const& path = words.back();
     auto const answer = run_captured(words, variables, submit_limit);
     if (answer.exit_status != 0)
-        throw error(errc::usage, fmt::format("{} refuses the job: {}{}; its script is {}", program, said_by(answer),
-                                             unmet_dependency(plan.request, variables), path));
+        throw_error(errc::usage, "{} refuses the job: {}{}; its script is {}", program, said_by(answer),
+                    unmet_dependency(plan.request, variables), path);
     auto const id = parse_job_number(answer.out);
     if (!id)
-        throw error(errc::parse,
-                    fmt::format("{} ended well, and printed no number of a job: '{}'; look for the job with muster jobs", program,
-                                without_controls(trim(answer.out))));
+        throw_error(errc::parse, "{} ended well, and printed no number of a job: '{}'; look for the job with muster jobs",
+                    program, without_controls(trim(answer.out)));
     return {*id, parse_job_cluster(answer.out)};
 }
 
@@ -389,7 +382,7 @@ job_record make_record(job_plan const& plan, std::string const& id, std::string 
 /// user learns which jobs are queued and what to do.
 submitted_jobs submit_links(job_plan const& plan, std::string const& path, std::vector<std::string> const& args,
                             environment const& variables) {
-    submitted_jobs done{.ids = {}, .script = path, .cluster = plan.cluster};
+    submitted_jobs done{.script = path, .cluster = plan.cluster};
     int const links = links_of(plan);
     for (int link = 1; link <= links; ++link) {
         auto const words = link_words(plan, done.script, link, done.ids.empty() ? std::string() : done.ids.back());
@@ -400,9 +393,10 @@ submitted_jobs submit_links(job_plan const& plan, std::string const& path, std::
         } catch (error const& e) {
             if (done.ids.empty()) throw;
             auto const queued = join(done.ids, " ");
-            throw error(e.code(), fmt::format("job {} of the {} of the chain: {}; queued and recorded are {}: cancel them by "
-                                              "muster cancel {}, or submit what is missing by {}",
-                                              link, links, e.what(), queued, queued, shell_join(words)));
+            throw_error(e.code(),
+                        "job {} of the {} of the chain: {}; queued and recorded are {}: cancel them by muster cancel {}, or "
+                        "submit what is missing by {}",
+                        link, links, e.what(), queued, queued, shell_join(words));
         }
         auto const& id = done.ids.back();
         if (link == 1) {
@@ -410,7 +404,7 @@ submitted_jobs submit_links(job_plan const& plan, std::string const& path, std::
             mark_cluster(plan);
         }
         if (auto const why = write_job_record(make_record(plan, id, done.cluster, done.script, args), variables); !why.empty())
-            print_note(fmt::format("no record of job {} is kept ({}), so muster logs and rerun do not find its files", id, why));
+            print_note("no record of job {} is kept ({}), so muster logs and rerun do not find its files", id, why);
     }
     return done;
 }
@@ -422,11 +416,11 @@ void refuse_job_script(std::vector<std::string> const& command, environment cons
     std::pair<std::string_view, std::string> const kinds[]{
         {"\n#SBATCH ", slurm_words(slurm_ask::submit, {}).front()}, {"\n#PBS ", "qsub"}, {"\n#FLUX: ", "flux batch"}};
     auto const refuse = [&](std::string const& words) {
-        throw error(errc::usage,
-                    fmt::format("{0} is a job script: submit it by `{1} {0}`; muster submit writes the script itself, for a "
-                                "program: muster submit --gpus N --time T -- python3 train.py (--ranks N without GPUs); a script "
-                                "that itself starts muster run goes with --once",
-                                command.front(), words));
+        throw_error(errc::usage,
+                    "{0} is a job script: submit it by `{1} {0}`; muster submit writes the script itself, for a program: muster "
+                    "submit --gpus N --time T -- python3 train.py (--ranks N without GPUs); a script that itself starts muster "
+                    "run goes with --once",
+                    command.front(), words);
     };
     for (auto const& [mark, words] : kinds)
         if (text.find(mark) != std::string::npos) refuse(words);
@@ -475,7 +469,7 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
     }
     auto const jobs = submit_links(plan, path, args, of_job);
     if (json) {
-        fmt::print("{}\n", json_of(plan, jobs).dump(2, ' ', false, ordered_json::error_handler_t::replace));
+        fmt::print("{}\n", json_text(json_of(plan, jobs), 2));
         return 0;
     }
     for (auto const& link : jobs.ids) fmt::print("job {}\n", link);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <ctime>
 #include <map>
 #include <set>
@@ -96,7 +95,7 @@ class job_watcher {
             auto const ends_at = asked_at_ + ask_each;
             read_logs();
             show_gpus();
-            if (std::all_of(jobs_.begin(), jobs_.end(), [](auto const& job) { return job.ended; })) break;
+            if (std::ranges::all_of(jobs_, [](auto const& job) { return job.ended; })) break;
             wait_until(std::min(ends_at, clock::now() + look_each));
             if (clock::now() >= ends_at) ask();
         }
@@ -152,7 +151,7 @@ class job_watcher {
         if (!found) return lose(job);
         for (auto const& [id, known] : job.known)
             // The row of tasks that have not begun ("4_[1-3]") disappears when the last of them gets its own row.
-            if (std::any_of(answers.begin(), answers.end(), [&](auto const& a) { return a.id == known.id; })) {
+            if (std::ranges::any_of(answers, [&](auto const& a) { return a.id == known.id; })) {
                 goes_on = goes_on || known.phase != job_phase::ended;
                 if (known.phase == job_phase::ended && job.code == 0) job.code = code_of(known, job.record);
             }
@@ -205,8 +204,8 @@ class job_watcher {
     void lose_task(watched_job& job, job_number const& task) {
         auto const& number = task.shown;
         auto const files = finder_.find(task, job.record);
-        auto const known = std::find_if(job.known.begin(), job.known.end(),
-                                        [&](auto const& row) { return row.second.raw_id == task.raw && row.second.status; });
+        auto const known =
+            std::ranges::find_if(job.known, [&](auto const& row) { return row.second.raw_id == task.raw && row.second.status; });
         auto const exit = known != job.known.end() ? std::optional(watch_code(known->second)) : last_run_exit(files);
         bool const idle = !exit && had_nothing_to_do(files);
         if (!exit && !idle && job.known.empty() && !job.record && files.output.empty() && files.errors.empty()) {

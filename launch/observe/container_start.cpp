@@ -21,7 +21,7 @@ bool is_of_runtime(std::string_view name) {
     constexpr std::array<std::string_view, 11> prefixes{"apptainer", "singularity", "starter",    "squashfuse",
                                                         "fuse",      "gocryptfs",   "unsquashfs", "newuidmap",
                                                         "newgidmap", "appinit",     "sinit"};
-    return std::any_of(prefixes.begin(), prefixes.end(), [&](auto prefix) { return name.starts_with(prefix); });
+    return std::ranges::any_of(prefixes, [&](auto prefix) { return name.starts_with(prefix); });
 }
 
 std::vector<process_place> processes_below() {
@@ -34,9 +34,7 @@ void follow(event_loop& loop, int signal_number, event_loop::clock::time_point u
     if (opening.empty() || event_loop::clock::now() >= until) return;
     loop.after(look_each, [&loop, signal_number, until, opening = std::move(opening)]() mutable {
         auto const all = processes_below();
-        auto const lives = [&](pid_t pid) {
-            return std::any_of(all.begin(), all.end(), [pid](auto const& one) { return one.pid == pid; });
-        };
+        auto const lives = [&](pid_t pid) { return std::ranges::any_of(all, [pid](auto const& one) { return one.pid == pid; }); };
         std::erase_if(opening, [&](pid_t runtime) {
             auto const programs = find_container_programs(runtime, all);
             for (pid_t const pid : programs) ::kill(pid, signal_number);
@@ -63,7 +61,7 @@ std::vector<pid_t> find_opening_containers(std::vector<process_place> const& pro
     std::vector<pid_t> opening;
     for (auto const& one : processes) {
         auto const is_parent = [&](process_place const& other) { return other.pid == one.parent && is_of_runtime(other.name); };
-        bool const is_first = is_of_runtime(one.name) && std::none_of(processes.begin(), processes.end(), is_parent);
+        bool const is_first = is_of_runtime(one.name) && std::ranges::none_of(processes, is_parent);
         if (is_first && find_container_programs(one.pid, processes).empty()) opening.push_back(one.pid);
     }
     return opening;

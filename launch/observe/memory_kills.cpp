@@ -26,25 +26,25 @@ std::string find_memory_events(std::string_view cgroup, std::string_view mountin
 bool has_memory_limit(cgroup_place const& place, std::function<std::string(std::string const& path)> const& read) {
     constexpr std::int64_t no_limit = std::int64_t{1} << 62;  // version 1 writes the largest number of whole pages
     bool seen = false;
-    for (auto folder = place.folder;; folder.resize(folder.rfind('/'))) {
+    for (auto const& folder : place.folders()) {
         auto const said = read(folder + (place.first_version ? "/memory.limit_in_bytes" : "/memory.max"));
         auto const text = trim(std::string_view(said));
         seen = seen || !text.empty();
         if (auto const bytes = parse_integer(text); bytes && *bytes < no_limit) return true;
-        if (folder.size() <= place.root.size() || folder.rfind('/') == std::string::npos) return !seen;
     }
+    return !seen;
 }
 
 std::optional<long> count_limit_hits(cgroup_place const& place, std::function<std::string(std::string const& path)> const& read) {
     std::optional<long> hits;
-    for (auto folder = place.folder;; folder.resize(folder.rfind('/'))) {
+    for (auto const& folder : place.folders()) {
         if (!place.first_version) {
             if (auto const here = find_count(read(folder + "/memory.events"), "oom")) hits = hits.value_or(0) + *here;
         } else if (auto const here = parse_integer(trim(read(folder + "/memory.failcnt")))) {
             hits = hits.value_or(0) + static_cast<long>(*here);
         }
-        if (folder.size() <= place.root.size() || folder.rfind('/') == std::string::npos) return hits;
     }
+    return hits;
 }
 
 bool has_hidden_cgroups(cgroup_place const& place, std::function<std::string(std::string const& path)> const& read) {

@@ -45,15 +45,14 @@ bool is_linked(pid_t pid) {
 bool has_pmi1_variables(pid_t pid) {
     auto const variables = read_text_file(fmt::format("/proc/{}/environ", pid));
     auto const all = split(variables, '\0');
-    return std::any_of(all.begin(), all.end(),
-                       [](auto one) { return one.starts_with("PMI_FD=") || one.starts_with("PMI_PORT="); });
+    return std::ranges::any_of(all, [](auto one) { return one.starts_with("PMI_FD=") || one.starts_with("PMI_PORT="); });
 }
 
 /// `muster-stage out … -- COMMAND` has MPI loaded but joins no world: the command is the rank.
 bool relays_a_command(pid_t pid) {
     auto const line = read_text_file(fmt::format("/proc/{}/cmdline", pid), 65536);
     auto const words = split(line, '\0');
-    return name_of_file(words.front()) == "muster-stage" && std::find(words.begin(), words.end(), "--") != words.end();
+    return name_of_file(words.front()) == "muster-stage" && std::ranges::find(words, "--") != words.end();
 }
 
 }  // namespace

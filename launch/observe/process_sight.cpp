@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
-#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "launch/observe/working_process.hpp"
+#include "launch/system/process_stat.hpp"
 
 namespace muster {
 
@@ -72,23 +72,6 @@ std::string read_of(pid_t pid, char const* name) {
     return read_text_file(fmt::format("/proc/{}/{}", pid, name));
 }
 
-/// Returns the fields after the command's name, which may contain blanks and parentheses: proc(5).
-std::vector<std::string> stat_of(pid_t pid) {
-    auto const text = read_of(pid, "stat");
-    auto const behind = text.rfind(')');
-    std::vector<std::string> fields;
-    if (behind == std::string::npos) return fields;
-    for (auto const word : split(trim(std::string_view(text).substr(behind + 1)), ' ')) fields.emplace_back(word);
-    return fields;
-}
-
-/// Reads the fields `flags` and `signal` of proc(5). A signal that ends a process becomes a pending SIGKILL in each of its
-/// threads.
-bool is_leaving(std::int64_t flags, std::int64_t pending) {
-    constexpr std::int64_t exiting = 0x4;  // PF_EXITING
-    return (flags & exiting) != 0 || holds_signal(static_cast<std::uint64_t>(pending), SIGKILL);
-}
-
 std::string place_of_sleep(pid_t pid) {
     if (auto call = name_of_call(read_of(pid, "syscall")); !call.empty()) return call;
     auto const function = read_of(pid, "wchan");
@@ -99,8 +82,8 @@ std::string place_of_sleep(pid_t pid) {
 std::vector<unsigned long> sockets_of(pid_t pid) {
     std::vector<unsigned long> inodes;
     std::error_code fault;
-    for (auto const& entry : fs::directory_iterator(fmt::format("/proc/{}/fd", pid), fault)) {
-        auto const target = fs::read_symlink(entry.path(), fault).string();
+    for (auto const& entry : folder_entries(fmt::format("/proc/{}/fd", pid))) {
+        auto const target = fs::read_symlink(entry, fault).string();
         if (target.starts_with("socket:[")) inodes.push_back(std::strtoul(target.c_str() + 8, nullptr, 10));
     }
     return inodes;
@@ -166,39 +149,30 @@ void add_output(process_sight& sight, std::string_view last_lines, double silent
 
 process_table::process_table() {
     auto const ticks = static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
-    std::error_code fault;
-    for (auto const& file : fs::directory_iterator("/proc", fault)) {
-        auto const pid = parse_integer(file.path().filename().string());
-        if (!pid) continue;
-        auto const fields = stat_of(static_cast<pid_t>(*pid));
-        if (fields.size() < 29) continue;
-        entry one;
-        one.state = fields[0].empty() ? '?' : fields[0][0];
-        one.leaving = is_leaving(parse_integer(fields[6]).value_or(0), parse_integer(fields[28]).value_or(0));
-        one.parent = static_cast<pid_t>(parse_integer(fields[1]).value_or(0));
-        for (std::size_t i = 11; i < 15; ++i)  // its own time, and that of its children that have ended
-            one.cpu_s += static_cast<double>(parse_integer(fields[i]).value_or(0)) / ticks;
-        if (one.state != 'Z' && one.state != 'X') children_.emplace(one.parent, static_cast<pid_t>(*pid));
-        entries_.emplace(static_cast<pid_t>(*pid), one);
+    for (pid_t const pid : list_processes()) {
+        auto const stat = read_process_stat(pid);
+        if (!stat) continue;
+        // A signal that ends a process becomes a pending SIGKILL in each of its threads.
+        bool const leaving = stat->is_exiting() || holds_signal(stat->pending, SIGKILL);
+        entries_.emplace(pid, entry{stat->state, leaving, static_cast<double>(stat->cpu_ticks) / ticks});
+        if (stat->lives()) children_[stat->parent].push_back(pid);
     }
 }
 
 std::vector<pid_t> process_table::tree_of(pid_t root) const {
     std::vector<pid_t> tree{root};
-    for (std::size_t i = 0; i < tree.size(); ++i) {
-        auto const [first, last] = children_.equal_range(tree[i]);
-        for (auto it = first; it != last; ++it) tree.push_back(it->second);
-    }
+    for (std::size_t i = 0; i < tree.size(); ++i)
+        for (pid_t const child : children_of(tree[i])) tree.push_back(child);
     return tree;
 }
 
 pid_t process_table::working_process(pid_t rank) const {
-    return muster::working_process(rank, [this](pid_t parent) {
-        std::vector<pid_t> children;
-        auto const [first, last] = children_.equal_range(parent);
-        for (auto it = first; it != last; ++it) children.push_back(it->second);
-        return children;
-    });
+    return muster::working_process(rank, [this](pid_t parent) { return children_of(parent); });
+}
+
+std::vector<pid_t> process_table::children_of(pid_t parent) const {
+    auto const found = children_.find(parent);
+    return found == children_.end() ? std::vector<pid_t>() : found->second;
 }
 
 process_sight process_table::inspect(pid_t rank, int port) const {
@@ -221,8 +195,7 @@ process_sight process_table::inspect(pid_t rank, int port) const {
         for (auto const inode : sockets_of(each)) held.push_back(inode);
     if (held.empty()) return sight;
     auto const& wanted = sockets_at(pid, port);
-    sight.at_port = std::any_of(held.begin(), held.end(),
-                                [&](auto inode) { return std::find(wanted.begin(), wanted.end(), inode) != wanted.end(); });
+    sight.at_port = std::ranges::any_of(held, [&](auto inode) { return std::ranges::find(wanted, inode) != wanted.end(); });
     return sight;
 }
 

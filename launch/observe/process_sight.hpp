@@ -47,14 +47,14 @@ class process_table {
     struct entry {
         char state = '?';
         bool leaving = false;
-        pid_t parent = 0;
         double cpu_s = 0;
     };
+    std::vector<pid_t> children_of(pid_t parent) const;
     std::vector<pid_t> tree_of(pid_t root) const;
     pid_t working_process(pid_t rank) const;
     std::vector<unsigned long> const& sockets_at(pid_t pid, int port) const;
     std::map<pid_t, entry> entries_;
-    std::multimap<pid_t, pid_t> children_;
+    std::map<pid_t, std::vector<pid_t>> children_;  ///< living ones, by parent
     /// by network namespace and port, if asked for
     mutable std::map<std::pair<std::string, int>, std::vector<unsigned long>> sockets_;
 };

@@ -23,7 +23,7 @@ class brief_look {
 
   private:
     std::vector<pid_t> children_of(pid_t parent);
-    std::optional<std::multimap<pid_t, pid_t>> all_;  ///< children by parent, if they were read
+    std::optional<std::map<pid_t, std::vector<pid_t>>> all_;  ///< children by parent, if they were read
 };
 
 }  // namespace muster

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <set>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/placement/binding_steps.hpp"
 
 namespace muster {
@@ -54,7 +54,7 @@ core_ids touching(binding_input const& at, cpuset const& cpus) {
 int common_numa(binding_input const& at, core_ids const& ids) {
     if (ids.empty()) return -1;
     int const numa = at.cores[ids.front()].numa;
-    bool const same = std::all_of(ids.begin(), ids.end(), [&](std::size_t i) { return at.cores[i].numa == numa; });
+    bool const same = std::ranges::all_of(ids, [&](std::size_t i) { return at.cores[i].numa == numa; });
     return same ? numa : -1;
 }
 
@@ -152,10 +152,10 @@ void share_scarce(binding_input const& at, std::vector<vicinity> const& near, st
 
 [[noreturn]] void refuse_width(binding_input const& at, std::size_t ranks, std::size_t width) {
     auto const cores = at.cores.size();
-    throw error(errc::placement,
-                fmt::format("cannot bind {} ranks on {} to {} cores each: the node has {} cores; use --cpus-per-rank {}, "
-                            "fewer ranks, or --bind-to none",
-                            ranks, at.machine.host, width, cores, std::max<std::size_t>(1, cores / ranks)));
+    throw_error(errc::placement,
+                "cannot bind {} ranks on {} to {} cores each: the node has {} cores; use --cpus-per-rank {}, fewer ranks, or "
+                "--bind-to none",
+                ranks, at.machine.host, width, cores, std::max<std::size_t>(1, cores / ranks));
 }
 
 /// Returns the pools of ranks with the same vicinity, if no core is in two of them and each has `least` cores for each of its
@@ -209,8 +209,8 @@ void bind_shares(binding_input const& at, std::vector<vicinity> const& near, std
 void bind_wholes(binding_input const& at, std::vector<vicinity> const& near, std::vector<binding>& ranks) {
     auto const policy = at.wanted.bind_to;
     if (policy == bind_policy::gpu && at.machine.gpus.empty())
-        throw error(errc::placement, fmt::format("--bind-to gpu: {} has no GPU{}; use --bind-to share", at.machine.host,
-                                                 at.machine.gpu_note.empty() ? "" : fmt::format(" ({})", at.machine.gpu_note)));
+        throw_error(errc::placement, "--bind-to gpu: {} has no GPU{}; use --bind-to share", at.machine.host,
+                    at.machine.gpu_note.empty() ? "" : fmt::format(" ({})", at.machine.gpu_note));
     // A rank is where its share of the cores would begin.
     auto parts = ranks;
     bind_shares(at, near, parts);
@@ -223,8 +223,7 @@ void bind_wholes(binding_input const& at, std::vector<vicinity> const& near, std
             continue;
         }
         int const first_cpu = parts[r].cores.cpus.front();
-        auto const& base =
-            *std::find_if(at.cores.begin(), at.cores.end(), [&](usable_core const& c) { return c.cpus.contains(first_cpu); });
+        auto const& base = *std::ranges::find_if(at.cores, [&](usable_core const& c) { return c.cpus.contains(first_cpu); });
         bool const numa = policy == bind_policy::numa;
         auto const cores = at.where([&](usable_core const& c) { return numa ? c.numa == base.numa : c.package == base.package; });
         assign(at, ranks[r], cores);
@@ -237,8 +236,8 @@ void bind_wholes(binding_input const& at, std::vector<vicinity> const& near, std
 void bind_mapped(binding_input const& at, std::vector<binding>& ranks) {
     auto const& map = at.wanted.cpu_map;
     if (ranks.size() > map.size())
-        throw error(errc::placement, fmt::format("cannot bind {} ranks on {}: the CPU map has {} entries; give one for each rank",
-                                                 ranks.size(), at.machine.host, map.size()));
+        throw_error(errc::placement, "cannot bind {} ranks on {}: the CPU map has {} entries; give one for each rank",
+                    ranks.size(), at.machine.host, map.size());
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         auto const asked = cpuset::from_list(map[r], fmt::format("CPU map, local rank {}", r));
         core_ids ids;
@@ -247,15 +246,13 @@ void bind_mapped(binding_input const& at, std::vector<binding>& ranks) {
         for (auto const i : touching(at, asked))
             if (ids.size() < width) ids.push_back(i);
         if (ids.empty())
-            throw error(
-                errc::placement,
-                fmt::format("cannot bind local rank {} on {} to the CPUs {} of the map: none of them may be used; usable are {}",
-                            r, at.machine.host, map[r], at.machine.allowed().to_list()));
+            throw_error(errc::placement,
+                        "cannot bind local rank {} on {} to the CPUs {} of the map: none of them may be used; usable are {}", r,
+                        at.machine.host, map[r], at.machine.allowed().to_list());
         if (at.wanted.cpus_per_rank && ids.size() < width)
-            throw error(
-                errc::placement,
-                fmt::format("cannot bind local rank {} on {} to {} cores: the map gives it {} ({}); use --cpus-per-rank {}", r,
-                            at.machine.host, width, ids.size(), map[r], ids.size()));
+            throw_error(errc::placement,
+                        "cannot bind local rank {} on {} to {} cores: the map gives it {} ({}); use --cpus-per-rank {}", r,
+                        at.machine.host, width, ids.size(), map[r], ids.size());
         assign(at, ranks[r], ids);
         if (at.wanted.smt) ranks[r].cores = intersect(ranks[r].cores, asked);
         explain(ranks[r],
@@ -273,8 +270,8 @@ std::vector<usable_core> usable_cores(topology const& machine, placement_request
         usable.push_back({wanted.smt ? c.cpus : cpuset{{c.cpus.cpus.front()}}, c.cpus, c.numa, c.package});
     }
     if (usable.empty())
-        throw error(errc::placement, fmt::format("no core of {} is left for ranks: its CPUs {} are all reserved ({})",
-                                                 machine.host, machine.allowed().to_list(), wanted.reserved_cpus));
+        throw_error(errc::placement, "no core of {} is left for ranks: its CPUs {} are all reserved ({})", machine.host,
+                    machine.allowed().to_list(), wanted.reserved_cpus);
     return usable;
 }
 
@@ -290,8 +287,8 @@ void assign_cores(topology const& machine, placement_request const& wanted, std:
     for (auto const& rank : ranks) near.push_back(rank.device ? near_gpu(at, *rank.device) : vicinity{});
     if (wanted.bind_to == bind_policy::share || wanted.bind_to == bind_policy::core) return bind_shares(at, near, ranks);
     if (wanted.cpus_per_rank)
-        throw error(errc::usage, fmt::format("--cpus-per-rank {} and --bind-to {} contradict each other; leave one of them out",
-                                             *wanted.cpus_per_rank, to_string(wanted.bind_to)));
+        throw_error(errc::usage, "--cpus-per-rank {} and --bind-to {} contradict each other; leave one of them out",
+                    *wanted.cpus_per_rank, to_string(wanted.bind_to));
     bind_wholes(at, near, ranks);
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/hardware/pci.hpp"
 #include "launch/placement/binding_steps.hpp"
 
@@ -24,7 +24,7 @@ int nearness(nic const& card, binding const& rank) {
 
 /// Returns the cards made for the ranks' messages, if there are any: a server has other cards for its management.
 std::vector<nic const*> candidates(topology const& t) {
-    bool const fabric = std::any_of(t.nics.begin(), t.nics.end(), [](nic const& n) { return n.fabric; });
+    bool const fabric = std::ranges::any_of(t.nics, [](nic const& n) { return n.fabric; });
     std::vector<nic const*> cards;
     for (auto const& n : t.nics)
         if (n.fabric == fabric) cards.push_back(&n);
@@ -46,10 +46,9 @@ void assign_nics(topology const& t, std::vector<binding>& ranks) {
             for (auto const* card : cards) best = std::max(best, nearness(*card, rank));
             if ((best > 0) != near) continue;
             // Ranks without a GPU skip this comparison with all others: there may be 100,000 of them, but few with a GPU.
-            auto const same_gpu =
-                !rank.device ? ranks.end() : std::find_if(ranks.begin(), ranks.end(), [&](binding const& other) {
-                    return other.nic && other.device == rank.device;
-                });
+            auto const same_gpu = !rank.device ? ranks.end() : std::ranges::find_if(ranks, [&](binding const& other) {
+                return other.nic && other.device == rank.device;
+            });
             if (same_gpu != ranks.end()) {
                 rank.nic = same_gpu->nic;
                 continue;
@@ -73,15 +72,14 @@ std::string note_of(topology const& t) {
 void check_enough(topology const& t, placement_request const& wanted, int local_size) {
     auto const gpus = static_cast<int>(t.gpus.size());
     if (local_size <= gpus * wanted.ranks_per_gpu) return;
-    throw error(errc::placement,
-                fmt::format("cannot bind {} ranks on {}: it has {} GPUs for {} rank(s) each{}; use -n {}, or --ranks-per-gpu {}",
-                            local_size, t.host, gpus, wanted.ranks_per_gpu, note_of(t), gpus * wanted.ranks_per_gpu,
-                            (local_size + gpus - 1) / gpus));
+    throw_error(errc::placement,
+                "cannot bind {} ranks on {}: it has {} GPUs for {} rank(s) each{}; use -n {}, or --ranks-per-gpu {}", local_size,
+                t.host, gpus, wanted.ranks_per_gpu, note_of(t), gpus * wanted.ranks_per_gpu, (local_size + gpus - 1) / gpus);
 }
 
 /// Returns the GPU that a map means by `number`: its index, or its place in the list if indices are those of MIG slices' GPUs.
 gpu const* find_mapped(topology const& t, int number) {
-    bool const slices = std::any_of(t.gpus.begin(), t.gpus.end(), [](gpu const& g) { return g.mig.has_value(); });
+    bool const slices = std::ranges::any_of(t.gpus, [](gpu const& g) { return g.mig.has_value(); });
     for (std::size_t i = 0; i < t.gpus.size(); ++i)
         if ((slices ? static_cast<int>(i) : t.gpus[i].index) == number) return &t.gpus[i];
     return nullptr;
@@ -89,23 +87,21 @@ gpu const* find_mapped(topology const& t, int number) {
 
 void assign_by_map(topology const& t, placement_request const& wanted, std::vector<binding>& ranks) {
     if (ranks.size() > wanted.gpu_map.size())
-        throw error(errc::placement, fmt::format("cannot bind {} ranks on {}: the GPU map has {} entries; give one for each rank",
-                                                 ranks.size(), t.host, wanted.gpu_map.size()));
+        throw_error(errc::placement, "cannot bind {} ranks on {}: the GPU map has {} entries; give one for each rank",
+                    ranks.size(), t.host, wanted.gpu_map.size());
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         auto const* const found = find_mapped(t, wanted.gpu_map[r]);
         if (found == nullptr)
-            throw error(errc::placement,
-                        fmt::format("cannot bind local rank {} on {} to GPU {}: there are {} GPUs here{}; correct the GPU map", r,
-                                    t.host, wanted.gpu_map[r], t.gpus.size(), note_of(t)));
+            throw_error(errc::placement,
+                        "cannot bind local rank {} on {} to GPU {}: there are {} GPUs here{}; correct the GPU map", r, t.host,
+                        wanted.gpu_map[r], t.gpus.size(), note_of(t));
         auto const before = std::count_if(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(r),
                                           [&](binding const& b) { return b.device == *found; });
         if (before >= wanted.ranks_per_gpu && !wanted.slots_per_node)
-            throw error(
-                errc::placement,
-                fmt::format(
-                    "cannot bind local rank {} on {}: the GPU map gives GPU {} to more than {} rank(s); correct the map, or "
-                    "give --ranks-per-gpu {}",
-                    r, t.host, wanted.gpu_map[r], wanted.ranks_per_gpu, before + 1));
+            throw_error(errc::placement,
+                        "cannot bind local rank {} on {}: the GPU map gives GPU {} to more than {} rank(s); correct the map, or "
+                        "give --ranks-per-gpu {}",
+                        r, t.host, wanted.gpu_map[r], wanted.ranks_per_gpu, before + 1);
         ranks[r].device = *found;
     }
 }
@@ -115,8 +111,7 @@ void assign_by_map(topology const& t, placement_request const& wanted, std::vect
 void assign_gpus(topology const& t, placement_request const& wanted, std::vector<binding>& ranks) {
     if (t.gpus.empty()) {
         if (!wanted.gpu_map.empty())
-            throw error(errc::placement,
-                        fmt::format("there is a GPU map, but {} has no GPU{}; leave the map out", t.host, note_of(t)));
+            throw_error(errc::placement, "there is a GPU map, but {} has no GPU{}; leave the map out", t.host, note_of(t));
         return;
     }
     auto const gpus = t.gpus.size();
@@ -134,7 +129,7 @@ void assign_visible(topology const& t, placement_request const& wanted, std::vec
     for (auto& rank : ranks) {
         if (!rank.device) continue;
         auto const& own = *rank.device;
-        auto const others = std::count_if(ranks.begin(), ranks.end(), [&](binding const& b) { return b.device == own; }) - 1;
+        auto const others = std::ranges::count_if(ranks, [&](binding const& b) { return b.device == own; }) - 1;
         if (others > 0)
             explain(rank, fmt::format("shares its GPU with {} ({})", counted(others, "other rank"),
                                       wanted.slots_per_node ? fmt::format("--slots-per-node {}", *wanted.slots_per_node)

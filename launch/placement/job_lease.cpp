@@ -25,8 +25,6 @@ namespace muster {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr char const* lease_name = "lease";
 constexpr std::string_view of_several_nodes = "*";  ///< stands for GPUs
 constexpr int most_tries = 100;
@@ -49,7 +47,7 @@ unique_fd take_turn(std::string const& job_id) {
 }
 
 /// Returns whether the session lives: its maker then holds a lock on its folder.
-bool lives(fs::path const& session) {
+bool lives(std::filesystem::path const& session) {
     unique_fd const folder(::open(session.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     return folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0;
 }
@@ -63,11 +61,8 @@ leased_parts job_leases::others(std::string const& own_session, std::vector<std:
     leased_parts all;
     auto const beginning = fmt::format("muster-{}-", ::getuid());
     for (auto const& base : folders_) {
-        std::error_code fault;
-        for (auto const& entry : fs::directory_iterator(base, fault)) {
-            auto const& session = entry.path();
-            if (!session.filename().string().starts_with(beginning) || session == own_session || !entry.is_directory(fault))
-                continue;
+        for (auto const& session : folder_entries(base)) {
+            if (!session.filename().string().starts_with(beginning) || session == own_session || !is_folder(session)) continue;
             auto const text = read_text_file((session / lease_name).string());
             auto const lines = split(text, '\n');
             if (lines.size() < 4 || lines[0] != job_id_ || !lives(session)) continue;
@@ -80,14 +75,9 @@ leased_parts job_leases::others(std::string const& own_session, std::vector<std:
             }
             for (auto const name : split(lines[1], ' '))
                 if (!name.empty()) all.gpus.emplace_back(name);
-            try {
-                for (int const cpu : cpuset::from_list(lines[2]).cpus)
-                    if (!all.cpus.contains(cpu)) all.cpus.cpus.push_back(cpu);
-            } catch (error const&) {  // another program has written it
-            }
+            all.cpus.add(cpuset::from_list_or_none(lines[2]));  // another program may have written it
         }
     }
-    std::sort(all.cpus.cpus.begin(), all.cpus.cpus.end());
     return all;
 }
 
@@ -103,10 +93,8 @@ void job_leases::take(std::string const& own_session, std::vector<std::string> c
     cpuset cpus;
     for (auto const& rank : ranks) {
         if (rank.device) gpus += visible_name(*rank.device) + ' ';
-        for (int const cpu : rank.cores.cpus)
-            if (!cpus.contains(cpu)) cpus.cpus.push_back(cpu);
+        cpus.add(rank.cores);
     }
-    std::sort(cpus.cpus.begin(), cpus.cpus.end());
     write(own_session, nodes, gpus, cpus.to_list());
 } catch (...) {
 }
@@ -130,9 +118,8 @@ bool binds(topology const& machine, placement_request const& wanted, int ranks) 
 bool leave_gpus(placement_beside& here, leased_parts const& others, int ranks) {
     if (!here.wanted.gpu_map.empty() || here.wanted.ranks_per_gpu != 1 || here.wanted.slots_per_node) return false;
     auto all = here;
-    std::erase_if(all.machine.gpus, [&](gpu const& g) {
-        return std::find(others.gpus.begin(), others.gpus.end(), visible_name(g)) != others.gpus.end();
-    });
+    std::erase_if(all.machine.gpus,
+                  [&](gpu const& g) { return std::ranges::find(others.gpus, visible_name(g)) != others.gpus.end(); });
     all.wanted.lists_gpus = true;
     if (all.machine.gpus.size() < static_cast<std::size_t>(ranks) || !binds(all.machine, all.wanted, ranks)) return false;
     here = std::move(all);

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <optional>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -51,10 +51,10 @@ std::optional<std::int64_t> known_gpus(allocation const& a) {
     }
     if (tells == nullptr) return std::nullopt;
     if (silent != nullptr)
-        throw error(errc::placement,
-                    fmt::format("{} says that {} has {}, and nothing of {}: ranks cannot be counted; give --slots-per-node N, or "
-                                "gpus=N for every host of a --hostfile",
-                                where(a), tells->name, counted(*tells->gpus, "GPU"), silent->name));
+        throw_error(errc::placement,
+                    "{} says that {} has {}, and nothing of {}: ranks cannot be counted; give --slots-per-node N, or gpus=N for "
+                    "every host of a --hostfile",
+                    where(a), tells->name, counted(*tells->gpus, "GPU"), silent->name);
     return sum;
 }
 
@@ -71,8 +71,7 @@ std::int64_t capacity_of(node const& n, unit counted, placement_request const& w
 
 /// Returns " (4 each)" if all are equal.
 std::string each(std::vector<std::int64_t> const& capacity, std::int64_t divisor) {
-    if (capacity.size() < 2 || std::adjacent_find(capacity.begin(), capacity.end(), std::not_equal_to<>()) != capacity.end())
-        return "";
+    if (capacity.size() < 2 || std::ranges::adjacent_find(capacity, std::not_equal_to<>()) != capacity.end()) return "";
     return fmt::format(" ({} each)", capacity.front() / divisor);
 }
 
@@ -94,7 +93,7 @@ std::string remedy(room const& r, placement_request const& wanted, std::int64_t 
 }
 
 void check_positive(std::optional<int> value, std::string_view option) {
-    if (value && *value < 1) throw error(errc::usage, fmt::format("{} must be at least 1, not {}", option, *value));
+    if (value && *value < 1) throw_error(errc::usage, "{} must be at least 1, not {}", option, *value);
 }
 
 void check(placement_request const& wanted) {
@@ -105,7 +104,7 @@ void check(placement_request const& wanted) {
     check_positive(wanted.ranks_per_gpu, "--ranks-per-gpu");
     check_positive(wanted.cpus_per_rank, "--cpus-per-rank");
     if (wanted.ranks && *wanted.ranks > most_ranks)
-        throw error(errc::usage, fmt::format("-n {} is more than muster can place ({})", *wanted.ranks, most_ranks));
+        throw_error(errc::usage, "-n {} is more than muster can place ({})", *wanted.ranks, most_ranks);
 }
 
 /// Returns the first `wanted.nodes` of those that can take a rank, or all of them.
@@ -120,16 +119,14 @@ room make_room(allocation const& given, placement_request const& wanted) {
         r.capacity.push_back(capacity);
     }
     if (r.nodes.empty())
-        throw error(errc::placement,
-                    fmt::format("cannot map any rank: {} has no GPU and no slot; give --slots-per-node N", where(given)));
+        throw_error(errc::placement, "cannot map any rank: {} has no GPU and no slot; give --slots-per-node N", where(given));
     if (wanted.nodes && r.nodes.size() < static_cast<std::size_t>(*wanted.nodes))
-        throw error(
-            errc::placement,
-            fmt::format("cannot use {} nodes: {} has {}{}; use --nnodes {}{}", *wanted.nodes, where(given), r.nodes.size(),
-                        r.nodes.size() < given.nodes.size() ? " with GPUs" : "", r.nodes.size(),
-                        given.scheduler != scheduler_kind::local ? ""
-                                                                 : "; this shell is in no job: get nodes by muster submit, "
-                                                                   "muster alloc or the scheduler, or name them by -H"));
+        throw_error(
+            errc::placement, "cannot use {} nodes: {} has {}{}; use --nnodes {}{}", *wanted.nodes, where(given), r.nodes.size(),
+            r.nodes.size() < given.nodes.size() ? " with GPUs" : "", r.nodes.size(),
+            given.scheduler != scheduler_kind::local
+                ? ""
+                : "; this shell is in no job: get nodes by muster submit, muster alloc or the scheduler, or name them by -H");
     return r;
 }
 
@@ -138,17 +135,16 @@ void map_by_node_count(allocation const& given, placement_request const& wanted,
     int const each_node = *wanted.ranks_per_node;
     if (wanted.ranks) {
         if (*wanted.ranks % each_node != 0)
-            throw error(errc::usage,
-                        fmt::format("-n {} is no multiple of --ranks-per-node {}; use -n {}, or leave one of them out",
-                                    *wanted.ranks, each_node, (*wanted.ranks / each_node + 1) * each_node));
+            throw_error(errc::usage, "-n {} is no multiple of --ranks-per-node {}; use -n {}, or leave one of them out",
+                        *wanted.ranks, each_node, (*wanted.ranks / each_node + 1) * each_node);
         auto const nodes = static_cast<std::size_t>(*wanted.ranks / each_node);
         if (wanted.nodes && nodes != static_cast<std::size_t>(*wanted.nodes))
-            throw error(errc::usage, fmt::format("-n {} is not --nnodes {} times --ranks-per-node {}; leave one of them out",
-                                                 *wanted.ranks, *wanted.nodes, each_node));
+            throw_error(errc::usage, "-n {} is not --nnodes {} times --ranks-per-node {}; leave one of them out", *wanted.ranks,
+                        *wanted.nodes, each_node);
         if (nodes > r.nodes.size())
-            throw error(errc::placement, fmt::format("cannot map {} ranks with {} on each node: {} has {}; use -n {}",
-                                                     *wanted.ranks, each_node, where(given), counted(r.nodes.size(), "node"),
-                                                     r.nodes.size() * static_cast<std::size_t>(each_node)));
+            throw_error(errc::placement, "cannot map {} ranks with {} on each node: {} has {}; use -n {}", *wanted.ranks,
+                        each_node, where(given), counted(r.nodes.size(), "node"),
+                        r.nodes.size() * static_cast<std::size_t>(each_node));
         r.nodes.resize(nodes);
         r.capacity.resize(nodes);
     }
@@ -158,18 +154,16 @@ void map_by_node_count(allocation const& given, placement_request const& wanted,
         auto const most =
             r.counted == unit::unknown ? std::max<std::int64_t>(n.cpus.value_or(each_node), r.capacity[i]) : r.capacity[i];
         if (each_node > most && !(given.scheduler == scheduler_kind::local && r.counted == unit::slot))
-            throw error(errc::placement,
-                        fmt::format("cannot map {} ranks on {}: it has {}; use --ranks-per-node {}, or {}", each_node, n.name,
-                                    r.counted == unit::gpu ? counted(*n.gpus, "GPU") : counted(most, "slot"), most,
-                                    remedy(r, wanted, each_node, most)));
+            throw_error(errc::placement, "cannot map {} ranks on {}: it has {}; use --ranks-per-node {}, or {}", each_node,
+                        n.name, r.counted == unit::gpu ? counted(*n.gpus, "GPU") : counted(most, "slot"), most,
+                        remedy(r, wanted, each_node, most));
         r.capacity[i] = each_node;
     }
 }
 
 /// If the GPUs are not known, -n may exceed the slots: the ranks are spread evenly, up to each node's hardware threads.
 bool spread_unknown(allocation const& given, std::int64_t ranks, room& r) {
-    bool const counted_by_user =
-        std::any_of(r.nodes.begin(), r.nodes.end(), [&](std::size_t n) { return given.nodes[n].slots_named; });
+    bool const counted_by_user = std::ranges::any_of(r.nodes, [&](std::size_t n) { return given.nodes[n].slots_named; });
     if (r.counted != unit::unknown || counted_by_user) return false;
     auto const nodes = static_cast<std::int64_t>(r.nodes.size());
     auto const most = (ranks + nodes - 1) / nodes;
@@ -194,8 +188,8 @@ void make_it_fit(allocation const& given, placement_request const& wanted, std::
     auto const way = !given.narrowed_by.empty() ? fmt::format("leave {} out", given.narrowed_by)
                      : r.counted == unit::gpu   ? fmt::format("--ranks-per-gpu {}", (ranks + gpus - 1) / gpus)
                                                 : fmt::format("--slots-per-node {}", (ranks + nodes - 1) / nodes);
-    throw error(errc::placement, fmt::format("cannot map {} ranks: {} has {}; use -n {}, or {}", ranks, where(given),
-                                             inventory(given, r, wanted), capacity, way));
+    throw_error(errc::placement, "cannot map {} ranks: {} has {}; use -n {}, or {}", ranks, where(given),
+                inventory(given, r, wanted), capacity, way);
 }
 
 /// Deals ranks in rounds, one to each node that still has room. Linear except for a binary search.
@@ -248,11 +242,10 @@ mapping map_ranks(allocation const& given, placement_request const& wanted) {
     if (wanted.ranks_per_node) map_by_node_count(given, wanted, r);
     std::int64_t const ranks = wanted.ranks.value_or(0) > 0 ? *wanted.ranks : r.total();
     if (ranks > most_ranks)
-        throw error(errc::placement, fmt::format("{} ranks are more than muster can place ({}); give -n", ranks, most_ranks));
+        throw_error(errc::placement, "{} ranks are more than muster can place ({}); give -n", ranks, most_ranks);
     make_it_fit(given, wanted, ranks, r);
     if (wanted.nodes && ranks < *wanted.nodes)
-        throw error(errc::usage,
-                    fmt::format("-n {} leaves some of --nnodes {} without a rank; use --nnodes {}", ranks, *wanted.nodes, ranks));
+        throw_error(errc::usage, "-n {} leaves some of --nnodes {} without a rank; use --nnodes {}", ranks, *wanted.nodes, ranks);
     mapping m;
     m.order = wanted.map_by;
     m.note = note_of(given, wanted, r, ranks);

@@ -1,12 +1,10 @@
 #include "launch/placement/placement_request.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <numeric>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "launch/placement/this_node.hpp"
 
 namespace muster {
@@ -18,8 +16,7 @@ std::string_view to_string(map_policy policy) noexcept {
 map_policy parse_map_policy(std::string_view word) {
     for (auto const policy : {map_policy::slot, map_policy::node})
         if (word == to_string(policy)) return policy;
-    throw error(errc::usage,
-                fmt::format("--map-by {} is unknown; use slot (fill each node) or node (one rank a node in turn)", word));
+    throw_error(errc::usage, "--map-by {} is unknown; use slot (fill each node) or node (one rank a node in turn)", word);
 }
 
 int mapping::world_size() const noexcept {
@@ -27,7 +24,7 @@ int mapping::world_size() const noexcept {
 }
 
 int mapping::nodes_used() const noexcept {
-    return static_cast<int>(std::count_if(ranks_per_node.begin(), ranks_per_node.end(), [](int n) { return n > 0; }));
+    return static_cast<int>(std::ranges::count_if(ranks_per_node, [](int n) { return n > 0; }));
 }
 
 std::vector<rank_place> mapping::places() const {
@@ -39,7 +36,7 @@ std::vector<rank_place> mapping::places() const {
             for (int local = 0; local < ranks_per_node[static_cast<std::size_t>(n)]; ++local) all.push_back({n, local});
         return all;
     }
-    int const rounds = ranks_per_node.empty() ? 0 : *std::max_element(ranks_per_node.begin(), ranks_per_node.end());
+    int const rounds = ranks_per_node.empty() ? 0 : *std::ranges::max_element(ranks_per_node);
     for (int local = 0; local < rounds; ++local)
         for (int n = 0; n < nodes; ++n)
             if (local < ranks_per_node[static_cast<std::size_t>(n)]) all.push_back({n, local});
@@ -85,7 +82,7 @@ std::string_view to_string(bind_policy policy) noexcept {
 bind_policy parse_bind_policy(std::string_view word) {
     for (auto const policy : bind_policies)
         if (word == to_string(policy)) return policy;
-    throw error(errc::usage, fmt::format("--bind-to {} is unknown; use share, core, numa, socket, gpu or none", word));
+    throw_error(errc::usage, "--bind-to {} is unknown; use share, core, numa, socket, gpu or none", word);
 }
 
 std::string_view to_string(gpu_visibility seen) noexcept {
@@ -100,20 +97,19 @@ std::string_view to_string(gpu_visibility seen) noexcept {
 gpu_visibility parse_gpu_visibility(std::string_view word) {
     for (auto const seen : visibilities)
         if (word == to_string(seen)) return seen;
-    throw error(errc::usage, fmt::format("--gpu-visibility {} is unknown; use all, own or own-first", word));
+    throw_error(errc::usage, "--gpu-visibility {} is unknown; use all, own or own-first", word);
 }
 
 bool some_tell_gpus(allocation const& given) {
     auto const tells = [](node const& n) { return n.gpus.has_value(); };
-    return std::any_of(given.nodes.begin(), given.nodes.end(), tells) &&
-           !std::all_of(given.nodes.begin(), given.nodes.end(), tells);
+    return std::ranges::any_of(given.nodes, tells) && !std::ranges::all_of(given.nodes, tells);
 }
 
 bool must_ask_nodes(allocation const& given, placement_request const& wanted) {
     if (wanted.slots_per_node) return false;
     if (some_tell_gpus(given)) return true;
     if (wanted.ranks || wanted.ranks_per_node) return false;
-    if (std::all_of(given.nodes.begin(), given.nodes.end(), [](node const& n) { return n.gpus || n.slots_named; })) return false;
+    if (std::ranges::all_of(given.nodes, [](node const& n) { return n.gpus || n.slots_named; })) return false;
     return given.nodes.size() > 1 || !is_this_host(given.nodes.front());
 }
 

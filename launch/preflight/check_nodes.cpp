@@ -7,8 +7,8 @@
 #include <cstdio>
 
 #include "base/command/print_note.hpp"
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/version.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/placement/placement_request.hpp"
@@ -62,14 +62,14 @@ allocation without_bad_nodes(run_options const& options, allocation const& given
     if (left.nodes.empty())
         throw error(errc::unavailable, "no node passed preflight; see the reasons above, or run muster doctor --allocation");
     if (options.place.nodes && *options.place.nodes > static_cast<int>(left.nodes.size()))
-        throw error(errc::placement, fmt::format("{}: --nnodes {} are asked for and {} are left; ask for spare nodes", without,
-                                                 *options.place.nodes, left.nodes.size()));
+        throw_error(errc::placement, "{}: --nnodes {} are asked for and {} are left; ask for spare nodes", without,
+                    *options.place.nodes, left.nodes.size());
     try {
         map_ranks(left, options.place);
     } catch (error const& e) {
-        throw error(e.code(), fmt::format("{}: {}", without, e.what()));
+        throw_error(e.code(), "{}: {}", without, e.what());
     }
-    if (!options.quiet) print_note(fmt::format("going on {}", without));
+    if (!options.quiet) print_note("going on {}", without);
     return left;
 }
 
@@ -111,20 +111,20 @@ allocation check_nodes(run_plan const& run, bool unknown) {
     if (!decides) {
         for (auto const& one : survey.nodes)
             if (!one.report)
-                throw error(errc::unavailable,
-                            fmt::format("cannot tell how many GPUs {} has: it {}; give the number of ranks (-n, "
-                                        "--ranks-per-node), or leave bad nodes out with --exclude-bad-nodes",
-                                        one.name, one.silence));
+                throw_error(errc::unavailable,
+                            "cannot tell how many GPUs {} has: it {}; give the number of ranks (-n, --ranks-per-node), or leave "
+                            "bad nodes out with --exclude-bad-nodes",
+                            one.name, one.silence);
         return known;
     }
     print_findings(options, survey);
     auto const bad = bad_names(survey);
     if (bad.empty()) return known;
     if (!options.exclude_bad_nodes)
-        throw error(errc::unavailable,
-                    fmt::format("{} of {} nodes did not pass preflight: {}; correct what is printed above, or leave them out "
-                                "with --exclude-bad-nodes",
-                                bad.size(), nodes.size(), list_some(bad, "nodes")));
+        throw_error(errc::unavailable,
+                    "{} of {} nodes did not pass preflight: {}; correct what is printed above, or leave them out with "
+                    "--exclude-bad-nodes",
+                    bad.size(), nodes.size(), list_some(bad, "nodes"));
     return without_bad_nodes(options, known, nodes, survey);
 }
 

@@ -45,7 +45,7 @@ class fault_finder {
         }
         find_twins();
         check_names();
-        std::stable_sort(found_.begin(), found_.end(), [](node_finding const& a, node_finding const& b) {
+        std::ranges::stable_sort(found_, [](node_finding const& a, node_finding const& b) {
             return std::pair(a.node, a.how == severity::note) < std::pair(b.node, b.how == severity::note);
         });
         return std::move(found_);
@@ -189,7 +189,7 @@ class fault_finder {
     }
 
     static bool is_finished(node_report const& r, std::string_view what) {
-        return std::find(r.unfinished.begin(), r.unfinished.end(), what) == r.unfinished.end();
+        return std::ranges::find(r.unfinished, what) == r.unfinished.end();
     }
 
     std::string const& name_of(int node) const { return nodes_[static_cast<std::size_t>(node)].name; }
@@ -215,8 +215,7 @@ int first_good(std::vector<probed_node> const& nodes, node_limits const& wanted)
 }
 
 bool is_bad(std::vector<node_finding> const& findings, int node) noexcept {
-    return std::any_of(findings.begin(), findings.end(),
-                       [&](node_finding const& f) { return f.node == node && f.how == severity::error; });
+    return std::ranges::any_of(findings, [&](node_finding const& f) { return f.node == node && f.how == severity::error; });
 }
 
 std::vector<std::string> describe_findings(std::vector<node_finding> const& findings, std::vector<probed_node> const& nodes,
@@ -225,7 +224,7 @@ std::vector<std::string> describe_findings(std::vector<node_finding> const& find
     for (auto const& f : findings) {
         if (f.how != which) continue;
         std::pair const key{f.what, f.advice};
-        auto group = std::find_if(groups.begin(), groups.end(), [&](auto const& g) { return g.first == key; });
+        auto group = std::ranges::find_if(groups, [&](auto const& g) { return g.first == key; });
         if (group == groups.end()) group = groups.insert(groups.end(), {key, {}});
         group->second.push_back(nodes[static_cast<std::size_t>(f.node)].name);
     }

@@ -1,7 +1,6 @@
 #include "launch/preflight/node_probe.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,10 +23,10 @@
 #include <system_error>
 #include <thread>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/version.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/ranks/rank_variables.hpp"
@@ -201,9 +200,9 @@ node_report inspect_node(node_question const& asked, environment const& own_vari
     for (auto const& share : shares) inspections.start("host names", [share] { return resolve(share); });
     auto report = inspections.finish(asked.limit);
     auto const by_path = [](folder_state const& a, folder_state const& b) { return a.path < b.path; };
-    std::sort(report.folders.begin(), report.folders.end(), by_path);
+    std::ranges::sort(report.folders, by_path);
     auto const by_name = [](name_fault const& a, name_fault const& b) { return a.name < b.name; };
-    std::sort(report.unresolved.begin(), report.unresolved.end(), by_name);
+    std::ranges::sort(report.unresolved, by_name);
     report.version = version();
     report.host = short_host_name();
     return report;
@@ -224,8 +223,7 @@ std::vector<std::string> names_to_resolve(allocation const& given, std::vector<i
     for (std::size_t i = 0; i < nodes.size(); i += step) {
         auto const& node = given.nodes[static_cast<std::size_t>(nodes[i])];
         for (auto const& one : {std::string(without_user(node.name)), node.address})
-            if (!one.empty() && !is_number(one) && std::find(names.begin(), names.end(), one) == names.end())
-                names.push_back(one);
+            if (!one.empty() && !is_number(one) && std::ranges::find(names, one) == names.end()) names.push_back(one);
     }
     return names;
 }
@@ -329,7 +327,7 @@ int probe_command(std::vector<std::string> const& args, environment const& inher
     probe(variables, static_cast<int>(*first)).run();
     std::_Exit(0);  // a thread that hangs must not keep the process
 } catch (error const& e) {
-    throw error(e.code(), fmt::format("on {}: {}", short_host_name(), e.what()));
+    throw_error(e.code(), "on {}: {}", short_host_name(), e.what());
 }
 
 }  // namespace muster

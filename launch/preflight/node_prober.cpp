@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <utility>
 
-#include "base/error.hpp"
-#include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/version.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/placement/this_node.hpp"
@@ -70,15 +67,15 @@ void node_prober::throw_if_engine_failed() const {
     auto const is_here = [this](probed_slot const& one) {
         return is_this_host(run_.given.nodes[static_cast<std::size_t>(one.node)]);
     };
-    if (any_arrived_ || (slots_.size() < 2 && std::none_of(slots_.begin(), slots_.end(), is_here))) return;
+    if (any_arrived_ || (slots_.size() < 2 && std::ranges::none_of(slots_, is_here))) return;
     std::vector<std::string> names;
     for (auto const& one : slots_) names.push_back(one.found.name);
-    auto const shown = std::find_if(slots_.begin(), slots_.end(), is_here);
+    auto const shown = std::ranges::find_if(slots_, is_here);
     auto const& first = shown == slots_.end() ? slots_.front() : *shown;
-    throw error(errc::unavailable,
-                fmt::format("{} reached none of the job's nodes ({}), so nothing is known of them: {} {}; see the command with "
-                            "muster run --dry-run, or choose another --engine",
-                            engine_->name, list_some(names, "nodes"), first.found.name, first.found.silence));
+    throw_error(errc::unavailable,
+                "{} reached none of the job's nodes ({}), so nothing is known of them: {} {}; see the command with muster run "
+                "--dry-run, or choose another --engine",
+                engine_->name, list_some(names, "nodes"), first.found.name, first.found.silence);
 }
 
 node_prober::probed_slot* node_prober::who_is(wire::hello const& hello) {
@@ -173,7 +170,7 @@ void node_prober::wait_for(duration patience) {
 }
 
 bool node_prober::any(state now) const {
-    return std::any_of(slots_.begin(), slots_.end(), [&](probed_slot const& one) { return one.now == now; });
+    return std::ranges::any_of(slots_, [&](probed_slot const& one) { return one.now == now; });
 }
 
 void node_prober::on_deadline() {
@@ -184,7 +181,7 @@ void node_prober::on_deadline() {
         return leave();
     }
     // An engine of which no probe has connected may be waiting for one dead node: then each node is tried separately.
-    bool const none = std::all_of(slots_.begin(), slots_.end(), [](probed_slot const& one) { return one.now == state::absent; });
+    bool const none = std::ranges::all_of(slots_, [](probed_slot const& one) { return one.now == state::absent; });
     if (none && engines_.size() == 1 && slots_.size() > 1) {
         engines_.front()->kill(SIGTERM);
         for (std::size_t i = 0; i < slots_.size(); ++i) queue(i);
@@ -227,8 +224,7 @@ void node_prober::leave() {
     phase_ = phase::leaving;
     for (auto& one : slots_)
         if (one.link && one.link->open()) one.link->send(wire::encode(wire::bye{0}));
-    bool const all_came =
-        std::none_of(slots_.begin(), slots_.end(), [](probed_slot const& one) { return !one.found.silence.empty(); });
+    bool const all_came = std::ranges::none_of(slots_, [](probed_slot const& one) { return !one.found.silence.empty(); });
     wait_for(all_came ? leaving_patience : final_messages_patience);
     stop_if_done();
 }
@@ -294,8 +290,7 @@ void node_prober::queue(std::size_t which) {
 }
 
 void node_prober::start_queued() {
-    auto const running =
-        std::count_if(engines_.begin(), engines_.end(), [](auto const& e) { return e->slots().size() == 1 && !e->ended(); });
+    auto const running = std::ranges::count_if(engines_, [](auto const& e) { return e->slots().size() == 1 && !e->ended(); });
     for (auto room = static_cast<std::ptrdiff_t>(engines_at_once) - running; room > 0 && !alone_.empty(); --room) {
         auto const which = alone_.front();
         alone_.pop_front();
@@ -335,7 +330,7 @@ void node_prober::cancel_step() {
 }
 
 void node_prober::stop_if_done() {
-    if (std::all_of(engines_.begin(), engines_.end(), [](auto const& e) { return e->ended(); })) loop_.stop();
+    if (std::ranges::all_of(engines_, [](auto const& e) { return e->ended(); })) loop_.stop();
 }
 
 }  // namespace muster

@@ -1,17 +1,13 @@
 // Starts a probe on each of a run's nodes and gathers what they report.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.hpp"
 #include "launch/engine/running_engine.hpp"
 #include "launch/preflight/probed_node.hpp"
 #include "launch/settings/run_context.hpp"

@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/check_nodes.hpp"
@@ -21,7 +22,7 @@ namespace {
 
 std::string_view state_of(node_survey const& survey, int node) {
     if (is_bad(survey.findings, node)) return "BAD";
-    bool const noted = std::any_of(survey.findings.begin(), survey.findings.end(), [&](auto const& f) { return f.node == node; });
+    bool const noted = std::ranges::any_of(survey.findings, [&](auto const& f) { return f.node == node; });
     return noted ? "note" : "ok";
 }
 
@@ -35,7 +36,7 @@ std::string free_of(node_report const& report, std::string_view path) {
 std::string describe_gpus(node_report const& report) {
     std::vector<std::pair<std::string, int>> kinds;
     for (auto const& gpu : report.gpus) {
-        auto kind = std::find_if(kinds.begin(), kinds.end(), [&](auto const& k) { return k.first == gpu.name; });
+        auto kind = std::ranges::find_if(kinds, [&](auto const& k) { return k.first == gpu.name; });
         if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {gpu.name, 0});
         ++kind->second;
     }
@@ -47,8 +48,7 @@ std::string describe_gpus(node_report const& report) {
 
 /// Returns "2 faults", which follow the table.
 std::string count_of(node_survey const& survey, int node) {
-    auto const count =
-        std::count_if(survey.findings.begin(), survey.findings.end(), [&](auto const& f) { return f.node == node; });
+    auto const count = std::ranges::count_if(survey.findings, [&](auto const& f) { return f.node == node; });
     return count == 0 ? "" : counted(count, "fault");
 }
 
@@ -140,8 +140,7 @@ examined_nodes examine_nodes(run_options const& options, environment const& vari
     run_plan run{options, variables, sources, scratch_dir};
     run.given = read_allocation(sources, options.from);
     auto const survey = survey_nodes(run, all_nodes(run.given));
-    return {nodes_text(survey, most_width), nodes_json(survey).dump(-1, ' ', false, json::error_handler_t::replace),
-            count_bad(survey)};
+    return {nodes_text(survey, most_width), json_text(nodes_json(survey)), count_bad(survey)};
 }
 
 }  // namespace muster

@@ -34,7 +34,7 @@ duration processor_time() {
 std::vector<gpu> gpus_to_sample(topology const& machine, std::vector<binding> const& ranks, bool only_of_ranks) {
     std::vector<gpu> chosen;
     for (auto const& one : machine.gpus) {
-        bool const of_rank = std::any_of(ranks.begin(), ranks.end(), [&](binding const& rank) { return rank.device == one; });
+        bool const of_rank = std::ranges::any_of(ranks, [&](binding const& rank) { return rank.device == one; });
         if (one.vendor == gpu_vendor::nvidia && one.known_to_driver && !one.uuid.empty() && (of_rank || !only_of_ranks))
             chosen.push_back(one);
     }

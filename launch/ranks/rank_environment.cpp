@@ -65,11 +65,11 @@ constexpr std::array task_names{
 };
 
 bool begins_with_one_of(name text, auto const& prefixes) {
-    return std::any_of(prefixes.begin(), prefixes.end(), [&](name p) { return text.starts_with(p); });
+    return std::ranges::any_of(prefixes, [&](name p) { return text.starts_with(p); });
 }
 
 bool is_one_of(name text, auto const& names) {
-    return std::find(names.begin(), names.end(), text) != names.end();
+    return std::ranges::find(names, text) != names.end();
 }
 
 bool belongs_to_node(name text) {

@@ -15,7 +15,6 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "base/process/files.hpp"
 #include "base/text.hpp"
@@ -155,7 +154,7 @@ bool line_splitter::is_bar() const noexcept {
     auto const shows = [](char c) {
         return static_cast<unsigned char>(c) >= ' ' || c == '\r' || c == '\t' || c == '\b' || c == '\x1b';
     };
-    if (!std::all_of(partial_.begin(), partial_.end(), shows)) return false;
+    if (!std::ranges::all_of(partial_, shows)) return false;
     auto const fault = not_utf8_at(partial_);
     return !fault || *fault + longest_character > partial_.size();  // the last character may be cut
 }
@@ -280,16 +279,6 @@ void rank_stream::read_all(output_sink& sink) {
     }
 }
 
-line_format output_format(bool tag, bool timestamp, identity const& who, int generation, int spare) {
-    line_format how;
-    if (tag)
-        how.tag = fmt::format("[{}:{}{}] ", who.host, spare < 0 ? std::to_string(who.rank) : fmt::format("spare {}", spare),
-                              generation < 0 ? "" : fmt::format(" g{}", generation));
-    how.timestamp = timestamp;
-    how.raw = who.world_size == 1 && spare < 0;
-    return how;
-}
-
 output_files make_output_files(std::string const& output_dir, identity const& who, int spare) {
     if (output_dir.empty()) return {};
     auto const own = spare < 0 ? rank_folder(who.rank, who.world_size) : fmt::format("{}{:02}", spare_prefix, spare);
@@ -307,16 +296,13 @@ int clear_former_ranks(std::string const& output_dir, int world_size) {
     for (int rank = 0; rank < world_size; ++rank) ours.insert(rank_folder(rank, world_size));
     int removed = 0;
     std::error_code fault;
-    std::vector<fs::path> former;
-    for (auto const& entry : fs::directory_iterator(output_dir, fault)) {
-        auto const name = entry.path().filename().string();
-        if (has_number_after(spare_prefix, name) || (has_number_after("rank.", name) && !ours.contains(name)))
-            former.push_back(entry.path());
-    }
-    for (auto const& folder : former) {
+    for (auto const& folder : folder_entries(output_dir)) {
+        auto const name = folder.filename().string();
+        bool const of_spare = has_number_after(spare_prefix, name);
+        if (!of_spare && (!has_number_after("rank.", name) || ours.contains(name))) continue;
         if (!holds_output_only(folder)) continue;
-        for (auto const* name : {"stdout", "stderr"}) fs::remove(folder / name, fault);
-        if (fs::remove(folder, fault) && !folder.filename().string().starts_with(spare_prefix)) ++removed;
+        for (auto const* file : {"stdout", "stderr"}) fs::remove(folder / file, fault);
+        if (fs::remove(folder, fault) && !of_spare) ++removed;
     }
     return removed;
 }

@@ -128,11 +128,6 @@ class rank_stream {
     std::string file_fault_;
 };
 
-/// Returns what precedes each line of a rank: "[node1:3] " and the time, as requested; in a run that may start again "[node1:3
-/// g1] ", with its `generation`, else below 0. A world of one needs no whole lines. `spare`: the number of a process that is not
-/// yet a rank ("[node1:spare 0 g1] "), else below 0.
-line_format output_format(bool tag, bool timestamp, identity const& who, int generation = -1, int spare = -1);
-
 /// The files of a rank in --output-dir; empty without that option.
 struct output_files {
     output_file out, err;

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <string_view>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/sha256.hpp"
 #include "jobscripts/script_request.hpp"
 #include "pmix/scrub.hpp"
@@ -26,14 +26,12 @@ bool can_be_named(fs::path const& folder) {
 }
 
 bool holds_muster(fs::path const& folder) {
-    std::error_code fault;
-    return can_be_named(folder) && fs::is_regular_file(folder / "muster" / "__init__.py", fault) &&
-           fs::is_regular_file(folder / "_muster_native.abi3.so", fault);
+    return can_be_named(folder) && is_plain_file(folder / "muster" / "__init__.py") &&
+           is_plain_file(folder / "_muster_native.abi3.so");
 }
 
 bool holds_horovod(fs::path const& folder) {
-    std::error_code fault;
-    return can_be_named(folder) && fs::is_regular_file(folder / "horovod" / "__init__.py", fault);
+    return can_be_named(folder) && is_plain_file(folder / "horovod" / "__init__.py");
 }
 
 /// The build tree's folders count only while running from there: another user may own such a folder where muster is installed.
@@ -45,7 +43,7 @@ fs::path folder_of_python(fs::path const& program) {
 
 bool is_in(std::string_view list, std::string_view folder) {
     auto const entries = split(list, ':');
-    return std::find(entries.begin(), entries.end(), folder) != entries.end();
+    return std::ranges::find(entries, folder) != entries.end();
 }
 
 void append(environment& variables, std::string_view name, std::string const& folder) {
@@ -68,11 +66,10 @@ python_folders find_python_folders(fs::path const& program, bool as_horovod) {
     if (!as_horovod) return found;
     auto const horovod = package.parent_path() / "as_horovod";
     if (!holds_horovod(horovod))
-        throw error(
-            errc::not_found,
-            fmt::format("--as-horovod needs the folder {}, and it is not there; build muster with the headers of Python 3.9 or "
-                        "later (Debian: libpython3-dev)",
-                        horovod.string()));
+        throw_error(errc::not_found,
+                    "--as-horovod needs the folder {}, and it is not there; build muster with the headers of Python 3.9 or later "
+                    "(Debian: libpython3-dev)",
+                    horovod.string());
     found.horovod = horovod.string();
     return found;
 }
@@ -87,9 +84,8 @@ python_folders keep_present(python_folders const& folders, std::string const& ho
     python_folders present = folders;
     if (!present.package.empty() && !holds_muster(present.package)) present.package.clear();
     if (!present.horovod.empty() && !holds_horovod(present.horovod))
-        throw error(errc::not_found,
-                    fmt::format("--as-horovod: {} is not there on {}; install muster at the same place on every node",
-                                present.horovod, host));
+        throw_error(errc::not_found, "--as-horovod: {} is not there on {}; install muster at the same place on every node",
+                    present.horovod, host);
     return present;
 }
 
@@ -103,13 +99,11 @@ void add_python_folders(environment& variables, python_folders const& folders) {
 void apply_exports(environment& variables, std::vector<std::string> const& exports) {
     for (auto const& entry : exports) {
         auto const equals = entry.find('=');
-        if (equals == 0 || entry.empty())
-            throw error(errc::usage, fmt::format("-x '{}' has no name; write -x NAME=value", entry));
+        if (equals == 0 || entry.empty()) throw_error(errc::usage, "-x '{}' has no name; write -x NAME=value", entry);
         if (equals != std::string::npos)
             variables.set(entry.substr(0, equals), entry.substr(equals + 1));
         else if (!variables.has(entry))
-            throw error(errc::usage,
-                        fmt::format("-x {}: there is no such variable here; set it, or write -x {}=value", entry, entry));
+            throw_error(errc::usage, "-x {}: there is no such variable here; set it, or write -x {}=value", entry, entry);
     }
 }
 
@@ -121,7 +115,7 @@ bool is_threads_of_pbs(environment const& variables) {
 environment variables_for_ranks(environment const& inherited, std::vector<std::string> const& exports) {
     environment variables = inherited;
     pmix::scrub_inherited(variables);
-    bool const wanted = std::find(exports.begin(), exports.end(), "OMP_NUM_THREADS") != exports.end();
+    bool const wanted = std::ranges::find(exports, "OMP_NUM_THREADS") != exports.end();
     if (!wanted && is_threads_of_pbs(variables)) variables.unset("OMP_NUM_THREADS");
     apply_exports(variables, exports);
     return variables;
@@ -130,10 +124,10 @@ environment variables_for_ranks(environment const& inherited, std::vector<std::s
 void leave_out(environment& variables, std::vector<std::string> const& patterns, std::vector<std::string> const& exports) {
     std::vector<std::string> gone;
     for (auto const& [name, value] : variables) {
-        bool const matched = std::any_of(patterns.begin(), patterns.end(),
-                                         [&](auto const& p) { return ::fnmatch(p.c_str(), name.c_str(), 0) == 0; });
-        bool const wanted = std::any_of(exports.begin(), exports.end(),
-                                        [&](auto const& entry) { return entry.substr(0, entry.find('=')) == name; });
+        bool const matched =
+            std::ranges::any_of(patterns, [&](auto const& p) { return ::fnmatch(p.c_str(), name.c_str(), 0) == 0; });
+        bool const wanted =
+            std::ranges::any_of(exports, [&](auto const& entry) { return entry.substr(0, entry.find('=')) == name; });
         if (matched && !wanted) gone.push_back(name);
     }
     for (auto const& name : gone) variables.unset(name);
@@ -209,8 +203,7 @@ std::string_view bind_variable(std::vector<std::string> const& command) {
 }
 
 bool is_folder_to_bind(std::string const& folder) {
-    std::error_code fault;
-    return is_to_be_bound(folder) && std::filesystem::is_directory(folder, fault);
+    return is_to_be_bound(folder) && is_folder(folder);
 }
 
 }  // namespace
@@ -236,13 +229,11 @@ std::vector<std::pair<std::string, std::string>> interface_variables(std::string
     if (interface.empty()) return {};
     // UCX names a port "mlx5_0:1", but TCP by the interface.
     std::vector<std::string> ports;
-    std::error_code fault;
-    for (auto const& card :
-         std::filesystem::directory_iterator(fmt::format("{}/{}/device/infiniband", sysfs, interface), fault)) {
+    for (auto const& card : folder_entries(fmt::format("{}/{}/device/infiniband", sysfs, interface))) {
         auto const port = parse_integer(trim(read_text_file(fmt::format("{}/{}/dev_port", sysfs, interface)))).value_or(0);
-        ports.push_back(fmt::format("{}:{}", card.path().filename().string(), port + 1));
+        ports.push_back(fmt::format("{}:{}", card.filename().string(), port + 1));
     }
-    std::sort(ports.begin(), ports.end());
+    std::ranges::sort(ports);
     ports.push_back(interface);
     return {{"NCCL_SOCKET_IFNAME", interface},
             {"OMPI_MCA_btl_tcp_if_include", interface},
@@ -260,7 +251,7 @@ void set_container_variables(environment& variables, std::vector<std::string> co
     while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
     auto const given = variables.get_or(std::string(bind), "");
     auto const has_it = [&](std::string const& word) { return word.find(folder) != std::string::npos; };
-    if (!is_folder_to_bind(folder) || has_it(given) || std::any_of(command.begin(), command.end(), has_it)) return;
+    if (!is_folder_to_bind(folder) || has_it(given) || std::ranges::any_of(command, has_it)) return;
     variables.set(std::string(bind), given.empty() ? folder : fmt::format("{},{}", given, folder));
 }
 

@@ -49,7 +49,7 @@ std::uint64_t processes_left_in_cgroups(std::string_view cgroups, std::string co
         auto const fields = split(line, ':');
         if (fields.size() != 3 || fields[2].empty()) continue;
         auto const controllers = split(fields[1], ',');
-        bool const has_pids = std::find(controllers.begin(), controllers.end(), "pids") != controllers.end();
+        bool const has_pids = std::ranges::find(controllers, "pids") != controllers.end();
         if (!fields[1].empty() && !has_pids) continue;
         fs::path const mount = fields[1].empty() ? fs::path(root) : fs::path(root) / "pids";
         left = std::min(left, left_from((mount / std::string(fields[2].substr(1))).lexically_normal(), mount));

@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/start_thread.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 
 namespace muster {
@@ -57,7 +58,7 @@ std::string gpu_use_json(std::map<std::string, gpu_node_history> const& nodes) {
         for (auto const& gpu : node.gpus) row["gpus"].push_back(json_of(gpu));
         all["nodes"].push_back(std::move(row));
     }
-    return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+    return json_text(all, 2) + "\n";
 }
 
 struct gpu_use_record::state {

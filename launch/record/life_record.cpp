@@ -1,6 +1,5 @@
 #include "launch/record/life_record.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -118,8 +117,8 @@ void exclude(run_context const& run, std::string const& nodes) {
     if (answer.exit_status > 128) answer = run_captured(words, run.inherited, requeue_limit);
     auto const lost = compress_hosts(run.outcome.lost_hosts);
     if (answer.exit_status != 0)
-        print_note(fmt::format("the next start may be on {} again: {}: {}", lost, shell_join(words),
-                               without_controls(trim(answer.err.empty() ? answer.out : answer.err))));
+        print_note("the next start may be on {} again: {}: {}", lost, shell_join(words),
+                   without_controls(trim(answer.err.empty() ? answer.out : answer.err)));
     else if (!run.options.quiet)
         fmt::print(
             stderr,
@@ -143,7 +142,7 @@ void requeue(run_context const& run) {
     auto const excluded = nodes_to_exclude(run);
     auto const answer = run.given.scheduler == scheduler_kind::slurm
                             ? run_captured(words, run.inherited, requeue_limit)
-                            : command_output{.exit_status = 1, .out = {}, .err = "it is no job of Slurm"};
+                            : command_output{.exit_status = 1, .err = "it is no job of Slurm"};
     bool const back = answer.exit_status != 0 && is_back_already(run, answer);
     if (answer.exit_status != 0 && !back)
         return fmt::print(stderr, "muster: error: job {} is not started again: {}: {}; submit it once more, or use --chain N\n",

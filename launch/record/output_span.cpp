@@ -24,7 +24,7 @@ std::vector<output_span> begin_output_spans() {
         if (S_ISFIFO(found.st_mode) || S_ISSOCK(found.st_mode)) return {};
         if (!S_ISREG(found.st_mode)) continue;
         auto const path = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd), fault).string();
-        bool const is_known = std::any_of(spans.begin(), spans.end(), [&](auto const& span) { return span.file == path; });
+        bool const is_known = std::ranges::any_of(spans, [&](auto const& span) { return span.file == path; });
         if (!fault && !is_known) spans.push_back({path, static_cast<std::uint64_t>(found.st_size), std::nullopt});
     }
     return spans;

@@ -7,9 +7,9 @@
 #include <array>
 #include <cctype>
 
-#include "base/error.hpp"
 #include "base/letters.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -29,7 +29,7 @@ struct recorded_key {
     std::string_view origin;
 
     [[noreturn]] void refuse(std::string_view why) const {
-        throw error(errc::config, fmt::format("{}: the key '{}' {}; give a record that muster has written", origin, name, why));
+        throw_error(errc::config, "{}: the key '{}' {}; give a record that muster has written", origin, name, why);
     }
 
     unsigned value_of(char digit) const {
@@ -60,7 +60,7 @@ struct recorded_key {
 
 void put_words(nlohmann::ordered_json& record, std::string const& key, std::vector<std::string> const& words) {
     record[key] = words;
-    if (std::none_of(words.begin(), words.end(), [](auto const& word) { return not_utf8_at(word).has_value(); })) return;
+    if (std::ranges::none_of(words, [](auto const& word) { return not_utf8_at(word).has_value(); })) return;
     auto& exact = record[key + in_hex] = nlohmann::ordered_json::array();
     for (auto const& word : words) exact.push_back(digits_of(word));
 }

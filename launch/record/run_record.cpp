@@ -9,9 +9,9 @@
 #include <filesystem>
 
 #include "base/command/print_note.hpp"
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/this_process.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
@@ -21,6 +21,7 @@
 #include "launch/record/recorded_words.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/system/network.hpp"
+#include "launch/system/process_stat.hpp"
 
 namespace muster {
 
@@ -135,9 +136,9 @@ std::string claim_run_folder(std::string const& pattern, std::string const& job_
     for (int n = 1; n <= most_runs; ++n) {
         auto const folder = n == 1 ? path : fmt::format("{}.{}", path, n);
         if (fs::create_directory(folder, fault)) return folder;
-        if (fault) throw error(errc::io, fmt::format("--output-dir: cannot make {}: {}; give another", folder, fault.message()));
+        if (fault) throw_error(errc::io, "--output-dir: cannot make {}: {}; give another", folder, fault.message());
     }
-    throw error(errc::io, fmt::format("--output-dir {}: {} runs have left folders there; remove some", path, most_runs));
+    throw_error(errc::io, "--output-dir {}: {} runs have left folders there; remove some", path, most_runs);
 }
 
 std::string generation_folder(std::string const& folder, int generation) {
@@ -174,7 +175,7 @@ std::string run_record::text() const {
     ordered_json all{
         {"schema", "muster.run/1"}, {"version", version()}, {"muster", self_program().string()}, {"host", short_host_name()}};
     auto const guardian = ::getppid();  // it outlives each launcher of this run
-    all["process"] = {{"pid", guardian}, {"start_ticks", process_start_ticks(guardian)}};
+    all["process"] = {{"pid", guardian}, {"start_ticks", read_process_stat(guardian).value_or(process_stat{}).start_ticks}};
     put_words(all, "command", options.command);
     put_words(all, "options", option_line(options, variables_));
     all["settings"] = settings_json(options);
@@ -201,7 +202,7 @@ std::string run_record::text() const {
         all["ended_at"] = time_text(std::time(nullptr));
         all["exit"] = parse_json_as<ordered_json>(exit_, "the run's end");
     }
-    return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+    return json_text(all, 2) + "\n";
 }
 
 void run_record::begin(local_placement const* here) {
@@ -239,7 +240,7 @@ void run_record::end(int code, run_outcome const& outcome) {
     exit["rank"] = outcome.rank >= 0 ? ordered_json(outcome.rank) : ordered_json();
     exit["host"] = outcome.host;
     if (!why_not_.empty()) exit["no_restart"] = why_not_;
-    exit_ = exit.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+    exit_ = json_text(exit);
     if (!outcome.spares.empty()) spares_ = outcome.spares;
     try {
         for (std::size_t r = 0; r < places_.size() && r < outcome.shares.size(); ++r) places_[r] += text_of(outcome.shares[r]);
@@ -250,7 +251,7 @@ void run_record::end(int code, run_outcome const& outcome) {
         write_whole(folder, "run.json.new", text());
         folder.rename_file("run.json.new", "run.json");
     } catch (std::exception const& e) {
-        print_note(fmt::format("how the run ended is not in {}/run.json: {}", folder_, e.what()));
+        print_note("how the run ended is not in {}/run.json: {}", folder_, e.what());
     }
 }
 

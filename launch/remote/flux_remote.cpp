@@ -6,11 +6,11 @@
 #include <array>
 #include <span>
 
-#include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/system/network.hpp"
 #include "launch/system/signal_table.hpp"
@@ -27,10 +27,9 @@ std::string ask_hostlist(environment const& variables) {
     std::vector<std::string> const question{"flux", "getattr", "hostlist"};
     auto const answer = run_captured(question, variables);
     if (answer.exit_status != 0)
-        throw error(errc::unavailable,
-                    fmt::format("muster fluxrsh: {} failed (code {}): {}; it works only in a Flux instance, such as the "
-                                "script of flux batch",
-                                join(question, " "), answer.exit_status, without_controls(trim(answer.err))));
+        throw_error(errc::unavailable,
+                    "muster fluxrsh: {} failed (code {}): {}; it works only in a Flux instance, such as the script of flux batch",
+                    join(question, " "), answer.exit_status, without_controls(trim(answer.err)));
     return answer.out;
 }
 
@@ -62,9 +61,8 @@ int fluxrsh_command(std::vector<std::string> const& words, environment const& va
     auto const hosts = ask_hostlist(variables);
     auto const broker = broker_on(hosts, words.front(), "flux getattr hostlist");
     if (!broker)
-        throw error(errc::unavailable,
-                    fmt::format("muster fluxrsh: this Flux instance has no broker on {}, only on {}; name one of those",
-                                words.front(), without_controls(trim(hosts))));
+        throw_error(errc::unavailable, "muster fluxrsh: this Flux instance has no broker on {}, only on {}; name one of those",
+                    words.front(), without_controls(trim(hosts)));
     auto const flux = flux_exec_words(*broker, join(std::span(words).subspan(1), " "), variables);
     ignore_signals(process_kind::remote_shell);
     replace_program(find_program("flux", variables, ""), flux, variables);

@@ -287,7 +287,6 @@ void host_agent::start(wire::start_shims const& order, std::vector<int> const& r
                                      .stdin_fd = in ? in.get() : -1,
                                      .stdout_fd = end_of_shim ? end_of_shim.get() : STDERR_FILENO,
                                      .stderr_fd = STDERR_FILENO,
-                                     .cores = {},
                                      .own_session = true});
     shims_.back().pid = pid;
 }
@@ -348,13 +347,13 @@ void host_agent::on_request_to_end() {
 void host_agent::end_strays() const {
     for (pid_t const pid : descendants()) {
         auto const is_this = [pid](shim const& one) { return one.pid == pid; };
-        if (parent_of(pid) == ::getpid() && std::none_of(shims_.begin(), shims_.end(), is_this)) ::kill(pid, SIGKILL);
+        if (parent_of(pid) == ::getpid() && std::ranges::none_of(shims_, is_this)) ::kill(pid, SIGKILL);
     }
 }
 
 void host_agent::tell_end() {
     auto const runs = [](shim const& one) { return one.pid >= 0; };
-    if (!any_started_ || told_ || std::any_of(shims_.begin(), shims_.end(), runs)) return;
+    if (!any_started_ || told_ || std::ranges::any_of(shims_, runs)) return;
     // Processes that a killed shim has left may have children that become ours only now.
     if (!descendants().empty() && ++waits_for_strays_ < most_waits_for_strays) {
         loop_.after(duration(0.02), [this] {

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "base/cpuset.hpp"
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -46,7 +46,7 @@ bool joins(run& whole, run const& next) {
 }
 
 [[noreturn]] void refuse_runs(std::string_view why) {
-    throw error(errc::invalid_data, fmt::format("not the ranks of a run's hosts: {}", why));
+    throw_error(errc::invalid_data, "not the ranks of a run's hosts: {}", why);
 }
 
 }  // namespace
@@ -71,8 +71,7 @@ std::vector<host_ranks> parse_host_ranks(std::string_view text, std::string_view
         };
         bool const spare = ends_with("spare"), here = ends_with("here");
         if (words.size() != 2)
-            throw error(errc::parse,
-                        fmt::format("{}: \"{}\" is no line of a host and its ranks, as in: node1 0-3", origin, line));
+            throw_error(errc::parse, "{}: \"{}\" is no line of a host and its ranks, as in: node1 0-3", origin, line);
         hosts.push_back({std::string(words[0]), parse_numbers(words[1], origin), here, spare});
     }
     return hosts;
@@ -90,7 +89,7 @@ std::vector<int> parse_numbers(std::string_view list, std::string_view origin) {
                               "expected numbers such as 0-3,8");
         for (auto number = *first; number <= *last; ++number) numbers.push_back(static_cast<int>(number));
     }
-    std::sort(numbers.begin(), numbers.end());
+    std::ranges::sort(numbers);
     numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
     return numbers;
 }

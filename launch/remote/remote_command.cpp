@@ -1,10 +1,9 @@
 
-#include <fmt/format.h>
 
 #include "base/command/given_options.hpp"
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/remote/host_agent.hpp"
 #include "launch/remote/remote_starter.hpp"
 #include "launch/system/home_folder.hpp"
@@ -38,7 +37,7 @@ remote_order read_order(std::vector<std::string> const& args) {
         throw error(errc::usage, std::string(usage));
     auto const& file = given.words().front();
     order.hosts = parse_host_ranks(read_text_file(file), file);
-    if (order.hosts.empty()) throw error(errc::usage, fmt::format("{} names no host; {}", file, usage));
+    if (order.hosts.empty()) throw_error(errc::usage, "{} names no host; {}", file, usage);
     order.shim = given.program();
     order.working_dir = absolute_path(".");
     order.shell = shell_split(given.text("shell"), "--shell");
@@ -70,7 +69,7 @@ int agent_command(std::vector<std::string> const& args, environment const& varia
     provide_home(own);
     return host_agent(std::move(own), {static_cast<int>(*number), static_cast<int>(*count), args[2], args[3]}).run();
 } catch (error const& e) {
-    throw error(e.code(), fmt::format("on {}: {}", short_host_name(), e.what()));
+    throw_error(e.code(), "on {}: {}", short_host_name(), e.what());
 }
 
 }  // namespace muster

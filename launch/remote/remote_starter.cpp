@@ -63,8 +63,7 @@ remote_starter::remote_starter(environment variables, remote_order order)
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
       nspace_(pmix::make_job_name(short_host_name())),
       hosts_(order_.hosts.size()),
-      in_world_(static_cast<std::size_t>(
-          std::count_if(order_.hosts.begin(), order_.hosts.end(), [](host_ranks const& one) { return !one.spare; }))) {
+      in_world_(static_cast<std::size_t>(std::ranges::count_if(order_.hosts, [](host_ranks const& one) { return !one.spare; }))) {
     ignore_signals(process_kind::starter);
     loop_.watch_readable(signals_.get(), [this] { on_signal(); });
     for (std::size_t i = 0; i < hosts_.size(); ++i)
@@ -102,8 +101,8 @@ int remote_starter::run() {
 
 void remote_starter::call_some() {
     if (giving_up_) return;
-    auto on_the_way = static_cast<std::size_t>(
-        std::count_if(hosts_.begin(), hosts_.end(), [](host const& one) { return one.now == host::state::called; }));
+    auto on_the_way =
+        static_cast<std::size_t>(std::ranges::count_if(hosts_, [](host const& one) { return one.now == host::state::called; }));
     for (std::size_t i = 0; i < hosts_.size() && on_the_way < calls_at_once; ++i)
         if (hosts_[i].now == host::state::waiting) {
             call(i);
@@ -210,7 +209,6 @@ pid_t remote_starter::start_shell(std::vector<std::string> const& argv, bool get
                           .stdin_fd = gets_key ? read_end.get() : -1,
                           .stdout_fd = STDERR_FILENO,
                           .stderr_fd = STDERR_FILENO,
-                          .cores = {},
                           .own_group = false,
                           .own_session = own_session,
                           .open_files = inherited_files_,
@@ -221,8 +219,7 @@ pid_t remote_starter::start_shell(std::vector<std::string> const& argv, bool get
 /// Finds the place of an agent that knows only Slurm's name of its node, by that name.
 std::size_t remote_starter::place_of(wire::hello const& hello) const {
     if (!order_.at_once || hello.rank >= 0) return static_cast<std::size_t>(hello.rank);
-    auto const found =
-        std::find_if(order_.hosts.begin(), order_.hosts.end(), [&](auto const& one) { return one.name == hello.step; });
+    auto const found = std::ranges::find_if(order_.hosts, [&](auto const& one) { return one.name == hello.step; });
     return static_cast<std::size_t>(found - order_.hosts.begin());
 }
 
@@ -250,8 +247,7 @@ void remote_starter::on_arrival(wire::hello const& hello, std::unique_ptr<frame_
     one.link->send(wire::encode(wire::meet_launcher{static_cast<int>(order_.first_agent + which), variables, order_.lost_after}));
     if (order_.probe)
         start_shims(which);
-    else if ((all_there_ =
-                  std::all_of(hosts_.begin(), hosts_.end(), [](host const& each) { return each.now == host::state::there; })))
+    else if ((all_there_ = std::ranges::all_of(hosts_, [](host const& each) { return each.now == host::state::there; })))
         for (std::size_t i = 0; i < hosts_.size(); ++i) start_shims(i);
     loop_.after(duration(0),
                 [this] { call_some(); });  // outside of the listener, which would take the errors for those of the caller
@@ -446,13 +442,13 @@ void remote_starter::give_up(std::string const& why, int code) {
 
 /// Waits for agents on their way: one that finds nobody here would report a network fault.
 void remote_starter::stop_once_quiet() {
-    if (std::any_of(hosts_.begin(), hosts_.end(), [](host const& one) { return one.now == host::state::called; })) return;
+    if (std::ranges::any_of(hosts_, [](host const& one) { return one.now == host::state::called; })) return;
     loop_.after(duration(0.05), [this] { loop_.stop(); });  // lets the last message reach the last agent
 }
 
 void remote_starter::end_if_over() {
     auto const is_over = [](host const& one) { return one.now == host::state::over || one.now == host::state::lost; };
-    if (!std::all_of(hosts_.begin(), hosts_.end(), is_over)) return;
+    if (!std::ranges::all_of(hosts_, is_over)) return;
     for (auto& one : hosts_)
         if (one.link) one.link->flush(duration(0.5));
     loop_.stop();

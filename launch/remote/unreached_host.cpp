@@ -17,7 +17,7 @@ constexpr std::string_view mark = "muster: no probe on host ";
 
 std::string to_line(unreached_host const& host) {
     auto line = fmt::format("{}{}: {}", mark, host.number, host.why);
-    std::replace(line.begin(), line.end(), '\n', ' ');
+    std::ranges::replace(line, '\n', ' ');
     return line;
 }
 

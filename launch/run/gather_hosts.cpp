@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/command/print_note.hpp"
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/run/prepare_run.hpp"
 
 namespace muster {
@@ -56,14 +56,13 @@ bool ask(discovery_script const& script, environment const& variables, host_pool
         return answered = true;
     }
     if (!answered)
-        throw error(errc::config,
-                    fmt::format("--host-discovery-script {} {}", script.command, answer.fault_with("; try it by itself")));
+        throw_error(errc::config, "--host-discovery-script {} {}", script.command, answer.fault_with("; try it by itself"));
     if (!std::exchange(faulty, true)) print_note("--host-discovery-script " + answer.fault_with("; it is asked again"));
     return false;
 }
 
 allocation hosts_of(std::vector<member> const& members) {
-    allocation given{.scheduler = scheduler_kind::hostfile, .job_id = {}, .nodes = {}};
+    allocation given{.scheduler = scheduler_kind::hostfile};
     std::unordered_map<std::string_view, std::size_t> places;
     for (auto const& one : members) {
         auto const [known, is_new] = places.try_emplace(one.at.host, given.nodes.size());
@@ -98,15 +97,14 @@ gathered_hosts gather_hosts(run_options const& options, environment const& varia
                                       life.hosts.usable(now).size(), life.hosts.describe(now));
         auto const& limit = options.elastic_timeout;
         if (limit && now - began_s >= limit->count())
-            throw error(errc::timeout,
-                        fmt::format("waited for hosts for {} (--elastic-timeout): {}", format_duration(*limit), lack));
+            throw_error(errc::timeout, "waited for hosts for {} (--elastic-timeout): {}", format_duration(*limit), lack);
         if (!std::exchange(said, true) && !options.quiet)
             print_note(limit ? fmt::format("waiting for hosts, {} at most (--elastic-timeout): {}", format_duration(*limit), lack)
                              : fmt::format("waiting for hosts: {}", lack));
         double const age_s = life.is_first() ? now - began_s : life.age().count();
         if (options.timeout && age_s >= options.timeout->count())
-            throw error(errc::timeout, fmt::format("waited for hosts until {} had passed (--timeout): {}",
-                                                   format_duration(*options.timeout), lack));
+            throw_error(errc::timeout, "waited for hosts until {} had passed (--timeout): {}", format_duration(*options.timeout),
+                        lack);
         std::this_thread::sleep_for(std::min(ask_again, limit.value_or(ask_again)));
     }
 }

@@ -10,12 +10,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -93,13 +91,9 @@ void pass_on(pid_t launcher, siginfo_t const& info) {
 /// Returns whether a request to end is pending that the launcher has not taken. Its loop takes signals, so a launcher with a
 /// long-pending one stands still.
 bool still_waits(pid_t launcher) {
-    std::ifstream status(fmt::format("/proc/{}/status", launcher));
-    unsigned long long waiting = 0;
-    for (std::string line; std::getline(status, line);)
-        if (line.starts_with("SigPnd:") || line.starts_with("ShdPnd:"))
-            waiting |= std::strtoull(line.c_str() + sizeof "SigPnd:" - 1, nullptr, 16);
+    auto const waiting = signals_in_status(launcher, "SigPnd:") | signals_in_status(launcher, "ShdPnd:");
     auto const all = taken_signals(process_kind::guardian);
-    return std::any_of(all.begin(), all.end(), [waiting](int s) { return ends_the_run(s) && (waiting >> (s - 1) & 1U) != 0; });
+    return std::ranges::any_of(all, [waiting](int s) { return ends_the_run(s) && holds_signal(waiting, s); });
 }
 
 /// Holds the request to end that the launcher has not answered yet.

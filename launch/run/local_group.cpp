@@ -18,6 +18,7 @@
 #include "launch/placement/this_node.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/record/run_record.hpp"
+#include "launch/run/prepare_run.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
@@ -42,7 +43,7 @@ constexpr std::array mpi_checks{duration(0.1), duration(0.2), duration(0.35), du
 
 /// Returns whether the kernel has begun to remove all of them.
 bool all_leave(std::vector<pid_t> const& pids) {
-    return std::all_of(pids.begin(), pids.end(), [](pid_t pid) { return is_exiting(pid); });
+    return std::ranges::all_of(pids, [](pid_t pid) { return is_exiting(pid); });
 }
 
 /// Reaps children that have ended. Returns false if no child or descendant is left; this process is their subreaper.
@@ -150,13 +151,13 @@ bool local_group::take_hosts(host_pool const& hosts) {
     auto const is_here = [](pool_host const& one) {
         return is_this_host(node{one.name, one.name, one.slots, std::nullopt, std::nullopt});
     };
-    if (!world_ || !world_->takes_hosts() || !std::all_of(hosts.hosts.begin(), hosts.hosts.end(), is_here)) return false;
+    if (!world_ || !world_->takes_hosts() || !std::ranges::all_of(hosts.hosts, is_here)) return false;
     world_->take_hosts(hosts);
     return true;
 }
 
 void local_group::start_newcomer(slot const& at) {
-    auto const place = std::find(places_.begin(), places_.end(), at);
+    auto const place = std::ranges::find(places_, at);
     auto const planned = static_cast<int>(place - places_.begin());
     if (place == places_.end()) places_.push_back(at);
     auto const& next = start_spare(planned);
@@ -240,9 +241,7 @@ void local_group::begin(generation const& now, std::vector<int> const& seats, st
         auto& rank = ranks_[static_cast<std::size_t>(seat)];
         auto who = rank.who;
         who.rank = known_[seat].number;
-        auto how = output_format(run_.options.tag_output, run_.options.timestamp_output, who, now.number);
-        how.hidden = !run_.options.shows(who.rank);
-        for (auto* stream : {&rank.out, &rank.err}) stream->set_tag(how);
+        for (auto* stream : {&rank.out, &rank.err}) stream->set_tag(output_format(run_.options, who, now.number));
     }
     events_.on_generation(now, whole_why);
 }
@@ -502,8 +501,8 @@ void local_group::leave_rest() {
 verdict local_group::finish(bool failed) {
     output_.finish();
     if (failed || any_lost_) sweep_shared_memory(wall_start_);
-    bool const lost = std::any_of(ranks_.begin(), ranks_.end(),
-                                  [](auto const& r) { return !(r.out.file_fault().empty() && r.err.file_fault().empty()); });
+    bool const lost =
+        std::ranges::any_of(ranks_, [](auto const& r) { return !(r.out.file_fault().empty() && r.err.file_fault().empty()); });
     return lost ? blame_run(failure_cause::output, {}, exit_code(errc::io)) : verdict{};  // the file was named at once
 }
 

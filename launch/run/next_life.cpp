@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <set>
 
 #include "base/command/print_note.hpp"
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "launch/elastic/lives.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/record/growth.hpp"
@@ -20,7 +19,7 @@ namespace muster {
 namespace {
 
 bool holds(std::vector<std::string> const& names, std::string const& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
+    return std::ranges::find(names, name) != names.end();
 }
 
 bool look_alike(node const& a, node const& b) {
@@ -65,18 +64,15 @@ std::vector<node> set_spares_aside(allocation& given, int count, placement_reque
     if (nodes == 1) {
         int const room = room_of(given, given.nodes.front(), place);
         if (int const ranks = place.ranks.value_or(1); ranks + count > room)
-            throw error(
-                errc::placement,
-                fmt::format(
-                    "--spares {}: {} has {} slots, too few for {} and the idle ones; use fewer{}", count,
-                    given.nodes.front().name, room, count_of_ranks(static_cast<std::size_t>(ranks)),
-                    given.nodes.front().gpus.value_or(0) > 0 ? "" : fmt::format(", or --slots-per-node {}", ranks + count)));
+            throw_error(errc::placement, "--spares {}: {} has {} slots, too few for {} and the idle ones; use fewer{}", count,
+                        given.nodes.front().name, room, count_of_ranks(static_cast<std::size_t>(ranks)),
+                        given.nodes.front().gpus.value_or(0) > 0 ? "" : fmt::format(", or --slots-per-node {}", ranks + count));
         if (!place.ranks) place.ranks = room - count;
         return {};
     }
     if (count >= nodes)
-        throw error(errc::placement, fmt::format("--spares {} leaves none of the {} nodes for ranks; use --spares {} or fewer",
-                                                 count, nodes, nodes - 1));
+        throw_error(errc::placement, "--spares {} leaves none of the {} nodes for ranks; use --spares {} or fewer", count, nodes,
+                    nodes - 1);
     std::vector<node> spares(given.nodes.end() - count, given.nodes.end());
     given.nodes.resize(static_cast<std::size_t>(nodes - count));
     return spares;
@@ -90,8 +86,7 @@ mapping map_beside(std::vector<node> const& idle, int spares, allocation const& 
         if (idle.empty() || e.code() != errc::placement) throw;
         std::vector<std::string> names;
         for (auto const& one : idle) names.push_back(one.name);
-        throw error(e.code(),
-                    fmt::format("without {}, which --spares {} keeps idle: {}", list_some(names, "nodes"), spares, e.what()));
+        throw_error(e.code(), "without {}, which --spares {} keeps idle: {}", list_some(names, "nodes"), spares, e.what());
     }
 }
 
@@ -116,15 +111,13 @@ void choose_again(run_life& life, allocation const& given, run_options const& op
     for (auto const& one : given.nodes) there.insert(one.name);
     for (auto const& one : life.pool)
         if (!there.contains(one.host)) gone.insert(one.host);
-    bool const whole = std::all_of(life.now.members.begin(), life.now.members.end(),
-                                   [&](member const& one) { return there.contains(one.at.host); });
+    bool const whole = std::ranges::all_of(life.now.members, [&](member const& one) { return there.contains(one.at.host); });
     if (whole) return;
     life.lost_hosts.assign(gone.begin(), gone.end());
     auto choice = next_generation(life.pool, life.now, wishes_of(options, life), {.lost_hosts = life.lost_hosts});
     if (choice.next != generation_choice::step::change)
-        throw error(errc::placement,
-                    fmt::format("generation {} cannot begin: {}; ask for --spares N, or allow fewer ranks by --min-np N",
-                                life.now.number, choice.why));
+        throw_error(errc::placement, "generation {} cannot begin: {}; ask for --spares N, or allow fewer ranks by --min-np N",
+                    life.now.number, choice.why);
     choice.then.number = life.now.number;
     life.now = std::move(choice.then);
 }
@@ -136,8 +129,7 @@ allocation nodes_of(generation const& now, allocation given) {
     for (auto const& one : now.members) {
         if (holds(taken, one.at.host)) continue;
         taken.push_back(one.at.host);
-        ordered.push_back(
-            *std::find_if(given.nodes.begin(), given.nodes.end(), [&](node const& n) { return n.name == one.at.host; }));
+        ordered.push_back(*std::ranges::find_if(given.nodes, [&](node const& n) { return n.name == one.at.host; }));
     }
     given.nodes = std::move(ordered);
     return given;
@@ -161,11 +153,11 @@ mapping map_what_fits(run_options const& options, allocation const& given, place
 void add_waiting(run_plan& run, std::vector<node> idle) {
     auto const& life = run.life;
     auto const slots_of = [&](node const& one) {
-        return std::count_if(life.pool.begin(), life.pool.end(), [&](slot const& each) { return each.host == one.name; });
+        return std::ranges::count_if(life.pool, [&](slot const& each) { return each.host == one.name; });
     };
     std::erase_if(idle, [&](node const& one) {
         auto const is_there = [&](auto const& what) { return what.at.host == one.name; };
-        return slots_of(one) == 0 || std::any_of(life.now.members.begin(), life.now.members.end(), is_there);
+        return slots_of(one) == 0 || std::ranges::any_of(life.now.members, is_there);
     });
     auto const most = std::min(idle.size(), static_cast<std::size_t>(run.options.waiting_spares()));
     idle.erase(idle.begin(), idle.end() - static_cast<std::ptrdiff_t>(most));
@@ -183,7 +175,7 @@ std::string standstill_of(run_context const& run, generation_end const& end) {
     using signs = progress_signs;
     auto const measures = [](generation_end const& one) { return one.metric_s >= 0; };
     bool const from_outside = run.outcome.from_outside || end.kind == end_kind::node || end.kind == end_kind::other;
-    bool const before = std::any_of(life.ends.begin(), life.ends.end(), measures);
+    bool const before = std::ranges::any_of(life.ends, measures);
     return find_standstill({.code = end.code,
                             .ended = from_outside ? signs::ending::from_outside : signs::ending::by_itself,
                             .must_grow = run.options.must_grow,
@@ -230,8 +222,7 @@ generation_end end_of(run_context const& run, int code, double began_s) {
 void leave_out_lost(allocation& given, run_life const& life) {
     if (life.lost_hosts.empty()) return;
     std::erase_if(given.nodes, [&](node const& one) { return holds(life.lost_hosts, one.name); });
-    if (given.nodes.empty())
-        throw error(errc::unavailable, fmt::format("no node is left: lost {}", list_some(life.lost_hosts, "nodes")));
+    if (given.nodes.empty()) throw_error(errc::unavailable, "no node is left: lost {}", list_some(life.lost_hosts, "nodes"));
 }
 
 run_plan map_generation(run_plan run) {
@@ -307,9 +298,8 @@ generation_follow_up follow_up(run_context const& run, int code, double began_s)
         next.life.now = std::move(choice.then);
         if (!next.again) next.why_not = fmt::format("{}; ask for --spares N, or allow fewer ranks by --min-np N", choice.why);
         if (next.again && !options.quiet)
-            print_note(fmt::format("generation {} begins in {} (restart {} of {}){}", next.life.now.number,
-                                   format_duration(next.delay), without_survived(next.ends).size(), options.restarts.most,
-                                   choice.why.empty() ? "" : ": " + choice.why));
+            print_note("generation {} begins in {} (restart {} of {}){}", next.life.now.number, format_duration(next.delay),
+                       without_survived(next.ends).size(), options.restarts.most, choice.why.empty() ? "" : ": " + choice.why);
     }
     if (!next.why_not.empty())
         fmt::print(stderr, "muster: error: no restart after generation {}: {}\n", run.present().number, next.why_not);

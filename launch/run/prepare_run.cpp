@@ -1,16 +1,13 @@
 #include "launch/run/prepare_run.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
 
-#include <cstdio>
 #include <utility>
 
 #include "base/command/print_note.hpp"
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/this_process.hpp"
-#include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/system/network.hpp"
 #include "pmix/library/random_bits.hpp"
@@ -63,8 +60,7 @@ run_preparation prepare_run(run_plan const& run) {
     auto const& options = run.options;
     int const size = run.map.world_size();
     if (options.print_env && *options.print_env >= size)
-        throw error(errc::usage,
-                    fmt::format("--print-env {}: there is no such rank; give one from 0 to {}", *options.print_env, size - 1));
+        throw_error(errc::usage, "--print-env {}: there is no such rank; give one from 0 to {}", *options.print_env, size - 1);
     if (!run.map.note.empty() && !options.quiet && run.life.is_first()) print_note(run.map.note);
     auto variables = variables_for_ranks(run.inherited, options.exports);
     variables.set("MUSTER_LIFE", std::to_string(run.life.first_life + run.life.now.number));
@@ -83,6 +79,17 @@ run_preparation prepare_run(run_plan const& run) {
             options.working_dir.empty() ? "" : absolute_path(options.working_dir),
             find_python_folders(self_program(), options.as_horovod),
             size <= most_tensorflow_workers};
+}
+
+line_format output_format(run_options const& options, identity const& who, int generation, int spare) {
+    line_format how;
+    if (options.tag_output)
+        how.tag = fmt::format("[{}:{}{}] ", who.host, spare < 0 ? std::to_string(who.rank) : fmt::format("spare {}", spare),
+                              generation < 0 ? "" : fmt::format(" g{}", generation));
+    how.timestamp = options.timestamp_output;
+    how.raw = who.world_size == 1 && spare < 0 && !options.discovery.given();
+    how.hidden = !options.shows(who.rank);
+    return how;
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
+#include "launch/ranks/rank_stream.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/settings/run_context.hpp"
 #include "pmix/identity.hpp"
@@ -25,5 +26,10 @@ struct run_preparation {
 /// Prints the mapping's note. Throws errc::usage for a rank of --print-env that the run does not have, and for -x;
 /// errc::not_found for --as-horovod in an installation without Python.
 run_preparation prepare_run(run_plan const& run);
+
+/// Returns what precedes each line of a rank: "[node1:3] " and the time, as requested; in a run that may start again "[node1:3
+/// g1] ", with its `generation`, else below 0. A world of one that no others join needs no whole lines. `spare`: the number of a
+/// process that is not yet a rank ("[node1:spare 0 g1] "), else below 0. Pure.
+line_format output_format(run_options const& options, identity const& who, int generation, int spare = -1);
 
 }  // namespace muster

@@ -4,15 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
-#include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/process/process_starter.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/ranks/gpu_sampler.hpp"
@@ -32,17 +32,9 @@ namespace muster {
 
 namespace {
 
-bool is_folder(std::string const& path) {
-    std::error_code fault;
-    return std::filesystem::is_directory(path, fault);
-}
-
 child_rank make_rank(run_context const& run, identity const& who, binding const& place, std::string const& output_dir,
                      int spare = -1) {
-    auto const& options = run.options;
-    auto how = output_format(options.tag_output, options.timestamp_output, who, run.generation(), spare);
-    how.raw = how.raw && !options.discovery.given();  // other ranks may join
-    how.hidden = !options.shows(who.rank);
+    auto const how = output_format(run.options, who, run.generation(), spare);
     auto files = make_output_files(output_dir, who, spare);
     return {.who = who,
             .planned = who.rank,
@@ -69,7 +61,7 @@ pmix::job describe_job(local_placement const& where, run_preparation const& prep
 /// Returns what is requested on this node.
 placement_request share_of_node(run_options const& options, local_placement const& where) {
     auto const& counts = where.map.ranks_per_node;
-    auto const here = std::find_if(counts.begin(), counts.end(), [](int n) { return n > 0; });
+    auto const here = std::ranges::find_if(counts, [](int n) { return n > 0; });
     return with_share(options.place, where.given, where.given.nodes.at(static_cast<std::size_t>(here - counts.begin())));
 }
 
@@ -234,8 +226,7 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     }
     auto const& working_dir = prepared.working_dir;
     if (!working_dir.empty() && !is_folder(working_dir))
-        throw error(errc::not_found,
-                    fmt::format("--wd {}: there is no such directory; give one that exists", options.working_dir));
+        throw_error(errc::not_found, "--wd {}: there is no such directory; give one that exists", options.working_dir);
     auto variables = prepared.variables;
     add_python_folders(variables, prepared.python);
     auto const program = find_program(options.command.front(), variables, working_dir);

@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "base/command/print_note.hpp"
-#include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/job_layout.hpp"
@@ -31,7 +31,6 @@
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/settings/parts.hpp"
 #include "launch/system/network.hpp"
-#include "pmix/library/open_library.hpp"
 #include "pmix/member_message.hpp"
 
 namespace muster {
@@ -59,9 +58,9 @@ void note_no_signal(run_options const& options, std::optional<std::chrono::syste
     else if (options.timeout &&
              std::chrono::system_clock::now() + *options.timeout < *ends_at - options.signal_before_end->before)
         print_note(
-            fmt::format("--signal-before-end: --timeout {} ends the run before the signal is due, which counts from the end of "
-                        "the job; leave --timeout out",
-                        format_duration(*options.timeout)));
+            "--signal-before-end: --timeout {} ends the run before the signal is due, which counts from the end of the job; "
+            "leave --timeout out",
+            format_duration(*options.timeout));
 }
 
 bool is_host_like(std::string const& pattern) {
@@ -77,12 +76,10 @@ void refuse_login_node(run_options const& options, allocation const& given) {
     auto const pattern = std::ranges::find_if(options.login_nodes, is_host_like);
     if (pattern == options.login_nodes.end()) return;
     auto const said = options.asked.find("login-nodes");
-    throw error(
-        errc::placement,
-        fmt::format(
-            "{} is a login node ({}login-nodes has {}), and this shell is in no job, so no ranks start here; get nodes by "
-            "muster submit or muster alloc, or start muster run in a job script",
-            short_host_name(), said == options.asked.end() ? "" : said->second.where + ": ", *pattern));
+    throw_error(errc::placement,
+                "{} is a login node ({}login-nodes has {}), and this shell is in no job, so no ranks start here; get nodes by "
+                "muster submit or muster alloc, or start muster run in a job script",
+                short_host_name(), said == options.asked.end() ? "" : said->second.where + ": ", *pattern);
 }
 
 /// The allocation as the scheduler gives it. Of one node that is this one, nothing knows more than the node itself.
@@ -100,10 +97,10 @@ allocation find_allocation(run_options const& options, run_life const& life, sch
     bool const chosen = options.from.scheduler || !options.from.hosts.empty() || !options.from.hostfile.empty();
     if (auto const cluster = cluster_of(sources.variables);
         given.scheduler == scheduler_kind::local && !chosen && !cluster.empty() && !options.quiet)
-        print_note(fmt::format(
+        print_note(
             "this shell is in no job of this {} cluster, so the ranks run here, on {}; nodes come from muster submit, muster "
             "alloc, or a job script (--scheduler local: this machine is meant)",
-            cluster, short_host_name()));
+            cluster, short_host_name());
     if (options.signal_before_end && !options.quiet) note_no_signal(options, given.ends_at);
     return given;
 }
@@ -130,8 +127,8 @@ std::string make_output_dir(run_plan const& run) {
     clear_former_generations(path);
     int const cleared = clear_former_ranks(path, run.map.world_size());
     if (cleared > 0 && !run.options.quiet)
-        print_note(fmt::format("--output-dir {}: removed the output of {} of a former run, which had more", path,
-                               count_of_ranks(static_cast<std::size_t>(cleared))));
+        print_note("--output-dir {}: removed the output of {} of a former run, which had more", path,
+                   count_of_ranks(static_cast<std::size_t>(cleared)));
     return path;
 }
 
@@ -189,34 +186,32 @@ void check_warm_spares(run_plan const& run) {
     if (run.options.waiting_spares() == 0 || nodes.size() > 1 || !run.life.is_first()) return;
     if ((engine.empty() || engine == "embedded") && (run.given.scheduler == scheduler_kind::local || is_this_host(nodes.front())))
         return;
-    throw error(
-        errc::unavailable,
-        fmt::format("--warm-spares: on one node spares wait where muster run itself is, on {}, and this run has {}: start it "
-                    "there, or give further nodes, of which the last --spares N have the spares",
-                    short_host_name(), engine.empty() || engine == "embedded" ? nodes.front().name : "--engine " + engine));
+    throw_error(errc::unavailable,
+                "--warm-spares: on one node spares wait where muster run itself is, on {}, and this run has {}: start it there, "
+                "or give further nodes, of which the last --spares N have the spares",
+                short_host_name(), engine.empty() || engine == "embedded" ? nodes.front().name : "--engine " + engine);
 }
 
 void check_number_of_spares(run_plan const& run) {
     int const ranks = run.map.world_size(), spares = run.waiting.world_size();
     if (spares == 0 || ranks + spares <= static_cast<int>(elastic::most_over_nodes)) return;
-    throw error(errc::placement,
-                fmt::format("--warm-spares: {} and {} are more than the {} processes of which some can be replaced over several "
-                            "nodes; use fewer, or leave the option out",
-                            count_of_ranks(static_cast<std::size_t>(ranks)), count_of_spares(static_cast<std::size_t>(spares)),
-                            elastic::most_over_nodes));
+    throw_error(errc::placement,
+                "--warm-spares: {} and {} are more than the {} processes of which some can be replaced over several nodes; use "
+                "fewer, or leave the option out",
+                count_of_ranks(static_cast<std::size_t>(ranks)), count_of_spares(static_cast<std::size_t>(spares)),
+                elastic::most_over_nodes);
 }
 
 /// Returns how many processes wait next to the ranks of a node: at most the run's free slots there, as after a restart on the only node left.
 int waiting_beside(run_plan const& run, std::string const& node, int ranks) {
-    auto const slots =
-        std::count_if(run.life.pool.begin(), run.life.pool.end(), [&](slot const& one) { return one.host == node; });
+    auto const slots = std::ranges::count_if(run.life.pool, [&](slot const& one) { return one.host == node; });
     return std::clamp(static_cast<int>(slots) - ranks, 0, run.options.waiting_spares());
 }
 
 /// The cores and GPUs of the ranks, all of which are on this node.
 local_placement place_on_this_node(run_plan const& run, topology machine) {
     auto const& counts = run.map.ranks_per_node;
-    auto const here = std::find_if(counts.begin(), counts.end(), [](int n) { return n > 0; });
+    auto const here = std::ranges::find_if(counts, [](int n) { return n > 0; });
     auto const place =
         with_share(run.options.place, run.given, run.given.nodes.at(static_cast<std::size_t>(here - counts.begin())));
     if (auto const note = share_note(machine, place); !note.empty() && !run.options.quiet) print_note(note);
@@ -263,8 +258,7 @@ void check_shown_ranks(run_options const& options, mapping const& map) {
     if (options.is_elastic()) return;
     for (int const rank : options.shown_ranks)
         if (rank >= map.world_size())
-            throw error(errc::usage,
-                        fmt::format("--show-ranks {}: there is no such rank: they are 0 to {}", rank, map.world_size() - 1));
+            throw_error(errc::usage, "--show-ranks {}: there is no such rank: they are 0 to {}", rank, map.world_size() - 1);
 }
 
 run_plan map_all(run_plan run) {
@@ -312,11 +306,10 @@ void check_places(run_plan const& run, int others) {
     if (!options.quiet && run.life.is_first())
         for (auto const& note : notes_on_layout(run.given, options.place, run.map, run.inherited)) print_note(note);
     if (options.engine == "embedded" && others > 0)
-        throw error(
+        throw_error(
             errc::unavailable,
-            fmt::format("--engine embedded starts ranks on this node ({}) only, and {} of the {} nodes {} elsewhere; leave "
-                        "the option out",
-                        short_host_name(), others, run.map.nodes_used(), others == 1 ? "is" : "are"));
+            "--engine embedded starts ranks on this node ({}) only, and {} of the {} nodes {} elsewhere; leave the option out",
+            short_host_name(), others, run.map.nodes_used(), others == 1 ? "is" : "are");
     if (!options.input)
         close_input();
     else if (others > 0 && !options.quiet && !options.dry_run && !options.print_env && input_is_shared())

@@ -40,7 +40,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.python_package = prepared.python.package;
     common.python_horovod = prepared.python.horovod;
     common.output_dir = options.output_dir.empty() ? "" : absolute_path(options.output_dir);
-    auto most_on_a_node = *std::max_element(map.ranks_per_node.begin(), map.ranks_per_node.end());
+    auto most_on_a_node = *std::ranges::max_element(map.ranks_per_node);
     for (int const each : run.waiting.ranks_per_node) most_on_a_node = std::max(most_on_a_node, each);
     common.output_window =
         remote_output::window(places.size(), engine == "remote" ? static_cast<std::size_t>(most_on_a_node) : 1);
@@ -56,7 +56,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
                          (options.least_ranks && (options.spares == 0 || options.warm_spares));
     common.in_place = goes_on && places.size() <= elastic::most_over_nodes;
     // A job script's ulimit holds for all of its nodes, but a login node's limits say nothing about them.
-    if (std::any_of(run.given.nodes.begin(), run.given.nodes.end(), is_this_host)) common.limits = read_own_limits();
+    if (std::ranges::any_of(run.given.nodes, is_this_host)) common.limits = read_own_limits();
     std::vector<remote_rank> ranks(places.size());
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         auto& rank = ranks[r];
@@ -81,8 +81,7 @@ void print_environment(wire::job const& job) {
                                        "TF_CONFIG"};
     if (!job.variables.has("OMP_NUM_THREADS")) left_open.emplace_back("OMP_NUM_THREADS");
     auto const is_given = [&](std::string const& name) {
-        return std::any_of(job.exports.begin(), job.exports.end(),
-                           [&](auto const& entry) { return entry.starts_with(name + "="); });
+        return std::ranges::any_of(job.exports, [&](auto const& entry) { return entry.starts_with(name + "="); });
     };
     for (auto const& name : left_open)
         if (!is_given(name)) variables.unset(name);

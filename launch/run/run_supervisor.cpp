@@ -265,7 +265,7 @@ std::vector<std::string> run_supervisor::nodes_of(std::vector<int> const& ranks)
         auto const& known = ranks_->known().hosts;
         if (node >= std::max(run_.given.nodes.size(), known.size())) continue;
         auto const& name = node < run_.given.nodes.size() ? run_.given.nodes[node].name : known[node];  // a node that came later
-        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+        if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
     return names;
 }
@@ -274,7 +274,7 @@ std::vector<std::string> run_supervisor::nodes_of(std::vector<int> const& ranks)
 void run_supervisor::note_lost_hosts(std::vector<std::string> const& names) {
     auto& lost = run_.outcome.lost_hosts;
     for (auto const& name : names)
-        if (std::find(lost.begin(), lost.end(), name) == lost.end()) lost.push_back(name);
+        if (std::ranges::find(lost, name) == lost.end()) lost.push_back(name);
 }
 
 void run_supervisor::give_up(std::vector<culprit> const& lost) {
@@ -316,8 +316,7 @@ void run_supervisor::ask_scheduler(std::chrono::milliseconds patience, bool for_
         return;
     auto const down = ask_down_nodes(run_.given, run_.inherited, patience);
     for (std::size_t n = 0; n < run_.given.nodes.size(); ++n)
-        if (std::find(down.begin(), down.end(), run_.given.nodes[n].name) != down.end())
-            word.down_nodes.push_back(static_cast<int>(n));
+        if (std::ranges::find(down, run_.given.nodes[n].name) != down.end()) word.down_nodes.push_back(static_cast<int>(n));
 }
 
 /// Explains SIGTERM to this process, if the scheduler knows the reason.

@@ -9,8 +9,8 @@
 #include <map>
 #include <set>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/read_allocation.hpp"
@@ -65,8 +65,8 @@ allocation read_flux(scheduler_sources const& sources, allocation_choice const&)
     if (job) command = {"flux", "job", "info", *job, "R"};
     auto const answer = sources.run_command(command);
     if (answer.exit_status != 0)
-        throw error(errc::unavailable, fmt::format("{} failed ({}): {}; load Flux's commands, or give -H", join(command, " "),
-                                                   answer.exit_status, trim(answer.err)));
+        throw_error(errc::unavailable, "{} failed ({}): {}; load Flux's commands, or give -H", join(command, " "),
+                    answer.exit_status, trim(answer.err));
     auto resources = parse_flux_resources(answer.out, join(command, " "));
     auto const id = plain_flux_id(job ? std::string(*job) : job_of_instance(sources));
     if (!job && !id.empty() && !resources.ends_at) resources.ends_at = end_in_parent(sources, id);
@@ -143,7 +143,7 @@ flux_resources read(json const& all, std::string_view origin) {
         for (auto& host : expand_hostlist(list.get<std::string>(), fmt::format("{}, nodelist", origin)))
             hosts.push_back(std::move(host));
     if (hosts.empty() || hosts.size() != ranks.size())
-        throw error(errc::parse, fmt::format("{}: {} hosts for {} ranks", origin, hosts.size(), ranks.size()));
+        throw_error(errc::parse, "{}: {} hosts for {} ranks", origin, hosts.size(), ranks.size());
     flux_resources r;
     std::size_t i = 0;
     nodes_by_host nodes;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/error.hpp"
 #include "base/letters.hpp"
+#include "base/throw_error.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/system/network.hpp"
 
@@ -21,8 +21,8 @@ std::string short_key(std::string_view host) {
 /// `host` is the host that both name. In a job, a host without slots has those of the job.
 [[noreturn]] void refuse_two_names(host_entry const& a, host_entry const& b, std::string_view host, bool in_job) {
     auto const slots = in_job && !a.slots && !b.slots ? "" : fmt::format(":{}", a.slots.value_or(1) + b.slots.value_or(1));
-    throw error(errc::usage, fmt::format("{} and {} are two names of one host, {}; write {}{} instead of both", a.name, b.name,
-                                         host, a.name, slots));
+    throw_error(errc::usage, "{} and {} are two names of one host, {}; write {}{} instead of both", a.name, b.name, host, a.name,
+                slots);
 }
 
 /// Refuses two names of one host: they would become two nodes, and the ranks of the second would run on the first.
@@ -40,17 +40,17 @@ void check_for_two_names(std::span<host_entry const> entries) {
 void apply(host_entry const& entry, allocation const& job, node& n) {
     if (entry.slots) {
         if (*entry.slots > std::max(n.slots, n.cpus.value_or(*entry.slots)) && n.gpus.value_or(0) == 0)
-            throw error(errc::usage, fmt::format("{} slots on {}: job {} ({}) has {} there; write {}:{}, or use --slots-per-node",
-                                                 *entry.slots, n.name, job.job_id, to_string(job.scheduler), n.slots, n.name,
-                                                 std::max(n.slots, n.cpus.value_or(0))));
+            throw_error(errc::usage, "{} slots on {}: job {} ({}) has {} there; write {}:{}, or use --slots-per-node",
+                        *entry.slots, n.name, job.job_id, to_string(job.scheduler), n.slots, n.name,
+                        std::max(n.slots, n.cpus.value_or(0)));
         n.slots = *entry.slots;
         n.slots_named = true;
         if (n.gpus) n.gpus = std::min(*n.gpus, *entry.slots);
     }
     if (!entry.gpus) return;
     if (n.gpus && *entry.gpus > *n.gpus)
-        throw error(errc::usage, fmt::format("gpus={} on {}: job {} ({}) has {} there; write gpus={}", *entry.gpus, n.name,
-                                             job.job_id, to_string(job.scheduler), *n.gpus, *n.gpus));
+        throw_error(errc::usage, "gpus={} on {}: job {} ({}) has {} there; write gpus={}", *entry.gpus, n.name, job.job_id,
+                    to_string(job.scheduler), *n.gpus, *n.gpus);
     n.gpus = entry.gpus;
 }
 
@@ -74,7 +74,7 @@ bool same_host(std::string_view a, std::string_view b) noexcept {
 std::vector<host_entry> named_hosts(scheduler_sources const& sources, allocation_choice const& choice) {
     if (!choice.hosts.empty()) return parse_hosts(choice.hosts, "-H");
     auto const text = sources.read_file(choice.hostfile);
-    if (!text) throw error(errc::usage, fmt::format("no host file {}; check --hostfile", choice.hostfile));
+    if (!text) throw_error(errc::usage, "no host file {}; check --hostfile", choice.hostfile);
     return parse_hostfile(*text, choice.hostfile);
 }
 
@@ -96,9 +96,10 @@ allocation choose_hosts(allocation const& job, std::span<host_entry const> chose
         // Lines written for one machine may say this; it may be one of the job's nodes.
         if (!found && is_this_machine(name)) found = place_of(short_host_name());
         if (!found)
-            throw error(errc::usage, fmt::format("{} is not in job {} ({}), whose nodes are {}; name some of these, or give "
-                                                 "--scheduler hostfile to use hosts outside the job",
-                                                 name, job.job_id, to_string(job.scheduler), list_nodes(job)));
+            throw_error(errc::usage,
+                        "{} is not in job {} ({}), whose nodes are {}; name some of these, or give --scheduler hostfile to use "
+                        "hosts outside the job",
+                        name, job.job_id, to_string(job.scheduler), list_nodes(job));
         if (taken[*found] != nullptr) refuse_two_names(*taken[*found], entry, job.nodes[*found].name, true);
         taken[*found] = &entry;
         some.nodes.push_back(job.nodes[*found]);

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/pbs.hpp"
 #include "launch/scheduler/read_allocation.hpp"
@@ -20,10 +20,9 @@ allocation read_cobalt(scheduler_sources const& sources, allocation_choice const
     auto const path = sources.variables.get("COBALT_NODEFILE");
     auto const text = path ? sources.read_file(*path) : std::nullopt;
     if (!text)
-        throw error(
-            errc::not_found,
-            fmt::format("job {} (cobalt): COBALT_NODEFILE{} is not {}; start muster in the job's script or shell, or give -H",
-                        job, path ? "=" + *path : "", path ? "there" : "set"));
+        throw_error(errc::not_found,
+                    "job {} (cobalt): COBALT_NODEFILE{} is not {}; start muster in the job's script or shell, or give -H", job,
+                    path ? "=" + *path : "", path ? "there" : "set");
     allocation given{scheduler_kind::cobalt, job, parse_node_file(*text, *path, true), std::nullopt, true};
     if (auto const end = parse_integer(sources.variables.get_or("COBALT_ENDTIME", ""))) given.ends_at = from_epoch(*end);
     return given;
@@ -89,10 +88,10 @@ allocation read_lsf(scheduler_sources const& sources, allocation_choice const&) 
     else if (list)
         given.nodes = parse_mcpu_hosts(*list);
     else
-        throw error(errc::not_found,
-                    fmt::format("job {} (lsf): neither LSB_DJOB_HOSTFILE nor LSB_MCPU_HOSTS tells its hosts; start "
-                                "muster in the job's script or shell, or give -H",
-                                given.job_id));
+        throw_error(errc::not_found,
+                    "job {} (lsf): neither LSB_DJOB_HOSTFILE nor LSB_MCPU_HOSTS tells its hosts; start muster in the job's "
+                    "script or shell, or give -H",
+                    given.job_id);
     drop_launch_node(given.nodes);
     return given;
 }

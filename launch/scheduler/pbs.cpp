@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <ctime>
 #include <unordered_map>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "launch/scheduler/host_choice.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
@@ -61,12 +60,10 @@ std::vector<node> join_with_job(std::vector<node> const& file, pbs_job const& jo
         auto const* const listed = known.find(host.name);
         if (listed == nullptr) {
             if (host.gpus.value_or(0) == 0) continue;  // such as a first chunk that only runs the script
-            throw error(
-                errc::placement,
-                fmt::format("job {} (pbs): {} has {} GPUs but is not in PBS_NODEFILE={}, so nothing can be started there: its "
-                            "chunk has mpiprocs=0; ask for mpiprocs=1 or more, or give --scheduler hostfile --hostfile {} to "
-                            "do without it",
-                            job_id, host.name, *host.gpus, path, path));
+            throw_error(errc::placement,
+                        "job {} (pbs): {} has {} GPUs but is not in PBS_NODEFILE={}, so nothing can be started there: its chunk "
+                        "has mpiprocs=0; ask for mpiprocs=1 or more, or give --scheduler hostfile --hostfile {} to do without it",
+                        job_id, host.name, *host.gpus, path, path);
         }
         nodes.push_back(*listed);
         nodes.back().gpus = host.gpus;
@@ -80,8 +77,8 @@ std::vector<node> join_with_job(std::vector<node> const& file, pbs_job const& jo
 std::vector<node> read_nodes(scheduler_sources const& sources, std::string const& path) {
     auto const text = sources.read_file(path);
     if (!text)
-        throw error(errc::not_found,
-                    fmt::format("PBS_NODEFILE={} is not there; start muster on a host of the job, in its script or shell", path));
+        throw_error(errc::not_found, "PBS_NODEFILE={} is not there; start muster on a host of the job, in its script or shell",
+                    path);
     return parse_node_file(*text, path);
 }
 
@@ -129,11 +126,10 @@ allocation read_pbs(scheduler_sources const& sources, allocation_choice const&) 
         return given;
     }
     if (!job)
-        throw error(
-            errc::not_found,
-            fmt::format("job {} (pbs): PBS_NODEFILE is not set and qstat does not answer, so its nodes are not known; start "
-                        "muster in the job's script or shell, or give -H",
-                        given.job_id));
+        throw_error(errc::not_found,
+                    "job {} (pbs): PBS_NODEFILE is not set and qstat does not answer, so its nodes are not known; start muster "
+                    "in the job's script or shell, or give -H",
+                    given.job_id);
     for (auto const& host : job->hosts)
         given.nodes.push_back({host.name, host.name, std::max(host.cpus.value_or(1), 1), host.gpus, host.cpus});
     return given;
@@ -195,22 +191,13 @@ std::vector<chunk> read_groups(std::string_view text) {
 std::optional<time_point> parse_start(json const& value) {
     if (value.is_number_integer()) return from_epoch(value.get<std::int64_t>());
     if (!value.is_string()) return std::nullopt;
-    std::tm when{};
-    char const* const end = ::strptime(value.get_ref<std::string const&>().c_str(), "%a %b %d %H:%M:%S %Y", &when);
-    if (end == nullptr || *end != '\0') return std::nullopt;
-    when.tm_isdst = -1;
-    return from_epoch(::mktime(&when));
+    return parse_local_time(value.get_ref<std::string const&>(), "%a %b %d %H:%M:%S %Y");
 }
 
 json const* member(json const& object, std::string_view name) {
     if (!object.is_object()) return nullptr;
     auto const found = object.find(name);
     return found == object.end() ? nullptr : &*found;
-}
-
-std::string text_of(json const& job, std::string_view name) {
-    auto const* const value = member(job, name);
-    return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
 }
 
 json const* find_job(json const& answer, std::string_view id) {
@@ -254,7 +241,7 @@ std::vector<pbs_host> parse_exec_hosts(std::string_view exec_host, std::string_v
     std::vector<pbs_host> hosts;
     std::unordered_map<std::string_view, std::size_t> places;
     auto const groups = read_groups(exec_vnode);
-    bool const any_gpus = std::any_of(groups.begin(), groups.end(), [](auto const& g) { return g.gpus.has_value(); });
+    bool const any_gpus = std::ranges::any_of(groups, [](auto const& g) { return g.gpus.has_value(); });
     auto const items = split(exec_host, '+');
     if (!groups.empty() && items.size() != groups.size())
         throw parse_error(
@@ -287,21 +274,21 @@ std::optional<pbs_job> parse_qstat_job(std::string_view text, std::string_view i
     auto const answer = parse_json_or_discard<json>(text);
     auto const* const found = find_job(answer, id);
     if (found == nullptr) return std::nullopt;
-    auto const exec_host = text_of(*found, "exec_host");
+    auto const exec_host = text_at(*found, "/exec_host");
     if (exec_host.empty()) return std::nullopt;
     auto const* const resources = member(*found, "Resource_List");
-    auto const place = resources != nullptr ? text_of(*resources, "place") : std::string();
+    auto const place = resources != nullptr ? text_at(*resources, "/place") : std::string();
     auto const number = [&](std::string_view name) {
         auto const* const value = member(*found, name);
         return value != nullptr && value->is_number_integer() ? value->get<int>() : 0;
     };
-    return pbs_job{.hosts = parse_exec_hosts(exec_host, text_of(*found, "exec_vnode")),
+    return pbs_job{.hosts = parse_exec_hosts(exec_host, text_at(*found, "/exec_vnode")),
                    .ends_at = end_of(*found),
                    .exclusive = place.find("excl") != std::string::npos,
-                   .comment = text_of(*found, "comment"),
+                   .comment = text_at(*found, "/comment"),
                    .runs = number("run_count"),
                    .substate = number("substate"),
-                   .outlives_hosts = text_of(*found, "tolerate_node_failures") == "all"};
+                   .outlives_hosts = text_at(*found, "/tolerate_node_failures") == "all"};
 }
 
 namespace {

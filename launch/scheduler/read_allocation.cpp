@@ -1,13 +1,14 @@
 #include "launch/scheduler/read_allocation.hpp"
 
 #include <fmt/format.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 
-#include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "base/throw_error.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/host_choice.hpp"
 
@@ -40,7 +41,7 @@ void check(allocation_choice const& choice) {
 
 /// A scheduler that allocates whole nodes may not count their GPUs.
 void add_gpus_of_site(allocation& given, std::optional<int> gpus_of_each) {
-    bool const told = std::any_of(given.nodes.begin(), given.nodes.end(), [](node const& n) { return n.gpus || n.slots_named; });
+    bool const told = std::ranges::any_of(given.nodes, [](node const& n) { return n.gpus || n.slots_named; });
     if (!gpus_of_each || !owns_nodes(given.scheduler)) return;
     given.shares_nodes = false;
     if (told) return;
@@ -64,7 +65,7 @@ allocation read_allocation(scheduler_sources const& sources, allocation_choice c
         // Hosts named inside a job: the job's row comes first, and the hosts select among its nodes.
         if (!choice.scheduler && hosts_named && row.kind == scheduler_kind::hostfile) continue;
         if (auto const why = row.unavailable(sources, choice)) {
-            if (choice.scheduler) throw error(errc::unavailable, fmt::format("--scheduler {}: {}", to_string(row.kind), *why));
+            if (choice.scheduler) throw_error(errc::unavailable, "--scheduler {}: {}", to_string(row.kind), *why);
             if (tried != nullptr) tried->push_back(fmt::format("{}: {}", to_string(row.kind), *why));
             continue;
         }
@@ -85,7 +86,7 @@ bool slurm_is_configured(environment const& variables) {
     if (variables.has("SLURM_CONF")) return true;
     constexpr std::array paths{"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf",
                                "/usr/local/etc/slurm.conf"};
-    return std::any_of(paths.begin(), paths.end(), [](auto const* path) { return ::access(path, F_OK) == 0; });
+    return std::ranges::any_of(paths, [](auto const* path) { return ::access(path, F_OK) == 0; });
 }
 
 bool pbs_is_configured(environment const& variables) {
@@ -107,6 +108,14 @@ std::string_view cluster_of(environment const& variables) {
 
 bool prefers_flux(environment const& variables) {
     return !variables.get_or("FLUX_URI", "").empty() || ::access("/run/flux/local", F_OK) == 0;
+}
+
+std::optional<std::chrono::system_clock::time_point> parse_local_time(std::string const& text, char const* form) {
+    std::tm when{};
+    char const* const end = ::strptime(text.c_str(), form, &when);
+    if (end == nullptr || *end != '\0') return std::nullopt;
+    when.tm_isdst = -1;
+    return from_epoch(::mktime(&when));
 }
 
 }  // namespace muster

@@ -76,4 +76,7 @@ inline std::optional<std::chrono::system_clock::time_point> from_epoch(std::int6
     return std::chrono::system_clock::time_point{std::chrono::seconds{seconds}};
 }
 
+/// Returns the local time in a text of that form (strptime); nothing for any other text.
+std::optional<std::chrono::system_clock::time_point> parse_local_time(std::string const& text, char const* form);
+
 }  // namespace muster

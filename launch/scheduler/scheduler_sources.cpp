@@ -8,8 +8,8 @@
 #include <memory>
 #include <utility>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/unique_fd.hpp"
 #include "launch/scheduler/scheduler_sources.hpp"
 
@@ -34,8 +34,7 @@ std::optional<std::string> read_whole_file(std::string const& path) {
         if (got < 0) throw_system("read", path);
         text.append(buffer.data(), static_cast<std::size_t>(got));
         if (text.size() > file_limit)
-            throw error(errc::invalid_data,
-                        fmt::format("{} is larger than {} MiB: that is no list of hosts", path, file_limit >> 20));
+            throw_error(errc::invalid_data, "{} is larger than {} MiB: that is no list of hosts", path, file_limit >> 20);
     }
 }
 

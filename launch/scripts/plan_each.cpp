@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "jobscripts/quote.hpp"
 #include "launch/scripts/script_plan.hpp"
 
@@ -72,9 +72,8 @@ std::vector<each_parameter> read_all(std::vector<std::string> const& entries) {
                               fmt::format("{} has values already; give all of them in one list", each.back().name), errc::usage);
     }
     if (!each.empty() && count_tasks(each) == 0)
-        throw error(
-            errc::usage,
-            fmt::format("--each makes more than {} jobs; give fewer values, or sweep one parameter after the other", most_tasks));
+        throw_error(errc::usage, "--each makes more than {} jobs; give fewer values, or sweep one parameter after the other",
+                    most_tasks);
     return each;
 }
 
@@ -83,10 +82,10 @@ std::string array_of(std::vector<each_parameter> const& each, std::string const&
     auto const all = fmt::format("0-{}", count_tasks(each) - 1);
     auto const most = array.starts_with('%') ? parse_integer(array.substr(1)) : std::nullopt;
     if (!array.empty() && (!most || *most < 1))
-        throw error(errc::usage,
-                    fmt::format("--array {} and --each both say which jobs the array has; with --each leave it out, or "
-                                "give how many may run at a time: --array %2",
-                                array));
+        throw_error(errc::usage,
+                    "--array {} and --each both say which jobs the array has; with --each leave it out, or give how many may run "
+                    "at a time: --array %2",
+                    array);
     return all + array;
 }
 
@@ -101,8 +100,8 @@ void plan_names(script_request& request) {
     }
     if (from == 0) return;
     if (request.kind != script_kind::slurm)
-        throw error(errc::usage, fmt::format("--job-name {}: the jobs of an array of {} have one name; leave the braces out",
-                                             request.job_name, to_string(request.kind)));
+        throw_error(errc::usage, "--job-name {}: the jobs of an array of {} have one name; leave the braces out",
+                    request.job_name, to_string(request.kind));
     for (std::size_t task = 0; task < count_tasks(request.each); ++task)
         static_cast<void>(directive_value("--job-name", fill_word(request.job_name, request.each, task), directive_text::name));
     request.task_name = std::exchange(request.job_name, name + request.job_name.substr(from));
@@ -133,10 +132,10 @@ void refuse_common_folder(script_request const& request, std::string const& fold
     for (std::size_t task = 0; task < count_tasks(request.each); ++task) {
         auto const [former, is_new] = tasks.emplace(fill_word(folder, request.each, task), task);
         if (!is_new)
-            throw error(errc::usage,
-                        fmt::format("--output-dir: jobs {} and {} of the sweep would both write to {}; add %j, {{index}} or "
-                                    "the other parameters to its name",
-                                    former->second, task, former->first));
+            throw_error(errc::usage,
+                        "--output-dir: jobs {} and {} of the sweep would both write to {}; add %j, {{index}} or the other "
+                        "parameters to its name",
+                        former->second, task, former->first);
     }
 }
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/scheduler/flux.hpp"
 #include "launch/scripts/script_plan.hpp"
 #include "launch/settings/settings_to_options.hpp"
@@ -18,7 +18,7 @@ std::optional<duration> walltime_of(settings_result const& given) {
     if (!given.given("time")) return std::nullopt;
     auto const text = given.text("time");
     if (parse_real(trim(text)))
-        throw error(errc::usage, fmt::format("--time: '{}' has no unit; write {}min, {}h or HH:MM:SS", text, text, text));
+        throw_error(errc::usage, "--time: '{}' has no unit; write {}min, {}h or HH:MM:SS", text, text, text);
     try {
         return parse_duration(text, "--time");
     } catch (parse_error const& e) {
@@ -31,7 +31,7 @@ std::vector<int> sweep_of(settings_result const& given) {
     for (auto const& entry : given.list("sweep")) {
         auto const number = parse_integer(entry);
         if (!number || *number < 1 || *number > 1'000'000)
-            throw error(errc::usage, fmt::format("--sweep: '{}' is no number of ranks; give numbers such as 1,2,4,8", entry));
+            throw_error(errc::usage, "--sweep: '{}' is no number of ranks; give numbers such as 1,2,4,8", entry);
         ranks.push_back(static_cast<int>(*number));
     }
     return ranks;
@@ -40,9 +40,8 @@ std::vector<int> sweep_of(settings_result const& given) {
 std::pair<std::string, std::string> assignment_of(std::string const& entry, std::string const& spelled) {
     auto const equals = entry.find('=');
     if (equals == std::string::npos)
-        throw error(errc::usage,
-                    fmt::format("--env {0}: a job's variable needs its value; give --env {0}=VALUE{1}", entry,
-                                spelled == "-x" ? fmt::format(" (sbatch's -x: --sbatch '--exclude={}')", entry) : ""));
+        throw_error(errc::usage, "--env {0}: a job's variable needs its value; give --env {0}=VALUE{1}", entry,
+                    spelled == "-x" ? fmt::format(" (sbatch's -x: --sbatch '--exclude={}')", entry) : "");
     return {entry.substr(0, equals), entry.substr(equals + 1)};
 }
 
@@ -50,7 +49,7 @@ std::pair<std::string, std::string> assignment_of(std::string const& entry, std:
 std::pair<std::string, std::string> copy_of(std::string const& entry) {
     auto const colon = entry.rfind(':');
     if (colon == std::string::npos || colon == 0 || colon + 1 == entry.size())
-        throw error(errc::usage, fmt::format("--stage-in: '{}' has no SRC and DST; write it as data.h5:/tmp/data", entry));
+        throw_error(errc::usage, "--stage-in: '{}' has no SRC and DST; write it as data.h5:/tmp/data", entry);
     return {entry.substr(0, colon), entry.substr(colon + 1)};
 }
 
@@ -66,9 +65,8 @@ void read_after(std::string const& text, script_options& options) {
     for (auto const id : split(ids, ',')) {
         options.after.push_back(plain_flux_id(trim(id)));
         if (options.after.back().empty())
-            throw error(
-                errc::usage,
-                fmt::format("--after '{}': the number of a job is missing; give one or several, such as 12 or any:12,13", text));
+            throw_error(errc::usage, "--after '{}': the number of a job is missing; give one or several, such as 12 or any:12,13",
+                        text);
     }
 }
 
@@ -97,10 +95,9 @@ void read_shape(script_options& options, settings_result const& given, int large
     auto const ranks = asked_of_job(given, "ranks");
     bool const either = given.flag("once") && gpus && ranks == gpus && largest == 0;
     if (gpus && ranks && !either)
-        throw error(
-            errc::usage,
-            fmt::format("--gpus {} means {}, one for each GPU, and --ranks is for ranks without GPUs; leave out one of them",
-                        *gpus, counted(*gpus, "rank")));
+        throw_error(errc::usage,
+                    "--gpus {} means {}, one for each GPU, and --ranks is for ranks without GPUs; leave out one of them", *gpus,
+                    counted(*gpus, "rank"));
     if (!gpus && !ranks && largest == 0)
         throw error(
             errc::usage,
@@ -109,8 +106,7 @@ void read_shape(script_options& options, settings_result const& given, int large
     auto const most = gpus ? gpus : ranks;
     bool const sweep_holds = given.get("sweep").from > given.get(name).from;
     if (most && *most < largest && !sweep_holds)
-        throw error(errc::usage,
-                    fmt::format("--sweep asks for {0} ranks and --{1} for {2}; give --{1} {0}", largest, name, *most));
+        throw_error(errc::usage, "--sweep asks for {0} ranks and --{1} for {2}; give --{1} {0}", largest, name, *most);
     if (either)
         options.gpus = options.ranks = *gpus;
     else if (most)
@@ -131,7 +127,7 @@ void read_options(script_options& options, settings_result const& given) {
                     "--site is missing; `muster site init` describes the cluster that you are on; or give a site, such as "
                     "generic-slurm, or a site file");
     options.sweep = sweep_of(given);
-    auto const largest = options.sweep.empty() ? 0 : *std::max_element(options.sweep.begin(), options.sweep.end());
+    auto const largest = options.sweep.empty() ? 0 : *std::ranges::max_element(options.sweep);
     read_shape(options, given, largest);
     options.walltime = walltime_of(given);
     options.account = given.text("account");
@@ -183,7 +179,7 @@ void throw_at_place(error const& fault, std::map<std::string, std::string> const
     if (!message.starts_with("--")) throw;
     auto const found = places.find(message.substr(2, message.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", 2) - 2));
     if (found == places.end()) throw;
-    throw error(fault.code(), fmt::format("{}: {}", found->second, message));
+    throw_error(fault.code(), "{}: {}", found->second, message);
 }
 
 script_options make_script_options(settings_result const& given) {

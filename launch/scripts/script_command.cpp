@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "base/command/print_note.hpp"
-#include "base/error.hpp"
 #include "base/process/this_process.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "jobscripts/render.hpp"
 #include "launch/commands/commands.hpp"
@@ -16,13 +16,11 @@
 
 namespace muster {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 std::string read_template(std::string const& path) {
     auto text = read_small_file(path, "template");
-    if (!text) throw error(errc::usage, fmt::format("cannot open the template {}; check the name and that it is readable", path));
+    if (!text) throw_error(errc::usage, "cannot open the template {}; check the name and that it is readable", path);
     return *text;
 }
 
@@ -48,7 +46,7 @@ script_plan plan_job(script_options& options, environment const& env) {
     auto const folders = site_search_path(env);
     auto const where = load_site(options.site, folders);
     // The absolute path finds a file from the job's working directory, too.
-    if (options.site != where.name) options.site = fs::absolute(options.site);
+    if (options.site != where.name) options.site = std::filesystem::absolute(options.site);
     if (options.gpus > 0 && options.ranks > 0) options.has_gpus = may_have_gpus(where, env);  // asked if it makes a difference
     auto plan = plan_script(where, options);
     auto const named = options.template_file;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "jobscripts/quote.hpp"
 #include "launch/site/site_placement.hpp"
 
@@ -36,13 +36,12 @@ shape shape_for_ranks(site const& where, script_options const& options, std::vec
     int const width = options.cpus_per_rank.value_or(1);
     auto const cores = where.node.cores ? where.node.cores : where.node.cpus;
     if (cores && width > *cores)
-        throw error(errc::usage, fmt::format("--cpus-per-rank {}: a node of {} has {}; give at most that", width, where.name,
-                                             counted(*cores, "core")));
+        throw_error(errc::usage, "--cpus-per-rank {}: a node of {} has {}; give at most that", width, where.name,
+                    counted(*cores, "core"));
     auto const most = cores ? std::optional(*cores / width) : std::nullopt;
     if (most && options.ranks_per_node && *options.ranks_per_node > *most)
-        throw error(errc::usage, fmt::format("--ranks-per-node {}: with {} for each, {} of {} has room for {}; give at most that",
-                                             *options.ranks_per_node, width == 1 ? "a core" : fmt::format("{} cores", width),
-                                             "a node", where.name, *most));
+        throw_error(errc::usage, "--ranks-per-node {}: with {} for each, {} of {} has room for {}; give at most that",
+                    *options.ranks_per_node, width == 1 ? "a core" : fmt::format("{} cores", width), "a node", where.name, *most);
     auto const per_node = options.ranks_per_node ? options.ranks_per_node : most;
     if (where.scheduler == script_kind::local || !per_node) {
         if (where.scheduler != script_kind::local && options.ranks > 1)
@@ -55,21 +54,19 @@ shape shape_for_ranks(site const& where, script_options const& options, std::vec
     int const nodes = (options.ranks + *per_node - 1) / *per_node;
     int const each = options.ranks_per_node && nodes > 1 ? *per_node : options.ranks / nodes;
     if (each * nodes == options.ranks) return {nodes, each};
-    throw error(
-        errc::usage,
-        fmt::format("{} ranks do not divide evenly over {} of {} ({} ranks each at most); use {}, or {}", options.ranks,
-                    nodes_text(nodes), where.name, *per_node, amount_text(options, options.ranks / nodes * nodes),
-                    amount_text(options, options.ranks_per_node ? nodes * *per_node : (options.ranks / nodes + 1) * nodes)));
+    throw_error(errc::usage, "{} ranks do not divide evenly over {} of {} ({} ranks each at most); use {}, or {}", options.ranks,
+                nodes_text(nodes), where.name, *per_node, amount_text(options, options.ranks / nodes * nodes),
+                amount_text(options, options.ranks_per_node ? nodes * *per_node : (options.ranks / nodes + 1) * nodes));
 }
 
 /// Makes a sweep alone count GPUs if nodes have them, else ranks.
 script_options with_sweep_counted(site const& where, script_options options) {
     if (options.gpus > 0 || options.ranks > 0 || options.sweep.empty()) return options;
-    auto const largest = *std::max_element(options.sweep.begin(), options.sweep.end());
+    auto const largest = *std::ranges::max_element(options.sweep);
     if (where.node.gpus == 0 && (options.gpus_per_node || options.cpus_per_gpu))
-        throw error(errc::usage, fmt::format("{}: a node of {} has no GPU (gpus = 0 in {}), so --sweep is of ranks; give {}",
-                                             options.gpus_per_node ? "--gpus-per-node" : "--cpus-per-gpu", where.name, where.file,
-                                             options.gpus_per_node ? "--ranks-per-node" : "--cpus-per-rank"));
+        throw_error(errc::usage, "{}: a node of {} has no GPU (gpus = 0 in {}), so --sweep is of ranks; give {}",
+                    options.gpus_per_node ? "--gpus-per-node" : "--cpus-per-gpu", where.name, where.file,
+                    options.gpus_per_node ? "--ranks-per-node" : "--cpus-per-rank");
     (where.node.gpus == 0 ? options.ranks : options.gpus) = largest;
     return options;
 }
@@ -86,21 +83,20 @@ shape shape_for(site const& where, script_options const& options, std::vector<st
     if (options.ranks > 0) return shape_for_ranks(where, options, notes);
     int const gpus = options.gpus;
     if (where.node.gpus == 0)
-        throw error(errc::usage,
-                    fmt::format("--gpus {0}: a node of {1} has no GPU (gpus = 0 in {2}); give --ranks {0} for ranks without GPUs",
-                                gpus, where.name, where.file));
+        throw_error(errc::usage,
+                    "--gpus {0}: a node of {1} has no GPU (gpus = 0 in {2}); give --ranks {0} for ranks without GPUs", gpus,
+                    where.name, where.file);
     if (where.node.gpus && options.gpus_per_node && *options.gpus_per_node > *where.node.gpus)
-        throw error(errc::usage, fmt::format("--gpus-per-node {}: a node of {} has {}; give at most that", *options.gpus_per_node,
-                                             where.name, counted(*where.node.gpus, "GPU")));
+        throw_error(errc::usage, "--gpus-per-node {}: a node of {} has {}; give at most that", *options.gpus_per_node, where.name,
+                    counted(*where.node.gpus, "GPU"));
     auto const per_node = options.gpus_per_node    ? options.gpus_per_node
                           : options.ranks_per_node ? options.ranks_per_node
                                                    : where.node.gpus;
     if (!per_node && where.node.cores && gpus > *where.node.cores)
-        throw error(
-            errc::usage,
-            fmt::format("{} has no number of GPUs in a node, and {} cores: {} ranks do not fit; give --ranks {} for ranks "
-                        "without GPUs, or --gpus-per-node N",
-                        where.name, *where.node.cores, gpus, gpus));
+        throw_error(errc::usage,
+                    "{} has no number of GPUs in a node, and {} cores: {} ranks do not fit; give --ranks {} for ranks without "
+                    "GPUs, or --gpus-per-node N",
+                    where.name, *where.node.cores, gpus, gpus);
     if (!per_node || where.scheduler == script_kind::local) {
         if (where.scheduler != script_kind::local && gpus > 1)
             notes.push_back(
@@ -119,35 +115,32 @@ shape shape_for(site const& where, script_options const& options, std::vector<st
             ways.push_back(fmt::format("--gpus-per-node {} ({} with {} each)", fewer, nodes_text(gpus / fewer), fewer));
             break;
         }
-    throw error(errc::usage, fmt::format("{}; use {}", uneven_gpus(where, gpus, *per_node), join(ways, ", or ")));
+    throw_error(errc::usage, "{}; use {}", uneven_gpus(where, gpus, *per_node), join(ways, ", or "));
 }
 
 int cpus_per_rank(site const& where, script_options const& options, shape const& on, std::vector<std::string>& notes) {
     if (options.cpus_per_gpu) {
         auto const wanted = std::int64_t{*options.cpus_per_gpu} * on.per_node;
         if (where.node.cpus && wanted > *where.node.cpus)
-            throw error(
+            throw_error(
                 errc::usage,
-                fmt::format(
-                    "--cpus-per-gpu {}: {} ranks a node would need {} hardware threads, and a node of {} has {}; give at most {}",
-                    *options.cpus_per_gpu, on.per_node, wanted, where.name, *where.node.cpus,
-                    std::max(1, *where.node.cpus / on.per_node)));
+                "--cpus-per-gpu {}: {} ranks a node would need {} hardware threads, and a node of {} has {}; give at most {}",
+                *options.cpus_per_gpu, on.per_node, wanted, where.name, *where.node.cpus,
+                std::max(1, *where.node.cpus / on.per_node));
         return *options.cpus_per_gpu;
     }
     if (options.cpus_per_rank || options.ranks > 0) {
         int const threads = options.cpus_per_rank.value_or(1) * threads_per_core(where.node);
         if (where.node.cpus && std::int64_t{threads} * on.per_node > *where.node.cpus)
-            throw error(
-                errc::usage,
-                fmt::format("--cpus-per-rank {}: {} ranks a node would need {} hardware threads, and a node of {} has {}",
-                            options.cpus_per_rank.value_or(1), on.per_node, threads * on.per_node, where.name, *where.node.cpus));
+            throw_error(errc::usage,
+                        "--cpus-per-rank {}: {} ranks a node would need {} hardware threads, and a node of {} has {}",
+                        options.cpus_per_rank.value_or(1), on.per_node, threads * on.per_node, where.name, *where.node.cpus);
         return threads;
     }
     if (where.header.cpus_per_gpu) return *where.header.cpus_per_gpu;
     if (where.node.cpus && on.per_node > *where.node.cpus)
-        throw error(errc::usage,
-                    fmt::format("{} ranks on a node of {}, which has {} hardware threads; give at most that many a node",
-                                on.per_node, where.name, *where.node.cpus));
+        throw_error(errc::usage, "{} ranks on a node of {}, which has {} hardware threads; give at most that many a node",
+                    on.per_node, where.name, *where.node.cpus);
     if (auto const cpus = where.node.cpus ? where.node.cpus : where.node.cores)
         return std::max(1, *cpus / where.node.gpus.value_or(on.per_node));
     if (where.scheduler == script_kind::slurm ||
@@ -201,8 +194,8 @@ void plan_ranks_without_gpus(site const& where, site_node const& node, script_re
     if (options.ranks == 0) return;
     request.with_gpus = false;
     if (request.chunks > 0)
-        throw error(errc::usage, fmt::format("queue '{}' of {} counts GPUs, and --ranks asks for none; take another queue",
-                                             request.queue, where.name));
+        throw_error(errc::usage, "queue '{}' of {} counts GPUs, and --ranks asks for none; take another queue", request.queue,
+                    where.name);
     bool const has_gpus = node.gpus.value_or(0) > 0;
     if (!has_gpus && where.node.gpus.value_or(0) == 0) return;
     words.insert(words.end(), {"--slots-per-node", std::to_string(request.ranks_per_node + request.spare_places)});
@@ -275,17 +268,15 @@ void plan_memory(site const& where, script_request& request, script_options cons
     if (options.memory.empty()) return;
     bool const slurm = request.kind == script_kind::slurm;
     if (!slurm && request.kind != script_kind::pbs)
-        throw error(errc::usage,
-                    fmt::format("--mem is for Slurm and PBS, and {} has {}; leave it out", where.name, to_string(request.kind)));
+        throw_error(errc::usage, "--mem is for Slurm and PBS, and {} has {}; leave it out", where.name, to_string(request.kind));
     if (options.memory == "all") {
         if (!slurm)
-            throw error(errc::usage,
-                        fmt::format("--mem all is for Slurm, and {} has PBS; give a size, such as --mem 64G", where.name));
+            throw_error(errc::usage, "--mem all is for Slurm, and {} has PBS; give a size, such as --mem 64G", where.name);
         request.directives.emplace_back("--mem=0");
         return;
     }
     if (parse_real(trim(options.memory)))
-        throw error(errc::usage, fmt::format("--mem: '{0}' has no unit; write {0}M or {0}G", options.memory));
+        throw_error(errc::usage, "--mem: '{0}' has no unit; write {0}M or {0}G", options.memory);
     std::uint64_t bytes = 0;
     try {
         bytes = parse_bytes(as_schedulers_take_it(options.memory), "--mem");
@@ -316,7 +307,7 @@ void plan_directives(site const& where, script_request& request, script_options 
             line = trim(line);
             if (line.starts_with(prefix)) line = trim(line.substr(prefix.size()));
             if (auto const fault = find_fault(line, directive_text::directive))
-                throw error(errc::usage, fmt::format("--{} '{}', character {}: {}", name, line, fault->offset + 1, fault->why));
+                throw_error(errc::usage, "--{} '{}', character {}: {}", name, line, fault->offset + 1, fault->why);
             request.directives.emplace_back(line);
         }
     };
@@ -341,9 +332,8 @@ void plan_container(site const& where, script_request& request, script_options c
         return;
     }
     if (request.kind != script_kind::slurm)
-        throw error(errc::usage,
-                    fmt::format("pyxis is a plugin of Slurm's srun, and {} has {}; give --container-runtime apptainer",
-                                where.name, to_string(request.kind)));
+        throw_error(errc::usage, "pyxis is a plugin of Slurm's srun, and {} has {}; give --container-runtime apptainer",
+                    where.name, to_string(request.kind));
     args.insert(args.begin(), "--container-image=" + options.container);
     request.run_options.insert(request.run_options.end(), {"--engine", "srun", "--engine-args", shell_join(args)});
 }
@@ -413,7 +403,7 @@ script_plan plan_script(site const& where, script_options const& asked) try {
     auto& request = plan.request;
     bool const scheduled = where.scheduler != script_kind::local;
     if (scheduled && !options.walltime)
-        throw error(errc::usage, fmt::format("--time is missing; a job of {} needs one, such as --time 1:30:00", where.name));
+        throw_error(errc::usage, "--time is missing; a job of {} needs one, such as --time 1:30:00", where.name);
     if (where.decommissioned)
         plan.notes.push_back(fmt::format("{} is decommissioned: the script shows how a job ran there", where.name));
     auto const on = shape_for(there, options, plan.notes);
@@ -428,20 +418,17 @@ script_plan plan_script(site const& where, script_options const& asked) try {
     request.queue = queue;
     if (scheduled) plan_queue(where, request, options, plan.notes);
     if (where.header.account_required && options.account.empty())
-        throw error(errc::usage,
-                    fmt::format("{} needs an account; give --account{}", where.name,
-                                where.header.account_hint.empty() ? "" : fmt::format(" ({})", where.header.account_hint)));
+        throw_error(errc::usage, "{} needs an account; give --account{}", where.name,
+                    where.header.account_hint.empty() ? "" : fmt::format(" ({})", where.header.account_hint));
     if (!scheduled && (!options.account.empty() || !options.queue.empty()))
         plan.notes.push_back(fmt::format("{} has no scheduler: --account and --queue are left out", where.name));
     if (options.cpus_per_gpu && where.scheduler != script_kind::slurm &&
         (where.header.whole_nodes || (where.scheduler != script_kind::pbs && where.scheduler != script_kind::flux)))
-        throw error(errc::usage,
-                    fmt::format("--cpus-per-gpu has no meaning at {}, whose nodes are given whole; leave it out", where.name));
+        throw_error(errc::usage, "--cpus-per-gpu has no meaning at {}, whose nodes are given whole; leave it out", where.name);
     if (!options.constraint.empty() && where.scheduler != script_kind::slurm && where.scheduler != script_kind::flux)
-        throw error(errc::usage,
-                    fmt::format("--constraint is for Slurm and Flux, and {} has {}", where.name, to_string(where.scheduler)));
+        throw_error(errc::usage, "--constraint is for Slurm and Flux, and {} has {}", where.name, to_string(where.scheduler));
     if (!options.filesystems.empty() && where.scheduler != script_kind::pbs)
-        throw error(errc::usage, fmt::format("--filesystems is for PBS, and {} has {}", where.name, to_string(where.scheduler)));
+        throw_error(errc::usage, "--filesystems is for PBS, and {} has {}", where.name, to_string(where.scheduler));
     request.queue_is_qos = where.header.queue_is_qos;
     request.constraint = options.constraint.empty() ? where.header.constraint : options.constraint;
     request.gpus_by = where.header.gpus_by;

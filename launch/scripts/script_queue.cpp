@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/scripts/script_plan.hpp"
 
 namespace muster {
@@ -96,13 +96,12 @@ std::optional<std::string> unknown_limits(site_queue const& queue) {
 [[noreturn]] void throw_queue_missing(site const& where, queued_size const& size, script_options const& options) {
     auto const job = fmt::format("{} for {}", nodes_text(size.nodes), format_walltime(size.walltime));
     if (where.queues.empty())
-        throw error(errc::usage, fmt::format("{} needs a queue, and its queues are not known here; give --queue", where.name));
-    throw error(errc::usage,
-                fmt::format("{} needs a queue; give --queue: {}", where.name, fitting_queues(job, where, size, options)));
+        throw_error(errc::usage, "{} needs a queue, and its queues are not known here; give --queue", where.name);
+    throw_error(errc::usage, "{} needs a queue; give --queue: {}", where.name, fitting_queues(job, where, size, options));
 }
 
 site_queue const* find_queue(site const& where, std::string const& name) {
-    auto const found = std::find_if(where.queues.begin(), where.queues.end(), [&](auto const& q) { return q.name == name; });
+    auto const found = std::ranges::find_if(where.queues, [&](auto const& q) { return q.name == name; });
     return found == where.queues.end() ? nullptr : &*found;
 }
 
@@ -118,14 +117,13 @@ void check_queue(site const& where, std::string const& queue, queued_size const&
         std::vector<std::string> names;
         for (auto const& known : where.queues) names.push_back(known.name);
         auto const near = nearest(queue, names);
-        throw error(errc::usage,
-                    fmt::format("{} has no queue '{}'{}; {}; --no-limits takes a queue that the site file does not know",
-                                where.name, queue, near ? fmt::format(", did you mean '{}'?", *near) : "",
-                                fitting_queues(job, where, size, options)));
+        throw_error(errc::usage, "{} has no queue '{}'{}; {}; --no-limits takes a queue that the site file does not know",
+                    where.name, queue, near ? fmt::format(", did you mean '{}'?", *near) : "",
+                    fitting_queues(job, where, size, options));
     }
     if (auto const why = misfit(*found, size))
-        throw error(errc::usage, fmt::format("{} does not fit queue '{}' of {}, which {}; {}", job, queue, where.name, *why,
-                                             fitting_queues("it", where, size, options)));
+        throw_error(errc::usage, "{} does not fit queue '{}' of {}, which {}; {}", job, queue, where.name, *why,
+                    fitting_queues("it", where, size, options));
     if (auto const unknown = unknown_limits(*found)) notes.push_back(fmt::format("{}: the scheduler decides", *unknown));
 }
 
@@ -135,9 +133,8 @@ void check_kind_of_queue(site const& where, script_options const& options) {
     bool const qos = options.queue_word == "--qos" || options.queue_word == "-q";
     bool const partition = options.queue_word == "--partition" || options.queue_word == "-p";
     if (where.header.queue_is_qos ? !partition : !qos) return;
-    throw error(errc::usage,
-                fmt::format("{} {}: at {} --queue is the {}; write --sbatch '--{}={}'", options.queue_word, options.queue,
-                            where.name, qos ? "partition" : "quality of service", qos ? "qos" : "partition", options.queue));
+    throw_error(errc::usage, "{} {}: at {} --queue is the {}; write --sbatch '--{}={}'", options.queue_word, options.queue,
+                where.name, qos ? "partition" : "quality of service", qos ? "qos" : "partition", options.queue);
 }
 
 /// Checks the number for a queue that counts GPUs, all on one node.
@@ -145,14 +142,12 @@ void check_gpu_counts(site const& where, site_queue const& queue, int gpus, int 
     auto const& most = queue.gpus ? queue.gpus : where.node.gpus;
     auto const parts = spare > 0 ? fmt::format(" ({} and {} for --spares)", gpus - spare, spare) : "";
     auto const& counts = queue.gpu_counts;
-    if (!counts.empty() && std::find(counts.begin(), counts.end(), gpus) == counts.end())
-        throw error(errc::usage,
-                    fmt::format("queue '{}' of {} takes {} GPUs, not {}{}; give --gpus{} one of these", queue.name, where.name,
-                                fmt::join(counts, ", "), gpus, parts, spare > 0 ? " and --spares together" : ""));
+    if (!counts.empty() && std::ranges::find(counts, gpus) == counts.end())
+        throw_error(errc::usage, "queue '{}' of {} takes {} GPUs, not {}{}; give --gpus{} one of these", queue.name, where.name,
+                    fmt::join(counts, ", "), gpus, parts, spare > 0 ? " and --spares together" : "");
     if (queue.select_gpus && most && gpus > *most)
-        throw error(errc::usage,
-                    fmt::format("queue '{}' of {} gives GPUs of one node, which has {}, not {}{}; take another queue", queue.name,
-                                where.name, *most, gpus, parts));
+        throw_error(errc::usage, "queue '{}' of {} gives GPUs of one node, which has {}, not {}{}; take another queue",
+                    queue.name, where.name, *most, gpus, parts);
 }
 
 }  // namespace

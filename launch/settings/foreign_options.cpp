@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -249,7 +249,7 @@ option_word take_apart(std::string const& word) {
     std::size_t const dashes = word.starts_with("--") ? 2 : 1;
     auto const equals = std::min(word.find('='), word.size());
     option_word parts{dashes, word.substr(dashes, equals - dashes), word.substr(equals)};
-    if (dashes == 2) std::replace(parts.name.begin(), parts.name.end(), '_', '-');
+    if (dashes == 2) std::ranges::replace(parts.name, '_', '-');
     return parts;
 }
 
@@ -296,10 +296,10 @@ std::pair<setting const*, bool> find_meant(std::string_view command, option_word
 /// Refuses a number of nodes in commands that count GPUs or ranks.
 void refuse_number_of_nodes(std::string_view command, option_word const& parts, std::string const& word) {
     if (!writes_job(command) || (parts.name != "N" && parts.name != "nodes" && parts.name != "nnodes")) return;
-    throw error(errc::usage,
-                fmt::format("muster {} takes no {}: the number of nodes follows from --gpus N and --gpus-per-node N, or from "
-                            "--ranks N and --ranks-per-node N; write these",
-                            command, word.substr(0, word.find('='))));
+    throw_error(errc::usage,
+                "muster {} takes no {}: the number of nodes follows from --gpus N and --gpus-per-node N, or from --ranks N and "
+                "--ranks-per-node N; write these",
+                command, word.substr(0, word.find('=')));
 }
 
 /// Returns the one-letter option and the value of "-pdebug" or "-N2". The value is a number, unless `command` asks for a job or
@@ -348,7 +348,7 @@ class foreign_taker {
 
   private:
     [[noreturn]] void refuse(std::string_view way) const {
-        throw error(errc::usage, fmt::format("{} is an option of {}: {}", word_, option_.tool, way));
+        throw_error(errc::usage, "{} is an option of {}: {}", word_, option_.tool, way);
     }
 
     /// Shows the directive to write, with its value.
@@ -387,8 +387,7 @@ class foreign_taker {
     void mean(std::vector<std::string> const& values, rewritten_line& own) const {
         auto option = std::string(option_.text);
         if (find_setting(option.substr(2, option.find('=') - 2), command_) == nullptr)
-            throw error(errc::usage,
-                        fmt::format("{} is {}, which muster {} does not take; leave it out", word_, option_.text, command_));
+            throw_error(errc::usage, "{} is {}, which muster {} does not take; leave it out", word_, option_.text, command_);
         if (!values.empty()) {
             own.spelled[option.substr(2)] = word_;
             option += "=" + values.front();

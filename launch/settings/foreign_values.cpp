@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/settings/foreign_options.hpp"
 
 namespace muster {
@@ -61,9 +61,10 @@ meant map_meant(setting const& row, std::string const& value) {
 std::vector<std::string> read_exports(std::string const& word, std::string const& value) {
     auto const names = split(value, ',');
     if (std::ranges::find(names, "ALL") == names.end() || value.find_first_of("'\"") != std::string::npos)
-        throw error(errc::usage, fmt::format("{}={} is an option of srun: all of your variables reach the ranks; write --env "
-                                             "NAME=VALUE for each that you add",
-                                             word, value));
+        throw_error(
+            errc::usage,
+            "{}={} is an option of srun: all of your variables reach the ranks; write --env NAME=VALUE for each that you add",
+            word, value);
     std::vector<std::string> added;
     for (auto const name : names)
         if (name.find('=') != std::string_view::npos) added.emplace_back(name);

@@ -9,8 +9,8 @@
 
 #include "base/command/given_options.hpp"
 #include "base/command/print_note.hpp"
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/settings/foreign_options.hpp"
 #include "launch/settings/parts.hpp"
 #include "launch/settings/settings_file.hpp"
@@ -55,14 +55,13 @@ std::string takers_of(std::string const& name) {
             }
     auto const name = word.substr(0, word.find('='));
     if (command == "script" && (name == "--file" || name == "-F" || name == "--dry-run"))
-        throw error(
-            errc::usage,
-            fmt::format("muster script takes no {}; muster submit --file FILE --dry-run prints the script of a job file", name));
+        throw_error(errc::usage, "muster script takes no {}; muster submit --file FILE --dry-run prints the script of a job file",
+                    name);
     auto const takers = name.starts_with("--") ? takers_of(name.substr(2)) : std::string();
-    if (!takers.empty()) throw error(errc::usage, fmt::format("muster {} takes no {}; use it with {}", command, name, takers));
+    if (!takers.empty()) throw_error(errc::usage, "muster {} takes no {}; use it with {}", command, name, takers);
     auto const near = nearest(name, names);
-    throw error(errc::usage, fmt::format("unknown option '{}'{}; --help lists all", name,
-                                         near ? fmt::format(", did you mean {}?", *near) : ""));
+    throw_error(errc::usage, "unknown option '{}'{}; --help lists all", name,
+                near ? fmt::format(", did you mean {}?", *near) : "");
 }
 
 void add(command_line& line, std::string_view command, std::string const& name, std::string const& value,
@@ -72,7 +71,7 @@ void add(command_line& line, std::string_view command, std::string const& name, 
     if (row.kind == setting_kind::flag) known.entries.clear();  // the last one counts
     if (row.kind != setting_kind::list && !known.entries.empty()) {
         if (known.entries.front() == value) return;
-        throw error(errc::usage, fmt::format("--{} is given twice: {} and {}; give one", name, known.entries.front(), value));
+        throw_error(errc::usage, "--{} is given twice: {} and {}; give one", name, known.entries.front(), value);
     }
     known.spelled = spelled;
     for (auto& entry : entries_of(row, value, spelled, true)) {
@@ -117,8 +116,7 @@ constexpr std::array known_variables{"MUSTER_NSPACE",       "MUSTER_HOST",      
                                      "MUSTER_ARTIFACTS_DIR"};
 
 bool is_known_variable(std::string const& name) {
-    return name.starts_with("MUSTER_GPU_") ||
-           std::find(known_variables.begin(), known_variables.end(), name) != known_variables.end();
+    return name.starts_with("MUSTER_GPU_") || std::ranges::find(known_variables, name) != known_variables.end();
 }
 
 std::optional<std::string> note_on(std::string const& name) {
@@ -143,8 +141,8 @@ void put(settings_result& result, std::string_view name, setting_value value) {
 void add_variables(settings_result& result, environment const& variables) {
     for (auto const& [name, text] : variables) {
         if (!name.starts_with("MUSTER_") || text.empty()) continue;
-        auto const row = std::find_if(settings().begin(), settings().end(),
-                                      [&](auto const& r) { return r.is_configurable() && variable_of(r) == name; });
+        auto const row =
+            std::ranges::find_if(settings(), [&](auto const& r) { return r.is_configurable() && variable_of(r) == name; });
         if (row == settings().end()) {
             if (auto note = note_on(name)) result.notes.push_back(*note);
             continue;
@@ -202,8 +200,8 @@ void check_project_file(settings_result& result, settings_sources const& sources
         if (!sources.distrust_named || !is_relative_file(name, result.text(name))) continue;
         if (!is_from(result, name, setting_layer::project_file) && !is_from(result, name, setting_layer::job_file)) continue;
         if (auto const why = sources.distrust_named(result.text(name)); !why.empty())
-            throw error(errc::config, fmt::format("{}: {} names {}, which is not read: {}; name a file of your own",
-                                                  result.get(name).where, name, result.text(name), why));
+            throw_error(errc::config, "{}: {} names {}, which is not read: {}; name a file of your own", result.get(name).where,
+                        name, result.text(name), why);
     }
 }
 
@@ -215,9 +213,9 @@ std::optional<job_file> read_job_file(settings_result& result, settings_sources 
     auto const& path = named.empty() ? sources.project_file : named;
     if (path.empty()) return std::nullopt;
     if (auto const why = named.empty() || !sources.distrust ? std::string() : sources.distrust(named); !why.empty())
-        throw error(errc::config, fmt::format("--file {}: not read: {}; copy it to a file of your own", named, why));
+        throw_error(errc::config, "--file {}: not read: {}; copy it to a file of your own", named, why);
     auto const text = sources.read_file(path);
-    if (!text && !named.empty()) throw error(errc::usage, fmt::format("--file {}: there is no such file; check the name", named));
+    if (!text && !named.empty()) throw_error(errc::usage, "--file {}: there is no such file; check the name", named);
     if (!text) return std::nullopt;
     auto job = parse_job_file(*text, path, !named.empty(), named.empty() ? file_owner::folder : file_owner::user);
     if (job) result.job_file = path;
@@ -252,8 +250,7 @@ void choose_own_site(settings_result& result, settings_sources const& sources) {
     if (!sources.own_sites || result.given("site")) return;
     auto const names = sources.own_sites();
     if (names.size() > 1)
-        throw error(errc::usage,
-                    fmt::format("--site is missing; you have site files of {}: give one of them", join(names, ", ")));
+        throw_error(errc::usage, "--site is missing; you have site files of {}: give one of them", join(names, ", "));
     if (names.empty()) return;
     put(result, "site", {names, setting_layer::user_file, "the only site file of your own"});
     result.notes.push_back(fmt::format("--site {}: the only site file that did not come with muster", names.front()));
@@ -290,16 +287,17 @@ void add_site(settings_result& result, settings_sources const& sources) try {
     bool const of_folder = names_site_of_folder(result);
     for (auto& read : sources.load_site(result.text("site")).settings) {
         if (of_folder && !find_configurable(read.name)->is_for(file_owner::folder))
-            throw error(errc::config, fmt::format("{}: a site file that {} names cannot set '{}', which says which program "
-                                                  "muster starts; name the site with --site",
-                                                  read.where, result.get("site").where, read.name));
+            throw_error(errc::config,
+                        "{}: a site file that {} names cannot set '{}', which says which program muster starts; name the site "
+                        "with --site",
+                        read.where, result.get("site").where, read.name);
         put(result, read.name, {std::move(read.entries), setting_layer::site, std::move(read.where)});
     }
 } catch (error const& e) {
     auto const site = result.get("site");
     // A fault in a site file has its place already; for a name of no site, the user has to find the file or variable.
     if (e.code() != errc::usage || site.from == setting_layer::option) throw;
-    throw error(errc::usage, fmt::format("{}: {}", site.where, e.what()));
+    throw_error(errc::usage, "{}: {}", site.where, e.what());
 }
 
 /// A value that an administrator sets for all is a default: the user's exported variable overrides it, and is written out, since
@@ -383,7 +381,7 @@ std::vector<std::string> settings_result::list(std::string_view name) const {
 std::vector<std::string> options_first(std::string_view command, std::vector<std::string> const& args) {
     std::vector<std::string> options, words;
     auto const takes_value = [&](std::string_view word) {
-        return std::any_of(settings().begin(), settings().end(), [&](setting const& row) {
+        return std::ranges::any_of(settings(), [&](setting const& row) {
             bool const is_meant = word.starts_with("--") ? word.substr(2) == row.name : word.size() == 2 && word[1] == row.letter;
             return is_meant && row.kind != setting_kind::flag && takes(command, row);
         });
@@ -427,6 +425,12 @@ settings_result resolve_settings(std::string_view command, std::vector<std::stri
     refuse_absent(command, result);
     note_job(result, of_job, command);
     return result;
+}
+
+settings_result resolve_options(std::string_view command, std::vector<std::string> const& args, environment const& variables) {
+    auto given = resolve_settings(command, args, {});
+    given.help_columns = help_width(variables);
+    return given;
 }
 
 void print_notes(settings_result const& given) {

@@ -80,6 +80,9 @@ std::vector<std::string> options_first(std::string_view command, std::vector<std
 /// it if the command line has none.
 settings_result resolve_settings(std::string_view command, std::vector<std::string> const& args, settings_sources const& sources);
 
+/// Reads only the options of `command`, without variables and files, of which it takes the width of help.
+settings_result resolve_options(std::string_view command, std::vector<std::string> const& args, environment const& variables);
+
 /// Prints the notes on standard error, unless --quiet is set. A file's --quiet hides no notes about files.
 void print_notes(settings_result const& given);
 

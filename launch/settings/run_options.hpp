@@ -49,9 +49,7 @@ struct run_options {
     bool tag_output = false;
     bool timestamp_output = false;
     std::vector<int> shown_ranks;  ///< those whose output is passed on; empty: every rank's
-    bool shows(int rank) const {
-        return shown_ranks.empty() || std::find(shown_ranks.begin(), shown_ranks.end(), rank) != shown_ranks.end();
-    }
+    bool shows(int rank) const { return shown_ranks.empty() || std::ranges::find(shown_ranks, rank) != shown_ranks.end(); }
     bool as_horovod = false;        ///< ranks find the package `horovod` that is made of muster's
     bool allow_singletons = false;  ///< ranks may use MPI without meeting their world
     bool quiet = false;

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.hpp"
 #include "base/letters.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/units.hpp"
 #include "launch/settings/parts.hpp"
 
@@ -126,8 +126,7 @@ bool is_entry(setting const& row, std::string const& word) {
 /// Returns the words of a text in which each is an entry, as in MUSTER_ENV="A=1 B='2 3'"; else the whole text as one.
 std::vector<std::string> words_or_text(setting const& row, std::string const& text) try {
     auto words = shell_split(text, row.name);
-    bool const divides =
-        !words.empty() && std::all_of(words.begin(), words.end(), [&](auto const& w) { return is_entry(row, w); });
+    bool const divides = !words.empty() && std::ranges::all_of(words, [&](auto const& w) { return is_entry(row, w); });
     return divides ? words : std::vector{text};
 } catch (parse_error const&) {
     return {text};  // an unclosed quote
@@ -180,7 +179,7 @@ std::optional<value_fault> fault_of(setting const& row, std::string const& entry
 }
 
 void throw_fault(std::string_view origin, std::string const& entry, value_fault const& fault) {
-    if (fault.offset == 0) throw error(errc::usage, fmt::format("{}: {}", origin, fault.message));
+    if (fault.offset == 0) throw_error(errc::usage, "{}: {}", origin, fault.message);
     throw parse_error(origin, entry, fault.offset, fault.message, errc::usage);
 }
 

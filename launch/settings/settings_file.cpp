@@ -78,7 +78,7 @@ std::optional<job_file> parse_job_file(std::string_view text, std::string_view o
     if (!required) return read;
     document.root.erase(section);
     for (auto& above : read_settings(document, document.root, "", {}, owner))
-        if (std::none_of(read.settings.begin(), read.settings.end(), [&](auto const& own) { return own.name == above.name; }))
+        if (std::ranges::none_of(read.settings, [&](auto const& own) { return own.name == above.name; }))
             read.settings.push_back(std::move(above));
     return read;
 }

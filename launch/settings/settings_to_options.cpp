@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "base/cpuset.hpp"
-#include "base/error.hpp"
 #include "base/process/network.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "jobscripts/each.hpp"
 #include "launch/system/signals.hpp"
 
@@ -125,7 +125,7 @@ scheduler_kind parse_scheduler_kind(std::string_view word) {
         if (to_string(kind) == word) return kind;
         names.emplace_back(to_string(kind));
     }
-    throw error(errc::usage, fmt::format("--scheduler: '{}' is not one of {}", word, join(names, ", ")));
+    throw_error(errc::usage, "--scheduler: '{}' is not one of {}", word, join(names, ", "));
 }
 
 placement_request make_placement_request(settings_result const& given) {
@@ -171,8 +171,7 @@ void check_restarts(settings_result const& given, run_options const& options) {
     for (std::string_view const name : {"restart-on", "must-grow"})
         if (options.restarts.most == 0 && given.get(name).from == setting_layer::option &&
             !(name == "must-grow" && !options.lives_file.empty()))
-            throw error(errc::usage,
-                        fmt::format("--{} is for runs that start again after a failure: give --max-restarts N as well", name));
+            throw_error(errc::usage, "--{} is for runs that start again after a failure: give --max-restarts N as well", name);
     if (!options.is_elastic() && given.get("spares").from == setting_layer::option)
         throw error(errc::usage, "--spares is for runs that go on after a failure: give --max-restarts N or --min-np N as well");
     if (options.warm_spares && options.spares == 0 && given.get("warm-spares").from == setting_layer::option)
@@ -181,24 +180,21 @@ void check_restarts(settings_result const& given, run_options const& options) {
         throw error(errc::usage,
                     "--keep-state is for runs that go on after a failure: give --max-restarts N or --min-np N as well");
     if (options.is_elastic() && !options.engine.empty() && options.engine != "embedded" && options.engine != "remote")
-        throw error(errc::usage,
-                    fmt::format("{}: the engine {} cannot start ranks again; leave --engine out, or give --engine remote",
-                                options.restarts.most > 0 ? "--max-restarts" : "--min-np", options.engine));
+        throw_error(errc::usage, "{}: the engine {} cannot start ranks again; leave --engine out, or give --engine remote",
+                    options.restarts.most > 0 ? "--max-restarts" : "--min-np", options.engine);
     for (auto const* name : {"max-np", "blacklist-cooldown-range", "elastic-timeout"})
         if (!options.discovery.given() && given.get(name).from == setting_layer::option &&
             !(name == std::string_view("blacklist-cooldown-range") && options.warm_spares))
-            throw error(errc::usage,
-                        fmt::format("--{} is for runs whose hosts come and go: give --host-discovery-script CMD as well", name));
+            throw_error(errc::usage, "--{} is for runs whose hosts come and go: give --host-discovery-script CMD as well", name);
     if (options.discovery.given() && (options.spares > 0 || !options.from.hosts.empty() || !options.from.hostfile.empty()))
         throw error(errc::usage, "--host-discovery-script names the hosts of the run: leave out -H, host files and --spares");
     if (options.most_ranks && *options.most_ranks < std::max(options.least_ranks.value_or(1), options.place.ranks.value_or(1)))
-        throw error(errc::usage, fmt::format("--max-np {} is less than -n or --min-np", *options.most_ranks));
+        throw_error(errc::usage, "--max-np {} is less than -n or --min-np", *options.most_ranks);
     if (options.cool_down.most_s < options.cool_down.least_s)
-        throw error(errc::usage,
-                    fmt::format("--blacklist-cooldown-range {:g},{:g}: the second number must not be less than the first",
-                                options.cool_down.least_s, options.cool_down.most_s));
+        throw_error(errc::usage, "--blacklist-cooldown-range {:g},{:g}: the second number must not be less than the first",
+                    options.cool_down.least_s, options.cool_down.most_s);
     if (options.least_ranks && options.place.ranks && *options.least_ranks > *options.place.ranks)
-        throw error(errc::usage, fmt::format("--min-np {} is more than -n {}", *options.least_ranks, *options.place.ranks));
+        throw_error(errc::usage, "--min-np {} is more than -n {}", *options.least_ranks, *options.place.ranks);
 }
 
 /// Reads the options of a run whose hosts come and go: it restarts, without --max-restarts any number of times.

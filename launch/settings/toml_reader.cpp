@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -116,8 +117,7 @@ std::string as_written_here(std::string_view key, std::vector<std::string> const
 
 toml_document toml_document::parse(std::string_view text, std::string_view origin) {
     if (text.size() > longest_text_bytes)
-        throw error(errc::config,
-                    fmt::format("{}: {} bytes are too many for a settings file; make it at most 1 MiB", origin, text.size()));
+        throw_error(errc::config, "{}: {} bytes are too many for a settings file; make it at most 1 MiB", origin, text.size());
     depth_check(origin, text).run();
     try {
         return {std::string(origin), std::string(text), toml::parse(text)};
@@ -133,9 +133,9 @@ toml_reader::toml_reader(toml_document const& document, toml::table const& table
     // Goes through the text in order, so that the first mistake is shown first.
     std::vector<toml::key const*> keys;
     for (auto const& [key, value] : table_) keys.push_back(&key);
-    std::sort(keys.begin(), keys.end(), [](auto* a, auto* b) { return a->source().begin < b->source().begin; });
+    std::ranges::sort(keys, [](auto* a, auto* b) { return a->source().begin < b->source().begin; });
     for (auto const* key : keys) {
-        if (std::find(names.begin(), names.end(), key->str()) != names.end()) continue;
+        if (std::ranges::find(names, key->str()) != names.end()) continue;
         auto const all =
             names.size() > most_listed_keys ? fmt::format("{} all keys", listed_by) : "known here: " + join(names, ", ");
         if (key->str().size() > longest_key_bytes)
@@ -248,7 +248,7 @@ std::vector<int> toml_reader::integers(std::string_view key, int least, int most
 std::string toml_reader::choice(std::string_view key, std::span<std::string_view const> choices) const {
     auto const value = text(key);
     if (!value) return std::string(choices.front());
-    if (std::find(choices.begin(), choices.end(), *value) == choices.end()) {
+    if (std::ranges::find(choices, *value) == choices.end()) {
         std::vector<std::string> const names(choices.begin(), choices.end());
         refuse(key, fmt::format("'{}' must be one of {}", key, join(names, ", ")));
     }

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <system_error>
 
-#include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/trusted_file.hpp"
+#include "launch/system/home_folder.hpp"
 
 namespace muster {
 
@@ -17,13 +18,9 @@ namespace fs = std::filesystem;
 namespace {
 
 std::string read_text(fs::path const& path) {
-    std::error_code failed;
-    if (fs::is_directory(path, failed))
-        throw error(errc::usage, fmt::format("{} is a folder, not a site file; give a file", path.string()));
+    if (is_folder(path)) throw_error(errc::usage, "{} is a folder, not a site file; give a file", path.string());
     auto text = read_small_file(path.string(), "site file");
-    if (!text)
-        throw error(errc::usage,
-                    fmt::format("cannot open the site file {}; check its name and that it is readable", path.string()));
+    if (!text) throw_error(errc::usage, "cannot open the site file {}; check its name and that it is readable", path.string());
     return *text;
 }
 
@@ -41,11 +38,9 @@ site load_file(fs::path const& path) {
 /// Maps names to files, over all folders.
 std::map<std::string, fs::path> find_files(std::vector<fs::path> const& folders) {
     std::map<std::string, fs::path> found;
-    for (auto const& folder : folders) {
-        std::error_code failed;
-        for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed))
-            if (entry->path().extension() == ".toml") found.emplace(entry->path().stem().string(), entry->path());
-    }
+    for (auto const& folder : folders)
+        for (auto const& path : folder_entries(folder))
+            if (path.extension() == ".toml") found.emplace(path.stem().string(), path);
     return found;
 }
 
@@ -89,10 +84,7 @@ std::vector<fs::path> own_site_folders(environment const& env) {
     if (auto const listed = env.get("MUSTER_SITE_PATH"))
         for (auto const folder : split(*listed, ':'))
             if (!folder.empty()) folders.emplace_back(folder);
-    if (auto const config = env.get("XDG_CONFIG_HOME"); config && !config->empty())
-        folders.push_back(fs::path(*config) / "muster" / "sites");
-    else if (auto const home = env.get("HOME"); home && !home->empty())
-        folders.push_back(fs::path(*home) / ".config" / "muster" / "sites");
+    if (auto const config = config_folder(env); !config.empty()) folders.emplace_back(config + "/sites");
     folders.emplace_back("/etc/muster/sites");
     // This is next to the program rather than at a fixed place, so that an installed tree can be moved.
     folders.push_back(installed_root() / "etc" / "muster" / "sites");
@@ -120,14 +112,12 @@ fs::path find_site_file(std::string const& name_or_path, std::vector<fs::path> c
     for (auto const& [name, path] : files) names.push_back(name);
     std::vector<std::string> looked;
     for (auto const& folder : folders) {
-        std::error_code failed;
-        looked.push_back(folder.string() + (fs::is_directory(folder, failed) ? "" : " (not there)"));
+        looked.push_back(folder.string() + (is_folder(folder) ? "" : " (not there)"));
     }
     auto const near = near_names(name_or_path, names);
-    throw error(errc::usage,
-                fmt::format("no site '{}'{}; muster site list shows the {} that there {}; searched for {}.toml in: {}",
-                            name_or_path, near.empty() ? "" : fmt::format("; did you mean {}?", join(near, " or ")), names.size(),
-                            names.size() == 1 ? "is" : "are", name_or_path, join(looked, ", ")));
+    throw_error(errc::usage, "no site '{}'{}; muster site list shows the {} that there {}; searched for {}.toml in: {}",
+                name_or_path, near.empty() ? "" : fmt::format("; did you mean {}?", join(near, " or ")), names.size(),
+                names.size() == 1 ? "is" : "are", name_or_path, join(looked, ", "));
 }
 
 site load_site(std::string const& name_or_path, std::vector<fs::path> const& folders) {
@@ -135,16 +125,14 @@ site load_site(std::string const& name_or_path, std::vector<fs::path> const& fol
 }
 
 std::string find_template(site const& where, std::string const& named, std::vector<fs::path> const& folders) {
-    std::error_code failed;
     if (named.empty()) {
         auto const beside = fs::path(where.file).replace_filename(where.name + ".mustache");
-        return !where.file.empty() && fs::exists(beside, failed) ? beside.string() : std::string();
+        return !where.file.empty() && path_exists(beside) ? beside.string() : std::string();
     }
     if (named.find('/') != std::string::npos || named.ends_with(".mustache")) return named;
     for (auto const& folder : folders)
-        if (auto const file = folder / (named + ".mustache"); fs::exists(file, failed)) return file.string();
-    throw error(errc::usage,
-                fmt::format("no template {}.mustache in the folders of site files; give a file (with a slash)", named));
+        if (auto const file = folder / (named + ".mustache"); path_exists(file)) return file.string();
+    throw_error(errc::usage, "no template {}.mustache in the folders of site files; give a file (with a slash)", named);
 }
 
 std::vector<site_entry> list_sites(std::vector<fs::path> const& folders) {

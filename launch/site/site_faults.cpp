@@ -50,7 +50,7 @@ class fault_finder {
         std::string const text = e.what();
         if (mended_scheduler_ && text.find("this site's scheduler is") != std::string::npos) return true;
         auto const keys = mended_.find(&e.table());
-        return keys != mended_.end() && std::any_of(keys->second.begin(), keys->second.end(), [&](std::string const& key) {
+        return keys != mended_.end() && std::ranges::any_of(keys->second, [&](std::string const& key) {
                    return text.find(fmt::format("'{}'", key)) != std::string::npos;
                });
     }
@@ -94,8 +94,8 @@ std::vector<std::string> site_faults(std::string_view text, std::string_view ori
     } catch (error const& e) {
         return {e.what()};
     }
-    std::stable_sort(found.begin(), found.end(),
-                     [](auto const& a, auto const& b) { return std::pair(a.line, a.column) < std::pair(b.line, b.column); });
+    std::ranges::stable_sort(
+        found, [](auto const& a, auto const& b) { return std::pair(a.line, a.column) < std::pair(b.line, b.column); });
     std::vector<std::string> texts;
     for (auto& fault : found) texts.push_back(std::move(fault.text));
     return texts;
@@ -106,8 +106,7 @@ bool looks_like_site(std::string_view text) {
                                                          "[script", "[environment", "description"};
     for (auto const line : split(text, '\n')) {
         auto const words = trim(line);
-        if (std::any_of(beginnings.begin(), beginnings.end(), [&](auto const& one) { return words.starts_with(one); }))
-            return true;
+        if (std::ranges::any_of(beginnings, [&](auto const& one) { return words.starts_with(one); })) return true;
     }
     return false;
 }

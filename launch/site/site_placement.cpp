@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <system_error>
 
 #include "base/cpuset.hpp"
+#include "base/process/files.hpp"
 #include "base/process/this_process.hpp"
 
 namespace muster {
@@ -79,8 +79,7 @@ std::vector<fs::path> topology_search_path() {
 std::string topology_file(std::string const& given, std::vector<fs::path> const& folders) {
     if (given.find('/') != std::string::npos || given.ends_with(".xml")) return given;
     for (auto const& folder : folders) {
-        std::error_code failed;
-        if (auto const file = folder / (given + ".xml"); fs::exists(file, failed)) return file.string();
+        if (auto const file = folder / (given + ".xml"); path_exists(file)) return file.string();
     }
     return given;
 }

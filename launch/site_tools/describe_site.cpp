@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "base/trust/foreign_json.hpp"
 
 namespace muster {
 
@@ -139,7 +140,7 @@ ordered_json limits_json(queue_limits const& limits) {
 }
 
 std::string dumped(ordered_json const& json) {
-    return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+    return json_text(json, 2) + "\n";
 }
 
 }  // namespace

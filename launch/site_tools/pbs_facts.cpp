@@ -32,8 +32,8 @@ std::map<std::string, node_facts> read_hosts(json const& nodes) {
         if (!node.is_object()) continue;
         auto const resources = node.value("resources_available", json::object());
         if (!resources.is_object()) continue;
-        auto const named = resources.find("host");
-        auto& host = hosts[named != resources.end() && named->is_string() ? named->get<std::string>() : vnode];
+        auto const named = text_at(resources, "/host");
+        auto& host = hosts[named.empty() ? vnode : named];
         host.count = 1;
         host.gpus = std::min(host.gpus.value_or(0) + number_at(resources, "ngpus").value_or(0), 1024);
         host.cpus = host.cpus.value_or(0) + number_at(resources, "ncpus").value_or(0);
@@ -85,7 +85,7 @@ void read_line(std::string_view line, cluster_facts& facts, server_facts& server
         read_queue_attribute(words[2], value, server.limits);
     }
     if (!creates && (words.size() != 4 || words[1] != "queue")) return;
-    auto found = std::find_if(facts.queues.begin(), facts.queues.end(), [&](auto const& q) { return q.name == words[2]; });
+    auto found = std::ranges::find_if(facts.queues, [&](auto const& q) { return q.name == words[2]; });
     if (found == facts.queues.end()) found = facts.queues.insert(facts.queues.end(), {.name = std::string(words[2])});
     if (creates)
         found->closed = not_enabled;
@@ -111,7 +111,7 @@ cluster_facts read_pbs_facts(std::string_view pbsnodes, std::string_view qmgr) {
     auto const nodes = document.find("nodes");
     if (nodes != document.end() && nodes->is_object())
         for (auto const& [host, node] : read_hosts(*nodes)) {
-            auto const same = std::find_if(facts.shapes.begin(), facts.shapes.end(), [&](auto const& other) {
+            auto const same = std::ranges::find_if(facts.shapes, [&](auto const& other) {
                 return std::tuple(other.gpus, other.cpus) == std::tuple(node.gpus, node.cpus);
             });
             if (same == facts.shapes.end())
@@ -119,14 +119,13 @@ cluster_facts read_pbs_facts(std::string_view pbsnodes, std::string_view qmgr) {
             else
                 ++same->count;
         }
-    std::stable_sort(facts.shapes.begin(), facts.shapes.end(), [](node_facts const& a, node_facts const& b) {
+    std::ranges::stable_sort(facts.shapes, [](node_facts const& a, node_facts const& b) {
         return std::tuple(a.gpus > 0, a.count, a.gpus) > std::tuple(b.gpus > 0, b.count, b.gpus);
     });
     server_facts server;
     for (auto const line : split(qmgr, '\n')) read_line(trim(line), facts, server);
     for (auto& queue : facts.queues) finish_queue(queue, server);
-    if (auto const named = document.find("pbs_server"); named != document.end() && named->is_string())
-        facts.name = named->get<std::string>();
+    facts.name = text_at(document, "/pbs_server");
     facts.unknown.push_back("whether an account is needed");
     return facts;
 }

@@ -7,11 +7,12 @@
 #include <filesystem>
 
 #include "base/command/command_set.hpp"
-#include "base/error.hpp"
 #include "base/letters.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "base/throw_error.hpp"
+#include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "jobscripts/quote.hpp"
@@ -22,6 +23,7 @@
 #include "launch/site/site.hpp"
 #include "launch/site/site_placement.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
+#include "launch/system/home_folder.hpp"
 
 namespace muster {
 
@@ -34,11 +36,9 @@ constexpr int exit_of_faults = 2;
 /// Returns nothing if help was asked for, and printed.
 std::optional<settings_result> read_options(std::vector<std::string> const& args, environment const& variables, std::size_t least,
                                             std::size_t most, std::string_view wanted) {
-    auto given = resolve_settings("site", options_first("site", args), {});
-    given.help_columns = help_width(variables);
+    auto given = resolve_options("site", options_first("site", args), variables);
     if (print_help_if_asked("site", given)) return std::nullopt;
-    if (given.command.size() < least || given.command.size() > most)
-        throw error(errc::usage, fmt::format("muster site {}", wanted));
+    if (given.command.size() < least || given.command.size() > most) throw_error(errc::usage, "muster site {}", wanted);
     return given;
 }
 
@@ -81,9 +81,8 @@ bool is_settings_file(std::string const& text, std::string const& file) {
 
 /// Returns the template that jobs of a site take instead of the built-in one: it lies next to the site's file.
 std::string template_beside(fs::path file) {
-    std::error_code fault;
     file.replace_extension(".mustache");
-    return fs::is_regular_file(file, fault) ? file.string() : std::string();
+    return is_plain_file(file) ? file.string() : std::string();
 }
 
 /// Adds the template's fault, if a script of the smallest job shows one.
@@ -103,20 +102,18 @@ int check(std::vector<std::string> const& args, environment const& variables) {
     if (!given) return 0;
     std::error_code fault;
     auto const& named = given->command.front();
-    auto const file = fs::exists(named, fault) ? named : find_site_file(named, site_search_path(variables)).string();
+    auto const file = path_exists(named) ? named : find_site_file(named, site_search_path(variables)).string();
     auto const text = read_small_file(file, "site file");
     if (!text)
-        throw error(errc::usage,
-                    fmt::format("there is no site file {}; check the path, or give a name that muster site list shows", file));
+        throw_error(errc::usage, "there is no site file {}; check the path, or give a name that muster site list shows", file);
     if (!looks_like_site(*text) && is_settings_file(*text, file))
-        throw error(errc::usage,
-                    fmt::format("{} is no site file but a settings file; muster config check {} reads it", file, file));
+        throw_error(errc::usage, "{} is no site file but a settings file; muster config check {} reads it", file, file);
     auto faults = faults_of(file, *text);
     auto const own_template = template_beside(file);
     if (faults.empty() && !own_template.empty()) check_template(parse_site(*text, file), own_template, faults);
     if (given->flag("json")) {
-        fmt::print("{}\n", nlohmann::ordered_json{{"schema", "muster.site-check/1"}, {"file", file}, {"faults", faults}}.dump(
-                               2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+        fmt::print("{}\n",
+                   json_text(nlohmann::ordered_json{{"schema", "muster.site-check/1"}, {"file", file}, {"faults", faults}}, 2));
         return faults.empty() ? 0 : exit_of_faults;
     }
     for (auto const& each : faults) print_error("muster", each);
@@ -152,8 +149,8 @@ std::string today() {
 void write_new(fs::path const& path, std::string const& text) {
     auto const file = open_output_file(path.string(), {}, if_there::refused);
     if (!file)
-        throw error(errc::usage, fmt::format("{} is there already and is not overwritten; give another name, or --output FILE",
-                                             path.string()));
+        throw_error(errc::usage, "{} is there already and is not overwritten; give another name, or --output FILE",
+                    path.string());
     write_all(file.get(), text, path.string());
 }
 
@@ -161,18 +158,15 @@ void make_folder_of(fs::path const& file) {
     std::error_code fault;
     if (file.has_parent_path()) fs::create_directories(file.parent_path(), fault);
     if (fault)
-        throw error(errc::io, fmt::format("cannot make the folder {}: {}; give --output FILE in another one",
-                                          file.parent_path().string(), fault.message()));
+        throw_error(errc::io, "cannot make the folder {}: {}; give --output FILE in another one", file.parent_path().string(),
+                    fault.message());
 }
 
 /// Returns the user's own folder, in which --site finds the file.
-fs::path folder_of_user(environment const& variables) {
-    if (auto const config = variables.get("XDG_CONFIG_HOME"); config && !config->empty())
-        return fs::path(*config) / "muster" / "sites";
-    auto const home = variables.get("HOME");
-    if (!home || home->empty())
-        throw error(errc::usage, "HOME is not set, so there is no folder for the file; give --output FILE");
-    return fs::path(*home) / ".config" / "muster" / "sites";
+fs::path folder_of_sites(environment const& variables) {
+    auto const folder = config_folder(variables);
+    if (folder.empty()) throw error(errc::usage, "HOME is not set, so there is no folder for the file; give --output FILE");
+    return folder + "/sites";
 }
 
 void print_next_step(cluster_facts const& facts, std::string const& site) {
@@ -192,24 +186,23 @@ int init(std::vector<std::string> const& args, environment const& variables) {
     auto const output = given->text("output");
     auto const stem = output.empty() || output == "-" ? std::string() : fs::path(output).stem().string();
     if (!stem.empty() && !given->command.empty() && site_name(given->command.front()) != site_name(stem))
-        throw error(
-            errc::usage,
-            fmt::format("init: the name {0} and --output {1} do not go together, since a site is called like its file; give "
-                        "--output {2}.toml, or leave {0} out",
-                        given->command.front(), output, site_name(given->command.front())));
+        throw_error(errc::usage,
+                    "init: the name {0} and --output {1} do not go together, since a site is called like its file; give --output "
+                    "{2}.toml, or leave {0} out",
+                    given->command.front(), output, site_name(given->command.front()));
     auto const name = !stem.empty() ? stem : site_name(given->command.empty() ? facts.name : given->command.front());
     if (auto const fault = find_fault(name, directive_text::name))
-        throw error(errc::usage,
-                    fmt::format("--output {}: a site is called like its file, and '{}' can be no name of one: character "
-                                "{}: {}; give another file name, such as {}.toml",
-                                output, name, fault->offset + 1, fault->why, site_name(name)));
+        throw_error(errc::usage,
+                    "--output {}: a site is called like its file, and '{}' can be no name of one: character {}: {}; give another "
+                    "file name, such as {}.toml",
+                    output, name, fault->offset + 1, fault->why, site_name(name));
     auto const text = site_file_text(facts, name, today());
     parse_site(text, name + ".toml");  // makes sure that the written file is readable
     if (output == "-") {
         fmt::print("{}", text);
         return 0;
     }
-    auto const path = output.empty() ? folder_of_user(variables) / (name + ".toml") : fs::path(output);
+    auto const path = output.empty() ? folder_of_sites(variables) / (name + ".toml") : fs::path(output);
     make_folder_of(path);
     write_new(path, text);
     fmt::print("{}\n", path.string());
@@ -229,10 +222,10 @@ int site_command(std::vector<std::string> const& args, environment const& variab
     if (verb == "init") return init(rest, variables);
     if (verb.starts_with('-') && !read_options(args, variables, 0, 1, "takes a command first")) return 0;
     constexpr std::string_view known = "give list, show, check or init";
-    if (verb.empty()) throw error(errc::usage, fmt::format("muster site: the command is missing; {}", known));
+    if (verb.empty()) throw_error(errc::usage, "muster site: the command is missing; {}", known);
     auto const near = nearest(verb, std::vector<std::string>{"list", "show", "check", "init"});
-    throw error(errc::usage, fmt::format("muster site has no command '{}'{}; {}", without_controls(verb),
-                                         near ? fmt::format(", did you mean {}?", *near) : "", known));
+    throw_error(errc::usage, "muster site has no command '{}'{}; {}", without_controls(verb),
+                near ? fmt::format(", did you mean {}?", *near) : "", known);
 }
 
 }  // namespace muster

@@ -135,7 +135,7 @@ std::string queue_text(queue_facts const& queue, cluster_facts const& facts) {
     text += limits_text(queue);
     for (auto const& target : queue.routes_to) {
         auto const name = target.substr(0, target.find('@'));  // "small@server"
-        auto const found = std::find_if(all.begin(), all.end(), [&](auto const& other) { return other.name == name; });
+        auto const found = std::ranges::find_if(all, [&](auto const& other) { return other.name == name; });
         if (found == all.end() || find_fault(name, directive_text::name)) continue;
         text += fmt::format("\n[[queue.route]]\nname = {}\n{}", toml_text(name), limits_text(*found));
     }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 #include <set>
 #include <tuple>
@@ -58,7 +57,7 @@ std::optional<int> most_nodes_of(std::string_view size) {
 }
 
 queue_facts& queue_named(std::vector<queue_facts>& queues, std::string const& name) {
-    auto found = std::find_if(queues.begin(), queues.end(), [&](auto const& q) { return q.name == name; });
+    auto found = std::ranges::find_if(queues, [&](auto const& q) { return q.name == name; });
     if (found == queues.end()) found = queues.insert(queues.end(), queue_facts{.name = name});
     return *found;
 }
@@ -109,7 +108,7 @@ std::pair<node_facts, std::size_t> read_node(std::vector<std::string_view> const
     if (node.cpus && node.cores && *node.cpus < *node.cores) node.cores = node.cpus;
     if (threads && *threads == 1 && node.cpus) node.cores = node.cpus;
     read_gres(row[8], node);
-    auto const same = std::find_if(among.begin(), among.end(), [&](node_facts other) {
+    auto const same = std::ranges::find_if(among, [&](node_facts other) {
         other.count = 0;
         return other == node;
     });
@@ -139,7 +138,7 @@ void read_queue_shape(std::vector<std::string_view> const& row, cluster_facts& f
 
 /// Puts the shape to use first in front: one with GPUs, and the most nodes.
 void sort_shapes(std::vector<node_facts>& shapes) {
-    std::stable_sort(shapes.begin(), shapes.end(), [](node_facts const& a, node_facts const& b) {
+    std::ranges::stable_sort(shapes, [](node_facts const& a, node_facts const& b) {
         return std::tuple(a.gpus > 0, a.count, a.gpus) > std::tuple(b.gpus > 0, b.count, b.gpus);
     });
 }
@@ -225,8 +224,8 @@ std::vector<std::string> choose_modules(std::string_view printed) {
         line = trim(line.substr(0, line.find('(')));  // "cuda/12.2(default)"
         if (line.empty() || line.ends_with(':') || line.ends_with('/')) continue;
         auto const name = lower_case(line.substr(0, line.find('/')));
-        bool const takes = std::find(wanted.begin(), wanted.end(), name) != wanted.end();
-        if (takes && std::find(found.begin(), found.end(), line) == found.end() && found.size() < most) found.emplace_back(line);
+        bool const takes = std::ranges::find(wanted, name) != wanted.end();
+        if (takes && std::ranges::find(found, line) == found.end() && found.size() < most) found.emplace_back(line);
     }
     return found;
 }

@@ -54,6 +54,15 @@ std::optional<double> cpus_of(std::string_view quota, std::string_view period) {
 
 }  // namespace
 
+std::vector<std::string> cgroup_place::folders() const {
+    std::vector<std::string> all;
+    for (auto one = folder; one.size() >= root.size() && !one.empty(); one.resize(one.rfind('/'))) {
+        all.push_back(one);
+        if (one.rfind('/') == std::string::npos) break;
+    }
+    return all;
+}
+
 std::optional<cgroup_place> find_cgroup(std::string_view cgroup, std::string_view mountinfo, std::string_view controller) {
     if (auto const path = path_in(cgroup, true, controller)) return locate(mountinfo, "cgroup", controller, *path);
     if (auto const path = path_in(cgroup, false, controller)) return locate(mountinfo, "cgroup2", "", *path);
@@ -62,7 +71,7 @@ std::optional<cgroup_place> find_cgroup(std::string_view cgroup, std::string_vie
 
 std::optional<int> find_cpu_quota(cgroup_place const& place, std::function<std::string(std::string const& path)> const& read) {
     std::optional<double> least;
-    for (auto folder = place.folder; folder.size() >= place.root.size() && !folder.empty();) {
+    for (auto const& folder : place.folders()) {
         std::optional<double> here;
         if (place.first_version) {
             here = cpus_of(read(folder + "/cpu.cfs_quota_us"), read(folder + "/cpu.cfs_period_us"));
@@ -72,9 +81,6 @@ std::optional<int> find_cpu_quota(cgroup_place const& place, std::function<std::
             here = cpus_of(std::string_view(text).substr(0, blank), std::string_view(text).substr(blank));
         }
         if (here && (!least || *here < *least)) least = here;
-        auto const slash = folder.rfind('/');
-        if (slash == std::string::npos) break;
-        folder.erase(slash);
     }
     // A rounded 2.0000001 counts as 2.
     return least ? std::optional(std::max(1, static_cast<int>(std::ceil(*least - 1e-6)))) : std::nullopt;

@@ -16,6 +16,9 @@ struct cgroup_place {
     std::string root;    ///< where its hierarchy is mounted
     std::string folder;  ///< its own folder, the root or below it
     bool first_version = false;
+
+    /// Returns its own folder and those above it, up to the root.
+    std::vector<std::string> folders() const;
 };
 
 /// Reads the texts of /proc/PID/cgroup and /proc/PID/mountinfo; `controller` is such as "memory". Returns nothing if the process

@@ -7,10 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <ctime>
-#include <filesystem>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -19,64 +16,23 @@
 #include "base/text.hpp"
 #include "base/unique_fd.hpp"
 #include "launch/system/cgroup.hpp"
+#include "launch/system/process_stat.hpp"
 
 namespace muster {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-struct process_record {
-    char state = '?';
-    pid_t parent = 0;
-    unsigned flags = 0;
-};
-
-/// Reads state and parent from /proc/PID/stat, after the command, which may contain blanks and parentheses.
-bool read_stat(pid_t pid, process_record& record) {
-    char path[32];
-    std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
-    std::FILE* file = std::fopen(path, "re");
-    if (file == nullptr) return false;
-    char text[1024];
-    std::size_t const length = std::fread(text, 1, sizeof text - 1, file);
-    std::fclose(file);
-    text[length] = '\0';
-    std::string_view const line(text, length);
-    auto const behind = line.rfind(')');
-    int parent = 0;
-    if (behind == std::string_view::npos ||
-        std::sscanf(text + behind + 1, " %c %d %*d %*d %*d %*d %u", &record.state, &parent, &record.flags) != 3)
-        return false;
-    record.parent = parent;
-    return true;
-}
-
-std::multimap<pid_t, pid_t> living_children() {
-    std::multimap<pid_t, pid_t> children;
-    std::error_code fault;
-    for (auto const& entry : fs::directory_iterator("/proc", fault)) {
-        auto const name = entry.path().filename().string();
-        if (name.empty() || name[0] < '0' || name[0] > '9') continue;
-        auto const pid = static_cast<pid_t>(std::atoi(name.c_str()));
-        process_record record;
-        if (read_stat(pid, record) && record.state != 'Z' && record.state != 'X') children.emplace(record.parent, pid);
-    }
-    return children;
-}
-
 std::vector<std::pair<pid_t, pid_t>> descendants_and_parents(pid_t spared = 0) {
-    auto const children = living_children();
+    auto children = living_children();
     std::vector<std::pair<pid_t, pid_t>> found;
     std::vector<pid_t> open{::getpid()};
     while (!open.empty()) {
         auto const parent = open.back();
         open.pop_back();
-        auto const [first, last] = children.equal_range(parent);
-        for (auto it = first; it != last; ++it) {
-            if (it->second == spared) continue;
-            found.emplace_back(it->second, parent);
-            open.push_back(it->second);
+        for (pid_t const child : children[parent]) {
+            if (child == spared) continue;
+            found.emplace_back(child, parent);
+            open.push_back(child);
         }
     }
     return found;
@@ -95,10 +51,8 @@ std::vector<pid_t> descendants() {
 void signal_child(pid_t pid, pid_t parent, int signal_number) noexcept {
     unique_fd const held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     if (!held && errno == ESRCH) return;
-    process_record record;
-    if (!read_stat(pid, record)) return;
-    bool const reparented = record.parent == ::getpid();  // this process is a subreaper
-    if (record.parent != parent && !reparented) return;
+    auto const now = parent_of(pid);
+    if (now != parent && now != ::getpid()) return;  // this process is a subreaper
     if (held)
         ::syscall(SYS_pidfd_send_signal, held.get(), signal_number, nullptr, 0);
     else
@@ -114,26 +68,25 @@ int signal_descendants(int signal_number) noexcept try {
 }
 
 bool is_held(pid_t pid) noexcept try {
-    process_record record;
-    return read_stat(pid, record) && (record.state == 'T' || (record.state != 'R' && is_frozen(pid)));
+    auto const stat = read_process_stat(pid);
+    return stat && (stat->state == 'T' || (stat->state != 'R' && is_frozen(pid)));
 } catch (...) {
     return false;
 }
 
 bool is_stopped(pid_t pid) noexcept {
-    process_record record;
-    return read_stat(pid, record) && record.state == 'T';
+    auto const stat = read_process_stat(pid);
+    return stat && stat->state == 'T';
 }
 
 bool is_exiting(pid_t pid) noexcept {
-    constexpr unsigned exiting = 0x4;  // PF_EXITING
-    process_record record;
-    return !read_stat(pid, record) || record.state == 'Z' || record.state == 'X' || (record.flags & exiting) != 0;
+    auto const stat = read_process_stat(pid);
+    return !stat || !stat->lives() || stat->is_exiting();
 }
 
 bool is_alive(pid_t pid) noexcept {
-    process_record record;
-    return read_stat(pid, record) && record.state != 'Z' && record.state != 'X';
+    auto const stat = read_process_stat(pid);
+    return stat && stat->lives();
 }
 
 std::string name_of_process(pid_t pid) {
@@ -141,8 +94,7 @@ std::string name_of_process(pid_t pid) {
 }
 
 pid_t parent_of(pid_t pid) noexcept {
-    process_record record;
-    return read_stat(pid, record) ? record.parent : 0;
+    return read_process_stat(pid).value_or(process_stat{}).parent;
 }
 
 void kill_descendants_called(std::string_view program) noexcept {

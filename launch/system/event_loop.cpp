@@ -84,7 +84,7 @@ event_loop::timer event_loop::after(duration delay, callback when_due) {
 }
 
 void event_loop::cancel(timer which) noexcept {
-    auto const found = std::find_if(timers_.begin(), timers_.end(), [&](auto const& t) { return t.second.id == which; });
+    auto const found = std::ranges::find_if(timers_, [&](auto const& t) { return t.second.id == which; });
     if (found != timers_.end()) timers_.erase(found);
 }
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 namespace muster {
 
 bool provide_home(environment& variables) {
@@ -11,6 +13,12 @@ bool provide_home(environment& variables) {
     variables.set("HOME", "/");
     ::setenv("HOME", "/", 1);
     return true;
+}
+
+std::string folder_of_user(environment const& variables, char const* xdg, std::string_view usual) {
+    if (auto const named = variables.get_or(xdg, ""); !named.empty()) return (std::filesystem::path(named) / "muster").string();
+    auto const home = variables.get_or("HOME", "");
+    return home.empty() ? home : (std::filesystem::path(home) / usual / "muster").string();
 }
 
 }  // namespace muster

@@ -1,5 +1,8 @@
-// Provides a home folder for a user without one.
+// Finds muster's folders in a user's home, and provides a home folder for a user without one.
 #pragma once
+
+#include <string>
+#include <string_view>
 
 #include "base/environment.hpp"
 
@@ -9,5 +12,13 @@ namespace muster {
 /// that run under any number: the PMIx library, which asks both, would use a null pointer. Returns true if it has done so. Call
 /// it from main before any thread starts.
 bool provide_home(environment& variables);
+
+/// Returns muster's folder in the one that the variable `xdg` names or, without it, in HOME/`usual`: "/home/u/.config/muster" of XDG_CONFIG_HOME and
+/// .config. Empty if neither variable is set. Pure.
+std::string folder_of_user(environment const& variables, char const* xdg, std::string_view usual);
+
+inline std::string config_folder(environment const& variables) {
+    return folder_of_user(variables, "XDG_CONFIG_HOME", ".config");
+}
 
 }  // namespace muster

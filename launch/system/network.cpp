@@ -1,6 +1,5 @@
 #include "launch/system/network.hpp"
 
-#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -14,7 +13,7 @@
 #include <memory>
 #include <random>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -65,7 +64,7 @@ std::string own_end(int fd) {
 unique_fd connect_to(std::string const& address, int port, duration limit) {
     std::string why;
     auto const list = resolve(address, port, SOCK_STREAM, &why);
-    if (!list) throw error(errc::system, fmt::format("{}: {}", address, why));
+    if (!list) throw_error(errc::system, "{}: {}", address, why);
     int fault = 0;
     for (auto const* a = list.get(); a != nullptr; a = a->ai_next) {
         unique_fd socket(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -76,8 +75,7 @@ unique_fd connect_to(std::string const& address, int port, duration limit) {
             return socket;
         if (fault == 0) fault = errno;
     }
-    throw error(fault == ETIMEDOUT ? errc::timeout : errc::system,
-                fmt::format("{}: {}", with_port(address, port), std::strerror(fault)));
+    throw_error(fault == ETIMEDOUT ? errc::timeout : errc::system, "{}: {}", with_port(address, port), std::strerror(fault));
 }
 
 bool has_address(std::string const& host) {
@@ -160,9 +158,8 @@ held_ports::held_ports(int count) {
         }
     }
     if (static_cast<int>(numbers_.size()) < count)
-        throw error(errc::unavailable,
-                    fmt::format("found {} free TCP ports between {} and {}, but need {}; end what holds them (ss -tlnp){}",
-                                numbers_.size(), lowest, end - 1, count, allowed ? ", or give a larger range by --ports" : ""));
+        throw_error(errc::unavailable, "found {} free TCP ports between {} and {}, but need {}; end what holds them (ss -tlnp){}",
+                    numbers_.size(), lowest, end - 1, count, allowed ? ", or give a larger range by --ports" : "");
 }
 
 std::string host_name() {

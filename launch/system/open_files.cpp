@@ -1,12 +1,11 @@
 #include "launch/system/open_files.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -42,9 +41,8 @@ void make_room_for_open_files(std::size_t count) noexcept {
 more_open_files::more_open_files(std::size_t connections) {
     inherited_ = raise_open_files();
     if (inherited_.rlim_max != RLIM_INFINITY && inherited_.rlim_max < connections + other_files)
-        throw error(errc::system,
-                    fmt::format("{} connections need {} open files here, and the limit is {}; raise it (ulimit -n)",
-                                connections, connections + other_files, inherited_.rlim_max));
+        throw_error(errc::system, "{} connections need {} open files here, and the limit is {}; raise it (ulimit -n)",
+                    connections, connections + other_files, inherited_.rlim_max);
 }
 
 more_open_files::~more_open_files() {

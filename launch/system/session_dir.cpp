@@ -20,7 +20,9 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "launch/system/process_stat.hpp"
 
 namespace muster {
 
@@ -49,19 +51,14 @@ struct leftover {
 
 std::vector<leftover> leftover_candidates(std::time_t since) {
     std::vector<leftover> found;
-    std::error_code fault;
-    for (auto const& entry : fs::directory_iterator("/dev/shm", fault)) {
-        if (!named_by_a_library(entry.path().filename().string())) continue;
+    for (auto const& path : folder_entries("/dev/shm")) {
+        if (!named_by_a_library(path.filename().string())) continue;
         struct stat info {};
-        if (::lstat(entry.path().c_str(), &info) != 0) continue;
+        if (::lstat(path.c_str(), &info) != 0) continue;
         if (S_ISREG(info.st_mode) && info.st_uid == ::getuid() && info.st_ctim.tv_sec >= since)
-            found.push_back({entry.path(), {info.st_dev, info.st_ino}});
+            found.push_back({path, {info.st_dev, info.st_ino}});
     }
     return found;
-}
-
-bool is_pid(std::string const& name) {
-    return !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
 }
 
 /// Returns the file of a line of /proc/PID/maps: "7f…-7f… rw-s 00000000 00:19 42 /dev/shm/x (deleted)".
@@ -75,18 +72,17 @@ std::optional<file_number> mapped_file(std::string const& line) {
 /// Returns the files below /dev/shm that living processes have mapped or opened.
 std::set<file_number> shared_memory_in_use() {
     std::set<file_number> used;
-    std::error_code fault;
-    for (auto const& process : fs::directory_iterator("/proc", fault)) {
-        if (!is_pid(process.path().filename().string())) continue;
+    for (pid_t const pid : list_processes()) {
+        auto const process = fs::path("/proc") / std::to_string(pid);
         // Looks at files before maps: a process that makes a segment opens it, maps it and closes it, and must be seen at every
         // moment.
         std::error_code ignored;
-        for (auto const& fd : fs::directory_iterator(process.path() / "fd", ignored)) {
+        for (auto const& fd : folder_entries(process / "fd")) {
             struct stat info {};
-            if (fs::read_symlink(fd.path(), ignored).string().starts_with("/dev/shm/") && ::stat(fd.path().c_str(), &info) == 0)
+            if (fs::read_symlink(fd, ignored).string().starts_with("/dev/shm/") && ::stat(fd.c_str(), &info) == 0)
                 used.insert({info.st_dev, info.st_ino});
         }
-        std::ifstream maps(process.path() / "maps");
+        std::ifstream maps(process / "maps");
         for (std::string line; std::getline(maps, line);)
             if (line.find("/dev/shm/") != std::string::npos)
                 if (auto const file = mapped_file(line)) used.insert(*file);
@@ -173,16 +169,14 @@ void remove_session_dir(std::string const& path) noexcept {
 }
 
 void sweep_session_dirs(std::vector<std::string> const& folders, std::time_t youngest_s) noexcept try {
-    for (auto const& base : folders) {
-        std::error_code fault;
-        for (auto const& entry : fs::directory_iterator(base, fault)) {
-            auto const maker = maker_in_name(entry.path().filename().string());
+    for (auto const& base : folders)
+        for (auto const& path : folder_entries(base)) {
+            auto const maker = maker_in_name(path.filename().string());
             if (!maker) continue;
-            unique_fd const folder(::open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+            unique_fd const folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
             if (!folder || !is_old_session(folder.get(), *maker, youngest_s)) continue;
-            if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) remove_session_dir(entry.path());
+            if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) remove_session_dir(path);
         }
-    }
 } catch (...) {
     // best effort: a run must not fail because of another one's files
 }

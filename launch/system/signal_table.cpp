@@ -54,7 +54,7 @@ std::vector<int> signals_with(process_kind kind, signal_deed deed) {
 }  // namespace
 
 signal_deed deed_of(process_kind kind, int signal_number) noexcept {
-    auto const column = std::find(columns.begin(), columns.end(), signal_number);
+    auto const column = std::ranges::find(columns, signal_number);
     return column == columns.end() ? usual : row_of(kind).deeds[static_cast<std::size_t>(column - columns.begin())];
 }
 

@@ -37,7 +37,7 @@ std::string evidence::list(rank_evidence::state now) const {
 }
 
 std::size_t evidence::count(condition const& of) const {
-    return static_cast<std::size_t>(std::count_if(ranks.begin(), ranks.end(), of));
+    return static_cast<std::size_t>(std::ranges::count_if(ranks, of));
 }
 
 std::size_t evidence::count(rank_evidence::state now) const {
@@ -62,7 +62,7 @@ std::string evidence::count_running() const {
 }
 
 bool evidence::any_connected() const {
-    return std::any_of(ranks.begin(), ranks.end(), [](auto const& r) { return r.connected(); });
+    return std::ranges::any_of(ranks, [](auto const& r) { return r.connected(); });
 }
 
 std::string evidence::ending() const {

@@ -30,7 +30,7 @@ std::string advice_on(std::string_view last_lines) {
     if (at == std::string_view::npos) return {};
     auto const rest = last_lines.substr(at + missing.size());
     auto const name = rest.substr(0, rest.find('\''));
-    if (std::find(with_option.begin(), with_option.end(), name) != with_option.end())
+    if (std::ranges::find(with_option, name) != with_option.end())
         return "muster has Horovod's names for it: muster run --as-horovod";
     if (name.starts_with("horovod."))
         return fmt::format("muster has no {}; docs/from-horovod.md lists what it has of Horovod", name);

@@ -30,7 +30,7 @@ std::string_view value_of(std::string_view record, std::string_view key) {
 }
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) noexcept {
-    return std::find(words.begin(), words.end(), word) != words.end();
+    return std::ranges::find(words, word) != words.end();
 }
 
 /// Returns the record from the state on: the job's name before it may contain any words. Slurm puts the reason right after the

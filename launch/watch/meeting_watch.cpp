@@ -37,7 +37,7 @@ void meeting_watch::check() {
 
 void meeting_watch::check(std::vector<rank_row> const& rows) {
     if (!run_.active()) return;
-    auto const met = std::count_if(rows.begin(), rows.end(), has_met);
+    auto const met = std::ranges::count_if(rows, has_met);
     auto const again = [this](duration when) { loop_.after(when, [this] { check(); }); };
     if (met == 0) {  // the program does not meet, or has not got that far
         nobody_met_ = true;
@@ -92,7 +92,7 @@ void meeting_watch::note_waiting(int ended) {
     if (!run_.active() || known_.running() == 0) return;
     run_.inspect([this, ended](std::vector<rank_row> rows) {
         std::erase_if(rows, [](rank_row const& row) { return row.now != rank_row::life::running || !row.is_rank(); });
-        if (!std::all_of(rows.begin(), rows.end(), has_met)) return;
+        if (!std::ranges::all_of(rows, has_met)) return;
         if (!waiting_) {
             waiting_ = std::move(rows);
             return void(loop_.after(early_end_patience, [this, ended] { note_waiting(ended); }));

@@ -57,7 +57,7 @@ std::vector<group> group_rows(std::vector<rank_row> const& rows) {
         if (row.is_rank()) by_state[state_of(row) + describe_meeting(row)].push_back(&row);
     std::vector<group> groups;
     for (auto& [state, members] : by_state) groups.push_back(std::move(members));
-    std::stable_sort(groups.begin(), groups.end(), [](group const& a, group const& b) {
+    std::ranges::stable_sort(groups, [](group const& a, group const& b) {
         return std::pair(a.size(), a.front()->rank) < std::pair(b.size(), b.front()->rank);
     });
     return groups;
@@ -67,7 +67,7 @@ std::vector<group> group_rows(std::vector<rank_row> const& rows) {
 std::string list_hosts(group const& members) {
     std::vector<std::string> hosts;
     for (auto const* row : members)
-        if (std::find(hosts.begin(), hosts.end(), row->host) == hosts.end()) hosts.push_back(row->host);
+        if (std::ranges::find(hosts, row->host) == hosts.end()) hosts.push_back(row->host);
     auto const shown = std::min(most_hosts, hosts.size());
     auto text = fmt::format("{}", fmt::join(hosts.begin(), hosts.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
     if (hosts.size() > shown) text += fmt::format(" and {} more", hosts.size() - shown);
@@ -180,7 +180,7 @@ std::vector<int> choose_examples(std::vector<rank_row> const& rows) {
 
 void infer_meeting(std::vector<rank_row>& rows) {
     auto const met = [](rank_row const& row) { return row.met.value_or(false) || row.sight.at_port; };
-    bool const any = std::any_of(rows.begin(), rows.end(), met);
+    bool const any = std::ranges::any_of(rows, met);
     for (auto& row : rows)
         if (row.now == rank_row::life::running && row.is_rank()) row.met = any ? std::optional(met(row)) : std::nullopt;
 }

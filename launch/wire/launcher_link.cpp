@@ -13,8 +13,8 @@
 #include <thread>
 #include <tuple>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "launch/system/event_loop.hpp"
@@ -105,18 +105,17 @@ launcher_link find_launcher(std::string const& addresses, run_key const& key, du
     for (auto const entry : split(addresses, ',')) {
         auto const colon = entry.rfind(':');
         auto const port = colon == std::string_view::npos ? std::nullopt : parse_integer(entry.substr(colon + 1));
-        if (!port) throw error(errc::parse, fmt::format("MUSTER_LAUNCHER={} is no list of ADDRESS:PORT", addresses));
+        if (!port) throw_error(errc::parse, "MUSTER_LAUNCHER={} is no list of ADDRESS:PORT", addresses);
         auto host = entry.substr(0, colon);
         if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
         std::string why;
         if (auto link = try_address(std::string(host), static_cast<int>(*port), key, patience, why)) return std::move(*link);
         refused += "\n  " + why;
     }
-    throw error(
-        errc::unavailable,
-        fmt::format("cannot reach muster run from {}; tried{}\n  let compute nodes connect to it, or name the interface they "
-                    "reach it by with --network-interface",
-                    short_host_name(), refused));
+    throw_error(errc::unavailable,
+                "cannot reach muster run from {}; tried{}\n  let compute nodes connect to it, or name the interface they reach "
+                "it by with --network-interface",
+                short_host_name(), refused);
 }
 
 /// Returns Slurm's name for this step, or "" outside of one.

@@ -1,9 +1,7 @@
 #include "launch/wire/messages.hpp"
 
-#include <fmt/format.h>
-
 #include "base/codec/codec.hpp"
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster::wire {
 
@@ -27,7 +25,7 @@ message decode(std::string_view bytes) try {
     if (!std::holds_alternative<hello>(m)) from.end();
     return m;
 } catch (error const& problem) {
-    throw error(errc::invalid_data, fmt::format("not a message of muster ({} bytes): {}", bytes.size(), problem.what()));
+    throw_error(errc::invalid_data, "not a message of muster ({} bytes): {}", bytes.size(), problem.what());
 }
 
 }  // namespace muster::wire

@@ -17,8 +17,9 @@
 #include <memory>
 #include <thread>
 
-#include "base/error.hpp"
+#include "base/process/files.hpp"
 #include "base/shared_library.hpp"
+#include "base/throw_error.hpp"
 #include "base/unique_fd.hpp"
 
 namespace muster {
@@ -36,8 +37,7 @@ constexpr int munge_only_for_uid = 9;  // MUNGE_OPT_UID_RESTRICTION
 using munge_context = void*;
 
 [[noreturn]] void fail_by_munge(std::string_view what, std::string_view why) {
-    throw error(errc::unavailable,
-                fmt::format("{}: {}; start muster run with --pass-key environment, or with --pass-key file", what, why));
+    throw_error(errc::unavailable, "{}: {}; start muster run with --pass-key environment, or with --pass-key file", what, why);
 }
 
 /// Holds libmunge for one question to munged.
@@ -154,16 +154,13 @@ void make_private_folder(std::string const& folder) {
     struct stat found {};
     if (::lstat(folder.c_str(), &found) != 0) throw_system("lstat", folder);
     if (!S_ISDIR(found.st_mode) || found.st_uid != ::geteuid() || (found.st_mode & 0077) != 0)
-        throw error(errc::system,
-                    fmt::format("{} is not a folder of mode 0700 of this user's own; run: chmod 700 {}", folder, folder));
+        throw_error(errc::system, "{} is not a folder of mode 0700 of this user's own; run: chmod 700 {}", folder, folder);
 }
 
 void sweep(std::string const& folder) {
     auto const now = std::time(nullptr);
-    std::error_code fault;
-    for (auto const& entry : fs::directory_iterator(folder, fault)) {
+    for (auto const& path : folder_entries(folder)) {
         struct stat found {};
-        auto const path = entry.path();
         if (!path.filename().string().starts_with(file_prefix) || ::lstat(path.c_str(), &found) != 0) continue;
         if (S_ISREG(found.st_mode) && now - found.st_mtime > stale_after_s) ::unlink(path.c_str());
     }
@@ -194,7 +191,7 @@ key_file::key_file(std::string const& folder, run_key const& key) {
     bool const private_ = ::fstat(file.get(), &found) == 0 && found.st_uid == ::geteuid() && (found.st_mode & 0077) == 0;
     if (written && private_) return;
     ::unlink(path_.c_str());
-    throw error(errc::system, fmt::format("cannot write {} for this user alone; its file system may be full", path_));
+    throw_error(errc::system, "cannot write {} for this user alone; its file system may be full", path_);
 }
 
 key_file::~key_file() {
@@ -208,7 +205,7 @@ run_key read_key_file(std::string const& path, duration patience) {
     struct stat found {};
     if (::fstat(file.get(), &found) != 0) throw_system("fstat", path);
     if (!S_ISREG(found.st_mode) || found.st_uid != ::geteuid() || (found.st_mode & 0077) != 0)
-        throw error(errc::system, fmt::format("{} is not a file of this user's own that is closed to others; {}", path, advice));
+        throw_error(errc::system, "{} is not a file of this user's own that is closed to others; {}", path, advice);
     std::array<char, 128> text{};
     ssize_t const count = ::read(file.get(), text.data(), text.size());
     return parse_run_key({text.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
@@ -222,16 +219,14 @@ std::string key_folder(environment const& variables) {
 
 bool is_shared_with_nodes(std::string const& folder, std::string const& needed) {
     fs::path there = folder;
-    std::error_code fault;
-    while (there.has_relative_path() && !fs::exists(there, fault)) there = there.parent_path();
+    while (there.has_relative_path() && !path_exists(there)) there = there.parent_path();
     struct statfs system {};
     struct stat own {};
     struct stat other {};
     if (::statfs(there.c_str(), &system) != 0 || ::stat(there.c_str(), &own) != 0 || ::stat(needed.c_str(), &other) != 0)
         return false;
     auto const type = static_cast<std::uint32_t>(system.f_type);
-    return own.st_dev == other.st_dev &&
-           std::find(network_file_systems.begin(), network_file_systems.end(), type) != network_file_systems.end();
+    return own.st_dev == other.st_dev && std::ranges::find(network_file_systems, type) != network_file_systems.end();
 }
 
 }  // namespace muster

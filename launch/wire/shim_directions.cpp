@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "base/process/network.hpp"
+#include "base/throw_error.hpp"
 #include "launch/wire/run_key.hpp"
 
 namespace muster {
@@ -35,8 +35,8 @@ std::string folder_for_key(shim_directions_request const& request, std::string& 
         return {};
     }
     auto const& needed = request.needed;
-    bool const shared = !folder.empty() && std::any_of(needed.begin(), needed.end(),
-                                                       [&](auto const& path) { return is_shared_with_nodes(folder, path); });
+    bool const shared =
+        !folder.empty() && std::ranges::any_of(needed, [&](auto const& path) { return is_shared_with_nodes(folder, path); });
     if (shared) return folder;
     why = fmt::format("{} is not known to be on the nodes, too; if it is, --pass-key file keeps the key out of {}'s hands",
                       folder.empty() ? "the home folder" : folder, request.engine);
@@ -50,7 +50,7 @@ key_way parse_key_way(std::string_view text) {
     if (text == "file") return key_way::file;
     if (text == "munge") return key_way::munge;
     if (text == "environment") return key_way::environment;
-    throw error(errc::usage, fmt::format("--pass-key {} is unknown; use auto, munge, file or environment", text));
+    throw_error(errc::usage, "--pass-key {} is unknown; use auto, munge, file or environment", text);
 }
 
 shim_directions::shim_directions(run_key const& key, int port, shim_directions_request const& request) {

@@ -80,7 +80,7 @@ bool shim_listener::speaks(caller const& one) {
 
 void shim_listener::make_room() {
     if (callers_.size() < most_callers_) return;
-    auto oldest = std::find_if(callers_.begin(), callers_.end(), [](auto const& one) { return !speaks(one.second); });
+    auto oldest = std::ranges::find_if(callers_, [](auto const& one) { return !speaks(one.second); });
     if (oldest == callers_.end()) oldest = callers_.begin();
     if (refused_++ == 0)
         spdlog::warn("more than {} connections to muster's port have proved nothing, the oldest from {}; closing the oldest",

@@ -14,10 +14,6 @@ refused() {
 
 refused "did you mean 'polaris'?" --site polars --gpus 4 --time 1h -- x
 refused 'site-configs' --site polars --gpus 4 --time 1h -- x
-refused 'use --gpus 4 (1 node), or --gpus 8 (2 nodes)' --site polaris --gpus 6 --time 1h --account p --queue debug -- x
-refused "it would fit: debug-scaling" --site polaris --gpus 40 --time 1h --account p --queue debug -- x
-refused 'would fit: preemptable' --site polaris --gpus 8 --time 2h --account p -- x
-refused '--account' --site polaris --gpus 8 --time 1h --queue debug -- x
 refused '90min, 90h or HH:MM:SS' --site generic-slurm --gpus 2 --time 90 -- x
 refused 'did you mean --time?' --site generic-slurm --gpus 2 --tim 1h -- x
 refused 'the program is missing' --site generic-slurm --gpus 2 --time 1h
@@ -29,6 +25,21 @@ refused 'flux has no arrays of jobs' --site generic-flux --gpus 2 --time 1h --ar
 refused 'give --chain N for jobs that follow one another' --site generic-flux --gpus 2 --time 1h --requeue -- x
 refused '--filesystems is for PBS' --site generic-flux --gpus 2 --time 1h --filesystems home -- x
 refused "'a' is no number of ranks" --site generic-slurm --time 1h --sweep a,2 -- x
+refused 'holds a line break' --site generic-slurm --gpus 1 --time 1h --setup $'a\nb' -- x
+refused 'a name holds letters, digits and _' --site generic-slurm --gpus 1 --time 1h --env 'A B=1' -- x
+refused "a job's variable needs its value" --site generic-slurm --gpus 1 --time 1h --env A -- x
+refused 'has no SRC and DST' --site generic-slurm --gpus 1 --time 1h --stage-in nowhere -- x
+refused '--sweep needs two numbers' --site generic-slurm --sweep 4 --time 1h -- x
+refused 'without a scheduler' --site workstation --gpus 1 --after 7 -- x
+refused 'Cobalt does not start a job again' --site thetagpu --account a --gpus 1 --time 1h --requeue -- x
+refused 'pyxis is a plugin' --site generic-pbs --gpus 1 --time 1h --container x --container-runtime pyxis -- x
+refused '--chain and an array do not go together' --site generic-slurm --gpus 1 --time 1h --chain 2 --array 0-1 -- x
+for option in --after --array; do
+    for value in '1;id' '1 2' $'1\n#SBATCH --uid=0'; do
+        refused 'are allowed' --site generic-slurm --gpus 1 --time 1h $option "$value" -- x
+    done
+    refused 'must begin with a letter' --site generic-slurm --gpus 1 --time 1h $option '$(id)' -- x
+done
 
 # A site file of one's own: found by path and by MUSTER_SITE_PATH; a fault is shown with file, line and caret.
 mkdir sites

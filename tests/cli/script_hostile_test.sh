@@ -46,29 +46,3 @@ assert len(runs) == 3 and runs[2][:3] == [b"run", b"-n", b"2"], runs[2]
 PY
     expect_true test -d "$(printf '%s' "out $hostile ")"*[0-9]
 done
-
-# What no directive can hold is refused, with the place.
-for option in --after --array; do
-    for value in '1;id' '1 2' $'1\n#SBATCH --uid=0' '$(id)'; do
-        expect_exit 2 "$MUSTER" script --site generic-slurm --gpus 1 --time 1h $option "$value" -- x
-        expect_matches stderr 'are allowed|must begin with'
-    done
-done
-expect_exit 2 "$MUSTER" script --site generic-slurm --gpus 1 --time 1h --setup $'a\nb' -- x
-expect_contains stderr 'holds a line break'
-expect_exit 2 "$MUSTER" script --site generic-slurm --gpus 1 --time 1h --env 'A B=1' -- x
-expect_exit 2 "$MUSTER" script --site generic-slurm --gpus 1 --time 1h --env A -- x
-expect_exit 2 "$MUSTER" script --site generic-slurm --gpus 1 --time 1h --stage-in nowhere -- x
-expect_contains stderr 'has no SRC and DST'
-expect_exit 2 "$MUSTER" script --site generic-slurm --sweep 1,x --time 1h -- x
-expect_exit 2 "$MUSTER" script --site generic-slurm --sweep 4 --time 1h -- x
-expect_exit 2 "$MUSTER" script --site workstation --gpus 1 --after 7 -- x
-expect_contains stderr 'without a scheduler'
-expect_exit 2 "$MUSTER" script --site thetagpu --account a --gpus 1 --time 1h --requeue -- x
-expect_exit 2 "$MUSTER" script --site thetagpu --account a --sweep 1,2 --time 1h -- x
-expect_contains stderr 'no arrays'
-expect_exit 2 "$MUSTER" script --site generic-pbs --gpus 1 --time 1h --container x --container-runtime pyxis -- x
-expect_contains stderr 'pyxis is a plugin'
-expect_exit 2 "$MUSTER" script --site generic-slurm --gpus 1 --time 1h --chain 2 --array 0-1 -- x
-expect_exit 2 "$MUSTER" script --site sophia --gpus 3 --time 1h --account a -- x
-expect_contains stderr "takes 1, 2, 4, 8 GPUs, not 3"

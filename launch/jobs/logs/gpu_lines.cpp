@@ -29,11 +29,6 @@ double number_of(json const& row, char const* key) {
     return std::isfinite(value) && value >= 0 && value < 1e18 ? value : -1;
 }
 
-std::string text_of_field(json const& row, char const* key) {
-    auto const found = row.find(key);
-    return found != row.end() && found->is_string() ? without_controls(found->get_ref<std::string const&>()) : std::string();
-}
-
 json const& list_of(json const& row, char const* key) {
     static json const none = json::array();
     auto const found = row.is_object() ? row.find(key) : row.end();
@@ -63,11 +58,11 @@ std::vector<shown_gpu_node> parse_gpu_use(std::string_view text) {
         shown_gpu_node node;
         for (auto const& gpu : list_of(row, "gpus"))
             if (gpu.is_object())
-                node.gpus.push_back({text_of_field(gpu, "number"), number_of(gpu, "busy_percent"),
+                node.gpus.push_back({without_controls(text_at(gpu, "/number")), number_of(gpu, "busy_percent"),
                                      number_of(gpu, "mean_busy_percent"), number_of(gpu, "memory_bytes"),
                                      number_of(gpu, "used_bytes"), number_of(gpu, "most_used_bytes"), number_of(gpu, "watts")});
         if (node.gpus.empty()) continue;
-        node.host = text_of_field(row, "host");
+        node.host = without_controls(text_at(row, "/host"));
         node.at = std::max(number_of(row, "at"), 0.0);
         nodes.push_back(std::move(node));
     }

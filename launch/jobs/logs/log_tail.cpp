@@ -13,9 +13,9 @@
 #include <array>
 #include <filesystem>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/foreign_json.hpp"
 
 namespace muster {
@@ -36,8 +36,8 @@ bool is_dated_slurm_line(std::string_view line) {
     auto const time = line.substr(1, end - 1), said = line.substr(end + 2);
     bool const has_clock = time.find_first_not_of("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz:.,+- ") ==
                                std::string_view::npos &&
-                           std::count(time.begin(), time.end(), ':') >= 2;
-    bool const is_number = !time.empty() && std::all_of(time.begin(), time.end(), is_digit);
+                           std::ranges::count(time, ':') >= 2;
+    bool const is_number = !time.empty() && std::ranges::all_of(time, is_digit);
     if (is_number) return said.starts_with("error: *** ");
     return has_clock && (said.starts_with("error: ") || said.starts_with("fatal: "));
 }
@@ -61,10 +61,6 @@ bool is_spooled(fs::path const& recorded) {
     return recorded.extension() == ".OU" || recorded.extension() == ".ER";
 }
 
-std::string time_in(nlohmann::json const& run, char const* name) {
-    return run.is_object() && run.contains(name) && run[name].is_string() ? run[name].get<std::string>() : std::string();
-}
-
 std::map<int, int> spare_ranks_in(nlohmann::json const& run) {
     std::map<int, int> ranks;
     if (!run.is_object() || !run.contains("spares")) return ranks;
@@ -73,21 +69,6 @@ std::map<int, int> spare_ranks_in(nlohmann::json const& run) {
             row["rank"].is_number_integer())
             ranks[row["spare"].get<int>()] = row["rank"].get<int>();
     return ranks;
-}
-
-/// Returns the folders rank.NN or spare.NN of a run folder, with their numbers, in order.
-std::vector<std::pair<int, std::string>> list_folders(std::string const& run_folder, std::string_view prefix) {
-    std::vector<std::pair<int, std::string>> folders;
-    std::error_code fault;
-    for (auto const& entry : fs::directory_iterator(run_folder, fault)) {
-        auto const name = entry.path().filename().string();
-        if (!name.starts_with(prefix)) continue;
-        auto const number = parse_integer(std::string_view(name).substr(prefix.size()));
-        if (number && *number >= 0 && *number < 10'000'000)
-            folders.emplace_back(static_cast<int>(*number), entry.path().string());
-    }
-    std::sort(folders.begin(), folders.end());
-    return folders;
 }
 
 }  // namespace
@@ -122,7 +103,7 @@ void log_tail::read_spans(std::string const& job) {
         if (!file || ::fstat(file.get(), &found) != 0 || found.st_ino == record.inode) continue;
         auto const run = parse_json_or_discard<nlohmann::json>(read_text_file(path));
         if (!run.is_discarded())  // otherwise half of it is written
-            record = {found.st_ino, output_spans_in(run), time_in(run, "started_at"), time_in(run, "ended_at"),
+            record = {found.st_ino, output_spans_in(run), text_at(run, "/started_at"), text_at(run, "/ended_at"),
                       spare_ranks_in(run)};
     }
 }
@@ -158,12 +139,12 @@ void log_tail::follow(std::string const& job, job_files const& files) {
         watch(folder);
         auto const name = files.run_names.find(folder);
         auto const prefix = name == files.run_names.end() ? std::string() : name->second + ":";
-        for (auto const& [rank, path] : list_folders(folder, "rank.")) {
+        for (auto const& [rank, path] : rank_folders(folder)) {
             has_ranks_[job] = true;
             last_rank_ = std::max(last_rank_, rank);
             add_rank(job, folder, path, rank, prefix + std::to_string(rank));
         }
-        auto const spares = list_folders(folder, "spare.");
+        auto const spares = rank_folders(folder, "spare.");
         if (!spares.empty()) read_spans(job);
         for (auto const& [number, path] : spares) {
             auto const& ranks = records_[folder].spare_ranks;
@@ -349,8 +330,8 @@ line_filter::line_filter(std::string const& expression) {
     if (fault != 0) {
         std::array<char, 256> text{};
         ::regerror(fault, &compiled_->expression, text.data(), text.size());
-        throw error(errc::usage, fmt::format("--grep: '{}' is no regular expression: {}; put \\ before what is meant as it is",
-                                             expression, text.data()));
+        throw_error(errc::usage, "--grep: '{}' is no regular expression: {}; put \\ before what is meant as it is", expression,
+                    text.data());
     }
     compiled_->made = true;
 }

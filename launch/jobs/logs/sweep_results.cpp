@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "launch/record/run_record.hpp"
@@ -19,7 +20,6 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr std::string_view metric_mark = "muster-metric:";
 constexpr std::streamoff most_read = 1 << 20;
 
 std::string read_end(std::string const& path) {
@@ -31,19 +31,6 @@ std::string read_end(std::string const& path) {
     file.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, file.gcount())));
     return text;
-}
-
-/// Returns the folders of the ranks, by rank.
-std::map<std::int64_t, std::string> rank_folders(std::string const& run_folder) {
-    constexpr std::string_view beginning = "rank.";
-    std::map<std::int64_t, std::string> found;
-    std::error_code fault;
-    for (fs::directory_iterator entry(run_folder, fault), end; !fault && entry != end; entry.increment(fault)) {
-        auto const name = entry->path().filename().string();
-        auto const rank = name.starts_with(beginning) ? parse_integer(name.substr(beginning.size())) : std::nullopt;
-        if (rank) found.emplace(*rank, entry->path().string());
-    }
-    return found;
 }
 
 std::vector<metric_value> metrics_of_run(std::string const& run_folder) {
@@ -107,9 +94,8 @@ std::vector<metric_value> last_metrics(std::string_view text) {
 
 std::vector<metric_value> read_last_metrics(std::vector<std::string> const& run_folders) {
     for (auto folder = run_folders.rbegin(); folder != run_folders.rend(); ++folder) {
-        std::error_code fault;
         int last = 0;
-        while (fs::is_directory(generation_folder(*folder, last + 1), fault)) ++last;
+        while (is_folder(generation_folder(*folder, last + 1))) ++last;
         for (; last > 0; --last)
             if (auto found = metrics_of_run(generation_folder(*folder, last)); !found.empty()) return found;
         if (auto found = metrics_of_run(*folder); !found.empty()) return found;
@@ -142,12 +128,7 @@ std::vector<sweep_row> sweep_rows(job_record const& record, std::vector<queued_j
     for (std::size_t index = 0; index < count_tasks(record.each); ++index) {
         auto const name =
             pbs ? fmt::format("{}[{}]", record.id.substr(0, record.id.find('[')), index) : fmt::format("{}_{}", record.id, index);
-        sweep_row row{.task = name,
-                      .values = values_of_task(record.each, index),
-                      .metrics = {},
-                      .state = {},
-                      .exit_code = {},
-                      .folder = {}};
+        sweep_row row{.task = name, .values = values_of_task(record.each, index)};
         auto const found = begun.find(index);
         auto const files = found == begun.end() ? job_files{} : finder.find(found->second, record);
         row.metrics = read_last_metrics(files.run_folders);

@@ -14,6 +14,8 @@
 
 namespace muster {
 
+inline constexpr std::string_view metric_mark = "muster-metric:";
+
 /// The last value of a metric, as it was printed.
 struct metric_value {
     std::string name, value, unit;

@@ -8,12 +8,11 @@
 #include <cstdio>
 
 #include "base/text.hpp"
+#include "launch/jobs/logs/sweep_results.hpp"
 
 namespace muster {
 
 namespace {
-
-constexpr std::string_view metric_mark = "muster-metric:";
 
 constexpr auto print_gpus_every = std::chrono::minutes(1);  ///< without a terminal
 constexpr std::size_t most_gpu_lines = 4;                   ///< without a terminal

@@ -5,11 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 
-#include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/jobs/queue/flux_jobs.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/flux.hpp"
@@ -51,14 +50,18 @@ std::string_view to_string(queue_kind kind) noexcept {
     return "unknown";
 }
 
-queue_kind find_queue(environment const& variables) {
+std::optional<queue_kind> find_queue_or_nothing(environment const& variables) {
     bool const slurm = !find_program_or_nothing(slurm_program(slurm_ask::jobs_of_user), variables).empty();
     bool const pbs = !find_program_or_nothing("qstat", variables).empty();
     bool const flux = !find_program_or_nothing("flux", variables).empty();
     if (flux && prefers_flux(variables)) return queue_kind::flux;
     if (pbs && (!slurm || prefers_pbs(variables))) return queue_kind::pbs;
     if (slurm) return queue_kind::slurm;
-    if (flux) return queue_kind::flux;
+    return flux ? std::optional(queue_kind::flux) : std::nullopt;
+}
+
+queue_kind find_queue(environment const& variables) {
+    if (auto const found = find_queue_or_nothing(variables)) return *found;
     throw error(
         errc::unavailable,
         "neither squeue nor qstat nor flux is on PATH, so there is no scheduler to ask; do this on a login node of the cluster");
@@ -99,7 +102,7 @@ std::vector<std::string> perhaps_arrays(std::vector<std::string> const& ids, std
     std::vector<std::string> arrays;
     for (auto const& id : ids)
         if (id.find('[') == std::string::npos &&
-            std::none_of(found.begin(), found.end(), [&](queued_job const& job) { return is_meant(job, id); }))
+            std::ranges::none_of(found, [&](queued_job const& job) { return is_meant(job, id); }))
             arrays.push_back(as_pbs_array(id));
     return arrays;
 }
@@ -114,9 +117,8 @@ std::vector<queued_job> ask(queue_kind kind, std::vector<std::string> const& ids
     }
     bool const unknown = is_unknown_job(answer.err);
     if (answer.exit_status != 0 && !unknown)
-        throw error(errc::unavailable,
-                    fmt::format("{} failed (code {}): {}; try again, or ask the site", shell_join(words), answer.exit_status,
-                                without_controls(trim(answer.err.empty() ? answer.out : answer.err))));
+        throw_error(errc::unavailable, "{} failed (code {}): {}; try again, or ask the site", shell_join(words),
+                    answer.exit_status, without_controls(trim(answer.err.empty() ? answer.out : answer.err)));
     if (kind == queue_kind::flux) return parse_flux_jobs(answer.out);
     return kind == queue_kind::slurm ? parse_squeue(answer.out) : parse_qstat(answer.out);
 }
@@ -146,12 +148,10 @@ std::string plain_job_number(std::string const& id, environment const& variables
                             ? command_output{}
                             : run_captured(known, without_slurm_views(variables), answer_limit);
     if (auto number = number_of_sluid(answer.out, id)) return *number;
-    throw error(
-        errc::not_found,
-        fmt::format(
-            "{} has the form of a SLUID of Slurm (26.05 and later), and no job here has it (any more); give the job's number, "
-            "as muster jobs --all lists it",
-            id));
+    throw_error(errc::not_found,
+                "{} has the form of a SLUID of Slurm (26.05 and later), and no job here has it (any more); give the job's "
+                "number, as muster jobs --all lists it",
+                id);
 }
 
 std::vector<std::string> cancel_words(queue_kind kind, std::string const& id) {

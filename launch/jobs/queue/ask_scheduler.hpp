@@ -1,7 +1,7 @@
 // Asks the scheduler about any number of jobs with one command.
 #pragma once
 
-#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +15,10 @@ enum class queue_kind { slurm, pbs, flux };
 std::string_view to_string(queue_kind kind) noexcept;
 
 /// Returns the scheduler whose commands are on PATH. It prefers Slurm to PBS, since a package of qsub and qstat talks to Slurm,
-/// unless PBS is preferred (read_allocation.hpp). Flux comes first if it is preferred, else last. Throws errc::unavailable if
-/// there is no scheduler.
+/// unless PBS is preferred (read_allocation.hpp). Flux comes first if it is preferred, else last.
+std::optional<queue_kind> find_queue_or_nothing(environment const& variables);
+
+/// Does the same. Throws errc::unavailable if there is no scheduler.
 queue_kind find_queue(environment const& variables);
 
 /// Returns the name of the cluster whose Slurm answers here; "" for another scheduler, whose numbers contain their server, and if

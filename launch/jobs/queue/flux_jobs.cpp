@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "base/text.hpp"
 #include "launch/scheduler/flux.hpp"
 

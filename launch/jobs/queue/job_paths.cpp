@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/process/files.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -41,10 +42,10 @@ std::string pbs_path(std::string value, std::string_view id, std::string_view en
 std::string with_suffix_here(std::string_view suffix) {
     std::string found;
     std::error_code fault;
-    for (auto const& entry : fs::directory_iterator(".", fault))
-        if (auto const name = entry.path().filename().string(); name.ends_with(suffix)) {
+    for (auto const& path : folder_entries("."))
+        if (path.filename().string().ends_with(suffix)) {
             if (!found.empty()) return {};  // there may be files of two servers
-            found = fs::absolute(entry.path(), fault).lexically_normal().string();
+            found = fs::absolute(path, fault).lexically_normal().string();
         }
     return found;
 }
@@ -81,9 +82,8 @@ std::string explain_launch_failure(queued_job const& job, job_paths const& paths
     constexpr int could_not_start = 128 + 53;  // slurmd records a signal that does not exist
     bool const is_one = job.phase == job_phase::ended && (job.reason == "JobLaunchFailure" || job.status == could_not_start);
     if (!is_one) return {};
-    std::error_code fault;
     for (auto const& path : {paths.output, paths.errors})
-        if (auto const folder = fs::path(path).parent_path(); !folder.empty() && !fs::is_directory(folder, fault))
+        if (auto const folder = fs::path(path).parent_path(); !folder.empty() && !is_folder(folder))
             return fmt::format(
                 "Slurm could not start it: the folder of its output file {} is missing; make it, and submit the job "
                 "again: mkdir -p {}",
@@ -96,9 +96,8 @@ std::string explain_launch_failure(queued_job const& job, job_paths const& paths
 std::vector<std::string> list_slurm_output_tasks(std::string const& array) {
     auto const beginning = fmt::format("slurm-{}_", array);
     std::map<std::int64_t, std::string> tasks;
-    std::error_code fault;
-    for (auto const& entry : fs::directory_iterator(".", fault)) {
-        auto const name = entry.path().filename().string();
+    for (auto const& path : folder_entries(".")) {
+        auto const name = path.filename().string();
         if (!name.starts_with(beginning) || !name.ends_with(".out")) continue;
         auto const index = parse_integer(std::string_view(name).substr(beginning.size(), name.size() - beginning.size() - 4));
         if (index) tasks.emplace(*index, fmt::format("{}_{}", array, *index));

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -14,8 +14,7 @@ std::optional<std::vector<queued_job>> job_poll::ask(std::vector<std::string> co
     } catch (error const& e) {
         if (e.code() != errc::unavailable && e.code() != errc::parse && e.code() != errc::system) throw;
         if (++failures_ >= most_failures)
-            throw error(e.code(),
-                        fmt::format("the scheduler has not answered {} questions in a row; the last: {}", failures_, e.what()));
+            throw_error(e.code(), "the scheduler has not answered {} questions in a row; the last: {}", failures_, e.what());
         if (failures_ == 1) note_(fmt::format("note: the scheduler does not answer, and is asked again: {}", e.what()));
         return std::nullopt;
     }

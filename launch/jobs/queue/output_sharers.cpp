@@ -1,15 +1,16 @@
 #include "launch/jobs/queue/output_sharers.hpp"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
 #include <vector>
 
 #include "base/text.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 
 namespace muster {
 
@@ -40,14 +41,6 @@ std::string_view time_of(std::string_view record, std::string_view name) {
     return !time.empty() && is_digit(time.front()) ? time : std::string_view();
 }
 
-std::time_t read_time(std::string_view text) {
-    std::tm parts{};
-    parts.tm_isdst = -1;
-    std::string const copy(text);  // ends with a 0
-    auto const* const end = ::strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-    return end != nullptr && *end == '\0' ? ::mktime(&parts) : 0;
-}
-
 struct writer {
     std::string_view id, start, end, het_job;
     std::int64_t number = 0;
@@ -66,7 +59,6 @@ std::optional<writer> read_writer(std::string_view record) {
                 .end = time_of(record, "EndTime="),
                 .het_job = word_of(record, "HetJobId="),
                 .number = 0,
-                .shown = {},
                 .has_ended = false};
     made.number = parse_integer(made.id).value_or(0);
     auto const task = word_of(record, "ArrayTaskId=");
@@ -97,7 +89,8 @@ output_sharers find_output_sharers(std::string_view records, std::string_view ra
         std::erase_if(others, [&](writer const& other) { return other.het_job == own->het_job; });
     found.has_started = true;
     found.has_ended = own->has_ended;
-    found.started_at = read_time(own->start);
+    if (auto const start = parse_local_time(std::string(own->start), "%Y-%m-%dT%H:%M:%S"))
+        found.started_at = std::chrono::system_clock::to_time_t(*start);
     std::ranges::sort(others, [](auto const& a, auto const& b) { return a.is_before(b); });
     for (auto const& other : others)
         if (own->is_before(other))

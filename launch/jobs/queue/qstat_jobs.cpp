@@ -87,9 +87,7 @@ queued_job read_pbs_job(std::string const& id, attributes const& all) {
                    .nodes = text_at(all, "Resource_List.nodect"),
                    .used = text_at(all, "resources_used.walltime"),
                    .limit = text_at(all, "Resource_List.walltime"),
-                   .start = {},
-                   .owner = text_at(all, "Job_Owner"),
-                   .status = {}};
+                   .owner = text_at(all, "Job_Owner")};
     bool const own = has_own_attributes(id, all);
     if (job.phase == job_phase::waiting) {
         job.reason = wait_reason(all);
@@ -141,7 +139,7 @@ std::vector<queued_job> without_begun_arrays(std::vector<queued_job> jobs) {
     std::vector<std::string> arrays;
     for (auto const& job : jobs)
         if (auto array = pbs_array_of(job.id); array != job.id) arrays.push_back(std::move(array));
-    std::erase_if(jobs, [&](queued_job const& job) { return std::find(arrays.begin(), arrays.end(), job.id) != arrays.end(); });
+    std::erase_if(jobs, [&](queued_job const& job) { return std::ranges::find(arrays, job.id) != arrays.end(); });
     return jobs;
 }
 

@@ -21,7 +21,7 @@ constexpr std::size_t squeue_fields = 10;
 constexpr std::size_t least_fields = 3;  ///< both numbers and the state: a shorter line is no row
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) noexcept {
-    return std::find(words.begin(), words.end(), word) != words.end();
+    return std::ranges::find(words, word) != words.end();
 }
 
 /// A job in a state that squeue lists and that is not known here has not ended: Slurm forgets an ended job after some minutes,
@@ -86,9 +86,7 @@ std::optional<queued_job> read_squeue_line(std::string_view line) {
                    .nodes = unless_none(fields[5]),
                    .used = unless_none(fields[6]),
                    .limit = unless_none(fields[7]),
-                   .start = unless_none(fields[8]),
-                   .owner = {},
-                   .status = {}};
+                   .start = unless_none(fields[8])};
     if (job.id.empty()) job.id = job.raw_id;
     if (job.raw_id.empty()) job.raw_id = job.id;
     if (job.phase == job_phase::ended) job.status = read_exit_code(fields[3]);
@@ -196,7 +194,7 @@ void sort_tasks(std::vector<queued_job>& jobs) {
     };
     std::map<std::string, std::size_t> first;  // the first position of each array
     for (auto const& job : jobs) first.try_emplace(place(job).first, first.size());
-    std::stable_sort(jobs.begin(), jobs.end(), [&](queued_job const& a, queued_job const& b) {
+    std::ranges::stable_sort(jobs, [&](queued_job const& a, queued_job const& b) {
         auto const [one, i] = place(a);
         auto const [other, j] = place(b);
         return std::pair(first[one], i) < std::pair(first[other], j);
@@ -290,8 +288,7 @@ std::optional<std::string> number_of_sluid(std::string_view records, std::string
 
 bool is_job_number(std::string_view word) noexcept {
     if (is_flux_number(plain_flux_id(word))) return true;
-    return !word.empty() && word.size() < 200 && is_digit(word.front()) &&
-           std::all_of(word.begin(), word.end(), is_part_of_number);
+    return !word.empty() && word.size() < 200 && is_digit(word.front()) && std::ranges::all_of(word, is_part_of_number);
 }
 
 namespace {

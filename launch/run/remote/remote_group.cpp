@@ -16,6 +16,7 @@
 #include "launch/engine/mpi_family.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/remote/host_agent.hpp"
+#include "launch/run/prepare_run.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/network.hpp"
 #include "launch/watch/failure_report.hpp"
@@ -111,10 +112,7 @@ bool remote_group::refuses(std::string const& objection) {
 remote_rank& remote_group::admit(wire::hello const& hello) {
     gathering_.note_progress();
     auto& rank = ranks_.admit(hello);
-    auto how = output_format(options_.tag_output, options_.timestamp_output, rank.job.who, run_.generation(), rank.spare);
-    how.raw = how.raw && !options_.discovery.given();  // other ranks may join
-    how.hidden = !options_.shows(rank.job.who.rank);
-    output_.set_format(hello.rank, how);
+    output_.set_format(hello.rank, output_format(options_, rank.job.who, run_.generation(), rank.spare));
     return rank;
 }
 
@@ -402,7 +400,7 @@ void remote_group::close(bool failed, int exit_code, int culprit) {
 }
 
 void remote_group::end_engine() {
-    auto const one = std::find_if(ranks_.begin(), ranks_.end(), [](auto const& rank) { return !rank.step.empty(); });
+    auto const one = std::ranges::find_if(ranks_, [](auto const& rank) { return !rank.step.empty(); });
     process_.end(SIGTERM, one == ranks_.end() ? "" : one->step);
     spares_.end_starters(SIGTERM);
 }
@@ -510,7 +508,7 @@ bool remote_group::tell_members(rank_evidence const& one) {
 /// launcher.
 bool remote_group::goes_on_without(verdict const& judged) {
     constexpr std::array causes{failure_cause::rank_end, failure_cause::node, failure_cause::watcher, failure_cause::daemon};
-    if (std::find(causes.begin(), causes.end(), judged.cause) == causes.end() || !world_) return false;
+    if (std::ranges::find(causes, judged.cause) == causes.end() || !world_) return false;
     for (auto const& one : judged.culprits)
         if (auto& rank = known_[one.rank]; !rank.wait_status)
             world_->note_end(one.rank, false, fmt::format("{} is lost", known_.name_of(rank)),
@@ -550,9 +548,7 @@ void remote_group::begin(generation const& now, std::vector<int> const& seats, s
     for (int const seat : seats) {
         auto who = ranks_[seat].job.who;
         who.rank = known_[seat].number;
-        auto how = output_format(options_.tag_output, options_.timestamp_output, who, now.number);
-        how.hidden = !options_.shows(who.rank);
-        output_.set_tag(seat, how);
+        output_.set_tag(seat, output_format(options_, who, now.number));
     }
     events_.on_generation(now, whole_why);
 }

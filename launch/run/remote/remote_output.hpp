@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "launch/ranks/output_writer.hpp"

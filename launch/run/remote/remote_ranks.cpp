@@ -34,7 +34,7 @@ void remote_ranks::take_in(remote_rank rank) {
 }
 
 remote_rank& remote_ranks::add(remote_rank rank) {
-    auto const known = std::find(planned_hosts_.begin(), planned_hosts_.end(), rank.job.who.host);
+    auto const known = std::ranges::find(planned_hosts_, rank.job.who.host);
     rank.node = static_cast<int>(known - planned_hosts_.begin());
     if (known == planned_hosts_.end()) known_.hosts.push_back(rank.job.who.host);
     take_in(std::move(rank));
@@ -66,7 +66,7 @@ bool remote_ranks::is_on(int rank, int number) const noexcept {
 }
 
 bool remote_ranks::awaits_agent_of(int rank) const noexcept {
-    bool const any = std::any_of(hosts_.begin(), hosts_.end(), [](auto const& host) { return host.link != nullptr; });
+    bool const any = std::ranges::any_of(hosts_, [](auto const& host) { return host.link != nullptr; });
     return any && hosts_[static_cast<std::size_t>(ranks_[static_cast<std::size_t>(rank)].job.who.node_rank)].link == nullptr;
 }
 
@@ -124,8 +124,7 @@ std::string remote_ranks::explain_host_of_two_nodes(int node, int other, std::st
     auto const of_both = [&](remote_rank const& rank) { return rank.node == node || rank.node == other; };
     auto const& name = planned_hosts_[static_cast<std::size_t>(node)];
     return fmt::format("{} and {} are two names of one host, {}; write {}:{} instead of both", name,
-                       planned_hosts_[static_cast<std::size_t>(other)], host, name,
-                       std::count_if(ranks_.begin(), ranks_.end(), of_both));
+                       planned_hosts_[static_cast<std::size_t>(other)], host, name, std::ranges::count_if(ranks_, of_both));
 }
 
 remote_rank& remote_ranks::admit(wire::hello const& hello) {
@@ -152,7 +151,7 @@ std::optional<std::pair<int, int>> remote_ranks::find_shared_gpu() const {
 
 std::string remote_ranks::note_on_places() const {
     auto const noted = [](remote_rank const& rank) { return !rank.place.note.empty(); };
-    auto const first = std::find_if(ranks_.begin(), ranks_.end(), noted);
+    auto const first = std::ranges::find_if(ranks_, noted);
     if (first == ranks_.end()) return {};
     auto const others = std::count_if(first, ranks_.end(), noted) - 1;
     return first->place.note + (others > 0 ? fmt::format(" (and so {} more host{})", others, others > 1 ? "s" : "") : "");
@@ -195,7 +194,7 @@ void remote_ranks::give_up(int number) {
 }
 
 bool remote_ranks::any_given_up() const noexcept {
-    return std::any_of(ranks_.begin(), ranks_.end(), [](remote_rank const& one) { return one.given_up; });
+    return std::ranges::any_of(ranks_, [](remote_rank const& one) { return one.given_up; });
 }
 
 void remote_ranks::send_all(wire::message const& message) {

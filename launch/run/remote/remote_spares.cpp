@@ -137,7 +137,7 @@ void remote_spares::give_up(std::optional<member_world>& world, remote_rank& ran
     log_.note_end(one.rank, node ? "is lost with its node" : came ? "is lost" : "could not be started", cool(world, one, node));
     auto& lost = run_.outcome.lost_hosts;
     auto const& name = ranks_.planned_host(rank);
-    if (node && std::find(lost.begin(), lost.end(), name) == lost.end()) lost.push_back(name);
+    if (node && std::ranges::find(lost, name) == lost.end()) lost.push_back(name);
     events_.on_rank_gone();
 }
 

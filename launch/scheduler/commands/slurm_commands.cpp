@@ -1,11 +1,9 @@
 #include "launch/scheduler/commands/slurm_commands.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -99,9 +97,9 @@ std::vector<std::string> slurm_words(slurm_ask what, std::vector<std::string> co
             word.replace(place, 2, *value++);
         words.push_back(std::move(word));
     }
-    auto const places = static_cast<std::size_t>(std::count(row.words.begin(), row.words.end(), '{'));
+    auto const places = static_cast<std::size_t>(std::ranges::count(row.words, '{'));
     if (places != values.size())
-        throw error(errc::internal, fmt::format("'{}' takes {} values, and {} are given", row.words, places, values.size()));
+        throw_error(errc::internal, "'{}' takes {} values, and {} are given", row.words, places, values.size());
     return words;
 }
 

@@ -35,8 +35,7 @@ class host_collector {
     std::vector<std::string> names(std::string_view word, std::optional<int>& slots) const {
         auto const at = word.find('@');
         auto const user = at == std::string_view::npos ? std::string_view{} : word.substr(0, at);
-        if (at != std::string_view::npos &&
-            (user.empty() || user.front() == '-' || !std::all_of(user.begin(), user.end(), is_user)))
+        if (at != std::string_view::npos && (user.empty() || user.front() == '-' || !std::ranges::all_of(user, is_user)))
             fail(word, "expected a user's name before the '@'");
         auto list = at == std::string_view::npos ? word : word.substr(at + 1);
         if (auto const ip = split_bracketed(list)) {
@@ -103,7 +102,7 @@ class host_collector {
 };
 
 bool is_one_of(std::string_view word, std::span<std::string_view const> words) {
-    return std::find(words.begin(), words.end(), word) != words.end();
+    return std::ranges::find(words, word) != words.end();
 }
 
 void read_line(std::string_view line, host_collector& into) {

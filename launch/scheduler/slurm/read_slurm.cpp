@@ -6,8 +6,8 @@
 #include <map>
 #include <numeric>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/read_allocation.hpp"
@@ -23,10 +23,11 @@ constexpr std::int64_t first_special_step = 0xffff'fff0;  ///< above it: batch, 
 void check_number_of(std::vector<std::string> const& hosts, slurm_component const& part, std::string_view list) {
     auto const said = part.variables.get_int(part.name("SLURM_JOB_NUM_NODES"));
     if (!said || *said == static_cast<int>(hosts.size()) || part.variables.has("SLURM_STEP_NODELIST")) return;
-    throw error(errc::placement, fmt::format("job {} (slurm): {}={}, but {}={} names {}; set both to the nodes to be used, or "
-                                             "choose among the job's nodes with -H",
-                                             part.variables.get_or("SLURM_JOB_ID", "?"), part.name("SLURM_JOB_NUM_NODES"), *said,
-                                             part.name(list), part.get(list).value_or(""), hosts.size()));
+    throw_error(
+        errc::placement,
+        "job {} (slurm): {}={}, but {}={} names {}; set both to the nodes to be used, or choose among the job's nodes with -H",
+        part.variables.get_or("SLURM_JOB_ID", "?"), part.name("SLURM_JOB_NUM_NODES"), *said, part.name(list),
+        part.get(list).value_or(""), hosts.size());
 }
 
 std::vector<std::string> hosts_of(slurm_component const& part) {
@@ -37,9 +38,10 @@ std::vector<std::string> hosts_of(slurm_component const& part) {
             check_number_of(hosts, part, base);
             return hosts;
         }
-    throw error(errc::parse, fmt::format("job {} (slurm): {} is not set, so its nodes are not known; start muster from the job's "
-                                         "own script or shell, or give -H",
-                                         part.variables.get_or("SLURM_JOB_ID", "?"), part.name("SLURM_JOB_NODELIST")));
+    throw_error(
+        errc::parse,
+        "job {} (slurm): {} is not set, so its nodes are not known; start muster from the job's own script or shell, or give -H",
+        part.variables.get_or("SLURM_JOB_ID", "?"), part.name("SLURM_JOB_NODELIST"));
 }
 
 std::vector<int> counts_of(slurm_component const& part, std::string_view base, std::size_t nodes) {
@@ -60,7 +62,7 @@ asked_shape shape_of(slurm_component const& part, std::vector<int> const& tasks,
     auto const number = [&](std::string_view base) { return part.variables.get_int(part.name(base)); };
     auto const all = number("SLURM_NTASKS"), each = number("SLURM_NTASKS_PER_NODE");
     asked.tasks = (all && *all == std::accumulate(tasks.begin(), tasks.end(), std::int64_t{0})) ||
-                  (each && std::all_of(tasks.begin(), tasks.end(), [&](int n) { return n == *each; }));
+                  (each && std::ranges::all_of(tasks, [&](int n) { return n == *each; }));
     // Slurm's record describes the first component.
     asked.cpus_per_task =
         (part.suffix.empty() ? job.cpus_per_task : std::nullopt).value_or(number("SLURM_CPUS_PER_TASK").value_or(1));
@@ -116,7 +118,7 @@ std::vector<node> job_nodes(environment const& variables, bool step, slurm_job c
 std::vector<node> step_nodes(environment const& variables, std::vector<node> const& job) {
     auto const hosts = expand_hostlist(*variables.get("SLURM_STEP_NODELIST"), "SLURM_STEP_NODELIST");
     auto const tasks = counts_of({variables, ""}, "SLURM_STEP_TASKS_PER_NODE", hosts.size());
-    bool const one_each = tasks.empty() || *std::max_element(tasks.begin(), tasks.end()) <= 1;
+    bool const one_each = tasks.empty() || *std::ranges::max_element(tasks) <= 1;
     std::map<std::string_view, node const*> known;
     for (auto const& n : job) known.emplace(n.name, &n);
     std::vector<node> nodes;
@@ -179,8 +181,8 @@ std::optional<int> guess_gpus(environment const& variables, bool step, std::size
 /// A job shrinks when it loses a node (--no-kill) or when its user gives nodes back, but its variables stay the same.
 void leave_out_given_back(std::vector<node>& nodes, slurm_job const& job) try {
     auto const present = expand_hostlist(job.nodes, "scontrol show job");
-    auto const is_gone = [&](node const& n) { return std::find(present.begin(), present.end(), n.name) == present.end(); };
-    if (present.size() < nodes.size() && !std::all_of(nodes.begin(), nodes.end(), is_gone)) std::erase_if(nodes, is_gone);
+    auto const is_gone = [&](node const& n) { return std::ranges::find(present, n.name) == present.end(); };
+    if (present.size() < nodes.size() && !std::ranges::all_of(nodes, is_gone)) std::erase_if(nodes, is_gone);
 } catch (parse_error const&) {
 }
 
@@ -191,7 +193,7 @@ slurm_job ask_scontrol(scheduler_sources const& sources, std::string const& aske
     auto job = parse_scontrol_job(answer.out, id);
     if (!job.found && tell) tell_of_no_answer(sources, question, "its answer has nothing of this job");
     // No GPU at all: the job has none, or this Slurm does not count GPUs, and then only the nodes can tell.
-    if (!job.asked_gpus && std::all_of(job.gpus.begin(), job.gpus.end(), [](auto const& g) { return g.second == 0; }) &&
+    if (!job.asked_gpus && std::ranges::all_of(job.gpus, [](auto const& g) { return g.second == 0; }) &&
         !knows_gpus(sources.run_command(slurm_words(slurm_ask::config)).out))
         job.gpus.clear();
     return job;

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <ctime>
 
 #include "base/cpuset.hpp"
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "launch/scheduler/hosts/hostlist.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 
@@ -50,13 +49,7 @@ std::optional<std::string_view> first_value(std::vector<std::string_view> const&
 
 std::optional<time_point> parse_time(std::string_view text) {
     if (auto const seconds = parse_integer(text)) return from_epoch(*seconds);
-    if (text.size() != 19) return std::nullopt;
-    std::tm when{};
-    std::string const copy(text);
-    char const* const end = ::strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &when);
-    if (end == nullptr || *end != '\0') return std::nullopt;
-    when.tm_isdst = -1;
-    return from_epoch(::mktime(&when));
+    return text.size() == 19 ? parse_local_time(std::string(text), "%Y-%m-%dT%H:%M:%S") : std::nullopt;
 }
 
 std::optional<int> small_number(std::optional<std::string_view> text) {
@@ -84,7 +77,7 @@ void read_nodes(std::vector<std::string_view> const& words, slurm_job& job) {
             }
         } catch (error const&) {  // an unknown form: the nodes themselves will tell
         }
-        if (job.gpus.size() > max_hosts) throw error(errc::parse, fmt::format("{}: more than {} nodes", origin, max_hosts));
+        if (job.gpus.size() > max_hosts) throw_error(errc::parse, "{}: more than {} nodes", origin, max_hosts);
     }
 }
 
@@ -115,7 +108,7 @@ int count_gres_gpus(std::string_view text, std::string_view from, bool only_gpus
         for (int depth = 0; end < text.size() && (depth > 0 || text[end] != ','); ++end)
             depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
         auto item = std::string(text.substr(start, std::min(text.find('(', start), end) - start));
-        std::replace(item.begin(), item.end(), '=', ':');  // "gres/gpu=4", the form of TRES since 24.05
+        std::ranges::replace(item, '=', ':');  // "gres/gpu=4", the form of TRES since 24.05
         auto fields = split(item, ':');
         if (fields.front() == "gres") fields.erase(fields.begin());
         bool const is_gpu = !fields.empty() && (fields.front() == "gpu" || fields.front() == "gres/gpu");
@@ -153,7 +146,7 @@ std::vector<int> gres_gpu_ids(std::string_view text) {
             return {};
         }
     }
-    std::sort(ids.begin(), ids.end());
+    std::ranges::sort(ids);
     return ids;
 }
 
@@ -174,7 +167,7 @@ slurm_job parse_scontrol_job(std::string_view text, std::string_view id) {
         if (*own == id) {
             if (auto const array = first_value(words, "ArrayJobId")) job.array_job = *array;
             if (auto const state = first_value(words, "JobState").value_or("");
-                std::find(final_states.begin(), final_states.end(), state) != final_states.end())
+                std::ranges::find(final_states, state) != final_states.end())
                 job.ended_as = state;
             if (auto const nodes = first_value(words, "NodeList").value_or(""); nodes != "(null)") job.nodes = nodes;
             if (auto const nodes = first_value(words, "ExcNodeList").value_or(""); nodes != "(null)") job.excluded = nodes;
@@ -184,13 +177,13 @@ slurm_job parse_scontrol_job(std::string_view text, std::string_view id) {
         }
         read_nodes(words, job);
     }
-    for (auto& [name, ids] : job.gpu_ids) std::sort(ids.begin(), ids.end());
+    for (auto& [name, ids] : job.gpu_ids) std::ranges::sort(ids);
     return job;
 }
 
 bool knows_gpus(std::string_view config) {
     auto const types = split(configured(config, "GresTypes").value_or(""), ',');
-    return std::find(types.begin(), types.end(), "gpu") != types.end();
+    return std::ranges::find(types, "gpu") != types.end();
 }
 
 /// The plugin is "task/none" up to 23.02 and "(null)" later if nothing binds.

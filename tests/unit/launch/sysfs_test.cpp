@@ -110,13 +110,18 @@ TEST(sysfs, gpus_of_intel_but_no_graphics_of_a_processor) {
 TEST(sysfs, nothing_is_known_of_damaged_files) {
     auto const list = machine("damaged").read_gpus();
     EXPECT_THAT(list.gpus, IsEmpty());
-    auto const place = machine("damaged").place_of("0000:07:00.0");
+    auto const placed = [](sysfs const& files, std::string const& pci) {
+        gpu one{.pci = pci};
+        files.set_place(one);
+        return one;
+    };
+    auto const place = placed(machine("damaged"), "0000:07:00.0");
     EXPECT_EQ(place.numa, -1);
     EXPECT_TRUE(place.near.empty());
-    EXPECT_EQ(machine("damaged").place_of("0000:08:00.0").numa, -1);
+    EXPECT_EQ(placed(machine("damaged"), "0000:08:00.0").numa, -1);
     EXPECT_EQ(sysfs("/nonexistent").read_gpus().note, "no GPU with its driver in /sys/bus/pci/devices");
     EXPECT_THAT(sysfs("/nonexistent").read_nics(), IsEmpty());
-    EXPECT_EQ(sysfs("/nonexistent").place_of("0000:07:00.0"), device_place{});
+    EXPECT_EQ(placed(sysfs("/nonexistent"), "0000:07:00.0"), gpu{.pci = "0000:07:00.0"});
 }
 
 TEST(sysfs, network_cards_by_kind) {

@@ -1,0 +1,43 @@
+#include "launch/system/process_stat.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "base/process/files.hpp"
+#include "base/text.hpp"
+
+namespace muster {
+
+std::optional<process_stat> read_process_stat(pid_t pid) noexcept try {
+    auto const text = read_text_file(fmt::format("/proc/{}/stat", pid));
+    auto const behind = text.rfind(") ");  // the command's name may contain blanks and parentheses
+    if (behind == std::string::npos) return std::nullopt;
+    auto const fields = split(std::string_view(text).substr(behind + 2), ' ');  // from the third of proc(5)
+    if (fields.size() < 29 || fields[0].empty()) return std::nullopt;
+    auto const number = [&](std::size_t at) { return static_cast<std::uint64_t>(parse_integer(fields[at]).value_or(0)); };
+    return process_stat{.state = fields[0][0],
+                        .parent = static_cast<pid_t>(number(1)),
+                        .flags = number(6),
+                        .cpu_ticks = number(11) + number(12) + number(13) + number(14),
+                        .start_ticks = number(19),
+                        .pending = number(28)};
+} catch (...) {
+    return std::nullopt;
+}
+
+std::vector<pid_t> list_processes() {
+    std::vector<pid_t> pids;
+    for (auto const& entry : folder_entries("/proc"))
+        if (auto const pid = parse_integer(entry.filename().string())) pids.push_back(static_cast<pid_t>(*pid));
+    return pids;
+}
+
+std::map<pid_t, std::vector<pid_t>> living_children() {
+    std::map<pid_t, std::vector<pid_t>> children;
+    for (pid_t const pid : list_processes())
+        if (auto const stat = read_process_stat(pid); stat && stat->lives()) children[stat->parent].push_back(pid);
+    return children;
+}
+
+}  // namespace muster
