@@ -5,9 +5,9 @@
 #include <array>
 #include <cstring>
 
-#include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "comm/backend/speaker.hpp"
 #include "comm/hierarchical/hierarchical_backend.hpp"
 #include "comm/mpi/mpi_backend.hpp"
@@ -109,8 +109,8 @@ constexpr std::array table{
     std::vector<std::string> names;
     for (auto const& row : rows) names.emplace_back(row.name);
     auto const near = nearest(name, names);
-    throw error(errc::usage, fmt::format("there is no backend \"{}\"; there are: {}{}", name, join(names, ", "),
-                                         near ? fmt::format("; did you mean \"{}\"?", *near) : ""));
+    throw_error(errc::usage, "there is no backend \"{}\"; there are: {}{}", name, join(names, ", "),
+                near ? fmt::format("; did you mean \"{}\"?", *near) : "");
 }
 
 /// Returns "backend shm, the first in the table that can serve them; refused before: self: the world has 2 ranks".

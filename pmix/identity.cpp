@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "pmix/slurm_step.hpp"
 
 namespace muster {
@@ -54,7 +54,7 @@ std::optional<reading> read_number(environment const& variables, std::string_vie
     if (name.empty()) return std::nullopt;
     auto const value = variables.get_int(name);
     if (!value) return std::nullopt;
-    if (*value < 0) throw error(errc::parse, fmt::format("{}={} is negative; unset it or start with muster run", name, *value));
+    if (*value < 0) throw_error(errc::parse, "{}={} is negative; unset it or start with muster run", name, *value);
     return reading{*value, name};
 }
 
@@ -90,11 +90,10 @@ std::optional<partial> read_slurm(environment const& variables) {
 }
 
 [[noreturn]] void contradiction(reading const& a, reading const& b) {
-    throw error(
-        errc::singleton,
-        fmt::format("{}={} and {}={} contradict each other: this process was started by one launcher inside another, or by one "
-                    "that its MPI library does not know; start it with muster run, or unset the variables that are left over",
-                    a.variable, a.value, b.variable, b.value));
+    throw_error(errc::singleton,
+                "{}={} and {}={} contradict each other: this process was started by one launcher inside another, or by one that "
+                "its MPI library does not know; start it with muster run, or unset the variables that are left over",
+                a.variable, a.value, b.variable, b.value);
 }
 
 bool differ(std::optional<reading> const& a, std::optional<reading> const& b) {
@@ -135,9 +134,8 @@ std::string where_told(std::optional<reading> const& told) {
 
 void check_range(std::optional<reading> const& index, int size, std::optional<reading> const& size_told) {
     if (!index || index->value < size) return;
-    throw error(errc::parse,
-                fmt::format("{}={} lies outside of its world of {} ({}); unset what is left over, or start with muster run",
-                            index->variable, index->value, size, where_told(size_told)));
+    throw_error(errc::parse, "{}={} lies outside of its world of {} ({}); unset what is left over, or start with muster run",
+                index->variable, index->value, size, where_told(size_told));
 }
 
 /// Where nothing tells the node, ranks are taken to fill one node after the other, which is what every launcher does by default.
@@ -188,16 +186,15 @@ identity identify(environment const& variables, std::string_view host) {
         if (known.host.empty()) known.host = other.host;
     }
     if (!known.world_size)
-        throw error(errc::parse,
-                    fmt::format("{} is set but no variable tells the size of its world; start the program with muster run",
-                                where_told(known.rank)));
+        throw_error(errc::parse, "{} is set but no variable tells the size of its world; start the program with muster run",
+                    where_told(known.rank));
     who.from = known.from;
     who.rank = known.rank->value;
     who.world_size = known.world_size->value;
     check_range(known.rank, who.world_size, known.world_size);
     for (auto const& count : {known.local_size, known.node_count})
         if (count && count->value == 0)
-            throw error(errc::parse, fmt::format("{}=0: a rank's node holds at least that rank; unset it", count->variable));
+            throw_error(errc::parse, "{}=0: a rank's node holds at least that rank; unset it", count->variable);
     check_range(known.local_size ? std::optional(reading{known.local_size->value - 1, known.local_size->variable}) : std::nullopt,
                 who.world_size, known.world_size);
     derive_nodes(known, who);

@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "base/codec/codec.hpp"
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster::elastic {
 
@@ -85,8 +85,8 @@ message decode(std::string_view bytes) try {
     if (!std::visit([](auto& m) { return is_possible(m); }, what)) throw error(errc::parse, "its values contradict each other");
     return what;
 } catch (error const& problem) {
-    throw error(errc::parse, fmt::format("a message of {} bytes between a rank and its launcher cannot be read: {}", bytes.size(),
-                                         problem.what()));
+    throw_error(errc::parse, "a message of {} bytes between a rank and its launcher cannot be read: {}", bytes.size(),
+                problem.what());
 }
 
 }  // namespace muster::elastic

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 namespace {
@@ -18,7 +18,7 @@ std::optional<int> first_number(environment const& variables, std::initializer_l
                                 std::string_view* which = nullptr) {
     for (auto const name : names)
         if (auto const value = variables.get_int(name)) {
-            if (*value < 0) throw error(errc::parse, fmt::format("{}={} is negative; unset it", name, *value));
+            if (*value < 0) throw_error(errc::parse, "{}={} is negative; unset it", name, *value);
             if (which != nullptr) *which = name;
             return value;
         }
@@ -84,8 +84,7 @@ std::optional<slurm_step> read_slurm_step(environment const& variables) {
         auto const counts = parse_tasks_per_node(trim(*text), name);
         auto const node = static_cast<std::size_t>(*step.node_rank);
         if (node >= counts.size())
-            throw error(errc::parse,
-                        fmt::format("SLURM_NODEID={} lies outside of {}={} ({} nodes)", node, name, *text, counts.size()));
+            throw_error(errc::parse, "SLURM_NODEID={} lies outside of {}={} ({} nodes)", node, name, *text, counts.size());
         step.local_tasks = counts[node];
         break;
     }

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "bench/collectives/raw_nccl.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "bench/tools/options.hpp"
@@ -25,7 +25,7 @@ std::vector<std::string> choose(std::string const& text, std::vector<std::string
     for (auto const piece : split(text, ',')) {
         std::string const word(trim(piece));
         if (std::find(known.begin(), known.end(), word) == known.end())
-            throw error(errc::usage, fmt::format("{} {}: no such choice; give {}, all or none", option, word, join(known, ", ")));
+            throw_error(errc::usage, "{} {}: no such choice; give {}, all or none", option, word, join(known, ", "));
         if (std::find(chosen.begin(), chosen.end(), word) == chosen.end()) chosen.push_back(word);
     }
     return chosen;
@@ -44,8 +44,8 @@ void read_contenders(collectives_plan& what, given_options const& given) {
 void read_memory(collectives_plan& what, given_options const& given) {
     auto const text = what.in_job && !given.has("memory") ? "plain" : given.text("memory");
     if (text != "plain" && text != "allocated" && (text != "both" || what.in_job))
-        throw error(errc::usage, fmt::format("--memory {}: no such choice{}; give plain{}", text, what.in_job ? " of a rank" : "",
-                                             what.in_job ? " or allocated" : ", allocated or both"));
+        throw_error(errc::usage, "--memory {}: no such choice{}; give plain{}", text, what.in_job ? " of a rank" : "",
+                    what.in_job ? " or allocated" : ", allocated or both");
     what.plain = text != "allocated";
     what.allocated = text != "plain";
 }
@@ -56,13 +56,11 @@ void read_pair(collectives_plan& what, given_options const& given) {
     what.messages = text != "none" && what.gradients.empty() && *std::ranges::max_element(what.ranks) > 1;
     if (text == "none" || text.empty()) return;
     if (least_ranks < 2)
-        throw error(
-            errc::usage,
-            fmt::format("--pair {}: one rank runs, which has no other; start it with muster run -n 2, or give --ranks 2", text));
+        throw_error(errc::usage, "--pair {}: one rank runs, which has no other; start it with muster run -n 2, or give --ranks 2",
+                    text);
     auto const two = parse_list(text, "--pair", 0, least_ranks - 1);
     if (two.size() != 2 || two[0] == two[1])
-        throw error(errc::usage,
-                    fmt::format("--pair {}: not two ranks; give two different ones, such as 0,{}", text, least_ranks - 1));
+        throw_error(errc::usage, "--pair {}: not two ranks; give two different ones, such as 0,{}", text, least_ranks - 1);
     what.pair = {two[0], two[1]};
 }
 
@@ -91,8 +89,8 @@ void read_cases(collectives_plan& what, given_options const& given) {
     what.cases =
         cases_of(parse_kinds(given.text("op")), parse_types(given.text("type")), parse_reductions(given.text("reduction")), root);
     if (what.cases.empty())
-        throw error(errc::usage, fmt::format("--reduction {} --type {}: integers have no average; give --reduction sum",
-                                             given.text("reduction"), given.text("type")));
+        throw_error(errc::usage, "--reduction {} --type {}: integers have no average; give --reduction sum",
+                    given.text("reduction"), given.text("type"));
 }
 
 }  // namespace
@@ -106,10 +104,10 @@ collectives_plan read_collectives_plan(given_options const& given, std::optional
     if (what.in_job) {
         for (auto const* name : {"ranks", "peers", "pretend-nodes", "python", "muster"})
             if (given.has(name))
-                throw error(errc::usage,
-                            fmt::format("--{} is for the command that starts the ranks itself; leave it out under muster "
-                                        "run, or leave out muster run",
-                                        name));
+                throw_error(errc::usage,
+                            "--{} is for the command that starts the ranks itself; leave it out under muster run, or leave out "
+                            "muster run",
+                            name);
         what.ranks = {*job_ranks};
     } else {
         what.self = self_program().string();
@@ -191,7 +189,7 @@ std::vector<Value> parse(std::array<spelling<Value>, Count> const& known, std::s
         auto const word = trim(piece);
         auto const found = std::find_if(known.begin(), known.end(), [&](auto const& each) { return each.word == word; });
         if (found == known.end())
-            throw error(errc::usage, fmt::format("{} {}: no such choice; give {} or all", option, word, join(words, ", ")));
+            throw_error(errc::usage, "{} {}: no such choice; give {} or all", option, word, join(words, ", "));
         chosen.push_back(found->value);
     }
     return chosen;

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/environment.hpp"
-#include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/units.hpp"
 #include "bench/collectives/collectives_case.hpp"
@@ -405,10 +405,9 @@ void measure_started(collectives_plan const& what, int ranks, std::string const&
 std::string backend_of_job(std::string const& name) {
     constexpr std::string_view on_host[]{"shm", "mpi", "tcp", "hierarchical"};
     if (std::ranges::find(on_host, name) == std::end(on_host))
-        throw error(errc::usage,
-                    fmt::format("--backend {}: under muster run it is one of {}; without muster run, on one node, others are "
-                                "measured, too",
-                                name, fmt::join(on_host, ", ")));
+        throw_error(errc::usage,
+                    "--backend {}: under muster run it is one of {}; without muster run, on one node, others are measured, too",
+                    name, fmt::join(on_host, ", "));
     return name;
 }
 

@@ -14,9 +14,9 @@
 #include <sstream>
 #include <thread>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/process.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/open_output_file.hpp"
 
 namespace muster {
@@ -128,11 +128,9 @@ std::string collectives_job::line(duration deadline) {
         }
         bool const ended = any_ended();
         if (ended || clock::now() > until)
-            throw error(
-                ended ? errc::peer_failed : errc::timeout,
-                fmt::format("{}: {}; the end of its output:\n{}", name_,
-                            ended ? "a process ended before it answered" : "no answer within " + format_duration(deadline),
-                            end_of_log()));
+            throw_error(ended ? errc::peer_failed : errc::timeout, "{}: {}; the end of its output:\n{}", name_,
+                        ended ? "a process ended before it answered" : "no answer within " + format_duration(deadline),
+                        end_of_log());
     }
 }
 

@@ -5,10 +5,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/process/this_process.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/version.hpp"
 #include "bench/gpu/gpu_check.hpp"
@@ -207,10 +207,10 @@ cannot run here (no torch for CUDA) is "not run" and says why.
 int gpu_check_command(given_options const& given, environment const& variables) {
     auto const& found = cuda::find_driver();
     if (found.use == nullptr)
-        throw error(errc::unavailable,
-                    fmt::format("gpu-check: no NVIDIA GPU on this node ({}); start it on one that has a GPU, such as by "
-                                "srun --gpus=1 muster-bench gpu-check",
-                                found.why_not));
+        throw_error(errc::unavailable,
+                    "gpu-check: no NVIDIA GPU on this node ({}); start it on one that has a GPU, such as by srun --gpus=1 "
+                    "muster-bench gpu-check",
+                    found.why_not);
     auto by = read_gpu_check(given, found.devices);
     auto const file = given.text("output");
     write_output_file(file, "", "give another file with -o");  // fails now instead of after ten minutes

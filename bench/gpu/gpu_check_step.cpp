@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "base/cpuset.hpp"
-#include "base/error.hpp"
 #include "base/process/files.hpp"
+#include "base/throw_error.hpp"
 #include "bench/collectives/rank/measured_rank.hpp"
 #include "bench/gpu/gpu_check.hpp"
 #include "bench/tools/machine.hpp"
@@ -257,7 +257,7 @@ int gpu_check_step(std::vector<std::string> const& args, environment const& vari
     if (args[0] == "binding") return check_binding(identify(variables), variables);
     if (args[0] == "nccl") return check_nccl(identify(variables), variables);
     if (args[0] == "exchange") return check_exchange(identify(variables), variables);
-    throw error(errc::usage, fmt::format("gpu-check-step: no step '{}'; give muster-bench gpu-check", args[0]));
+    throw_error(errc::usage, "gpu-check-step: no step '{}'; give muster-bench gpu-check", args[0]);
 }
 
 }  // namespace muster

@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <optional>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "bench/report/report_figures.hpp"
 #include "bench/report/report_json.hpp"
@@ -47,7 +47,7 @@ std::string format_of(given_options const& given) {
     if (!given.has("format")) return {};
     auto const name = given.text("format");
     if (std::find(std::begin(formats), std::end(formats), name) == std::end(formats))
-        throw error(errc::usage, fmt::format("--format: '{}' is unknown; give html, md, csv or json", name));
+        throw_error(errc::usage, "--format: '{}' is unknown; give html, md, csv or json", name);
     return name;
 }
 
@@ -69,9 +69,8 @@ void make_folder(fs::path const& folder) {
     std::error_code ignored;
     fs::create_directories(folder, ignored);
     if (!fs::is_directory(folder, ignored))
-        throw error(errc::io,
-                    fmt::format("cannot write the report into '{}': it is no folder and cannot be made; give another with -o",
-                                folder.string()));
+        throw_error(errc::io, "cannot write the report into '{}': it is no folder and cannot be made; give another with -o",
+                    folder.string());
 }
 
 /// Draws the figures of a page that has no folder.

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/version.hpp"
 
 namespace muster {
@@ -24,8 +24,8 @@ void refuse_other_schema(nlohmann::json const& document, std::string const& file
     if (!document.is_object() || !document.contains("schema") || !document.at("schema").is_string()) return;
     auto const schema = document.at("schema").get<std::string>();
     if (schema.starts_with("muster.results/")) return;
-    throw error(errc::invalid_data,
-                fmt::format("{}: holds '{}', of which there is no report; {}", file, without_controls(schema), what_to_give));
+    throw_error(errc::invalid_data, "{}: holds '{}', of which there is no report; {}", file, without_controls(schema),
+                what_to_give);
 }
 
 fs::path place_of(reported_study const& one) {

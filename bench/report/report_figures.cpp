@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "bench/report/report_page.hpp"
@@ -43,8 +43,7 @@ std::string last_line(std::string const& text) {
 
 std::string read_svg(fs::path const& path) {
     auto text = read_text_file(path.string());
-    if (text.empty())
-        throw error(errc::io, fmt::format("cannot read the figure {}; see that plots.py writes what it prints", path.string()));
+    if (text.empty()) throw_error(errc::io, "cannot read the figure {}; see that plots.py writes what it prints", path.string());
     return text;
 }
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "bench/peers/peer.hpp"
 #include "bench/tools/commands.hpp"
@@ -69,12 +69,11 @@ void add_data(given_options const& given, study_plan& plan) {
     }
     std::error_code fault;
     if (fs::is_directory(data, fault))
-        throw error(
-            errc::usage,
-            fmt::format("--data {0}: is a folder, and a dataset is one file; make it by: muster stage convert {0} -o data.h5",
-                        shell_quote(data)));
+        throw_error(errc::usage,
+                    "--data {0}: is a folder, and a dataset is one file; make it by: muster stage convert {0} -o data.h5",
+                    shell_quote(data));
     if (!fs::is_regular_file(data, fault))
-        throw error(errc::not_found, fmt::format("--data: no file '{}'; make one with muster stage convert", data));
+        throw_error(errc::not_found, "--data: no file '{}'; make one with muster stage convert", data);
     plan.program.insert(plan.program.end(), {"--data", fs::absolute(data).string()});
     if (given.has("images")) plan.notes.push_back(fmt::format("only {} of the images", given.text("images")));
 }

@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "bench/tools/checked_json.hpp"
 
 namespace muster {
@@ -73,10 +73,8 @@ planned_point plan_point(std::string const& muster, study_plan const& plan, int 
     if (said.exit_status != 0) {
         std::string const why(trim(said.err.empty() ? said.out : said.err));
         bool const names_option = why.find(" -n") != why.npos || why.find("--") != why.npos;
-        throw error(errc::placement, fmt::format("{} ended with exit code {}: {}{}", shell_join(command), said.exit_status, why,
-                                                 names_option ? "\nhere -n is --ranks, and other options of muster run go into "
-                                                                "--run-options '…'"
-                                                              : ""));
+        throw_error(errc::placement, "{} ended with exit code {}: {}{}", shell_join(command), said.exit_status, why,
+                    names_option ? "\nhere -n is --ranks, and other options of muster run go into --run-options '…'" : "");
     }
     return read_planned_point(parse_json(said.out, "muster plan --json"), ranks);
 }

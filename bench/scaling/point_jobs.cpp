@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/machine.hpp"
@@ -107,7 +107,7 @@ point_job submit_point(std::vector<std::string> const& words, int ranks, std::ve
     with_json.insert(with_json.begin() + 2, "--json");
     auto const answer = run_captured(with_json, variables, answer_limit);
     if (answer.exit_status != 0)
-        throw error(errc::unavailable, fmt::format("the job of {} was not submitted: {}", ranks_text(ranks), said_by(answer)));
+        throw_error(errc::unavailable, "the job of {} was not submitted: {}", ranks_text(ranks), said_by(answer));
     tell_notes(answer.err, told);
     auto const document = parse_json(answer.out, "muster submit --json");
     checked_json const from(document, "muster submit --json");
@@ -116,7 +116,7 @@ point_job submit_point(std::vector<std::string> const& words, int ranks, std::ve
 
 void ask_for(point_job& job, std::string const& muster, environment const& variables) {
     auto const answer = run_captured({muster, "show", "--json", job.id}, variables, answer_limit);
-    if (answer.exit_status != 0) throw error(errc::unavailable, fmt::format("muster show {}: {}", job.id, said_by(answer)));
+    if (answer.exit_status != 0) throw_error(errc::unavailable, "muster show {}: {}", job.id, said_by(answer));
     auto const document = parse_json(answer.out, "muster show --json");
     checked_json const from(document, "muster show --json");
     auto const jobs = from.at("jobs").items();

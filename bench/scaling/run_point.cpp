@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/process/process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/units.hpp"
 #include "bench/scaling/plan_point.hpp"
@@ -36,7 +36,7 @@ class metric_file {
     std::vector<metric_series> read() const {
         if (path_.empty()) return {};
         auto const now = look();
-        if (now.st_mode == 0) throw error(errc::not_found, fmt::format("the program left no file {}", path_));
+        if (now.st_mode == 0) throw_error(errc::not_found, "the program left no file {}", path_);
         auto const text = read_text_file(path_, std::size_t{1} << 30);
         bool const appended = now.st_ino == before_.st_ino && now.st_dev == before_.st_dev && now.st_size >= before_.st_size;
         auto const from = std::min(text.size(), appended ? static_cast<std::size_t>(before_.st_size) : 0);

@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "bench/report/report_command.hpp"
 #include "bench/scaling/plan_point.hpp"
 #include "bench/scaling/run_point.hpp"
@@ -136,9 +136,8 @@ class scaling_study {
             differs += fmt::format("\n  machine: {} with {} cores then, {} with {} now", begun->machine.host,
                                    begun->machine.cores, results_.machine.host, results_.machine.cores);
         if (!differs.empty())
-            throw error(errc::usage,
-                        fmt::format("{} holds another study:{}\ngive another folder with -o, or begin anew with --fresh",
-                                    request_.folder.string(), differs));
+            throw_error(errc::usage, "{} holds another study:{}\ngive another folder with -o, or begin anew with --fresh",
+                        request_.folder.string(), differs);
         if (!later.empty() && request_.only.empty())
             results_.plan.notes.push_back(
                 fmt::format("{} came later: they did not take turns with the others from the beginning", join(later, ", ")));
@@ -159,10 +158,10 @@ class scaling_study {
         auto const why = unknown_metric(request_.plan, request_.demands, ranks, made_);
         if (why.empty()) return;
         bool const expression = why.starts_with("--metric ");
-        throw error(errc::usage, fmt::format("{}; the study stops here: {}{}", why,
-                                             expression ? "correct the expression, and begin anew with --fresh"
-                                                        : "correct the name, and the same command goes on",
-                                             printed_last(made_.back())));
+        throw_error(
+            errc::usage, "{}; the study stops here: {}{}", why,
+            expression ? "correct the expression, and begin anew with --fresh" : "correct the name, and the same command goes on",
+            printed_last(made_.back()));
     }
 
     /// This is not yet an error: a program may print it only with other numbers of ranks.
@@ -220,8 +219,8 @@ void refuse_if_all_failed(study const& results, fs::path const& folder) {
     auto const messages = first->output.empty()
                               ? std::string()
                               : fmt::format("; the end of its messages in {}:{}", output.string(), last_lines(output));
-    throw error(errc::peer_failed, fmt::format("no run ended well; the first that failed: {}: {}{}", ranks_text(first->ranks),
-                                               first->reason, messages));
+    throw_error(errc::peer_failed, "no run ended well; the first that failed: {}: {}{}", ranks_text(first->ranks), first->reason,
+                messages);
 }
 
 bool has_failures(study const& results) {
@@ -294,9 +293,10 @@ void refuse_itself_as_baseline(scale_request const& request) {
     std::error_code fault;
     if (fs::is_directory(file, fault)) file /= "results.json";
     if (!request.fresh && fs::equivalent(file, request.folder / "results.json", fault))
-        throw error(errc::usage, fmt::format("--baseline {}: it is this study, which goes on; give another folder with -o, or "
-                                             "--fresh to make all runs anew",
-                                             request.demands.baseline));
+        throw_error(
+            errc::usage,
+            "--baseline {}: it is this study, which goes on; give another folder with -o, or --fresh to make all runs anew",
+            request.demands.baseline);
 }
 
 int scale_command(given_options const& given, environment const& variables, std::string const& line) {
@@ -307,9 +307,9 @@ int scale_command(given_options const& given, environment const& variables, std:
     if (baseline) refuse_other_baseline(request.plan, *baseline);
     if (request.submit.wanted) return scale_in_jobs(request, baseline ? &*baseline : nullptr, variables, line);
     if (fs::exists(request.folder / "jobs.json"))
-        throw error(errc::usage, fmt::format("{} holds a study whose runs are made by jobs; give --submit to go on with it, or "
-                                             "another folder with -o",
-                                             request.folder.string()));
+        throw_error(errc::usage,
+                    "{} holds a study whose runs are made by jobs; give --submit to go on with it, or another folder with -o",
+                    request.folder.string());
     auto own = variables;
     if (!request.only.empty()) own.unset("MUSTER_OUTPUT_DIR");  // it is the job's: a study keeps all output of its runs itself
     scaling_study running(request, own, line);

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "bench/scaling/net_request.hpp"
@@ -157,8 +157,7 @@ fs::path made_folder(std::string const& name) {
     std::error_code ignored;
     fs::create_directories(fs::path(name) / "runs", ignored);
     if (!fs::is_directory(fs::path(name) / "runs", ignored))
-        throw error(errc::io,
-                    fmt::format("cannot write into '{}': it is no folder and cannot be made; give another with -o", name));
+        throw_error(errc::io, "cannot write into '{}': it is no folder and cannot be made; give another with -o", name);
     return name;
 }
 

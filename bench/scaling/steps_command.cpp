@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "bench/tools/gradient_sets.hpp"
 #include "bench/tools/options.hpp"
 #include "comm/exchange/exchange.hpp"
@@ -43,16 +43,15 @@ struct asked_steps {
 asked_steps read_steps(given_options const& given) {
     asked_steps out;
     out.net = given.text("net");
-    if (!is_timed_network(out.net))
-        throw error(errc::usage, fmt::format("--net: '{}' is unknown; give resnet50 or gpt2-small", out.net));
+    if (!is_timed_network(out.net)) throw_error(errc::usage, "--net: '{}' is unknown; give resnet50 or gpt2-small", out.net);
     out.epochs = count_of(given, "epochs");
     out.steps = count_of(given, "steps");
     out.batch = count_of(given, "batch");
     out.compute_s = given.real("compute-ms") / 1e3;
     if (!(out.compute_s >= 0 && out.compute_s < 1e6))
-        throw error(errc::usage, fmt::format("--compute-ms is {}, expected at least 0", given.text("compute-ms")));
+        throw_error(errc::usage, "--compute-ms is {}, expected at least 0", given.text("compute-ms"));
     auto const how = given.text("compute-by");
-    if (how != "burn" && how != "wait") throw error(errc::usage, fmt::format("--compute-by is '{}', expected burn or wait", how));
+    if (how != "burn" && how != "wait") throw_error(errc::usage, "--compute-by is '{}', expected burn or wait", how);
     out.burn = how == "burn";
     return out;
 }
@@ -138,9 +137,10 @@ class timed_steps {
         for (auto const& each : gradients_)
             for (std::size_t const at : {std::size_t{0}, each.values.size() / 2, each.values.size() - 1})
                 if (!(std::abs(each.values[at] - wanted) <= 1e-5f * std::max(1.0f, wanted)))
-                    throw error(errc::internal, fmt::format("rank {}: {} holds {} after the reduction, expected the average {}; "
-                                                            "try another MUSTER_COMM_BACKEND",
-                                                            ranks_.rank(), each.name, each.values[at], wanted));
+                    throw_error(
+                        errc::internal,
+                        "rank {}: {} holds {} after the reduction, expected the average {}; try another MUSTER_COMM_BACKEND",
+                        ranks_.rank(), each.name, each.values[at], wanted);
     }
 
     asked_steps const& asked_;

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/error.hpp"
 #include "base/process/run_captured.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "bench/scaling/run_point.hpp"
 #include "bench/study/failed_runs.hpp"
 #include "bench/study/findings.hpp"
@@ -71,7 +71,7 @@ given_options collect_as_begun(given_options const& given, std::string const& li
     auto const jobs = read_point_jobs(folder);
     auto const begun = read_journal(folder.string());
     if (jobs.empty() || !begun)
-        throw error(errc::usage, fmt::format("{} holds no study of jobs; give the folder of one with -o", folder.string()));
+        throw_error(errc::usage, "{} holds no study of jobs; give the folder of one with -o", folder.string());
     auto const now = read_line(line), then = read_line(begun->command);
     std::vector<std::string> words;
     auto const add = [&](std::string const& name, std::string const& value) {
@@ -154,17 +154,16 @@ void submitted_study::begin() {
     header_.software = digests_of(request_.plan.program);
     auto const begun = journal_.read();
     if (begun && jobs_.empty() && !begun->runs.empty())
-        throw error(
-            errc::usage,
-            fmt::format("{} holds a study whose runs were made without --submit; give another folder with -o, or leave out "
-                        "--submit to go on with it",
-                        request_.folder.string()));
+        throw_error(errc::usage,
+                    "{} holds a study whose runs were made without --submit; give another folder with -o, or leave out --submit "
+                    "to go on with it",
+                    request_.folder.string());
     if (request_.fresh) {
         ask();
         for (auto const& job : jobs_)
             if (!job.ended())
-                throw error(errc::usage, fmt::format("--fresh: job {} of this study has not ended; end it first: {} cancel {}",
-                                                     job.id, request_.muster, job.id));
+                throw_error(errc::usage, "--fresh: job {} of this study has not ended; end it first: {} cancel {}", job.id,
+                            request_.muster, job.id);
         if (auto const jobs = request_.folder / "jobs"; fs::is_directory(jobs))  // jobs of other numbers of ranks, too
             for (auto const& each : fs::directory_iterator(jobs)) fs::remove(each.path() / "runs.jsonl");
         jobs_.clear();
@@ -178,10 +177,8 @@ void submitted_study::begin() {
         if (!request_.submit.collect_only && !request_.plan.has_net())  // a built-in network's script is muster's own
             differs += changed_files(begun->software, header_.software);
         if (!differs.empty())
-            throw error(errc::usage,
-                        fmt::format("{} holds another study:{}\ngive another folder with -o, or begin anew with --fresh{}",
-                                    request_.folder.string(), differs,
-                                    only_files ? "; --collect still collects what its jobs bring" : ""));
+            throw_error(errc::usage, "{} holds another study:{}\ngive another folder with -o, or begin anew with --fresh{}",
+                        request_.folder.string(), differs, only_files ? "; --collect still collects what its jobs bring" : "");
         header_.created = begun->created;
         header_.software = begun->software;
         if (request_.submit.collect_only) header_.command = begun->command;
@@ -270,8 +267,8 @@ void submitted_study::check(int ranks, std::string const& how, std::vector<std::
     words.insert(words.begin() + 2, how);
     auto const said = run_captured(words, variables_, answer_limit);
     if (said.exit_status != 0)
-        throw error(errc::usage, fmt::format("the job of {} would be refused, so none was submitted: {}", ranks_text(ranks),
-                                             without_controls(trim(said.err))));
+        throw_error(errc::usage, "the job of {} would be refused, so none was submitted: {}", ranks_text(ranks),
+                    without_controls(trim(said.err)));
 }
 
 /// Checks the program as if it were the job's: otherwise muster submit would see muster-bench, and not what that starts.
@@ -288,8 +285,7 @@ void submitted_study::print_missing() const {
         std::fflush(stdout);
         words.insert(words.begin() + 2, "--dry-run");
         if (auto const ended = run_program(words, variables_, {.out_fd = 1, .err_fd = 2}); ended.exit_status != 0)
-            throw error(errc::unavailable,
-                        fmt::format("the job of {} would be refused, as muster says above", ranks_text(ranks)));
+            throw_error(errc::unavailable, "the job of {} would be refused, as muster says above", ranks_text(ranks));
     }
 }
 
@@ -311,10 +307,8 @@ void submitted_study::submit_missing() {
         } catch (error const& e) {
             if (queued.empty()) throw;
             auto const ids = join(queued, " ");
-            throw error(e.code(),
-                        fmt::format("{}; queued are {}: end them by {} cancel {}, or submit what is missing by the same "
-                                    "command",
-                                    e.what(), ids, request_.muster, ids));
+            throw_error(e.code(), "{}; queued are {}: end them by {} cancel {}, or submit what is missing by the same command",
+                        e.what(), ids, request_.muster, ids);
         }
         queued.push_back(jobs_.back().id);
         jobs_.back().repeats = request_.plan.repeats;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "bench/study/findings.hpp"
 #include "bench/study/program_software.hpp"
 
@@ -220,14 +220,14 @@ std::vector<judgement> judge(expectation const& wanted, std::vector<scaling_row>
 void refuse_other_baseline(study_plan const& now, study const& before) {
     auto const& then = before.plan;
     if (now.judged != then.judged)
-        throw error(errc::usage, fmt::format("--baseline: it is judged by {}, this study by {}; give the same --time-metric or "
-                                             "--rate-metric to both",
-                                             then.judged.name, now.judged.name));
+        throw_error(errc::usage,
+                    "--baseline: it is judged by {}, this study by {}; give the same --time-metric or --rate-metric to both",
+                    then.judged.name, now.judged.name);
     if (now.net != then.net || (!now.has_net() && program_name(now.program) != program_name(then.program)))
-        throw error(errc::usage,
-                    fmt::format("--baseline: it is of another program: {} there, {} here; give a study of the same one "
-                                "(muster-bench report shows two side by side)",
-                                work_text(then), work_text(now)));
+        throw_error(errc::usage,
+                    "--baseline: it is of another program: {} there, {} here; give a study of the same one (muster-bench report "
+                    "shows two side by side)",
+                    work_text(then), work_text(now));
     auto const has = [&](int ranks) { return std::ranges::find(then.ranks, ranks) != then.ranks.end(); };
     if (!now.ranks.empty() && std::ranges::none_of(now.ranks, has))
         throw error(errc::usage,

@@ -8,9 +8,9 @@
 #include <numeric>
 #include <optional>
 
-#include "base/error.hpp"
 #include "base/letters.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "bench/tools/checked_json.hpp"
 #include "bench/tools/statistics.hpp"
 
@@ -136,8 +136,7 @@ metric_reader::metric_reader(std::vector<metric_pattern> const& patterns) {
     for (auto const& pattern : patterns) try {
             patterns_.push_back({pattern, std::regex(pattern.regex)});
         } catch (std::regex_error const& e) {
-            throw error(errc::usage,
-                        fmt::format("the metric {}: '{}' is no regular expression: {}", pattern.name, pattern.regex, e.what()));
+            throw_error(errc::usage, "the metric {}: '{}' is no regular expression: {}", pattern.name, pattern.regex, e.what());
         }
 }
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -267,10 +267,10 @@ std::string results_file(std::string const& path) {
     bool const by_jobs = std::filesystem::exists(file / "jobs.json", ignored);
     file /= "results.json";
     if (by_jobs && !std::filesystem::exists(file, ignored))
-        throw error(errc::usage,
-                    fmt::format("{0}: its runs are made by jobs ({1}), and what they bring is not collected yet; collect it by: "
-                                "muster-bench scale --submit --collect -o {0}",
-                                path, jobs_text(path + "/jobs.json")));
+        throw_error(errc::usage,
+                    "{0}: its runs are made by jobs ({1}), and what they bring is not collected yet; collect it by: muster-bench "
+                    "scale --submit --collect -o {0}",
+                    path, jobs_text(path + "/jobs.json"));
     return file.string();
 }
 

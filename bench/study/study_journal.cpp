@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/open_output_file.hpp"
 
 namespace muster {
@@ -58,8 +58,8 @@ study_journal::study_journal(std::string const& folder) : path_(journal_path(fol
     if (::fcntl(file_.get(), F_SETFL, O_APPEND) != 0) throw_system("fcntl", path_);
     if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return;
     if (errno == EWOULDBLOCK)
-        throw error(errc::unavailable,
-                    fmt::format("{} is in use: another study runs in this folder; wait for it, or give another with -o", path_));
+        throw_error(errc::unavailable, "{} is in use: another study runs in this folder; wait for it, or give another with -o",
+                    path_);
     // Some shared file systems have no locks: the study then goes on without.
 }
 

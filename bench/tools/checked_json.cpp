@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/foreign_json.hpp"
 #include "base/trust/open_output_file.hpp"
 
@@ -42,7 +42,7 @@ void write_json_file(std::string const& path, nlohmann::json const& value) {
 }
 
 void checked_json::fail(std::string const& what) const {
-    throw error(errc::invalid_data, fmt::format("{}: {}: {}", origin_, place_.empty() ? "/" : place_, what));
+    throw_error(errc::invalid_data, "{}: {}: {}", origin_, place_.empty() ? "/" : place_, what);
 }
 
 bool checked_json::has(std::string_view name) const {

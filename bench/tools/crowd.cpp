@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "bench/tools/machine.hpp"
 
 namespace muster {
@@ -140,7 +140,7 @@ machine_load read_load(checked_json const& from) {
 
 void refuse_crowd(given_options const& given, machine_load const& load) {
     if (given.has("strict") && load.crowded_before())
-        throw error(errc::usage, fmt::format("--strict: {}; end them or wait", crowd_text(load)));
+        throw_error(errc::usage, "--strict: {}; end them or wait", crowd_text(load));
 }
 
 std::vector<busy_process> busiest_of(std::map<int, process_work> const& before, std::map<int, process_work> const& after,

@@ -1,11 +1,9 @@
 #include "bench/tools/gradient_sets.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <numeric>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -111,7 +109,7 @@ gradient_set gradients_of(std::string_view name) {
     if (name == "gpt2-small") name = "gpt2";
     for (auto* const make : {resnet50, cifar, cifar10, mnist, gpt2})
         if (auto set = make(); set.name == name) return set;
-    throw error(errc::usage, fmt::format("no gradients of '{}'; give resnet50, cifar, cifar10, mnist or gpt2", name));
+    throw_error(errc::usage, "no gradients of '{}'; give resnet50, cifar, cifar10, mnist or gpt2", name);
 }
 
 }  // namespace muster

@@ -5,9 +5,9 @@
 
 #include <limits>
 
-#include "base/error.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -40,8 +40,7 @@ double parse_share(std::string const& text, std::string const& origin, double mo
 
 std::string launcher_of(given_options const& given) {
     auto const path = given.has("muster") ? given.text("muster") : (self_program().parent_path() / "muster").string();
-    if (::access(path.c_str(), X_OK) != 0)
-        throw error(errc::not_found, fmt::format("no launcher at '{}'; give --muster PATH", path));
+    if (::access(path.c_str(), X_OK) != 0) throw_error(errc::not_found, "no launcher at '{}'; give --muster PATH", path);
     return path;
 }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/throw_error.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/processes/rank_processes.hpp"
 #include "comm/backend/speaker.hpp"
@@ -35,9 +36,10 @@ kept_client& the_client() {
 
 void check_place(identity const& who, identity const& told) {
     if (told.rank == who.rank && told.world_size == who.world_size) return;
-    throw error(errc::singleton, fmt::format("{}: the PMIx server calls this process rank {} of {}; start the program by `muster "
-                                             "run` or `srun --mpi=pmix`, and one communicator for all of its ranks",
-                                             speaker(who), told.rank, told.world_size));
+    throw_error(errc::singleton,
+                "{}: the PMIx server calls this process rank {} of {}; start the program by `muster run` or `srun --mpi=pmix`, "
+                "and one communicator for all of its ranks",
+                speaker(who), told.rank, told.world_size);
 }
 
 /// Throws the same failure, naming the ranks that did not come.

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster::cuda {
 
@@ -19,9 +19,8 @@ std::string to_string(device_uuid const& uuid) {
 std::shared_ptr<device const> device::open(found_driver const& found, int ordinal) {
     if (found.use == nullptr) throw error(errc::unavailable, found.why_not);
     if (ordinal < 0 || ordinal >= found.devices)
-        throw error(errc::placement, fmt::format("there is no GPU {}: CUDA shows this process {}, counted from 0; see "
-                                                 "CUDA_VISIBLE_DEVICES",
-                                                 ordinal, found.devices));
+        throw_error(errc::placement, "there is no GPU {}: CUDA shows this process {}, counted from 0; see CUDA_VISIBLE_DEVICES",
+                    ordinal, found.devices);
     driver const& with = *found.use;
     std::shared_ptr<device> const made(new device(with, ordinal));
     check(with, with.device_get(&made->handle_, ordinal), "cuDeviceGet");
@@ -53,9 +52,8 @@ int choose_device(found_driver const& found, int asked, int local_rank) {
     if (found.use == nullptr) throw error(errc::unavailable, found.why_not);
     if (asked >= 0) {
         if (asked < found.devices) return asked;
-        throw error(errc::placement, fmt::format("GPU {} was asked for, CUDA shows this process {}, counted from 0; see "
-                                                 "CUDA_VISIBLE_DEVICES",
-                                                 asked, found.devices));
+        throw_error(errc::placement, "GPU {} was asked for, CUDA shows this process {}, counted from 0; see CUDA_VISIBLE_DEVICES",
+                    asked, found.devices);
     }
     context_handle current = nullptr;
     int device = -1;
@@ -64,10 +62,9 @@ int choose_device(found_driver const& found, int asked, int local_rank) {
         return device;
     if (found.devices == 1) return 0;
     if (local_rank < found.devices) return local_rank;
-    throw error(
-        errc::placement,
-        fmt::format("local rank {} finds {} GPUs; start one rank per GPU, or say which GPU is whose (comm_options::device)",
-                    local_rank, found.devices));
+    throw_error(errc::placement,
+                "local rank {} finds {} GPUs; start one rank per GPU, or say which GPU is whose (comm_options::device)",
+                local_rank, found.devices);
 }
 
 }  // namespace muster::cuda

@@ -1,14 +1,12 @@
 #include "comm/cuda/fusion_kernels.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "comm/cuda/driver.hpp"
 #include "comm/cuda/fusion_image.hpp"
 
@@ -67,21 +65,21 @@ void check_residual(fusion_item const& item, std::size_t index, fusion_way const
         !overlap(item.residual, bytes, item.from, item.count * way.from_bytes) &&
         !overlap(item.residual, bytes, item.to, item.count * way.to_bytes))
         return;
-    throw error(errc::usage, fmt::format("{}: tensor {} of {} elements goes from {:#x} to {:#x}, its residual at {:#x} must be "
-                                         "aligned to 4 bytes and overlap neither",
-                                         way.kernel, index, item.count, item.from, item.to, item.residual));
+    throw_error(errc::usage,
+                "{}: tensor {} of {} elements goes from {:#x} to {:#x}, its residual at {:#x} must be aligned to 4 bytes and "
+                "overlap neither",
+                way.kernel, index, item.count, item.from, item.to, item.residual);
 }
 
 void check_item(fusion_item const& item, std::size_t index, fusion_way const& way) {
     if (item.from == 0 || item.to == 0 || item.from % way.from_bytes != 0 || item.to % way.to_bytes != 0)
-        throw error(errc::usage, fmt::format("{}: tensor {} goes from {:#x} to {:#x}, which must be aligned to {} and {} bytes",
-                                             way.kernel, index, item.from, item.to, way.from_bytes, way.to_bytes));
+        throw_error(errc::usage, "{}: tensor {} goes from {:#x} to {:#x}, which must be aligned to {} and {} bytes", way.kernel,
+                    index, item.from, item.to, way.from_bytes, way.to_bytes);
     if (way.keeps) check_residual(item, index, way);
     if (item.from == item.to && way.from_bytes == way.to_bytes) return;
     if (overlap(item.from, item.count * way.from_bytes, item.to, item.count * way.to_bytes))
-        throw error(errc::usage, fmt::format("{}: tensor {} of {} elements goes from {:#x} to {:#x}, which overlap; give it "
-                                             "memory apart",
-                                             way.kernel, index, item.count, item.from, item.to));
+        throw_error(errc::usage, "{}: tensor {} of {} elements goes from {:#x} to {:#x}, which overlap; give it memory apart",
+                    way.kernel, index, item.count, item.from, item.to);
 }
 
 constexpr std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
@@ -95,21 +93,21 @@ fusion_way choose_way(dtype from, dtype to, double factor) {
     for (auto const& row : scaled_rows)
         if (row.from == from && row.to == to) return row.way;
     if (!is_floating(from) && from == to)
-        throw error(errc::usage, fmt::format("{} cannot be scaled by {}: the result is no integer", to_string(from), factor));
-    throw error(errc::unavailable, fmt::format("there is no kernel from {} to {}; f32 goes to and from f16 and bf16",
-                                               to_string(from), to_string(to)));
+        throw_error(errc::usage, "{} cannot be scaled by {}: the result is no integer", to_string(from), factor);
+    throw_error(errc::unavailable, "there is no kernel from {} to {}; f32 goes to and from f16 and bf16", to_string(from),
+                to_string(to));
 }
 
 fusion_way choose_keeping_way(dtype from, dtype to) {
     for (auto const& row : keeping_rows)
         if (row.from == from && row.to == to) return row.way;
-    throw error(errc::usage, fmt::format("from {} to {} nothing is kept of what rounding loses: that is for f32 to f16 or bf16",
-                                         to_string(from), to_string(to)));
+    throw_error(errc::usage, "from {} to {} nothing is kept of what rounding loses: that is for f32 to f16 or bf16",
+                to_string(from), to_string(to));
 }
 
 fusion_plan plan_fusion(std::span<fusion_item const> items, fusion_way const& way, std::uint32_t most_blocks) {
     if (items.size() > std::numeric_limits<std::uint32_t>::max() - 1)
-        throw error(errc::invalid_data, fmt::format("{}: {} tensors are more than one launch takes", way.kernel, items.size()));
+        throw_error(errc::invalid_data, "{}: {} tensors are more than one launch takes", way.kernel, items.size());
     fusion_plan plan;
     plan.segments.reserve(items.size());
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -126,8 +124,8 @@ fusion_plan plan_fusion(std::span<fusion_item const> items, fusion_way const& wa
     std::uint64_t const share = ceil_div(plan.pieces, std::max(most_blocks, 1u));
     std::uint64_t const rounded = ceil_div(share, fusion_threads) * fusion_threads;
     if (rounded > std::numeric_limits<std::uint32_t>::max())
-        throw error(errc::invalid_data, fmt::format("{}: {} pieces are too many for {} blocks; move fewer tensors at once",
-                                                    way.kernel, plan.pieces, most_blocks));
+        throw_error(errc::invalid_data, "{}: {} pieces are too many for {} blocks; move fewer tensors at once", way.kernel,
+                    plan.pieces, most_blocks);
     plan.pieces_per_block = static_cast<std::uint32_t>(rounded);
     plan.blocks = static_cast<std::uint32_t>(ceil_div(plan.pieces, plan.pieces_per_block));
     plan.starts.reserve(plan.blocks + 1);
@@ -166,12 +164,11 @@ constexpr std::array<std::string_view, fusion_ways> names{
 dtype type_of(std::span<tensor_view const> tensors, std::string_view role) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         if (tensors[i].type != tensors.front().type)
-            throw error(errc::usage, fmt::format("fusion: tensor {} of \"{}\" is {}, the first is {}; launch each type by itself",
-                                                 i, role, to_string(tensors[i].type), to_string(tensors.front().type)));
+            throw_error(errc::usage, "fusion: tensor {} of \"{}\" is {}, the first is {}; launch each type by itself", i, role,
+                        to_string(tensors[i].type), to_string(tensors.front().type));
         if (tensors[i].where != memory_kind::device && tensors[i].count != 0)
-            throw error(errc::usage,
-                        fmt::format("fusion: tensor {} of \"{}\" lies in {} memory, the kernels work on device memory", i, role,
-                                    to_string(tensors[i].where)));
+            throw_error(errc::usage, "fusion: tensor {} of \"{}\" lies in {} memory, the kernels work on device memory", i, role,
+                        to_string(tensors[i].where));
     }
     return tensors.front().type;
 }
@@ -181,8 +178,8 @@ std::vector<fusion_item> items_of(std::span<tensor_view const> from, std::span<t
     items.reserve(from.size());
     for (std::size_t i = 0; i < from.size(); ++i) {
         if (from[i].count != to[i].count)
-            throw error(errc::usage, fmt::format("fusion: tensor {} has {} elements in \"from\" and {} in \"to\"", i,
-                                                 from[i].count, to[i].count));
+            throw_error(errc::usage, "fusion: tensor {} has {} elements in \"from\" and {} in \"to\"", i, from[i].count,
+                        to[i].count);
         items.push_back({std::bit_cast<std::uint64_t>(from[i].data), std::bit_cast<std::uint64_t>(to[i].data), from[i].count});
     }
     return items;
@@ -190,13 +187,13 @@ std::vector<fusion_item> items_of(std::span<tensor_view const> from, std::span<t
 
 void add_residuals(std::span<fusion_item> items, std::span<tensor_view const> residuals) {
     if (residuals.size() != items.size())
-        throw error(errc::usage, fmt::format("fusion: {} residuals for {} tensors", residuals.size(), items.size()));
+        throw_error(errc::usage, "fusion: {} residuals for {} tensors", residuals.size(), items.size());
     if (auto const type = type_of(residuals, "residuals"); type != dtype::f32)
-        throw error(errc::usage, fmt::format("fusion: residuals are f32, not {}", to_string(type)));
+        throw_error(errc::usage, "fusion: residuals are f32, not {}", to_string(type));
     for (std::size_t i = 0; i < items.size(); ++i) {
         if (residuals[i].count != items[i].count)
-            throw error(errc::usage, fmt::format("fusion: tensor {} has {} elements and its residual {}", i, items[i].count,
-                                                 residuals[i].count));
+            throw_error(errc::usage, "fusion: tensor {} has {} elements and its residual {}", i, items[i].count,
+                        residuals[i].count);
         items[i].residual = std::bit_cast<std::uint64_t>(residuals[i].data);
     }
 }
@@ -218,11 +215,10 @@ std::shared_ptr<fusion_kernels const> fusion_kernels::load(std::shared_ptr<devic
     if (code == error_no_binary_for_gpu || code == error_unsupported_ptx_version) {
         int version = 0;
         with.version(&version);
-        throw error(
-            errc::unavailable,
-            fmt::format("{}, with a driver for CUDA {}.{}, takes none of the kernels of this build ({}): {}; build with a "
-                        "CUDA toolkit that is not newer than the driver, and with MUSTER_CUDA_ARCHITECTURES for this GPU",
-                        on->name(), version / 1000, version % 1000 / 10, fusion_image_contents, describe(with, code)));
+        throw_error(errc::unavailable,
+                    "{}, with a driver for CUDA {}.{}, takes none of the kernels of this build ({}): {}; build with a CUDA "
+                    "toolkit that is not newer than the driver, and with MUSTER_CUDA_ARCHITECTURES for this GPU",
+                    on->name(), version / 1000, version % 1000 / 10, fusion_image_contents, describe(with, code));
     }
     check(with, code, "cuModuleLoadData");
     made->module_.reset({on.get(), module});
@@ -255,7 +251,7 @@ std::uint32_t fusion_kernels::resident_blocks(std::string_view name) const {
 void fusion_launch::prepare(std::span<tensor_view const> from, std::span<tensor_view const> to, double factor, void* stream,
                             std::uint32_t most_blocks, std::span<tensor_view const> residuals) {
     if (from.size() != to.size())
-        throw error(errc::usage, fmt::format("fusion: {} tensors in \"from\" and {} in \"to\"", from.size(), to.size()));
+        throw_error(errc::usage, "fusion: {} tensors in \"from\" and {} in \"to\"", from.size(), to.size());
     plan_ = {};
     bytes_ = 0;
     if (from.empty()) return;

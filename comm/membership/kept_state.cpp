@@ -13,9 +13,9 @@
 #include <cstring>
 #include <utility>
 
-#include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/units.hpp"
 #include "pmix/member_message.hpp"
 
@@ -32,8 +32,8 @@ kept_state::kept_state(std::string_view place) {
     }
     auto const part = parse_integer(place.substr(0, colon));
     if (!part || *part < 0 || static_cast<std::uint64_t>(*part) >= kept::most_parts || colon == std::string_view::npos)
-        throw error(errc::usage, fmt::format("{}={} is not PART:FILE; leave it to muster run --keep-state",
-                                             elastic::kept_state_variable, place));
+        throw_error(errc::usage, "{}={} is not PART:FILE; leave it to muster run --keep-state", elastic::kept_state_variable,
+                    place);
     part_ = static_cast<std::uint64_t>(*part);
     rlimit files{};
     if (::getrlimit(RLIMIT_FSIZE, &files) == 0 &&
@@ -119,8 +119,7 @@ std::size_t kept_state::take_slot() {
 void kept_state::commit(std::uint64_t step, std::span<std::span<std::byte const> const> pieces, kept::origin const& by) {
     std::size_t bytes = 0;
     for (auto const& each : pieces) bytes += padded(each.size());
-    if (bytes > kept::slot_bytes - page_bytes)
-        throw error(errc::usage, fmt::format("a state of {} is too large", format_bytes(bytes)));
+    if (bytes > kept::slot_bytes - page_bytes) throw_error(errc::usage, "a state of {} is too large", format_bytes(bytes));
     forget_later(step);
     auto const which = take_slot();
     auto& head = map(which, page_bytes + bytes);

@@ -9,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/late_ranks.hpp"
 #include "comm/backend/pmix_rendezvous.hpp"
@@ -137,8 +138,8 @@ std::vector<std::vector<std::byte>> gather(rank_record const& mine, identity con
     return from.gather(who, std::as_bytes(std::span(&mine, 1)), options.deadline);
 } catch (error const& problem) {
     if (mine.fault[0] == '\0') throw;
-    throw error(static_cast<errc>(mine.fault_code),
-                fmt::format("nccl: {} (and the other ranks did not hear of it: {})", mine.fault, problem.what()));
+    throw_error(static_cast<errc>(mine.fault_code), "nccl: {} (and the other ranks did not hear of it: {})", mine.fault,
+                problem.what());
 }
 
 /// Returns all ranks' records, checked, by rank.

@@ -10,7 +10,7 @@
 #include <optional>
 #include <thread>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/keep_forever.hpp"
 #include "comm/backend/late_ranks.hpp"
@@ -179,9 +179,8 @@ class nccl_backend final : public collective_backend {
         try {
             kernels_ = cuda::fusion_kernels::load(device_);
         } catch (error const& problem) {
-            throw error(problem.code(), fmt::format("{}: {} of {} with the factors {} and {} needs kernels on the GPU: {}",
-                                                    world_.speaker, to_string(what.how), to_string(what.in.type),
-                                                    what.scale.before, what.scale.after, problem.what()));
+            throw_error(problem.code(), "{}: {} of {} with the factors {} and {} needs kernels on the GPU: {}", world_.speaker,
+                        to_string(what.how), to_string(what.in.type), what.scale.before, what.scale.after, problem.what());
         }
     }
 

@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/throw_error.hpp"
 #include "comm/backend/argument_checks.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/late_ranks.hpp"
@@ -73,9 +73,8 @@ membership meet(identity const& who, comm_options const& options) {
     auto const own = address_of_this_process(who.host, interface);
     auto const texts = options.addresses.empty() ? texts_by_pmix(who, options, own) : options.addresses;
     if (texts.size() != static_cast<std::size_t>(who.world_size))
-        throw error(errc::usage,
-                    fmt::format("rank {} on {}: {} addresses are given for {} ranks; give one of each, in their order", who.rank,
-                                who.host, texts.size(), who.world_size));
+        throw_error(errc::usage, "rank {} on {}: {} addresses are given for {} ranks; give one of each, in their order", who.rank,
+                    who.host, texts.size(), who.world_size);
     membership members;
     members.name = numbered_world("tcp/" + who.nspace);
     members.rank = who.rank;

@@ -13,7 +13,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "io/dataset/file_bytes.hpp"
 
 namespace muster {
@@ -28,8 +28,7 @@ constexpr std::uint64_t largest_ratio = 1032;  // deflate's best: 258 bytes from
     std::error_code none;
     auto const target = std::filesystem::read_symlink(path, none);
     if (code == ENOENT && !none)
-        throw error(errc::not_found,
-                    fmt::format("{}: is a link to {}, which is not there; mend or remove the link", path, target.string()));
+        throw_error(errc::not_found, "{}: is a link to {}, which is not there; mend or remove the link", path, target.string());
     throw_system("open", path, code, code == ENOENT || code == ELOOP ? "check the path" : "check its permissions");
 }
 
@@ -42,8 +41,7 @@ unique_fd open_regular(std::string const& path, std::uint64_t& bytes) {
     struct stat status {};
     if (::fstat(fd.get(), &status) != 0) throw_system("fstat", path);
     if (!S_ISREG(status.st_mode))
-        throw error(errc::invalid_data,
-                    fmt::format("{}: is not a regular file; give the file itself, no folder, pipe or device", path));
+        throw_error(errc::invalid_data, "{}: is not a regular file; give the file itself, no folder, pipe or device", path);
     bytes = static_cast<std::uint64_t>(status.st_size);
     return fd;
 }
@@ -75,10 +73,9 @@ byte_source::byte_source(std::string path) : path_(std::move(path)), fd_(open_re
 
 byte_source::byte_source(file_region const& region) : path_(region.path), fd_(open_regular(path_, file_bytes_)), region_(region) {
     if (region.offset > file_bytes_ || region.stored_bytes > file_bytes_ - region.offset)
-        throw error(
-            errc::invalid_data,
-            fmt::format("{}: {}: its {} bytes at offset {} reach beyond the end of the file at {}; copy or download it again",
-                        path_, region.name, region.stored_bytes, region.offset, file_bytes_));
+        throw_error(errc::invalid_data,
+                    "{}: {}: its {} bytes at offset {} reach beyond the end of the file at {}; copy or download it again", path_,
+                    region.name, region.stored_bytes, region.offset, file_bytes_);
     file_offset_ = region.offset;
     file_bytes_ = region.offset + region.stored_bytes;  // the rest of the file is none of its
     if (region.deflated) inflater_ = std::make_unique<inflater>(true);
@@ -140,9 +137,8 @@ std::size_t byte_source::read_plain(std::span<std::uint8_t> out) {
 std::size_t byte_source::read_compressed(std::span<std::uint8_t> out) {
     z_stream& stream = inflater_->stream;
     auto const damaged = [&](std::size_t done, std::string_view what, std::string_view advice) {
-        throw error(errc::invalid_data,
-                    fmt::format("{}: {}: {} at compressed offset {}, after {} uncompressed bytes; {}", path_,
-                                region_ ? "zip" : "gzip", what, file_offset_ - stream.avail_in, offset_ + done, advice));
+        throw_error(errc::invalid_data, "{}: {}: {} at compressed offset {}, after {} uncompressed bytes; {}", path_,
+                    region_ ? "zip" : "gzip", what, file_offset_ - stream.avail_in, offset_ + done, advice);
     };
     std::size_t done = 0;
     while (done < out.size() && !inflater_->ended) {

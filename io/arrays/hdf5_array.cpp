@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/throw_error.hpp"
 #include "io/arrays/byte_source.hpp"
 
 namespace muster {
@@ -21,8 +22,7 @@ hdf5_array::hdf5_array(std::string const& path, std::string const& object)
     : where_{path, object}, file_(open_serial(path)), handle_(hdf5::open_dataset_at(where_, file_)) {
     hdf5::dataset_form const form = hdf5::form_of(where_, handle_);
     auto const refuse = [&](std::string_view what) {
-        throw error(errc::invalid_data,
-                    fmt::format("{}: {}; give another array, or write this one anew with h5py", name(), what));
+        throw_error(errc::invalid_data, "{}: {}; give another array, or write this one anew with h5py", name(), what);
     };
     if (auto const why = hdf5::why_not_read(form); !why.empty()) refuse(why);
     auto const type = hdf5::element_of(where_, handle_);
@@ -36,11 +36,10 @@ hdf5_array::hdf5_array(std::string const& path, std::string const& object)
         refuse(fmt::format("stores {} bytes of the {} that its shape promises", form.stored_bytes, bytes));
     auto meaning = hdf5::meaning_of(where_, handle_);
     if (!meaning.changed_by.empty())
-        throw error(
-            errc::invalid_data,
-            fmt::format("{}: its values are not the numbers that it stores, as its attributes say ({}), and these are not "
-                        "applied; write the values into a new file, as xarray or netCDF4 reads them, without these attributes",
-                        name(), meaning.changed_by));
+        throw_error(errc::invalid_data,
+                    "{}: its values are not the numbers that it stores, as its attributes say ({}), and these are not applied; "
+                    "write the values into a new file, as xarray or netCDF4 reads them, without these attributes",
+                    name(), meaning.changed_by);
     told_ = std::move(meaning.told);
     set_form({form.extent, *type, false});
 }

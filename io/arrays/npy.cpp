@@ -7,8 +7,8 @@
 #include <memory>
 #include <string_view>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -188,7 +188,7 @@ struct zip_closer {
 };
 
 [[noreturn]] void damaged(std::string const& path, std::string_view what) {
-    throw error(errc::invalid_data, fmt::format("{}: {}; copy or save it again with numpy.savez", path, what));
+    throw_error(errc::invalid_data, "{}: {}; copy or save it again with numpy.savez", path, what);
 }
 
 file_region region_of(void* zip, std::string const& path) {

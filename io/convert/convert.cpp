@@ -11,6 +11,7 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/version.hpp"
 #include "io/arrays/byte_source.hpp"
 #include "io/convert/settle_labels.hpp"
@@ -27,8 +28,7 @@ constexpr std::size_t piece_bytes = std::size_t{8} << 20;
 void check(convert_request const& request) {
     expect(!request.splits.empty(), "a split to convert");
     if (!request.class_names.empty() && request.class_names.size() != request.classes)
-        throw error(errc::usage,
-                    fmt::format("{} class names for {} classes; give one a class", request.class_names.size(), request.classes));
+        throw_error(errc::usage, "{} class names for {} classes; give one a class", request.class_names.size(), request.classes);
 }
 
 /// Columns are the same by their names, wherever they stand.
@@ -40,22 +40,17 @@ void agree_on_columns(source_facts const& first, opened_split const& split) {
         for (std::string const& name : *from)
             if (std::find(in->begin(), in->end(), name) == in->end()) to->push_back(name);
     if (mine.empty() || first.columns.empty())
-        throw error(
-            errc::usage,
-            fmt::format("{} names its columns ({}), and {} has no header; give splits of one form, or --header",
-                        mine.empty() ? first.images : split.facts().images, shortened(mine.empty() ? first.columns : mine),
-                        mine.empty() ? split.facts().images : first.images));
+        throw_error(errc::usage, "{} names its columns ({}), and {} has no header; give splits of one form, or --header",
+                    mine.empty() ? first.images : split.facts().images, shortened(mine.empty() ? first.columns : mine),
+                    mine.empty() ? split.facts().images : first.images);
     if (!missing.empty() || !more.empty())
-        throw error(
-            errc::usage,
-            fmt::format(
-                "{} and {} have other columns:{}{}; leave them out with --drop, or give --columns", first.images,
-                split.facts().images, missing.empty() ? "" : " only the first has " + shortened(missing),
-                more.empty() ? "" : fmt::format("{} only the second has {}", missing.empty() ? "" : ",", shortened(more))));
+        throw_error(errc::usage, "{} and {} have other columns:{}{}; leave them out with --drop, or give --columns", first.images,
+                    split.facts().images, missing.empty() ? "" : " only the first has " + shortened(missing),
+                    more.empty() ? "" : fmt::format("{} only the second has {}", missing.empty() ? "" : ",", shortened(more)));
     std::set<std::string> const different(mine.begin(), mine.end());
     if (different.size() != mine.size() || mine.size() != first.columns.size())
-        throw error(errc::usage, fmt::format("{} and {} have columns of the same name in another order; give each its own name",
-                                             first.images, split.facts().images));
+        throw_error(errc::usage, "{} and {} have columns of the same name in another order; give each its own name", first.images,
+                    split.facts().images);
     split.source->order_columns(first.columns);
 }
 
@@ -74,10 +69,9 @@ std::vector<opened_split> open_all(convert_request const& request) {
         for (named_source& found : open_sources(asked, request.reading)) {
             for (std::size_t i = 0; i < opened.size(); ++i)
                 if (opened[i].name == found.split)
-                    throw error(errc::usage,
-                                fmt::format("{} and {} are both to be the split {}; name them, as train=… test=…{}",
-                                            opened[i].facts().images, found.source->facts().images, found.split,
-                                            pair_advice(*sources[i], opened[i].facts(), asked, found.source->facts())));
+                    throw_error(errc::usage, "{} and {} are both to be the split {}; name them, as train=… test=…{}",
+                                opened[i].facts().images, found.source->facts().images, found.split,
+                                pair_advice(*sources[i], opened[i].facts(), asked, found.source->facts()));
             opened.push_back({std::move(found.split), std::move(found.source), {}});
             sources.push_back(&asked);
         }
@@ -86,14 +80,12 @@ std::vector<opened_split> open_all(convert_request const& request) {
         source_facts const& facts = split.facts();
         agree_on_columns(first, split);
         if (facts.shape != first.shape || facts.type != first.type)
-            throw error(errc::usage,
-                        fmt::format("{}: its samples are {} of {}, those of {} are {} of {}; give splits of one dataset",
-                                    facts.images, to_string(facts.shape), to_string(facts.type), first.images,
-                                    to_string(first.shape), to_string(first.type)));
+            throw_error(errc::usage, "{}: its samples are {} of {}, those of {} are {} of {}; give splits of one dataset",
+                        facts.images, to_string(facts.shape), to_string(facts.type), first.images, to_string(first.shape),
+                        to_string(first.type));
         if (facts.labelled != first.labelled)
-            throw error(errc::usage,
-                        fmt::format("{} has labels, and {} has none; give splits of one dataset",
-                                    facts.labelled ? facts.images : first.images, facts.labelled ? first.images : facts.images));
+            throw_error(errc::usage, "{} has labels, and {} has none; give splits of one dataset",
+                        facts.labelled ? facts.images : first.images, facts.labelled ? first.images : facts.images);
     }
     return opened;
 }
@@ -104,11 +96,11 @@ std::vector<opened_split> open_parts(convert_request const& request) {
     for (split_part const& part : request.parts) {
         auto found = open_sources(request.splits.front(), request.reading);
         if (request.splits.size() != 1 || found.size() != 1)
-            throw error(errc::usage, fmt::format("--split divides one source, and {}; give one of them, or leave out --split",
-                                                 request.splits.size() != 1 ? fmt::format("{} are given", request.splits.size())
-                                                                            : fmt::format("{} has the splits {} and {} already",
-                                                                                          found.front().source->facts().images,
-                                                                                          found[0].split, found[1].split)));
+            throw_error(errc::usage, "--split divides one source, and {}; give one of them, or leave out --split",
+                        request.splits.size() != 1
+                            ? fmt::format("{} are given", request.splits.size())
+                            : fmt::format("{} has the splits {} and {} already", found.front().source->facts().images,
+                                          found[0].split, found[1].split));
         opened.push_back({part.name, std::move(found.front().source), {}});
     }
     return opened;
@@ -145,17 +137,16 @@ void require_equal(communicator& ranks, opened_split const& split) {
     ranks.allreduce("shapes", view_of(std::span(bounds)), reduction::max).wait();
     for (std::size_t i = 0; i < count; ++i)
         if (std::int64_t const least = -bounds[i + count]; bounds[i] != least)
-            throw error(errc::invalid_data,
-                        fmt::format("{}: the ranks see different files: {} {} and {} {}; give a path that is the "
-                                    "same file on every node",
-                                    facts.images, least, fields[i], bounds[i], fields[i]));
+            throw_error(errc::invalid_data,
+                        "{}: the ranks see different files: {} {} and {} {}; give a path that is the same file on every node",
+                        facts.images, least, fields[i], bounds[i], fields[i]);
 }
 
 void require_text(std::vector<std::string> const& names) {
     for (std::string const& name : names)
         if (auto const at = not_utf8_at(name))
-            throw error(errc::invalid_data, fmt::format("the class name '{}' is no UTF-8 (byte {}); give --class-names",
-                                                        without_controls(name), *at + 1));
+            throw_error(errc::invalid_data, "the class name '{}' is no UTF-8 (byte {}); give --class-names",
+                        without_controls(name), *at + 1);
 }
 
 /// Leaves out what is damaged, each rank having looked at its part. `is_one`: the splits are parts of one source, which is looked at once.

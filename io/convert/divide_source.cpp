@@ -9,9 +9,9 @@
 #include <cstring>
 #include <numeric>
 
-#include "base/error.hpp"
 #include "base/letters.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -169,10 +169,10 @@ std::vector<split_part> parse_split_parts(std::string_view text) {
     double sum = 0;
     for (auto const& part : parts) sum += part.fraction;
     if (std::abs(sum - 1) > 1e-6)
-        throw error(errc::usage,
-                    fmt::format("--split {}: the fractions make {:.6g}, and each sample has one split; give fractions that "
-                                "make 1, as in train=0.8,val=0.2",
-                                text, sum));
+        throw_error(errc::usage,
+                    "--split {}: the fractions make {:.6g}, and each sample has one split; give fractions that make 1, as in "
+                    "train=0.8,val=0.2",
+                    text, sum);
     return parts;
 }
 
@@ -188,8 +188,8 @@ std::vector<std::size_t> counts_of_parts(std::vector<split_part> const& parts, s
         counts.push_back(to - dealt);
         dealt = to;
         if (counts.back() == 0)
-            throw error(errc::usage, fmt::format("--split: {}={} of {} is none; give a larger fraction", parts[i].name,
-                                                 parts[i].fraction, counted(static_cast<std::int64_t>(samples), "sample")));
+            throw_error(errc::usage, "--split: {}={} of {} is none; give a larger fraction", parts[i].name, parts[i].fraction,
+                        counted(static_cast<std::int64_t>(samples), "sample"));
     }
     return counts;
 }

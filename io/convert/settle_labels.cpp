@@ -9,6 +9,7 @@
 
 #include "base/letters.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "io/dataset/file_ranks.hpp"
 
 namespace muster {
@@ -46,12 +47,12 @@ void unite_class_names(convert_request& request, std::vector<opened_split>& spli
         auto const& mine = split.facts().class_names;
         if (std::none_of(mine.begin(), mine.end(),
                          [&](auto const& name) { return std::find(first.begin(), first.end(), name) != first.end(); }))
-            throw error(errc::usage, fmt::format("{} has the classes {}, and none of them is in {}; give splits of one dataset",
-                                                 split.facts().images, shortened(mine), splits.front().facts().images));
+            throw_error(errc::usage, "{} has the classes {}, and none of them is in {}; give splits of one dataset",
+                        split.facts().images, shortened(mine), splits.front().facts().images);
     }
     if (request.classes != 0 && request.classes != names.size())
-        throw error(errc::usage, fmt::format("{} classes are asked for, and the sources name {}: {}; give as many",
-                                             request.classes, names.size(), shortened(names)));
+        throw_error(errc::usage, "{} classes are asked for, and the sources name {}: {}; give as many", request.classes,
+                    names.size(), shortened(names));
     std::vector<std::string> const& wanted = request.class_names;
     if (!wanted.empty() &&
         std::set<std::string>(wanted.begin(), wanted.end()) == std::set<std::string>(names.begin(), names.end()))
@@ -110,16 +111,16 @@ bool number_classes(convert_request& request, std::vector<opened_split>& splits)
             present[label] = present[label] || found.present[label];
     }
     if (!why.empty() && request.reading.labels_are == label_kind::number)
-        throw error(errc::invalid_data,
-                    fmt::format("labels that are no classes ({}); give --label-type float for targets of a regression", why));
+        throw_error(errc::invalid_data, "labels that are no classes ({}); give --label-type float for targets of a regression",
+                    why);
     targets = targets || !why.empty();
     if (targets)
         request.classes = 0;
     else if (request.classes > most_classes)
-        throw error(errc::invalid_data,
-                    fmt::format("{}: a label of {}: these are no classes; give the array of labels, or --label-type "
-                                "float for targets of a regression",
-                                splits.front().facts().labels, request.classes - 1));
+        throw_error(errc::invalid_data,
+                    "{}: a label of {}: these are no classes; give the array of labels, or --label-type float for targets of a "
+                    "regression",
+                    splits.front().facts().labels, request.classes - 1);
     for (opened_split& split : splits)
         if (targets) split.source->take_targets();
     if (targets || scans.size() < splits.size()) return targets;
@@ -137,17 +138,16 @@ std::string shortened(std::vector<std::string> const& names) {
 bool settle_labels(convert_request& request, std::vector<opened_split>& splits, communicator& ranks) {
     if (!splits.front().facts().labelled) {
         if (request.classes != 0)
-            throw error(errc::usage,
-                        fmt::format("{} has no labels; leave out --classes and --class-names", splits.front().facts().images));
+            throw_error(errc::usage, "{} has no labels; leave out --classes and --class-names", splits.front().facts().images);
         return false;
     }
     opened_split const *named = nullptr, *numbered = nullptr;
     for (opened_split const& split : splits) (split.facts().class_names.empty() ? numbered : named) = &split;
     if (named != nullptr && numbered != nullptr)
-        throw error(errc::usage,
-                    fmt::format("{} names its classes ({}), and {} numbers them; give splits whose labels are of one kind, or "
-                                "--label-type name",
-                                named->facts().images, shortened(named->facts().class_names), numbered->facts().images));
+        throw_error(
+            errc::usage,
+            "{} names its classes ({}), and {} numbers them; give splits whose labels are of one kind, or --label-type name",
+            named->facts().images, shortened(named->facts().class_names), numbered->facts().images);
     if (named != nullptr) {
         unite_class_names(request, splits);
         return false;

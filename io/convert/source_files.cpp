@@ -7,7 +7,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "io/arrays/byte_source.hpp"
 #include "io/dataset/checksum.hpp"
 #include "io/dataset/file_bytes.hpp"
@@ -112,11 +112,10 @@ void source_files::require_unchanged() const {
             if (!is_mine(i)) continue;
             file_state const now = state_of(files_[i]);
             if (now != states_[i])
-                throw error(errc::invalid_data,
-                            fmt::format("{}: changed while it was read: {} bytes before, {} now{}; convert it again when "
-                                        "nothing writes to it",
-                                        files_[i], states_[i].bytes, now.bytes,
-                                        now.bytes == states_[i].bytes ? ", at another time" : ""));
+                throw_error(
+                    errc::invalid_data,
+                    "{}: changed while it was read: {} bytes before, {} now{}; convert it again when nothing writes to it",
+                    files_[i], states_[i].bytes, now.bytes, now.bytes == states_[i].bytes ? ", at another time" : "");
         }
     });
 }

@@ -1,12 +1,11 @@
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "io/copy/copy_target.hpp"
 #include "io/copy/verify_tree.hpp"
 #include "io/tree/folder_files.hpp"
@@ -74,11 +73,11 @@ class cleaner {
 
 tree_cleaning clean_tree(std::string const& path, bool changed_too, bool dry_run) {
     unique_fd const root = open_own_folder(path, false);
-    if (!root) throw error(errc::not_found, fmt::format("there is no folder {}; check its name", path));
+    if (!root) throw_error(errc::not_found, "there is no folder {}; check its name", path);
     tree_cleaning report;
     auto names = names_in_folder(root.get());
     std::erase_if(names, [](std::string const& name) { return !name.starts_with(state_folder_name); });
-    if (names.empty()) throw error(errc::not_found, fmt::format("{} holds no copy of muster stage; check its name", path));
+    if (names.empty()) throw_error(errc::not_found, "{} holds no copy of muster stage; check its name", path);
     std::ranges::sort(names);
     for (std::string const& name : names) {
         copy_target const held(path, name, dry_run);  // has the lock

@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "base/log.hpp"
+#include "base/throw_error.hpp"
 #include "base/units.hpp"
 #include "io/tree/folder_files.hpp"
 
@@ -43,18 +44,17 @@ unique_fd open_own_folder(std::string const& path, bool make) {
     if (make) {
         std::error_code fault;
         std::filesystem::create_directories(path, fault);
-        if (fault) throw error(errc::io, fmt::format("cannot make the folder {}: {}; give another", path, fault.message()));
+        if (fault) throw_error(errc::io, "cannot make the folder {}: {}; give another", path, fault.message());
     }
     unique_fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!folder && errno == ENOENT && !make) return folder;
     if (!folder && (errno == ELOOP || errno == ENOTDIR))
-        throw error(errc::io, fmt::format("{} is a symbolic link or no folder; give a folder of your own", path));
+        throw_error(errc::io, "{} is a symbolic link or no folder; give a folder of your own", path);
     struct stat found {};
     if (!folder || ::fstat(folder.get(), &found) != 0) throw_system("open", path);
     if (found.st_uid != ::geteuid())
-        throw error(errc::io, fmt::format("the folder {} belongs to the user with number {}; give a folder of your own, such as "
-                                          "{}/NAME",
-                                          path, found.st_uid, path));
+        throw_error(errc::io, "the folder {} belongs to the user with number {}; give a folder of your own, such as {}/NAME",
+                    path, found.st_uid, path);
     return folder;
 }
 
@@ -86,7 +86,7 @@ void copy_target::open_state(bool look_only) {
     if (!state_ && look_only) return;
     if (!state_ || ::fstat(state_.get(), &found) != 0) throw_system("open", path_ + "/" + state_name_);
     if (found.st_uid != ::geteuid())
-        throw error(errc::io, fmt::format("{}/{} belongs to another user; give another folder", path_, state_name_));
+        throw_error(errc::io, "{}/{} belongs to another user; give another folder", path_, state_name_);
     if (look_only) return;
     lock_.reset(::openat(state_.get(), lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!lock_) throw_system("open", path_ + "/" + state_name_ + "/lock");
@@ -273,11 +273,11 @@ void copy_target::refuse_lack_of_space(file_list const& list, chunk_plan const& 
     std::uint64_t const free_bytes = found.f_bavail * block;
     bool const counts_names = found.f_files != 0;
     if (bytes <= free_bytes && (!counts_names || names <= found.f_favail)) return;
-    throw error(errc::io,
-                fmt::format("{} has {} and {} inodes free, and {} in {} files and folders are to be written; free space "
-                            "there, or give another folder",
-                            path_, format_bytes(free_bytes), counts_names ? fmt::format("{}", found.f_favail) : "enough",
-                            format_bytes(bytes), names));
+    throw_error(errc::io,
+                "{} has {} and {} inodes free, and {} in {} files and folders are to be written; free space there, or give "
+                "another folder",
+                path_, format_bytes(free_bytes), counts_names ? fmt::format("{}", found.f_favail) : "enough", format_bytes(bytes),
+                names);
 }
 
 }  // namespace muster

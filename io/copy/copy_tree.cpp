@@ -10,8 +10,8 @@
 #include <memory>
 #include <optional>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "io/copy/chunk_io.hpp"
 #include "io/copy/pack_exchange.hpp"
 #include "io/dataset/file_ranks.hpp"
@@ -113,10 +113,10 @@ class tree_copy {
     void refuse_too_few_files() const {
         auto const files = std::ranges::count_if(list_.files, [](listed_file const& file) { return file.is_file(); });
         if (files < nodes_.size())
-            throw error(errc::usage,
-                        fmt::format("{} cannot be divided among {} nodes, since a file stays whole; leave out --shard, "
-                                    "so that each node gets everything, or make more files of {}",
-                                    counted(files, "file"), nodes_.size(), files == 1 ? "it" : "them"));
+            throw_error(errc::usage,
+                        "{} cannot be divided among {} nodes, since a file stays whole; leave out --shard, so that each node "
+                        "gets everything, or make more files of {}",
+                        counted(files, "file"), nodes_.size(), files == 1 ? "it" : "them");
     }
 
     void look() {
@@ -149,10 +149,10 @@ class tree_copy {
         on_all_nodes([&] { target_->make_mark(mine); });
         on_all_nodes([&] {
             if (target_->count_marks(nonce) > 1)
-                throw error(errc::usage,
-                            fmt::format("{} is one folder that several nodes share; give a folder that each node has for "
-                                        "itself, or copy with one rank",
-                                        request_.target));
+                throw_error(errc::usage,
+                            "{} is one folder that several nodes share; give a folder that each node has for itself, or copy "
+                            "with one rank",
+                            request_.target);
         });
         nodes_.barrier().wait();
         target_->drop_mark(mine);

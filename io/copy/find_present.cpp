@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <unordered_map>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "io/copy/copy_target.hpp"
 #include "io/dataset/checksum.hpp"
 #include "io/dataset/file_bytes.hpp"
@@ -74,9 +74,8 @@ class finder {
         listed_file const& file = list_.files[i];
         auto const found = placed_.find(file.path);
         if (found && file.is_folder() != S_ISDIR(found->st_mode))
-            throw error(errc::usage,
-                        fmt::format("{}/{} is {}, and {} to be copied there; remove it, or give another folder", path_, file.path,
-                                    file.is_folder() ? "no folder" : "a folder", file.is_folder() ? "a folder is" : "a file is"));
+            throw_error(errc::usage, "{}/{} is {}, and {} to be copied there; remove it, or give another folder", path_,
+                        file.path, file.is_folder() ? "no folder" : "a folder", file.is_folder() ? "a folder is" : "a file is");
         if (found && !file.is_folder() && !replaces_) refuse_foreign(file, *found);
         if (file.is_folder()) {
             if (found) have_.in_place[i] = place_of::known;
@@ -92,11 +91,10 @@ class finder {
     void refuse_foreign(listed_file const& file, struct stat const& found) {
         if (listed_.find(file.path) != nullptr || past_.is_begun(file.path)) return;
         if (!(file.is_file() ? is_unchanged(file, found) : leads_as(file)))
-            throw error(
+            throw_error(
                 errc::usage,
-                fmt::format("{}/{} is there and was not brought by muster stage: it would be replaced; move it away, or give "
-                            "another folder",
-                            path_, file.path));
+                "{}/{} is there and was not brought by muster stage: it would be replaced; move it away, or give another folder",
+                path_, file.path);
     }
 
     /// `same`: what is in its place has its size, time and mode.

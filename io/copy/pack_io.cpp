@@ -1,13 +1,11 @@
 #include "io/copy/pack_io.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
 #include <utility>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "io/copy/chunk_io.hpp"
 #include "io/dataset/checksum.hpp"
 
@@ -78,10 +76,10 @@ class arriving_pack {
         std::uint64_t const number = one.chunk - work_.plan.first_of(one.file);
         std::uint64_t const arrived = work_.have.checksums[one.chunk];
         if (arrived != checksum_)
-            throw error(errc::invalid_data,
-                        fmt::format("{}: chunk {} (from byte {}) was damaged on its way: checksum {:016x}, read "
-                                    "{:016x}; check the network and the memory of the nodes",
-                                    work_.list.files[one.file].path, number, one.offset, arrived, checksum_));
+            throw_error(errc::invalid_data,
+                        "{}: chunk {} (from byte {}) was damaged on its way: checksum {:016x}, read {:016x}; check the network "
+                        "and the memory of the nodes",
+                        work_.list.files[one.file].path, number, one.offset, arrived, checksum_);
         records_.push_back({one.file, number, arrived});
     }
 

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <span>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "io/copy/copy_target.hpp"
 #include "io/dataset/checksum.hpp"
 #include "io/dataset/file_bytes.hpp"
@@ -112,7 +112,7 @@ tree_check verify_tree(std::string const& path, int threads, std::function<void(
     unique_fd const root = open_tree(path);
     auto const states = states_of(root.get(), path);
     if (std::ranges::all_of(states, [](listed_state const& s) { return s.contents.entries.empty(); }))
-        throw error(errc::not_found, fmt::format("{} has no manifest of a finished copy; run muster stage copy again", path));
+        throw_error(errc::not_found, "{} has no manifest of a finished copy; run muster stage copy again", path);
     tree_check report;
     folder_cache folders(root.get(), folder_cache::links::refused);
     std::vector<checked_chunk> chunks;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/unique_fd.hpp"
 #include "io/dataset/checksum.hpp"
 #include "io/dataset/file_ranks.hpp"
@@ -46,14 +47,12 @@ void dataset::read(std::size_t first, std::size_t count, std::span<std::uint8_t>
     std::int64_t wanted[2] = {images.empty() ? 0 : 1, labels.empty() ? 0 : 1};
     run_step(*ranks_, "reading a dataset", [&] {
         if (first > size() || count > size() - first)
-            throw error(errc::usage, fmt::format("{}: read of samples {} to {}: /{} has {}; ask for fewer", info_.path, first,
-                                                 first + count, info_.split, size()));
+            throw_error(errc::usage, "{}: read of samples {} to {}: /{} has {}; ask for fewer", info_.path, first, first + count,
+                        info_.split, size());
         if ((!images.empty() && images.size() != count * image_bytes()) ||
             (!labels.empty() && labels.size() != count * label_bytes()))
-            throw error(
-                errc::usage,
-                fmt::format("{}: read of {} samples into {} bytes for images and {} for labels; give {} and {}", info_.path,
-                            count, images.size(), labels.size(), count * image_bytes(), count * label_bytes()));
+            throw_error(errc::usage, "{}: read of {} samples into {} bytes for images and {} for labels; give {} and {}",
+                        info_.path, count, images.size(), labels.size(), count * image_bytes(), count * label_bytes());
     });
     ranks_->allreduce("arrays to read", view_of(std::span(wanted)), reduction::max).wait();
     hyperslab const rows{first, count};
@@ -108,10 +107,10 @@ void dataset::verify_blocks(hyperslab rows, std::span<std::uint8_t const> images
     auto const compare = [&](std::string_view what, bool of_images, std::span<std::uint64_t const> expected) {
         for (std::size_t i = 0; i < blocks; ++i)
             if (found[i] != expected[first_block + i])
-                throw error(errc::invalid_data,
-                            fmt::format("{}: /{}/{}: {}: checksum {}, expected {}; the file is damaged: copy or convert it again",
-                                        info_.path, info_.split, what, place_of_block(first_block + i, of_images),
-                                        format_checksum(found[i]), format_checksum(expected[first_block + i])));
+                throw_error(errc::invalid_data,
+                            "{}: /{}/{}: {}: checksum {}, expected {}; the file is damaged: copy or convert it again", info_.path,
+                            info_.split, what, place_of_block(first_block + i, of_images), format_checksum(found[i]),
+                            format_checksum(expected[first_block + i]));
     };
     block_checksums(images, block * image_bytes(), found);
     compare(format::images, true, image_blocks);
@@ -121,9 +120,8 @@ void dataset::verify_blocks(hyperslab rows, std::span<std::uint8_t const> images
     if (is_real(*info_.label_type)) return;
     for (std::size_t i = 0; i < rows.count; ++i)
         if (double const label = element_at(*info_.label_type, labels, i); label >= static_cast<double>(info_.classes))
-            throw error(errc::invalid_data,
-                        fmt::format("{}: /{}/labels: sample {}: label {}, expected below {} (classes); convert it again",
-                                    info_.path, info_.split, rows.first + i, label, info_.classes));
+            throw_error(errc::invalid_data, "{}: /{}/labels: sample {}: label {}, expected below {} (classes); convert it again",
+                        info_.path, info_.split, rows.first + i, label, info_.classes);
 }
 
 void dataset::verify(std::function<void(std::uint64_t)> const& progress) const {
@@ -144,19 +142,17 @@ void dataset::verify(std::function<void(std::uint64_t)> const& progress) const {
             hdf5::dataset const handle = hdf5::open_dataset(where, group_, names[i]);
             hdf5::dataset_form const form = hdf5::form_of(at, handle);
             if (auto const why = hdf5::why_not_read(form); !why.empty())
-                throw error(errc::invalid_data, fmt::format("{}: {}: {}; convert it again", info_.path, at.object, why));
+                throw_error(errc::invalid_data, "{}: {}: {}; convert it again", info_.path, at.object, why);
             if (form.extent.size() != 1 || form.extent[0] != blocks || hdf5::element_of(at, handle) != element_type::u64)
-                throw error(errc::invalid_data, fmt::format("{}: {}: expected {} checksums of 8 bytes; convert it again",
-                                                            info_.path, at.object, blocks));
+                throw_error(errc::invalid_data, "{}: {}: expected {} checksums of 8 bytes; convert it again", info_.path,
+                            at.object, blocks);
             expected[i].resize(blocks);
             hdf5::read(at, handle, {0, blocks}, element_type::u64, expected[i].data(),
                        hdf5::transfer(at, mpi_handle(*ranks_) != nullptr));
             if (std::uint64_t const found = fold_checksums(expected[i]); found != whole[i])
-                throw error(
-                    errc::invalid_data,
-                    fmt::format("{}: {}: checksum {}, expected {} (attribute of {}); the file is damaged: copy or convert it "
-                                "again",
-                                info_.path, at.object, format_checksum(found), format_checksum(whole[i]), where.object));
+                throw_error(errc::invalid_data,
+                            "{}: {}: checksum {}, expected {} (attribute of {}); the file is damaged: copy or convert it again",
+                            info_.path, at.object, format_checksum(found), format_checksum(whole[i]), where.object);
         }
         std::size_t const largest = std::min(step, size());
         images.resize(largest * image_bytes());
@@ -182,7 +178,7 @@ void dataset::verify(std::function<void(std::uint64_t)> const& progress) const {
 namespace {
 
 [[noreturn]] void invalid(std::string const& path, std::string_view object, std::string_view what) {
-    throw error(errc::invalid_data, fmt::format("{}: {}: {}; convert it again with `muster-stage convert`", path, object, what));
+    throw_error(errc::invalid_data, "{}: {}: {}; convert it again with `muster-stage convert`", path, object, what);
 }
 
 // HDF5 reports a missing file only deep in its error stack.
@@ -206,25 +202,23 @@ std::uint64_t number(hdf5::place const& where, hdf5::id object, char const* name
 void require_format(hdf5::place const& root, hdf5::file const& file) {
     std::string const found = text(root, file.get(), format::format_attribute, false);
     if (found != format::name)
-        throw error(errc::invalid_data,
-                    fmt::format("{}: attribute format is '{}', expected '{}': an HDF5 file, but no muster dataset; make one with "
-                                "`muster-stage convert`",
-                                root.file, found, format::name));
+        throw_error(errc::invalid_data,
+                    "{}: attribute format is '{}', expected '{}': an HDF5 file, but no muster dataset; make one with "
+                    "`muster-stage convert`",
+                    root.file, found, format::name);
     std::uint64_t const version = number(root, file.get(), format::version_attribute);
     if (version < 1 || version > format::newest_version)
-        throw error(errc::invalid_data,
-                    fmt::format("{}: format_version is {}, this muster reads 1 to {}; convert it again, or use the muster "
-                                "that wrote it",
-                                root.file, version, format::newest_version));
+        throw_error(errc::invalid_data,
+                    "{}: format_version is {}, this muster reads 1 to {}; convert it again, or use the muster that wrote it",
+                    root.file, version, format::newest_version);
 }
 
 hdf5::group find_split(hdf5::place const& root, hdf5::file const& file, std::string const& split) {
     if (hdf5::has_group(root, file, split)) return hdf5::open_group(root, file, split);
     std::vector<std::string> const names = hdf5::group_names(root, file);
     auto const near = nearest(split, names);
-    throw error(errc::not_found,
-                fmt::format("{}: has no split '{}'; it has {}{}", root.file, split, names.empty() ? "none" : join(names, ", "),
-                            near ? fmt::format("; did you mean {}?", *near) : std::string()));
+    throw_error(errc::not_found, "{}: has no split '{}'; it has {}{}", root.file, split,
+                names.empty() ? "none" : join(names, ", "), near ? fmt::format("; did you mean {}?", *near) : std::string());
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "base/codec/codec.hpp"
 #include "base/letters.hpp"
 #include "base/process/files.hpp"
+#include "base/throw_error.hpp"
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"
 #include "io/dataset/checksum.hpp"
@@ -287,16 +288,16 @@ void check(split_plan const& plan) {
         return is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
     });
     if (!good || plan.split == "." || plan.split == "..")
-        throw error(errc::usage, fmt::format("split '{}': not a name; use letters, digits, '-', '_' and '.' only", plan.split));
+        throw_error(errc::usage, "split '{}': not a name; use letters, digits, '-', '_' and '.' only", plan.split);
     if (plan.samples == 0 || plan.shape.elements() == 0)
-        throw error(errc::usage, fmt::format("split {}: {} images of {}: nothing to write; give at least one image", plan.split,
-                                             plan.samples, to_string(plan.shape)));
+        throw_error(errc::usage, "split {}: {} images of {}: nothing to write; give at least one image", plan.split, plan.samples,
+                    to_string(plan.shape));
     std::size_t const largest = format::block_samples(plan.image_bytes());
     if (plan.gzip_level != 0 && plan.chunk_samples > largest)
-        throw error(errc::usage,
-                    fmt::format("split {}: compressed chunks of {} samples of {} bytes: a chunk holds at most 1 MiB; "
-                                "give at most {} samples a chunk",
-                                plan.split, plan.chunk_samples, plan.image_bytes(), largest));
+        throw_error(
+            errc::usage,
+            "split {}: compressed chunks of {} samples of {} bytes: a chunk holds at most 1 MiB; give at most {} samples a chunk",
+            plan.split, plan.chunk_samples, plan.image_bytes(), largest);
 }
 
 /// A compressed split has one block of checksums a chunk.
@@ -355,7 +356,7 @@ bool dataset_writer::state::prepare() {
     journal = write_journal::lock(path);
     owner = true;
     if (!options.replace && ::access(path.c_str(), F_OK) == 0)
-        throw error(errc::usage, fmt::format("{}: exists; remove it, choose another name, or give --force", path));
+        throw_error(errc::usage, "{}: exists; remove it, choose another name, or give --force", path);
     std::string const data = spooled() ? spool_path() : partial;
     std::string const identity = options.identity.empty() ? "" : identity_of_all();
     bool const resumes =

@@ -1,6 +1,5 @@
 #include "io/dataset/file_bytes.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,8 +7,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/error.hpp"
 #include "base/process/files.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -18,8 +17,8 @@ namespace {
 constexpr std::size_t most_at_once = std::size_t{1} << 30;  // Linux moves at most 2 GiB less a page
 
 [[noreturn]] void fail(std::string const& path, std::string_view what, std::uint64_t offset, int code, std::string_view advice) {
-    throw error(errc::io, fmt::format("{}: {} at offset {}: {} (errno {}); {}", path, what, offset,
-                                      std::generic_category().message(code), code, advice));
+    throw_error(errc::io, "{}: {} at offset {}: {} (errno {}); {}", path, what, offset, std::generic_category().message(code),
+                code, advice);
 }
 
 }  // namespace
@@ -45,10 +44,9 @@ std::size_t read_fully(int fd, std::string const& path, std::uint64_t offset, st
 
 void read_exactly(int fd, std::string const& path, std::uint64_t offset, std::span<std::uint8_t> out) {
     if (std::size_t const got = read_fully(fd, path, offset, out); got < out.size())
-        throw error(errc::invalid_data,
-                    fmt::format("{}: ends at offset {}, expected {} bytes more; it was cut short: copy or convert "
-                                "it again",
-                                path, offset + got, out.size() - got));
+        throw_error(errc::invalid_data,
+                    "{}: ends at offset {}, expected {} bytes more; it was cut short: copy or convert it again", path,
+                    offset + got, out.size() - got);
 }
 
 void write_fully(int fd, std::string const& path, std::uint64_t offset, std::span<std::uint8_t const> bytes) {

@@ -1,11 +1,9 @@
 #include "io/dataset/file_ranks.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <span>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -24,10 +22,10 @@ comm_options options_for_files(identity const& who) {
 void const* mpi_handle(communicator const& ranks) {
     void const* const handle = ranks.native();
     if (handle == nullptr && ranks.size() > 1)
-        throw error(errc::unavailable,
-                    fmt::format("parallel HDF5 works over MPI, and these {} ranks communicate over {}; make their communicator "
-                                "with the backend mpi (comm_options::backend)",
-                                ranks.size(), ranks.backend()));
+        throw_error(errc::unavailable,
+                    "parallel HDF5 works over MPI, and these {} ranks communicate over {}; make their communicator with the "
+                    "backend mpi (comm_options::backend)",
+                    ranks.size(), ranks.backend());
     return handle;
 }
 

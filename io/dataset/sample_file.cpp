@@ -1,14 +1,13 @@
 #include "io/dataset/sample_file.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "io/dataset/file_bytes.hpp"
 
 namespace muster {
@@ -29,9 +28,8 @@ sample_file::sample_file(dataset const& from)
         chunks_ = from.stored_chunks();
     for (hdf5::stored_chunk const& chunk : chunks_)
         if (chunk.offset + chunk.bytes > static_cast<std::uint64_t>(status.st_size))
-            throw error(errc::invalid_data,
-                        fmt::format("{}: ends at {}, expected samples up to {}; the file is truncated: copy it again", path_,
-                                    status.st_size, chunk.offset + chunk.bytes));
+            throw_error(errc::invalid_data, "{}: ends at {}, expected samples up to {}; the file is truncated: copy it again",
+                        path_, status.st_size, chunk.offset + chunk.bytes);
     ::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_RANDOM);  // whole chunks are asked for; what follows them is not wanted
 }
 
@@ -66,12 +64,11 @@ void sample_file::read_deflated(std::uint64_t chunk, hyperslab within, std::uint
     auto size = static_cast<uLongf>(whole);
     int const code = ::uncompress(direct ? into : decoded.data(), &size, encoded.data(), static_cast<uLong>(encoded.size()));
     if (code != Z_OK || size != whole)
-        throw error(
-            errc::invalid_data,
-            fmt::format("{}: chunk {} (samples {} to {}, {} bytes at {}) does not inflate to {} bytes (zlib: {}); the file "
-                        "is damaged: copy or convert it again",
-                        path_, chunk, chunk * chunk_samples_, std::min(samples_, (chunk + 1) * chunk_samples_) - 1, from.bytes,
-                        from.offset, whole, code));
+        throw_error(errc::invalid_data,
+                    "{}: chunk {} (samples {} to {}, {} bytes at {}) does not inflate to {} bytes (zlib: {}); the file is "
+                    "damaged: copy or convert it again",
+                    path_, chunk, chunk * chunk_samples_, std::min(samples_, (chunk + 1) * chunk_samples_) - 1, from.bytes,
+                    from.offset, whole, code);
     if (!direct) std::memcpy(into, decoded.data() + within.first * sample_bytes_, within.count * sample_bytes_);
 }
 

@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "io/dataset/checksum.hpp"
 #include "io/dataset/file_bytes.hpp"
@@ -81,10 +81,10 @@ write_journal write_journal::lock(std::string const& output) {
             held = !holder.empty() && !is_gone(holder);
         }
         if (held)
-            throw error(errc::unavailable,
-                        fmt::format("{}: is being written by another conversion ({}); wait for it, or choose another name "
-                                    "(if that process is no more, remove {})",
-                                    output, holder_of(journal.header()), path));
+            throw_error(errc::unavailable,
+                        "{}: is being written by another conversion ({}); wait for it, or choose another name (if that process "
+                        "is no more, remove {})",
+                        output, holder_of(journal.header()), path);
         // The one that held it may have ended and removed the file between the two calls.
         struct stat opened {};
         struct stat named {};

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <type_traits>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "io/hdf5/hdf5_check.hpp"
 
 namespace muster::hdf5 {
@@ -122,17 +122,14 @@ herr_t add_hard_link(hid_t, char const* name, H5L_info_t const* link, void* name
 /// A link out of the file, or by name, is not followed: whoever made the file chose where it leads.
 void require_inside(place const& at, id parent, std::string const& name) {
     if (checked(at, "H5Lexists", [&] { return H5Lexists(parent, name.c_str(), H5P_DEFAULT); }) <= 0)
-        throw error(errc::not_found,
-                    fmt::format("{}: has no {}; it has {}", at.file, at.object,
-                                arrays_in(at, file(checked(at, "H5Iget_file_id", [&] { return H5Iget_file_id(parent); })))));
+        throw_error(errc::not_found, "{}: has no {}; it has {}", at.file, at.object,
+                    arrays_in(at, file(checked(at, "H5Iget_file_id", [&] { return H5Iget_file_id(parent); }))));
     H5L_info_t link{};
     checked(at, "H5Lget_info", [&] { return H5Lget_info(parent, name.c_str(), &link, H5P_DEFAULT); });
     if (link.type == H5L_TYPE_HARD) return;
-    throw error(
-        errc::invalid_data,
-        fmt::format("{}: {}: is {} link, which is not followed since it may lead out of the file; put the data themselves "
-                    "there",
-                    at.file, at.object, link.type == H5L_TYPE_EXTERNAL ? "an external" : "a soft"));
+    throw_error(errc::invalid_data,
+                "{}: {}: is {} link, which is not followed since it may lead out of the file; put the data themselves there",
+                at.file, at.object, link.type == H5L_TYPE_EXTERNAL ? "an external" : "a soft");
 }
 
 }  // namespace
@@ -188,10 +185,9 @@ file create_file(place const& where, property_list const& access) {
 
 file open_file(place const& where, property_list const& access, bool writable) {
     if (std::error_code ignored; std::filesystem::is_directory(where.file, ignored))
-        throw error(errc::io,
-                    fmt::format("{0}: is a folder, and a dataset is one file; make it by: muster stage convert {0} -o {1}.h5",
-                                shell_quote(where.file),
-                                shell_quote(std::filesystem::path(where.file + "/").parent_path().filename().string())));
+        throw_error(errc::io, "{0}: is a folder, and a dataset is one file; make it by: muster stage convert {0} -o {1}.h5",
+                    shell_quote(where.file),
+                    shell_quote(std::filesystem::path(where.file + "/").parent_path().filename().string()));
     unsigned const how = writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY;
     return file(checked(where, "H5Fopen", [&] { return H5Fopen(where.file.c_str(), how, access.get()); }));
 }
@@ -223,9 +219,10 @@ std::vector<std::string> group_names(place const& where, file const& parent) {
     H5G_info_t info{};
     checked(where, "H5Gget_info", [&] { return H5Gget_info(parent.get(), &info); });
     if (info.nlinks > most_links)
-        throw error(errc::invalid_data, fmt::format("{}: {}: has {} entries, more than the {} that are believed of a dataset; "
-                                                    "convert it again, one group for each split",
-                                                    where.file, where.object, info.nlinks, most_links));
+        throw_error(
+            errc::invalid_data,
+            "{}: {}: has {} entries, more than the {} that are believed of a dataset; convert it again, one group for each split",
+            where.file, where.object, info.nlinks, most_links);
     std::vector<std::string> names;
     checked(where, "H5Literate",
             [&] { return H5Literate(parent.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, add_hard_link, &names); });
@@ -275,8 +272,8 @@ dataset open_dataset(place const& where, group const& parent, std::string const&
 
 dataset open_dataset_at(place const& where, file const& parent) {
     if (where.object.size() < 2 || where.object[0] != '/')
-        throw error(errc::usage, fmt::format("{}: '{}' is no path of an array in it; write it from the root, as /train/images",
-                                             where.file, where.object));
+        throw_error(errc::usage, "{}: '{}' is no path of an array in it; write it from the root, as /train/images", where.file,
+                    where.object);
     for (std::size_t slash = where.object.find('/', 1);; slash = where.object.find('/', slash + 1)) {
         std::string const so_far = where.object.substr(0, slash);
         require_inside({where.file, so_far}, parent.get(), so_far);

@@ -1,8 +1,8 @@
-#include <fmt/format.h>
 #include <hdf5.h>
 
 #include <algorithm>
 
+#include "base/throw_error.hpp"
 #include "io/hdf5/hdf5_check.hpp"
 
 namespace muster::hdf5 {
@@ -33,8 +33,8 @@ void write_scalar(place const& at, id object, std::string const& name, hid_t typ
 }
 
 [[noreturn]] void wrong_kind(place const& at, std::string_view expected) {
-    throw error(errc::invalid_data, fmt::format("{}: attribute {} is no {}; docs/dataset-format.md describes a muster dataset",
-                                                at.file, at.object, expected));
+    throw_error(errc::invalid_data, "{}: attribute {} is no {}; docs/dataset-format.md describes a muster dataset", at.file,
+                at.object, expected);
 }
 
 template <typename Number>

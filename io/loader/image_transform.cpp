@@ -1,12 +1,10 @@
 #include "io/loader/image_transform.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "io/loader/windowed_order.hpp"
 
 #if defined(__x86_64__)
@@ -52,15 +50,14 @@ std::vector<double> one_a_channel(std::vector<float> const& given, std::size_t c
                                   std::string_view what) {
     if (given.empty()) return std::vector<double>(channels, otherwise);
     if (given.size() != channels)
-        throw error(errc::usage,
-                    fmt::format("transform: {} {} for images of {} channels; give one a channel", given.size(), what, channels));
+        throw_error(errc::usage, "transform: {} {} for images of {} channels; give one a channel", given.size(), what, channels);
     return {given.begin(), given.end()};
 }
 
 std::size_t crop_of(std::size_t wanted, std::size_t size, std::size_t pad, std::string_view what) {
     if (wanted > size + 2 * pad)
-        throw error(errc::usage, fmt::format("transform: a crop of {} {} from images of {} with {} of padding; give at most {}",
-                                             wanted, what, size, pad, size + 2 * pad));
+        throw_error(errc::usage, "transform: a crop of {} {} from images of {} with {} of padding; give at most {}", wanted, what,
+                    size, pad, size + 2 * pad);
     return wanted == 0 ? size + 2 * pad : wanted;
 }
 
@@ -68,14 +65,12 @@ std::size_t crop_of(std::size_t wanted, std::size_t size, std::size_t pad, std::
 
 image_transform::image_transform(image_shape const& shape, transform_options options, std::uint64_t seed)
     : in_(shape), options_(std::move(options)), seed_(seed) {
-    if (options_.pad > std::size_t{1} << 20)
-        throw error(errc::usage, fmt::format("transform: padding of {}; give less", options_.pad));
+    if (options_.pad > std::size_t{1} << 20) throw_error(errc::usage, "transform: padding of {}; give less", options_.pad);
     auto const mean = one_a_channel(options_.mean, shape.channels, 0, "means");
     auto const deviation = one_a_channel(options_.deviation, shape.channels, 1, "deviations");
     for (std::size_t c = 0; c < shape.channels; ++c) {
         if (!(deviation[c] > 0))
-            throw error(errc::usage,
-                        fmt::format("transform: the deviation of channel {} is {}; give a positive one", c, deviation[c]));
+            throw_error(errc::usage, "transform: the deviation of channel {} is {}; give a positive one", c, deviation[c]);
         scale_.push_back(static_cast<float>(1 / (255 * deviation[c])));
         shift_.push_back(static_cast<float>(-mean[c] / deviation[c]));
     }

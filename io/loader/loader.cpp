@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/throw_error.hpp"
 #include "base/units.hpp"
 #include "comm/communicator.hpp"
 #include "comm/cuda/handles.hpp"
@@ -112,9 +113,8 @@ struct loader::state {
         : order(sampled), options(chosen), image_bytes(from.image_bytes()), label_bytes(from.label_bytes()), shape(from.shape()) {
         if (options.transform) {
             if (from.info().type != element_type::u8)
-                throw error(errc::usage,
-                            fmt::format("{}: a transform works on bytes (u8), the samples are {}; leave the transform out",
-                                        from.info().path, to_string(from.info().type)));
+                throw_error(errc::usage, "{}: a transform works on bytes (u8), the samples are {}; leave the transform out",
+                            from.info().path, to_string(from.info().type));
             transform.emplace(shape, *options.transform, order.options().seed);
             shape = transform->out();
         }
@@ -182,11 +182,10 @@ struct loader::state {
                                      : "they do not fit half of the memory",
                           format_bytes(room.bytes), room.by);
         if (!asked && options.memory == memory_mode::shard && !now.sharded)
-            throw error(
-                errc::unavailable,
-                fmt::format("{}: {} of samples do not fit {} ranks of this node ({} free by {}), and the file is chunked, so it "
-                            "cannot be mapped; use a sampler with a window or with the spread \"sharded\"",
-                            from.info().path, format_bytes(bytes), options.local_size, format_bytes(room.bytes), room.by));
+            throw_error(errc::unavailable,
+                        "{}: {} of samples do not fit {} ranks of this node ({} free by {}), and the file is chunked, so it "
+                        "cannot be mapped; use a sampler with a window or with the spread \"sharded\"",
+                        from.info().path, format_bytes(bytes), options.local_size, format_bytes(room.bytes), room.by);
         if (!asked && options.memory == memory_mode::mapped) why += "; a sampler with a window reads larger pieces";
         if (options.local_rank == 0) spdlog::debug("{}", why);
     }
@@ -367,10 +366,10 @@ loader::loader(dataset const& from, sampler const& order, communicator& ranks, l
     run_on_all(ranks, "making a loader", [&] {
         check_options(from, order, options, true);
         if (order.options().spread == spread_rule::by_node && node.first != options.rank - node.place)
-            throw error(errc::usage,
-                        fmt::format("loader: the ranks of this node do not follow each other (rank {} is number {} from "
-                                    "rank {} on), which the spread \"by_node\" needs; place ranks by block, or use global",
-                                    options.rank, node.place, node.first));
+            throw_error(errc::usage,
+                        "loader: the ranks of this node do not follow each other (rank {} is number {} from rank {} on), which "
+                        "the spread \"by_node\" needs; place ranks by block, or use global",
+                        options.rank, node.place, node.first);
     });
     state_ = std::make_unique<state>(from, order, options, &ranks);
 }

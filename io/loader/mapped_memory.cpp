@@ -11,7 +11,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "base/unique_fd.hpp"
 #include "base/units.hpp"
 #include "comm/fail_together.hpp"
@@ -48,11 +48,10 @@ unique_fd open_of(announcement const& from) {
     struct stat status {};
     if (!file || ::fstat(file.get(), &status) != 0 || static_cast<std::int64_t>(status.st_ino) != from.node ||
         static_cast<std::int64_t>(status.st_dev) != from.device)
-        throw error(
-            errc::unavailable,
-            fmt::format("{}: cannot be opened as the node's copy of the samples ({}); run the ranks of a node as one user "
-                        "in one PID namespace, or use memory mode whole or mapped",
-                        path, file ? "another file is there" : ::strerror(errno)));
+        throw_error(errc::unavailable,
+                    "{}: cannot be opened as the node's copy of the samples ({}); run the ranks of a node as one user in one PID "
+                    "namespace, or use memory mode whole or mapped",
+                    path, file ? "another file is there" : ::strerror(errno));
     return file;
 }
 
@@ -141,9 +140,8 @@ mapped_memory mapped_memory::map_file(std::string const& path, std::uint64_t off
     if (::fstat(fd.get(), &status) != 0) throw_system("fstat", path);
     std::uint64_t const size = static_cast<std::uint64_t>(status.st_size);
     if (offset > size || bytes > size - offset)
-        throw error(errc::invalid_data,
-                    fmt::format("{}: ends at {}, expected {} bytes from offset {}; the file is truncated: copy it again", path,
-                                size, bytes, offset));
+        throw_error(errc::invalid_data, "{}: ends at {}, expected {} bytes from offset {}; the file is truncated: copy it again",
+                    path, size, bytes, offset);
     std::size_t const page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     std::size_t const before = offset % page;
     void* const address = ::mmap(nullptr, before + bytes, PROT_READ, MAP_SHARED, fd.get(), static_cast<off_t>(offset - before));

@@ -8,7 +8,7 @@
 #include <optional>
 #include <sstream>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -30,15 +30,13 @@ void check_options(dataset const& from, sampler const& order, loader_options con
     if (options.batch == 0) throw error(errc::usage, "loader: batches of 0 samples; give at least 1");
     if (options.world < 1 || options.rank < 0 || options.rank >= options.world || options.local_size < 1 ||
         options.local_rank < 0 || options.local_rank >= options.local_size)
-        throw error(errc::usage, fmt::format("loader: rank {} of {}, {} of {} on this node: no such rank; give 0 <= rank < world",
-                                             options.rank, options.world, options.local_rank, options.local_size));
+        throw_error(errc::usage, "loader: rank {} of {}, {} of {} on this node: no such rank; give 0 <= rank < world",
+                    options.rank, options.world, options.local_rank, options.local_size);
     if (options.workers == 0 || options.readers == 0)
-        throw error(errc::usage,
-                    fmt::format("loader: {} workers and {} readers; give at least 1", options.workers, options.readers));
+        throw_error(errc::usage, "loader: {} workers and {} readers; give at least 1", options.workers, options.readers);
     if (order.size() != from.size())
-        throw error(errc::usage,
-                    fmt::format("loader: the sampler is for {} samples, {} has {}; make the sampler of the dataset's size",
-                                order.size(), from.info().path, from.size()));
+        throw_error(errc::usage, "loader: the sampler is for {} samples, {} has {}; make the sampler of the dataset's size",
+                    order.size(), from.info().path, from.size());
     if (options.memory == memory_mode::shard && order.options().spread != spread_rule::sharded)
         throw error(errc::usage,
                     "loader: memory mode shard with a sampler that draws from all samples; give one with the spread \"sharded\" "
@@ -55,15 +53,15 @@ void check_options(dataset const& from, sampler const& order, loader_options con
                     "loader: memory mode windowed with a sampler without a window; give one with it: window_for(), in Python "
                     "sampler=Sampler(data, window=(SAMPLES, CHUNKS))");
     if (options.memory == memory_mode::mapped && !from.info().image_offset)
-        throw error(errc::unavailable,
-                    fmt::format("{}: /{}/images is chunked or encoded, which memory mode mapped cannot read; use "
-                                "memory mode whole or windowed, or convert without --chunk and --gzip",
-                                from.info().path, from.info().split));
+        throw_error(errc::unavailable,
+                    "{}: /{}/images is chunked or encoded, which memory mode mapped cannot read; use memory mode whole or "
+                    "windowed, or convert without --chunk and --gzip",
+                    from.info().path, from.info().split);
     if (options.memory == memory_mode::windowed && !from.info().read_by_chunks)
-        throw error(errc::unavailable,
-                    fmt::format("{}: /{}/images is encoded in another way than by gzip, which memory mode windowed cannot read; "
-                                "use memory mode whole, or convert it again",
-                                from.info().path, from.info().split));
+        throw_error(errc::unavailable,
+                    "{}: /{}/images is encoded in another way than by gzip, which memory mode windowed cannot read; use memory "
+                    "mode whole, or convert it again",
+                    from.info().path, from.info().split);
 }
 
 namespace {

@@ -1,12 +1,10 @@
 #include "io/loader/sampler.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "io/loader/windowed_order.hpp"
 
 namespace muster {
@@ -15,21 +13,22 @@ namespace {
 
 void check(epoch_part const& part, std::size_t samples, spread_rule spread) {
     if (part.world < 1 || part.rank < 0 || part.rank >= part.world)
-        throw error(errc::usage, fmt::format("sampler: rank {} of a world of {}; give 0 <= rank < world", part.rank, part.world));
+        throw_error(errc::usage, "sampler: rank {} of a world of {}; give 0 <= rank < world", part.rank, part.world);
     if (part.start > samples)
-        throw error(errc::usage, fmt::format("sampler: epoch {} cannot resume after {} samples: it has {}; start at 0",
-                                             part.epoch, part.start, samples));
+        throw_error(errc::usage, "sampler: epoch {} cannot resume after {} samples: it has {}; start at 0", part.epoch,
+                    part.start, samples);
     if (spread == spread_rule::by_node &&
         (part.node.first < 0 || part.rank < part.node.first || part.rank - part.node.first >= part.node.count ||
          part.node.count > part.world - part.node.first))
-        throw error(errc::usage, fmt::format("sampler: rank {} of {} is not among the {} ranks of its node from {} on; give "
-                                             "epoch_part::node the ranks of this rank's node",
-                                             part.rank, part.world, part.node.count, part.node.first));
+        throw_error(errc::usage,
+                    "sampler: rank {} of {} is not among the {} ranks of its node from {} on; give epoch_part::node the ranks of "
+                    "this rank's node",
+                    part.rank, part.world, part.node.count, part.node.first);
     if (spread != spread_rule::global && part.start % static_cast<std::size_t>(part.world) != 0 && part.start != samples)
-        throw error(errc::usage,
-                    fmt::format("sampler: a sharded epoch cannot resume after {} samples: that is no multiple of its {} "
-                                "ranks; resume with the number of ranks that began it",
-                                part.start, part.world));
+        throw_error(errc::usage,
+                    "sampler: a sharded epoch cannot resume after {} samples: that is no multiple of its {} ranks; resume with "
+                    "the number of ranks that began it",
+                    part.start, part.world);
 }
 
 std::uint64_t epoch_key(sampler_options const& options, std::uint64_t epoch) {
@@ -77,9 +76,8 @@ shuffle_window window_for(std::uint64_t samples, std::uint64_t sample_bytes, std
 
 sampler::sampler(std::size_t samples, sampler_options options) : samples_(samples), length_(samples), options_(options) {
     if ((options_.window.chunk_samples == 0) != (options_.window.chunks == 0))
-        throw error(errc::usage,
-                    fmt::format("sampler: a window of {} chunks of {} samples; give at least 1 of both, or no window",
-                                options_.window.chunks, options_.window.chunk_samples));
+        throw_error(errc::usage, "sampler: a window of {} chunks of {} samples; give at least 1 of both, or no window",
+                    options_.window.chunks, options_.window.chunk_samples);
 }
 
 sampler::sampler(std::vector<double> weights, weighted_options draws, sampler_options options)
@@ -193,19 +191,18 @@ weighted_draws::weighted_draws(std::vector<double> weights, std::size_t draws, b
     std::size_t positive = 0;
     for (std::size_t i = 0; i < weights_.size(); ++i) {
         if (!(weights_[i] >= 0) || std::isinf(weights_[i]))
-            throw error(errc::usage,
-                        fmt::format("sampler: the weight of sample {} is {}; give 0 or a positive number", i, weights_[i]));
+            throw_error(errc::usage, "sampler: the weight of sample {} is {}; give 0 or a positive number", i, weights_[i]);
         sum += weights_[i];
         positive += weights_[i] > 0 ? 1 : 0;
     }
     if (std::isinf(sum)) throw error(errc::usage, "sampler: the sum of the weights is beyond double; give smaller ones");
     if (draws_ > 0 && positive == 0)
-        throw error(errc::usage, fmt::format("sampler: none of {} weights is positive; give one that is", weights_.size()));
+        throw_error(errc::usage, "sampler: none of {} weights is positive; give one that is", weights_.size());
     if (!replacement_ && draws_ > positive)
-        throw error(errc::usage,
-                    fmt::format("sampler: {} draws without replacement from {} samples with positive weight; draw at "
-                                "most that many, or with replacement",
-                                draws_, positive));
+        throw_error(errc::usage,
+                    "sampler: {} draws without replacement from {} samples with positive weight; draw at most that many, or with "
+                    "replacement",
+                    draws_, positive);
     if (replacement_ && positive > 0) make_table(sum);
 }
 

@@ -1,3 +1,4 @@
+#include "base/throw_error.hpp"
 #include "io/sources/file_sources.hpp"
 
 #include <fmt/format.h>
@@ -98,9 +99,8 @@ void array_source::set_shape(dimension_order order) {
         bool const first = may_be_channels(sizes[0]);
         bool const last = may_be_channels(sizes[2]);
         if (first == last)
-            throw error(errc::usage,
-                        fmt::format("{}: samples of {}: channels may come first or last; give --order chw or --order hwc",
-                                    images_->name(), fmt::format("{} x {} x {}", sizes[0], sizes[1], sizes[2])));
+            throw_error(errc::usage, "{}: samples of {}: channels may come first or last; give --order chw or --order hwc",
+                        images_->name(), fmt::format("{} x {} x {}", sizes[0], sizes[1], sizes[2]));
         order = first ? dimension_order::chw : dimension_order::hwc;
     }
     channels_last_ = order == dimension_order::hwc;

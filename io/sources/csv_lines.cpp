@@ -1,11 +1,9 @@
 #include "io/sources/csv_lines.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -26,8 +24,7 @@ void csv_lines::begin() {
     line_ = 1;
     refill();
     if (text_.starts_with("\xff\xfe") || text_.starts_with("\xfe\xff"))
-        throw error(errc::invalid_data,
-                    fmt::format("{}: text of UTF-16; save it as UTF-8, as `iconv -f UTF-16 -t UTF-8` does", path_));
+        throw_error(errc::invalid_data, "{}: text of UTF-16; save it as UTF-8, as `iconv -f UTF-16 -t UTF-8` does", path_);
     if (text_.starts_with("\xef\xbb\xbf")) position_ = 3;
 }
 
@@ -35,10 +32,10 @@ bool csv_lines::refill() {
     text_.erase(0, position_);
     position_ = 0;
     if (text_.size() > longest_row)
-        throw error(errc::invalid_data,
-                    fmt::format("{}:{}: a row of more than {} bytes: a quote that is not closed, or no CSV file; "
-                                "correct it, or give another one",
-                                path_, line_, longest_row));
+        throw_error(
+            errc::invalid_data,
+            "{}:{}: a row of more than {} bytes: a quote that is not closed, or no CSV file; correct it, or give another one",
+            path_, line_, longest_row);
     std::size_t const old = text_.size();
     text_.resize(old + static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, from_.size().value_or(piece_bytes))));
     std::size_t const got = from_.read({reinterpret_cast<std::uint8_t*>(text_.data()) + old, text_.size() - old});
@@ -65,8 +62,7 @@ std::size_t csv_lines::end_of_row() {
         searched = end - position_;
         if (found == std::string::npos && refill()) continue;
         if (found == std::string::npos && quoted)
-            throw error(errc::invalid_data,
-                        fmt::format("{}:{}: a double quote that is not closed; correct the line", path_, line_));
+            throw_error(errc::invalid_data, "{}:{}: a double quote that is not closed; correct the line", path_, line_);
         if (found == std::string::npos || !quoted) return position_ + searched;
         ++searched;  // the line feed is part of a field
     }

@@ -10,9 +10,9 @@
 #include <limits>
 #include <set>
 
-#include "base/error.hpp"
 #include "base/letters.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "io/sources/csv_cells.hpp"
 #include "io/sources/image_file.hpp"
 
@@ -127,15 +127,13 @@ void csv_source::fail(seen const& at, std::string_view message) const {
 
 void csv_source::read_beginning(source_options const& options) {
     auto const beginning = lines_.next();
-    if (!beginning) throw error(errc::invalid_data, fmt::format("{}: holds no line; give another file", path_));
+    if (!beginning) throw_error(errc::invalid_data, "{}: holds no line; give another file", path_);
     std::string const row(*beginning);
     if (row.find('\0') != std::string::npos)
-        throw error(errc::invalid_data, fmt::format("{}: holds binary data, no CSV text; give the right file, or --from", path_));
+        throw_error(errc::invalid_data, "{}: holds binary data, no CSV text; give the right file, or --from", path_);
     if (row.find('\r') != std::string::npos)
-        throw error(errc::invalid_data,
-                    fmt::format("{}: its lines end with a carriage return alone; make them lines with `tr '\\r' "
-                                "'\\n'`",
-                                path_));
+        throw_error(errc::invalid_data, "{}: its lines end with a carriage return alone; make them lines with `tr '\\r' '\\n'`",
+                    path_);
     separator_ = separator_of(row, ends_as_tsv(path_));
     lines_.set_separator(separator_);
     first_ = lines_.place();
@@ -149,13 +147,12 @@ void csv_source::read_beginning(source_options const& options) {
         first_row_ = row.substr(0, 60);
         return;
     }
-    if (!second) throw error(errc::invalid_data, fmt::format("{}: holds no sample; give another file", path_));
+    if (!second) throw_error(errc::invalid_data, "{}: holds no sample; give another file", path_);
     for (std::size_t i = 0; i < first.size(); ++i)
         if (auto const at = not_utf8_at(first[i]))
-            throw error(
-                errc::invalid_data,
-                fmt::format("{}:1: column {}: '{}' is no UTF-8 (byte {}); convert the file, as `iconv -f latin1 -t UTF-8` does",
-                            path_, i + 1, without_controls(first[i]), *at + 1));
+            throw_error(errc::invalid_data,
+                        "{}:1: column {}: '{}' is no UTF-8 (byte {}); convert the file, as `iconv -f latin1 -t UTF-8` does",
+                        path_, i + 1, without_controls(first[i]), *at + 1);
     first_ = behind;
     names_ = std::move(first);
 }
@@ -180,9 +177,8 @@ bool csv_source::is_header(std::vector<std::string> const& first, std::vector<st
     auto const numbers = static_cast<std::size_t>(std::count_if(first.begin(), first.end(), is_number));
     if (numbers == 0) return true;
     auto const ask = [&](std::string_view why) {
-        throw error(errc::usage,
-                    fmt::format("{}: the first line may name the columns or be a sample: {}; give --header yes or --header no",
-                                path_, why));
+        throw_error(errc::usage, "{}: the first line may name the columns or be a sample: {}; give --header yes or --header no",
+                    path_, why);
     };
     if (numbers == first.size()) {
         if (first.size() > 2 && counts_up(first) && cell_number(first[0]) == 0.0) ask("it counts its columns");
@@ -205,9 +201,8 @@ std::size_t csv_source::column_of(std::string const& wanted, std::string_view op
     if (auto const number = parse_integer(wanted); number && *number >= 1 && static_cast<std::size_t>(*number) <= columns_)
         return static_cast<std::size_t>(*number - 1);
     auto const near = nearest(wanted, names_);
-    throw error(errc::usage, fmt::format("{}: {}: has no column '{}'{}; give a name of its header, or a number from 1 to {}{}",
-                                         path_, option, wanted, near ? fmt::format(", but {}", *near) : "", columns_,
-                                         option == "--label-column" ? ", or none" : ""));
+    throw_error(errc::usage, "{}: {}: has no column '{}'{}; give a name of its header, or a number from 1 to {}{}", path_, option,
+                wanted, near ? fmt::format(", but {}", *near) : "", columns_, option == "--label-column" ? ", or none" : "");
 }
 
 void csv_source::find_label_column(source_options const& options) {
@@ -234,10 +229,9 @@ void csv_source::find_label_column(source_options const& options) {
             : options.header ? ""
                              : fmt::format(" (the first line, {}, was taken for a sample; --header yes if it names the columns)",
                                            without_controls(first_row_));
-        throw error(errc::usage,
-                    fmt::format("{}: no column has one of the names {}{}; give --label-column with a name, a number from 1 to "
-                                "{}, or none",
-                                path_, fmt::join(csv_label_names, ", "), data, columns_));
+        throw_error(errc::usage,
+                    "{}: no column has one of the names {}{}; give --label-column with a name, a number from 1 to {}, or none",
+                    path_, fmt::join(csv_label_names, ", "), data, columns_);
     }
 }
 
@@ -253,16 +247,15 @@ void csv_source::choose_columns(source_options const& options) {
     for (std::string const& name : options.drop) {
         std::size_t const column = column_of(name, "--drop");
         if (column == label_column_)
-            throw error(errc::usage, fmt::format("{}: --drop: '{}' is the column of labels; give another --label-column, or none",
-                                                 path_, name));
+            throw_error(errc::usage, "{}: --drop: '{}' is the column of labels; give another --label-column, or none", path_,
+                        name);
         std::erase(taken, column);
     }
     if (options.columns.empty() && !names_.empty() && (names_[0].empty() || names_[0] == "Unnamed: 0") &&
         std::erase(taken, std::size_t{0}) > 0)
         notes_.words.push_back(
             fmt::format("the first column of {} has no name, as pandas' index, and was left out", facts_.images));
-    if (taken.empty())
-        throw error(errc::invalid_data, fmt::format("{}: has no column beside the labels; give a file with samples", path_));
+    if (taken.empty()) throw_error(errc::invalid_data, "{}: has no column beside the labels; give a file with samples", path_);
     for (std::size_t i = 0; i < taken.size(); ++i) {
         slots_[taken[i]] = i;
         if (!names_.empty()) facts_.columns.push_back(names_[taken[i]]);
@@ -365,9 +358,9 @@ void csv_source::settle_labels(label_index const& labels) {
         fail_cell(labels.name,
                   fmt::format("'{}' has a decimal comma; write a point, or give --label-type name", labels.name.text));
     if (labels.names.size() >= most_names)
-        throw error(errc::invalid_data, fmt::format("{}: column {} has {} different texts and more; give the column of labels "
-                                                    "(--label-column)",
-                                                    path_, *label_column_ + 1, most_names));
+        throw_error(errc::invalid_data,
+                    "{}: column {} has {} different texts and more; give the column of labels (--label-column)", path_,
+                    *label_column_ + 1, most_names);
     kind_ = label_kind::name;
     facts_.class_names.assign(labels.names.begin(), labels.names.end());
     facts_.classes = labels.names.size();
@@ -390,7 +383,7 @@ void csv_source::index(std::optional<label_kind> asked) {
         });
         if (!found) fail_cell(*row, row->size(), "the row ends before its label; correct the line");
     }
-    if (facts_.samples == 0) throw error(errc::invalid_data, fmt::format("{}: holds no sample; give another file", path_));
+    if (facts_.samples == 0) throw_error(errc::invalid_data, "{}: holds no sample; give another file", path_);
     if (label_column_) settle_labels(labels);
     next_sample_ = SIZE_MAX;
 }
@@ -474,9 +467,8 @@ void csv_source::read(hyperslab rows, std::span<std::uint8_t> images, std::span<
     for (; next_sample_ < rows.end(); ++next_sample_) {
         auto const row = lines_.next();
         if (!row)
-            throw error(
-                errc::invalid_data,
-                fmt::format("{}: ends after {} samples: it changed while it was read; convert it again", path_, next_sample_));
+            throw_error(errc::invalid_data, "{}: ends after {} samples: it changed while it was read; convert it again", path_,
+                        next_sample_);
         if (next_sample_ < rows.first) continue;
         std::size_t const to = next_sample_ - rows.first;
         parse_row(*row, images.data() + to * sample_bytes, label_column_ ? &labels[to] : &ignored);
@@ -492,10 +484,10 @@ void csv_source::look_at(hyperslab rows, std::span<std::int32_t>) {
 }
 
 void csv_source::fail_label(std::size_t sample, std::uint32_t label, std::size_t classes) const {
-    throw error(errc::invalid_data,
-                fmt::format("{}: label: found {} for item {}, expected below {}, the number of classes; give the right "
-                            "--classes, or another file",
-                            path_, label, sample, classes));
+    throw_error(
+        errc::invalid_data,
+        "{}: label: found {} for item {}, expected below {}, the number of classes; give the right --classes, or another file",
+        path_, label, sample, classes);
 }
 
 }  // namespace muster

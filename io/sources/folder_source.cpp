@@ -10,9 +10,9 @@
 #include <system_error>
 #include <tuple>
 
-#include "base/error.hpp"
 #include "base/letters.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "io/arrays/byte_source.hpp"
 #include "io/dataset/file_bytes.hpp"
 
@@ -73,8 +73,7 @@ class picture_walk {
         if (::stat(path.c_str(), &status) != 0) throw_system("stat", path, 0, "check the path");
         std::pair const here(status.st_dev, status.st_ino);
         if (std::find(above_.begin(), above_.end(), here) != above_.end())
-            throw error(errc::invalid_data,
-                        fmt::format("{}: a link leads back into a folder above it; give a folder without", path));
+            throw_error(errc::invalid_data, "{}: a link leads back into a folder above it; give a folder without", path);
         above_.push_back(here);
         for (fs::directory_entry const& each : entries_of(path)) {
             std::string const name = each.path().filename().string();
@@ -121,7 +120,7 @@ unique_fd open_picture(std::string const& path, std::uint64_t& bytes) {
     } catch (error const& e) {
         bool const own = ::access(path.c_str(), R_OK) != 0 && (errno == ENOENT || errno == ELOOP || errno == EACCES);
         if (!own) throw;
-        throw error(errc::invalid_data, fmt::format("{}, or give --skip-damaged", e.what()));
+        throw_error(errc::invalid_data, "{}, or give --skip-damaged", e.what());
     }
 }
 
@@ -144,16 +143,14 @@ std::vector<std::pair<std::string, std::string>> split_folders(std::string const
     if (found.empty() && empty.empty()) return {};
     for (std::string const& picture : picture_walk(folder, nullptr).here()) others.push_back(picture);
     if (!others.empty())
-        throw error(
-            errc::usage,
-            fmt::format("{}: has folders of splits ({}) and, next to them, {}; give each split by its name, as train=FOLDER "
-                        "test=FOLDER, or train={} if all of these are classes",
-                        folder, found.empty() ? empty.front() : found.front().second, some_of(others), folder));
+        throw_error(errc::usage,
+                    "{}: has folders of splits ({}) and, next to them, {}; give each split by its name, as train=FOLDER "
+                    "test=FOLDER, or train={} if all of these are classes",
+                    folder, found.empty() ? empty.front() : found.front().second, some_of(others), folder);
     if (!empty.empty())
-        throw error(
-            errc::usage,
-            fmt::format("{}: a split's folder, and holds no picture ({}); give the other splits by name, as train={}/train",
-                        some_of(empty), picture_endings, folder));
+        throw_error(errc::usage,
+                    "{}: a split's folder, and holds no picture ({}); give the other splits by name, as train={}/train",
+                    some_of(empty), picture_endings, folder);
     return found;
 }
 
@@ -161,9 +158,9 @@ folder_source::folder_source(std::string folder, source_options const& options) 
     while (folder_.size() > 1 && folder_.ends_with('/')) folder_.pop_back();
     find_classes();
     if (pictures_.empty())
-        throw error(errc::invalid_data,
-                    fmt::format("{}: holds no picture ({}), nor do its folders; give the folder that has one folder a class",
-                                folder_, picture_endings));
+        throw_error(errc::invalid_data,
+                    "{}: holds no picture ({}), nor do its folders; give the folder that has one folder a class", folder_,
+                    picture_endings);
     facts_.classes = facts_.class_names.size();
     facts_.samples = pictures_.size();
     facts_.images = fs::path(folder_).filename().string();
@@ -186,20 +183,19 @@ void folder_source::find_classes() {
         return;
     }
     if (!here.empty())
-        throw error(errc::invalid_data,
-                    fmt::format("{}: holds pictures ({}) and folders of pictures ({}); take the ones out, or give one "
-                                "of the folders",
-                                folder_, some_of(here), some_of(filled)));
+        throw_error(errc::invalid_data,
+                    "{}: holds pictures ({}) and folders of pictures ({}); take the ones out, or give one of the folders",
+                    folder_, some_of(here), some_of(filled));
     if (filled.size() > 1 &&
         std::none_of(filled.begin(), filled.end(), [](auto const& name) { return split_by_name(name).empty(); }))
-        throw error(errc::usage, fmt::format("{}: its folders are splits ({}), no classes; give each, as train={}/{}", folder_,
-                                             some_of(filled), folder_, filled.front()));
+        throw_error(errc::usage, "{}: its folders are splits ({}), no classes; give each, as train={}/{}", folder_,
+                    some_of(filled), folder_, filled.front());
     for (std::string const& name : names)
         if (auto const at = not_utf8_at(name))
-            throw error(errc::invalid_data,
-                        fmt::format("{}/{}: the name of this class is no UTF-8 (byte {}); rename the folder, as `convmv -f "
-                                    "latin1 -t utf8 --notest` does",
-                                    folder_, without_controls(name), *at + 1));
+            throw_error(errc::invalid_data,
+                        "{}/{}: the name of this class is no UTF-8 (byte {}); rename the folder, as `convmv -f latin1 -t utf8 "
+                        "--notest` does",
+                        folder_, without_controls(name), *at + 1);
     if (!empty.empty())
         notes_.words.push_back(fmt::format("no picture in {}, which {} as {} all the same", some_of(empty),
                                            empty.size() == 1 ? "counts" : "count", empty.size() == 1 ? "a class" : "classes"));
@@ -221,16 +217,14 @@ void folder_source::note_depth() {
         if (deeper.empty() || deeper.back() != in) deeper.push_back(in);
         std::size_t const begin = in.find('/') + 1;
         if (!split_by_name(in.substr(begin, in.find('/', begin) - begin)).empty())
-            throw error(
-                errc::usage,
-                fmt::format("{}/{}: a split inside a class; make folders SPLIT/CLASS of it, and give the folder above them",
-                            folder_, in));
+            throw_error(errc::usage,
+                        "{}/{}: a split inside a class; make folders SPLIT/CLASS of it, and give the folder above them", folder_,
+                        in);
     }
     if (count == 0) return;
     if (classes == 1 && deeper.size() > 1 && count == pictures_.size())
-        throw error(errc::usage,
-                    fmt::format("{}: all its pictures lie in folders of one folder ({}); give {}/{} if these are the classes",
-                                folder_, some_of(deeper), folder_, deeper.front().substr(0, deeper.front().find('/'))));
+        throw_error(errc::usage, "{}: all its pictures lie in folders of one folder ({}); give {}/{} if these are the classes",
+                    folder_, some_of(deeper), folder_, deeper.front().substr(0, deeper.front().find('/')));
     notes_.words.push_back(
         fmt::format("{} picture{} in folders inside the classes' ({})", count, count == 1 ? " lies" : "s lie", some_of(deeper)));
 }
@@ -245,8 +239,8 @@ void folder_source::take_form_of_first(source_options const& options) {
         } catch (error const& e) {
             if (!options.skip_damaged || e.code() != errc::invalid_data) throw;
             if (sample + 1 == pictures_.size())
-                throw error(errc::invalid_data, fmt::format("{}: none of its {} pictures can be read; the last says: {}", folder_,
-                                                            pictures_.size(), e.what()));
+                throw_error(errc::invalid_data, "{}: none of its {} pictures can be read; the last says: {}", folder_,
+                            pictures_.size(), e.what());
         }
     }
     gray_by_first_ = options.channels == 0 && facts_.shape.channels == 1;
@@ -267,8 +261,7 @@ picture_header folder_source::read_file(std::size_t sample) {
     std::uint64_t bytes = 0;
     unique_fd const fd = open_picture(path, bytes);
     if (bytes > largest_file)
-        throw error(errc::invalid_data,
-                    fmt::format("{}: {} bytes, more than a picture has; take it out of the folder", path, bytes));
+        throw_error(errc::invalid_data, "{}: {} bytes, more than a picture has; take it out of the folder", path, bytes);
     bytes_.resize(static_cast<std::size_t>(bytes));
     read_exactly(fd.get(), path, 0, bytes_);
     return probe_picture(bytes_, path);
@@ -278,15 +271,13 @@ void folder_source::require_form(std::size_t sample, picture_header const& found
     image_shape const& wanted = facts_.shape;
     std::string const path = folder_ + "/" + pictures_[sample].name;
     if (!resize_ && (found.shape.height != wanted.height || found.shape.width != wanted.width))
-        throw error(
-            errc::invalid_data,
-            fmt::format("{}: is {} x {} pixels (height x width), and the first picture, {}, is {} x {}; give --resize {}x{}",
-                        path, found.shape.height, found.shape.width, pictures_.front().name, wanted.height, wanted.width,
-                        wanted.height, wanted.width));
+        throw_error(errc::invalid_data,
+                    "{}: is {} x {} pixels (height x width), and the first picture, {}, is {} x {}; give --resize {}x{}", path,
+                    found.shape.height, found.shape.width, pictures_.front().name, wanted.height, wanted.width, wanted.height,
+                    wanted.width);
     if (found.shape.channels > 1 && gray_by_first_)
-        throw error(errc::invalid_data,
-                    fmt::format("{}: is in colour, and the first picture, {}, is gray; give --channels 3 or --channels 1", path,
-                                pictures_.front().name));
+        throw_error(errc::invalid_data, "{}: is in colour, and the first picture, {}, is gray; give --channels 3 or --channels 1",
+                    path, pictures_.front().name);
 }
 
 void folder_source::note_turned(std::size_t sample, picture_header const& found) {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.hpp"
 #include "base/letters.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/open_output_file.hpp"
 
 namespace muster {
@@ -104,7 +104,7 @@ bool is_picture_name(std::string_view file) {
 }
 
 void refuse_picture(std::string const& name, std::string_view what, std::string_view advice) {
-    throw error(errc::invalid_data, fmt::format("{}: {}; {}", name, what, advice));
+    throw_error(errc::invalid_data, "{}: {}; {}", name, what, advice);
 }
 
 void check_picture_size(std::string const& name, std::uint64_t width, std::uint64_t height) {
@@ -167,7 +167,7 @@ void write_png(picture const& from, std::string const& path) {
     png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
     std::string bytes(size, '\0');
     if (png_image_write_to_memory(&image, bytes.data(), &size, 0, from.pixels.data(), 0, nullptr) == 0)
-        throw error(errc::io, fmt::format("{}: PNG: {}; give fewer samples or smaller ones", path, image.message));
+        throw_error(errc::io, "{}: PNG: {}; give fewer samples or smaller ones", path, image.message);
     write_output_file(path, std::string_view(bytes).substr(0, size), "give another file, in a folder that exists and has space");
 }
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "io/arrays/item_array.hpp"
 #include "io/sources/csv_source.hpp"
 #include "io/sources/file_sources.hpp"
@@ -59,8 +59,7 @@ source_format format_of_folder(std::string const& folder) {
     if (exists(folder + "/train.bin") && exists(folder + "/fine_label_names.txt")) return source_format::cifar100;
     for (char const* const batch : {"/data_batch_1", "/test_batch", "/meta"})
         if (fs::is_regular_file(folder + batch) && head_of(folder + batch).starts_with('\x80'))
-            throw error(errc::usage,
-                        fmt::format("{}: CIFAR's Python version, which is not read; take its binary version", folder));
+            throw_error(errc::usage, "{}: CIFAR's Python version, which is not read; take its binary version", folder);
     return source_format::images;
 }
 
@@ -85,11 +84,10 @@ bool is_archive(std::string const& path, std::string_view head) {
 source_format format_of_file(std::string const& path) {
     std::string const head = head_of(path);
     if (is_archive(path, head))
-        throw error(
-            errc::usage,
-            fmt::format("{}: is an archive; unpack it first, with `{} {}` or on every node with `muster stage copy --unpack`, "
-                        "and give the folder or the files that were in it",
-                        path, head.starts_with("PK") ? "unzip" : "tar -xf", shell_quote(path)));
+        throw_error(errc::usage,
+                    "{}: is an archive; unpack it first, with `{} {}` or on every node with `muster stage copy --unpack`, and "
+                    "give the folder or the files that were in it",
+                    path, head.starts_with("PK") ? "unzip" : "tar -xf", shell_quote(path));
     std::string ending = fs::path(path).extension().string();
     bool const packed = ending == ".gz";
     if (packed) ending = fs::path(path).stem().extension().string();
@@ -104,10 +102,9 @@ source_format format_of_file(std::string const& path) {
         if (bytes % 3074 == 0) return source_format::cifar100;
     }
     if (head.starts_with(std::string_view("\0\0", 2)) || packed) return source_format::idx;
-    if (known.find(": ") != known.npos) throw error(errc::usage, fmt::format("{}: is {}", path, known));  // with its own advice
-    throw error(errc::usage, fmt::format("{}: its format cannot be told from its contents{}{}; give --from with one of {}", path,
-                                         known.empty() ? "" : ", which look like ", known,
-                                         fmt::join(format_names.begin() + 1, format_names.end(), ", ")));
+    if (known.find(": ") != known.npos) throw_error(errc::usage, "{}: is {}", path, known);  // with its own advice
+    throw_error(errc::usage, "{}: its format cannot be told from its contents{}{}; give --from with one of {}", path,
+                known.empty() ? "" : ", which look like ", known, fmt::join(format_names.begin() + 1, format_names.end(), ", "));
 }
 
 std::unique_ptr<item_array> open_array(std::string const& path, idx_kind kind) {
@@ -224,9 +221,8 @@ std::vector<named_source> open_by_names(array_file const& file, split_source con
         std::string const name = first_there(file, images);
         if (name.empty()) continue;
         if (!options.labels.empty() && options.labels != "none")
-            throw error(errc::usage,
-                        fmt::format("{}: --labels {}: it has the array {} of the split {}; give --images with that name too",
-                                    file.path, options.labels, name, split));
+            throw_error(errc::usage, "{}: --labels {}: it has the array {} of the split {}; give --images with that name too",
+                        file.path, options.labels, name, split);
         found.push_back(
             open_guessed(file, std::string(split), name, options.labels == "none" ? "" : first_there(file, labels), options));
     }
@@ -237,11 +233,10 @@ std::vector<named_source> open_by_names(array_file const& file, split_source con
         found.push_back(open_guessed(file, split_of(asked), name, with == "none" ? "" : with, options));
         return found;
     }
-    throw error(
-        errc::usage,
-        fmt::format("{}: none of its arrays has a usual name (x_train, images, …){}; give --images and --labels with the names "
-                    "of arrays inside it",
-                    file.path, file.contents()));
+    throw_error(errc::usage,
+                "{}: none of its arrays has a usual name (x_train, images, …){}; give --images and --labels with the names of "
+                "arrays inside it",
+                file.path, file.contents());
 }
 
 std::vector<named_source> open_npz(split_source const& asked, source_options const& options) {
@@ -256,8 +251,8 @@ std::vector<named_source> open_npz(split_source const& asked, source_options con
                           [=](std::string const& name) {
                               auto const at = find(name);
                               if (at == entries->end())
-                                  throw error(errc::not_found, fmt::format("{}: has no array '{}'{}; give one of these",
-                                                                           asked.images, name, contents));
+                                  throw_error(errc::not_found, "{}: has no array '{}'{}; give one of these", asked.images, name,
+                                              contents);
                               return open_npy(byte_source(*at));
                           },
                           [contents] { return contents; }},
@@ -277,8 +272,7 @@ std::vector<named_source> open_hdf5(split_source const& asked, source_options co
 std::vector<named_source> open_images(split_source const& asked, source_options const& options) {
     std::vector<named_source> found;
     if (!fs::is_directory(asked.images))
-        throw error(errc::usage,
-                    fmt::format("{}: is no folder; give the folder that has one folder of pictures a class", asked.images));
+        throw_error(errc::usage, "{}: is no folder; give the folder that has one folder of pictures a class", asked.images);
     if (asked.split.empty())
         for (auto const& [split, folder] : split_folders(asked.images))
             found.push_back({split, std::make_unique<folder_source>(folder, options)});
@@ -293,8 +287,8 @@ void require_fitting(split_source const& asked, source_options const& options, s
     bool const arrays = named_arrays || format == npy || format == idx || format == automatic;
     auto const refuse = [&](bool given, bool fits, std::string_view option, std::string_view of) {
         if (given && !fits)
-            throw error(errc::usage, fmt::format("{}: --{} is for {}, and this is {}; leave it out", asked.images, option, of,
-                                                 format == automatic ? "an array" : to_string(format)));
+            throw_error(errc::usage, "{}: --{} is for {}, and this is {}; leave it out", asked.images, option, of,
+                        format == automatic ? "an array" : to_string(format));
     };
     refuse(!options.images.empty(), named_arrays, "images", "arrays in npz and hdf5 files");
     refuse(!options.labels.empty(), named_arrays, "labels", "arrays in npz and hdf5 files");
@@ -328,9 +322,9 @@ std::optional<source_format> parse_source_format(std::string_view name) noexcept
 }
 
 void sample_source::fail_label(std::size_t sample, std::uint32_t label, std::size_t classes) const {
-    throw error(errc::invalid_data,
-                fmt::format("{}: label {} of sample {}, expected below {}, the number of classes; give the right --classes",
-                            facts_.images, label, sample, classes));
+    throw_error(errc::invalid_data,
+                "{}: label {} of sample {}, expected below {}, the number of classes; give the right --classes", facts_.images,
+                label, sample, classes);
 }
 
 std::vector<named_source> open_sources(split_source const& asked, source_options const& options) {
@@ -340,10 +334,10 @@ std::vector<named_source> open_sources(split_source const& asked, source_options
     }
     bool const is_folder = fs::is_directory(asked.images);
     if (is_folder && !asked.labels.empty())
-        throw error(errc::usage,
-                    fmt::format("{}: is a folder, and IMAGES,LABELS are two files of arrays (npy, idx); of pictures give one "
-                                "folder alone that has a folder of pictures for each class",
-                                asked.images));
+        throw_error(errc::usage,
+                    "{}: is a folder, and IMAGES,LABELS are two files of arrays (npy, idx); of pictures give one folder alone "
+                    "that has a folder of pictures for each class",
+                    asked.images);
     source_format format = options.format;
     if (format == source_format::automatic && !asked.labels.empty()) format = source_format::npy;  // or IDX: two files of arrays
     if (format == source_format::automatic) format = is_folder ? format_of_folder(asked.images) : format_of_file(asked.images);
@@ -366,8 +360,8 @@ std::vector<named_source> open_sources(split_source const& asked, source_options
         case source_format::csv: found.push_back({split_of(asked), std::make_unique<csv_source>(asked.images, options)}); break;
     }
     if (found.empty())
-        throw error(errc::not_found, fmt::format("{}: has no files of {}{}; check the folder, or give --from", asked.images,
-                                                 to_string(format), asked.split.empty() ? "" : " for the split " + asked.split));
+        throw_error(errc::not_found, "{}: has no files of {}{}; check the folder, or give --from", asked.images,
+                    to_string(format), asked.split.empty() ? "" : " for the split " + asked.split);
     return found;
 }
 

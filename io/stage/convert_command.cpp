@@ -5,8 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/units.hpp"
 #include "comm/run_with_ranks.hpp"
 #include "io/convert/convert.hpp"
@@ -86,8 +86,7 @@ split_source source_of(std::string const& word) {
     source.images = rest.substr(0, comma);
     if (comma != std::string_view::npos) source.labels = rest.substr(comma + 1);
     if (source.images.empty())
-        throw error(errc::usage,
-                    fmt::format("'{}' names no source; write FILE, FOLDER, SPLIT=FILE or SPLIT=IMAGES,LABELS", word));
+        throw_error(errc::usage, "'{}' names no source; write FILE, FOLDER, SPLIT=FILE or SPLIT=IMAGES,LABELS", word);
     return source;
 }
 
@@ -100,7 +99,7 @@ Value one_of(given_options const& given, std::string_view option,
         if (name == text) return value;
         names += (names.empty() ? "" : ", ") + std::string(name);
     }
-    throw error(errc::usage, fmt::format("--{}: '{}' is none of {}; give one of these", option, text, names));
+    throw_error(errc::usage, "--{}: '{}' is none of {}; give one of these", option, text, names);
 }
 
 std::vector<std::string> names_in(std::string const& list) {
@@ -114,9 +113,8 @@ void read_sources(given_options const& given, convert_request& request) {
     source_options& how = request.reading;
     auto const format = parse_source_format(given.text("from"));
     if (!format)
-        throw error(errc::usage,
-                    fmt::format("--from: '{}' is no format; give auto, idx, cifar10, cifar100, npy, npz, images, csv or hdf5",
-                                given.text("from")));
+        throw_error(errc::usage, "--from: '{}' is no format; give auto, idx, cifar10, cifar100, npy, npz, images, csv or hdf5",
+                    given.text("from"));
     how.format = *format;
     if (given.words().empty()) {
         bool const no_labels = given.text("labels") == "none";
@@ -143,15 +141,15 @@ void read_form(given_options const& given, source_options& how) {
     if (given.has("channels")) how.channels = one_of<std::size_t>(given, "channels", {{"1", 1}, {"3", 3}});
     how.type = parse_element_type(given.text("type"));
     if (!how.type)
-        throw error(errc::usage, fmt::format("--type: '{}' is no type; give uint8, int8, uint16 … int64, float32 or float64",
-                                             given.text("type")));
+        throw_error(errc::usage, "--type: '{}' is no type; give uint8, int8, uint16 … int64, float32 or float64",
+                    given.text("type"));
     if (!given.has("resize")) return;
     std::string const text = given.text("resize");
     auto const parts = split(text, 'x');
     auto const height = parse_integer(parts.front());
     auto const width = parse_integer(parts.back());
     if (parts.size() != 2 || !height || !width || *height < 1 || *width < 1 || *height > 65536 || *width > 65536)
-        throw error(errc::usage, fmt::format("--resize: '{}' is no size; give height x width, as 224x224", text));
+        throw_error(errc::usage, "--resize: '{}' is no size; give height x width, as 224x224", text);
     how.resize = {static_cast<std::size_t>(*height), static_cast<std::size_t>(*width)};
 }
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "base/units.hpp"
 #include "io/copy/copy_target.hpp"
 #include "io/copy/copy_tree.hpp"
@@ -51,8 +51,7 @@ void unpack_one(copy_target const& target, std::string const& archive, std::opti
     bool const there = ::fstatat(target.root(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
     if (there && known == stamp) return;
     if (there && !known)
-        throw error(errc::usage,
-                    fmt::format("{} is there and was not unpacked from {}; remove it, or give another folder", full, archive));
+        throw_error(errc::usage, "{} is there and was not unpacked from {}; remove it, or give another folder", full, archive);
     unique_fd const growing = make_folder_in(target.state(), "unpacking");
     remove_tree(growing.get(), name);
     unique_fd const inside = make_folder_in(growing.get(), name.c_str());
@@ -103,8 +102,7 @@ constexpr option_row copy_options[]{
 
 std::optional<std::uint64_t> unpack_limit_of(given_options const& given) {
     if (!given.has("unpack-limit")) return {};
-    if (!given.has("unpack"))
-        throw error(errc::usage, fmt::format("{}: --unpack-limit without --unpack; give both", given.command()));
+    if (!given.has("unpack")) throw_error(errc::usage, "{}: --unpack-limit without --unpack; give both", given.command());
     return read_option([&] { return parse_bytes(given.text("unpack-limit"), "--unpack-limit"); });
 }
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/command/command_set.hpp"
-#include "base/error.hpp"
 #include "base/process/files.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/units.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/run_with_ranks.hpp"
@@ -99,14 +99,14 @@ copy_request copy_request_of(given_options const& given, environment const& vari
     copy_request request;
     auto const& words = given.words();
     if (words.size() < 2)
-        throw error(errc::usage, fmt::format("{}: {} missing; give what to copy, and then the folder to copy to", given.command(),
-                                             words.empty() ? "the sources are" : "the target folder is"));
+        throw_error(errc::usage, "{}: {} missing; give what to copy, and then the folder to copy to", given.command(),
+                    words.empty() ? "the sources are" : "the target folder is");
     request.sources.assign(words.begin(), words.end() - 1);
     request.target = words.back();
     while (request.target.size() > 1 && request.target.ends_with('/')) request.target.pop_back();
     std::string const check = given.text("check");
     if (check != "fast" && check != "full")
-        throw error(errc::usage, fmt::format("{}: --check: '{}' is neither fast nor full", given.command(), check));
+        throw_error(errc::usage, "{}: --check: '{}' is neither fast nor full", given.command(), check);
     request.check = check == "full" ? copy_check::full : copy_check::fast;
     request.sync = given.has("fsync");
     request.dry_run = given.has("dry-run");

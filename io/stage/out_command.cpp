@@ -18,11 +18,11 @@
 
 #include "base/command/command_set.hpp"
 #include "base/environment.hpp"
-#include "base/error.hpp"
 #include "base/process/process.hpp"
 #include "base/process/start_thread.hpp"
 #include "base/process/this_process.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "base/units.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/communicator.hpp"
@@ -273,12 +273,11 @@ std::vector<std::string> command_of(given_options const& given, identity const& 
     if (given.program().empty()) return {};
     for (char const* const option : {"dry-run", "json"})
         if (given.has(option))
-            throw error(errc::usage, fmt::format("{}: --{} does not go with a command; leave it out", given.command(), option));
+            throw_error(errc::usage, "{}: --{} does not go with a command; leave it out", given.command(), option);
     if (given.has("merge") && who.node_count > 1)
-        throw error(errc::usage,
-                    fmt::format("{}: --merge does not go with a command on {} nodes, which may write files of one name; "
-                                "leave out --merge",
-                                given.command(), who.node_count));
+        throw_error(errc::usage,
+                    "{}: --merge does not go with a command on {} nodes, which may write files of one name; leave out --merge",
+                    given.command(), who.node_count);
     return given.program();
 }
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "base/units.hpp"
 
 namespace muster::stage {
@@ -47,7 +47,7 @@ progress_style parse_progress(std::string const& name) {
     if (name == "bar") return progress_style::bar;
     if (name == "lines") return progress_style::lines;
     if (name == "json") return progress_style::json;
-    throw error(errc::usage, fmt::format("--progress: '{}' is no way to show it; give one of {}", name, progress_names));
+    throw_error(errc::usage, "--progress: '{}' is no way to show it; give one of {}", name, progress_names);
 }
 
 std::string format_rate(double bytes_per_s) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "io/tree/file_list.hpp"
 
 #ifdef MUSTER_HAVE_LIBARCHIVE
@@ -64,8 +64,7 @@ std::vector<std::string> inside_parts(std::string_view path, std::string_view ar
         if (part != "..") {
             parts.emplace_back(part);
         } else if (parts.empty()) {
-            throw error(errc::invalid_data,
-                        fmt::format("{}: the entry {} leads out of the folder; it is not unpacked", archive, entry));
+            throw_error(errc::invalid_data, "{}: the entry {} leads out of the folder; it is not unpacked", archive, entry);
         } else {
             parts.pop_back();
         }
@@ -77,8 +76,7 @@ std::vector<std::string> inside_parts(std::string_view path, std::string_view ar
 /// later in the archive, so that ".." behind one may lead anywhere.
 void require_link_inside(std::string_view to, std::size_t depth, std::string_view archive, std::string_view entry) {
     auto const refuse = [&](std::string_view why) {
-        throw error(errc::invalid_data,
-                    fmt::format("{}: the link {} leads to {}, {}; it is not unpacked", archive, entry, to, why));
+        throw_error(errc::invalid_data, "{}: the link {} leads to {}, {}; it is not unpacked", archive, entry, to, why);
     };
     if (to.starts_with('/')) refuse("out of the folder");
     std::size_t up = 0;
@@ -103,8 +101,7 @@ constexpr std::size_t deepest_path = 256;  ///< folders; each is opened for each
 
 [[noreturn]] void refuse_archive(archive* open, std::string const& path, std::string_view what) {
     char const* const why = ::archive_error_string(open);
-    throw error(errc::invalid_data,
-                fmt::format("{} {}: {}; make the archive again", path, what, why != nullptr ? why : "damaged"));
+    throw_error(errc::invalid_data, "{} {}: {}; make the archive again", path, what, why != nullptr ? why : "damaged");
 }
 
 std::unique_ptr<archive, archive_closer> open_archive(std::string const& path) {
@@ -151,23 +148,20 @@ class unpack_budget {
         if (__builtin_add_overflow(bytes_, bytes, &bytes_)) bytes_ = UINT64_MAX;
         std::string const where = entry.empty() ? path_ : fmt::format("{}, at its entry {},", path_, entry);
         if (entries_ > limits_.entries)
-            throw error(
-                errc::invalid_data,
-                fmt::format(
-                    "{} has more entries than the {} that are believed of an archive of its size; unpack it by tar or unzip "
-                    "if you trust it",
-                    where, limits_.entries));
+            throw_error(errc::invalid_data,
+                        "{} has more entries than the {} that are believed of an archive of its size; unpack it by tar or unzip "
+                        "if you trust it",
+                        where, limits_.entries);
         if (bytes_ > limits_.bytes)
-            throw error(errc::invalid_data,
-                        fmt::format("{} becomes {}, more than the {} that are allowed; give --unpack-limit BYTES if you trust it",
-                                    where, format_bytes(bytes_), format_bytes(limits_.bytes)));
+            throw_error(errc::invalid_data,
+                        "{} becomes {}, more than the {} that are allowed; give --unpack-limit BYTES if you trust it", where,
+                        format_bytes(bytes_), format_bytes(limits_.bytes));
         if (bytes_ > free_)
-            throw error(errc::io, fmt::format("{} becomes {}, and {} are free; free space there, or give another folder", where,
-                                              format_bytes(bytes_), format_bytes(free_)));
+            throw_error(errc::io, "{} becomes {}, and {} are free; free space there, or give another folder", where,
+                        format_bytes(bytes_), format_bytes(free_));
         if (entries_ > names_)
-            throw error(errc::io,
-                        fmt::format("{} has {} entries or more, and {} inodes are free; free some, or give another folder", where,
-                                    entries_, names_));
+            throw_error(errc::io, "{} has {} entries or more, and {} inodes are free; free some, or give another folder", where,
+                        entries_, names_);
     }
 
   private:
@@ -213,15 +207,13 @@ class unpacker {
         std::uint64_t const told = told_bytes(entry);
         budget_.take(1, told, given);
         if (given.starts_with('/'))
-            throw error(errc::invalid_data,
-                        fmt::format("{}: the entry {} has an absolute path; it is not unpacked", path_, given));
+            throw_error(errc::invalid_data, "{}: the entry {} has an absolute path; it is not unpacked", path_, given);
         auto const parts = inside_parts(given, path_, given);
         if (parts.empty()) return;
         if (parts.size() > deepest_path)
-            throw error(errc::invalid_data,
-                        fmt::format("{}: the entry {}… lies in more than {} folders; unpack it by tar or unzip "
-                                    "if you trust it",
-                                    path_, given.substr(0, 80), deepest_path));
+            throw_error(errc::invalid_data,
+                        "{}: the entry {}… lies in more than {} folders; unpack it by tar or unzip if you trust it", path_,
+                        given.substr(0, 80), deepest_path);
         std::string const path = join(parts, "/");
         auto const type = ::archive_entry_filetype(entry);
         if (type == AE_IFDIR) {
@@ -241,8 +233,7 @@ class unpacker {
         } else if (type == AE_IFREG) {
             write_file(entry, folder, name, path, told);
         } else {
-            throw error(errc::invalid_data,
-                        fmt::format("{}: the entry {} is a pipe, a socket or a device; it is not unpacked", path_, given));
+            throw_error(errc::invalid_data, "{}: the entry {} is a pipe, a socket or a device; it is not unpacked", path_, given);
         }
     }
 
@@ -275,8 +266,7 @@ class unpacker {
 
     void link_to(std::string const& original, int folder, std::string const& name, std::string const& given) {
         if (original.starts_with('/'))
-            throw error(errc::invalid_data,
-                        fmt::format("{}: the entry {} has an absolute path; it is not unpacked", path_, original));
+            throw_error(errc::invalid_data, "{}: the entry {} has an absolute path; it is not unpacked", path_, original);
         std::string const from = join(inside_parts(original, path_, given), "/");
         folder_cache others(target_, folder_cache::links::refused);
         int const there = others.parent(from);
@@ -284,9 +274,8 @@ class unpacker {
         // A link that is moved by a hard link leads elsewhere than from where it was judged.
         if (there >= 0 && ::fstatat(there, std::string(name_of(from)).c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
             !S_ISREG(found.st_mode))
-            throw error(errc::invalid_data,
-                        fmt::format("{}: the entry {} is a hard link to {}, which is no file; it is not unpacked", path_, given,
-                                    original));
+            throw_error(errc::invalid_data, "{}: the entry {} is a hard link to {}, which is no file; it is not unpacked", path_,
+                        given, original);
         if (there < 0 || ::linkat(there, std::string(name_of(from)).c_str(), folder, name.c_str(), 0) != 0)
             throw_system("link", given);
     }

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,7 +12,7 @@
 #include <memory>
 
 #include "base/codec/codec.hpp"
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "io/tree/workers.hpp"
 
 namespace muster {
@@ -45,8 +44,8 @@ listed_file entry_of(std::string const& full, std::string path, std::uint32_t so
         entry.target = fs::read_symlink(full, fault).string();
         if (fault) throw_system("readlink", full, fault.value());
     } else {
-        throw error(errc::usage, fmt::format("{} is {}, which cannot be copied; remove it, or give sources without it", full,
-                                             kind_in_words(found.st_mode)));
+        throw_error(errc::usage, "{} is {}, which cannot be copied; remove it, or give sources without it", full,
+                    kind_in_words(found.st_mode));
     }
     return entry;
 }
@@ -97,7 +96,7 @@ void list_source(file_list& list, std::string source, int threads) {
     while (source.size() > 1 && source.ends_with('/')) source.pop_back();
     struct stat found {};
     if (::stat(source.c_str(), &found) != 0) {
-        if (errno == ENOENT) throw error(errc::not_found, fmt::format("the source {} does not exist; check its name", source));
+        if (errno == ENOENT) throw_error(errc::not_found, "the source {} does not exist; check its name", source);
         throw_system("stat", source);
     }
     auto const number = static_cast<std::uint32_t>(list.sources.size());
@@ -119,8 +118,8 @@ void sort_and_check(file_list& list) {
     auto const same = [&](listed_file const& a, listed_file const& b) {
         if (a.path != b.path) return false;
         if (!a.is_folder() || !b.is_folder())
-            throw error(errc::usage, fmt::format("{} and {} would both become {}; copy them to two folders", source_path(list, a),
-                                                 source_path(list, b), a.path));
+            throw_error(errc::usage, "{} and {} would both become {}; copy them to two folders", source_path(list, a),
+                        source_path(list, b), a.path);
         return true;
     };
     list.files.erase(std::unique(list.files.begin(), list.files.end(), same), list.files.end());
@@ -157,8 +156,7 @@ void refuse_target_in_sources(std::span<std::string const> sources, std::string 
         fs::path const outer = fs::weakly_canonical(source, fault);
         auto const [end, ignored] = std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end());
         if (end == outer.end() && fs::is_directory(outer, fault))
-            throw error(errc::usage,
-                        fmt::format("the target {} lies in the source {}; give a folder outside of it", target, source));
+            throw_error(errc::usage, "the target {} lies in the source {}; give a folder outside of it", target, source);
     }
 }
 

@@ -1,13 +1,11 @@
 #include "launch/elastic/run_life.hpp"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "base/trust/foreign_json.hpp"
 
 namespace muster {
@@ -153,7 +151,7 @@ run_life parse_life(std::string_view text) try {
     for (auto const& row : all.at("ends")) life.ends.push_back(end_of(row));
     return life;
 } catch (ordered_json::exception const& e) {
-    throw error(errc::parse, fmt::format("what the former launcher left for generation 1 and later is damaged: {}", json_fault(e)));
+    throw_error(errc::parse, "what the former launcher left for generation 1 and later is damaged: {}", json_fault(e));
 }
 
 }  // namespace muster

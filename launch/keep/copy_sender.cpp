@@ -1,6 +1,5 @@
 #include "launch/keep/copy_sender.hpp"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -10,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "launch/keep/copy_frames.hpp"
 #include "launch/system/network.hpp"
 #include "launch/wire/frame_channel.hpp"
@@ -65,11 +64,9 @@ class peer {
     static launcher_link connect(keeper_address const& to) try {
         return connect_to_launcher(directions_to(to), duration(5));
     } catch (error const&) {
-        throw error(
-            errc::unavailable,
-            fmt::format(
-                "the keeper at {} does not answer: its node is gone or cannot be reached from {}, or the keeper has ended",
-                with_port(to.address, to.port), short_host_name()));
+        throw_error(errc::unavailable,
+                    "the keeper at {} does not answer: its node is gone or cannot be reached from {}, or the keeper has ended",
+                    with_port(to.address, to.port), short_host_name());
     }
 
     static environment directions_to(keeper_address const& to) {

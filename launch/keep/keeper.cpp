@@ -1,7 +1,6 @@
 #include "launch/keep/keeper.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -11,7 +10,7 @@
 #include <cerrno>
 #include <ctime>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "base/version.hpp"
 #include "launch/keep/state_holder.hpp"
 #include "launch/remote/host_ranks.hpp"
@@ -144,7 +143,7 @@ void keeper::send(keeper_duties::send const& what) {
 int keeper_command(std::vector<std::string> const& args, environment const& variables) try {
     return keeper(args.empty() ? std::vector<int>() : parse_numbers(args.front(), "the nodes of the keepers"), variables).run();
 } catch (error const& e) {
-    throw error(e.code(), fmt::format("on {}: {}", short_host_name(), e.what()));
+    throw_error(e.code(), "on {}: {}", short_host_name(), e.what());
 }
 
 void add_keep(part_functions& to) {

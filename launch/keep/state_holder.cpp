@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "base/command/print_note.hpp"
-#include "base/error.hpp"
 #include "base/process/this_process.hpp"
+#include "base/throw_error.hpp"
 #include "launch/keep/keeper_group.hpp"
 #include "launch/keep/kept_store.hpp"
 #include "launch/keep/placing.hpp"
@@ -177,10 +177,10 @@ kept_places state_holder::settle_here(run_plan const& run) {
 kept_places state_holder::make_ready(run_plan const& run, allocation const& everywhere, bool elsewhere) {
     bool const first = run.life.is_first(), several = everywhere.nodes.size() > 1;
     if (leader() == 0 && !several && elsewhere)
-        throw error(errc::unavailable,
-                    fmt::format("--keep-state: the ranks' only node, {}, is not that of muster run, whose memory "
-                                "holds what they commit; run muster there, or leave the option out",
-                                everywhere.nodes.front().name));
+        throw_error(errc::unavailable,
+                    "--keep-state: the ranks' only node, {}, is not that of muster run, whose memory holds what they commit; run "
+                    "muster there, or leave the option out",
+                    everywhere.nodes.front().name);
     if (leader() == 0 && !several) {
         if (run.options.keep_at_neighbour && first && !run.options.quiet)
             print_note("--keep-state node,neighbour: this run has one node, so no other has a copy of what its ranks commit");

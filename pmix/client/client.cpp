@@ -9,7 +9,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "pmix/library/completion.hpp"
 #include "pmix/library/info_list.hpp"
 #include "pmix/library/open_library.hpp"
@@ -81,10 +81,10 @@ value get(pmix_proc_t const& of, std::string_view key, duration deadline) {
     bool const answered = request->done->wait(deadline);
     auto const outcome = answered ? request->done->status() : PMIX_ERR_TIMEOUT;
     if (outcome == PMIX_ERR_NOT_FOUND || outcome == PMIX_ERR_PROC_ENTRY_NOT_FOUND)
-        throw error(errc::not_found, fmt::format("rank {} of {} has no key \"{}\"", of.rank, of.nspace, key));
+        throw_error(errc::not_found, "rank {} of {} has no key \"{}\"", of.rank, of.nspace, key);
     if (outcome == PMIX_ERR_TIMEOUT)
-        throw error(errc::timeout, fmt::format("rank {} of {} did not give key \"{}\" within {}", of.rank, of.nspace, key,
-                                               format_duration(deadline)));
+        throw_error(errc::timeout, "rank {} of {} did not give key \"{}\" within {}", of.rank, of.nspace, key,
+                    format_duration(deadline));
     check(outcome, fmt::format("PMIx_Get_nb({}) of rank {}", key, of.rank));
     return request->result;
 }
@@ -107,8 +107,7 @@ identity ask_who(pmix_proc_t const& self, duration deadline) {
     who.rank = static_cast<int>(self.rank);
     who.world_size = number_or(job, PMIX_JOB_SIZE, 0, deadline);
     if (who.world_size <= who.rank)
-        throw error(errc::singleton,
-                    fmt::format("the PMIx server knows a world of {} ranks, this is rank {}", who.world_size, who.rank));
+        throw_error(errc::singleton, "the PMIx server knows a world of {} ranks, this is rank {}", who.world_size, who.rank);
     who.local_size = number_or(job, PMIX_LOCAL_SIZE, 1, deadline);
     who.local_rank = number_or(self, PMIX_LOCAL_RANK, 0, deadline);
     who.node_count = number_or(job, PMIX_NUM_NODES, 1, deadline);
@@ -141,8 +140,8 @@ client::client(duration deadline) : state_(std::make_shared<state>()) {
         auto const status = done->wait(duration{0}) ? done->status() : PMIX_SUCCESS;
         if (status == PMIX_ERR_INVALID_NAMESPACE || status == PMIX_ERR_UNREACH || status == PMIX_ERR_INIT ||
             status == PMIX_ERR_NOT_FOUND)
-            throw error(errc::unavailable,
-                        fmt::format("no PMIx server for this process ({}); start it with muster run", PMIx_Error_string(status)));
+            throw_error(errc::unavailable, "no PMIx server for this process ({}); start it with muster run",
+                        PMIx_Error_string(status));
         done->wait_or_throw(duration{0}, "PMIx_Init");
         connected = true;
         state_->who = ask_who(state_->self, deadline);
@@ -191,20 +190,19 @@ void client::fence(duration deadline) {
     }
     if (!done->wait(deadline)) {
         new std::pair(keys, all);  // the library still reads them
-        throw error(errc::timeout, fmt::format("not all {} ranks came to the fence within {}", state_->who.world_size,
-                                               format_duration(deadline)));
+        throw_error(errc::timeout, "not all {} ranks came to the fence within {}", state_->who.world_size,
+                    format_duration(deadline));
     }
     auto const outcome = done->status();
     if (outcome == PMIX_ERR_PARTIAL_SUCCESS || outcome == PMIX_ERR_LOST_CONNECTION || outcome == PMIX_ERR_PROC_ABORTED)
-        throw error(errc::peer_failed,
-                    fmt::format("a rank ended before the fence was complete ({})", PMIx_Error_string(outcome)));
+        throw_error(errc::peer_failed, "a rank ended before the fence was complete ({})", PMIx_Error_string(outcome));
     check(outcome, "PMIx_Fence_nb");
 }
 
 std::vector<std::byte> client::get_bytes(int rank, std::string_view key, duration deadline) {
     auto const found = get(make_proc(state_->who.nspace, static_cast<pmix_rank_t>(rank)), key, deadline);
     if (auto const* bytes = std::get_if<std::vector<std::byte>>(&found)) return *bytes;
-    throw error(errc::invalid_data, fmt::format("key \"{}\" of rank {} holds no bytes", key, rank));
+    throw_error(errc::invalid_data, "key \"{}\" of rank {} holds no bytes", key, rank);
 }
 
 void client::finalize(duration deadline) {

@@ -1,8 +1,6 @@
 #include "pmix/library/completion.hpp"
 
-#include <fmt/format.h>
-
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 #include "pmix/library/info_list.hpp"
 
 namespace muster::pmix {
@@ -38,9 +36,8 @@ pmix_status_t completion::status() {
 
 void completion::wait_or_throw(duration deadline, std::string_view call) {
     if (!wait(deadline))
-        throw error(
-            errc::timeout,
-            fmt::format("{} did not answer in time; look for ranks that have ended, and for other load on this machine", call));
+        throw_error(errc::timeout,
+                    "{} did not answer in time; look for ranks that have ended, and for other load on this machine", call);
     check(status(), call);
 }
 

@@ -1,6 +1,5 @@
 #include "pmix/server/server.hpp"
 
-#include <fmt/format.h>
 #include <hwloc.h>
 #include <pmix_server.h>
 #include <poll.h>
@@ -16,8 +15,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/error.hpp"
 #include "base/process/this_process.hpp"
+#include "base/throw_error.hpp"
 #include "base/unique_handle.hpp"
 #include "pmix/library/open_library.hpp"
 #include "pmix/library/peer_uid.hpp"
@@ -117,10 +116,9 @@ server::server(job const& description, library_start when) : state_(std::make_sh
     if (started)
         throw error(errc::usage, "there is or was a PMIx server in this process; one is all that the PMIx library starts");
     if (description.nspace.empty() || description.nspace.size() + sizeof ".server" > PMIX_MAX_NSLEN)
-        throw error(errc::usage, fmt::format("the job's name \"{}\" must have 1 to {} bytes", description.nspace,
-                                             PMIX_MAX_NSLEN - sizeof ".server"));
-    if (description.world_size < 1)
-        throw error(errc::usage, fmt::format("a world of {} ranks; use 1 or more", description.world_size));
+        throw_error(errc::usage, "the job's name \"{}\" must have 1 to {} bytes", description.nspace,
+                    PMIX_MAX_NSLEN - sizeof ".server");
+    if (description.world_size < 1) throw_error(errc::usage, "a world of {} ranks; use 1 or more", description.world_size);
     bool const can_wait = when == library_start::at_first_call && !description.spans_nodes() &&
                           description.world_size <= most_waiting_ranks &&
                           knows_client_variables(library_version(), environment::capture());

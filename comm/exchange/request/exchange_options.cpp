@@ -1,10 +1,8 @@
 #include "comm/exchange/request/exchange_options.hpp"
 
-#include <fmt/format.h>
-
-#include "base/error.hpp"
 #include "base/process/network.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -19,10 +17,10 @@ bool read_switch(environment const& variables, std::string_view name) {
 /// Throws, so that programs that set them notice that they no longer have an effect.
 void refuse_removed(environment const& variables, std::string_view name, std::string_view what) {
     if (read_switch(variables, name))
-        throw error(errc::unavailable,
-                    fmt::format("{}=1: the exchange has no {}, since it made no step faster; unset it, and use prepare() "
-                                "(muster_allreduce_prepare in C) for tensors that are reduced again and again",
-                                name, what));
+        throw_error(errc::unavailable,
+                    "{}=1: the exchange has no {}, since it made no step faster; unset it, and use prepare() "
+                    "(muster_allreduce_prepare in C) for tensors that are reduced again and again",
+                    name, what);
 }
 
 }  // namespace

@@ -1,11 +1,9 @@
 #include "comm/exchange/request/request_codec.hpp"
 
-#include <fmt/format.h>
-
 #include <cstdint>
 
 #include "base/codec/codec.hpp"
-#include "base/error.hpp"
+#include "base/throw_error.hpp"
 
 namespace muster {
 
@@ -35,9 +33,8 @@ std::vector<exchange_request> decode_requests(std::span<std::byte const> bytes) 
     codec::reader(bytes) >> requests;
     return requests;
 } catch (error const& problem) {
-    throw error(
-        errc::invalid_data,
-        fmt::format("requests of another rank cannot be decoded: {}; run the same muster version on all ranks", problem.what()));
+    throw_error(errc::invalid_data, "requests of another rank cannot be decoded: {}; run the same muster version on all ranks",
+                problem.what());
 }
 
 }  // namespace muster

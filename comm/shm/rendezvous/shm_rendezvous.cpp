@@ -15,6 +15,7 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "base/throw_error.hpp"
 #include "comm/backend/comm_error.hpp"
 #include "comm/backend/deadlines.hpp"
 #include "comm/backend/memory/shared_memory.hpp"
@@ -220,9 +221,8 @@ void shm_rendezvous::listen_for_peers() {
             throw_system("bind", "of the abstract socket " + name, code, "another rank 0 of the same job step has it");
         spdlog::warn("{}: another user holds the abstract socket {}; the next name is tried", speaker(), name);
     }
-    throw error(errc::system,
-                fmt::format("{}: other users hold the abstract sockets {} to {}; tell the administrator, and start again",
-                            speaker(), request_.key, name_to_try(request_.key, names_to_try - 1)));
+    throw_error(errc::system, "{}: other users hold the abstract sockets {} to {}; tell the administrator, and start again",
+                speaker(), request_.key, name_to_try(request_.key, names_to_try - 1));
 }
 
 void shm_rendezvous::wait_for_peers() {
