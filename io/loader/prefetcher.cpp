@@ -1,13 +1,10 @@
 #include "io/loader/prefetcher.hpp"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/process/start_thread.hpp"
+#include "io/loader/reader_threads.hpp"
 
 namespace muster {
 
@@ -15,34 +12,19 @@ prefetcher::prefetcher(std::size_t slots, work prepare, std::size_t threads)
     : slots_(slots), prepare_(std::move(prepare)), ready_(slots, 0) {
     expect(slots_ >= 2, "a slot for the consumer and one to fill");
     expect(threads >= 1, "a thread");
-    threads_.reserve(threads);
-    // A new thread inherits the mask: signals are for the program's own threads.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        for (std::size_t i = 0; i < threads; ++i) threads_.push_back(start_thread("for reading samples", [this] { loop(); }));
-    } catch (...) {
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        finish();
-        throw;
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    threads_ = start_readers(
+        threads, [this] { loop(); }, [this] { end_loops(); });
 }
 
 prefetcher::~prefetcher() {
-    finish();
+    end_loops();
+    for (std::thread& each : threads_) each.join();
 }
 
-void prefetcher::finish() noexcept {
-    {
-        std::lock_guard const lock(mutex_);
-        stop_ = true;
-    }
+void prefetcher::end_loops() noexcept {
+    std::lock_guard const lock(mutex_);
+    stop_ = true;
     to_workers_.notify_all();
-    for (std::thread& each : threads_) each.join();
-    threads_.clear();
 }
 
 void prefetcher::start(std::size_t items) {

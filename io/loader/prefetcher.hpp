@@ -39,7 +39,7 @@ class prefetcher {
 
   private:
     void loop();
-    void finish() noexcept;
+    void end_loops() noexcept;
     bool may_prepare() const;
 
     std::size_t const slots_;

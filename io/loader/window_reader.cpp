@@ -1,12 +1,9 @@
 #include "io/loader/window_reader.hpp"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/process/start_thread.hpp"
+#include "io/loader/reader_threads.hpp"
 
 namespace muster {
 
@@ -22,20 +19,19 @@ window_reader::window_reader(sample_file from, shuffle_window window, std::size_
     slot_bytes_ = (window_.chunk_samples * from_.sample_bytes() / page_bytes + 2) * page_bytes;
     memory_ = mapped_memory::allocate(2 * window_.chunks * slot_bytes_);
     place_of_.resize(samples / window_.chunk_samples + 1);
-    sigset_t all, before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (std::size_t i = 0; i < threads; ++i) threads_.push_back(start_thread("for reading samples", [this] { loop(); }));
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    threads_ = start_readers(
+        threads, [this] { loop(); }, [this] { end_loops(); });
 }
 
 window_reader::~window_reader() {
-    {
-        std::lock_guard const lock(mutex_);
-        stop_ = true;
-    }
-    to_readers_.notify_all();
+    end_loops();
     for (std::thread& each : threads_) each.join();
+}
+
+void window_reader::end_loops() noexcept {
+    std::lock_guard const lock(mutex_);
+    stop_ = true;
+    to_readers_.notify_all();
 }
 
 void window_reader::start(windowed_order const& order, std::uint64_t first_sample, std::uint64_t from) {

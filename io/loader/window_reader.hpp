@@ -20,7 +20,7 @@ namespace muster {
 /// the windows in their order: the one that it is in stays in memory while the next is read. Memory: two windows.
 class window_reader {
   public:
-    /// Throws errc::system (no memory).
+    /// Throws errc::system (no memory, no thread).
     window_reader(sample_file from, shuffle_window window, std::size_t samples, std::size_t threads);
     window_reader(window_reader const&) = delete;
     window_reader& operator=(window_reader const&) = delete;
@@ -46,6 +46,7 @@ class window_reader {
 
   private:
     void loop();
+    void end_loops() noexcept;
     bool may_read() const;
     void read_chunk(std::uint64_t place);
 
