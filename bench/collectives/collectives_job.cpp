@@ -107,7 +107,7 @@ bool collectives_job::any_ended() {
 }
 
 std::string collectives_job::end_of_log() const {
-    auto const all = read_text_file(fmt::format("{}/{}.log", folder_, name_));
+    auto const all = read_text_file(fmt::format("{}/{}.log", folder_, name_), SIZE_MAX);
     return all.substr(all.size() - std::min<std::size_t>(all.size(), 2000));
 }
 

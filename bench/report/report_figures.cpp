@@ -42,7 +42,7 @@ std::string last_line(std::string const& text) {
 }
 
 std::string read_svg(fs::path const& path) {
-    auto text = read_text_file(path.string());
+    auto text = read_text_file(path.string(), SIZE_MAX);
     if (text.empty()) throw_error(errc::io, "cannot read the figure {}; see that plots.py writes what it prints", path.string());
     return text;
 }

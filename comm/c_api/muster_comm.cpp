@@ -1,10 +1,10 @@
 #include "comm/c_api/muster_comm.h"
-#include "comm/backend/speaker.hpp"
 
 #include <algorithm>
 
 #include "base/environment.hpp"
 #include "comm/backend/process_set.hpp"
+#include "comm/backend/speaker.hpp"
 #include "comm/c_api/c_call.hpp"
 #include "pmix/identity.hpp"
 

@@ -24,8 +24,8 @@ std::vector<std::size_t> slots_for_commit(kept_slots const& all, std::size_t new
 /// Commits of another history: those of the step with which a process commits first, and later ones.
 struct other_history {
     std::vector<std::size_t> later = {};
-    std::size_t last =
-        kept::slots;  ///< the newest before them, which the other ranks have too; it must stay until the process has committed
+    /// The newest before them, which the other ranks have too; it must stay until the process has committed.
+    std::size_t last = kept::slots;
 };
 /// Empty if there is nothing earlier to go back to: then the ranks begin anew. Pure.
 other_history find_other_history(kept_slots const& all, std::uint64_t step);

@@ -99,7 +99,7 @@ class tree_copy {
         run_step(nodes_, "list the sources", list, member_is::node);
         if (nodes_.size() > 1 && !request_.own_sources) {
             std::string bytes = mine ? bytes_of_list(list_) : std::string();
-            broadcast_bytes(nodes_, bytes);
+            broadcast_bytes(nodes_, "the list", bytes);
             if (!mine) list_ = list_of_bytes(bytes);
         }
         if (request_.sharded) {
@@ -144,7 +144,7 @@ class tree_copy {
     void refuse_shared_target() {
         if (nodes_.size() == 1 || request_.own_sources || request_.dry_run) return;
         std::string nonce = fmt::format("here.{}.{}", ::getpid(), std::chrono::steady_clock::now().time_since_epoch().count());
-        broadcast_bytes(nodes_, nonce);
+        broadcast_bytes(nodes_, "the name of the copy", nonce);
         std::string const mine = fmt::format("{}.{}", nonce, nodes_.rank());
         on_all_nodes([&] { target_->make_mark(mine); });
         on_all_nodes([&] {

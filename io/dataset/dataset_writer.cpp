@@ -392,7 +392,7 @@ std::string dataset_writer::state::identity_of_all() const {
 void dataset_writer::state::share_layout() {
     if (spooled()) return;
     std::string bytes = first() ? codec::encode(layout) : std::string();
-    broadcast_bytes(*ranks, bytes);
+    broadcast_bytes(*ranks, "the layout", bytes);
     if (!first()) codec::reader(bytes) >> layout;
 }
 

@@ -1,5 +1,7 @@
 #include "io/dataset/file_ranks.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 
@@ -29,13 +31,13 @@ void const* mpi_handle(communicator const& ranks) {
     return handle;
 }
 
-void broadcast_bytes(communicator& ranks, std::string& bytes) {
+void broadcast_bytes(communicator& ranks, std::string_view what, std::string& bytes) {
     std::int64_t count = static_cast<std::int64_t>(bytes.size());
-    ranks.broadcast("number of bytes", view_of(std::span(&count, 1)), 0).wait();
+    ranks.broadcast(fmt::format("size of {}", what), view_of(std::span(&count, 1)), 0).wait();
     bytes.resize(static_cast<std::size_t>(count));
     constexpr std::size_t most = std::size_t{256} << 20;
     for (std::size_t at = 0; at < bytes.size(); at += most)
-        ranks.broadcast("bytes", {bytes.data() + at, std::min(most, bytes.size() - at), dtype::u8, memory_kind::host}, 0).wait();
+        ranks.broadcast(what, {bytes.data() + at, std::min(most, bytes.size() - at), dtype::u8, memory_kind::host}, 0).wait();
 }
 
 }  // namespace muster

@@ -22,7 +22,7 @@ comm_options options_for_files(identity const& who);
 void const* mpi_handle(communicator const& ranks);
 
 /// Collective: gives all ranks the bytes that rank 0 has.
-void broadcast_bytes(communicator& ranks, std::string& bytes);
+void broadcast_bytes(communicator& ranks, std::string_view what, std::string& bytes);
 
 /// Collective: runs `step` on every rank. If it fails on one, every rank throws: a single rank its own exception, several what
 /// comm/fail_together.hpp says. `step` itself is not collective, except for calls to HDF5.

@@ -178,15 +178,16 @@ std::string bytes_of_list(file_list const& list) {
     return codec::encode(list);
 }
 
-file_list list_of_bytes(std::string_view bytes) {
+file_list list_of_bytes(std::string_view bytes) try {
     file_list list;
     codec::reader from(bytes);
     from >> list;
     from.end();
     for (listed_file const& file : list.files)
-        if (file.source >= list.sources.size())
-            throw error(errc::invalid_data, "the list of files is damaged; remove the state folder");
+        if (file.source >= list.sources.size()) codec::fail_by_value(file.source);
     return list;
+} catch (error const& problem) {
+    throw_error(errc::invalid_data, "the list of files is damaged ({}); remove the state folder", problem.what());
 }
 
 }  // namespace muster

@@ -49,7 +49,7 @@ std::uint32_t read_hex(std::string const& path) {
     return value;
 }
 
-/// Reads "0-3,8"; returns an empty set if it is not a list.
+/// Reads a file with a list such as "0-3,8"; returns an empty set if it holds none.
 cpuset read_cpus(std::string const& path) {
     return cpuset::from_list_or_none(read_text(path));
 }

@@ -14,9 +14,9 @@
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
 #include "launch/jobs/job_output.hpp"
-#include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/jobs/starter_files.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
+#include "launch/scheduler/read_allocation.hpp"
 #include "launch/scripts/script_command.hpp"
 #include "launch/settings/settings_file.hpp"
 #include "launch/site_tools/cluster_facts.hpp"
@@ -37,8 +37,12 @@ bool write_new(fs::path const& path, std::string_view text) {
 
 std::string likely_site(settings_result const& given, environment const& variables) {
     if (given.given("site")) return given.text("site");
-    auto const queue = find_queue_or_nothing(variables);
-    return queue ? fmt::format("generic-{}", to_string(*queue)) : "workstation";
+    bool const slurm = !find_program_or_nothing(slurm_program(slurm_ask::submit), variables).empty();
+    bool const pbs = !find_program_or_nothing("qsub", variables).empty();
+    bool const flux = !find_program_or_nothing("flux", variables).empty();
+    if (flux && (prefers_flux(variables) || (!slurm && !pbs))) return "generic-flux";
+    if (!slurm && !pbs) return "workstation";
+    return pbs && (!slurm || prefers_pbs(variables)) ? "generic-pbs" : "generic-slurm";
 }
 
 bool may_have_gpus(std::string const& name, environment const& variables) {

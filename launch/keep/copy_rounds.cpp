@@ -54,6 +54,7 @@ void copy_rounds::on_there(std::size_t which, bool expected) {
     one.ranks_ended = false;
     one.newest = one.held = 0;
     if (expected) await_all_anew();
+    if (phase_ == phase::idle && last_ != 0 && on_two_nodes_ == 0 && is_to_spread_again()) spread_last();
 }
 
 void copy_rounds::on_lost(std::size_t which) {

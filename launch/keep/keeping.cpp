@@ -47,6 +47,7 @@ struct stepper {
     void on_lost(std::size_t which, std::string const& why);
     void note_fault(std::size_t which, std::string const& fault);
     void note_loss(std::size_t which);
+    void on_not_moved(std::size_t which, wire::keep_word const& word);
     void call_missing();
     bool is_wanted(node const& one) const;
     bool holds_up(node const& one) const;
@@ -184,12 +185,24 @@ void stepper::take(happened::word const& what) {
             answered(which, word.round);
             break;
         case kind::moved:
-            if (!word.fault.empty() && is_open(which, word.round))
-                all.under_way.not_moved = fmt::format("a state that {} has could not be moved: {}", one.name, word.fault);
+            if (!word.fault.empty() && is_open(which, word.round)) on_not_moved(which, word);
             answered(which, word.round);
             break;
     }
     carry_out_rounds();
+}
+
+/// Ranks begin without what no rank begins with.
+void stepper::on_not_moved(std::size_t which, wire::keep_word const& word) {
+    auto& its = all.under_way;
+    auto const why = fmt::format("a state that {} has could not be moved: {}", all.nodes[which].name, word.fault);
+    auto const one = its.of_nobody.find(word.round);
+    if (one == its.of_nobody.end()) {
+        its.not_moved = why;
+        return;
+    }
+    std::erase(its.made.left_out, one->second);
+    say(fmt::format("note: --keep-state: {}; it was of rank {}, which no rank continues", why, one->second.what.rank));
 }
 
 void stepper::on_there(std::size_t which) {
@@ -388,6 +401,7 @@ void stepper::arrange() {
     auto& its = all.under_way;
     all.now = phase::moving;
     its.not_moved.clear();
+    its.of_nobody.clear();
     auto const ranks = unpack_ranks(its.wanted.ranks, its.wanted.hosts.size(), its.wanted.world_size);
     its.node_of.assign(static_cast<std::size_t>(its.wanted.world_size), all.nodes.size());
     for (std::size_t host = 0; host < ranks.size(); ++host)
@@ -401,6 +415,8 @@ void stepper::arrange() {
     for (auto const& one : its.made.moves) {
         auto const& to = all.nodes[one.to].about;
         its.open.insert({one.from, ++all.question, one.to});
+        if (std::find(its.made.left_out.begin(), its.made.left_out.end(), one) != its.made.left_out.end())
+            its.of_nobody.emplace(all.question, one);
         send(one.from, {.what = wire::keep_order::kind::move,
                         .round = all.question,
                         .step = one.what.step,

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <variant>
@@ -51,9 +52,10 @@ struct arrangement {
     wire::place_states wanted = {};
     std::vector<std::size_t> node_of = {};  ///< by rank; the number of nodes for a rank without one
     state_arrangement made = {};
-    wire::states_placed placed = {};  ///< the answer, once all keepers have settled
-    std::set<open_question> open = {};  ///< answers that are still to come
-    std::string not_moved = {};         ///< why one of the present moves has failed
+    wire::states_placed placed = {};                     ///< the answer, once all keepers have settled
+    std::set<open_question> open = {};                   ///< answers that are still to come
+    std::map<std::uint64_t, state_move> of_nobody = {};  ///< by question: the moves of what no rank begins with
+    std::string not_moved = {};                          ///< why one of the other present moves has failed
     int tries = 0;
 };
 

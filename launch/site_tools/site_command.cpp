@@ -100,7 +100,6 @@ void check_template(site const& where, std::string const& path, std::vector<std:
 int check(std::vector<std::string> const& args, environment const& variables) {
     auto const given = read_options(args, variables, 1, 1, "check takes one site: its name, or the path of its file");
     if (!given) return 0;
-    std::error_code fault;
     auto const& named = given->command.front();
     auto const file = path_exists(named) ? named : find_site_file(named, site_search_path(variables)).string();
     auto const text = read_small_file(file, "site file");

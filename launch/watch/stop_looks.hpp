@@ -15,11 +15,15 @@ struct stop_looks {
     std::vector<int> stopped = {};  ///< at the last look
 };
 
+/// Plans the next look: the caller sets a timer for it at the same moment.
+inline void plan_look(stop_looks& looks, double now_s) {
+    looks.due_s = now_s + looks.pause_s;
+}
+
 /// Begins a look. A late one was held up together with this process, perhaps by a suspended job, whose ranks do not all resume at
 /// the same moment: it counts as the first one.
 inline void begin_look(stop_looks& looks, double now_s) {
     if (now_s - looks.due_s > looks.pause_s) looks.stopped.clear();
-    looks.due_s = now_s + looks.pause_s;
 }
 
 /// Ends it. Returns who is to be killed.

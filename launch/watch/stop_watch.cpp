@@ -9,11 +9,12 @@ double stop_watch::now_s() const {
 }
 
 void stop_watch::start(duration pause) {
-    looks_ = {.pause_s = pause.count(), .due_s = now_s() + pause.count()};
+    looks_ = {.pause_s = pause.count()};
     look_later();
 }
 
 void stop_watch::look_later() {
+    plan_look(looks_, now_s());
     loop_.after(duration(looks_.pause_s), [this] { look(); });
 }
 

@@ -114,7 +114,7 @@ def nameless_part(kind: str, set: int) -> str:
 
 def named(kind: str, name: Optional[str], set: int) -> str:
     """The name of a request of this kind: "KIND.NAME", or that of a nameless one."""
-    return nameless(kind, set) if name is None else f"{kind}.{name}"
+    return nameless(kind, set) if name is None else kind + "." + name
 
 
 def forget_nameless(set: int) -> None:

@@ -21,6 +21,7 @@ refused 'the directives of schedulers have no quoting' --site generic-slurm --gp
 refused 'the directives of schedulers have no quoting' --site generic-slurm --gpus 2 --time 1h --job-name 'a b' -- x
 refused 'must begin with a letter' --site generic-slurm --gpus 2 --time 1h --queue=--wrap -- x
 refused 'PBS takes one range, such as 1-8 or 1-8:2' --site generic-pbs --gpus 2 --time 1h --array 1-4,7 -- x
+refused 'cobalt has no arrays of jobs' --site thetagpu --account a --sweep 1,2 --time 1h -- x
 refused 'flux has no arrays of jobs' --site generic-flux --gpus 2 --time 1h --array 0-3 -- x
 refused 'give --chain N for jobs that follow one another' --site generic-flux --gpus 2 --time 1h --requeue -- x
 refused '--filesystems is for PBS' --site generic-flux --gpus 2 --time 1h --filesystems home -- x

@@ -26,6 +26,7 @@ golden frontier-1-node --site frontier --gpus 8 --time 1h --account proj -- pyth
 golden lumi-g-1-node --site lumi-g --gpus 8 --time 1h --account proj -- python train.py
 golden generic-slurm-1-node --site generic-slurm --gpus 2 --time 5min -- ./a.out
 golden generic-slurm-2-nodes --site generic-slurm --gpus 8 --gpus-per-node 4 --cpus-per-gpu 6 --time 2-12:00:00 --account a --queue gpu -- ./a.out
+golden generic-pbs-requeue --site generic-pbs --requeue --array '0-9%2' --gpus 2 --time 10min -- ./a.out
 golden generic-pbs-2-nodes --site generic-pbs --gpus 8 --gpus-per-node 4 --cpus-per-gpu 8 --time 90min --account a --queue workq -- ./a.out '$(id)' '`id`' $'two\nlines'
 golden generic-flux-2-nodes --site generic-flux --gpus 8 --gpus-per-node 4 --cpus-per-gpu 8 --time 90min --account a --queue pbatch --constraint gpu -- ./a.out '$(id)' '`id`' $'two\nlines'
 golden tuolumne-2-nodes --site tuolumne --gpus 8 --time 1:30:30 --account bank --queue pbatch -- python train.py
@@ -54,6 +55,11 @@ golden test-cluster-each --site test-cluster --each lr=0.1,0.01 --each 'opt=adam
 golden test-cluster-pyxis --site test-cluster --gpus 2 --time 10min --container nvcr.io/nvidia/pytorch:24.01-py3 --container-runtime pyxis -- python train.py
 golden thetagpu-after --site thetagpu --gpus 8 --time 1:30:01 --account proj --after 12,13 -- python train.py
 golden workstation-everything --site workstation --gpus 2 --module cuda --stage-in data:/tmp/data --artifacts out -- python train.py
+
+# Polaris takes no plain comment among the directives.
+for file in "$fixtures"/scripts/polaris-*.sh; do
+    ! sed -n '2,/^$/p' "$file" | grep -v '^#PBS -' | grep -q . || fail "a line that is no directive stands among those of $file"
+done
 
 for site in "$MUSTER_SOURCE_DIR"/site-configs/*.toml; do
     name=$(basename "$site" .toml)

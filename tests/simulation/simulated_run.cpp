@@ -188,6 +188,7 @@ class run final : public course {
     std::array<bool, 64> asked_{};  ///< by the words that came and went: a member has asked who it is, and was not answered
     std::array<double, 64>
         stopped_at_looks_s_{};  ///< since the first of the looks in a row that found it stopped; 0: the last one did not
+    std::array<int, 64> found_stopped_{};  ///< the launcher's own looks in a row that did
 
     // of a run that starts again
     std::vector<slot> slots_;
@@ -234,7 +235,7 @@ void run::begin_life(wire::states_placed const& placed) {
     processes_.clear();
     end_known_.clear();
     progress_.clear();
-    waits_since_s_ = {}, asked_ = {}, stopped_at_looks_s_ = {};
+    waits_since_s_ = {}, asked_ = {}, stopped_at_looks_s_ = {}, found_stopped_ = {};
     loss_ = left_ = closed_ = false;
     ++look_;
     began_s_ = now_;
@@ -271,7 +272,8 @@ void run::begin_life(wire::states_placed const& placed) {
         feed(happened::addition{state.seats.front().who, {}, at});
         launcher_.seats.back().who.host = at.host;
     }
-    looks_ = {.due_s = now_ + looks_.pause_s};
+    looks_ = {};
+    plan_look(looks_, now_);
     if (of_.watches_stops) after(looks_.pause_s, what::launcher_looks);
     if (!keeping_) return;
     for (auto const& note : placed_.notes) tell("launcher: note: {}", note);
@@ -644,14 +646,18 @@ void run::judge() {
 void run::look_at_stopped() {
     if (closed_) return;
     begin_look(looks_, now_);
+    plan_look(looks_, now_);
     after(looks_.pause_s, what::launcher_looks);
     std::vector<int> stopped;
     for (std::size_t seat = 0; seat < processes_.size(); ++seat) {
         auto const& one = processes_[seat];
         bool const is_stopped = one.lives() && one.stopped_s >= 0 && !is_silent(one.host) && !end_known_[seat];
+        auto& times = found_stopped_[seat];
+        times = is_stopped ? times + 1 : 0;
         if (!is_stopped) continue;
         stopped.push_back(static_cast<int>(seat));
-        if (now_ - one.stopped_s > 2 * looks_.pause_s + 1 && !one.ordered_to_end && one.unkillable_s < now_)
+        // The second look kills it, or the third after a late one.
+        if (times > 4 && !one.ordered_to_end && one.unkillable_s < now_)
             fail("one that has been stopped at two looks in a row lives");
     }
     for (int const seat : end_look(looks_, stopped)) {

@@ -13,7 +13,7 @@
 
 namespace muster {
 
-/// A ring of the last 1,024 operations. begin() and end() neither allocate nor block, except during a copy; thread safe.
+/// A ring of the last 1,024 operations, which sessions record. Thread safe; nothing allocates or blocks, except during a copy.
 class flight_recorder {
   public:
     static constexpr std::size_t depth = 1024;

@@ -41,7 +41,7 @@ TEST(reader_threads, take_no_signals_and_leave_the_callers_mask) {
     EXPECT_EQ(::sigismember(&of_caller, SIGTERM), 0);
 }
 
-#ifndef __SANITIZE_ADDRESS__  // whose memory no limit of addresses leaves room for
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose memory no limit of addresses leaves room for
 
 /// In a process of its own: with addresses for a few stacks only, it exits with 0 if that is told and all have ended.
 [[noreturn]] void start_more_than_fit() {

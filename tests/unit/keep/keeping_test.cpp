@@ -224,6 +224,22 @@ TEST_F(keeping_test, a_fault_of_a_move_that_is_not_asked_for_any_more_counts_for
     EXPECT_EQ(placed.step, 7u);
 }
 
+TEST_F(keeping_test, ranks_begin_without_a_copy_that_no_rank_continues) {
+    begin();
+    ask({"a", "b"});
+    auto const of_neighbour = [](wire::kept_copy one) {
+        one.of_neighbour = true;
+        return one;
+    };
+    list(0, {copy(0, 7, 3)}), list(1, {copy(1, 7, 3), of_neighbour(copy(2, 7, 3))});
+    list(2, {});
+    EXPECT_THAT(deeds, Contains("move 1 7")) << "the only copy of rank 2 becomes the node's own";
+    deeds.clear();
+    feed(happened::word{1, {.what = word_kind::moved, .round = question[1], .fault = "no memory"}});
+    EXPECT_THAT(deeds, Not(Contains(StartsWith("list")))) << "nobody needs it";
+    EXPECT_EQ(placed.step, 7u);
+}
+
 TEST_F(keeping_test, what_a_rank_without_a_successor_has_committed_stays) {
     begin();
     ask({"a"});

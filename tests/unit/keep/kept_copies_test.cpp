@@ -231,6 +231,22 @@ TEST(copy_rounds, what_all_begin_with_goes_to_another_node_where_the_next_one_is
     EXPECT_THAT(orders(rounds), ElementsAre("hold 0 4:6", "hold 1 4:6"));
 }
 
+TEST(copy_rounds, what_all_begin_with_goes_to_a_keeper_that_comes_later) {
+    copy_rounds rounds(2);
+    rounds.on_there(0), rounds.on_there(1);
+    rounds.pause();
+    rounds.on_lost(1);
+    rounds.go_on(5, {true, false}, {true, false});
+    EXPECT_THAT(orders(rounds), IsEmpty()) << "there is no other node";
+    rounds.on_there(1);
+    EXPECT_THAT(orders(rounds), ElementsAre("send 0 1:5->1"));
+    rounds.on_sent(0, 1, true);
+    EXPECT_EQ(rounds.on_two_nodes(), 5u);
+    orders(rounds);
+    rounds.on_lost(1), rounds.on_there(1);
+    EXPECT_THAT(orders(rounds), IsEmpty()) << "it was on two nodes; the next commit goes there";
+}
+
 TEST(copy_rounds, what_all_begin_with_is_not_on_two_nodes_without_a_node_that_had_its_part) {
     auto rounds = of_three();
     rounds.pause();
