@@ -11,7 +11,7 @@
 
 #include "base/unique_fd.hpp"
 #include "launch/engine/running_engine.hpp"
-#include "launch/keep/keeping.hpp"
+#include "launch/keep/machines/keeping.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/wire/frame_channel.hpp"

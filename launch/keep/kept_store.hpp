@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
-#include "launch/keep/copy_shelf.hpp"
+#include "launch/keep/machines/copy_shelf.hpp"
 #include "pmix/kept_layout.hpp"
 
 namespace muster {

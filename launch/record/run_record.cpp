@@ -175,7 +175,7 @@ std::string run_record::text() const {
     ordered_json all{
         {"schema", "muster.run/1"}, {"version", version()}, {"muster", self_program().string()}, {"host", short_host_name()}};
     auto const guardian = ::getppid();  // it outlives each launcher of this run
-    all["process"] = {{"pid", guardian}, {"start_ticks", read_process_stat(guardian).value_or(process_stat{}).start_ticks}};
+    all["process"] = {{"pid", guardian}, {"start_ticks", read_process_stat(guardian).value_or(process_status{}).start_ticks}};
     put_words(all, "command", options.command);
     put_words(all, "options", option_line(options, variables_));
     all["settings"] = settings_json(options);

@@ -94,7 +94,7 @@ std::string name_of_process(pid_t pid) {
 }
 
 pid_t parent_of(pid_t pid) noexcept {
-    return read_process_stat(pid).value_or(process_stat{}).parent;
+    return read_process_stat(pid).value_or(process_status{}).parent;
 }
 
 void kill_descendants_called(std::string_view program) noexcept {

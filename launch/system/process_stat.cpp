@@ -9,14 +9,14 @@
 
 namespace muster {
 
-std::optional<process_stat> read_process_stat(pid_t pid) noexcept try {
+std::optional<process_status> read_process_stat(pid_t pid) noexcept try {
     auto const text = read_text_file(fmt::format("/proc/{}/stat", pid));
     auto const behind = text.rfind(") ");  // the command's name may contain blanks and parentheses
     if (behind == std::string::npos) return std::nullopt;
     auto const fields = split(std::string_view(text).substr(behind + 2), ' ');  // from the third of proc(5)
     if (fields.size() < 29 || fields[0].empty()) return std::nullopt;
     auto const number = [&](std::size_t at) { return static_cast<std::uint64_t>(parse_integer(fields[at]).value_or(0)); };
-    return process_stat{.state = fields[0][0],
+    return process_status{.state = fields[0][0],
                         .parent = static_cast<pid_t>(number(1)),
                         .flags = number(6),
                         .cpu_ticks = number(11) + number(12) + number(13) + number(14),

@@ -11,7 +11,7 @@
 namespace muster {
 
 /// Some fields of /proc/PID/stat, by proc(5).
-struct process_stat {
+struct process_status {
     char state = '?';
     pid_t parent = 0;
     std::uint64_t flags = 0;        ///< of the kernel: PF_EXITING and others
@@ -25,7 +25,7 @@ struct process_stat {
 };
 
 /// Returns nothing if there is no such process.
-std::optional<process_stat> read_process_stat(pid_t pid) noexcept;
+std::optional<process_status> read_process_stat(pid_t pid) noexcept;
 
 /// Returns the processes that this one can see, in no order.
 std::vector<pid_t> list_processes();

@@ -8,7 +8,7 @@
 #include "all_cores.hpp"
 #include "launch/elastic/membership.hpp"
 #include "launch/elastic/membership_guards.hpp"
-#include "launch/keep/keeping_guards.hpp"
+#include "launch/keep/machines/keeping_guards.hpp"
 #include "simulated_run.hpp"
 #include "small_world.hpp"
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "course.hpp"
-#include "launch/keep/keeper_duties.hpp"
-#include "launch/keep/keeping.hpp"
-#include "launch/keep/placing.hpp"
+#include "launch/keep/machines/keeper_duties.hpp"
+#include "launch/keep/machines/keeping.hpp"
+#include "launch/keep/machines/placing.hpp"
 #include "schedule.hpp"
 #include "simulated_memory.hpp"
 

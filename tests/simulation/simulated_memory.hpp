@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/membership/kept_slots.hpp"
-#include "launch/keep/copy_shelf.hpp"
+#include "launch/keep/machines/copy_shelf.hpp"
 
 namespace muster::simulation {
 

@@ -1,5 +1,5 @@
 // The machine that leads the keepers: what a keeper that comes is told, which rounds count, and for whom a restart waits.
-#include "launch/keep/keeping.hpp"
+#include "launch/keep/machines/keeping.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -11,11 +11,11 @@
 
 #include "launch/keep/copy_frames.hpp"
 #include "launch/keep/copy_receiver.hpp"
-#include "launch/keep/copy_rounds.hpp"
 #include "launch/keep/copy_sender.hpp"
-#include "launch/keep/keeper_duties.hpp"
 #include "launch/keep/kept_store.hpp"
-#include "launch/keep/state_arrangement.hpp"
+#include "launch/keep/machines/copy_rounds.hpp"
+#include "launch/keep/machines/keeper_duties.hpp"
+#include "launch/keep/machines/state_arrangement.hpp"
 #include "tests/every_member.hpp"
 
 namespace muster {

@@ -1,4 +1,4 @@
-#include "launch/keep/placing.hpp"
+#include "launch/keep/machines/placing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "launch/keep/copy_shelf.hpp"
+#include "launch/keep/machines/copy_shelf.hpp"
 #include "launch/wire/messages.hpp"
 
 namespace muster {

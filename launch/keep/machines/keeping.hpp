@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
-#include "launch/keep/copy_rounds.hpp"
-#include "launch/keep/state_arrangement.hpp"
+#include "launch/keep/machines/copy_rounds.hpp"
+#include "launch/keep/machines/state_arrangement.hpp"
 #include "launch/wire/messages.hpp"
 
 namespace muster::keeping {

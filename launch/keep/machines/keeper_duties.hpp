@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "launch/keep/copy_shelf.hpp"
+#include "launch/keep/machines/copy_shelf.hpp"
 #include "launch/wire/messages.hpp"
 
 namespace muster {

@@ -1,12 +1,12 @@
-#include "launch/keep/keeper_duties.hpp"
+#include "launch/keep/machines/keeper_duties.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "launch/keep/keeping_guards.hpp"
-#include "launch/keep/state_arrangement.hpp"
+#include "launch/keep/machines/keeping_guards.hpp"
+#include "launch/keep/machines/state_arrangement.hpp"
 
 namespace muster {
 

@@ -79,6 +79,7 @@ class copy_rounds {
     void await_all_anew();
     bool awaits_any();
     void spread_last();
+    void forget_first();
     bool is_to_spread_again() const;
     void try_begin();
     static constexpr std::size_t nobody = SIZE_MAX;

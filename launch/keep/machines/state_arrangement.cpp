@@ -1,11 +1,11 @@
-#include "launch/keep/state_arrangement.hpp"
+#include "launch/keep/machines/state_arrangement.hpp"
 
 #include <algorithm>
 #include <compare>
 #include <map>
 #include <optional>
 
-#include "launch/keep/keeping_guards.hpp"
+#include "launch/keep/machines/keeping_guards.hpp"
 
 namespace muster {
 

@@ -1,4 +1,4 @@
-#include "launch/keep/keeping.hpp"
+#include "launch/keep/machines/keeping.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/cpuset.hpp"
 #include "base/units.hpp"
-#include "launch/keep/keeping_guards.hpp"
+#include "launch/keep/machines/keeping_guards.hpp"
 #include "launch/remote/host_ranks.hpp"
 
 namespace muster::keeping {

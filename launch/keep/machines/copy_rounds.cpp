@@ -1,10 +1,10 @@
-#include "launch/keep/copy_rounds.hpp"
+#include "launch/keep/machines/copy_rounds.hpp"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "launch/keep/keeping_guards.hpp"
+#include "launch/keep/machines/keeping_guards.hpp"
 
 namespace muster {
 
@@ -54,7 +54,7 @@ void copy_rounds::on_there(std::size_t which, bool expected) {
     one.ranks_ended = false;
     one.newest = one.held = 0;
     if (expected) await_all_anew();
-    if (phase_ == phase::idle && last_ != 0 && on_two_nodes_ == 0 && is_to_spread_again()) spread_last();
+    if (phase_ == phase::idle && on_two_nodes_ == 0 && is_to_spread_again()) spread_last();
 }
 
 void copy_rounds::on_lost(std::size_t which) {
@@ -64,6 +64,7 @@ void copy_rounds::on_lost(std::size_t which) {
     if (counts && is_under_way()) fail(which);
     change(one, node_event::is_lost);
     one.newest = one.held = 0;
+    if (one.has_first) forget_first();
     if (spread && is_to_spread_again()) return spread_last();
     try_begin();
 }
@@ -243,8 +244,15 @@ void copy_rounds::go_on(std::uint64_t step, std::vector<bool> const& have_ranks,
         nodes_[i].newest = 0;  // meanwhile, only ranks that have gone reported anything
         nodes_[i].has_first = step != 0 && !holders.empty() && holders.at(i);
     }
+    if (std::any_of(nodes_.begin(), nodes_.end(), [](node const& one) { return one.has_first && !one.is_there(); }))
+        forget_first();
     phase_ = phase::idle;
     spread_last();
+}
+
+/// Without one of the nodes that had it, a part of it may be with a next node alone.
+void copy_rounds::forget_first() {
+    for (auto& one : nodes_) one.has_first = false;
 }
 
 /// The next nodes do not have it, or have an older one.
@@ -262,10 +270,10 @@ void copy_rounds::spread_last() {
     }
 }
 
-/// Each holder is still there, and nobody reports a later commit, which a round would copy.
+/// Nobody reports a later commit, which a round would copy.
 bool copy_rounds::is_to_spread_again() const {
-    return std::none_of(nodes_.begin(), nodes_.end(),
-                        [this](node const& one) { return (one.has_first && !one.is_there()) || one.newest > last_; });
+    return std::any_of(nodes_.begin(), nodes_.end(), [](node const& one) { return one.has_first; }) &&
+           std::none_of(nodes_.begin(), nodes_.end(), [this](node const& one) { return one.newest > last_; });
 }
 
 /// Returns the next node that is there; the first follows the last.

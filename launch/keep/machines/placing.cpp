@@ -1,4 +1,4 @@
-#include "launch/keep/placing.hpp"
+#include "launch/keep/machines/placing.hpp"
 
 #include <utility>
 

@@ -21,7 +21,7 @@ enum class guard {
     listens_from_awakening,  ///< a leader that was stopped itself has not listened
     says_that_it_is_at_it,
     keeps_the_newest,  ///< a copy that comes does not take the place of the one before it
-    misses_no_ranks,  ///< ranks that ended before they opened their memory are not awaited
+    misses_no_ranks,   ///< ranks that ended before they opened their memory are not awaited
     count_,
 };
 

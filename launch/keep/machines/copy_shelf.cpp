@@ -1,8 +1,8 @@
-#include "launch/keep/copy_shelf.hpp"
+#include "launch/keep/machines/copy_shelf.hpp"
 
 #include <algorithm>
 
-#include "launch/keep/keeping_guards.hpp"
+#include "launch/keep/machines/keeping_guards.hpp"
 
 namespace muster {
 
