@@ -224,6 +224,21 @@ TEST_F(keeping_test, a_fault_of_a_move_that_is_not_asked_for_any_more_counts_for
     EXPECT_EQ(placed.step, 7u);
 }
 
+TEST_F(keeping_test, the_launcher_hears_that_states_are_being_arranged) {
+    begin();
+    auto const says_so = [&] {
+        return std::ranges::any_of(step(state, {now_s += 1, happened::timer_fired{timer::silence}}), [](auto const& one) {
+            auto const* const answer = std::get_if<act::answer>(&one);
+            return answer != nullptr && answer->what.under_way;
+        });
+    };
+    EXPECT_FALSE(says_so()) << "nothing is asked for";
+    ask({"a", "b"});
+    EXPECT_TRUE(says_so());
+    for (std::size_t i = 0; i < 3; ++i) list(i, {});
+    EXPECT_FALSE(says_so()) << "they are arranged";
+}
+
 TEST_F(keeping_test, ranks_begin_without_a_copy_that_no_rank_continues) {
     begin();
     ask({"a", "b"});
