@@ -74,20 +74,21 @@ struct stat state_of(unique_fd const& file, std::string const& path, std::string
     return found;
 }
 
-std::string read_whole(unique_fd const& file, struct stat const& found, std::string const& path, std::string_view what) {
+std::string read_whole(unique_fd const& file, struct stat const& found, std::string const& path, std::string_view what,
+                       std::size_t longest = longest_settings_bytes) {
     if (S_ISDIR(found.st_mode)) refuse_to_read(what, path, "it is a folder");
     if (!S_ISREG(found.st_mode)) refuse_to_read(what, path, "it is a pipe, a socket or a device");
-    std::string text(longest_settings_bytes + 1, '\0');
+    std::string text(std::min(longest, static_cast<std::size_t>(found.st_size)) + 1, '\0');  // it may grow meanwhile
     std::size_t size = 0;
-    while (size < text.size()) {
+    while (size <= longest) {
+        if (size == text.size()) text.resize(std::min(longest + 1, 2 * size));
         auto const count = ::read(file.get(), text.data() + size, text.size() - size);
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) refuse_to_read(what, path, std::strerror(errno));
         if (count == 0) break;
         size += static_cast<std::size_t>(count);
     }
-    if (size > longest_settings_bytes)
-        refuse_to_read(what, path, fmt::format("it has more than {} KiB", longest_settings_bytes >> 10));
+    if (size > longest) refuse_to_read(what, path, fmt::format("it has more than {} KiB", longest >> 10));
     text.resize(size);
     return text;
 }
@@ -120,11 +121,11 @@ std::string fault_of_links(std::string const& path, uid_t reader) {
 
 }  // namespace
 
-std::optional<std::string> read_small_file(std::string const& path, std::string_view what) {
+std::optional<std::string> read_small_file(std::string const& path, std::string_view what, std::size_t longest) {
     auto const file = open_to_read(path);
     if (!file && is_missing()) return std::nullopt;
     if (!file) refuse_to_read(what, path, std::strerror(errno));
-    return read_whole(file, state_of(file, path, what), path, what);
+    return read_whole(file, state_of(file, path, what), path, what, longest);
 }
 
 trusted_text read_trusted_file(std::string const& path, std::string_view what) {

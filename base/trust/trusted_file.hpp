@@ -11,8 +11,9 @@ namespace muster {
 inline constexpr std::size_t longest_settings_bytes = std::size_t{1} << 20;  ///< of a settings file, a site file, a template
 
 /// The whole of `path`; nothing if there is no such file. Throws errc::config, `what` ("settings file") first, for one that cannot
-/// be read, is no regular file (opening a pipe would wait for ever) or has more than longest_settings_bytes.
-std::optional<std::string> read_small_file(std::string const& path, std::string_view what);
+/// be read, is no regular file (opening a pipe would wait for ever) or has more bytes than `longest`.
+std::optional<std::string> read_small_file(std::string const& path, std::string_view what,
+                                           std::size_t longest = longest_settings_bytes);
 
 /// Holds what read_trusted_file() has found.
 struct trusted_text {

@@ -33,7 +33,7 @@ std::map<std::string, std::vector<names>> const floors_of{
     {"launch",
      {{"system"},
       {"hardware", "scheduler", "observe"},
-      {"elastic"},
+      {"elastic", "samples"},
       {"placement"},
       {"settings", "ranks", "wire"},
       {"remote"},
