@@ -39,6 +39,8 @@ detail::state_owner make_state(identity const& who, comm_options const& options,
     state->why = std::move(why);
     state->backend = std::move(backend);
     state->yield_at_once = state->backend->crowded();
+    state->waits = wait_counts::open(options.wait_page);
+    state->numbers_world = options.members.empty();
     state->place = {who.rank, who.world_size, state->backend->reaches(memory_kind::host),
                     state->backend->reaches(memory_kind::device)};
     return state;
@@ -228,7 +230,9 @@ communicator communicator::include(std::span<int const> ranks) {
     if (!part) return communicator(detail::state_owner());
     auto const place = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
     identity const who = identity_in_set(whole.who, ranks, place, whole.backend->hosts());
-    return communicator(make_state(who, whole.options, whole.backend_name, whole.why, std::move(part)));
+    auto made = make_state(who, whole.options, whole.backend_name, whole.why, std::move(part));
+    made->numbers_world = false;
+    return communicator(std::move(made));
 }
 
 }  // namespace muster

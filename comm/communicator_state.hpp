@@ -12,6 +12,7 @@
 #include "comm/backend/collective_backend.hpp"
 #include "comm/backend/comm_options.hpp"
 #include "comm/backend/processes/rank_processes.hpp"
+#include "comm/backend/wait_counts.hpp"
 #include "pmix/identity.hpp"
 
 namespace muster::detail {
@@ -34,7 +35,9 @@ struct communicator_state {
     bool waited_long = false;    ///< the last wait was a long one
     bool yield_at_once = false;  ///< ranks share processors: a waiting rank yields its own
     std::optional<communicator_failure> failed;
-    std::size_t owners = 0;  ///< counted by state_owner
+    std::shared_ptr<wait_counts> waits;  ///< null: they are not counted
+    bool numbers_world = true;           ///< its ranks have the numbers of the world
+    std::size_t owners = 0;              ///< counted by state_owner
 };
 
 /// Marks the communicator as failed by the exception that is being handled, unless it has failed already.

@@ -21,6 +21,8 @@ namespace detail {
 namespace {
 
 constexpr unsigned polls_per_clock_read = 64;
+/// … of a rank that yields its processor between polls, or sleeps: each takes longer than the clock.
+constexpr unsigned yields_per_clock_read = 8;
 
 /// A waiting rank keeps a processor that it has to itself: it would get it back only a time slice later, and all ranks would wait
 /// for that. It yields the processor only when another rank is really late.
@@ -144,12 +146,15 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
     duration const keeps = state.waited_long ? short_patience : patience;
     state.waited_long = false;
     bool yield = state.yield_at_once, waited_long = false;
+    int awaited = -1;  // the last one seen to be late
     for (unsigned polls = 1; !poll(state, which); ++polls) {
         if (yield) state.backend->give_way(waited_long);
         if (state.options.loss && state.options.loss->is_told()) give_up_by_loss(on);
-        if (polls % polls_per_clock_read != 0 && !waited_long) continue;
+        if (polls % (yield ? yields_per_clock_read : polls_per_clock_read) != 0 && !waited_long) continue;
         auto const now = clock::now();
         if (!begin) begin = now;
+        if (state.waits && state.numbers_world)
+            if (int const late = state.backend->awaited(which); late >= 0) awaited = late;
         duration const waited = now - *begin;
         yield = yield || waited > keeps;
         state.waited_long = waited > long_wait;
@@ -162,6 +167,7 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
             if (fail_if_a_rank_is_dead(on)) return;
         }
     }
+    if (begin && state.waits) state.waits->add(clock::now() - *begin, awaited);
 }
 
 }  // namespace detail

@@ -38,7 +38,7 @@ constexpr std::string_view single[] = {
     // muster
     "MUSTER_GENERATION", "MUSTER_LAST_GENERATION", "MUSTER_LIFE", "MUSTER_NSPACE", "MUSTER_RANK", "MUSTER_WORLD_SIZE",
     "MUSTER_LOCAL_RANK", "MUSTER_LOCAL_SIZE", "MUSTER_NODE_RANK", "MUSTER_NODE_COUNT", "MUSTER_HOST", "MUSTER_EVENTS",
-    "MUSTER_OVER_NODES", "MUSTER_KEPT_STATE", "MUSTER_MEMBERS", "MUSTER_GPU_INDEX", "MUSTER_GPU_UUID"};
+    "MUSTER_OVER_NODES", "MUSTER_KEPT_STATE", "MUSTER_WAIT_PAGE", "MUSTER_MEMBERS", "MUSTER_GPU_INDEX", "MUSTER_GPU_UUID"};
 
 // Set by mpirun for its ranks, but also what a user may set: they go only inside such a job.
 constexpr std::string_view mpirun_prefixes[] = {"OMPI_MCA_orte_", "OMPI_MCA_prte_"};

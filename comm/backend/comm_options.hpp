@@ -87,6 +87,9 @@ struct comm_options {
     /// Reports lost ranks from outside, for example from the launcher; may be null. A report ends waits for these ranks at once with
     /// errc::peer_failed, also while the ranks meet over shm.
     std::shared_ptr<peer_loss> loss;
+
+    /// The file of the page in which this rank counts how long it waits for others (wait_page.hpp); "": it does not count.
+    std::string wait_page;
 };
 
 }  // namespace muster

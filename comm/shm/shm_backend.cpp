@@ -253,6 +253,15 @@ class shm_backend final : public collective_backend, private co_progress {
         return whom_to_blame(which);
     }
 
+    int awaited(ticket which) noexcept override {
+        use const held(*this);
+        if (slots_.at(which).where != slot::state::active || active_.empty()) return -1;
+        shm_operation const& head = slots_.at(active_.front()).work;
+        for (int rank = 0; rank < all_.size; ++rank)
+            if (rank != all_.rank && head.waits_for(all_, rank)) return rank;
+        return -1;
+    }
+
     std::unique_ptr<collective_backend> subset(std::span<int const> ranks) override {
         auto const number = subsets_++;
         auto const me = std::find(ranks.begin(), ranks.end(), who_.rank);

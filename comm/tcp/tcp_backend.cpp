@@ -237,6 +237,15 @@ class tcp_backend final : public collective_backend, private co_progress {
         return {};
     }
 
+    /// In larger worlds a rank mostly waits for one that waits itself.
+    int awaited(ticket which) noexcept override {
+        use const held(*this);
+        if (all_.size() > all_.members().direct_ranks) return -1;
+        for (int rank = 0; rank < all_.size(); ++rank)
+            if (rank != all_.rank() && all_.waits_for(rank, which)) return rank;
+        return -1;
+    }
+
     std::unique_ptr<collective_backend> subset(std::span<int const> ranks) override {
         membership const& whole = all_.members();
         auto const number = subsets_++;

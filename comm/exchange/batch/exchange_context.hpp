@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "comm/backend/wait_counts.hpp"
 #include "comm/cuda/handles.hpp"
 #include "comm/exchange/observe/counters.hpp"
 #include "comm/exchange/observe/flight_recorder.hpp"
@@ -75,6 +76,8 @@ struct exchange_context {
     gpu_access& gpu;
     device_residuals& lost_on_device;
     request_waiters& finished;
+    std::shared_ptr<wait_counts> waits;                ///< null: waits are not counted
+    exchange_clock::time_point waits_counted_until{};  ///< by the exchange's thread
 };
 
 /// Marks a request as failed; does not wake those who wait.

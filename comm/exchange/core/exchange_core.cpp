@@ -46,7 +46,8 @@ exchange_core::exchange_core(identity const& who, exchange_options const& option
       options_(for_negotiation(options)),
       deadline_(std::chrono::duration_cast<exchange_clock::duration>(options.deadline)),
       gpu_(options.comm.device, who.local_rank),
-      shared_{options_, count, recorder, trace, lost_, gpu_, lost_on_device_, waiters_},
+      shared_{
+          options_, count, recorder, trace, lost_, gpu_, lost_on_device_, waiters_, wait_counts::open(options_.comm.wait_page)},
       sets_(who_),
       negotiators_(shared_, hooks_of_sets()) {
     thread_ = start_thread("for an exchange", [this] { run(); });

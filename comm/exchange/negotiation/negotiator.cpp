@@ -232,6 +232,7 @@ void negotiator::plan() {
         pause_ = std::clamp<exchange_clock::duration>(pause_ * 2, 20us, longest_pause);
     if (!ready_.empty()) {
         counters::add(shared_.count.negotiation_ns, std::exchange(agreeing_wait_ns_, 0));
+        if (shared_.waits && waited_.count() > 0) shared_.waits->add(std::exchange(waited_, {}), -1);
         counters::add(shared_.count.agreeing_rounds);
         counters::add(shared_.count.agreeing_ns, static_cast<std::uint64_t>(trace_time(end) - trace_time(round_began_)));
     }
@@ -394,6 +395,11 @@ void negotiator::carry_out(agreement&& each, pending_ptr& unit) {
 void negotiator::agreed_on(std::shared_ptr<agreement const> what, pending_ptr unit) {
     if (unit) {
         agreeing_wait_ns_ += static_cast<std::uint64_t>(trace_time(round_ended_) - trace_time(unit->submitted));
+        auto const since = std::max(unit->submitted, shared_.waits_counted_until);  // requests that wait together count once
+        if (round_ended_ > since) {
+            waited_ += round_ended_ - since;
+            shared_.waits_counted_until = round_ended_;
+        }
         if (shared_.trace.running())
             shared_.trace.add({trace_kind::negotiate, shared_.trace.intern(recorded_name(*unit->what)),
                                shared_.trace.intern(to_string(unit->what->kind)), ++trace_id_, trace_time(unit->submitted),

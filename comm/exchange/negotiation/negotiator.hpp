@@ -143,6 +143,7 @@ class negotiator {
     batch_runner runner_;
     overdue_watch watch_;
     std::uint64_t trace_id_ = 0, agreeing_wait_ns_ = 0;  // the latter of this round
+    duration waited_{};                                  // requests of this round waited, for all ranks to submit theirs
     std::vector<pending_ptr> held_back_;                 // kept for its memory
 };
 

@@ -3,6 +3,7 @@
 #include "base/process/network.hpp"
 #include "base/text.hpp"
 #include "base/throw_error.hpp"
+#include "pmix/wait_page.hpp"
 
 namespace muster {
 
@@ -40,6 +41,7 @@ exchange_options read_exchange_options(environment const& variables) {
     options.comm.network_interface = split(interfaces, ',').front();
     if (auto const ports = variables.get("MUSTER_PORTS"); ports && !ports->empty())
         use_ports(parse_port_range(*ports, "MUSTER_PORTS"));
+    options.comm.wait_page = variables.get_or(wait_page_variable, "");
     options.comm.keep_mpi = read_switch(variables, "MUSTER_KEEP_MPI");
     if (auto const gpu = variables.get("MUSTER_GPU_INDEX"); gpu && !gpu->empty()) options.device_name = "GPU " + *gpu;
     read_size("MUSTER_FUSION_BYTES", options.fusion_bytes);

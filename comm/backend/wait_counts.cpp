@@ -1,0 +1,50 @@
+#include "comm/backend/wait_counts.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "base/unique_fd.hpp"
+
+namespace muster {
+
+std::shared_ptr<wait_counts> wait_counts::open(std::string const& path) noexcept try {
+    if (path.empty()) return nullptr;
+    unique_fd const file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY));
+    struct stat found {};
+    void* memory = MAP_FAILED;
+    if (file && ::fstat(file.get(), &found) == 0 && found.st_size == static_cast<off_t>(wait_page::bytes))
+        memory = ::mmap(nullptr, wait_page::bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (memory == MAP_FAILED) {
+        spdlog::debug("waits are not counted: {}={}: {}", wait_page_variable, path, std::strerror(errno));
+        return nullptr;
+    }
+    auto& page = *static_cast<wait_page*>(memory);
+    if (page.layout != wait_page::known_layout) {
+        ::munmap(memory, wait_page::bytes);
+        return nullptr;
+    }
+    return std::shared_ptr<wait_counts>(new wait_counts(page));
+} catch (std::exception const&) {
+    return nullptr;
+}
+
+wait_counts::~wait_counts() {
+    ::munmap(&page_, wait_page::bytes);
+}
+
+void wait_counts::add(duration waited, int last) noexcept {
+    auto const ns = static_cast<std::uint64_t>(waited.count() * 1e9);
+    page_.collectives.fetch_add(1, std::memory_order_relaxed);
+    page_.waited_ns.fetch_add(ns, std::memory_order_relaxed);
+    if (last < 0 || last >= static_cast<int>(page_.by_rank.size())) return;
+    auto& rank = page_.by_rank[static_cast<std::size_t>(last)];
+    rank.waited_ns.fetch_add(ns, std::memory_order_relaxed);
+    rank.times.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace muster

@@ -1,0 +1,52 @@
+// The page in which a rank counts its waits (pmix/wait_page.hpp), as the process that starts the rank holds it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "pmix/wait_page.hpp"
+
+namespace muster {
+
+/// What a rank has counted.
+struct counted_waits {
+    struct other_rank {
+        int rank = 0;
+        std::uint64_t times = 0;
+        double waited_s = 0;
+        bool operator==(other_rank const&) const = default;
+    };
+    std::uint64_t collectives = 0;
+    double waited_s = 0;
+    std::vector<other_rank> longest;  ///< the ranks that came last, those first for which it waited longest; at most 4
+    bool operator==(counted_waits const&) const = default;
+};
+
+/// Returns what the page says; nothing if the rank has counted nothing: it does not use muster's collectives. The rank may write anything there.
+std::optional<counted_waits> read_waits(wait_page const& page);
+
+/// Move-only owner of a page.
+class rank_waits {
+  public:
+    /// Makes an empty one: path() is "".
+    rank_waits() = default;
+    /// Makes a page; an empty one where the kernel gives no memory.
+    static rank_waits make() noexcept;
+
+    /// Returns the file for wait_page_variable: other processes of this user open it while this process lives.
+    std::string path() const;
+    std::optional<counted_waits> read() const { return page_ ? read_waits(*page_) : std::nullopt; }
+
+  private:
+    struct unmap {
+        void operator()(wait_page* page) const noexcept;
+    };
+    unique_fd file_;
+    std::unique_ptr<wait_page, unmap> page_;
+};
+
+}  // namespace muster

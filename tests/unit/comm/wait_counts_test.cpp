@@ -1,0 +1,90 @@
+// What ranks count of their waits in a page that another process reads.
+#include "comm/backend/wait_counts.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "ranks_as_children.hpp"
+
+namespace muster {
+namespace {
+
+/// A rank's page, in this process and its children.
+class page_file {
+  public:
+    page_file() : file_(::memfd_create("page", 0)) {
+        if (::ftruncate(file_.get(), wait_page::bytes) != 0) throw std::bad_alloc();
+        auto* const memory = ::mmap(nullptr, wait_page::bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+        page_ = static_cast<wait_page*>(memory);
+        page_->layout = wait_page::known_layout;
+    }
+    page_file(page_file const&) = delete;
+    page_file& operator=(page_file const&) = delete;
+    ~page_file() { ::munmap(page_, wait_page::bytes); }
+
+    wait_page& page() const { return *page_; }
+    std::string path() const { return fmt::format("/proc/{}/fd/{}", owner_, file_.get()); }
+
+  private:
+    pid_t owner_ = ::getpid();
+    unique_fd file_;
+    wait_page* page_ = nullptr;
+};
+
+constexpr int size = 3, late = 1, turns = 10;
+
+class waits_of : public testing::TestWithParam<char const*> {};
+
+/// The late rank computes for longer than ranks ever wait for a processor on this machine, mostly.
+TEST_P(waits_of, the_others_show_who_came_last) {
+    std::array<page_file, size> pages;
+    address_board const board;
+    ranks_as_children ranks(size, [&](identity const& who) {
+        auto options = options_of(GetParam(), who, board, 60);
+        options.wait_page = pages[static_cast<std::size_t>(who.rank)].path();
+        auto all = communicator::create(who, options);
+        std::vector<float> values(1000, 1.0f);
+        for (int turn = 0; turn < turns; ++turn) {
+            if (who.rank == late) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+            all.allreduce("w", view_of(std::span(values)), view_of(std::span(values)), reduction::max).wait();
+        }
+    });
+    for (int rank = 0; rank < size; ++rank) EXPECT_EQ(ranks.words_of(rank), "fine");
+    for (int rank = 0; rank < size; ++rank) {
+        if (rank == late) continue;
+        auto const& page = pages[static_cast<std::size_t>(rank)].page();
+        EXPECT_GE(page.collectives, turns / 2u);
+        EXPECT_GE(page.by_rank[late].times, turns / 2u) << "rank " << rank;
+        EXPECT_GT(page.by_rank[late].waited_ns, page.waited_ns / 2) << "rank " << rank;
+        EXPECT_GT(page.waited_ns, pages[late].page().waited_ns) << "rank " << rank;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, waits_of, testing::Values("shm", "tcp"),
+                         [](auto const& one) { return std::string(one.param); });
+
+TEST(wait_counts, are_kept_only_in_a_page_of_this_layout) {
+    EXPECT_EQ(wait_counts::open(""), nullptr);
+    EXPECT_EQ(wait_counts::open("/proc/1/fd/999999"), nullptr);
+    page_file const other;
+    other.page().layout = 7;
+    EXPECT_EQ(wait_counts::open(other.path()), nullptr);
+    page_file const known;
+    auto const counts = wait_counts::open(known.path());
+    ASSERT_NE(counts, nullptr);
+    counts->add(duration{1.5}, 251);
+    counts->add(duration{0.5}, 252);  // beyond the last that has a place
+    counts->add(duration{1}, -1);
+    EXPECT_EQ(known.page().collectives, 3u);
+    EXPECT_EQ(known.page().waited_ns, 3'000'000'000u);
+    EXPECT_EQ(known.page().by_rank[251].times, 1u);
+    EXPECT_EQ(known.page().by_rank[251].waited_ns, 1'500'000'000u);
+}
+
+}  // namespace
+}  // namespace muster
