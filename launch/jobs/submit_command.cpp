@@ -32,6 +32,7 @@
 #include "launch/jobs/queue/unmet_dependency.hpp"
 #include "launch/jobs/submission_variables.hpp"
 #include "launch/record/run_record.hpp"
+#include "launch/samples/odd_nodes.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/system/network.hpp"
@@ -218,6 +219,18 @@ void check_files(script_request const& request, settings_result const& given, en
 void print_plan(job_plan const& plan) {
     fmt::print(stderr, "muster: job {} at {}: {}\n", plan.request.job_name, plan.site, describe(plan.request));
     for (auto const& note : plan.notes) print_note(note);
+}
+
+/// Names nodes that were at fault in late runs; the scheduler may give them again.
+void note_odd_nodes(job_plan const& plan, environment const& variables) {
+    constexpr std::size_t most_named = 3;
+    auto const now = std::time(nullptr);
+    auto nodes = recall_odd_nodes(variables, plan.cluster, now);
+    if (nodes.size() > most_named) nodes.resize(most_named);
+    for (auto const& node : nodes)
+        print_note(
+            "{} {}{}", node.host, describe(node, now),
+            plan.request.kind == script_kind::slurm ? fmt::format("; --sbatch --exclude={} leaves it out", node.host) : "");
 }
 
 /// Holds what has been submitted.
@@ -451,6 +464,7 @@ int submit_command(std::vector<std::string> const& args, environment const& vari
         make_output_folders(plan.request, !given.flag("dry-run") && !given.flag("check-only"));
     }
     print_plan(plan);
+    note_odd_nodes(plan, variables);
     note_common_file(plan.request);
     if (given.flag("dry-run")) {
         print_actions(plan, checks, json);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 
 #include "base/command/print_note.hpp"
 #include "base/text.hpp"
@@ -15,6 +16,8 @@
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/node_probe.hpp"
 #include "launch/ranks/rank_name.hpp"
+#include "launch/samples/odd_nodes.hpp"
+#include "launch/system/network.hpp"
 
 namespace muster {
 
@@ -48,6 +51,15 @@ void print_nodes(node_survey const& survey, duration took) {
             fmt::print(stderr, "muster: {}: {} ({}), {}, {} ({}), clock {:+.3f} s\n", name, report->address, report->interface,
                        counted(report->cores, "core"), counted(report->gpus.size(), "GPU"), report->gpu_note, ahead);
     fmt::print(stderr, "muster: inspected {} in {}\n", counted(survey.nodes.size(), "node"), format_duration(took));
+}
+
+/// Adds what is remembered of these nodes: nothing of it makes a node bad.
+void note_odd_nodes(run_plan const& run, node_survey& survey) {
+    auto const now = std::time(nullptr);
+    for (auto const& odd : recall_odd_nodes(run.inherited, run.given.cluster, now))
+        for (int n = 0; n < static_cast<int>(survey.nodes.size()); ++n)
+            if (short_name(survey.nodes[static_cast<std::size_t>(n)].name) == odd.host)
+                survey.findings.push_back({n, severity::note, "it " + describe(odd, now), ""});
 }
 
 /// Returns the allocation without its bad nodes. Throws if the requested ranks do not fit on the others.
@@ -93,6 +105,7 @@ node_survey survey_nodes(run_plan const& run, std::vector<int> const& nodes) {
         survey.nodes = probe_nodes(run, nodes, [&](std::vector<probed_node> const& seen) { return first_good(seen, wanted); });
     }
     survey.findings = find_faults(survey.nodes, wanted);
+    note_odd_nodes(run, survey);
     return survey;
 }
 

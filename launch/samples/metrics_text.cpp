@@ -9,11 +9,11 @@ namespace muster {
 
 namespace {
 
-using value = std::optional<double>;
+using figure = std::optional<double>;
 
 template <typename T>
-value number(std::optional<T> const& of, double scale = 1) {
-    return of ? value(static_cast<double>(*of) * scale) : std::nullopt;
+figure number(std::optional<T> const& of, double scale = 1) {
+    return of ? figure(static_cast<double>(*of) * scale) : std::nullopt;
 }
 
 /// A metric of each rank or each GPU.
@@ -22,7 +22,7 @@ struct metric {
     char const* name;
     char const* type;
     char const* help;
-    value (*read)(Of const&);
+    figure (*read)(Of const&);
 };
 
 constexpr double hertz = 1e6, percent = 0.01;
@@ -48,7 +48,7 @@ constexpr std::array rank_metrics{
                         [](of_rank r) { return number(r.cgroup.throttled_s); }},
     metric<rank_sample>{"muster_rank_waiting_seconds_total", "counter",
                         "Time for which the rank waited for others in collectives.",
-                        [](of_rank r) { return r.waits ? value(r.waits->waited_s) : std::nullopt; }},
+                        [](of_rank r) { return r.waits ? figure(r.waits->waited_s) : std::nullopt; }},
     metric<rank_sample>{"muster_rank_silent_seconds", "gauge", "Time since the rank last wrote output.",
                         [](of_rank r) { return number(r.silent_s); }},
 };

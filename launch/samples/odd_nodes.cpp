@@ -89,7 +89,7 @@ std::string describe(odd_node const& node, std::time_t now) {
     auto const when = ago < 3600        ? fmt::format("{} min ago", ago / 60)
                       : ago < 48 * 3600 ? fmt::format("{} h ago", ago / 3600)
                                         : fmt::format("{} days ago", ago / (24 * 3600));
-    return fmt::format("{} {}{}, {}", node.host, node.reason, node.job.empty() ? "" : " in job " + node.job, when);
+    return fmt::format("{}{}, {}", node.reason, node.job.empty() ? "" : " in job " + node.job, when);
 }
 
 }  // namespace muster

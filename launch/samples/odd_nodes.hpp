@@ -34,7 +34,7 @@ void remember_odd_nodes(environment const& variables, std::vector<odd_node> cons
 /// Returns those of this cluster, the newest first, each node once. None if the file may have been written by others.
 std::vector<odd_node> recall_odd_nodes(environment const& variables, std::string_view cluster, std::time_t now) noexcept;
 
-/// Returns "node3 kept the others waiting 14 % of the time in job 4711, 20 h ago". Pure.
+/// Returns what follows its name: "kept the others waiting 14 % of the time in job 4711, 20 h ago". Pure.
 std::string describe(odd_node const& node, std::time_t now);
 
 }  // namespace muster

@@ -83,12 +83,12 @@ TEST(odd_nodes, forgets_where_nothing_can_be_written) {
 }
 
 TEST(odd_nodes, say_when_it_was) {
-    EXPECT_EQ(describe(make("n1", 120), now), "n1 kept the others waiting 14 % of the time in job 4711, 2 min ago");
+    EXPECT_EQ(describe(make("n1", 120), now), "kept the others waiting 14 % of the time in job 4711, 2 min ago");
     EXPECT_THAT(describe(make("n1", 20 * 3600), now), testing::EndsWith(", 20 h ago"));
     EXPECT_THAT(describe(make("n1", 3 * 24 * 3600), now), testing::EndsWith(", 3 days ago"));
     auto none = make("n1", 120);
     none.job.clear();
-    EXPECT_EQ(describe(none, now), "n1 kept the others waiting 14 % of the time, 2 min ago");
+    EXPECT_EQ(describe(none, now), "kept the others waiting 14 % of the time, 2 min ago");
 }
 
 }  // namespace
