@@ -1,0 +1,128 @@
+#include "launch/samples/run_remarks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/units.hpp"
+#include "launch/samples/oddities.hpp"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t most_remarks = 3;
+constexpr double short_run_s = 30;          ///< before that ranks load their libraries and data, and wait for each other there
+constexpr double slowed_share = 0.2;        ///< of the looks at a busy GPU: a warm minute in an hour is usual
+constexpr double use_after_s = 300;         ///< a shorter run is a trial, whose GPUs and memory need not be well used
+constexpr double busy_percent = 50;         ///< of all GPUs: training that computes has 80 and more
+constexpr double used_memory_share = 0.25;  ///< of what the job may use: others could have the rest
+constexpr double least_memory = 16e9;       ///< bytes a node: less is hardly worth a word
+
+/// What makes a node, and not the program, the cause of a wait.
+constexpr std::array blames_node{oddity_kind::gpu_slowed, oddity_kind::gpu_errors, oddity_kind::steal};
+/// What counts over a whole run; the rest is of a moment.
+constexpr std::array counts_for_run{oddity_kind::awaited,   oddity_kind::gpu_slowed, oddity_kind::gpu_errors,
+                                    oddity_kind::throttled, oddity_kind::steal,      oddity_kind::swapping};
+
+double share(double of, double all) {
+    return all > 0 ? std::clamp(of / all, 0.0, 1.0) : 0;
+}
+
+/// Returns samples whose figures of a moment are those of the whole run.
+run_samples whole_run(run_samples all) {
+    for (auto& node : all.nodes) {
+        double age_s = 0;
+        for (auto& rank : node.ranks) {
+            age_s = std::max(age_s, rank.age_s);
+            rank.state = '?';
+            rank.silent_s = std::nullopt;
+            rank.faults_per_s = std::nullopt;
+            if (rank.major_faults && rank.age_s > 0) rank.faults_per_s = static_cast<double>(*rank.major_faults) / rank.age_s;
+            auto throttled_s = rank.cgroup.throttled_s;
+            rank.cgroup = {};
+            if (throttled_s) rank.cgroup.throttled = share(*throttled_s, rank.age_s);
+            if (rank.waits) rank.waits->waiting = share(rank.waits->waited_s, rank.age_s);
+        }
+        if (node.steal_s && node.cpus) node.steal = share(*node.steal_s, age_s * *node.cpus);
+        for (auto& gpu : node.gpus) {
+            gpu.busy_percent = gpu.mean_busy_percent;
+            gpu.clock_mhz = gpu.mean_clock_mhz;
+            gpu.slowed = gpu.slowed_share.value_or(0) > slowed_share ? gpu.was_slowed : std::string();
+        }
+    }
+    return all;
+}
+
+double age_of(run_samples const& all) {
+    double age_s = 0;
+    for (auto const& node : all.nodes)
+        for (auto const& rank : node.ranks) age_s = std::max(age_s, rank.age_s);
+    return age_s;
+}
+
+void add_gpu_use(std::vector<run_remark>& to, run_samples const& all) {
+    double sum = 0;
+    int known = 0;
+    for (auto const& node : all.nodes)
+        for (auto const& gpu : node.gpus)
+            if (gpu.mean_busy_percent) sum += *gpu.mean_busy_percent, ++known;
+    if (known > 0 && sum / known < busy_percent)
+        to.push_back({fmt::format("the GPUs were busy {:.0f} % of the time (the mean of {})", sum / known, known), "", ""});
+}
+
+/// Of the node that used most.
+void add_memory_use(std::vector<run_remark>& to, run_samples const& all) {
+    double most = 0, limit = 0;
+    for (auto const& node : all.nodes) {
+        double used = 0;
+        for (auto const& rank : node.ranks) {
+            used += static_cast<double>(rank.most_memory_bytes.value_or(0));
+            if (auto const may = rank.cgroup.memory_limit_bytes) limit = std::max(limit, static_cast<double>(*may));
+        }
+        most = std::max(most, used);
+    }
+    if (limit >= least_memory && most > 0 && most < used_memory_share * limit)
+        to.push_back(
+            {fmt::format("the job may use {} of memory on each node; its ranks used at most {}",
+                         format_bytes(static_cast<std::uint64_t>(limit)), format_bytes(static_cast<std::uint64_t>(most))),
+             "", ""});
+}
+
+}  // namespace
+
+std::vector<run_remark> remarks_on(run_samples const& last) {
+    std::vector<run_remark> remarks;
+    auto const age_s = age_of(last);
+    if (age_s < short_run_s) return remarks;
+    auto found = find_oddities(whole_run(last), tense::past);
+    auto const of = [](auto const& kinds, oddity const& one) { return std::ranges::find(kinds, one.kind) != kinds.end(); };
+    std::erase_if(found, [&](oddity const& one) { return !of(counts_for_run, one); });
+    std::ranges::stable_sort(found, {}, [](oddity const& one) { return one.kind != oddity_kind::awaited; });
+    for (auto const& one : found) {
+        // The cause of a wait is part of what is said of the wait.
+        auto const is_cause = [&](oddity const& other) {
+            return other.kind == oddity_kind::awaited && other.rank == one.rank && one.kind != oddity_kind::awaited;
+        };
+        if (one.rank >= 0 && std::ranges::any_of(found, is_cause)) continue;
+        auto const by_node = [&](oddity const& other) { return other.host == one.host && of(blames_node, other); };
+        run_remark next;
+        next.text = one.rank < 0 ? fmt::format("{}: {}", one.host, one.reason)
+                                 : fmt::format("rank {} on {}{} {}", one.rank, one.host,
+                                               one.kind == oddity_kind::awaited ? "" : ":", one.reason);
+        if (std::ranges::any_of(found, by_node)) {
+            next.host = one.host;
+            next.of_host = one.rank < 0 ? one.reason : fmt::format("had rank {}, which {}", one.rank, one.reason);
+        }
+        remarks.push_back(std::move(next));
+    }
+    if (age_s >= use_after_s) {
+        add_gpu_use(remarks, last);
+        add_memory_use(remarks, last);
+    }
+    if (remarks.size() > most_remarks) remarks.resize(most_remarks);
+    return remarks;
+}
+
+}  // namespace muster
