@@ -125,6 +125,26 @@ constexpr command_row rows[]{
         .part = "jobs",
     },
     {
+        .name = "top",
+        .summary = "show what the ranks of a run do now, and which hold it up",
+        .synopsis = "[ID|FOLDER] [--once] [--json]",
+        .examples = "  muster top 12\n"
+                    "  muster top results                        a run with --output-dir results\n"
+                    "  muster top                                your newest run on this node, or this job's\n"
+                    "  muster top 12 --once >now.txt\n",
+        .manual =
+            "Shows for each rank its GPU, processor time, memory, the share of the time in which it waited for other ranks, and "
+            "its state; below the table, what is odd and why. Reads samples.json in the run's folder, which the run writes every "
+            "few seconds, and disturbs no rank.\n\n"
+            "On a terminal it shows this until the run ends. Keys: q quits, s sorts by the next column, r reverses, h shows a line "
+            "for each host or rank, n one host after the other, arrows and page keys scroll. Without a terminal, and with TERM=dumb, "
+            "it prints the table once. NO_COLOR turns colors off.\n\n"
+            "Columns: last is the share of the collectives for which the others waited for this rank last; silent the time since "
+            "the rank wrote output. Narrow terminals show fewer columns.",
+        .takes_jobs = true,
+        .part = "jobs",
+    },
+    {
         .name = "logs",
         .summary = "print the output of a job's script and its ranks",
         .synopsis = "ID|FOLDER [--rank R] [--grep RE] [--follow]",

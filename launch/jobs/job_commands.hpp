@@ -22,6 +22,8 @@ int jobs_command(std::vector<std::string> const& args, environment const& variab
 int show_command(std::vector<std::string> const& args, environment const& variables);
 /// Follows jobs to their end, and returns the first code that is not 0 (see watch_code).
 int watch_command(std::vector<std::string> const& args, environment const& variables);
+/// Shows what the ranks of a run do while it runs: on a terminal until it ends, else once.
+int top_command(std::vector<std::string> const& args, environment const& variables);
 /// Prints what a job's script and its ranks have written.
 int logs_command(std::vector<std::string> const& args, environment const& variables);
 /// Repeats the run that a run folder records, or submits its job again.

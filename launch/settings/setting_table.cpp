@@ -220,6 +220,7 @@ constexpr setting rows[]{
      "only lines in which this extended regular expression is found"},
     {"follow", 0, "", "", kind::flag, "", "logs", group::output, use::common_option, "",
      "go on with what comes, until the job has ended"},
+    {"once", 0, "", "", kind::flag, "", "top", group::output, use::common_option, "", "print one table, also on a terminal"},
     {"submit", 0, "", "", kind::flag, "", "rerun", group::job, use::common_option, "",
      "submit the job again that the run was in"},
     {"check", 0, "", "", kind::flag, "", "submit rerun", group::job, use::common_option, "true",
@@ -237,9 +238,9 @@ constexpr setting rows[]{
      "examine every node of the job, by a probe on each", 1, 0, nullptr, "preflight"},
     {"output", 'o', "", "FILE", kind::file, "", "site trace", group::general, use::common_option, "",
      "site init: write this file; -: print it; default: ~/.config/muster/sites/NAME.toml; trace merge: the merged timeline"},
-    {"json", 0, "", "", kind::flag, "", "plan hosts doctor config site submit jobs show", group::general, use::common_option, "", "print JSON, for programs"},
+    {"json", 0, "", "", kind::flag, "", "plan hosts doctor config site submit jobs show top", group::general, use::common_option, "", "print JSON, for programs"},
     {"help-all", 0, "", "", kind::flag, "", "run plan hosts script", group::general, use::command_line, "", "print every option"},
-    {"help", 'h', "", "", kind::flag, "", "run plan hosts doctor script submit alloc jobs watch logs show cancel rerun init site config trace completion",
+    {"help", 'h', "", "", kind::flag, "", "run plan hosts doctor script submit alloc jobs watch top logs show cancel rerun init site config trace completion",
      group::general, use::command_line, "", "print this text"},
 };
 // clang-format on

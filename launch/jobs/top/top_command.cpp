@@ -1,0 +1,73 @@
+// `muster top` shows what the ranks of a run do while it runs.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/text_table.hpp"
+#include "base/throw_error.hpp"
+#include "base/trust/foreign_json.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/help/help.hpp"
+#include "launch/jobs/job_commands.hpp"
+#include "launch/jobs/top/sampled_run.hpp"
+#include "launch/jobs/top/top_page.hpp"
+#include "launch/jobs/top/top_screen.hpp"
+#include "launch/samples/oddities.hpp"
+
+namespace muster {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Returns the text of the file, in which each rank and node that is odd has `oddities` too.
+std::string marked_json(run_samples const& samples) {
+    auto all = parse_json_as<ordered_json>(samples_json(samples), "samples of a run");
+    std::map<std::pair<std::string, int>, ordered_json> marks;
+    for (auto const& one : find_oddities(samples))
+        marks[{one.host, one.rank}].push_back({{"kind", to_string(one.kind)}, {"reason", one.reason}});
+    for (std::size_t n = 0; n < samples.nodes.size(); ++n) {
+        auto const& node = samples.nodes[n];
+        auto& row = all["nodes"][n];
+        if (auto const found = marks.find({node.host, -1}); found != marks.end()) row["oddities"] = found->second;
+        for (std::size_t r = 0; r < node.ranks.size(); ++r)
+            if (auto const found = marks.find({node.host, node.ranks[r].rank}); found != marks.end())
+                row["ranks"][r]["oddities"] = found->second;
+    }
+    return json_text(all, 2) + "\n";
+}
+
+}  // namespace
+
+int top_command(std::vector<std::string> const& args, environment const& variables) {
+    auto const given = resolve_settings("top", options_first("top", args), real_settings(variables));
+    if (print_help_if_asked("top", given)) return 0;
+    auto run = find_sampled_run(given.command, variables);
+    run.look();
+    auto const& samples = run.samples();
+    bool const as_json = given.flag("json");
+    auto const end = run.describe_end();
+    if (!end.empty() && !(as_json && samples)) {
+        fmt::print("{}\n", end);
+        return 0;
+    }
+    if (!as_json && !given.flag("once") && top_screen::is_possible(variables)) return top_screen(run, variables).show();
+    if (!samples)
+        throw_error(errc::not_found, "{} has no {} (yet): a run writes it when its ranks have begun; try again in a few seconds",
+                    run.folder(), samples_file);
+    if (as_json) {
+        fmt::print("{}", marked_json(*samples));
+        return 0;
+    }
+    top_view view;
+    if (auto const width = terminal_width(variables); width > 0) view.width = width;
+    view.by_host = has_many_ranks(*samples);
+    view.now = static_cast<double>(std::time(nullptr));
+    fmt::print("{}", text_of(make_top_page(*samples, view)));
+    return 0;
+}
+
+}  // namespace muster
