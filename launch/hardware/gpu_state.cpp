@@ -11,67 +11,12 @@
 
 namespace muster {
 
-namespace {
-
 std::array<std::string, 2> const nvml_names{"libnvidia-ml.so.1", "libnvidia-ml.so"};
-
-std::string number_of(gpu const& device) {
-    return device.mig ? fmt::format("{}/{}", device.index, device.mig->gpu_instance) : std::to_string(device.index);
-}
-
-}  // namespace
-
-gpu_use_reader::gpu_use_reader(std::vector<gpu> const& gpus) : library_(nvml_names) {
-    if (library_) nvml_ = nvml_gpu_api(library_);
-    open(gpus);
-}
-
-gpu_use_reader::gpu_use_reader(nvml_gpu_api const& nvml, std::vector<gpu> const& gpus)
-    : library_(std::span<std::string const>()), nvml_(nvml) {
-    open(gpus);
-}
-
-void gpu_use_reader::open(std::vector<gpu> const& gpus) {
-    if (!nvml_.is_usable() || gpus.empty() || nvml_.init() != nvml_success) return;
-    open_ = true;
-    for (auto const& one : gpus) {
-        nvml_device handle = nullptr;
-        if (one.uuid.empty() || nvml_.handle_of(one.uuid.c_str(), &handle) != nvml_success) continue;
-        known_.push_back({handle, {.number = number_of(one), .name = one.name}});
-    }
-}
-
-gpu_use_reader::~gpu_use_reader() {
-    if (open_) nvml_.shutdown();
-}
-
-std::vector<gpu_use> gpu_use_reader::read() const {
-    std::vector<gpu_use> all;
-    for (auto const& one : known_) {
-        auto use = one.use;
-        nvml_rates rates{};
-        if (nvml_.rates != nullptr && nvml_.rates(one.handle, &rates) == nvml_success)
-            use.busy_percent = static_cast<int>(std::min(rates.gpu, 100u));
-        nvml_memory memory{};
-        if (nvml_.memory != nullptr && nvml_.memory(one.handle, &memory) == nvml_success) {
-            use.memory_bytes = memory.total;
-            use.used_bytes = memory.used;
-        }
-        unsigned milliwatts = 0;
-        if (nvml_.power != nullptr && nvml_.power(one.handle, &milliwatts) == nvml_success)
-            use.watts = static_cast<int>((milliwatts + 500) / 1000);
-        all.push_back(std::move(use));
-    }
-    return all;
-}
 
 namespace {
 
 // Values of nvml.h ("NVML API Reference Guide").
 constexpr int nvml_insufficient_size = 7;
-constexpr int uncorrected_errors = 1;
-constexpr int since_driver_load = 0;
-constexpr int multiprocessor_clock = 1;
 constexpr std::size_t most_processes = 64;
 
 struct slowdown {
@@ -85,13 +30,6 @@ constexpr std::array slowdowns{
     slowdown{0x40, "heat (hardware)"},
     slowdown{0x80, "power brake"},
 };
-
-std::string reasons_of(unsigned long long bits) {
-    std::vector<std::string> words;
-    for (auto const& one : slowdowns)
-        if ((bits & one.bit) != 0) words.emplace_back(one.reason);
-    return join(words, ", ");
-}
 
 std::string describe_process(unsigned pid) {
     auto const name = name_of_process(static_cast<pid_t>(pid));
@@ -118,23 +56,30 @@ void read_state(nvml_gpu_api const& nvml, nvml_device device, gpu_state& state) 
         state.used_bytes = memory.used;
     }
     unsigned long long number = 0;
-    if (nvml.ecc_errors != nullptr && nvml.ecc_errors(device, uncorrected_errors, since_driver_load, &number) == nvml_success)
+    if (nvml.ecc_errors != nullptr && nvml.ecc_errors(device, nvml_uncorrected_errors, nvml_since_driver_load, &number) == nvml_success)
         state.ecc_errors = static_cast<std::int64_t>(number);
     unsigned correctable = 0, uncorrectable = 0, pending = 0, failed = 0;
     if (nvml.remapped_rows != nullptr &&
         nvml.remapped_rows(device, &correctable, &uncorrectable, &pending, &failed) == nvml_success)
         state.needs_reset = pending != 0 || failed != 0;
     if (nvml.throttle_reasons != nullptr && nvml.throttle_reasons(device, &number) == nvml_success)
-        state.slowed = reasons_of(number);
+        state.slowed = slowdown_reasons(number);
     unsigned mhz = 0;
-    if (nvml.clock != nullptr && nvml.clock(device, multiprocessor_clock, &mhz) == nvml_success)
+    if (nvml.clock != nullptr && nvml.clock(device, nvml_multiprocessor_clock, &mhz) == nvml_success)
         state.clock_mhz = static_cast<int>(mhz);
-    if (nvml.most_clock != nullptr && nvml.most_clock(device, multiprocessor_clock, &mhz) == nvml_success)
+    if (nvml.most_clock != nullptr && nvml.most_clock(device, nvml_multiprocessor_clock, &mhz) == nvml_success)
         state.most_clock_mhz = static_cast<int>(mhz);
     state.processes = users_of(nvml, device);
 }
 
 }  // namespace
+
+std::string slowdown_reasons(unsigned long long bits) {
+    std::vector<std::string> words;
+    for (auto const& one : slowdowns)
+        if ((bits & one.bit) != 0) words.emplace_back(one.reason);
+    return join(words, ", ");
+}
 
 nvml_gpu_api::nvml_gpu_api(shared_library const& library)
     : init(library.symbol<int()>("nvmlInit_v2")),
@@ -148,7 +93,10 @@ nvml_gpu_api::nvml_gpu_api(shared_library const& library)
       most_clock(library.symbol<int(nvml_device, int, unsigned*)>("nvmlDeviceGetMaxClockInfo")),
       processes(library.symbol<int(nvml_device, unsigned*, nvml_process*)>("nvmlDeviceGetComputeRunningProcesses_v3")),
       rates(library.symbol<int(nvml_device, nvml_rates*)>("nvmlDeviceGetUtilizationRates")),
-      power(library.symbol<int(nvml_device, unsigned*)>("nvmlDeviceGetPowerUsage")) {
+      power(library.symbol<int(nvml_device, unsigned*)>("nvmlDeviceGetPowerUsage")),
+      temperature(library.symbol<int(nvml_device, int, unsigned*)>("nvmlDeviceGetTemperature")),
+      pcie_replays(library.symbol<int(nvml_device, unsigned*)>("nvmlDeviceGetPcieReplayCounter")),
+      link_errors(library.symbol<int(nvml_device, unsigned, int, unsigned long long*)>("nvmlDeviceGetNvLinkErrorCounter")) {
     if (processes == nullptr)
         processes = library.symbol<int(nvml_device, unsigned*, nvml_process*)>("nvmlDeviceGetComputeRunningProcesses_v2");
 }

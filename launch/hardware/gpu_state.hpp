@@ -1,6 +1,7 @@
-// The state of a GPU (memory, errors, clocks, processes) and its use (how busy it is, memory, power), read from the driver.
+// The state of a GPU, read from the driver: memory, errors, clocks, processes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -43,7 +44,18 @@ struct nvml_rates {
     unsigned gpu, memory;
 };
 
-/// Holds NVML's functions for a GPU's state and its use; each may be missing.
+// Values of nvml.h ("NVML API Reference Guide").
+inline constexpr int nvml_uncorrected_errors = 1;
+inline constexpr int nvml_since_driver_load = 0;
+inline constexpr int nvml_multiprocessor_clock = 1;
+
+/// The names of NVML's library.
+extern std::array<std::string, 2> const nvml_names;
+
+/// Returns why clocks are reduced, of NVML's bits: "heat (hardware), power brake"; empty: they are not, or for a reason that is normal. Pure.
+std::string slowdown_reasons(unsigned long long bits);
+
+/// Holds NVML's functions for a GPU's state and its samples; each may be missing.
 struct nvml_gpu_api {
     nvml_gpu_api() = default;
     explicit nvml_gpu_api(shared_library const& library);
@@ -62,6 +74,9 @@ struct nvml_gpu_api {
     int (*processes)(nvml_device, unsigned* count, nvml_process*) = nullptr;
     int (*rates)(nvml_device, nvml_rates*) = nullptr;
     int (*power)(nvml_device, unsigned* milliwatts) = nullptr;
+    int (*temperature)(nvml_device, int sensor, unsigned* celsius) = nullptr;
+    int (*pcie_replays)(nvml_device, unsigned*) = nullptr;
+    int (*link_errors)(nvml_device, unsigned link, int counter, unsigned long long*) = nullptr;
 };
 
 /// Returns the state of each of these GPUs, in their order. Without NVML, and for GPUs that it does not know, only their identity
@@ -69,45 +84,5 @@ struct nvml_gpu_api {
 std::vector<gpu_state> read_gpu_states(std::vector<gpu> const& gpus);
 /// Does the same with the given NVML.
 std::vector<gpu_state> read_gpu_states(nvml_gpu_api const& nvml, std::vector<gpu> const& gpus);
-
-// The use of a GPU at this moment (how busy it is, memory, power), read from the driver again and again.
-
-struct gpu_use {
-    std::string number;  ///< gpu::index; for a MIG slice with its GPU instance, "0/3"
-    std::string name;
-    int busy_percent = -1;           ///< the share of the last second in which a kernel ran; -1: not known, as for MIG slices
-    std::uint64_t memory_bytes = 0;  ///< 0: neither this nor the memory in use is known
-    std::uint64_t used_bytes = 0;
-    int watts = -1;  ///< -1: not known
-    bool operator==(gpu_use const&) const = default;
-};
-
-/// Keeps NVML open: opening it for each look costs far more than the look.
-class gpu_use_reader {
-  public:
-    /// Reads those of these GPUs that NVML knows; without NVML none.
-    explicit gpu_use_reader(std::vector<gpu> const& gpus);
-    /// Does the same with the given NVML.
-    gpu_use_reader(nvml_gpu_api const& nvml, std::vector<gpu> const& gpus);
-    ~gpu_use_reader();
-    gpu_use_reader(gpu_use_reader const&) = delete;
-    gpu_use_reader& operator=(gpu_use_reader const&) = delete;
-
-    bool empty() const noexcept { return known_.empty(); }
-    /// Returns the uses in the given order. May block for long in the driver of a GPU that does not answer.
-    std::vector<gpu_use> read() const;
-
-  private:
-    struct known_gpu {
-        nvml_device handle;
-        gpu_use use;  ///< the constant part
-    };
-    void open(std::vector<gpu> const& gpus);
-
-    shared_library library_;
-    nvml_gpu_api nvml_;
-    bool open_ = false;
-    std::vector<known_gpu> known_;
-};
 
 }  // namespace muster

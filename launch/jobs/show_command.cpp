@@ -18,8 +18,8 @@
 #include "launch/jobs/logs/gpu_lines.hpp"
 #include "launch/jobs/logs/sweep_results.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
-#include "launch/record/gpu_use_record.hpp"
 #include "launch/record/recorded_words.hpp"
+#include "launch/samples/run_samples.hpp"
 
 namespace muster {
 
@@ -28,9 +28,9 @@ using nlohmann::ordered_json;
 namespace {
 
 /// Reads a JSON file in a run's folder; null if there is no readable one.
-ordered_json read_object(std::string const& folder, std::string const& name) {
+ordered_json read_object(std::string const& folder, std::string const& name, std::size_t longest = longest_settings_bytes) {
     try {
-        auto const text = read_small_file(folder + "/" + name, "record of a run");
+        auto const text = read_small_file(folder + "/" + name, "record of a run", longest);
         auto run = text ? parse_json_or_discard<ordered_json>(*text) : ordered_json();
         return run.is_object() ? run : ordered_json();
     } catch (error const&) {
@@ -101,7 +101,7 @@ void print_run(std::string const& folder, ordered_json const& run, bool is_part 
     print_row("placed", text_at(run, "/allocation/text"));
     print_row("version", text_at(run, "/version"));
     print_row("started", text_at(run, "/started_at"));
-    for (auto const& line : gpu_summary(read_gpu_use(folder))) print_row("GPU use", line);
+    for (auto const& line : gpu_summary(read_gpu_nodes(folder))) print_row("GPU use", line);
     print_generations(run);
     print_spares(run);
     auto const end = run.contains("exit") ? run["exit"] : ordered_json();
@@ -144,7 +144,7 @@ int show_run(std::string const& word, bool as_json) {
             {"scheduler", nullptr},
             {"jobs", ordered_json::array()},
             {"record", nullptr},
-            {"runs", {{{"job", nullptr}, {"folder", folder}, {"run", run}, {"gpu_use", read_object(folder, gpu_use_file)}}}}};
+            {"runs", {{{"job", nullptr}, {"folder", folder}, {"run", run}, {"samples", read_object(folder, samples_file, longest_samples_bytes)}}}}};
         fmt::print("{}\n", json_text(all, 2));
     } else {
         print_run(folder, run, false);
@@ -195,7 +195,7 @@ int show_command(std::vector<std::string> const& args, environment const& variab
                 all["runs"].push_back({{"job", parts[i].shown},
                                        {"folder", folder},
                                        {"run", read_object(folder, "run.json")},
-                                       {"gpu_use", read_object(folder, gpu_use_file)}});
+                                       {"samples", read_object(folder, samples_file, longest_samples_bytes)}});
         fmt::print("{}\n", json_text(all, 2));
         return 0;
     }

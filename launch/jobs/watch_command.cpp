@@ -241,14 +241,14 @@ class job_watcher {
     /// Shows the GPUs of the running jobs, from each job's last run.
     void show_gpus() {
         std::vector<std::string> lines;
-        std::vector<shown_gpu_node> all;
+        std::vector<node_sample> all;
         auto const now = static_cast<double>(std::time(nullptr));
         for (auto const& job : jobs_)
             for (auto const& [id, known] : job.known) {
                 if (job.ended || known.phase != job_phase::running) continue;
                 auto const folders = finder_.find({id, known.raw_id}, job.record).run_folders;
                 if (folders.empty()) continue;
-                auto const nodes = read_gpu_use(folders.back());
+                auto const nodes = read_gpu_nodes(folders.back());
                 for (auto const& line : gpu_lines(nodes, now)) lines.push_back(several_ ? fmt::format("{} {}", id, line) : line);
                 all.insert(all.end(), nodes.begin(), nodes.end());
             }

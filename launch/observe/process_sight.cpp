@@ -72,12 +72,6 @@ std::string read_of(pid_t pid, char const* name) {
     return read_text_file(fmt::format("/proc/{}/{}", pid, name));
 }
 
-std::string place_of_sleep(pid_t pid) {
-    if (auto call = name_of_call(read_of(pid, "syscall")); !call.empty()) return call;
-    auto const function = read_of(pid, "wchan");
-    return function == "0" ? std::string() : function;
-}
-
 /// Returns the inodes of the sockets that this process has open.
 std::vector<unsigned long> sockets_of(pid_t pid) {
     std::vector<unsigned long> inodes;
@@ -106,6 +100,12 @@ std::string name_of_call(std::string_view syscall) {
     for (auto const& [call, name] : waiting_calls)
         if (call == *number) return std::string(name);
     return {};
+}
+
+std::string place_of_sleep(pid_t pid) {
+    if (auto call = name_of_call(read_of(pid, "syscall")); !call.empty()) return call;
+    auto const function = read_of(pid, "wchan");
+    return function == "0" ? std::string() : function;
 }
 
 std::vector<unsigned long> sockets_at_port(std::string_view net_tcp, int port) {
@@ -154,7 +154,7 @@ process_table::process_table() {
         if (!stat) continue;
         // A signal that ends a process becomes a pending SIGKILL in each of its threads.
         bool const leaving = stat->is_exiting() || holds_signal(stat->pending, SIGKILL);
-        entries_.emplace(pid, entry{stat->state, leaving, static_cast<double>(stat->cpu_ticks) / ticks});
+        entries_.emplace(pid, entry{stat->state, leaving, static_cast<double>(stat->cpu_ticks()) / ticks});
         if (stat->lives()) children_[stat->parent].push_back(pid);
     }
 }

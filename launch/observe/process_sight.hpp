@@ -69,6 +69,9 @@ std::vector<unsigned long> sockets_at_port(std::string_view net_tcp, int port);
 /// Returns the name of the call in /proc/PID/syscall: "futex"; empty if it runs, or if programs do not wait in this call. Pure.
 std::string name_of_call(std::string_view syscall);
 
+/// Returns the system call or kernel function in which the process sleeps; empty: it runs, or not known.
+std::string place_of_sleep(pid_t pid);
+
 // Runs the user's command about a rank that hangs (--on-hang).
 
 inline constexpr std::chrono::milliseconds hang_command_limit{10'000};

@@ -20,9 +20,10 @@ class brief_look {
     pid_t working_process(pid_t rank);
     /// Returns whether the working process is stopped, or in a frozen cgroup. Another stopped process of the rank is the program's own business.
     bool is_stopped(pid_t rank);
+    /// Returns its living children.
+    std::vector<pid_t> children_of(pid_t parent);
 
   private:
-    std::vector<pid_t> children_of(pid_t parent);
     std::optional<std::map<pid_t, std::vector<pid_t>>> all_;  ///< children by parent, if they were read
 };
 

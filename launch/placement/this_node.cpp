@@ -76,6 +76,16 @@ bool is_core_share_unclear(topology const& machine, placement_request const& wan
            wanted.bind_to == bind_policy::share;
 }
 
+std::vector<gpu> gpus_to_sample(topology const& machine, std::vector<binding> const& ranks, bool only_of_ranks) {
+    std::vector<gpu> chosen;
+    for (auto const& one : machine.gpus) {
+        bool const of_rank = std::ranges::any_of(ranks, [&](binding const& rank) { return rank.device == one; });
+        if (one.vendor == gpu_vendor::nvidia && one.known_to_driver && !one.uuid.empty() && (of_rank || !only_of_ranks))
+            chosen.push_back(one);
+    }
+    return chosen;
+}
+
 std::string share_note(topology const& machine, placement_request const& wanted) {
     auto const& share = wanted.share;
     if (share.gpus.value_or(0) > 0 && machine.gpus.empty())

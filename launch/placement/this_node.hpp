@@ -2,10 +2,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/environment.hpp"
 #include "launch/hardware/hwloc_handle.hpp"
 #include "launch/hardware/topology.hpp"
+#include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/placement_request.hpp"
 #include "launch/scheduler/allocation.hpp"
 
@@ -34,6 +36,10 @@ environment with_given_gpus(environment variables, node_part const& share);
 /// than the default still apply. Pure.
 bool is_gpu_share_unclear(topology const& machine, placement_request const& wanted);
 bool is_core_share_unclear(topology const& machine, placement_request const& wanted);
+
+/// Returns the GPUs of a node that belong to the job: all that the node shows or, if some may belong to another job, only those of
+/// ranks. NVIDIA only. Pure.
+std::vector<gpu> gpus_to_sample(topology const& machine, std::vector<binding> const& ranks, bool only_of_ranks);
 
 /// Returns what the user should know about it, including that the job has GPUs there and none is visible, or that a quota limits
 /// its CPUs; mostly empty. Pure.

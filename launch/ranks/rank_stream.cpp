@@ -260,6 +260,7 @@ stream_read rank_stream::read_some(output_sink& sink) {
         sink.note(fmt::format("muster: error: {}\n", file_fault_));
         file_.fd.reset();
     }
+    metric_.take(bytes);
     sink.write(target_, lines_.push(bytes), this);
     return stream_read::bytes;
 }

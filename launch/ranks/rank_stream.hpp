@@ -10,6 +10,7 @@
 
 #include "base/unique_fd.hpp"
 #include "launch/ranks/output_writer.hpp"
+#include "launch/samples/metric_line.hpp"
 #include "launch/system/event_loop.hpp"
 #include "pmix/identity.hpp"
 
@@ -114,6 +115,8 @@ class rank_stream {
     std::string const& file_fault() const noexcept { return file_fault_; }
     /// Returns the last lines that were read, for the report of a failure.
     std::string last_lines() const { return lines_.tail(lines_reported); }
+    /// Returns its last metric, "loss 0.25"; empty: there was none.
+    std::string const& last_metric_text() const noexcept { return metric_.text(); }
 
     static constexpr std::size_t lines_reported = 8;
 
@@ -122,6 +125,7 @@ class rank_stream {
     bool terminal_;
     bool ended_ = false;  ///< nothing more comes
     line_splitter lines_;
+    last_metric metric_;
     unique_fd read_;
     unique_fd write_;
     output_file file_;

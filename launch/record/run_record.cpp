@@ -17,8 +17,8 @@
 #include "base/version.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/ranks/rank_stream.hpp"
-#include "launch/record/gpu_use_record.hpp"
 #include "launch/record/recorded_words.hpp"
+#include "launch/samples/run_samples.hpp"
 #include "launch/settings/settings_to_options.hpp"
 #include "launch/system/network.hpp"
 #include "launch/system/process_stat.hpp"
@@ -150,7 +150,6 @@ void clear_former_generations(std::string const& folder) {
     for (int n = 1; fs::symlink_status(generation_folder(folder, n), fault).type() == fs::file_type::directory; ++n) {
         auto const former = generation_folder(folder, n);
         clear_former_ranks(former, 0);
-        fs::remove(fs::path(former) / gpu_use_file, fault);
         fs::remove(former, fault);
     }
 }
@@ -224,7 +223,7 @@ void run_record::begin(local_placement const* here) {
             spares_.push_back({.number = number, .place = describe_spare(number, here->machine.host, own)});
         }
     output_folder const folder(folder_, "check --output-dir");
-    folder.remove_file(gpu_use_file);  // a former run's
+    folder.remove_file(samples_file);  // a former run's
     write_whole(folder, "environment", variables_.shell_lines());
     write_whole(folder, "run.json", text());
 }

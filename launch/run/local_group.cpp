@@ -19,6 +19,7 @@
 #include "launch/ranks/rank_name.hpp"
 #include "launch/record/run_record.hpp"
 #include "launch/run/prepare_run.hpp"
+#include "launch/samples/gpu_reader.hpp"
 #include "launch/system/end_processes.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signals.hpp"
@@ -518,6 +519,18 @@ void local_group::read_last_lines(int number) {
 }
 
 // ------------------------------------------------------------------------------------------------ what ranks are doing
+
+std::vector<sampled_rank> local_group::ranks_to_sample() const {
+    std::vector<sampled_rank> found;
+    for (auto const& rank : ranks_) {
+        if (rank.pid <= 0 || !known_[rank.who.rank].running()) continue;
+        auto& one = found.emplace_back(sampled_rank{.rank = rank.who.rank, .pid = rank.pid});
+        if (rank.place.device) one.gpu = gpu_number(*rank.place.device);
+        if (rank.last_written != nullptr) one.silent_s = duration(event_loop::clock::now() - rank.last_output).count();
+        one.metric = rank.out.last_metric_text().empty() ? rank.err.last_metric_text() : rank.out.last_metric_text();
+    }
+    return found;
+}
 
 void local_group::inspect(rows_taker then) {
     process_table const processes;

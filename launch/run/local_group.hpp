@@ -18,6 +18,7 @@
 #include "launch/run/members/member_world.hpp"
 #include "launch/run/members/spare_log.hpp"
 #include "launch/run/rank_group.hpp"
+#include "launch/samples/rank_reader.hpp"
 #include "launch/system/event_loop.hpp"
 #include "pmix/identity.hpp"
 #include "pmix/pmi1/pmi1_server.hpp"
@@ -60,6 +61,9 @@ class local_group final : public rank_group {
     void start_failed(std::string const& message, int code) { unstarted_ = blame_run(failure_cause::never_came, message, code); }
     /// `master_port` is the ranks' MASTER_PORT.
     void serve(pmix::server& pmix, pmix::pmi1_server& pmi1, int master_port);
+
+    /// Returns the ranks that run, and spares, for a look at them.
+    std::vector<sampled_rank> ranks_to_sample() const;
 
     /// Starts a spare with this number in the place of a lost rank or an ended spare, or in an additional place on a slot of this
     /// host.

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "launch/run/members/member_world.hpp"
+#include "launch/samples/sample_sums.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/watch/failure_judge.hpp"
 
@@ -65,6 +66,14 @@ class rank_group {
     rank_group& operator=(rank_group const&) = delete;
 
     evidence& known() noexcept { return known_; }
+
+    /// Returns the present generation's ranks that run, or all of them.
+    std::vector<present_rank> present_ranks(bool ended_too) const {
+        std::vector<present_rank> found;
+        for (auto const& one : known_.ranks)
+            if (one.in_generation() && (ended_too || one.running())) found.push_back({one.rank, one.shown()});
+        return found;
+    }
 
     /// Starts ranks, or gathers them until `on_ready`, and watches them from now on. Throws what prevents the start of any.
     virtual void start() = 0;

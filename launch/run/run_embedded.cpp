@@ -15,15 +15,15 @@
 #include "base/throw_error.hpp"
 #include "launch/placement/bind_ranks.hpp"
 #include "launch/placement/this_node.hpp"
-#include "launch/ranks/gpu_sampler.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/ranks/start_limits.hpp"
-#include "launch/record/gpu_use_record.hpp"
 #include "launch/record/run_record.hpp"
+#include "launch/record/sample_record.hpp"
 #include "launch/run/local_group.hpp"
 #include "launch/run/run_supervisor.hpp"
 #include "launch/run/stdin_forwarder.hpp"
+#include "launch/samples/node_sampler.hpp"
 #include "launch/system/network.hpp"
 #include "launch/system/open_files.hpp"
 #include "pmix/library/open_library.hpp"
@@ -181,12 +181,11 @@ int find_master_port(run_options const& options, rendezvous const& point) {
     return port;
 }
 
-/// Returns no GPUs if there is no folder to record them in.
 std::vector<gpu> own_gpus_to_sample(run_options const& options, local_placement const& where) {
     auto const has_ranks = [&](std::size_t node) { return where.map.ranks_per_node[node] > 0; };
     std::size_t here = 0;
     while (here < where.map.ranks_per_node.size() && !has_ranks(here)) ++here;
-    if (options.output_dir.empty() || here >= where.given.nodes.size()) return {};
+    if (here >= where.given.nodes.size()) return {};
     auto const place = with_share(options.place, where.given, where.given.nodes[here]);
     auto places = where.bindings;  // with those of processes that may become ranks
     places.insert(places.end(), where.spares.begin(), where.spares.end());
@@ -272,9 +271,12 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     if (options.is_elastic())
         ranks.go_on_in_place(
             [&starter](int rank, int number, std::string const& host) { return starter.start_later(rank, number, host); });
-    gpu_use_record gpu_record(watch.loop(), options.output_dir);
-    gpu_sampler const sampler(watch.loop(), own_gpus_to_sample(options, where),
-                              [&](auto const& uses) { gpu_record.note(where.machine.host, uses); });
+    sample_record samples(
+        watch.loop(), run, ranks.known().job_id, [&ranks](bool ended_too) { return ranks.present_ranks(ended_too); },
+        [&](std::string const& note) { watch.events().say(note); });
+    node_sampler const sampler(
+        watch.loop(), {pause_of_samples(run), true, options.network_interface, {}, own_gpus_to_sample(options, where)},
+        [&ranks] { return ranks.ranks_to_sample(); }, [&](node_sample const& look) { samples.note(where.machine.host, look); });
     ranks.serve(pmix_server, pmi1_server, find_master_port(options, point));
     int const code = watch.run(ranks);
     end_phase("ranks ended");

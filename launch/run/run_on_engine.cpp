@@ -15,6 +15,7 @@
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/ranks/start_limits.hpp"
+#include "launch/record/sample_record.hpp"
 #include "launch/run/remote/remote_group.hpp"
 #include "launch/run/remote/remote_output.hpp"
 #include "launch/run/run_supervisor.hpp"
@@ -47,6 +48,7 @@ std::vector<remote_rank> make_ranks(run_context const& run, run_preparation cons
     common.own_step = engine == "srun";
     common.network_interface = options.network_interface;
     common.grace = options.grace;
+    common.sample = pause_of_samples(run);
     common.lost_after = options.lost_after();
     common.hold_worker_port = prepared.lists_workers;
     common.file_mask = read_umask();

@@ -13,6 +13,7 @@
 #include "base/process/files.hpp"
 #include "launch/ranks/rank_name.hpp"
 #include "launch/remote/host_ranks.hpp"
+#include "launch/samples/metric_line.hpp"
 #include "launch/system/signals.hpp"
 #include "launch/watch/failure_report.hpp"
 #include "launch/watch/job_end.hpp"
@@ -42,7 +43,7 @@ run_supervisor::run_supervisor(run_context const& run)
            [this](int number, auto const& tell) { send_notice(number, tell); }, [this](std::string const& line) { say(line); }}) {
     if (options_.is_elastic() || !options_.lives_file.empty()) {
         writer_.watch_for("", [this] { run_.outcome.output_s = seconds_now(); });
-        writer_.watch_for("muster-metric:", [this] { run_.outcome.metric_s = seconds_now(); });
+        writer_.watch_for(std::string(metric_mark), [this] { run_.outcome.metric_s = seconds_now(); });
     }
     ::signal(SIGPIPE, SIG_IGN);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of ranks become our children, so that we miss none

@@ -17,8 +17,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr char const* schema = "muster.samples/1";
-constexpr std::size_t longest_file = std::size_t{64} << 20;  ///< 1 KiB a rank
-constexpr double most = 1e18;                                ///< no number of a sample is larger
+constexpr double most = 1e18;  ///< no number of a sample is larger
 
 // Each list of fields serves the writer and the reader.
 
@@ -179,7 +178,7 @@ std::optional<run_samples> parse_samples(std::string_view text) {
 }
 
 std::optional<run_samples> read_samples(std::string const& run_folder) {
-    auto const text = read_small_file(fmt::format("{}/{}", run_folder, samples_file), "samples of a run", longest_file);
+    auto const text = read_small_file(fmt::format("{}/{}", run_folder, samples_file), "samples of a run", longest_samples_bytes);
     return text ? parse_samples(*text) : std::nullopt;
 }
 

@@ -114,6 +114,7 @@ struct run_samples {
 
 /// The file's name in the run's folder.
 inline constexpr char const* samples_file = "samples.json";
+inline constexpr std::size_t longest_samples_bytes = std::size_t{64} << 20;  ///< of that file: 1 KiB a rank
 
 /// Returns the file's text (schema `muster.samples/1`), in one line; absent values are left out. Pure.
 std::string samples_json(run_samples const& of);

@@ -75,6 +75,7 @@ struct run_options {
     bool requeue_saved = false;      ///< after the code of --saved-code the scheduler starts the job again
     duration grace{5};
     duration heartbeat{5};                                    ///< a node that has not answered for this long, plus 10 s, is lost
+    duration sample{2};                                       ///< between looks at ranks, nodes and GPUs; 0: none
     std::map<std::string, setting_value, std::less<>> asked;  ///< every setting that somebody has given, and its source
     /// Returns whether the run may go on after a failure: all ranks start again, or the remaining ones go on.
     bool is_elastic() const noexcept { return restarts.most > 0 || least_ranks || discovery.given(); }

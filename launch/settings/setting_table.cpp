@@ -112,6 +112,8 @@ constexpr setting rows[]{
      "time from SIGTERM to SIGKILL when the run ends"},
     {"heartbeat", 0, "", "T", kind::time, "", running, group::time, use::everywhere, "5s",
      "end the run if a node does not answer for T and 10 s more"},
+    {"sample", 0, "", "T", kind::time, "", running, group::time, use::everywhere, "2s",
+     "time between looks at the ranks, their nodes and GPUs, which the folder of the run shows; 0: none"},
     {"signal-before-end", 0, "", "SIG@T", kind::text, "", "run script", group::time, use::common, "",
      "send the ranks a signal, T before the job's time limit: USR1@120", 1, 0, check_early_signal},
     {"success-file", 0, "", "FILE", kind::file, "", running, group::time, use::command_line, "",

@@ -20,10 +20,10 @@
 #include "launch/observe/process_sight.hpp"
 #include "launch/observe/working_process.hpp"
 #include "launch/placement/this_node.hpp"
-#include "launch/ranks/gpu_sampler.hpp"
 #include "launch/ranks/output_writer.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/remote/host_agent.hpp"
+#include "launch/samples/gpu_reader.hpp"
 #include "launch/system/session_dir.hpp"
 #include "launch/system/signal_table.hpp"
 #include "launch/system/signals.hpp"
@@ -38,8 +38,8 @@ shim_placement place_rank(wire::job const& job, environment const& variables, in
     auto const bindings = bind_ranks(machine, job.place, who.local_size);
     shim_placement found;
     found.where = bindings.at(static_cast<std::size_t>(who.local_rank));
-    // One shim a node tells of all its GPUs, where there is a folder to tell it in.
-    if (who.local_rank == 0 && !job.output_dir.empty())
+    // One shim a node tells of all its GPUs.
+    if (who.local_rank == 0 && job.sample > duration(0))
         found.sampled = gpus_to_sample(machine, bindings, is_gpu_share_unclear(machine, job.place));
 
     // MASTER_PORT and JAX's port lie on rank 0's node; each rank has its own port for TensorFlow.
@@ -189,7 +189,9 @@ void rank_shim::on_message(wire::go const& go) {
     try {
         start(go);
         tell(wire::started{pid_});
-        sampler_.emplace(loop_, std::move(sampled_), [this](auto const& uses) { tell(wire::gpus_used{uses}); });
+        sampler_.emplace(
+            loop_, sampled_node{job_.sample, job_.who.local_rank == 0, job_.network_interface, go.address, std::move(sampled_)},
+            [this] { return rank_to_sample(); }, [this](node_sample const& look) { tell(wire::sampled{look}); });
         for (auto const when : mpi_checks) loop_.after(when, [this] { detect_mpi(); });
         if (parents_.guard != 0 || parents_.daemon_name == agent_process) follow_suspension();
         line_.watch_agent([this] { return has_program(state_); });
@@ -485,6 +487,15 @@ void rank_shim::note_output(rank_stream& stream) {
     bool const again = mpi_ == mpi_sight::loaded && last_output_ - looked_at_ > mpi_look_again_after;
     if (is_first || again) loop_.after(duration(0), [this] { detect_mpi(); });
     if (&stream == &*err_ && !abort_told_) loop_.after(duration(0), [this] { report_abort(); });
+}
+
+std::vector<sampled_rank> rank_shim::rank_to_sample() const {
+    if (pid_ <= 0 || wait_status_ || !out_ || !err_) return {};
+    sampled_rank one{.rank = job_.who.rank, .pid = pid_};
+    if (binding_.device) one.gpu = gpu_number(*binding_.device);
+    if (last_written_ != nullptr) one.silent_s = duration(event_loop::clock::now() - last_output_).count();
+    one.metric = out_->last_metric_text().empty() ? err_->last_metric_text() : out_->last_metric_text();
+    return {one};
 }
 
 void rank_shim::report_abort() {

@@ -12,9 +12,9 @@
 #include "launch/hardware/topology.hpp"
 #include "launch/observe/memory_kills.hpp"
 #include "launch/placement/bind_ranks.hpp"
-#include "launch/ranks/gpu_sampler.hpp"
 #include "launch/ranks/member_socket.hpp"
 #include "launch/ranks/rank_stream.hpp"
+#include "launch/samples/node_sampler.hpp"
 #include "launch/shim/launcher_line.hpp"
 #include "launch/shim/shim_guard.hpp"
 #include "launch/shim/shim_states.hpp"
@@ -95,6 +95,7 @@ class rank_shim {
     void open_streams();
     void note_output(rank_stream& stream);
     void report_abort();
+    std::vector<sampled_rank> rank_to_sample() const;
 
     unique_fd signals_;  // first: they must be blocked before any member starts a thread, which would take them away
     environment variables_;
@@ -108,7 +109,7 @@ class rank_shim {
     wire::job job_;
     binding binding_;
     std::vector<gpu> sampled_;  ///< the GPUs that this shim tells of
-    std::optional<gpu_sampler> sampler_;
+    std::optional<node_sampler> sampler_;
     std::optional<held_ports> ports_;
     member_socket events_;  ///< to the rank, where the others may go on without it
     std::optional<rank_stream> out_;

@@ -2,26 +2,31 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
-
 #include "base/process/files.hpp"
 #include "base/text.hpp"
 
 namespace muster {
 
-std::optional<process_status> read_process_stat(pid_t pid) noexcept try {
-    auto const text = read_text_file(fmt::format("/proc/{}/stat", pid));
+std::optional<process_status> parse_process_stat(std::string_view text) {
     auto const behind = text.rfind(") ");  // the command's name may contain blanks and parentheses
-    if (behind == std::string::npos) return std::nullopt;
-    auto const fields = split(std::string_view(text).substr(behind + 2), ' ');  // from the third of proc(5)
+    if (behind == std::string_view::npos) return std::nullopt;
+    auto const fields = split(text.substr(behind + 2), ' ');  // from the third of proc(5)
     if (fields.size() < 29 || fields[0].empty()) return std::nullopt;
     auto const number = [&](std::size_t at) { return static_cast<std::uint64_t>(parse_integer(fields[at]).value_or(0)); };
     return process_status{.state = fields[0][0],
-                        .parent = static_cast<pid_t>(number(1)),
-                        .flags = number(6),
-                        .cpu_ticks = number(11) + number(12) + number(13) + number(14),
-                        .start_ticks = number(19),
-                        .pending = number(28)};
+                          .parent = static_cast<pid_t>(number(1)),
+                          .flags = number(6),
+                          .user_ticks = number(11) + number(13),
+                          .system_ticks = number(12) + number(14),
+                          .major_faults = number(9) + number(10),
+                          .threads = number(17),
+                          .resident_pages = number(21),
+                          .start_ticks = number(19),
+                          .pending = number(28)};
+}
+
+std::optional<process_status> read_process_stat(pid_t pid) noexcept try {
+    return parse_process_stat(read_text_file(fmt::format("/proc/{}/stat", pid)));
 } catch (...) {
     return std::nullopt;
 }

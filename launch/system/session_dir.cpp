@@ -121,11 +121,16 @@ std::optional<pid_t> maker_in_name(std::string const& name) {
     return pid && *pid > 0 && *pid <= INT32_MAX ? std::optional(static_cast<pid_t>(*pid)) : std::nullopt;
 }
 
+/// Returns whether nobody but this user may enter the folder.
+bool is_own(struct stat const& info) {
+    return S_ISDIR(info.st_mode) && info.st_uid == ::getuid() && (info.st_mode & 07777) == 0700;
+}
+
 /// Returns whether make_session_dir made a folder of that name a while ago, and its maker is not known to live. Another user can
 /// move a folder of this user's to such a name, but none that only this user may write to.
 bool is_old_session(int folder, pid_t maker, std::time_t youngest_s) {
     struct stat info {};
-    if (::fstat(folder, &info) != 0 || info.st_uid != ::getuid() || (info.st_mode & 07777) != 0700 ||
+    if (::fstat(folder, &info) != 0 || !is_own(info) ||
         std::time(nullptr) - info.st_ctim.tv_sec < youngest_s)  // a young one may not be locked yet
         return false;
     unique_fd const marker(::openat(folder, marker_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -161,6 +166,16 @@ std::string make_session_dir(unique_fd& lock, std::vector<std::string> const& pl
     }
     throw_system("mkdtemp", "in " + join(places, " and in "), first_errno,
                  "make one of them writable, or set TMPDIR to a folder that is, of a short path");
+}
+
+std::vector<std::string> session_dirs(std::vector<std::string> const& places) {
+    std::vector<std::string> found;
+    for (auto const& base : places)
+        for (auto const& path : folder_entries(base)) {
+            struct stat info {};
+            if (maker_in_name(path.filename().string()) && ::lstat(path.c_str(), &info) == 0 && is_own(info)) found.push_back(path);
+        }
+    return found;
 }
 
 void remove_session_dir(std::string const& path) noexcept {

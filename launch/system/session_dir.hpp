@@ -18,6 +18,9 @@ std::vector<std::string> session_places(environment const& variables);
 /// then holds a lock on it, which ends with the last process that has it open. Throws errc::system.
 std::string make_session_dir(unique_fd& lock, std::vector<std::string> const& places = {"/dev/shm", "/tmp"});
 
+/// Returns this user's session folders in `places`, in no order: only those that nobody else may enter.
+std::vector<std::string> session_dirs(std::vector<std::string> const& places = {"/dev/shm", "/tmp"});
+
 /// Removes this user's session folders in `folders` that no process holds any more, in whatever PID namespace: those of runs
 /// whose guardian and launcher were both killed. Removes only what make_session_dir made and locked, with exactly its mode and
 /// marker, `youngest_s` seconds ago or more.

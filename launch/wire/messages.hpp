@@ -14,6 +14,7 @@
 #include "launch/observe/memory_kills.hpp"
 #include "launch/observe/process_sight.hpp"
 #include "launch/placement/placement_request.hpp"
+#include "launch/samples/run_samples.hpp"
 #include "pmix/identity.hpp"
 
 // The report of one node about itself, before ranks start there, and the question that it answers.
@@ -113,6 +114,7 @@ struct job {
     bool keeps_state = false;        ///< --keep-state, on other nodes at least
     std::string kept_file;           ///< the file of the node's keeper, for what its ranks commit; or empty
     std::vector<int> kept_parts;     ///< parts of such a file by rank, also for spares; empty: their numbers
+    duration sample{0};              ///< between looks at the rank; 0: none
     bool in_place = false;           ///< the others may go on without a lost rank: each gets a socket (MUSTER_EVENTS)
     bool operator==(job const&) const = default;
 };
@@ -264,10 +266,10 @@ struct reached {
     bool operator==(reached const&) const = default;
 };
 
-/// The use of the job's GPUs on the shim's node: one shim on each node sends it, only if there are GPUs and a folder for the run.
-struct gpus_used {
-    std::vector<gpu_use> gpus;
-    bool operator==(gpus_used const&) const = default;
+/// A look at the shim's rank and, of one shim on each node, at the node and the job's GPUs there; or a part of that (sample_sums).
+struct sampled {
+    node_sample look;  ///< without host and time; its rank has its number at the start
+    bool operator==(sampled const&) const = default;
 };
 
 /// The starter of a remote run asks all hosts' agents, with the same message, to start the shims of their hosts. Each shim also
@@ -431,7 +433,7 @@ struct states_placed {
 
 /// New kinds come last: the position of a kind is its number on the wire.
 using message = std::variant<hello, job, ready, go, started, failed, ended, gone, room, used_mpi, orphaned, signal, bye, examine,
-                             report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, gpus_used, start_shims,
+                             report, reach, reached, asked_to_end, aborting, ping, pong, inspect, seen, sampled, start_shims,
                              input, taken, shims_ended, exchange, modex, met, settled, meet_launcher, member_packet, keep_order,
                              keep_word, place_states, states_placed>;
 

@@ -76,18 +76,13 @@ std::vector<metric_value> all_metrics(std::vector<sweep_row> const& rows) {
 std::vector<metric_value> last_metrics(std::string_view text) {
     std::vector<metric_value> found;
     for (auto const line : split(text, '\n')) {
-        auto const at = line.find(metric_mark);
-        if (at == std::string_view::npos) continue;
-        std::vector<std::string> words;
-        for (auto const word : split(line.substr(at + metric_mark.size()), ' '))
-            if (!trim(word).empty()) words.push_back(without_controls(trim(word)));
-        if (words.size() < 2 || words.size() > 3 || !parse_real(words[1])) continue;
-        metric_value told{words[0], words[1], words.size() == 3 ? words[2] : ""};
-        auto const known = std::ranges::find(found, told.name, &metric_value::name);
+        auto told = parse_metric_line(line);
+        if (!told) continue;
+        auto const known = std::ranges::find(found, told->name, &metric_value::name);
         if (known == found.end())
-            found.push_back(std::move(told));
+            found.push_back(std::move(*told));
         else
-            *known = std::move(told);
+            *known = std::move(*told);
     }
     return found;
 }

@@ -11,16 +11,9 @@
 
 #include "jobscripts/each.hpp"
 #include "launch/jobs/job_output.hpp"
+#include "launch/samples/metric_line.hpp"
 
 namespace muster {
-
-inline constexpr std::string_view metric_mark = "muster-metric:";
-
-/// The last value of a metric, as it was printed.
-struct metric_value {
-    std::string name, value, unit;
-    bool operator==(metric_value const&) const = default;
-};
 
 /// Returns the last value of each metric in lines "muster-metric: NAME VALUE [UNIT]", in the order of their first lines; ignores
 /// other lines. Pure.

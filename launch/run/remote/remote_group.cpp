@@ -45,7 +45,9 @@ remote_group::remote_group(run_context const& run, event_loop& loop, output_writ
       options_(run.options),
       loop_(loop),
       engine_(engine),
-      gpu_record_(loop, run.options.output_dir),
+      samples_(
+          loop, run, known_.job_id, [this](bool ended_too) { return present_ranks(ended_too); },
+          [this](std::string const& note) { events_.say(note); }),
       listener_(loop, ranks.size(), run.options.lost_after(),
                 [this](wire::hello const& hello, std::unique_ptr<frame_channel>& link) { on_arrival(hello, link); }),
       ranks_(std::move(ranks), known_),
@@ -326,8 +328,12 @@ void remote_group::on_message(remote_rank& rank, wire::pong const& pong) {
     events_.judge([&](evidence const& now) { return judge_silent_agent(now, rank.job.who.rank, options_.lost_after() / 1.5); });
 }
 
-void remote_group::on_message(remote_rank& rank, wire::gpus_used const& used) {
-    gpu_record_.note(known_.host_of(known(rank)), used.gpus);
+/// A shim speaks for its own rank only.
+void remote_group::on_message(remote_rank& rank, wire::sampled const& sampled) {
+    auto look = sampled.look;
+    look.ranks.resize(std::min<std::size_t>(look.ranks.size(), 1));
+    for (auto& one : look.ranks) one.rank = rank.job.who.rank;
+    samples_.note(known_.host_of(known(rank)), look);
 }
 
 // ------------------------------------------------------------------------------------------------ the end

@@ -9,7 +9,7 @@
 
 #include "launch/engine/engine_table.hpp"
 #include "launch/ranks/output_writer.hpp"
-#include "launch/record/gpu_use_record.hpp"
+#include "launch/record/sample_record.hpp"
 #include "launch/run/rank_group.hpp"
 #include "launch/run/remote/engine_process.hpp"
 #include "launch/run/remote/rank_gathering.hpp"
@@ -90,7 +90,7 @@ class remote_group final : public rank_group {
     void on_message(remote_rank& rank, wire::settled const&);
     void on_message(remote_rank& rank, wire::pong const& pong);
     void on_message(remote_rank& rank, wire::seen const& seen) { questions_.take(rank.job.who.rank, seen); }
-    void on_message(remote_rank& rank, wire::gpus_used const& used);
+    void on_message(remote_rank& rank, wire::sampled const& sampled);
     void on_message(remote_rank& rank, wire::member_packet const& packet);
     template <typename Other>
     void on_message(remote_rank&, Other const&) {}  // messages that only a shim gets
@@ -117,7 +117,7 @@ class remote_group final : public rank_group {
     event_loop& loop_;
     engine_row const& engine_;
     engine_command command_;
-    gpu_use_record gpu_record_;
+    sample_record samples_;
     shim_listener listener_;
     std::optional<shim_directions> directions_;
     remote_ranks ranks_;

@@ -1,5 +1,5 @@
 /* A FAKE of NVIDIA's management library, under its name in a folder for LD_LIBRARY_PATH: two GPUs of 80 GiB a node, whose use tells the node and the GPU: in a node
- * called node2 GPU 1 is 21 % busy, has 2 GiB in use and takes 201 W. FAKE_NVML_HANGS=FILE: how busy a GPU is is never answered; FILE is
+ * called node2 GPU 1 is 21 % busy, has 2 GiB in use and takes 201 W. GPU 1 is slowed down by heat, and has errors that it has mended. FAKE_NVML_HANGS=FILE: how busy a GPU is is never answered; FILE is
  * made when it was asked. As the real one of driver 580 it has a thread of its own, which has blocked no signal. */
 #include <pthread.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { success = 0, invalid_argument = 2, not_found = 6, gpus = 2 };
+enum { success = 0, invalid_argument = 2, not_supported = 3, not_found = 6, gpus = 2 };
 static int marks[gpus]; /* their addresses stand for the GPUs */
 
 static unsigned number_of_node(void) {
@@ -79,4 +79,33 @@ int nvmlDeviceGetUtilizationRates(void* gpu, unsigned* gpu_and_memory) {
 }
 int nvmlDeviceGetPowerUsage(void* gpu, unsigned* milliwatts) {
     return *milliwatts = 100000 * number_of_node() + 1000 * number_of(gpu), success;
+}
+int nvmlDeviceGetClockInfo(void* gpu, int type, unsigned* mhz) {
+    (void)type;
+    return *mhz = number_of(gpu) == 1 ? 1200 : 1900, success;
+}
+int nvmlDeviceGetMaxClockInfo(void* gpu, int type, unsigned* mhz) {
+    (void)gpu, (void)type;
+    return *mhz = 1980, success;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(void* gpu, unsigned long long* reasons) {
+    return *reasons = number_of(gpu) == 1 ? 0x40 : 0, success;
+}
+int nvmlDeviceGetTemperature(void* gpu, int sensor, unsigned* celsius) {
+    (void)sensor;
+    return *celsius = number_of(gpu) == 1 ? 91 : 50, success;
+}
+int nvmlDeviceGetTotalEccErrors(void* gpu, int type, int counter, unsigned long long* errors) {
+    (void)type, (void)counter;
+    return *errors = 2 * number_of(gpu), success;
+}
+int nvmlDeviceGetRemappedRows(void* gpu, unsigned* corrected, unsigned* uncorrected, unsigned* pending, unsigned* failed) {
+    *corrected = number_of(gpu), *uncorrected = 2 * number_of(gpu);
+    return *pending = *failed = 0, success;
+}
+int nvmlDeviceGetPcieReplayCounter(void* gpu, unsigned* replays) { return *replays = 7 * number_of(gpu), success; }
+int nvmlDeviceGetNvLinkErrorCounter(void* gpu, unsigned link, int counter, unsigned long long* errors) {
+    (void)gpu, (void)counter;
+    if (link >= 2) return not_supported;
+    return *errors = 10, success;
 }

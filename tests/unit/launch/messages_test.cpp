@@ -77,7 +77,7 @@ TEST(wire_messages, come_back_as_they_were) {
         signal{15, true, true},
         exchange{"fence *", "0,2", std::string("\xff\0x", 3)},
         modex{1, 7, -1, -46, "\xff"},
-        gpus_used{{{"0", "A100", 87, 80u << 20, 40u << 20, 312}, {"1/3", "A100 \xff", -1, 0, 0, -1}}},
+        sampled{{.host = {}, .gpus = {{.number = "1/3", .name = "A100 \xff"}}}},
     };
     for (auto const& m : all) EXPECT_TRUE(decode(encode(m)) == m) << m.index();
 }

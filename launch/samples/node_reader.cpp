@@ -1,0 +1,101 @@
+#include "launch/samples/node_reader.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/process/files.hpp"
+#include "base/text.hpp"
+#include "launch/system/network.hpp"
+
+namespace muster {
+
+namespace {
+
+std::optional<std::uint64_t> read_count(std::string const& path) {
+    auto const number = parse_integer(trim(read_text_file(path)));
+    return number && *number >= 0 ? std::optional(static_cast<std::uint64_t>(*number)) : std::nullopt;
+}
+
+std::string find_interface(std::string const& towards) {
+    try {
+        if (!towards.empty()) return interface_towards(towards);
+        auto const own = own_addresses();
+        return own.empty() ? "" : own.front().interface;
+    } catch (error const&) {
+        return {};
+    }
+}
+
+std::optional<double> rate(std::optional<std::uint64_t> now, std::optional<std::uint64_t> before, double passed_s) {
+    if (!now || !before || *now < *before || passed_s <= 0) return std::nullopt;
+    return static_cast<double>(*now - *before) / passed_s;
+}
+
+}  // namespace
+
+std::optional<double> parse_load(std::string_view text) {
+    auto const load = parse_real(text.substr(0, text.find(' ')));
+    return load && *load >= 0 ? load : std::nullopt;
+}
+
+std::optional<processor_times> parse_processor_times(std::string_view text) {
+    constexpr std::size_t steal = 7, guest = 8;  // by proc(5); the time of guests is in that of user, too
+    processor_times found;
+    for (auto const line : split(text, '\n')) {
+        if (!line.starts_with("cpu")) break;
+        if (line.size() > 3 && is_digit(line[3])) ++found.cpus;
+        if (!line.starts_with("cpu ")) continue;
+        std::size_t at = 0;
+        for (auto const word : split(line.substr(4), ' ')) {
+            auto const ticks = parse_integer(word);
+            if (!ticks || *ticks < 0) continue;
+            if (at < guest) found.all += static_cast<std::uint64_t>(*ticks);
+            if (at++ == steal) found.stolen = static_cast<std::uint64_t>(*ticks);
+        }
+        if (at <= steal) return std::nullopt;
+    }
+    return found.all > 0 ? std::optional(found) : std::nullopt;
+}
+
+void add_rates(node_sample& to, node_counts const& now, node_counts const& before, node_counts const& first, double passed_s,
+               double ticks_per_s) {
+    if (now.times && before.times && now.times->all > before.times->all && now.times->stolen >= before.times->stolen)
+        to.steal = std::min(static_cast<double>(now.times->stolen - before.times->stolen) /
+                                static_cast<double>(now.times->all - before.times->all),
+                            1.0);
+    if (now.times && first.times && now.times->stolen >= first.times->stolen)
+        to.steal_s = static_cast<double>(now.times->stolen - first.times->stolen) / ticks_per_s;
+    to.received_bytes_per_s = rate(now.received_bytes, before.received_bytes, passed_s);
+    to.sent_bytes_per_s = rate(now.sent_bytes, before.sent_bytes, passed_s);
+}
+
+node_reader::node_reader(std::string interface, std::string const& towards) : interface_(std::move(interface)) {
+    if (interface_.empty()) interface_ = find_interface(towards);
+}
+
+node_sample node_reader::read() {
+    static auto const ticks = static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
+    node_counts counts;
+    auto const at = clock::now();
+    counts.times = parse_processor_times(read_text_file("/proc/stat"));
+    node_sample now;
+    now.load = parse_load(read_text_file("/proc/loadavg"));
+    if (counts.times) now.cpus = counts.times->cpus;
+    if (!interface_.empty() && interface_.find('/') == std::string::npos) {
+        auto const folder = fmt::format("/sys/class/net/{}/statistics/", interface_);
+        counts.received_bytes = read_count(folder + "rx_bytes");
+        counts.sent_bytes = read_count(folder + "tx_bytes");
+        if (counts.received_bytes) now.interface = interface_;
+    }
+    if (before_) add_rates(now, counts, *before_, *first_, std::chrono::duration<double>(at - at_).count(), ticks);
+    if (!first_) first_ = counts;
+    before_ = counts;
+    at_ = at;
+    return now;
+}
+
+}  // namespace muster

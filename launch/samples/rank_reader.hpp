@@ -1,0 +1,70 @@
+// Reads what a rank does from outside: its processes in /proc, and the cgroup that limits them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/samples/run_samples.hpp"
+
+namespace muster {
+
+/// A rank to look at, with what only the process that reads its output knows.
+struct sampled_rank {
+    int rank = -1;  ///< in a run that may go on in place, its number at the start
+    pid_t pid = 0;
+    std::string gpu;  ///< as rank_sample::gpu
+    std::optional<double> silent_s;
+    std::string metric;
+};
+
+/// Bytes that a process and its ended children have read from and written to disks and network file systems.
+struct process_io {
+    std::uint64_t read_bytes = 0;
+    std::uint64_t written_bytes = 0;
+    bool operator==(process_io const&) const = default;
+};
+
+/// Reads the text of /proc/PID/io; returns nothing for any other text. Pure.
+std::optional<process_io> parse_process_io(std::string_view text);
+
+/// A cgroup's figures, and the counts from which the next look tells a share.
+struct cgroup_counts {
+    cgroup_sample sample;
+    std::optional<std::uint64_t> periods;  ///< of its quota of processor time; absent: it has none
+    std::uint64_t throttled_periods = 0;
+    bool operator==(cgroup_counts const&) const = default;
+};
+
+/// Returns the figures of the cgroups with these texts of /proc/PID/cgroup and /proc/PID/mountinfo: processor time and memory of the nearest cgroup, at or
+/// above the process', that limits them. `read` returns a file's text, "" if it is missing. Pure.
+cgroup_counts read_cgroup(std::string_view cgroup, std::string_view mountinfo,
+                          std::function<std::string(std::string const& path)> const& read);
+
+/// Sets what is told as a rate, or as the highest value, from the look before at the same rank; without one, from its start. Pure.
+void add_rates(rank_sample& now, rank_sample const* before);
+
+/// Looks at ranks again and again. It reads only their own processes; what it reads may be behind a lock of the kernel that a file system holds, so do not use
+/// it on the thread of an event loop. Single-threaded.
+class rank_reader {
+  public:
+    /// Returns the samples of those that run, in the given order. Forgets all others.
+    std::vector<rank_sample> read(std::vector<sampled_rank> const& ranks);
+
+  private:
+    struct last_look {
+        std::uint64_t start_ticks = 0;  ///< of the process: another one may get its number
+        rank_sample sample;
+        cgroup_counts limits;
+    };
+    std::map<int, last_look> last_;  ///< by rank
+    std::string mounts_;             ///< this process' mountinfo, read once
+};
+
+}  // namespace muster

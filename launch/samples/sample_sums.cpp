@@ -1,0 +1,60 @@
+#include "launch/samples/sample_sums.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster {
+
+void sample_sums::gpu_sums::note(gpu_sample const& look) {
+    auto sums = std::exchange(last, look);
+    last.most_used_bytes = std::max(look.used_bytes, sums.most_used_bytes);
+    last.was_slowed = sums.was_slowed;
+    if (look.busy_percent) {
+        ++looks;
+        busy_percents += static_cast<std::uint64_t>(std::clamp(*look.busy_percent, 0, 100));
+    }
+    if (look.busy_percent.value_or(0) > 0) {
+        ++busy_looks;
+        if (look.clock_mhz && *look.clock_mhz > 0) ++clock_looks, clock_mhz += static_cast<std::uint64_t>(*look.clock_mhz);
+        if (!look.slowed.empty()) ++slowed_looks, last.was_slowed = look.slowed;
+    }
+    auto const mean = [](std::uint64_t sum, std::uint64_t of) {
+        return of > 0 ? std::optional(static_cast<int>((sum + of / 2) / of)) : std::nullopt;
+    };
+    last.mean_busy_percent = mean(busy_percents, looks);
+    last.mean_clock_mhz = mean(clock_mhz, clock_looks);
+    last.slowed_share =
+        busy_looks > 0 ? std::optional(static_cast<double>(slowed_looks) / static_cast<double>(busy_looks)) : std::nullopt;
+}
+
+void sample_sums::note(std::string const& host, node_sample const& look, double at_s) {
+    auto& node = nodes_[host];
+    if (look.cpus || look.load) node.last = look;
+    node.last.host = host;
+    node.last.at_s = at_s;
+    node.last.gpus.clear();
+    node.last.ranks.clear();
+    if (!look.gpus.empty()) node.gpus.resize(look.gpus.size());
+    for (std::size_t i = 0; i < look.gpus.size(); ++i) node.gpus[i].note(look.gpus[i]);
+    for (auto const& rank : look.ranks) ranks_[rank.rank] = {host, rank};
+}
+
+std::vector<node_sample> sample_sums::nodes(std::vector<present_rank> const& ranks) const {
+    std::map<std::string, std::vector<rank_sample>> there;
+    for (auto const& one : ranks)
+        if (auto const known = ranks_.find(one.at_start); known != ranks_.end()) {
+            auto& sample = there[known->second.host].emplace_back(known->second.last);
+            sample.rank = one.rank;
+        }
+    std::vector<node_sample> all;
+    for (auto const& [host, node] : nodes_) {
+        auto now = node.last;
+        for (auto const& gpu : node.gpus) now.gpus.push_back(gpu.last);
+        now.ranks = std::move(there[host]);
+        std::ranges::sort(now.ranks, {}, &rank_sample::rank);
+        if (!now.ranks.empty() || !now.gpus.empty()) all.push_back(std::move(now));
+    }
+    return all;
+}
+
+}  // namespace muster

@@ -1,0 +1,55 @@
+// Brings together the samples of all nodes of a run, and keeps what is told of its whole time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "launch/samples/run_samples.hpp"
+
+namespace muster {
+
+/// A rank of the present generation.
+struct present_rank {
+    int at_start = 0;  ///< its number at the start of the run, by which looks name it
+    int rank = 0;      ///< its present number
+};
+
+/// Plain values: no I/O. Single-threaded.
+class sample_sums {
+  public:
+    /// Takes one look at a node at the time `at_s`, or at a part of it: figures of the node, of GPUs or of ranks that are not in it stay as they were.
+    void note(std::string const& host, node_sample const& look, double at_s);
+
+    bool empty() const noexcept { return nodes_.empty(); }
+
+    /// Returns the newest samples of these ranks and of their nodes' GPUs, by host and by present number. Nodes without these ranks and without GPUs are
+    /// left out.
+    std::vector<node_sample> nodes(std::vector<present_rank> const& ranks) const;
+
+  private:
+    struct gpu_sums {
+        gpu_sample last;
+        std::uint64_t looks = 0;  ///< those for which it is known how busy it was
+        std::uint64_t busy_percents = 0;
+        std::uint64_t clock_looks = 0;  ///< those at which it was busy and its clock was known
+        std::uint64_t clock_mhz = 0;
+        std::uint64_t busy_looks = 0;
+        std::uint64_t slowed_looks = 0;  ///< those of them at which its clock was reduced
+
+        void note(gpu_sample const& look);
+    };
+    struct node_sums {
+        node_sample last;  ///< without GPUs and ranks
+        std::vector<gpu_sums> gpus;
+    };
+    struct rank_look {
+        std::string host;
+        rank_sample last;
+    };
+    std::map<std::string, node_sums> nodes_;
+    std::map<int, rank_look> ranks_;  ///< by number at the start
+};
+
+}  // namespace muster

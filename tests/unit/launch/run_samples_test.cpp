@@ -1,0 +1,159 @@
+#include "launch/samples/run_samples.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "launch/samples/sample_sums.hpp"
+#include "tests/every_member.hpp"
+
+namespace muster {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// The filler's texts hold what JSON, or a terminal, does not take.
+template <typename T>
+void clean(T& value) {
+    if constexpr (std::is_same_v<T, std::string>)
+        value = "text " + std::to_string(value.size()) + value.substr(0, value.find('\n'));
+    else if constexpr (requires { value.has_value(); })
+        clean(*value);
+    else if constexpr (std::is_arithmetic_v<T>)
+        ;
+    else if constexpr (requires { value.begin(); })
+        for (auto& each : value) clean(each);
+    else
+        std::apply([](auto&... member) { (clean(member), ...); }, members_of(value));
+}
+
+TEST(run_samples, come_back_with_every_member) {
+    auto sent = member_filler(true).make<run_samples>();
+    clean(sent);
+    ASSERT_EQ(sent.nodes.size(), 2u);
+    ASSERT_TRUE(sent.nodes[1].ranks[1].waits.has_value());
+    auto const text = samples_json(sent);
+    EXPECT_EQ(text.find('\n'), text.size() - 1);
+    auto const back = parse_samples(text);
+    ASSERT_TRUE(back.has_value());
+    EXPECT_EQ(*back, sent);
+}
+
+TEST(run_samples, leave_out_what_is_not_known) {
+    run_samples all;
+    all.nodes.emplace_back().ranks.emplace_back();
+    auto const text = samples_json(all);
+    for (auto const* name : {"user_s", "metric", "cgroup", "waits", "load", "null"})
+        EXPECT_EQ(text.find(name), std::string::npos) << name << " in " << text;
+    EXPECT_EQ(parse_samples(text), all);
+}
+
+TEST(run_samples, of_a_rank_take_at_most_a_kibibyte) {
+    auto rank = member_filler(true).make<rank_sample>();
+    auto const widen = [](auto& number) { number = 123'456'789'012.3456; };
+    widen(rank.user_s), widen(rank.system_s), widen(rank.age_s), widen(rank.silent_s), widen(rank.cgroup.throttled_s);
+    rank.memory_bytes = rank.most_memory_bytes = rank.read_bytes = rank.written_bytes = 123'456'789'012'345;
+    rank.where = std::string(20, 'w');
+    rank.metric = std::string(80, 'm');
+    rank.gpu = "0/3";
+    run_samples all;
+    all.nodes.emplace_back().ranks = {rank};
+    auto const one = samples_json(all).size();
+    all.nodes[0].ranks = {rank, rank};
+    EXPECT_LE(samples_json(all).size() - one, 1024u);
+}
+
+TEST(run_samples, are_read_from_any_text) {
+    for (auto const* text : {"", "[1]", "{}", "null", R"({"schema": "muster.samples/2"})", "{\"schema\": \"muster.samples/1\""})
+        EXPECT_FALSE(parse_samples(text).has_value()) << text;
+    auto const found =
+        parse_samples(R"({"schema": "muster.samples/1", "command": "a\u001b[2Jb", "world_size": 1e300, "job": 7, "nodes":
+        [3, {"host": "n\u0007", "load": "x", "cpus": -9, "ranks": [[], {"rank": 3, "state": "RR", "cores": 1e999, "threads": 2.5e9, "age_s": -1e19,
+        "cgroup": [], "waits": 5}, {"state": "\u0001"}], "gpus": {"number": "0"}}]})");
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->command.find('\x1b'), std::string::npos);
+    EXPECT_EQ(found->world_size, 0);
+    EXPECT_EQ(found->job, "");
+    ASSERT_EQ(found->nodes.size(), 1u);
+    auto const& node = found->nodes[0];
+    EXPECT_EQ(node.host.find('\a'), std::string::npos);
+    EXPECT_FALSE(node.load || node.cpus);
+    EXPECT_THAT(node.gpus, IsEmpty());
+    ASSERT_EQ(node.ranks.size(), 2u);
+    rank_sample rank;
+    rank.rank = 3;
+    EXPECT_EQ(node.ranks[0], rank);
+    EXPECT_EQ(node.ranks[1], rank_sample());
+    std::string deep = R"({"schema": "muster.samples/1", "nodes": )";
+    for (int i = 0; i < 100'000; ++i) deep += '[';
+    EXPECT_FALSE(parse_samples(deep).has_value());
+}
+
+gpu_sample make_gpu(int busy, std::uint64_t used, int clock, std::string slowed) {
+    gpu_sample gpu;
+    gpu.number = "0";
+    gpu.busy_percent = busy;
+    gpu.used_bytes = used;
+    gpu.clock_mhz = clock;
+    gpu.slowed = std::move(slowed);
+    return gpu;
+}
+
+TEST(sample_sums, keep_what_is_told_of_the_whole_run) {
+    sample_sums sums;
+    node_sample look;
+    for (auto const& gpu :
+         {make_gpu(50, 30, 1800, ""), make_gpu(100, 10, 1200, "heat (hardware)"), make_gpu(0, 20, 210, "power brake")}) {
+        look.gpus = {gpu};
+        sums.note("node1", look, 7);
+    }
+    auto nodes = sums.nodes({});
+    ASSERT_EQ(nodes.size(), 1u);
+    auto wanted = make_gpu(0, 20, 210, "power brake");
+    wanted.mean_busy_percent = 50;
+    wanted.most_used_bytes = 30;
+    wanted.mean_clock_mhz = 1500;
+    wanted.slowed_share = 0.5;
+    wanted.was_slowed = "heat (hardware)";
+    EXPECT_THAT(nodes[0].gpus, ElementsAre(wanted));
+
+    gpu_sample silent;
+    silent.number = "0";
+    look.gpus = {silent};
+    sums.note("node1", look, 8);
+    auto const last = sums.nodes({}).at(0).gpus.at(0);
+    EXPECT_FALSE(last.busy_percent || last.used_bytes || last.clock_mhz);
+    EXPECT_EQ(last.mean_busy_percent, 50);
+    EXPECT_EQ(last.most_used_bytes, 30u);
+}
+
+TEST(sample_sums, bring_parts_of_looks_together) {
+    sample_sums sums;
+    EXPECT_TRUE(sums.empty());
+    auto const look_at = [](int rank, std::optional<int> cpus) {
+        node_sample look;
+        look.cpus = cpus;
+        look.ranks.emplace_back().rank = rank;
+        return look;
+    };
+    sums.note("node2", look_at(2, 16), 5);
+    sums.note("node1", look_at(1, std::nullopt), 5);
+    sums.note("node1", look_at(0, 8), 6);
+    sums.note("node1", look_at(1, std::nullopt), 7);
+    auto const nodes = sums.nodes({{0, 1}, {1, 0}, {2, 2}, {3, 3}});
+    ASSERT_EQ(nodes.size(), 2u);
+    EXPECT_EQ(nodes[0].host, "node1");
+    EXPECT_EQ(nodes[0].at_s, 7);
+    EXPECT_EQ(nodes[0].cpus, 8) << "a look at a rank alone leaves the node's figures";
+    ASSERT_EQ(nodes[0].ranks.size(), 2u);
+    EXPECT_EQ(nodes[0].ranks[0].rank, 0);
+    EXPECT_EQ(nodes[0].ranks[1].rank, 1);
+    EXPECT_EQ(nodes[1].ranks.at(0).rank, 2);
+    EXPECT_EQ(sums.nodes({{1, 0}}).size(), 1u) << "ranks that are not present vanish, and nodes without any";
+}
+
+}  // namespace
+}  // namespace muster
