@@ -32,7 +32,7 @@
 #include "launch/jobs/queue/unmet_dependency.hpp"
 #include "launch/jobs/submission_variables.hpp"
 #include "launch/record/run_record.hpp"
-#include "launch/samples/odd_nodes.hpp"
+#include "launch/samples/remarks/odd_nodes.hpp"
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/system/network.hpp"

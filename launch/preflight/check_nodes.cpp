@@ -16,7 +16,7 @@
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/node_probe.hpp"
 #include "launch/ranks/rank_name.hpp"
-#include "launch/samples/odd_nodes.hpp"
+#include "launch/samples/remarks/odd_nodes.hpp"
 #include "launch/system/network.hpp"
 
 namespace muster {

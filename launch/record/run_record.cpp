@@ -239,6 +239,7 @@ void run_record::end(int code, run_outcome const& outcome) {
     exit["rank"] = outcome.rank >= 0 ? ordered_json(outcome.rank) : ordered_json();
     exit["host"] = outcome.host;
     if (!why_not_.empty()) exit["no_restart"] = why_not_;
+    for (auto const& remark : outcome.remarks) exit["remarks"].push_back(remark.text);
     exit_ = json_text(exit);
     if (!outcome.spares.empty()) spares_ = outcome.spares;
     try {

@@ -1,10 +1,14 @@
 #include "launch/record/sample_record.hpp"
 
 #include <fmt/format.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <mutex>
 #include <utility>
 
@@ -14,7 +18,9 @@
 #include "base/text.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "launch/hardware/topology.hpp"
+#include "launch/samples/metrics_text.hpp"
 #include "launch/samples/session_samples.hpp"
+#include "launch/system/network.hpp"
 
 namespace muster {
 
@@ -43,8 +49,41 @@ duration pause_of_samples(run_context const& run) {
     return wanted > duration(0) ? std::max(wanted, duration(run.map.world_size() / looks_per_s)) : wanted;
 }
 
+/// Owner of a run's file of metrics in a folder that all users' runs write to.
+class metrics_file {
+  public:
+    metrics_file() = default;
+    metrics_file(std::string const& folder, std::string const& job)
+        : path_(folder.empty() ? folder
+                               : fmt::format("{}/muster-{}-{}.prom", absolute_path(folder), job.empty() ? short_host_name() : job,
+                                             ::getpid())),
+          user_(folder.empty() ? folder : name_of_this_user()) {}
+
+    /// Everybody may read the file, as node_exporter must. It reads none that is not complete: another one gets its name.
+    void write(run_samples const& all) const {
+        if (path_.empty()) return;
+        auto const fresh = path_ + ".new";
+        auto const file = open_output_file(fresh, "check --metrics-dir", if_there::emptied, 0644);
+        ::fchmod(file.get(), 0644);
+        write_all(file.get(), metrics_text(all, user_), fresh, "free space");
+        if (::rename(fresh.c_str(), path_.c_str()) != 0) throw_system("rename", path_);
+    }
+    /// What is not there any more must not look as if it went on.
+    void remove() const noexcept {
+        if (!path_.empty()) ::unlink(path_.c_str());
+    }
+
+  private:
+    static std::string name_of_this_user() {
+        auto const* const entry = ::getpwuid(::geteuid());
+        return entry != nullptr ? entry->pw_name : std::to_string(::geteuid());
+    }
+    std::string path_, user_;
+};
+
 struct sample_record::state {
     std::string folder;
+    metrics_file metrics;
     std::string session_dir;  ///< to be told of the folder; empty: it has been, or is the folder
     std::mutex mutex;
     std::condition_variable changed;
@@ -60,6 +99,7 @@ struct sample_record::state {
             auto const name = fmt::format("{}.new", samples_file);
             write_all(place.open_file(name, {}, 0600).get(), samples_json(all), name, "free space");
             place.rename_file(name, samples_file);
+            metrics.write(all);
         } catch (std::exception const& e) {
             std::scoped_lock const lock(mutex);
             fault = e.what();
@@ -76,6 +116,7 @@ sample_record::sample_record(event_loop& loop, run_context const& run, std::stri
                              std::function<void(std::string const&)> say)
     : loop_(loop), run_(run), ranks_(std::move(ranks)), say_(std::move(say)), state_(std::make_shared<state>()) {
     auto const& folder = run.life.output_dir;
+    state_->metrics = metrics_file(run.options.metrics_dir, job);
     state_->folder = folder.empty() ? run.session_dir : absolute_path(folder);
     if (!folder.empty()) state_->session_dir = run.session_dir;
     head_.job = std::move(job);
@@ -128,12 +169,16 @@ void sample_record::begin_write(run_samples all) {
 sample_record::~sample_record() {
     if (due_ != 0) loop_.cancel(due_);
     bool const outlives_run = state_->folder != run_.session_dir;
+    run_.outcome.samples = samples(true);
     std::unique_lock lock(state_->mutex);
     auto const is_idle = [this] { return !state_->writing; };
-    if (!state_->changed.wait_for(lock, patience_at_end, is_idle) || sums_.empty() || !outlives_run) return;
+    if (!state_->changed.wait_for(lock, patience_at_end, is_idle) || sums_.empty()) return;
+    state_->metrics.remove();
+    if (!outlives_run) return;
+    state_->metrics = {};
     state_->writing = true;
     lock.unlock();
-    begin_write(samples(true));
+    begin_write(run_.outcome.samples);
     lock.lock();
     state_->changed.wait_for(lock, patience_at_end, is_idle);
 }

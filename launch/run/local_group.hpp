@@ -19,6 +19,7 @@
 #include "launch/run/members/spare_log.hpp"
 #include "launch/run/rank_group.hpp"
 #include "launch/samples/rank_reader.hpp"
+#include "launch/samples/rank_waits.hpp"
 #include "launch/system/event_loop.hpp"
 #include "pmix/identity.hpp"
 #include "pmix/pmi1/pmi1_server.hpp"
@@ -42,6 +43,7 @@ struct child_rank {
     mpi_sight mpi{};  ///< what the last look found
     event_loop::clock::time_point looked_at{};
     member_socket events = {};  ///< connects to it in an elastic run
+    rank_waits waits = {};
     rank_stream out;
     rank_stream err;
 };

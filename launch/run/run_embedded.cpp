@@ -147,6 +147,8 @@ struct rank_starter {
         int const events = started.events.child_fd();
         if (events >= 0) own.set(elastic::events_variable, elastic::events_value(events));
         if (events >= 0 && started.who.node_count > 1) own.set(elastic::over_nodes_variable, "1");  // several names of this host
+        if (run.options.sample > duration(0)) started.waits = rank_waits::make();
+        if (auto const page = started.waits.path(); !page.empty()) own.set(wait_page_variable, page);
         // Kernels with autogroup share the processors among sessions. Each rank gets its own session: ranks in a terminal's or
         // script's one session would together get the time of one process on a busy machine. Ranks that share processors stay in
         // one session, in which they yield to each other some 10 times as fast.

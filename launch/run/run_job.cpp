@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <optional>
 
 #include "base/command/print_note.hpp"
@@ -28,6 +29,8 @@
 #include "launch/run/run_embedded.hpp"
 #include "launch/run/run_on_engine.hpp"
 #include "launch/run/stdin_forwarder.hpp"
+#include "launch/samples/remarks/odd_nodes.hpp"
+#include "launch/samples/remarks/run_remarks.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/settings/parts.hpp"
 #include "launch/system/network.hpp"
@@ -261,6 +264,23 @@ void check_shown_ranks(run_options const& options, mapping const& map) {
             throw_error(errc::usage, "--show-ranks {}: there is no such rank: they are 0 to {}", rank, map.world_size() - 1);
 }
 
+/// Says what is worth saying about the run, and remembers nodes that were at fault.
+void note_remarks(run_context const& run) {
+    auto& outcome = run.outcome;
+    outcome.remarks = remarks_on(outcome.samples);
+    std::vector<odd_node> odd;
+    auto const add = [&](std::string const& host, std::string reason) {
+        odd.push_back(
+            {std::string(short_name(host)), run.given.cluster, run.given.job_id, std::move(reason), std::time(nullptr)});
+    };
+    for (auto const& host : outcome.lost_hosts) add(host, "was lost");
+    for (auto const& remark : outcome.remarks) {
+        if (!run.options.quiet) print_note(remark.text);
+        if (!remark.host.empty()) add(remark.host, remark.of_host);
+    }
+    if (run.given.scheduler != scheduler_kind::local) remember_odd_nodes(run.inherited, odd);
+}
+
 run_plan map_all(run_plan run) {
     if (run.options.is_elastic()) return map_generation(std::move(run));
     run.map = map_ranks(run.given, run.options.place);
@@ -374,6 +394,7 @@ int run_job(run_options const& asked, environment const& all_variables, launcher
         auto const next = options.is_elastic() ? follow_up(run, code, began_s) : generation_follow_up{};
         if (next.again) return leave_next(start.next_fd, next.delay, to_text(next.life));
         record.end_generations(next.ends, next.why_not);
+        note_remarks(run);
         record.end(code, outcome);
         end_life(run, code);
     });

@@ -195,6 +195,8 @@ void add_rates(rank_sample& now, rank_sample const* before) {
         now.cores = std::max((*now.user_s + *now.system_s - *from.user_s - *from.system_s) / passed, 0.0);
     if (passed > 0 && now.major_faults && from.major_faults)
         now.faults_per_s = static_cast<double>(std::max(*now.major_faults, *from.major_faults) - *from.major_faults) / passed;
+    if (passed > 0 && now.waits)
+        now.waits->waiting = std::clamp((now.waits->waited_s - (from.waits ? from.waits->waited_s : 0)) / passed, 0.0, 1.0);
     now.most_memory_bytes = std::max(now.memory_bytes, from.most_memory_bytes);
 }
 
@@ -212,6 +214,7 @@ std::vector<rank_sample> rank_reader::read(std::vector<sampled_rank> const& rank
         if (is_new)
             known->second = read_cgroup(known->first, mounts_, [](std::string const& path) { return read_text_file(path); });
         now.limits = known->second;
+        now.sample.waits = one.waits;
         auto const last = last_.find(one.rank);
         bool const same = last != last_.end() && last->second.start_ticks == now.start_ticks;
         add_rates(now.sample, same ? &last->second.sample : nullptr);
@@ -221,7 +224,6 @@ std::vector<rank_sample> rank_reader::read(std::vector<sampled_rank> const& rank
         now.sample.silent_s = one.silent_s;
         now.sample.metric = one.metric;
         now.sample.cgroup = now.limits.sample;
-        // rank_sample::waits is set here, from a memory page of the rank, once there is one.
         all.push_back(now.sample);
         looks.emplace(one.rank, std::move(now));
     }

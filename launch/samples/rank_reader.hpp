@@ -22,6 +22,7 @@ struct sampled_rank {
     std::string gpu;  ///< as rank_sample::gpu
     std::optional<double> silent_s;
     std::string metric;
+    std::optional<wait_sample> waits;  ///< as its page says
 };
 
 /// Bytes that a process and its ended children have read from and written to disks and network file systems.

@@ -18,15 +18,15 @@ double seconds(std::atomic<std::uint64_t> const& ns) {
 
 }  // namespace
 
-std::optional<counted_waits> read_waits(wait_page const& page) {
-    counted_waits found;
+std::optional<wait_sample> read_waits(wait_page const& page) {
+    wait_sample found;
     found.collectives = page.collectives.load(std::memory_order_relaxed);
     if (found.collectives == 0) return std::nullopt;
     found.waited_s = seconds(page.waited_ns);
     for (std::size_t rank = 0; rank < page.by_rank.size(); ++rank)
         if (auto const times = page.by_rank[rank].times.load(std::memory_order_relaxed); times > 0)
             found.longest.push_back({static_cast<int>(rank), times, seconds(page.by_rank[rank].waited_ns)});
-    std::ranges::sort(found.longest, std::ranges::greater(), &counted_waits::other_rank::waited_s);
+    std::ranges::sort(found.longest, std::ranges::greater(), &waits_for_rank::waited_s);
     if (found.longest.size() > most_named) found.longest.resize(most_named);
     return found;
 }

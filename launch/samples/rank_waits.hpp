@@ -1,33 +1,18 @@
 // The page in which a rank counts its waits (pmix/wait_page.hpp), as the process that starts the rank holds it.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/unique_fd.hpp"
+#include "launch/samples/run_samples.hpp"
 #include "pmix/wait_page.hpp"
 
 namespace muster {
 
-/// What a rank has counted.
-struct counted_waits {
-    struct other_rank {
-        int rank = 0;
-        std::uint64_t times = 0;
-        double waited_s = 0;
-        bool operator==(other_rank const&) const = default;
-    };
-    std::uint64_t collectives = 0;
-    double waited_s = 0;
-    std::vector<other_rank> longest;  ///< the ranks that came last, those first for which it waited longest; at most 4
-    bool operator==(counted_waits const&) const = default;
-};
-
-/// Returns what the page says; nothing if the rank has counted nothing: it does not use muster's collectives. The rank may write anything there.
-std::optional<counted_waits> read_waits(wait_page const& page);
+/// Returns what the page says, without what needs another look; nothing if the rank has counted nothing: it does not use muster's collectives. The rank may write anything there.
+std::optional<wait_sample> read_waits(wait_page const& page);
 
 /// Move-only owner of a page.
 class rank_waits {
@@ -39,7 +24,7 @@ class rank_waits {
 
     /// Returns the file for wait_page_variable: other processes of this user open it while this process lives.
     std::string path() const;
-    std::optional<counted_waits> read() const { return page_ ? read_waits(*page_) : std::nullopt; }
+    std::optional<wait_sample> read() const { return page_ ? read_waits(*page_) : std::nullopt; }
 
   private:
     struct unmap {

@@ -22,9 +22,14 @@ constexpr double most = 1e18;  ///< no number of a sample is larger
 // Each list of fields serves the writer and the reader.
 
 template <typename Of, typename Fields>
+void list_fields(waits_for_rank const*, Of& of, Fields& to) {
+    to("rank", of.rank), to("times", of.times), to("waited_s", of.waited_s);
+}
+
+template <typename Of, typename Fields>
 void list_fields(wait_sample const*, Of& of, Fields& to) {
-    to("collectives", of.collectives), to("waited_s", of.waited_s), to("kept_waiting_s", of.kept_waiting_s);
-    to("came_last", of.came_last), to("waiting", of.waiting), to("awaited", of.awaited);
+    to("collectives", of.collectives), to("waited_s", of.waited_s), to("waiting", of.waiting);
+    to("kept_waiting_s", of.kept_waiting_s), to("came_last", of.came_last), to("longest", of.longest);
 }
 
 template <typename Of, typename Fields>

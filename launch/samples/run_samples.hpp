@@ -12,15 +12,23 @@ namespace muster {
 
 // What a node cannot tell is absent, never 0. "now" is the time from the look before to this one; other sums are since the rank began.
 
-/// What a rank that uses muster's collectives says of them itself (comm/backend/wait_counts.hpp).
+/// The waits of a rank for another one.
+struct waits_for_rank {
+    int rank = 0;
+    std::uint64_t times = 0;  ///< it came last
+    double waited_s = 0;
+    bool operator==(waits_for_rank const&) const = default;
+};
+
+/// What a rank that uses muster's collectives counts itself (pmix/wait_page.hpp).
 struct wait_sample {
-    std::uint64_t collectives = 0;
-    double waited_s = 0;            ///< it waited for other ranks to come
-    double kept_waiting_s = 0;      ///< others waited for this rank, the sum over all of them
-    std::uint64_t came_last = 0;    ///< collectives for which another rank waited for this one last
+    std::uint64_t collectives = 0;  ///< for which it waited
+    double waited_s = 0;            ///< for other ranks, in all of them
     std::optional<double> waiting;  ///< share of the time now that it waited: 0 to 1
     std::optional<double>
-        awaited;  ///< share of the time now that another rank waited for this one: 0 to 1, the mean over the others
+        kept_waiting_s;  ///< others waited while this rank came last, the sum over all of them; absent: the backend cannot tell
+    std::optional<std::uint64_t> came_last;  ///< collectives for which another rank waited while this one came last
+    std::vector<waits_for_rank> longest;     ///< ranks that came last, those first for which it waited longest; at most 4
     bool operator==(wait_sample const&) const = default;
 };
 

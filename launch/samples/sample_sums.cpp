@@ -39,6 +39,35 @@ void sample_sums::note(std::string const& host, node_sample const& look, double 
     for (auto const& rank : look.ranks) ranks_[rank.rank] = {host, rank};
 }
 
+namespace {
+
+/// Gives each rank what the others count of their waits for it.
+void add_waits_of_others(std::map<std::string, std::vector<rank_sample>>& there) {
+    struct sum {
+        double waited_s = 0;
+        std::uint64_t times = 0;
+    };
+    std::map<int, sum> by_rank;
+    for (auto const& [host, ranks] : there)
+        for (auto const& one : ranks)
+            if (one.waits)
+                for (auto const& last : one.waits->longest) {
+                    auto& to = by_rank[last.rank];
+                    to.waited_s += last.waited_s;
+                    to.times = std::max(to.times, last.times);
+                }
+    if (by_rank.empty()) return;
+    for (auto& [host, ranks] : there)
+        for (auto& one : ranks)
+            if (one.waits) {
+                auto const& own = by_rank[one.rank];
+                one.waits->kept_waiting_s = own.waited_s;
+                one.waits->came_last = own.times;
+            }
+}
+
+}  // namespace
+
 std::vector<node_sample> sample_sums::nodes(std::vector<present_rank> const& ranks) const {
     std::map<std::string, std::vector<rank_sample>> there;
     for (auto const& one : ranks)
@@ -46,6 +75,7 @@ std::vector<node_sample> sample_sums::nodes(std::vector<present_rank> const& ran
             auto& sample = there[known->second.host].emplace_back(known->second.last);
             sample.rank = one.rank;
         }
+    add_waits_of_others(there);
     std::vector<node_sample> all;
     for (auto const& [host, node] : nodes_) {
         auto now = node.last;

@@ -8,6 +8,8 @@
 #include "base/environment.hpp"
 #include "launch/elastic/run_life.hpp"
 #include "launch/placement/placement_request.hpp"
+#include "launch/samples/remarks/run_remarks.hpp"
+#include "launch/samples/run_samples.hpp"
 #include "launch/scheduler/allocation.hpp"
 #include "launch/scheduler/scheduler_sources.hpp"
 #include "launch/settings/run_options.hpp"
@@ -49,7 +51,9 @@ struct run_outcome {
     std::optional<generation> in_place = {};    ///< the generation as which the run goes on in place, once it does
     std::vector<generation_end> survived = {};  ///< of generations that were followed in place
     std::vector<spare_record> spares = {};
-    std::vector<rank_share> shares = {};  ///< by rank, of ranks that other machines have placed; empty: that did not come
+    run_samples samples = {};              ///< the last ones of the present generation; empty: there were none
+    std::vector<run_remark> remarks = {};  ///< what is worth saying about the run
+    std::vector<rank_share> shares = {};   ///< by rank, of ranks that other machines have placed; empty: that did not come
 };
 
 /// The places of the states that the ranks of a run keep.

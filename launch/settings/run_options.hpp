@@ -32,11 +32,11 @@ struct run_options {
     std::string network_interface;
     std::string ports;                     ///< --ports, checked; empty: any
     std::vector<std::string> login_nodes;  ///< patterns of hosts on which no ranks start outside of a job
-    std::string remote_shell;       ///< --remote-shell; empty: ssh, or TM in a PBS job
-    std::string pass_key = "auto";  ///< --pass-key: auto, munge, file or environment
-    bool nested = false;            ///< start ranks even if this is one task of several
-    bool dry_run = false;           ///< print the engine's command and start nothing
-    std::optional<int> print_env;   ///< print the environment of this rank and start nothing
+    std::string remote_shell;              ///< --remote-shell; empty: ssh, or TM in a PBS job
+    std::string pass_key = "auto";         ///< --pass-key: auto, munge, file or environment
+    bool nested = false;                   ///< start ranks even if this is one task of several
+    bool dry_run = false;                  ///< print the engine's command and start nothing
+    std::optional<int> print_env;          ///< print the environment of this rank and start nothing
     bool preflight = false;
     bool exclude_bad_nodes = false;
     bool verbose = false;
@@ -75,6 +75,7 @@ struct run_options {
     bool requeue_saved = false;      ///< after the code of --saved-code the scheduler starts the job again
     duration grace{5};
     duration heartbeat{5};                                    ///< a node that has not answered for this long, plus 10 s, is lost
+    std::string metrics_dir;                                  ///< for files that Prometheus' node_exporter reads; or empty
     duration sample{2};                                       ///< between looks at ranks, nodes and GPUs; 0: none
     std::map<std::string, setting_value, std::less<>> asked;  ///< every setting that somebody has given, and its source
     /// Returns whether the run may go on after a failure: all ranks start again, or the remaining ones go on.

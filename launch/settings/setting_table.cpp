@@ -96,6 +96,8 @@ constexpr setting rows[]{
      "write the output of each rank to DIR/rank.NN/stdout and stderr as well; %j in DIR: the job's number"},
     {"output-dir", 0, "", "DIR", kind::folder, "", "watch logs", group::output, use::common_option, "",
      "what the job's muster run was given as --output-dir, if muster-runs/%j, or the job's number, does not lead there"},
+    {"metrics-dir", 0, "", "DIR", kind::folder, "", running, group::output, use::own_files, "",
+     "keep a file of the run's figures in DIR while it lasts, for the textfile collector of Prometheus' node_exporter"},
     {"verbose", 'v', "-verbose", "", kind::flag, "", "run plan hosts doctor", group::output, use::everywhere, "",
      "print what was chosen and why"},
     {"quiet", 'q', "-quiet", "", kind::flag, "", "run plan", group::output, use::everywhere, "", "print errors and which ranks were lost, no other notes"},

@@ -269,6 +269,7 @@ run_options make_run_options(settings_result const& given) {
     check_restarts(given, options);
     if (auto const early = given.text("signal-before-end"); !early.empty()) options.signal_before_end = parse_early_signal(early);
     options.grace = given.time("grace").value_or(options.grace);
+    options.metrics_dir = given.text("metrics-dir");
     options.sample = given.time("sample").value_or(options.sample);
     options.heartbeat = given.time("heartbeat").value_or(options.heartbeat);
     return options;

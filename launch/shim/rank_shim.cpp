@@ -456,6 +456,8 @@ void rank_shim::start(wire::go const& go) {
         own.set(elastic::events_variable, elastic::events_value(events_.child_fd()));
         own.set(elastic::over_nodes_variable, "1");
     }
+    if (job_.sample > duration(0)) waits_ = rank_waits::make();
+    if (auto const page = waits_.path(); !page.empty()) own.set(wait_page_variable, page);
     // Hydra does not tell ranks on other nodes that standard input has ended.
     int const input = job_.who.rank == 0 ? STDIN_FILENO : -1;
     pid_ = start_process({.path = program,
@@ -494,6 +496,7 @@ std::vector<sampled_rank> rank_shim::rank_to_sample() const {
     sampled_rank one{.rank = job_.who.rank, .pid = pid_};
     if (binding_.device) one.gpu = gpu_number(*binding_.device);
     if (last_written_ != nullptr) one.silent_s = duration(event_loop::clock::now() - last_output_).count();
+    one.waits = waits_.read();
     one.metric = out_->last_metric_text().empty() ? err_->last_metric_text() : out_->last_metric_text();
     return {one};
 }

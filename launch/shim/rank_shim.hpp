@@ -15,6 +15,7 @@
 #include "launch/ranks/member_socket.hpp"
 #include "launch/ranks/rank_stream.hpp"
 #include "launch/samples/node_sampler.hpp"
+#include "launch/samples/rank_waits.hpp"
 #include "launch/shim/launcher_line.hpp"
 #include "launch/shim/shim_guard.hpp"
 #include "launch/shim/shim_states.hpp"
@@ -109,6 +110,7 @@ class rank_shim {
     wire::job job_;
     binding binding_;
     std::vector<gpu> sampled_;  ///< the GPUs that this shim tells of
+    rank_waits waits_;
     std::optional<node_sampler> sampler_;
     std::optional<held_ports> ports_;
     member_socket events_;  ///< to the rank, where the others may go on without it

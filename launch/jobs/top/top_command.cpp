@@ -15,7 +15,7 @@
 #include "launch/jobs/top/sampled_run.hpp"
 #include "launch/jobs/top/top_page.hpp"
 #include "launch/jobs/top/top_screen.hpp"
-#include "launch/samples/oddities.hpp"
+#include "launch/samples/remarks/oddities.hpp"
 
 namespace muster {
 

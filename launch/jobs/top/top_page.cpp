@@ -11,7 +11,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "launch/jobs/top/cells.hpp"
-#include "launch/samples/oddities.hpp"
+#include "launch/samples/remarks/oddities.hpp"
 
 namespace muster {
 

@@ -1,5 +1,5 @@
 // Which nodes are remembered, and for how long.
-#include "launch/samples/odd_nodes.hpp"
+#include "launch/samples/remarks/odd_nodes.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What is odd in samples: each kind by its threshold, and nothing in healthy runs whose ranks differ a little.
-#include "launch/samples/oddities.hpp"
+#include "launch/samples/remarks/oddities.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

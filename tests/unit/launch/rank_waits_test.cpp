@@ -10,7 +10,7 @@ namespace muster {
 namespace {
 
 using testing::ElementsAre;
-using other = counted_waits::other_rank;
+using other = waits_for_rank;
 
 TEST(rank_waits, are_nothing_until_the_rank_counts) {
     auto const page = rank_waits::make();

@@ -1,4 +1,4 @@
-#include "launch/samples/oddities.hpp"
+#include "launch/samples/remarks/oddities.hpp"
 
 #include <fmt/format.h>
 
@@ -66,7 +66,7 @@ std::optional<double> working_clock(gpu_sample const& gpu) {
 
 class oddity_finder {
   public:
-    explicit oddity_finder(run_samples const& samples) : samples_(samples) {
+    oddity_finder(run_samples const& samples, tense wording) : samples_(samples), wording_(wording) {
         for (auto const& node : samples.nodes)
             for (auto const& rank : node.ranks) {
                 waiting_.add(waiting_of(rank));
@@ -86,8 +86,8 @@ class oddity_finder {
             rank_ = -1;
             node_reason_.clear();
             if (node.steal && *node.steal > steal_share) {
-                node_reason_ =
-                    fmt::format("the hypervisor gives {} % of the node's processor time to others", percent(*node.steal));
+                node_reason_ = fmt::format("the hypervisor {} {} % of the node's processor time to others", verb("gives", "gave"),
+                                           percent(*node.steal));
                 of_nodes.push_back({-1, host_, node_reason_, oddity_kind::steal});
             }
             for (auto const& rank : node.ranks) look_at(node, rank);
@@ -98,6 +98,9 @@ class oddity_finder {
     }
 
   private:
+    std::string_view verb(std::string_view present, std::string_view past) const {
+        return wording_ == tense::past ? past : present;
+    }
     void add(oddity_kind kind, std::string reason) { found_.push_back({rank_, host_, std::move(reason), kind}); }
 
     /// Returns how much more of the time the others wait than this rank; 0 if that is not known.
@@ -120,8 +123,8 @@ class oddity_finder {
         look_at_output(rank);
         if (!is_awaited) return;
         auto const& cause = causes > first ? found_[first].reason : node_reason_;
-        auto reason =
-            fmt::format("keeps the others waiting {} % of the time{}{}", percent(kept_waiting), cause.empty() ? "" : ": ", cause);
+        auto reason = fmt::format("{} the others waiting {} % of the time{}{}", verb("keeps", "kept"), percent(kept_waiting),
+                                  cause.empty() ? "" : ": ", cause);
         found_.insert(found_.begin() + static_cast<std::ptrdiff_t>(first),
                       {rank_, host_, std::move(reason), oddity_kind::awaited});
     }
@@ -147,7 +150,8 @@ class oddity_finder {
     void look_at_memory(rank_sample const& rank) {
         auto const& cgroup = rank.cgroup;
         if (rank.faults_per_s && *rank.faults_per_s > faults_per_s && rank.age_s > settled_after_s)
-            add(oddity_kind::swapping, fmt::format("{:.0f} of its pages a second come from swap or a disk", *rank.faults_per_s));
+            add(oddity_kind::swapping,
+                fmt::format("{:.0f} of its pages a second {} from swap or a disk", *rank.faults_per_s, verb("come", "came")));
         if (cgroup.memory_pressure && *cgroup.memory_pressure > memory_pressure)
             add(oddity_kind::memory_pressure,
                 fmt::format("its cgroup waits for memory {} % of the time", percent(*cgroup.memory_pressure)));
@@ -168,7 +172,7 @@ class oddity_finder {
                                   *gpu.clock_mhz < clock_share_alone * *gpu.most_clock_mhz;
         if (is_below_others || is_below_own)
             add(oddity_kind::gpu_slowed,
-                fmt::format("its GPU runs at {}{} MHz{}", *gpu.clock_mhz,
+                fmt::format("its GPU {} at {}{} MHz{}", verb("runs", "ran"), *gpu.clock_mhz,
                             gpu.most_clock_mhz ? fmt::format(" of {}", *gpu.most_clock_mhz) : "",
                             !gpu.slowed.empty() ? ": " + gpu.slowed : fmt::format(", the others' at {:.0f}", *others)));
         if (gpu.ecc_errors.value_or(0) > 0)
@@ -192,6 +196,7 @@ class oddity_finder {
     run_samples const& samples_;
     others_values waiting_, silent_, busy_, clocks_;
     std::vector<oddity> found_;
+    tense wording_;
     std::string host_, node_reason_;
     int rank_ = -1;
 };
@@ -223,8 +228,8 @@ gpu_sample const* gpu_of(node_sample const& node, rank_sample const& rank) {
     return rank.gpu.empty() || found == node.gpus.end() ? nullptr : &*found;
 }
 
-std::vector<oddity> find_oddities(run_samples const& samples) {
-    return oddity_finder(samples).find();
+std::vector<oddity> find_oddities(run_samples const& samples, tense wording) {
+    return oddity_finder(samples, wording).find();
 }
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-#include "launch/samples/run_remarks.hpp"
+#include "launch/samples/remarks/run_remarks.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 
 #include "base/units.hpp"
-#include "launch/samples/oddities.hpp"
+#include "launch/samples/remarks/oddities.hpp"
 
 namespace muster {
 

@@ -1,4 +1,4 @@
-#include "launch/samples/odd_nodes.hpp"
+#include "launch/samples/remarks/odd_nodes.hpp"
 
 #include <fmt/format.h>
 

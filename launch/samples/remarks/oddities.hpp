@@ -40,8 +40,11 @@ struct oddity {
 /// Returns the rank's GPU among those of its node; null if it has none, or none that is known. Pure.
 gpu_sample const* gpu_of(node_sample const& node, rank_sample const& rank);
 
+/// How reasons are worded: of what is so now, or of a run that has ended.
+enum class tense { present, past };
+
 /// Returns what is odd, by rank, those of whole nodes last; nothing for a healthy run, whose ranks and GPUs differ a little. The reason of
 /// an awaited rank names as its cause another oddity of the rank or its node, if there is one. The thresholds are in the .cpp. Pure.
-std::vector<oddity> find_oddities(run_samples const& samples);
+std::vector<oddity> find_oddities(run_samples const& samples, tense wording = tense::present);
 
 }  // namespace muster
