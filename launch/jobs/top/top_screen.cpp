@@ -23,8 +23,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr auto draw_each = std::chrono::seconds(1);  ///< ages grow; samples of other machines come without an event
-constexpr std::string_view help_line =
-    "q quit  s sort by the next column  r reverse  h hosts or ranks  n one host after the other  arrows, page keys scroll";
+constexpr std::string_view help_line = "q quit  s sort  r reverse  h by host  n next host  arrows, pages: scroll  ? end";
 
 /// Terminals that cannot take all of it, or have gone, are no error: poll() tells the end.
 void put(std::string_view text) noexcept {
@@ -170,7 +169,7 @@ void top_screen::obey(top_key key) {
     }
 }
 
-/// After the last host all are shown.
+/// Shows all hosts again after the last.
 void top_screen::choose_next_host() {
     if (!run_.samples()) return;
     auto const& nodes = run_.samples()->nodes;
@@ -214,7 +213,7 @@ void top_screen::draw() {
                                ? (page_.columns.empty() ? "-" : page_.columns.front())
                                : view_.sort;
     auto const status =
-        fmt::format("{} {}-{} of {}, by {}{}; ? shows the keys, q quits", view_.by_host && view_.host.empty() ? "hosts" : "ranks",
+        fmt::format("{} {}-{} of {}, sorted by {}{}; ? shows the keys", view_.by_host && view_.host.empty() ? "hosts" : "ranks",
                     std::min(rows, first_ + 1), last, rows, sorted_by, view_.reverse ? ", reversed" : "");
     std::string text = "\x1b[H";
     for (auto const& line : lines) text += "\x1b[2K" + line + "\r\n";

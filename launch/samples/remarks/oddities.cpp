@@ -109,7 +109,7 @@ class oddity_finder {
         return own ? waiting_.median_without(*own).value_or(*own) - *own : 0;
     }
 
-    /// What comes first is the likeliest cause of a wait.
+    /// Adds the likeliest cause of a wait first.
     void look_at(node_sample const& node, rank_sample const& rank) {
         rank_ = rank.rank;
         auto const first = found_.size();
@@ -117,7 +117,7 @@ class oddity_finder {
         bool const is_awaited = kept_waiting > awaited_share;
         look_at_processor(rank, is_awaited);
         look_at_memory(rank);
-        if (auto const* const gpu = gpu_of(node, rank)) look_at_gpu(*gpu);
+        if (auto const* const gpu = gpu_of(node, rank)) look_at_clock(*gpu);
         auto const causes = found_.size();
         if (auto const* const gpu = gpu_of(node, rank)) look_at_gpu_use(*gpu);
         look_at_output(rank);
@@ -164,7 +164,7 @@ class oddity_finder {
                                                        format_bytes(*cgroup.memory_limit_bytes)));
     }
 
-    void look_at_gpu(gpu_sample const& gpu) {
+    void look_at_clock(gpu_sample const& gpu) {
         auto const clock = working_clock(gpu);
         auto const others = clock ? clocks_.median_without(*clock) : std::nullopt;
         bool const is_below_others = others && *clock < clock_share * *others;
@@ -175,11 +175,12 @@ class oddity_finder {
                 fmt::format("its GPU {} at {}{} MHz{}", verb("runs", "ran"), *gpu.clock_mhz,
                             gpu.most_clock_mhz ? fmt::format(" of {}", *gpu.most_clock_mhz) : "",
                             !gpu.slowed.empty() ? ": " + gpu.slowed : fmt::format(", the others' at {:.0f}", *others)));
-        if (gpu.ecc_errors.value_or(0) > 0)
-            add(oddity_kind::gpu_errors, fmt::format("its GPU's memory has had {} uncorrected errors", *gpu.ecc_errors));
     }
 
+    /// Errors, and little to do, do not make others wait.
     void look_at_gpu_use(gpu_sample const& gpu) {
+        if (gpu.ecc_errors.value_or(0) > 0)
+            add(oddity_kind::gpu_errors, fmt::format("its GPU's memory has had {} uncorrected errors", *gpu.ecc_errors));
         auto const others = gpu.busy_percent ? busy_.median_without(*gpu.busy_percent) : std::nullopt;
         if (others && *others >= working_percent && *gpu.busy_percent < idle_share * *others)
             add(oddity_kind::gpu_idle,
@@ -204,23 +205,11 @@ class oddity_finder {
 }  // namespace
 
 std::string_view to_string(oddity_kind kind) noexcept {
-    switch (kind) {
-        case oddity_kind::awaited: return "awaited";
-        case oddity_kind::stopped: return "stopped";
-        case oddity_kind::blocked: return "blocked";
-        case oddity_kind::throttled: return "throttled";
-        case oddity_kind::shares_cores: return "shares cores";
-        case oddity_kind::swapping: return "swapping";
-        case oddity_kind::memory_limit: return "memory limit";
-        case oddity_kind::memory_pressure: return "memory pressure";
-        case oddity_kind::io_pressure: return "I/O pressure";
-        case oddity_kind::gpu_slowed: return "GPU slowed";
-        case oddity_kind::gpu_idle: return "GPU idle";
-        case oddity_kind::gpu_errors: return "GPU errors";
-        case oddity_kind::silent: return "silent";
-        case oddity_kind::steal: return "steal";
-    }
-    return "?";
+    static constexpr std::string_view names[]{"awaited",  "stopped",      "blocked",         "throttled",    "shares cores",
+                                              "swapping", "memory limit", "memory pressure", "I/O pressure", "GPU slowed",
+                                              "GPU idle", "GPU errors",   "silent",          "steal"};
+    static_assert(std::size(names) == static_cast<std::size_t>(oddity_kind::steal) + 1);
+    return names[static_cast<std::size_t>(kind)];
 }
 
 gpu_sample const* gpu_of(node_sample const& node, rank_sample const& rank) {
