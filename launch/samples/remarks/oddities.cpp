@@ -117,7 +117,7 @@ class oddity_finder {
         bool const is_awaited = kept_waiting > awaited_share;
         look_at_processor(rank, is_awaited);
         look_at_memory(rank);
-        if (auto const* const gpu = gpu_of(node, rank)) look_at_clock(*gpu);
+        if (auto const* const gpu = gpu_of(node, rank)) look_at_gpu(*gpu);
         auto const causes = found_.size();
         if (auto const* const gpu = gpu_of(node, rank)) look_at_gpu_use(*gpu);
         look_at_output(rank);
@@ -164,7 +164,7 @@ class oddity_finder {
                                                        format_bytes(*cgroup.memory_limit_bytes)));
     }
 
-    void look_at_clock(gpu_sample const& gpu) {
+    void look_at_gpu(gpu_sample const& gpu) {
         auto const clock = working_clock(gpu);
         auto const others = clock ? clocks_.median_without(*clock) : std::nullopt;
         bool const is_below_others = others && *clock < clock_share * *others;
@@ -175,12 +175,11 @@ class oddity_finder {
                 fmt::format("its GPU {} at {}{} MHz{}", verb("runs", "ran"), *gpu.clock_mhz,
                             gpu.most_clock_mhz ? fmt::format(" of {}", *gpu.most_clock_mhz) : "",
                             !gpu.slowed.empty() ? ": " + gpu.slowed : fmt::format(", the others' at {:.0f}", *others)));
-    }
-
-    /// Errors, and little to do, do not make others wait.
-    void look_at_gpu_use(gpu_sample const& gpu) {
         if (gpu.ecc_errors.value_or(0) > 0)
             add(oddity_kind::gpu_errors, fmt::format("its GPU's memory has had {} uncorrected errors", *gpu.ecc_errors));
+    }
+
+    void look_at_gpu_use(gpu_sample const& gpu) {
         auto const others = gpu.busy_percent ? busy_.median_without(*gpu.busy_percent) : std::nullopt;
         if (others && *others >= working_percent && *gpu.busy_percent < idle_share * *others)
             add(oddity_kind::gpu_idle,
