@@ -258,6 +258,7 @@ void lay_out(table of, top_view const& view, top_page& page) {
         page.columns.emplace_back(of.columns[one.index].title);
         if (view.sort == of.columns[one.index].title) by = one.index;
     }
+    page.sorted_by = of.columns[by].title;
     bool const descends = of.columns[by].descends != view.reverse;
     std::ranges::stable_sort(of.rows,
                              [&](auto const& a, auto const& b) { return comes_before(a.cells[by], b.cells[by], descends); });
