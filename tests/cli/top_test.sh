@@ -30,11 +30,11 @@ end_run() { # FOLDER
 
 samples run
 expect_exit 0 top run --once
-expect_equal "$(sed -n '4,$p' "$OUT")" '  rank host       cores memory waits last state                metric
-     0 node1      1.0/4   1.0G   41%   0% running              loss 0.25
-     1 node1      1.0/4   1.0G   41%   0% running
-     2 node2      1.0/4   1.0G   41%   0% running
-!    3 node2      1.0/4   1.0G    1%  90% running
+expect_equal "$(sed -n '4,$p' "$OUT")" '   rank  host        cores  memory  waits  last  state              metric
+      0  node1       1.0/4    1.0G    41%    0%  running            loss 0.25
+      1  node1       1.0/4    1.0G    41%    0%  running
+      2  node2       1.0/4    1.0G    41%    0%  running
+!     3  node2       1.0/4    1.0G     1%   90%  running
 
 rank 3 on node2: keeps the others waiting 40 % of the time: its cgroup'\''s quota
   held it back 50 % of the time' 'the table'
@@ -163,8 +163,8 @@ class screen:
 begin = rb"\x1b\[\?1049h\x1b\[\?25l"
 top = screen("run")
 top.wait_for(begin)
-text = top.wait_for(rb"ranks 1-4 of 4, by rank; \? shows the keys")
-assert b"\x1b[7m  rank " in text and b"\x1b[1;33m!    3 node2" in text and b"loss 0.25" in text, text
+text = top.wait_for(rb"ranks 1-4 of 4, sorted by rank; \? shows the keys")
+assert b"\x1b[7m   rank " in text and b"\x1b[1;33m!     3  node2" in text and b"loss 0.25" in text, text
 now = termios.tcgetattr(top.terminal)
 assert not now[3] & (termios.ICANON | termios.ECHO) and now[3] & termios.ISIG
 subprocess.run([sys.executable, "samples.py", "run", "", "loss 0.11"], check=True)
@@ -197,7 +197,7 @@ top.end(0)
 for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)):
     top = screen("run", NO_COLOR="1")
     text = top.wait_for(begin) + top.wait_for(rb"shows the keys")
-    assert b"\x1b[1;33m" not in text and b"!    3" in text, text
+    assert b"\x1b[1;33m" not in text and b"!     3" in text, text
     os.kill(top.pid, number)
     top.end(code)
 

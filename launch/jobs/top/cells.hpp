@@ -8,7 +8,7 @@
 namespace muster {
 
 /// Returns the text without what a terminal obeys (without_controls), in one line; `?` replaces characters that terminals do not all show in
-/// the same number of columns, such as accents of their own, emoji and joiners. Pure.
+/// the same number of columns, such as combining accents, emoji and joiners. Pure.
 std::string printable(std::string_view text);
 
 /// Returns the columns that such a text takes: 2 for a character of the East Asian scripts. Pure.

@@ -52,7 +52,7 @@ std::tuple<time_t, long> written_at(std::string const& folder) {
                                                           : std::tuple(time_t{0}, 0L);
 }
 
-/// Returns the folder with the newest samples, of any generation of the run; the run's own if there are none.
+/// Returns the folder with the newest samples, of any generation of the run; the run's own if none has any.
 std::string newest_generation(std::string const& run_folder) {
     auto newest = run_folder;
     for (auto const& folder : files_of_run(run_folder).run_folders)

@@ -19,10 +19,11 @@ namespace {
 
 struct column {
     char const* title;
-    std::size_t least, most;  ///< of its width
-    int importance;           ///< columns with higher numbers are left out first
-    bool right = true;        ///< flush right
-    bool descends = true;     ///< the largest come first
+    std::size_t least, most;           ///< of its width
+    int importance;                    ///< columns with higher numbers are left out first
+    bool right = true;                 ///< flush right
+    bool descends = true;              ///< the largest come first
+    bool whole_or_first_word = false;  ///< what does not fit is not cut within a word
 };
 
 struct cell {
@@ -97,7 +98,7 @@ table make_rank_table(run_samples const& samples, top_view const& view, std::vec
                 {"waits", 5, 5, 1},
                 {"last", 4, 4, 10},
                 {"silent", 6, 6, 8},
-                {"state", 7, 20, 2, false, false},
+                {"state", 7, 28, 2, false, false, true},
                 {"metric", 12, 32, 12, false, false}},
                {}};
     std::set<int> odd;
@@ -227,17 +228,16 @@ std::vector<shown_column> choose_columns(table const& of, std::size_t width, std
     }
     std::ranges::sort(chosen, {}, &shown_column::index);
     auto spare = width - std::min(width, used);
-    gap = 1;
-    for (auto& one : chosen) {  // the last column gets what the gaps leave
-        if (one.index + 1 == of.columns.size() && spare >= chosen.size()) {
-            gap = 2;
-            spare -= chosen.size();
-        }
+    auto const widen = [&](shown_column& one) {
         auto const more = std::min(spare, of.columns[one.index].most - one.width);
         one.width += more;
         spare -= more;
-    }
-    if (gap == 1 && spare >= chosen.size()) gap = 2;
+    };
+    for (auto& one : chosen)
+        if (of.columns[one.index].title == std::string_view("host")) widen(one);
+    gap = spare >= chosen.size() ? 2 : 1;
+    spare -= (gap - 1) * chosen.size();
+    for (auto& one : chosen) widen(one);
     return chosen;
 }
 
@@ -262,12 +262,18 @@ void lay_out(table of, top_view const& view, top_page& page) {
         page.columns.emplace_back(of.columns[one.index].title);
         if (view.sort == of.columns[one.index].title) by = one.index;
     }
+    page.sorted_by = of.columns[by].title;
     bool const descends = of.columns[by].descends != view.reverse;
     std::ranges::stable_sort(of.rows,
                              [&](auto const& a, auto const& b) { return comes_before(a.cells[by], b.cells[by], descends); });
     auto const line = [&](std::string text, auto const& text_at) {
-        for (auto const& one : chosen)
-            text += std::string(gap, ' ') + fit(text_at(one.index), one.width, of.columns[one.index].right);
+        for (auto const& one : chosen) {
+            auto const& form = of.columns[one.index];
+            auto shown = text_at(one.index);
+            if (form.whole_or_first_word && display_width(shown) > one.width)
+                shown.erase(std::min(shown.size(), shown.find(' ')));
+            text += std::string(gap, ' ') + fit(shown, one.width, form.right);
+        }
         return without_end_blanks(std::move(text));
     };
     page.titles = line(" ", [&](std::size_t c) { return std::string(of.columns[c].title); });

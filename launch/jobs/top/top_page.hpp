@@ -36,6 +36,7 @@ struct top_page {
     std::vector<top_line> rows;
     std::vector<std::string> notes;    ///< what is odd, and why
     std::vector<std::string> columns;  ///< the titles, one each
+    std::string sorted_by;             ///< one of them
 };
 
 /// Returns the page. Lines hold printable text only (cells.hpp), whatever the samples hold. Columns that do not fit are left out, the less

@@ -23,8 +23,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr auto draw_each = std::chrono::seconds(1);  ///< ages grow; samples of other machines come without an event
-constexpr std::string_view help_line =
-    "q quit  s sort by the next column  r reverse  h hosts or ranks  n one host after the other  arrows, page keys scroll";
+constexpr std::string_view help_line = "q quit  s sort  r reverse  h by host  n next host  arrows, pages: scroll  ? end";
 
 /// Terminals that cannot take all of it, or have gone, are no error: poll() tells the end.
 void put(std::string_view text) noexcept {
@@ -145,14 +144,10 @@ void top_screen::obey(top_key key) {
     auto const back = [&](std::size_t by) { first_ -= std::min(first_, by); };
     switch (key) {
         case top_key::quit: is_over_ = true; break;
-        case top_key::sort: {
-            auto const& columns = page_.columns;
-            auto const now = std::ranges::find(columns, view_.sort);
-            if (columns.empty()) break;
-            auto const at = now == columns.end() ? 0 : static_cast<std::size_t>(now - columns.begin());
-            view_.sort = columns[(at + 1) % columns.size()];
+        case top_key::sort:
+            if (auto const now = std::ranges::find(page_.columns, page_.sorted_by); now != page_.columns.end())
+                view_.sort = now + 1 == page_.columns.end() ? page_.columns.front() : *(now + 1);
             break;
-        }
         case top_key::reverse: view_.reverse = !view_.reverse; break;
         case top_key::hosts:
             view_.by_host = !view_.by_host || !view_.host.empty();
@@ -170,7 +165,7 @@ void top_screen::obey(top_key key) {
     }
 }
 
-/// After the last host all are shown.
+/// Shows all hosts again after the last.
 void top_screen::choose_next_host() {
     if (!run_.samples()) return;
     auto const& nodes = run_.samples()->nodes;
@@ -210,12 +205,9 @@ void top_screen::draw() {
     if (!page_.notes.empty()) lines.emplace_back();
     for (auto const& note : page_.notes) lines.push_back(in_colour(note, true));
     if (lines.size() + 1 > height) lines.resize(height - 1);
-    auto const sorted_by = view_.sort.empty() || std::ranges::find(page_.columns, view_.sort) == page_.columns.end()
-                               ? (page_.columns.empty() ? "-" : page_.columns.front())
-                               : view_.sort;
     auto const status =
-        fmt::format("{} {}-{} of {}, by {}{}; ? shows the keys, q quits", view_.by_host && view_.host.empty() ? "hosts" : "ranks",
-                    std::min(rows, first_ + 1), last, rows, sorted_by, view_.reverse ? ", reversed" : "");
+        fmt::format("{} {}-{} of {}, sorted by {}{}; ? shows the keys", view_.by_host && view_.host.empty() ? "hosts" : "ranks",
+                    std::min(rows, first_ + 1), last, rows, page_.sorted_by, view_.reverse ? ", reversed" : "");
     std::string text = "\x1b[H";
     for (auto const& line : lines) text += "\x1b[2K" + line + "\r\n";
     put(text + "\x1b[J\x1b[" + std::to_string(height) + ";1H" +

@@ -109,7 +109,7 @@ class oddity_finder {
         return own ? waiting_.median_without(*own).value_or(*own) - *own : 0;
     }
 
-    /// What comes first is the likeliest cause of a wait.
+    /// Adds the likeliest cause of a wait first.
     void look_at(node_sample const& node, rank_sample const& rank) {
         rank_ = rank.rank;
         auto const first = found_.size();
@@ -204,23 +204,11 @@ class oddity_finder {
 }  // namespace
 
 std::string_view to_string(oddity_kind kind) noexcept {
-    switch (kind) {
-        case oddity_kind::awaited: return "awaited";
-        case oddity_kind::stopped: return "stopped";
-        case oddity_kind::blocked: return "blocked";
-        case oddity_kind::throttled: return "throttled";
-        case oddity_kind::shares_cores: return "shares cores";
-        case oddity_kind::swapping: return "swapping";
-        case oddity_kind::memory_limit: return "memory limit";
-        case oddity_kind::memory_pressure: return "memory pressure";
-        case oddity_kind::io_pressure: return "I/O pressure";
-        case oddity_kind::gpu_slowed: return "GPU slowed";
-        case oddity_kind::gpu_idle: return "GPU idle";
-        case oddity_kind::gpu_errors: return "GPU errors";
-        case oddity_kind::silent: return "silent";
-        case oddity_kind::steal: return "steal";
-    }
-    return "?";
+    static constexpr std::string_view names[]{"awaited",  "stopped",      "blocked",         "throttled",    "shares cores",
+                                              "swapping", "memory limit", "memory pressure", "I/O pressure", "GPU slowed",
+                                              "GPU idle", "GPU errors",   "silent",          "steal"};
+    static_assert(std::size(names) == static_cast<std::size_t>(oddity_kind::steal) + 1);
+    return names[static_cast<std::size_t>(kind)];
 }
 
 gpu_sample const* gpu_of(node_sample const& node, rank_sample const& rank) {

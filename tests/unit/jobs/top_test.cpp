@@ -88,14 +88,14 @@ TEST(top, page_shows_each_rank_and_what_is_odd) {
               R"(job 4242: python3 train.py --lr 0.1
 8 ranks on 2 nodes, generation 1, started 01:00:00 ago
 
-   rank  host        GPU  util    GPU mem        MHz    cores  memory  waits  last  silent  state                 metric
-      0  gpu10         0   90%    61G/80G  1900/1980   1.2/12     10G    30%   25%      3s  asleep in futex_wai…  loss 0.2500
+   rank  host        GPU  util    GPU mem        MHz    cores  memory  waits  last  silent  state                         metric
+      0  gpu10         0   90%    61G/80G  1900/1980   1.2/12     10G    30%   25%      3s  asleep in futex_wait_queue    loss 0.2500
       1  gpu10         1   91%    61G/80G  1900/1980   1.2/12     11G    31%   25%      3s  running
-      2  gpu10         2   92%    61G/80G  1900/1980   1.2/12     12G    32%   25%      3s  asleep in futex_wai…
+      2  gpu10         2   92%    61G/80G  1900/1980   1.2/12     12G    32%   25%      3s  asleep in futex_wait_queue
       3  gpu10         3   93%    61G/80G  1900/1980   1.2/12     13G    33%   25%      3s  running
-      4  gpu11         0   90%    61G/80G  1900/1980   1.2/12     14G    30%   25%      3s  asleep in futex_wai…  loss 0.2500
+      4  gpu11         0   90%    61G/80G  1900/1980   1.2/12     14G    30%   25%      3s  asleep in futex_wait_queue    loss 0.2500
 !     5  gpu11         1   91%    61G/80G  1005/1980   1.2/12     15G     2%   25%      3s  running
-      6  gpu11         2   92%    61G/80G  1900/1980   1.2/12     16G    32%   25%      3s  asleep in futex_wai…
+      6  gpu11         2   92%    61G/80G  1900/1980   1.2/12     16G    32%   25%      3s  asleep in futex_wait_queue
       7  gpu11         3   93%    61G/80G  1900/1980   1.2/12     17G    33%   25%      3s  running
 
 rank 5 on gpu11: keeps the others waiting 30 % of the time: its GPU runs at 1005 of 1980 MHz: heat (hardware)
@@ -124,6 +124,13 @@ TEST(top, lines_fit_every_width_and_drop_what_matters_least) {
     EXPECT_GT(shown["MHz"], shown["metric"]);
     EXPECT_GT(shown["metric"], 100u);
     for (std::size_t width = 0; width < 40; ++width) make_top_page(run, at_width(width));
+}
+
+TEST(top, states_are_whole_or_one_word) {
+    EXPECT_THAT(text_of(make_top_page(make_run(), at_width(140))), HasSubstr("asleep in futex_wait_queue"));
+    auto const narrow = text_of(make_top_page(make_run(), at_width(80)));
+    EXPECT_THAT(narrow, HasSubstr("asleep\n"));
+    EXPECT_THAT(narrow, testing::Not(HasSubstr("…")));
 }
 
 TEST(top, columns_stay_where_they_are_when_values_change) {
