@@ -237,7 +237,7 @@ class tcp_backend final : public collective_backend, private co_progress {
         return {};
     }
 
-    /// In larger worlds a rank mostly waits for one that waits itself.
+    /// Cannot tell in larger worlds, where a rank mostly waits for one that waits itself.
     int awaited(ticket which) noexcept override {
         use const held(*this);
         if (all_.size() > all_.members().direct_ranks) return -1;

@@ -111,6 +111,9 @@ void print_run(std::string const& folder, ordered_json const& run, bool is_part 
             print_row("exit code", std::to_string(code->get<std::int64_t>()));
         print_row("cause", text_at(end, "/cause"));
         print_row("no restart", text_at(end, "/no_restart"));
+        if (auto const remarks = end.find("remarks"); remarks != end.end() && remarks->is_array())
+            for (auto const& remark : *remarks)
+                if (remark.is_string()) print_row("remark", without_controls(remark.get<std::string>()));
     }
 }
 
@@ -138,13 +141,16 @@ int show_run(std::string const& word, bool as_json) {
     if (run.is_null())
         throw_error(errc::config, "{}/run.json is no record of a run; give another folder", without_controls(word));
     if (as_json) {
-        ordered_json const all{
-            {"schema", "muster.show/1"},
-            {"id", nullptr},
-            {"scheduler", nullptr},
-            {"jobs", ordered_json::array()},
-            {"record", nullptr},
-            {"runs", {{{"job", nullptr}, {"folder", folder}, {"run", run}, {"samples", read_object(folder, samples_file, longest_samples_bytes)}}}}};
+        ordered_json const all{{"schema", "muster.show/1"},
+                               {"id", nullptr},
+                               {"scheduler", nullptr},
+                               {"jobs", ordered_json::array()},
+                               {"record", nullptr},
+                               {"runs",
+                                {{{"job", nullptr},
+                                  {"folder", folder},
+                                  {"run", run},
+                                  {"samples", read_object(folder, samples_file, longest_samples_bytes)}}}}};
         fmt::print("{}\n", json_text(all, 2));
     } else {
         print_run(folder, run, false);

@@ -68,7 +68,7 @@ class metrics_file {
         write_all(file.get(), metrics_text(all, user_), fresh, "free space");
         if (::rename(fresh.c_str(), path_.c_str()) != 0) throw_system("rename", path_);
     }
-    /// What is not there any more must not look as if it went on.
+    /// A run that has ended must not look as if it went on.
     void remove() const noexcept {
         if (!path_.empty()) ::unlink(path_.c_str());
     }

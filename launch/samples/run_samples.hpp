@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// What a node cannot tell is absent, never 0. "now" is the time from the look before to this one; other sums are since the rank began.
+// Values that a node cannot tell are absent, never 0. "now" is the time from the look before to this one; other sums are since the rank began.
 
 /// The waits of a rank for another one.
 struct waits_for_rank {
@@ -20,7 +20,7 @@ struct waits_for_rank {
     bool operator==(waits_for_rank const&) const = default;
 };
 
-/// What a rank that uses muster's collectives counts itself (pmix/wait_page.hpp).
+/// A rank that uses muster's collectives counts these itself (pmix/wait_page.hpp).
 struct wait_sample {
     std::uint64_t collectives = 0;  ///< for which it waited
     double waited_s = 0;            ///< for other ranks, in all of them

@@ -40,7 +40,7 @@ struct oddity {
 /// Returns the rank's GPU among those of its node; null if it has none, or none that is known. Pure.
 gpu_sample const* gpu_of(node_sample const& node, rank_sample const& rank);
 
-/// How reasons are worded: of what is so now, or of a run that has ended.
+/// Says whether reasons are worded for what is so now, or for a run that has ended.
 enum class tense { present, past };
 
 /// Returns what is odd, by rank, those of whole nodes last; nothing for a healthy run, whose ranks and GPUs differ a little. The reason of

@@ -20,9 +20,9 @@ constexpr double busy_percent = 50;         ///< of all GPUs: training that comp
 constexpr double used_memory_share = 0.25;  ///< of what the job may use: others could have the rest
 constexpr double least_memory = 16e9;       ///< bytes a node: less is hardly worth a word
 
-/// What makes a node, and not the program, the cause of a wait.
+/// A node with one of these is the cause of a wait, and not the program.
 constexpr std::array blames_node{oddity_kind::gpu_slowed, oddity_kind::gpu_errors, oddity_kind::steal};
-/// What counts over a whole run; the rest is of a moment.
+/// These count over a whole run; the others are of a moment.
 constexpr std::array counts_for_run{oddity_kind::awaited,   oddity_kind::gpu_slowed, oddity_kind::gpu_errors,
                                     oddity_kind::throttled, oddity_kind::steal,      oddity_kind::swapping};
 
@@ -72,7 +72,7 @@ void add_gpu_use(std::vector<run_remark>& to, run_samples const& all) {
         to.push_back({fmt::format("the GPUs were busy {:.0f} % of the time (the mean of {})", sum / known, known), "", ""});
 }
 
-/// Of the node that used most.
+/// Looks at the node that used most.
 void add_memory_use(std::vector<run_remark>& to, run_samples const& all) {
     double most = 0, limit = 0;
     for (auto const& node : all.nodes) {

@@ -1,4 +1,4 @@
-// What is worth saying about a run at its end: who kept the others waiting, and what it made of its GPUs and its memory.
+// Remarks on a run at its end: who kept the others waiting, and what it made of its GPUs and its memory.
 #pragma once
 
 #include <string>
