@@ -103,14 +103,18 @@ table make_rank_table(run_samples const& samples, top_view const& view, std::vec
                {}};
     std::set<int> odd;
     for (auto const& one : oddities) odd.insert(one.rank);
+    std::uint64_t collectives = 0;  // of the run: a rank does not wait in those to which it comes last
+    for (auto const& node : samples.nodes)
+        for (auto const& rank : node.ranks)
+            if (rank.waits) collectives = std::max(collectives, rank.waits->collectives + rank.waits->came_last.value_or(0));
     for (auto const& node : samples.nodes)
         for (auto const& rank : node.ranks) {
             if (!view.host.empty() && node.host != view.host) continue;
             auto const* const found = gpu_of(node, rank);
             auto const& gpu = found != nullptr ? *found : gpu_sample{};
             auto const waits = rank.waits.value_or(wait_sample{});
-            auto const last = waits.collectives > 0
-                                  ? std::optional(static_cast<double>(waits.came_last) / static_cast<double>(waits.collectives))
+            auto const last = waits.came_last && collectives > 0
+                                  ? std::optional(static_cast<double>(*waits.came_last) / static_cast<double>(collectives))
                                   : std::nullopt;
             made.rows.push_back({{{std::to_string(rank.rank), rank.rank},
                                   {printable(node.host)},

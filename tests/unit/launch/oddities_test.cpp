@@ -47,7 +47,7 @@ run_samples make_healthy(unsigned jitter = 0) {
             rank.faults_per_s = about(2, 2);
             rank.cgroup = {about(1, 1),     about(0.02, 0.02), 380 * gib,       480 * gib,
                            about(0.1, 0.1), about(0.02, 0.02), about(0.2, 0.15)};
-            rank.waits = wait_sample{1000, 300, 100, 125, about(0.3, 0.04), about(0.1, 0.05)};
+            rank.waits = wait_sample{1000, 300, about(0.3, 0.04), 100, 125, {}};
             node.ranks.push_back(rank);
         }
         run.nodes.push_back(std::move(node));
