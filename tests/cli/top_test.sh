@@ -16,7 +16,7 @@ if not os.path.exists(folder + "/run.json"):
     json.dump({"host": "elsewhere", "allocation": {"job_id": job}, "started_at": "2026-11-01T00:00:00+0000"}, open(folder + "/run.json", "w"))
 def rank(r):
     return {"rank": r, "pid": 100 + r, "state": "R", "cores": 1.0, "allowed_cores": 4, "memory_bytes": 1 << 30, "metric": metric if r == 0 else "",
-            "cgroup": {"throttled": 0.5 if r == 3 else 0.0}, "waits": {"collectives": 100, "came_last": 90 if r == 3 else 0, "waiting": 0.01 if r == 3 else 0.41}}
+            "cgroup": {"throttled": 0.5 if r == 3 else 0.0}, "waits": {"collectives": 10 if r == 3 else 100, "came_last": 90 if r == 3 else 0, "waiting": 0.01 if r == 3 else 0.41}}
 samples = {"schema": "muster.samples/1", "job": job, "command": "train", "world_size": 4, "started_s": time.time() - 60,
            "nodes": [{"host": h, "at_s": time.time(), "ranks": [rank(r) for r in ranks]} for h, ranks in (("node1", (0, 1)), ("node2", (2, 3)))]}
 with open(folder + "/new", "w") as file:

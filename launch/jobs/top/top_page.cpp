@@ -103,10 +103,10 @@ table make_rank_table(run_samples const& samples, top_view const& view, std::vec
                {}};
     std::set<int> odd;
     for (auto const& one : oddities) odd.insert(one.rank);
-    std::uint64_t collectives = 0;  // for which others waited: the rank that comes last waits for none
+    std::uint64_t collectives = 0;  // of the run: a rank does not wait in those to which it comes last
     for (auto const& node : samples.nodes)
         for (auto const& rank : node.ranks)
-            if (rank.waits) collectives = std::max(collectives, rank.waits->collectives);
+            if (rank.waits) collectives = std::max(collectives, rank.waits->collectives + rank.waits->came_last.value_or(0));
     for (auto const& node : samples.nodes)
         for (auto const& rank : node.ranks) {
             if (!view.host.empty() && node.host != view.host) continue;

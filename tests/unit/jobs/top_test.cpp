@@ -57,7 +57,7 @@ run_samples make_run(int hosts = 2, int ranks_each = 4) {
             rank.silent_s = 3;
             rank.metric = l == 0 ? "loss 0.2500" : "";
             rank.gpu = gpu.number;
-            rank.waits = wait_sample{100, 30, 10, 25, 0.30 + l / 100.0, 0.1};
+            rank.waits = wait_sample{75, 30, 0.30 + l / 100.0, 10, 25, {}};
             node.ranks.push_back(rank);
         }
         run.nodes.push_back(std::move(node));
