@@ -25,7 +25,8 @@ struct wait_page {
     std::uint64_t layout;                    ///< set before the rank starts
     std::atomic<std::uint64_t> collectives;  ///< for which it waited
     std::atomic<std::uint64_t> waited_ns;    ///< for all of them
-    std::array<std::uint64_t, 5> unused;
+    std::atomic<std::uint64_t> users;        ///< communicators and exchanges that count here, or have
+    std::array<std::uint64_t, 4> unused;
     std::array<other_rank, 252> by_rank;  ///< of the first ranks of the world; those that came last, where the backend can tell
 };
 static_assert(sizeof(wait_page) == wait_page::bytes);

@@ -28,6 +28,7 @@ std::shared_ptr<wait_counts> wait_counts::open(std::string const& path) noexcept
         ::munmap(memory, wait_page::bytes);
         return nullptr;
     }
+    page.users.fetch_add(1, std::memory_order_relaxed);
     return std::shared_ptr<wait_counts>(new wait_counts(page));
 } catch (std::exception const&) {
     return nullptr;

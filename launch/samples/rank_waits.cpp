@@ -19,9 +19,9 @@ double seconds(std::atomic<std::uint64_t> const& ns) {
 }  // namespace
 
 std::optional<wait_sample> read_waits(wait_page const& page) {
+    if (page.users.load(std::memory_order_relaxed) == 0) return std::nullopt;
     wait_sample found;
     found.collectives = page.collectives.load(std::memory_order_relaxed);
-    if (found.collectives == 0) return std::nullopt;
     found.waited_s = seconds(page.waited_ns);
     for (std::size_t rank = 0; rank < page.by_rank.size(); ++rank)
         if (auto const times = page.by_rank[rank].times.load(std::memory_order_relaxed); times > 0)

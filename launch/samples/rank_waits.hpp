@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// Returns what the page says, without what needs another look; nothing if the rank has counted nothing: it does not use muster's collectives. The rank may write anything there.
+/// Returns what the page says, without what needs another look; nothing if the rank does not use muster's collectives. The rank may write anything there.
 std::optional<wait_sample> read_waits(wait_page const& page);
 
 /// Move-only owner of a page.

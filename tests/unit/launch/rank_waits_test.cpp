@@ -25,6 +25,7 @@ class opened_page {
     explicit opened_page(std::string const& path) {
         unique_fd const file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
         page_ = static_cast<wait_page*>(::mmap(nullptr, wait_page::bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0));
+        ++page_->users;
     }
     opened_page(opened_page const&) = delete;
     opened_page& operator=(opened_page const&) = delete;
@@ -44,6 +45,7 @@ class opened_page {
 TEST(rank_waits, name_the_ranks_that_came_last) {
     auto const page = rank_waits::make();
     opened_page ranks(page.path());
+    EXPECT_EQ(page.read(), wait_sample()) << "it uses collectives, and has not waited";
     for (std::size_t rank = 0; rank < 6; ++rank) ranks.add(1.0 + static_cast<double>(rank), rank);
     ranks.add(9, 2);
     auto const read = page.read();

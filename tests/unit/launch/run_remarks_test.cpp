@@ -98,7 +98,7 @@ TEST(run_remarks, tell_of_idle_gpus_and_of_memory_after_minutes) {
     };
     EXPECT_THAT(texts(wasteful(1000)),
                 ElementsAre("the GPUs were busy 23 % of the time (the mean of 8)",
-                            "the job may use 128.0 GiB of memory on each node; its ranks used at most 28.0 GiB"));
+                            "the job may use 128 GiB of memory on each node; its ranks used at most 28 GiB"));
     EXPECT_THAT(texts(wasteful(200)), IsEmpty());
 }
 
