@@ -84,7 +84,7 @@ class metrics_file {
 struct sample_record::state {
     std::string folder;
     metrics_file metrics;
-    std::string session_dir;  ///< to be told of the folder; empty: it has been, or is the folder
+    std::string session_dir;  ///< gets a note of the folder; empty: it has one, or is the folder
     std::mutex mutex;
     std::condition_variable changed;
     bool writing = false;

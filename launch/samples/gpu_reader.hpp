@@ -27,7 +27,7 @@ class gpu_reader {
     bool empty() const noexcept { return known_.empty(); }
     /// Returns number and name of each in the given order, as of GPUs that do not answer.
     std::vector<gpu_sample> names() const;
-    /// Returns their samples in the given order, without what is told of a whole run. May block for long in the driver of a GPU that does not answer.
+    /// Returns their samples in the given order, without figures of the whole run. May block for long in the driver of a GPU that does not answer.
     std::vector<gpu_sample> read() const;
 
   private:

@@ -25,21 +25,21 @@ struct processor_times {
 /// Reads the text of /proc/stat; returns nothing for any other text. Pure.
 std::optional<processor_times> parse_processor_times(std::string_view text);
 
-/// What the counters of a node showed at one look.
+/// Holds what the counters of a node showed at one look.
 struct node_counts {
     std::optional<processor_times> times;
     std::optional<std::uint64_t> received_bytes;
     std::optional<std::uint64_t> sent_bytes;
 };
 
-/// Sets what is told from counters: the steal since `first`, and rates since `before`, `passed_s` seconds ago. Pure.
+/// Sets what follows from counters: the steal since `first`, and rates since `before`, `passed_s` seconds ago. Pure.
 void add_rates(node_sample& to, node_counts const& now, node_counts const& before, node_counts const& first, double passed_s,
                double ticks_per_s);
 
 /// Looks at this node again and again. Single-threaded.
 class node_reader {
   public:
-    /// `interface`: whose traffic to tell. Empty: the interface towards that address or, without one, the first that other machines may reach; finding it may
+    /// `interface`: whose traffic counts. Empty: the interface towards that address or, without one, the first that other machines may reach; finding it may
     /// ask a name server.
     node_reader(std::string interface, std::string const& towards);
 

@@ -105,7 +105,7 @@ node_sampler::node_sampler(event_loop& loop, sampled_node what, ranks to_look_at
     if (what_.every > duration(0)) next_ = loop_.after(std::min(first_look, what_.every), [this] { start(); });
 }
 
-/// Without threads, nothing is told, which is no reason to end a run.
+/// Without threads there are no samples, which is no reason to end a run.
 void node_sampler::start() {
     next_ = 0;
     auto shared = std::make_shared<state>();

@@ -48,7 +48,7 @@ struct cgroup_counts {
 cgroup_counts read_cgroup(std::string_view cgroup, std::string_view mountinfo,
                           std::function<std::string(std::string const& path)> const& read);
 
-/// Sets what is told as a rate, or as the highest value, from the look before at the same rank; without one, from its start. Pure.
+/// Sets rates and the highest value, from the look before at the same rank; without one, from its start. Pure.
 void add_rates(rank_sample& now, rank_sample const* before);
 
 /// Looks at ranks again and again. It reads only their own processes; what it reads may be behind a lock of the kernel that a file system holds, so do not use

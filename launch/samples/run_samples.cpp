@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <type_traits>
@@ -141,6 +142,7 @@ bool read_value(ordered_json const& from, T& value) {
     if constexpr (std::is_same_v<T, std::string>) {
         if (!from.is_string()) return false;
         value = without_controls(from.get<std::string>());
+        std::ranges::replace_if(value, [](char c) { return c == '\n' || c == '\t'; }, ' ');
     } else if constexpr (std::is_same_v<T, char>) {
         if (!from.is_string() || from.get_ref<std::string const&>().size() != 1) return false;
         auto const letter = from.get_ref<std::string const&>().front();

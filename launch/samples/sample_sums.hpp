@@ -1,4 +1,4 @@
-// Brings together the samples of all nodes of a run, and keeps what is told of its whole time.
+// Brings together the samples of all nodes of a run, and adds up figures of the whole run.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 namespace muster {
 
 /// Returns the folders that hold, or will hold, the samples of runs of this user whose launchers are on this node, the latest run first: a run's own folder
-/// (--output-dir), or the session folder of its launcher. Pass session_places() to find also those below TMPDIR. Looks at no file of a run's own folder, which
+/// (--output-dir), or the session folder of its launcher. Pass session_places() to find also those below TMPDIR. Reads no file in the folder of a run, which
 /// may lie on a file system that does not answer.
 std::vector<std::string> session_sample_folders(std::vector<std::string> const& places = {"/dev/shm", "/tmp"});
 

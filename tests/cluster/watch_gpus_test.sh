@@ -28,7 +28,7 @@ expect_matches stdout '^GPU use +node1 GPU 1: mean 11 %, at most 2\.0 GiB, last 
 expect_exit 0 m show "$job" --json
 expect_true python3 -c 'import json, sys
 run, = json.load(open(sys.argv[1]))["runs"]
-assert [[g["busy_percent"] for g in n["gpus"]] for n in run["gpu_use"]["nodes"]] == [[10, 11], [20, 21]], run' "$OUT"
+assert [[g["busy_percent"] for g in n["gpus"]] for n in run["samples"]["nodes"]] == [[10, 11], [20, 21]], run' "$OUT"
 
 # On a terminal: below the status, and replaced with it.
 cat >"$work/terminal.py" <<'PY'
@@ -53,11 +53,11 @@ PY
 submit --setup "$over_fake"
 expect_exit 0 as_user python3 terminal.py "$work/prefix/bin/muster" watch "$job"
 
-# Where no node has NVML nothing is told, and nothing is written.
+# Where no node has NVML nothing is told of GPUs.
 submit
 start m watch "$job"
 wait_until 60 grep -q 'RUNNING' "$ERR"
 : >"$work/seen"
 expect_end 0
 expect_not_contains stderr GPU
-expect_true test -e "$work/muster-runs/$job/run.json" -a ! -e "$work/muster-runs/$job/gpus.json"
+expect_true test -e "$work/muster-runs/$job/run.json"

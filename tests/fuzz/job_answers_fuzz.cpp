@@ -32,11 +32,13 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     } catch (muster::error const& e) {
         if (e.code() != muster::errc::parse) __builtin_trap();
     }
-    auto const gpus = muster::parse_gpu_use(text);
+    auto const gpus = muster::parse_samples(text).value_or(muster::run_samples()).nodes;
     for (auto const& line : muster::gpu_lines(gpus, 0))
         for (auto const& piece : muster::fold_line(line, 79))
             if (piece.find('\n') != std::string::npos) __builtin_trap();
-    if (muster::gpu_summary(gpus).size() < gpus.size() || muster::gpu_overview(gpus).empty()) __builtin_trap();
+    std::size_t count = 0;
+    for (auto const& node : gpus) count += node.gpus.size();
+    if (muster::gpu_summary(gpus).size() != count || muster::gpu_overview(gpus).empty()) __builtin_trap();
     if (auto const number = muster::parse_job_number(text); number && !muster::is_job_number(*number)) __builtin_trap();
     try {
         auto const record = muster::parse_job_record(text, "record");

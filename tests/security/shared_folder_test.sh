@@ -62,10 +62,10 @@ expect_contains stderr 'common/logs is not written to'
 mallory 'rm logs/rank.00/stdout; mkfifo -m 666 logs/rank.00/stdout'
 expect_exit 125 alice "$bin/muster" run -n 1 --output-dir logs -- echo overwritten
 # A link in the folder's place: nothing in alice's own folder is removed.
-alice sh -c 'mkdir "$HOME/keep" && echo kept >"$HOME/keep/gpus.json"'
+alice sh -c 'mkdir "$HOME/keep" && echo kept >"$HOME/keep/samples.json"'
 mallory "ln -s $homes/alice/keep links"
 expect_exit 125 alice "$bin/muster" run -n 1 --output-dir links -- true
-expect_equal "$(ls "$homes/alice/keep")" gpus.json "alice's folder"
+expect_equal "$(ls "$homes/alice/keep")" samples.json "alice's folder"
 
 # 3. A folder of alice's, moved to a name under which muster sweeps what killed runs left after a minute; here the minute is over at once.
 command -v cc >/dev/null || skip "the rest needs a C compiler: a program with another clock"

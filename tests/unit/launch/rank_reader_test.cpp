@@ -185,7 +185,9 @@ struct sleeper {
         ::close(ends[0]), ::close(ends[1]);
     }
     ~sleeper() {
-        for (auto const child : living_children()[pid]) ::kill(child, SIGKILL);
+        auto const all = living_children();
+        if (auto const below = all.find(pid); below != all.end())
+            for (auto const child : below->second) ::kill(child, SIGKILL);
         ::kill(pid, SIGKILL);
         ::waitpid(pid, nullptr, 0);
     }

@@ -310,6 +310,7 @@ TEST(setting_table, settings_reach_the_options_of_a_run) {
                                          "--idle-timeout=2min",
                                          "--grace=1s",
                                          "--heartbeat=2.5",
+                                         "--sample=500ms",
                                          "--signal-before-end=USR1@2min",
                                          "a",
                                          "-n"},
@@ -338,6 +339,7 @@ TEST(setting_table, settings_reach_the_options_of_a_run) {
     wanted.idle_timeout = duration(120);
     wanted.grace = duration(1);
     wanted.heartbeat = duration(2.5);
+    wanted.sample = duration(0.5);
     wanted.signal_before_end = early_signal{10, duration(120)};
     EXPECT_EQ(make_run_options(given), wanted);
 }
