@@ -114,6 +114,33 @@ expect_contains stderr "job 99: no run of it in $PWD/muster-runs/99 (yet)"
 expect_exit 125 env SLURM_JOB_ID=99 PATH="$PWD/empty" "$MUSTER" top
 expect_contains stderr 'job 99: no run of it on this node has samples'
 
+# Runs of this node, with a folder and without: by their job, which is a made-up one, and by nothing.
+in_job() { # JOB COMMAND..
+    local job=$1
+    shift
+    env SLURM_JOB_ID="$job" SLURM_JOB_NODELIST="$(hostname)" SLURM_JOB_NUM_NODES=1 SLURM_TASKS_PER_NODE=2 SLURM_NTASKS=2 "$@"
+}
+echo 'echo "muster-metric: step $RANK"; read x <"$1"; exit 0' >rank.sh
+mkfifo go
+in_job 7100001 "$MUSTER" run -q -n 2 --output-dir out --sample 200ms -- bash rank.sh "$PWD/go" >/dev/null 2>&1 &
+with_folder=$!
+in_job 7100002 "$MUSTER" run -q -n 2 --sample 200ms -- bash rank.sh "$PWD/go" >/dev/null 2>&1 &
+without=$!
+shows() { "$@" >"$OUT" 2>"$ERR" && grep -q '1 .*step 1' "$OUT"; } # the samples of both ranks
+wait_until 30 shows top out --once
+expect_matches stdout '^job 7100001: bash rank.sh' '^2 ranks on 1 node, started '
+wait_until 30 shows in_job 7100001 "$MUSTER" top --once
+expect_contains stdout 'job 7100001: '
+wait_until 30 shows in_job 7100002 "$MUSTER" top
+expect_contains stdout 'job 7100002: '
+expect_exit 0 "$MUSTER" top # the newest run may be another test's
+exec 9<>go
+printf 'x\nx\nx\nx\n' >&9
+wait $with_folder $without
+exec 9>&-
+expect_exit 0 top out
+expect_matches stdout '^the run ended at .* with exit code 0'
+
 # On a terminal: keys, another size, the end by a key, by signals and with the run; the terminal is afterwards as it was.
 cat >screen.py <<'PY'
 import fcntl, os, pty, re, select, signal, struct, subprocess, sys, termios, time

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <ctime>
+#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -65,7 +65,7 @@ int top_command(std::vector<std::string> const& args, environment const& variabl
     top_view view;
     if (auto const width = terminal_width(variables); width > 0) view.width = width;
     view.by_host = has_many_ranks(*samples);
-    view.now = static_cast<double>(std::time(nullptr));
+    view.now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
     fmt::print("{}", text_of(make_top_page(*samples, view)));
     return 0;
 }

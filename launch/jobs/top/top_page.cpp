@@ -42,7 +42,7 @@ struct table {
 };
 
 std::string whole_seconds(double seconds) {
-    return format_duration(duration(std::floor(std::max(seconds, 0.0))));
+    return format_duration(duration(std::floor(std::max(seconds, 1.0))));
 }
 
 cell percent_cell(std::optional<double> share) {
@@ -344,8 +344,7 @@ void add_header(run_samples const& samples, top_view const& view, top_page& page
                             counted(std::max(samples.world_size, 0), "rank"),
                             counted(static_cast<std::int64_t>(samples.nodes.size()), "node"));
     if (samples.generation > 0) text += fmt::format(", generation {}", samples.generation);
-    if (samples.started_s > 0 && view.now > samples.started_s)
-        text += fmt::format(", started {} ago", whole_seconds(view.now - samples.started_s));
+    if (samples.started_s > 0) text += fmt::format(", started {} ago", whole_seconds(view.now - samples.started_s));
     if (auto const age = view.now - newest; newest > 0 && age > std::max(10.0, 3 * samples.every_s))
         text = fmt::format("the samples are {} old; {}", whole_seconds(age), text);
     if (!view.host.empty()) text = fmt::format("only {}; {}", view.host, text);
