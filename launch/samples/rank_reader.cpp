@@ -195,9 +195,17 @@ void add_rates(rank_sample& now, rank_sample const* before) {
         now.cores = std::max((*now.user_s + *now.system_s - *from.user_s - *from.system_s) / passed, 0.0);
     if (passed > 0 && now.major_faults && from.major_faults)
         now.faults_per_s = static_cast<double>(std::max(*now.major_faults, *from.major_faults) - *from.major_faults) / passed;
-    if (passed > 0 && now.waits)
-        now.waits->waiting = std::clamp((now.waits->waited_s - (from.waits ? from.waits->waited_s : 0)) / passed, 0.0, 1.0);
     now.most_memory_bytes = std::max(now.memory_bytes, from.most_memory_bytes);
+}
+
+void add_waiting(rank_sample& now, std::deque<wait_mark>& marks) {
+    constexpr std::size_t most_marks = 5;
+    if (!now.waits) return;
+    if (!marks.empty() && now.age_s > marks.front().age_s)
+        now.waits->waiting =
+            std::clamp((now.waits->waited_s - marks.front().waited_s) / (now.age_s - marks.front().age_s), 0.0, 1.0);
+    marks.push_back({now.age_s, now.waits->waited_s});
+    if (marks.size() > most_marks) marks.pop_front();
 }
 
 std::vector<rank_sample> rank_reader::read(std::vector<sampled_rank> const& ranks) {
@@ -209,7 +217,7 @@ std::vector<rank_sample> rank_reader::read(std::vector<sampled_rank> const& rank
     for (auto const& one : ranks) {
         auto const root = read_process_stat(one.pid);
         if (!root || !root->lives()) continue;
-        last_look now{root->start_ticks, sample_of(look_at_tree(one.pid, look), *root), {}};
+        last_look now{root->start_ticks, sample_of(look_at_tree(one.pid, look), *root), {}, {}};
         auto const [known, is_new] = cgroups.try_emplace(read_text_file(fmt::format("/proc/{}/cgroup", one.pid)));
         if (is_new)
             known->second = read_cgroup(known->first, mounts_, [](std::string const& path) { return read_text_file(path); });
@@ -218,7 +226,11 @@ std::vector<rank_sample> rank_reader::read(std::vector<sampled_rank> const& rank
         auto const last = last_.find(one.rank);
         bool const same = last != last_.end() && last->second.start_ticks == now.start_ticks;
         add_rates(now.sample, same ? &last->second.sample : nullptr);
-        if (same) add_share(now.limits, last->second.limits);
+        if (same) {
+            add_share(now.limits, last->second.limits);
+            now.waits = last->second.waits;
+        }
+        add_waiting(now.sample, now.waits);
         now.sample.rank = one.rank;
         now.sample.gpu = one.gpu;
         now.sample.silent_s = one.silent_s;

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -48,6 +49,16 @@ struct cgroup_counts {
 cgroup_counts read_cgroup(std::string_view cgroup, std::string_view mountinfo,
                           std::function<std::string(std::string const& path)> const& read);
 
+/// The time that a rank had waited at one look.
+struct wait_mark {
+    double age_s = 0;
+    double waited_s = 0;
+};
+
+/// Sets the share of the time that the rank waited since the first of these marks, if there is one. Steps of some seconds, and ranks that share cores, would
+/// make that of a single look jump. Adds a mark, and drops the oldest of more than 5. Pure.
+void add_waiting(rank_sample& now, std::deque<wait_mark>& marks);
+
 /// Sets rates and the highest value, from the look before at the same rank; without one, from its start. Pure.
 void add_rates(rank_sample& now, rank_sample const* before);
 
@@ -63,6 +74,7 @@ class rank_reader {
         std::uint64_t start_ticks = 0;  ///< of the process: another one may get its number
         rank_sample sample;
         cgroup_counts limits;
+        std::deque<wait_mark> waits;  ///< those of the last looks
     };
     std::map<int, last_look> last_;  ///< by rank
     std::string mounts_;             ///< this process' mountinfo, read once

@@ -24,7 +24,7 @@ struct waits_for_rank {
 struct wait_sample {
     std::uint64_t collectives = 0;  ///< for which it waited
     double waited_s = 0;            ///< for other ranks, in all of them
-    std::optional<double> waiting;  ///< share of the time now that it waited: 0 to 1
+    std::optional<double> waiting;  ///< share of the last five looks' time that it waited: 0 to 1
     std::optional<double>
         kept_waiting_s;  ///< others waited while this rank came last, the sum over all of them; absent: the backend cannot tell
     std::optional<std::uint64_t> came_last;  ///< collectives for which another rank waited while this one came last

@@ -12,7 +12,8 @@ namespace muster {
 namespace {
 
 // Thresholds: shares are 0 to 1 of the time.
-constexpr double awaited_share = 0.10;     ///< ranks of a healthy step differ by a few percent
+constexpr double awaited_share = 0.15;  ///< ranks that share cores differ by 10 % within seconds
+constexpr double awaited_share_of_run = 0.10;
 constexpr double throttled_share = 0.05;   ///< a period or two of a quota is noise
 constexpr double blocked_cores = 0.2;      ///< a healthy rank is in D at some looks, but then computes in between
 constexpr double shared_cores = 0.8;       ///< of one core: a rank that runs all the time gets all of it
@@ -114,7 +115,7 @@ class oddity_finder {
         rank_ = rank.rank;
         auto const first = found_.size();
         double const kept_waiting = share_kept_waiting(rank);
-        bool const is_awaited = kept_waiting > awaited_share;
+        bool const is_awaited = kept_waiting > (wording_ == tense::past ? awaited_share_of_run : awaited_share);
         look_at_processor(rank, is_awaited);
         look_at_memory(rank);
         if (auto const* const gpu = gpu_of(node, rank)) look_at_gpu(*gpu);

@@ -194,6 +194,27 @@ struct sleeper {
     pid_t pid = -1;
 };
 
+TEST(rank_reader, shows_waits_of_the_last_looks) {
+    std::deque<wait_mark> marks;
+    auto const look = [&](double age_s, double waited_s) {
+        rank_sample now;
+        now.age_s = age_s;
+        now.waits.emplace().waited_s = waited_s;
+        add_waiting(now, marks);
+        return now.waits->waiting;
+    };
+    EXPECT_EQ(look(2, 1), std::nullopt);
+    EXPECT_EQ(look(4, 2), 0.5);
+    EXPECT_EQ(look(6, 2), 0.25);
+    for (double age_s : {8.0, 10.0, 12.0}) look(age_s, 2);
+    EXPECT_EQ(look(14, 2), 0.0) << "the first looks are forgotten";
+    EXPECT_EQ(look(14, 2), 0.0);
+    EXPECT_EQ(marks.size(), 5u);
+    rank_sample none;
+    add_waiting(none, marks);
+    EXPECT_FALSE(none.waits);
+}
+
 TEST(rank_reader, tells_of_a_rank_with_all_below_it) {
     sleeper const child;
     rank_reader reader;
