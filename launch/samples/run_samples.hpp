@@ -132,7 +132,7 @@ std::string samples_json(run_samples const& of);
 std::optional<run_samples> parse_samples(std::string_view text);
 
 /// Does the same for a run's folder. Throws errc::config for a file that others may have written, and for one that this user may not read; returns
-/// nothing if there is none.
+/// nothing if there is no file.
 std::optional<run_samples> read_samples(std::string const& run_folder);
 
 }  // namespace muster

@@ -101,7 +101,7 @@ std::vector<run_remark> remarks_on(run_samples const& last) {
     std::erase_if(found, [&](oddity const& one) { return !of(counts_for_run, one); });
     std::ranges::stable_sort(found, {}, [](oddity const& one) { return one.kind != oddity_kind::awaited; });
     for (auto const& one : found) {
-        // The cause of a wait is part of what is said of the wait.
+        // The remark on a wait names its cause already.
         auto const is_cause = [&](oddity const& other) {
             return other.kind == oddity_kind::awaited && other.rank == one.rank && one.kind != oddity_kind::awaited;
         };
