@@ -128,7 +128,9 @@ sample_record::sample_record(event_loop& loop, run_context const& run, std::stri
 void sample_record::note(std::string const& host, node_sample const& look) {
     if (look.gpus.size() > static_cast<std::size_t>(most_gpus_of_node)) return;
     sums_.note(host, look, seconds_of_wall_clock());
-    if (due_ == 0) due_ = loop_.after(others_come, [this] { write(); });
+    if (due_ != 0) return;
+    auto const pause = duration(head_.every_s) - duration(event_loop::clock::now() - written_);
+    due_ = loop_.after(std::max(others_come, pause), [this] { write(); });
 }
 
 run_samples sample_record::samples(bool ended_too) const {
@@ -144,13 +146,14 @@ run_samples sample_record::samples(bool ended_too) const {
 
 void sample_record::write() {
     due_ = 0;
+    written_ = event_loop::clock::now();
     std::string fault;
     {
         std::scoped_lock const lock(state_->mutex);
         fault = std::exchange(state_->fault, {});
         if (std::exchange(state_->writing, true)) return;  // the next look follows soon
     }
-    if (!fault.empty() && !std::exchange(fault_told_, true))
+    if (!fault.empty() && !std::exchange(fault_told_, true) && !run_.options.quiet)
         say_(fmt::format("note: the samples of the run are not written: {}", fault));
     begin_write(samples(false));
 }

@@ -13,6 +13,7 @@
 
 #include "launch/samples/metric_line.hpp"
 #include "launch/samples/node_reader.hpp"
+#include "launch/samples/node_sampler.hpp"
 #include "launch/samples/session_samples.hpp"
 #include "launch/system/process_stat.hpp"
 #include "launch/system/session_dir.hpp"
@@ -235,6 +236,26 @@ TEST(rank_reader, tells_of_a_rank_with_all_below_it) {
     auto const second = look();
     EXPECT_GE(second.at(0).most_memory_bytes.value_or(0), second.at(0).memory_bytes.value_or(1));
     EXPECT_THAT(reader.read({}), IsEmpty());
+}
+
+TEST(node_sampler, looks_again_and_again_from_its_threads) {
+    sleeper const child;
+    event_loop loop;
+    std::vector<node_sample> looks;
+    node_sampler const sampler(
+        loop, {.every = duration(0.02), .itself = true}, [&] { return std::vector{sampled_rank{.rank = 3, .pid = child.pid}}; },
+        [&](node_sample const& look) {
+            looks.push_back(look);
+            if (looks.size() == 3) loop.stop();
+        });
+    loop.run();
+    for (auto const& look : looks) {
+        ASSERT_EQ(look.ranks.size(), 1u);
+        EXPECT_EQ(look.ranks[0].rank, 3);
+        EXPECT_TRUE(look.ranks[0].cores && look.cpus);
+    }
+    EXPECT_LT(looks[0].ranks[0].age_s, looks[2].ranks[0].age_s);
+    EXPECT_TRUE(looks[2].steal_s.has_value());
 }
 
 TEST(metric_lines, are_found_however_they_are_cut) {
