@@ -106,22 +106,22 @@ verdict blame_end(evidence const& known, rank_evidence const& rank, std::string_
 }
 
 /// Returns whether its last lines say that another rank has left, whose exit may wait for others, or was lost, which its node
-/// will report. Returns false in a run that may go on: the end of this rank would have to be judged, too.
-bool is_left_behind(evidence const& known, rank_evidence const& rank) {
+/// will report.
+bool is_left_behind(rank_evidence const& rank) {
     auto const says = [&](std::string_view words) { return rank.last_lines.find(words) != std::string::npos; };
-    return known.members.empty() && (says(ended_exchange_words) || says(lost_rank_words));
+    return says(ended_exchange_words) || says(lost_rank_words);
 }
 
 /// Returns whether the end may be due to another rank: it had been asked to end, MPI has ended it because others were gone, or
 /// its last lines say so.
-bool follows(evidence const& known, rank_evidence const& rank) {
-    return rank.was_asked() || is_left_behind(known, rank) ||
+bool follows(rank_evidence const& rank) {
+    return rank.was_asked() || is_left_behind(rank) ||
            (rank.uses_mpi && rank.wait_status && shell_code(*rank.wait_status) == open_mpi_lost_others);
 }
 
 /// Returns whether this rank's end explains that of the suspect.
 bool takes_place(evidence const& known, rank_evidence const& rank) {
-    return follows(known, known[known.suspect]) && !follows(known, rank);
+    return follows(known[known.suspect]) && !follows(rank);
 }
 
 /// Delays a decision on the first end, since what killed that rank may be about to kill all.
@@ -405,11 +405,11 @@ verdict judge_end(evidence const& known, int number) {
     if (!known.engine.empty()) {
         if (may_be_sent(rank)) return suspect(known, rank, blame_patience);
         if (rank.uses_mpi || known.deciding) return suspect(known, rank, abort_patience);
-        if (is_left_behind(known, rank)) return suspect(known, rank, peer_patience);
+        if (is_left_behind(rank)) return suspect(known, rank, peer_patience);
         return blame_end(known, rank);
     }
     if (known.suspect >= 0) return takes_place(known, rank) ? blame_end(known, rank) : verdict{};
-    if (is_left_behind(known, rank) && known.running() > 0) return suspect(known, rank, peer_patience);
+    if (is_left_behind(rank) && known.running() > 0) return suspect(known, rank, peer_patience);
     // A scheduler ends a job by signals to all of its processes, and the ranks may get theirs first.
     return known.in_job && may_be_sent(rank) ? suspect(known, rank, blame_patience) : blame_end(known, rank);
 }

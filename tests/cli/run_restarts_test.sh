@@ -120,6 +120,21 @@ expect_exit 7 "${run[@]}" --max-restarts 9 -- sh -c '[ $RANK = 2 ] && exit 7; ex
 expect_matches stderr "no restart after generation 2: 3 failures alike within .*\(exit code 7\)"
 expect_exit 11 "${run[@]}" --max-restarts 9 --restart-on 10,KILL -- sh -c "$fails"
 expect_contains stderr "no restart after generation 1: --restart-on does not name exit code 11"
+# A rank that fails because another has left it is not blamed, though it ends first.
+cat >left.sh <<'SH'
+[ "$MUSTER_GENERATION" = 0 ] || exit 0
+case $RANK in
+0) echo $$ >pid.new && mv pid.new pid
+   echo "rank 1 (node1) has ended the exchange and will not take part" >&2
+   exit 1 ;;
+1) until [ -e pid ]; do sleep 0.01; done
+   while kill -0 "$(cat pid)" 2>/dev/null; do sleep 0.01; done
+   exit 3 ;;
+*) exec sleep 100 ;;
+esac
+SH
+expect_exit 0 "${run[@]}" --max-restarts 1 --restart-on 3 -- sh left.sh
+expect_contains stderr "error: generation 0: rank 1 on $(hostname) (member 1) exited with code 3"
 expect_exit 12 "${run[@]}" --max-restarts 9 --must-grow log --restart-on 10,11 -- sh -c "[ \$MUSTER_GENERATION = 1 ] || echo >>log; $fails"
 expect_contains stderr "--restart-on does not name exit code 12"
 rm log

@@ -438,7 +438,7 @@ bool simulated_keeping::is_quiet_since(double since_s) const {
         double const until_s = one.what == cut ? its_.now_ : one.at_s + (lasting ? one.lasts_s : 0);
         if (one.at_s <= its_.now_ && until_s >= since_s) return false;
     }
-    if (!leader_ || leader_stopped_) return false;
+    if (!leader_ || leader_stopped_ || leader_went_on_s_ >= since_s) return false;  // it may have heard of a loss only then
     std::size_t whole = 0;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
         auto const& one = nodes_[i];

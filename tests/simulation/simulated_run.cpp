@@ -861,10 +861,10 @@ void run::enter(int seat, doing next) {
     if (world.arrived.size() <= round) world.arrived.resize(round + 1), world.changed.resize(round + 1);
     world.arrived[round] |= 1u << seat;
     if (keeping_ && next != doing::in_collective) {
-        world.found.resize(world.seats.size());
-        auto& found = world.found[static_cast<std::size_t>(one.view.now->who.rank)];
-        found = copies_of(*one.file, one.part);
+        auto const found = copies_of(*one.file, one.part);
         for (auto const& copy : found) world.newest = std::max(world.newest, copy.step);
+        world.found.resize(world.seats.size());
+        if (next == doing::meeting) world.found[static_cast<std::size_t>(one.view.now->who.rank)] = found;
         world.newest = std::max(world.newest, one.commits);
     }
     if (world.seats.front() == seat) {

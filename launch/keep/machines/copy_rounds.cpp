@@ -64,7 +64,7 @@ void copy_rounds::on_lost(std::size_t which) {
     if (counts && is_under_way()) fail(which);
     change(one, node_event::is_lost);
     one.newest = one.held = 0;
-    if (one.has_first) forget_first();
+    if (std::erase(have_first_, which) > 0) have_first_.clear();  // a part of it may be with a next node alone
     if (spread && is_to_spread_again()) return spread_last();
     try_begin();
 }
@@ -238,32 +238,27 @@ void copy_rounds::go_on(std::uint64_t step, std::vector<bool> const& have_ranks,
     last_ = step;
     on_two_nodes_ = vain_ = 0;
     await_all_anew();
+    have_first_.clear();
+    for (std::size_t i = 0; step != 0 && i < holders.size(); ++i)
+        if (holders[i]) have_first_.push_back(i);
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
         change(nodes_[i], have_ranks.at(i) ? node_event::ranks_begin : node_event::no_ranks);
         nodes_[i].ranks_ended = !have_ranks[i];
         nodes_[i].newest = 0;  // meanwhile, only ranks that have gone reported anything
-        nodes_[i].has_first = step != 0 && !holders.empty() && holders.at(i);
     }
-    if (std::any_of(nodes_.begin(), nodes_.end(), [](node const& one) { return one.has_first && !one.is_there(); }))
-        forget_first();
+    if (std::any_of(have_first_.begin(), have_first_.end(), [this](std::size_t i) { return !nodes_[i].is_there(); }))
+        have_first_.clear();
     phase_ = phase::idle;
     spread_last();
 }
 
-/// Without one of the nodes that had it, a part of it may be with a next node alone.
-void copy_rounds::forget_first() {
-    for (auto& one : nodes_) one.has_first = false;
-}
-
 /// The next nodes do not have it, or have an older one.
 void copy_rounds::spread_last() {
-    auto const has_first = [](node const& one) { return one.has_first; };
-    if (std::none_of(nodes_.begin(), nodes_.end(), has_first) ||
-        std::count_if(nodes_.begin(), nodes_.end(), [](node const& one) { return one.is_there(); }) < 2)
+    if (have_first_.empty() || std::count_if(nodes_.begin(), nodes_.end(), [](node const& one) { return one.is_there(); }) < 2)
         return;
     ++round_;
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-        if (!nodes_[i].has_first || !change(nodes_[i], node_event::is_asked)) continue;
+    for (auto const i : have_first_) {
+        if (!change(nodes_[i], node_event::is_asked)) continue;
         phase_ = phase::spreading;
         nodes_[i].held = last_;
         orders_.push_back({i, order::kind::send, round_, last_, next_of(i)});
@@ -272,7 +267,7 @@ void copy_rounds::spread_last() {
 
 /// Nobody reports a later commit, which a round would copy.
 bool copy_rounds::is_to_spread_again() const {
-    return std::any_of(nodes_.begin(), nodes_.end(), [](node const& one) { return one.has_first; }) &&
+    return !have_first_.empty() &&
            std::none_of(nodes_.begin(), nodes_.end(), [this](node const& one) { return one.newest > last_; });
 }
 

@@ -69,7 +69,6 @@ class copy_rounds {
         std::uint64_t newest = 0, held = 0;
         int told = 0;  ///< commits that its ranks have reported while others were awaited
         bool ranks_ended = false;
-        bool has_first = false;  ///< it holds of `last_`, with which all have begun, what the next node has to get
         share of = {};
         bool is_there() const noexcept { return now >= standing::awaited; }
         bool takes_part() const noexcept { return now >= standing::asked; }
@@ -79,7 +78,6 @@ class copy_rounds {
     void await_all_anew();
     bool awaits_any();
     void spread_last();
-    void forget_first();
     bool is_to_spread_again() const;
     void try_begin();
     static constexpr std::size_t nobody = SIZE_MAX;
@@ -94,6 +92,8 @@ class copy_rounds {
     }
 
     std::vector<node> nodes_;
+    /// The nodes that hold of `last_`, with which all have begun, what the next ones have to get.
+    std::vector<std::size_t> have_first_;
     std::vector<order> orders_;
     phase phase_ = phase::idle;
     std::uint64_t round_ = 0, last_ = 0, ahead_ = 0;

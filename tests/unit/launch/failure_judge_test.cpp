@@ -109,6 +109,7 @@ auto const lost_another = [](int rank) {
 auto const loses = [](int first, int last, bool cut = false) { return [=](evidence& known) { lose(known, first, last, cut); }; };
 auto const says = [](job_end word, std::vector<int> down = {}) { return [=](evidence& known) { say(known, word, down); }; };
 auto const asks = [](evidence& known) { ask_all_to_end(known); };
+auto const may_start_again = [](evidence& known) { known.members = {0, 1, 2, 3}; };
 auto const in_job = [](evidence& known) { known.in_job = true, known.job_id = "7"; };
 auto const uses_mpi = [](evidence& known) {
     for (auto& rank : known.ranks) rank.uses_mpi = true;
@@ -161,9 +162,16 @@ std::vector<scenario> one_node() {
          with(here(), ends(0, exited(1)), left_behind(0), suspects(0), ends(1, exited(1)), left_behind(1)), step::go_on},
         {"where none comes, the first", cause, with(here(), ends(1, exited(1)), left_behind(1), suspects(1), says(job_end::unknown)),
          step::end, failure_cause::rank_end, 1, {1}, "rank 1 on node1 exited with code 1, 2 s after the start; ending the other 3"},
-        {"nor is one held whose run may go on", end_of_1,
-         with(here(), ends(1, exited(1)), left_behind(1), [](evidence& known) { known.members = {0, 1, 2, 3}; }), step::end,
-         failure_cause::rank_end, 1, {1}, "rank 1 on node1 (member 1) exited with code 1…"},
+        {"so it is in a run that may start again", end_of_1, with(here(), may_start_again, ends(1, exited(1)), left_behind(1)), step::hold,
+         failure_cause::none, 0, {1}},
+        {"where the one that has left is blamed", end_of_1,
+         with(here(), may_start_again, ends(0, exited(1)), left_behind(0), suspects(0), ends(1, exited(3))), step::end, failure_cause::rank_end, 3,
+         {1}, "rank 1 on node1 (member 1) exited with code 3, 2 s after the start; ending the other 2"},
+        {"or else the first", cause,
+         with(here(), may_start_again, ends(1, exited(1)), left_behind(1), suspects(1), says(job_end::unknown)), step::end, failure_cause::rank_end,
+         1, {1}, "rank 1 on node1 (member 1) exited with code 1, 2 s after the start; ending the other 3"},
+        {"nor is one judged that an engine has started, and whose run may start again", end_of_1,
+         with(by_remote(), may_start_again, ends(1, exited(1)), lost_another(1)), step::hold, failure_cause::none, 0, {1}},
         {"by an engine too", end_of_1,
          with(by_remote(), ends(0, exited(1)), left_behind(0), suspects(0), [](evidence& known) { known.deciding = true; },
               ends(1, exited(3))),

@@ -28,7 +28,10 @@ struct scripted_group final : rank_group {
         for (auto const& step : script) loop.after(duration(0), step);
     }
     void go() override { asked.emplace_back("go"); }
-    bool goes_on_without(verdict const&) override { return survives; }
+    bool goes_on_without(verdict const&) override {
+        if (when_lost) loop.after(duration(0), when_lost);
+        return survives;
+    }
     void signal(int number, bool notice) override {
         asked.push_back((notice ? "notice " : "signal ") + std::to_string(number));
         if (asked.size() == 2) end_ranks(0);
@@ -76,8 +79,9 @@ struct scripted_group final : rank_group {
     std::vector<std::function<void()>> script;
     std::vector<std::string> asked;
     bool obedient = true;
-    bool survives = false;   ///< the others go on without a lost rank
-    int second_request = 0;  ///< comes while the first is answered
+    bool survives = false;            ///< the others go on without a lost rank
+    std::function<void()> when_lost;  ///< comes after a lost rank
+    int second_request = 0;           ///< comes while the first is answered
     verdict late;
     process_sight sight;
 };
@@ -164,6 +168,18 @@ TEST_F(run_supervisor_test, the_others_go_on_in_place_without_a_rank_and_the_rec
     EXPECT_THAT(end.members, ElementsAre(0, 1));
     EXPECT_GE(end.waited_s, 0);
     EXPECT_THAT(outcome.cause, IsEmpty());
+}
+
+TEST_F(run_supervisor_test, a_rank_that_another_has_left_and_that_is_held_is_a_loss_if_the_others_can_go_on_by_then) {
+    options.least_ranks = 1;
+    context.life.now = {0, {{0, {"here", 0}}, {1, {"here", 1}}}, 2};
+    group->known().members = {0, 1};
+    group->known()[1].last_lines = "rank 0 (here) has ended the exchange and will not take part";
+    group->survives = true;
+    group->when_lost = [this] { group->end_rank(0, 0); };
+    first([this] { group->end_rank(1, 1 << 8); });
+    EXPECT_EQ(run(), 0);
+    EXPECT_THAT(said, HasSubstr("rank 1 on here (member 1) exited with code 1; 1 rank goes on in place"));
 }
 
 TEST_F(run_supervisor_test, an_end_that_may_come_of_another_is_held_before_the_run_closes) {
