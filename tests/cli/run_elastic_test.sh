@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$MUSTER_SOURCE_DIR/tests/cli/elastic.sh"
 
-expect_exit 0 env FAULTS=kill:2:5 "${run[@]}" --tag-output --output-dir out -- $python "$steps"
+expect_exit 0 env FAULTS=kill:2:5 "${run[@]}" --tag-output --sample 0.1s --output-dir out -- $python "$steps"
 expect_contains stderr "muster: note: generation 0: rank 2 on $host (member 2) was killed by signal 9 (SIGKILL); 3 ranks go on in place" \
     "muster: note: generation 1: 3 ranks in place: rank 2 on $host is gone"
 expect_contains stdout "[$host:2 g1] member 3: rank 2 of 3 in generation 1 from step 5, RANK 2, HOROVOD_SIZE 3"
@@ -18,6 +18,12 @@ for g in run["generations"]:
 ')" '1 0
 0 rank 137 2 2 [0, 1, 2, 3] True True True True
 1 last 0 -1 -1 [0, 1, 3] False True False False'
+# The samples are those of the present generation, by its ranks' numbers.
+expect_equal "$($python -c '
+import json
+run = json.load(open("out/samples.json"))
+print(run["generation"], run["world_size"], [rank["rank"] for node in run["nodes"] for rank in node["ranks"]])
+')" '1 3 [0, 1, 2]' samples
 
 expect_exit 0 env FAULTS=kill:0:5 "${run[@]}" -q -- $python "$steps" # rank 0
 expect_survivors 3 55 1 2 3
