@@ -163,7 +163,7 @@ TEST(setting_rows, say_who_may_set_them) {
             EXPECT_THAT(fault(file_owner::folder), AllOf(HasSubstr("muster.toml:1:1"), HasSubstr("^"), HasSubstr(row.name)));
         }
     }
-    EXPECT_THAT(starting, ElementsAre("remote-shell", "host-discovery-script"));
+    EXPECT_THAT(starting, ElementsAre("remote-shell", "metrics-dir", "host-discovery-script"));
 }
 
 // A new row of `run` needs a line in settings_to_options.cpp that fills its field.
