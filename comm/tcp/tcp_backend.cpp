@@ -341,9 +341,9 @@ class tcp_backend final : public collective_backend, private co_progress {
 
     /// The word of a rank that gave up is lost if it ends before this rank has read what came before: the ranks that it may have blamed are gone as well.
     void add_the_gone(std::vector<late_rank>& culprits) const {
-        auto const speaks = [this](late_rank const& each) { return all_.has_parted(each.rank) || !all_.has_met(each.rank); };
+        auto const is_innocent = [this](late_rank const& each) { return all_.has_parted(each.rank) || !all_.has_met(each.rank); };
         for (auto& each : lost_ranks(all_.members().processes, all_.rank()))
-            if (each.dead && !speaks(each) && std::ranges::find(culprits, each.rank, &late_rank::rank) == culprits.end())
+            if (each.dead && !is_innocent(each) && std::ranges::find(culprits, each.rank, &late_rank::rank) == culprits.end())
                 culprits.push_back(std::move(each));
         std::ranges::sort(culprits, {}, &late_rank::rank);
     }
