@@ -57,6 +57,9 @@ void add_quota(cgroup_counts& to, cgroup_place const& place, file_text const& re
         auto const stat = read(folder + "/cpu.stat");
         to.periods = count_in(stat, "nr_periods");
         to.throttled_periods = count_in(stat, "nr_throttled").value_or(0);
+        if (to.periods && *to.periods > 0)
+            to.sample.throttled_of_run =
+                std::min(static_cast<double>(to.throttled_periods) / static_cast<double>(*to.periods), 1.0);
         auto const us = count_in(stat, "throttled_usec"), ns = count_in(stat, "throttled_time");
         if (us) to.sample.throttled_s = static_cast<double>(*us) * 1e-6;
         if (ns) to.sample.throttled_s = static_cast<double>(*ns) * 1e-9;
@@ -67,12 +70,18 @@ void add_quota(cgroup_counts& to, cgroup_place const& place, file_text const& re
 void add_memory(cgroup_sample& to, cgroup_place const& place, file_text const& read) {
     auto const* const used = place.first_version ? "/memory.usage_in_bytes" : "/memory.current";
     auto const* const most = place.first_version ? "/memory.limit_in_bytes" : "/memory.max";
-    to.memory_bytes = parse_count(read(place.folder + used));
+    auto const in_use = [&](std::string const& folder) {
+        auto const all = parse_count(read(folder + used));
+        auto const stat = read(folder + "/memory.stat");
+        auto const cached = count_in(stat, place.first_version ? "total_inactive_file" : "inactive_file").value_or(0);
+        return all ? std::optional(*all - std::min(cached, *all)) : all;
+    };
+    to.memory_bytes = in_use(place.folder);
     for (auto const& folder : place.folders()) {
         auto const limit = parse_count(read(folder + most));
         if (!limit || *limit >= no_limit) continue;
         to.memory_limit_bytes = limit;
-        to.memory_bytes = parse_count(read(folder + used));
+        to.memory_bytes = in_use(folder);
         return;
     }
 }

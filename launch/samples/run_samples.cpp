@@ -35,7 +35,7 @@ void list_fields(wait_sample const*, Of& of, Fields& to) {
 
 template <typename Of, typename Fields>
 void list_fields(cgroup_sample const*, Of& of, Fields& to) {
-    to("throttled_s", of.throttled_s), to("throttled", of.throttled);
+    to("throttled_s", of.throttled_s), to("throttled_of_run", of.throttled_of_run), to("throttled", of.throttled);
     to("memory_bytes", of.memory_bytes), to("memory_limit_bytes", of.memory_limit_bytes);
     to("cpu_pressure", of.cpu_pressure), to("memory_pressure", of.memory_pressure), to("io_pressure", of.io_pressure);
 }
@@ -142,7 +142,8 @@ bool read_value(ordered_json const& from, T& value) {
     if constexpr (std::is_same_v<T, std::string>) {
         if (!from.is_string()) return false;
         value = without_controls(from.get<std::string>());
-        std::ranges::replace_if(value, [](char c) { return c == '\n' || c == '\t'; }, ' ');
+        std::ranges::replace_if(
+            value, [](char c) { return c == '\n' || c == '\t'; }, ' ');
     } else if constexpr (std::is_same_v<T, char>) {
         if (!from.is_string() || from.get_ref<std::string const&>().size() != 1) return false;
         auto const letter = from.get_ref<std::string const&>().front();

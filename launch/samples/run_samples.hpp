@@ -35,8 +35,10 @@ struct wait_sample {
 /// The cgroup that limits a rank, of either version.
 struct cgroup_sample {
     std::optional<double> throttled_s;  ///< its quota of processor time held it back
-    std::optional<double> throttled;    ///< share of the time now: 0 to 1
-    std::optional<std::uint64_t> memory_bytes;
+    std::optional<double>
+        throttled_of_run;             ///< share of the periods of its quota in which it did, since the cgroup was made: 0 to 1
+    std::optional<double> throttled;  ///< share of the time now: 0 to 1
+    std::optional<std::uint64_t> memory_bytes;        ///< without pages of files that the kernel would drop first
     std::optional<std::uint64_t> memory_limit_bytes;  ///< absent: none
     std::optional<double> cpu_pressure;               ///< share of the last 10 s in which some task waited for it (PSI): 0 to 1
     std::optional<double> memory_pressure;
@@ -131,7 +133,7 @@ std::string samples_json(run_samples const& of);
 /// control characters; numbers that are not finite are absent. Pure.
 std::optional<run_samples> parse_samples(std::string_view text);
 
-/// Does the same for a run's folder. Throws errc::config for a file that others may have written, and for one that this user may not read; returns
+/// Does the same for a run's folder. Throws errc::config for one that this user may not read, or that is no regular file; returns
 /// nothing if there is no file.
 std::optional<run_samples> read_samples(std::string const& run_folder);
 

@@ -40,9 +40,9 @@ run_samples whole_run(run_samples all) {
             rank.silent_s = std::nullopt;
             rank.faults_per_s = std::nullopt;
             if (rank.major_faults && rank.age_s > 0) rank.faults_per_s = static_cast<double>(*rank.major_faults) / rank.age_s;
-            auto throttled_s = rank.cgroup.throttled_s;
+            auto const throttled = rank.cgroup.throttled_of_run;
             rank.cgroup = {};
-            if (throttled_s) rank.cgroup.throttled = share(*throttled_s, rank.age_s);
+            rank.cgroup.throttled = throttled;
             if (rank.waits) rank.waits->waiting = share(rank.waits->waited_s, rank.age_s);
         }
         if (node.steal_s && node.cpus) node.steal = share(*node.steal_s, age_s * *node.cpus);

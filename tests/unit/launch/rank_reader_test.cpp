@@ -70,13 +70,15 @@ TEST(cgroups, of_version_2_tell_of_the_one_that_limits) {
               {"/sys/fs/cgroup/job/step/memory.max", "max\n"},
               {"/sys/fs/cgroup/job/memory.current", "8192\n"},
               {"/sys/fs/cgroup/job/memory.max", "1073741824\n"},
+              {"/sys/fs/cgroup/job/memory.stat", "anon 100\ninactive_file 192\nactive_file 7\n"},
               {"/sys/fs/cgroup/job/step/cpu.pressure",
                "some avg10=12.50 avg60=9.00 avg300=1.00 total=7\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"},
               {"/sys/fs/cgroup/job/step/io.pressure", "some avg10=nonsense\n"}};
     auto const found = read_cgroup("0::/job/step\n", mounts, reader_of(all));
     cgroup_sample wanted;
     wanted.throttled_s = 1.5;
-    wanted.memory_bytes = 8192;
+    wanted.throttled_of_run = 0.25;
+    wanted.memory_bytes = 8000;
     wanted.memory_limit_bytes = 1u << 30;
     wanted.cpu_pressure = 0.125;
     EXPECT_EQ(found.sample, wanted);

@@ -36,7 +36,7 @@ run_samples make_healthy(double age_s = 1000) {
             rank.age_s = age_s;
             rank.most_memory_bytes = 20 * gib;
             rank.cgroup.memory_limit_bytes = 128 * gib;
-            rank.cgroup.throttled_s = 1;
+            rank.cgroup.throttled_of_run = 0.01;
             rank.waits.emplace().waited_s = 0.2 * age_s;
             node.ranks.push_back(rank);
         }
@@ -79,7 +79,7 @@ TEST(run_remarks, name_who_kept_the_others_waiting_and_why) {
 
 TEST(run_remarks, tell_of_a_quota_and_of_a_busy_hypervisor) {
     auto run = make_healthy();
-    run.nodes[0].ranks[2].cgroup.throttled_s = 400;
+    run.nodes[0].ranks[2].cgroup.throttled_of_run = 0.4;
     run.nodes[1].steal_s = 0.2 * 32 * 1000;
     EXPECT_THAT(texts(run), ElementsAre("rank 2 on a: its cgroup's quota held it back 40 % of the time",
                                         "b: the hypervisor gave 20 % of the node's processor time to others"));
@@ -104,7 +104,7 @@ TEST(run_remarks, tell_of_idle_gpus_and_of_memory_after_minutes) {
 
 TEST(run_remarks, are_at_most_three_the_waits_first) {
     auto run = make_healthy();
-    for (auto& rank : run.nodes[0].ranks) rank.cgroup.throttled_s = 300;
+    for (auto& rank : run.nodes[0].ranks) rank.cgroup.throttled_of_run = 0.3;
     run.nodes[1].ranks[3].waits->waited_s = 0;
     auto const said = texts(run);
     ASSERT_EQ(said.size(), 3u);
