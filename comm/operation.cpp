@@ -39,6 +39,9 @@ constexpr duration long_patience{0.5};
 /// A rank that unwinds an exception waits this long for its operations.
 constexpr duration unwinding_deadline{2.0};
 
+/// A wait that goes on is counted this often.
+constexpr duration between_counts{0.5};
+
 /// A waiting rank asks this often which ranks are missing.
 constexpr duration between_checks{0.2};
 
@@ -147,6 +150,11 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
     state.waited_long = false;
     bool yield = state.yield_at_once, waited_long = false;
     int awaited = -1;  // the last one seen to be late
+    duration counted{};
+    auto const count = [&](duration waited) {
+        state.waits->add_time(waited - counted, awaited);
+        counted = waited;
+    };
     for (unsigned polls = 1; !poll(state, which); ++polls) {
         if (yield) state.backend->give_way(waited_long);
         if (state.options.loss && state.options.loss->is_told()) give_up_by_loss(on);
@@ -156,6 +164,7 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
         if (state.waits && state.numbers_world)
             if (int const late = state.backend->awaited(which); late >= 0) awaited = late;
         duration const waited = now - *begin;
+        if (state.waits && waited - counted > between_counts) count(waited);
         yield = yield || waited > keeps;
         state.waited_long = waited > long_wait;
         waited_long = waited > long_patience;
@@ -167,7 +176,9 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
             if (fail_if_a_rank_is_dead(on)) return;
         }
     }
-    if (begin && state.waits) state.waits->add(clock::now() - *begin, awaited);
+    if (!begin || !state.waits) return;
+    count(clock::now() - *begin);
+    state.waits->add_wait(awaited);
 }
 
 }  // namespace detail

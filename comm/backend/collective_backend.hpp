@@ -139,7 +139,7 @@ class collective_backend {
     /// tell. Called a few times a second during a wait, and before `which` is abandoned; must not block.
     virtual std::vector<late_rank> late_ranks(ticket which) noexcept = 0;
 
-    /// Returns a rank whose part of `which`, which has not finished, has not come yet; -1: not known. Called often; cheap.
+    /// Returns the only rank whose part of `which`, which has not finished, has not come yet; -1: there are several, or it is not known. Called often; cheap.
     virtual int awaited(ticket /*which*/) noexcept { return -1; }
 
     /// Returns a backend over these of its ranks, in this order (distinct, in range, the same on all ranks), with its own

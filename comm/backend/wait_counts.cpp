@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -38,14 +39,19 @@ wait_counts::~wait_counts() {
     ::munmap(&page_, wait_page::bytes);
 }
 
-void wait_counts::add(duration waited, int last) noexcept {
-    auto const ns = static_cast<std::uint64_t>(waited.count() * 1e9);
-    page_.collectives.fetch_add(1, std::memory_order_relaxed);
+wait_page::other_rank* wait_counts::place_of(int rank) noexcept {
+    return rank < 0 || rank >= static_cast<int>(page_.by_rank.size()) ? nullptr : &page_.by_rank[static_cast<std::size_t>(rank)];
+}
+
+void wait_counts::add_time(duration waited, int awaited) noexcept {
+    auto const ns = static_cast<std::uint64_t>(std::max(waited.count(), 0.0) * 1e9);
     page_.waited_ns.fetch_add(ns, std::memory_order_relaxed);
-    if (last < 0 || last >= static_cast<int>(page_.by_rank.size())) return;
-    auto& rank = page_.by_rank[static_cast<std::size_t>(last)];
-    rank.waited_ns.fetch_add(ns, std::memory_order_relaxed);
-    rank.times.fetch_add(1, std::memory_order_relaxed);
+    if (auto* const rank = place_of(awaited)) rank->waited_ns.fetch_add(ns, std::memory_order_relaxed);
+}
+
+void wait_counts::add_wait(int last) noexcept {
+    page_.collectives.fetch_add(1, std::memory_order_relaxed);
+    if (auto* const rank = place_of(last)) rank->times.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace muster

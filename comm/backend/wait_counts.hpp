@@ -19,11 +19,14 @@ class wait_counts {
     wait_counts(wait_counts const&) = delete;
     wait_counts& operator=(wait_counts const&) = delete;
 
-    /// Adds one wait; `last`: the rank of the world that came last, -1: not known.
-    void add(duration waited, int last) noexcept;
+    /// Adds time of a wait that goes on, or has ended; `awaited`: the rank of the world that has not come, or came last, -1: not known.
+    void add_time(duration waited, int awaited) noexcept;
+    /// Counts a wait that has ended.
+    void add_wait(int last) noexcept;
 
   private:
     explicit wait_counts(wait_page& page) noexcept : page_(page) {}
+    wait_page::other_rank* place_of(int rank) noexcept;
     wait_page& page_;
 };
 

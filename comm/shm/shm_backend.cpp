@@ -257,9 +257,13 @@ class shm_backend final : public collective_backend, private co_progress {
         use const held(*this);
         if (slots_.at(which).where != slot::state::active || active_.empty()) return -1;
         shm_operation const& head = slots_.at(active_.front()).work;
+        int only = -1;
         for (int rank = 0; rank < all_.size; ++rank)
-            if (rank != all_.rank && head.waits_for(all_, rank)) return rank;
-        return -1;
+            if (rank != all_.rank && head.waits_for(all_, rank)) {
+                if (only >= 0) return -1;
+                only = rank;
+            }
+        return only;
     }
 
     std::unique_ptr<collective_backend> subset(std::span<int const> ranks) override {

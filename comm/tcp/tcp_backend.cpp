@@ -241,9 +241,13 @@ class tcp_backend final : public collective_backend, private co_progress {
     int awaited(ticket which) noexcept override {
         use const held(*this);
         if (all_.size() > all_.members().direct_ranks) return -1;
+        int only = -1;
         for (int rank = 0; rank < all_.size(); ++rank)
-            if (rank != all_.rank() && all_.waits_for(rank, which)) return rank;
-        return -1;
+            if (rank != all_.rank() && all_.waits_for(rank, which)) {
+                if (only >= 0) return -1;
+                only = rank;
+            }
+        return only;
     }
 
     std::unique_ptr<collective_backend> subset(std::span<int const> ranks) override {

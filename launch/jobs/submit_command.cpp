@@ -227,10 +227,13 @@ void note_odd_nodes(job_plan const& plan, environment const& variables) {
     auto const now = std::time(nullptr);
     auto nodes = recall_odd_nodes(variables, plan.cluster, now);
     if (nodes.size() > most_named) nodes.resize(most_named);
-    for (auto const& node : nodes)
-        print_note(
-            "{} {}{}", node.host, describe(node, now),
-            plan.request.kind == script_kind::slurm ? fmt::format("; --sbatch --exclude={} leaves it out", node.host) : "");
+    std::vector<std::string> hosts;
+    for (auto const& node : nodes) {
+        print_note("{} {}", node.host, describe(node, now));
+        hosts.push_back(node.host);
+    }
+    if (!hosts.empty() && plan.request.kind == script_kind::slurm)
+        print_note("--sbatch --exclude={} leaves {} out", join(hosts, ","), hosts.size() == 1 ? "it" : "them");
 }
 
 /// Holds what has been submitted.

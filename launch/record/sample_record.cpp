@@ -65,7 +65,7 @@ class metrics_file {
         auto const fresh = path_ + ".new";
         auto const file = open_output_file(fresh, "check --metrics-dir", if_there::emptied, 0644);
         ::fchmod(file.get(), 0644);
-        write_all(file.get(), metrics_text(all, user_), fresh, "free space");
+        write_all(file.get(), metrics_text(all, user_, std::to_string(::getpid())), fresh, "free space");
         if (::rename(fresh.c_str(), path_.c_str()) != 0) throw_system("rename", path_);
     }
     /// A run that has ended must not look as if it went on.

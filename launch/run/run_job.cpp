@@ -273,11 +273,15 @@ void note_remarks(run_context const& run) {
         odd.push_back(
             {std::string(short_name(host)), run.given.cluster, run.given.job_id, std::move(reason), std::time(nullptr)});
     };
+    for (auto const& host : run.life.lost_hosts) add(host, "was lost");
     for (auto const& host : outcome.lost_hosts) add(host, "was lost");
-    for (auto const& remark : outcome.remarks) {
+    for (auto const& remark : outcome.remarks)
+        if (!remark.host.empty() &&
+            std::ranges::none_of(odd, [&](odd_node const& one) { return one.host == short_name(remark.host); }))
+            add(remark.host, remark.of_host);
+    if (outcome.remarks.size() > most_remarks) outcome.remarks.resize(most_remarks);
+    for (auto const& remark : outcome.remarks)
         if (!run.options.quiet) print_note(remark.text);
-        if (!remark.host.empty()) add(remark.host, remark.of_host);
-    }
     if (run.given.scheduler != scheduler_kind::local) remember_odd_nodes(run.inherited, odd);
 }
 

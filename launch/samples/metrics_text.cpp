@@ -84,8 +84,8 @@ std::string escaped(std::string_view text) {
 
 class page {
   public:
-    page(run_samples const& of, std::string_view user)
-        : of_(of), labels_(fmt::format("job=\"{}\",user=\"{}\"", escaped(of.job), escaped(user))) {}
+    page(run_samples const& of, std::string_view user, std::string_view run)
+        : of_(of), labels_(fmt::format("job_id=\"{}\",run=\"{}\",user=\"{}\"", escaped(of.job), escaped(run), escaped(user))) {}
 
     /// `rows` of a node are its ranks or GPUs; `label` names one.
     template <typename Of, std::size_t N, typename Rows, typename Label>
@@ -120,8 +120,8 @@ class page {
 
 }  // namespace
 
-std::string metrics_text(run_samples const& of, std::string_view user) {
-    page all(of, user);
+std::string metrics_text(run_samples const& of, std::string_view user, std::string_view run) {
+    page all(of, user, run);
     all.add("muster_run_ranks", "Ranks of the run.", of.world_size);
     all.add("muster_run_start_time_seconds", "When the run began, in seconds since 1970.", of.started_s);
     all.add(

@@ -85,6 +85,8 @@ node_sample node_reader::read() {
     node_sample now;
     now.load = parse_load(read_text_file("/proc/loadavg"));
     if (counts.times) now.cpus = counts.times->cpus;
+    if (long const pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE); pages > 0 && size > 0)
+        now.memory_bytes = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size);
     if (!interface_.empty() && interface_.find('/') == std::string::npos) {
         auto const folder = fmt::format("/sys/class/net/{}/statistics/", interface_);
         counts.received_bytes = read_count(folder + "rx_bytes");

@@ -1,5 +1,6 @@
 #include "launch/samples/rank_waits.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -33,8 +34,10 @@ std::optional<wait_sample> read_waits(wait_page const& page) {
 
 rank_waits rank_waits::make() noexcept {
     rank_waits made;
-    unique_fd file(::memfd_create("muster-waits", MFD_CLOEXEC));
+    unique_fd file(::memfd_create("muster-waits", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!file || ::ftruncate(file.get(), wait_page::bytes) != 0) return made;
+    if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+        return made;  // reading what was cut off ends a process
     void* const memory = ::mmap(nullptr, wait_page::bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (memory == MAP_FAILED) return made;
     made.page_.reset(static_cast<wait_page*>(memory));

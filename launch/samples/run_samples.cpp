@@ -62,7 +62,8 @@ void list_fields(gpu_sample const*, Of& of, Fields& to) {
 
 template <typename Of, typename Fields>
 void list_fields(node_sample const*, Of& of, Fields& to) {
-    to("host", of.host), to("at_s", of.at_s), to("load", of.load), to("cpus", of.cpus), to("steal", of.steal);
+    to("host", of.host), to("at_s", of.at_s), to("load", of.load), to("memory_bytes", of.memory_bytes), to("cpus", of.cpus),
+        to("steal", of.steal);
     to("steal_s", of.steal_s), to("interface", of.interface), to("received_bytes_per_s", of.received_bytes_per_s);
     to("sent_bytes_per_s", of.sent_bytes_per_s), to("gpus", of.gpus), to("ranks", of.ranks);
 }

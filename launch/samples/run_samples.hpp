@@ -26,7 +26,7 @@ struct wait_sample {
     double waited_s = 0;            ///< for other ranks, in all of them
     std::optional<double> waiting;  ///< share of the last five looks' time that it waited: 0 to 1
     std::optional<double>
-        kept_waiting_s;  ///< others waited while this rank came last, the sum over all of them; absent: the backend cannot tell
+        kept_waiting_s;  ///< others waited while this rank came last, by their `longest`; absent: the backend cannot tell
     std::optional<std::uint64_t> came_last;  ///< collectives for which another rank waited while this one came last
     std::vector<waits_for_rank> longest;     ///< ranks that came last, those first for which it waited longest; at most 4
     bool operator==(wait_sample const&) const = default;
@@ -99,6 +99,7 @@ struct node_sample {
     std::string host;
     double at_s = 0;                             ///< the look, in seconds since 1970 by the launcher's clock
     std::optional<double> load;                  ///< the mean of the last minute
+    std::optional<std::uint64_t> memory_bytes;   ///< of the machine
     std::optional<int> cpus;                     ///< hardware threads of the machine
     std::optional<double> steal;                 ///< share of processor time now that the hypervisor gave to others: 0 to 1
     std::optional<double> steal_s;               ///< since the run began, the sum over all hardware threads

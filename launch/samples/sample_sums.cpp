@@ -41,22 +41,26 @@ void sample_sums::note(std::string const& host, node_sample const& look, double 
 
 namespace {
 
-/// Gives each rank what the others count of their waits for it.
+/// Gives each rank what the others count of their waits for it. A program whose collectives mostly cannot tell who came last has waits of others from its start.
 void add_waits_of_others(std::map<std::string, std::vector<rank_sample>>& there) {
     struct sum {
         double waited_s = 0;
         std::uint64_t times = 0;
     };
     std::map<int, sum> by_rank;
+    std::uint64_t known = 0, all = 0;
     for (auto const& [host, ranks] : there)
-        for (auto const& one : ranks)
-            if (one.waits)
-                for (auto const& last : one.waits->longest) {
-                    auto& to = by_rank[last.rank];
-                    to.waited_s += last.waited_s;
-                    to.times = std::max(to.times, last.times);
-                }
-    if (by_rank.empty()) return;
+        for (auto const& one : ranks) {
+            if (!one.waits) continue;
+            all += one.waits->collectives;
+            for (auto const& last : one.waits->longest) {
+                auto& to = by_rank[last.rank];
+                to.waited_s += last.waited_s;
+                to.times = std::max(to.times, last.times);
+                known += last.times;
+            }
+        }
+    if (known == 0 || 2 * known < all) return;
     for (auto& [host, ranks] : there)
         for (auto& one : ranks)
             if (one.waits) {

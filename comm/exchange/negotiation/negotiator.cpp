@@ -93,6 +93,7 @@ step_result negotiator::step_on(exchange_clock::time_point now) {
     if (now - last_check_ > between_checks) {
         last_check_ = now;
         check_deadlines(now);
+        count_waits(now);
     }
     switch (state_) {
         case negotiation_state::idle: {
@@ -232,12 +233,32 @@ void negotiator::plan() {
         pause_ = std::clamp<exchange_clock::duration>(pause_ * 2, 20us, longest_pause);
     if (!ready_.empty()) {
         counters::add(shared_.count.negotiation_ns, std::exchange(agreeing_wait_ns_, 0));
-        if (shared_.waits && waited_.count() > 0) shared_.waits->add(std::exchange(waited_, {}), -1);
+        if (shared_.waits && waited_.count() > 0) {
+            shared_.waits->add_time(std::exchange(waited_, {}), -1);
+            shared_.waits->add_wait(-1);
+        }
         counters::add(shared_.count.agreeing_rounds);
         counters::add(shared_.count.agreeing_ns, static_cast<std::uint64_t>(trace_time(end) - trace_time(round_began_)));
     }
     if (ready_.empty()) return take(negotiation_event::nothing_is_ready);
     runner_.load(std::exchange(ready_, {}), std::exchange(units_, {}));
+}
+
+/// Requests that other ranks have not submitted yet wait, and this may go on for long.
+void negotiator::count_waits(exchange_clock::time_point now) {
+    constexpr duration between_counts{0.5};
+    if (!shared_.waits || now - shared_.waits_counted_until < between_counts) return;
+    auto since = now;
+    auto const look = [&](pending_ptr const& one) {
+        if (one) since = std::min(since, one->submitted);
+    };
+    for (auto const& each : waiting_) look(each);
+    for (auto const at : hit_positions_) look(hits_[at]);
+    for (auto const& [name, each] : announced_) look(each);
+    since = std::max(since, shared_.waits_counted_until);
+    if (now - since < between_counts) return;
+    shared_.waits->add_time(now - since, -1);
+    shared_.waits_counted_until = now;
 }
 
 bool negotiator::run_batches() {

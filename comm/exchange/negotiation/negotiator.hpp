@@ -89,6 +89,7 @@ class negotiator {
     std::optional<response_cache::position> find_cached(pending_request& one);
     void finish_round(exchange_clock::time_point now);
     void plan();
+    void count_waits(exchange_clock::time_point now);
     bool run_batches();
 
     // the results of a round

@@ -15,7 +15,7 @@ struct odd_node {
     std::string host;     ///< short name
     std::string cluster;  ///< names of nodes are those of one cluster; empty: not known
     std::string job;      ///< the scheduler's number; empty: none
-    std::string reason;   ///< follows the node's name: "kept the others waiting 14 % of the time"
+    std::string reason;   ///< follows the node's name: "had rank 5, which kept the others waiting 14 % of the time"
     std::time_t at = 0;   ///< the run's end
     bool operator==(odd_node const&) const = default;
 };

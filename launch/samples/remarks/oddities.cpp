@@ -17,6 +17,7 @@ constexpr double awaited_share_of_run = 0.10;
 constexpr double throttled_share = 0.05;   ///< a period or two of a quota is noise
 constexpr double blocked_cores = 0.2;      ///< a healthy rank is in D at some looks, but then computes in between
 constexpr double shared_cores = 0.8;       ///< of one core: a rank that runs all the time gets all of it
+constexpr double waits_itself = 0.3;       ///< a rank that wakes up again and again while it waits may be seen running
 constexpr double cpu_pressure = 0.25;      ///< threads of one rank may wait for each other's cores a little
 constexpr double memory_share = 0.95;      ///< of the cgroup's limit: the kernel's kill is near
 constexpr double memory_pressure = 0.10;   ///< a healthy run hardly ever waits for memory
@@ -80,7 +81,12 @@ class oddity_finder {
         for (auto* const values : {&waiting_, &silent_, &busy_, &clocks_}) values->sort();
     }
 
+    /// Where half of the ranks wait much less than the others, the ranks have different work, and none is late.
     std::vector<oddity> find() {
+        std::size_t awaited = 0;
+        for (auto const& node : samples_.nodes)
+            for (auto const& rank : node.ranks) awaited += share_kept_waiting(rank) > least_awaited() ? 1 : 0;
+        have_roles_ = awaited > 1 && 2 * awaited >= waiting_.size();
         std::vector<oddity> of_nodes;
         for (auto const& node : samples_.nodes) {
             host_ = node.host;
@@ -102,11 +108,13 @@ class oddity_finder {
     std::string_view verb(std::string_view present, std::string_view past) const {
         return wording_ == tense::past ? past : present;
     }
+    double least_awaited() const { return wording_ == tense::past ? awaited_share_of_run : awaited_share; }
     void add(oddity_kind kind, std::string reason) { found_.push_back({rank_, host_, std::move(reason), kind}); }
 
-    /// Returns how much more of the time the others wait than this rank; 0 if that is not known.
+    /// Returns how much more of the time the others wait than this rank; 0 if that is not known, or if they never waited for this one.
     double share_kept_waiting(rank_sample const& rank) const {
         auto const own = waiting_of(rank);
+        if (own && rank.waits->kept_waiting_s == 0.0) return 0;
         return own ? waiting_.median_without(*own).value_or(*own) - *own : 0;
     }
 
@@ -115,7 +123,7 @@ class oddity_finder {
         rank_ = rank.rank;
         auto const first = found_.size();
         double const kept_waiting = share_kept_waiting(rank);
-        bool const is_awaited = kept_waiting > (wording_ == tense::past ? awaited_share_of_run : awaited_share);
+        bool const is_awaited = !have_roles_ && kept_waiting > least_awaited();
         look_at_processor(rank, is_awaited);
         look_at_memory(rank);
         if (auto const* const gpu = gpu_of(node, rank)) look_at_gpu(*gpu);
@@ -141,7 +149,8 @@ class oddity_finder {
             add(oddity_kind::throttled,
                 fmt::format("its cgroup's quota held it back {} % of the time", percent(*rank.cgroup.throttled)));
         // A rank that is seen running may compute half of the time only; others that wait for it, or for a processor, show that it wanted more.
-        if (rank.state == 'R' && !is_throttled && rank.cores && *rank.cores < shared_cores &&
+        bool const computes = rank.state == 'R' && waiting_of(rank).value_or(0) < waits_itself;
+        if (computes && !is_throttled && rank.cores && *rank.cores > blocked_cores && *rank.cores < shared_cores &&
             (is_awaited || rank.cgroup.cpu_pressure.value_or(0) > cpu_pressure))
             add(oddity_kind::shares_cores,
                 fmt::format("it shares its cores: it had {:.1f} of {} although it ran", *rank.cores,
@@ -200,6 +209,7 @@ class oddity_finder {
     tense wording_;
     std::string host_, node_reason_;
     int rank_ = -1;
+    bool have_roles_ = false;
 };
 
 }  // namespace

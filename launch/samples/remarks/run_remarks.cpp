@@ -12,12 +12,12 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t most_remarks = 3;
 constexpr double short_run_s = 30;          ///< before that ranks load their libraries and data, and wait for each other there
 constexpr double slowed_share = 0.2;        ///< of the looks at a busy GPU: a warm minute in an hour is usual
 constexpr double use_after_s = 300;         ///< a shorter run is a trial, whose GPUs and memory need not be well used
 constexpr double busy_percent = 50;         ///< of all GPUs: training that computes has 80 and more
 constexpr double used_memory_share = 0.25;  ///< of what the job may use: others could have the rest
+constexpr double whole_memory = 0.9;        ///< of the node's: the job has the node for itself
 constexpr double least_memory = 16e9;       ///< bytes a node: less is hardly worth a word
 
 /// A node with one of these is the cause of a wait, and not the program.
@@ -39,7 +39,8 @@ run_samples whole_run(run_samples all) {
             rank.state = '?';
             rank.silent_s = std::nullopt;
             rank.faults_per_s = std::nullopt;
-            if (rank.major_faults && rank.age_s > 0) rank.faults_per_s = static_cast<double>(*rank.major_faults) / rank.age_s;
+            if (rank.major_faults && rank.age_s > use_after_s)
+                rank.faults_per_s = static_cast<double>(*rank.major_faults) / rank.age_s;
             auto const throttled = rank.cgroup.throttled_of_run;
             rank.cgroup = {};
             rank.cgroup.throttled = throttled;
@@ -62,32 +63,38 @@ double age_of(run_samples const& all) {
     return age_s;
 }
 
+/// Looks at the ranks' GPUs.
 void add_gpu_use(std::vector<run_remark>& to, run_samples const& all) {
     double sum = 0;
     int known = 0;
     for (auto const& node : all.nodes)
-        for (auto const& gpu : node.gpus)
-            if (gpu.mean_busy_percent) sum += *gpu.mean_busy_percent, ++known;
+        for (auto const& rank : node.ranks)
+            if (auto const* const gpu = gpu_of(node, rank); gpu != nullptr && gpu->mean_busy_percent)
+                sum += *gpu->mean_busy_percent, ++known;
     if (known > 0 && sum / known < busy_percent)
-        to.push_back({fmt::format("the GPUs were busy {:.0f} % of the time (the mean of {})", sum / known, known), "", ""});
+        to.push_back(
+            {fmt::format("the GPUs of the ranks were busy {:.0f} % of the time; muster-bench scale shows what limits the steps",
+                         sum / known),
+             "", ""});
 }
 
-/// Looks at the node that used most.
+/// Looks at the node whose ranks used most. A job that has the whole of a node's memory cannot ask for less of it.
 void add_memory_use(std::vector<run_remark>& to, run_samples const& all) {
     double most = 0, limit = 0;
     for (auto const& node : all.nodes) {
         double used = 0;
         for (auto const& rank : node.ranks) {
             used += static_cast<double>(rank.most_memory_bytes.value_or(0));
-            if (auto const may = rank.cgroup.memory_limit_bytes) limit = std::max(limit, static_cast<double>(*may));
+            auto const may = static_cast<double>(rank.cgroup.memory_limit_bytes.value_or(0));
+            if (node.memory_bytes && may < whole_memory * static_cast<double>(*node.memory_bytes)) limit = std::max(limit, may);
         }
         most = std::max(most, used);
     }
-    if (limit >= least_memory && most > 0 && most < used_memory_share * limit)
-        to.push_back(
-            {fmt::format("the job may use {} of memory on each node; its ranks used at most {}",
-                         format_bytes(static_cast<std::uint64_t>(limit)), format_bytes(static_cast<std::uint64_t>(most))),
-             "", ""});
+    if (limit < least_memory || most <= 0 || most >= used_memory_share * limit) return;
+    auto const bytes = [](double of) { return format_bytes(static_cast<std::uint64_t>(of)); };
+    to.push_back({fmt::format("the job may use {} of memory on each node; its ranks used at most {}: ask for less (--mem)",
+                              bytes(limit), bytes(most)),
+                  "", ""});
 }
 
 }  // namespace
@@ -113,7 +120,9 @@ std::vector<run_remark> remarks_on(run_samples const& last) {
                                                one.kind == oddity_kind::awaited ? "" : ":", one.reason);
         if (std::ranges::any_of(found, by_node)) {
             next.host = one.host;
-            next.of_host = one.rank < 0 ? one.reason : fmt::format("had rank {}, which {}", one.rank, one.reason);
+            next.of_host = one.rank < 0                       ? "had a busy hypervisor: " + one.reason
+                           : one.kind == oddity_kind::awaited ? fmt::format("had rank {}, which {}", one.rank, one.reason)
+                                                              : fmt::format("had rank {}: {}", one.rank, one.reason);
         }
         remarks.push_back(std::move(next));
     }
@@ -121,7 +130,6 @@ std::vector<run_remark> remarks_on(run_samples const& last) {
         add_gpu_use(remarks, last);
         add_memory_use(remarks, last);
     }
-    if (remarks.size() > most_remarks) remarks.resize(most_remarks);
     return remarks;
 }
 

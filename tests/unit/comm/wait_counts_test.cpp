@@ -77,9 +77,12 @@ TEST(wait_counts, are_kept_only_in_a_page_of_this_layout) {
     page_file const known;
     auto const counts = wait_counts::open(known.path());
     ASSERT_NE(counts, nullptr);
-    counts->add(duration{1.5}, 251);
-    counts->add(duration{0.5}, 252);  // beyond the last that has a place
-    counts->add(duration{1}, -1);
+    counts->add_time(duration{1.5}, 251);
+    counts->add_wait(251);
+    counts->add_time(duration{0.5}, 252);  // beyond the last that has a place
+    counts->add_wait(252);
+    counts->add_time(duration{1}, -1);
+    counts->add_wait(-1);
     EXPECT_EQ(known.page().collectives, 3u);
     EXPECT_EQ(known.page().waited_ns, 3'000'000'000u);
     EXPECT_EQ(known.page().by_rank[251].times, 1u);

@@ -32,20 +32,27 @@ run_samples make() {
 }
 
 TEST(metrics_text, has_what_is_known_in_units_of_the_standard) {
-    auto const text = metrics_text(make(), "ada");
-    EXPECT_THAT(text, HasSubstr("# TYPE muster_rank_user_seconds_total counter\n"
-                                "muster_rank_user_seconds_total{job=\"4711\",user=\"ada\",host=\"n\\\"1\",rank=\"5\"} 12.5\n"));
+    auto const text = metrics_text(make(), "ada", "77");
     EXPECT_THAT(
-        text, HasSubstr("muster_rank_resident_memory_bytes{job=\"4711\",user=\"ada\",host=\"n\\\"1\",rank=\"5\"} 1073741824\n"));
+        text,
+        HasSubstr("# TYPE muster_rank_user_seconds_total counter\n"
+                  "muster_rank_user_seconds_total{job_id=\"4711\",run=\"77\",user=\"ada\",host=\"n\\\"1\",rank=\"5\"} 12.5\n"));
+    EXPECT_THAT(text, HasSubstr("muster_rank_resident_memory_bytes{job_id=\"4711\",run=\"77\",user=\"ada\",host=\"n\\\"1\",rank="
+                                "\"5\"} 1073741824\n"));
+    EXPECT_THAT(
+        text,
+        HasSubstr(
+            "muster_rank_waiting_seconds_total{job_id=\"4711\",run=\"77\",user=\"ada\",host=\"n\\\"1\",rank=\"5\"} 0.25\n"));
     EXPECT_THAT(text,
-                HasSubstr("muster_rank_waiting_seconds_total{job=\"4711\",user=\"ada\",host=\"n\\\"1\",rank=\"5\"} 0.25\n"));
-    EXPECT_THAT(text, HasSubstr("muster_gpu_busy_ratio{job=\"4711\",user=\"ada\",host=\"n\\\"1\",gpu=\"0/3\"} 0.87\n"));
-    EXPECT_THAT(text, HasSubstr("muster_gpu_clock_hertz{job=\"4711\",user=\"ada\",host=\"n\\\"1\",gpu=\"0/3\"} 1980000000\n"));
-    EXPECT_THAT(text, HasSubstr("muster_run_ranks{job=\"4711\",user=\"ada\"} 8\n"));
+                HasSubstr("muster_gpu_busy_ratio{job_id=\"4711\",run=\"77\",user=\"ada\",host=\"n\\\"1\",gpu=\"0/3\"} 0.87\n"));
+    EXPECT_THAT(
+        text,
+        HasSubstr("muster_gpu_clock_hertz{job_id=\"4711\",run=\"77\",user=\"ada\",host=\"n\\\"1\",gpu=\"0/3\"} 1980000000\n"));
+    EXPECT_THAT(text, HasSubstr("muster_run_ranks{job_id=\"4711\",run=\"77\",user=\"ada\"} 8\n"));
 }
 
 TEST(metrics_text, leaves_out_what_is_not) {
-    auto const text = metrics_text(make(), "ada");
+    auto const text = metrics_text(make(), "ada", "77");
     for (auto const* name : {"system_seconds", "threads", "throttled", "power", "temperature", "errors"})
         EXPECT_THAT(text, Not(HasSubstr(name)));
 }

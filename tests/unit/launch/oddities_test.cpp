@@ -185,5 +185,27 @@ TEST(oddities, slow_gpus_are_found_even_if_all_are_slow) {
     EXPECT_THAT(find_oddities(run), IsEmpty());
 }
 
+TEST(oddities, are_no_ranks_with_other_work) {
+    auto run = make_healthy();
+    for (auto& rank : run.nodes[0].ranks) rank.waits->waiting = 0.01;
+    EXPECT_THAT(find_oddities(run), IsEmpty()) << "half of the ranks";
+    run = make_healthy();
+    run.nodes[1].ranks[1].waits->waiting = 0.01;
+    run.nodes[1].ranks[1].waits->kept_waiting_s = 0;
+    EXPECT_THAT(find_oddities(run), IsEmpty()) << "no rank ever waited for it";
+}
+
+TEST(oddities, are_no_ranks_that_wake_up_while_they_wait) {
+    auto run = make_healthy();
+    auto& rank = run.nodes[1].ranks[1];
+    rank.state = 'R';
+    rank.cgroup.cpu_pressure = 0.5;
+    rank.cores = 0.02;
+    EXPECT_THAT(find_oddities(run), IsEmpty());
+    rank.cores = 0.5;
+    rank.waits->waiting = 0.9;
+    EXPECT_THAT(find_oddities(run), IsEmpty());
+}
+
 }  // namespace
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace muster {
 namespace {
@@ -41,6 +42,12 @@ class opened_page {
   private:
     wait_page* page_ = nullptr;
 };
+
+TEST(rank_waits, are_in_a_page_that_no_rank_can_cut) {
+    auto const page = rank_waits::make();
+    EXPECT_NE(::truncate(page.path().c_str(), 0), 0);
+    EXPECT_EQ(page.read(), std::nullopt);
+}
 
 TEST(rank_waits, name_the_ranks_that_came_last) {
     auto const page = rank_waits::make();

@@ -20,6 +20,7 @@ run_samples make_healthy(double age_s = 1000) {
         node_sample node;
         node.host = n == 0 ? "a" : "b";
         node.cpus = 32;
+        node.memory_bytes = 512 * gib;
         node.steal_s = 1;
         for (int g = 0; g < 4; ++g) {
             gpu_sample gpu;
@@ -85,6 +86,8 @@ TEST(run_remarks, tell_of_a_quota_and_of_a_busy_hypervisor) {
                                         "b: the hypervisor gave 20 % of the node's processor time to others"));
     EXPECT_EQ(remarks_on(run)[0].host, "");
     EXPECT_EQ(remarks_on(run)[1].host, "b");
+    EXPECT_EQ(remarks_on(run)[1].of_host,
+              "had a busy hypervisor: the hypervisor gave 20 % of the node's processor time to others");
 }
 
 TEST(run_remarks, tell_of_idle_gpus_and_of_memory_after_minutes) {
@@ -96,18 +99,22 @@ TEST(run_remarks, tell_of_idle_gpus_and_of_memory_after_minutes) {
         }
         return run;
     };
-    EXPECT_THAT(texts(wasteful(1000)),
-                ElementsAre("the GPUs were busy 23 % of the time (the mean of 8)",
-                            "the job may use 128 GiB of memory on each node; its ranks used at most 28 GiB"));
+    EXPECT_THAT(
+        texts(wasteful(1000)),
+        ElementsAre("the GPUs of the ranks were busy 23 % of the time; muster-bench scale shows what limits the steps",
+                    "the job may use 128 GiB of memory on each node; its ranks used at most 28 GiB: ask for less (--mem)"));
     EXPECT_THAT(texts(wasteful(200)), IsEmpty());
+    auto whole_node = wasteful(1000);
+    for (auto& node : whole_node.nodes) node.memory_bytes = 130 * gib;
+    EXPECT_EQ(texts(whole_node).size(), 1u);
 }
 
-TEST(run_remarks, are_at_most_three_the_waits_first) {
+TEST(run_remarks, begin_with_waits) {
     auto run = make_healthy();
     for (auto& rank : run.nodes[0].ranks) rank.cgroup.throttled_of_run = 0.3;
     run.nodes[1].ranks[3].waits->waited_s = 0;
     auto const said = texts(run);
-    ASSERT_EQ(said.size(), 3u);
+    ASSERT_EQ(said.size(), 5u);
     EXPECT_EQ(said[0], "rank 7 on b kept the others waiting 20 % of the time");
 }
 
