@@ -16,7 +16,7 @@ struct run_remark {
     bool operator==(run_remark const&) const = default;
 };
 
-/// So many are shown.
+/// A run shows at most this many.
 inline constexpr std::size_t most_remarks = 3;
 
 /// Returns the most important ones first; none for a healthy or short run. `last` are the run's last samples, with the sums since it
