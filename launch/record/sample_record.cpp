@@ -41,6 +41,24 @@ std::string shown_command(std::vector<std::string> const& words) {
     return text + "...";
 }
 
+/// A look comes from another node, and parts of it from the rank's program.
+node_sample bounded(node_sample look) {
+    constexpr std::size_t longest_text = 120, most_named = 4;
+    auto const clean = [](std::string& text) {
+        if (text.size() > longest_text) text.resize(longest_text);
+        text = without_controls(text);
+    };
+    clean(look.interface);
+    if (look.gpus.size() > static_cast<std::size_t>(most_gpus_of_node)) look.gpus.clear();
+    for (auto& gpu : look.gpus)
+        for (auto* const text : {&gpu.number, &gpu.name, &gpu.slowed, &gpu.was_slowed}) clean(*text);
+    for (auto& rank : look.ranks) {
+        for (auto* const text : {&rank.where, &rank.metric, &rank.gpu}) clean(*text);
+        if (rank.waits && rank.waits->longest.size() > most_named) rank.waits->longest.resize(most_named);
+    }
+    return look;
+}
+
 }  // namespace
 
 duration pause_of_samples(run_context const& run) {
@@ -56,12 +74,12 @@ class metrics_file {
     metrics_file(std::string const& folder, std::string const& job)
         : path_(folder.empty() ? folder
                                : fmt::format("{}/muster-{}-{}.prom", absolute_path(folder), job.empty() ? short_host_name() : job,
-                                             ::getpid())),
-          user_(folder.empty() ? folder : name_of_this_user()) {}
+                                             ::getpid())) {}
 
     /// Everybody may read the file, as node_exporter must. It reads none that is not complete: another one gets its name.
-    void write(run_samples const& all) const {
+    void write(run_samples const& all) {
         if (path_.empty()) return;
+        if (user_.empty()) user_ = name_of_this_user();  // here, since a name service may block for long
         auto const fresh = path_ + ".new";
         auto const file = open_output_file(fresh, "check --metrics-dir", if_there::emptied, 0644);
         ::fchmod(file.get(), 0644);
@@ -99,11 +117,18 @@ struct sample_record::state {
             auto const name = fmt::format("{}.new", samples_file);
             write_all(place.open_file(name, {}, 0600).get(), samples_json(all), name, "free space");
             place.rename_file(name, samples_file);
+        } catch (std::exception const& e) {
+            note_fault(fmt::format("the samples of the run are not written: {}", e.what()));
+        }
+        try {
             metrics.write(all);
         } catch (std::exception const& e) {
-            std::scoped_lock const lock(mutex);
-            fault = e.what();
+            note_fault(fmt::format("the figures in --metrics-dir are not written: {}", e.what()));
         }
+    }
+    void note_fault(std::string what) {
+        std::scoped_lock const lock(mutex);
+        fault = std::move(what);
     }
     void note_written() {
         std::scoped_lock const lock(mutex);
@@ -126,8 +151,7 @@ sample_record::sample_record(event_loop& loop, run_context const& run, std::stri
 }
 
 void sample_record::note(std::string const& host, node_sample const& look) {
-    if (look.gpus.size() > static_cast<std::size_t>(most_gpus_of_node)) return;
-    sums_.note(host, look, seconds_of_wall_clock());
+    sums_.note(host, bounded(look), seconds_of_wall_clock());
     if (due_ != 0) return;
     auto const pause = duration(head_.every_s) - duration(event_loop::clock::now() - written_);
     due_ = loop_.after(std::max(others_come, pause), [this] { write(); });
@@ -153,8 +177,7 @@ void sample_record::write() {
         fault = std::exchange(state_->fault, {});
         if (std::exchange(state_->writing, true)) return;  // the next look follows soon
     }
-    if (!fault.empty() && !std::exchange(fault_told_, true) && !run_.options.quiet)
-        say_(fmt::format("note: the samples of the run are not written: {}", fault));
+    if (!fault.empty() && !std::exchange(fault_told_, true) && !run_.options.quiet) say_(fmt::format("note: {}", fault));
     begin_write(samples(false));
 }
 
@@ -175,15 +198,16 @@ sample_record::~sample_record() {
     run_.outcome.samples = samples(true);
     std::unique_lock lock(state_->mutex);
     auto const is_idle = [this] { return !state_->writing; };
-    if (!state_->changed.wait_for(lock, patience_at_end, is_idle) || sums_.empty()) return;
+    bool const idle = state_->changed.wait_for(lock, patience_at_end, is_idle);
     state_->metrics.remove();
-    if (!outlives_run) return;
+    if (!idle || sums_.empty() || !outlives_run) return;
     state_->metrics = {};
     state_->writing = true;
     lock.unlock();
     begin_write(run_.outcome.samples);
     lock.lock();
     state_->changed.wait_for(lock, patience_at_end, is_idle);
+    if (!state_->fault.empty() && !fault_told_ && !run_.options.quiet) say_(fmt::format("note: {}", state_->fault));
 }
 
 }  // namespace muster

@@ -273,6 +273,7 @@ void local_group::on_rank_end(child_rank& rank) {
     else
         events_.on_rank_end(known.rank);
     known.now = state::gone;
+    rank.waits = {};
     events_.on_rank_gone();
 }
 
@@ -283,6 +284,7 @@ void local_group::on_leaver_end(child_rank& rank) {
     auto& known = known_[rank.who.rank];
     known.settled = true;
     known.now = state::gone;
+    rank.waits = {};
     if (!rank.group_gone) ::kill(-rank.pid, SIGKILL);
     events_.on_rank_gone();
     events_.look_at_hosts();
@@ -295,6 +297,7 @@ void local_group::on_spare_end(child_rank& spare) {
     auto const what = fault ? fault->what : describe_end(*known.wait_status);
     known.settled = true;
     known.now = state::gone;
+    spare.waits = {};
     if (!spare.group_gone) ::kill(-spare.pid, SIGKILL);
     if (events_.now() == run_phase::running) {
         bool const by_hosts = run_.options.discovery.given();

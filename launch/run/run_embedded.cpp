@@ -80,6 +80,7 @@ struct rank_starter {
     std::string const& program;
     rendezvous const& point;
     rlimit open_files;
+    bool counts_waits;
 
     /// A spare's numbers follow those of the world.
     identity who_at(int rank) const {
@@ -147,7 +148,7 @@ struct rank_starter {
         int const events = started.events.child_fd();
         if (events >= 0) own.set(elastic::events_variable, elastic::events_value(events));
         if (events >= 0 && started.who.node_count > 1) own.set(elastic::over_nodes_variable, "1");  // several names of this host
-        if (run.options.sample > duration(0)) started.waits = rank_waits::make();
+        if (counts_waits) started.waits = rank_waits::make();
         if (auto const page = started.waits.path(); !page.empty()) own.set(wait_page_variable, page);
         // Kernels with autogroup share the processors among sessions. Each rank gets its own session: ranks in a terminal's or
         // script's one session would together get the time of one process on a busy machine. Ranks that share processors stay in
@@ -194,10 +195,13 @@ std::vector<gpu> own_gpus_to_sample(run_options const& options, local_placement 
     return gpus_to_sample(where.machine, places, is_gpu_share_unclear(where.machine, place));
 }
 
-void check_limits(run_options const& options, int world_size) {
-    if (options.print_env) return;
-    if (auto const fault = limit_fault(world_size, options.output_dir.empty() ? 2 : 4, read_start_limits()))
-        throw error(errc::unavailable, *fault);
+/// Returns whether there are descriptors for a page of waits of each rank.
+bool check_limits(run_options const& options, int world_size) {
+    if (options.print_env) return false;
+    int const files = options.output_dir.empty() ? 2 : 4;
+    auto const limits = read_start_limits();
+    if (auto const fault = limit_fault(world_size, files, limits)) throw error(errc::unavailable, *fault);
+    return options.sample > duration(0) && !limit_fault(world_size, files + 1, limits);
 }
 
 /// Prints what would run as a shell would write it: the cores of each rank, then its command.
@@ -242,13 +246,13 @@ int run_embedded(run_context const& run, run_preparation const& prepared, local_
     // This comes first, since it blocks the signals that it reads: a thread started before could take them away.
     run_supervisor watch(run);
     local_group ranks(run, watch.loop(), watch.writer(), watch.events());
-    check_limits(options, size + spares);
+    bool const counts_waits = check_limits(options, size + spares);
     ranks.note_memory_kills();
     pmix::pmi1_server pmi1_server(job);
     std::optional<held_ports> ports(std::in_place, 2 + (prepared.lists_workers ? size : 0));
     auto const point = make_rendezvous(*ports);
     std::optional<process_starter> processes(std::in_place, size + spares);
-    rank_starter starter{run, where, prepared, program, point, open_files};
+    rank_starter starter{run, where, prepared, program, point, open_files, counts_waits};
     pmix::server pmix_server(job, pmix::library_start::at_first_call);
     stdin_forwarder input(watch.loop());
     ports.reset();

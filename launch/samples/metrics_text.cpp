@@ -66,7 +66,7 @@ constexpr std::array gpu_metrics{
                        [](of_gpu g) { return number(g.most_clock_mhz, hertz); }},
     metric<gpu_sample>{"muster_gpu_temperature_celsius", "gauge", "Temperature of the GPU.",
                        [](of_gpu g) { return number(g.celsius); }},
-    metric<gpu_sample>{"muster_gpu_uncorrected_errors_total", "counter", "Uncorrected memory errors since the driver was loaded.",
+    metric<gpu_sample>{"muster_gpu_uncorrected_errors_total", "counter", "Uncorrected memory errors since the run began.",
                        [](of_gpu g) { return number(g.ecc_errors); }},
 };
 

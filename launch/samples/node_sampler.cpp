@@ -117,7 +117,10 @@ void node_sampler::start() {
         }
         try {
             start_thread(what_for, [shared, look, what = what_] {
-                (shared.get()->*look)(what);
+                try {
+                    (shared.get()->*look)(what);
+                } catch (std::exception const&) {  // out of memory: there are no more looks
+                }
                 std::scoped_lock const lock(shared->mutex);
                 --shared->threads;
                 shared->changed.notify_all();

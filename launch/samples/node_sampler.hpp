@@ -25,7 +25,7 @@ struct sampled_node {
 
 /// Looks on its own two threads, one of them for GPUs alone: a driver may block a process for long just when its GPU has failed, and a file system behind
 /// which a rank waits may block who looks at the rank. The first look is after a second, so that short runs pay nothing. Looks at ranks and node take less
-/// than 1 % of a core, however many ranks there are, and those at GPUs less than 0.05 %, however slow the driver is: then there are fewer.
+/// than 1 % of a core in each process that looks, and those at GPUs less than 0.05 %, however slow the driver is: then there are fewer.
 class node_sampler {
   public:
     using ranks = std::function<std::vector<sampled_rank>()>;

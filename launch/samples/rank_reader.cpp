@@ -57,9 +57,6 @@ void add_quota(cgroup_counts& to, cgroup_place const& place, file_text const& re
         auto const stat = read(folder + "/cpu.stat");
         to.periods = count_in(stat, "nr_periods");
         to.throttled_periods = count_in(stat, "nr_throttled").value_or(0);
-        if (to.periods && *to.periods > 0)
-            to.sample.throttled_of_run =
-                std::min(static_cast<double>(to.throttled_periods) / static_cast<double>(*to.periods), 1.0);
         auto const us = count_in(stat, "throttled_usec"), ns = count_in(stat, "throttled_time");
         if (us) to.sample.throttled_s = static_cast<double>(*us) * 1e-6;
         if (ns) to.sample.throttled_s = static_cast<double>(*ns) * 1e-9;
@@ -166,6 +163,15 @@ rank_sample sample_of(process_tree const& tree, process_status const& root) {
     return now;
 }
 
+/// A cgroup may be older than the rank.
+void count_from(cgroup_sample& to, cgroup_counts const& now, cgroup_counts const& first) {
+    if (to.throttled_s) to.throttled_s = std::max(*to.throttled_s - first.sample.throttled_s.value_or(0), 0.0);
+    if (now.periods && first.periods && *now.periods > *first.periods && now.throttled_periods >= first.throttled_periods)
+        to.throttled_of_run = std::min(static_cast<double>(now.throttled_periods - first.throttled_periods) /
+                                           static_cast<double>(*now.periods - *first.periods),
+                                       1.0);
+}
+
 /// The quota counts in periods: their share says how long the cgroup was held back, however many processors it uses.
 void add_share(cgroup_counts& now, cgroup_counts const& before) {
     if (!now.periods || !before.periods || *now.periods <= *before.periods || now.throttled_periods < before.throttled_periods)
@@ -199,11 +205,18 @@ void add_rates(rank_sample& now, rank_sample const* before) {
         return nothing;
     }();
     auto const& from = before != nullptr ? *before : start;
+    // The time of a child that has ended is nowhere until its parent has waited for it.
+    now.user_s = std::max(now.user_s, from.user_s);
+    now.system_s = std::max(now.system_s, from.system_s);
+    now.major_faults = std::max(now.major_faults, from.major_faults);
+    now.read_bytes = std::max(now.read_bytes, from.read_bytes);
+    now.written_bytes = std::max(now.written_bytes, from.written_bytes);
     double const passed = now.age_s - from.age_s;
     if (passed > 0 && now.user_s && now.system_s && from.user_s && from.system_s)
         now.cores = std::max((*now.user_s + *now.system_s - *from.user_s - *from.system_s) / passed, 0.0);
     if (passed > 0 && now.major_faults && from.major_faults)
         now.faults_per_s = static_cast<double>(std::max(*now.major_faults, *from.major_faults) - *from.major_faults) / passed;
+    if (now.cores && now.allowed_cores) now.cores = std::min(*now.cores, static_cast<double>(*now.allowed_cores));
     now.most_memory_bytes = std::max(now.memory_bytes, from.most_memory_bytes);
 }
 
@@ -226,7 +239,7 @@ std::vector<rank_sample> rank_reader::read(std::vector<sampled_rank> const& rank
     for (auto const& one : ranks) {
         auto const root = read_process_stat(one.pid);
         if (!root || !root->lives()) continue;
-        last_look now{root->start_ticks, sample_of(look_at_tree(one.pid, look), *root), {}, {}};
+        last_look now{root->start_ticks, sample_of(look_at_tree(one.pid, look), *root), {}, {}, {}};
         auto const [known, is_new] = cgroups.try_emplace(read_text_file(fmt::format("/proc/{}/cgroup", one.pid)));
         if (is_new)
             known->second = read_cgroup(known->first, mounts_, [](std::string const& path) { return read_text_file(path); });
@@ -235,10 +248,12 @@ std::vector<rank_sample> rank_reader::read(std::vector<sampled_rank> const& rank
         auto const last = last_.find(one.rank);
         bool const same = last != last_.end() && last->second.start_ticks == now.start_ticks;
         add_rates(now.sample, same ? &last->second.sample : nullptr);
+        now.limits_at_first = same ? last->second.limits_at_first : now.limits;
         if (same) {
             add_share(now.limits, last->second.limits);
             now.waits = last->second.waits;
         }
+        count_from(now.limits.sample, now.limits, now.limits_at_first);
         add_waiting(now.sample, now.waits);
         now.sample.rank = one.rank;
         now.sample.gpu = one.gpu;

@@ -73,7 +73,7 @@ class rank_reader {
     struct last_look {
         std::uint64_t start_ticks = 0;  ///< of the process: another one may get its number
         rank_sample sample;
-        cgroup_counts limits;
+        cgroup_counts limits, limits_at_first;
         std::deque<wait_mark> waits;  ///< those of the last looks
     };
     std::map<int, last_look> last_;  ///< by rank

@@ -34,10 +34,9 @@ struct wait_sample {
 
 /// The cgroup that limits a rank, of either version.
 struct cgroup_sample {
-    std::optional<double> throttled_s;  ///< its quota of processor time held it back
-    std::optional<double>
-        throttled_of_run;             ///< share of the periods of its quota in which it did, since the cgroup was made: 0 to 1
-    std::optional<double> throttled;  ///< share of the time now: 0 to 1
+    std::optional<double> throttled_s;       ///< its quota of processor time held it back
+    std::optional<double> throttled_of_run;  ///< share of the periods of its quota in which it did, since the first look: 0 to 1
+    std::optional<double> throttled;         ///< share of the time now: 0 to 1
     std::optional<std::uint64_t> memory_bytes;        ///< without pages of files that the kernel would drop first
     std::optional<std::uint64_t> memory_limit_bytes;  ///< absent: none
     std::optional<double> cpu_pressure;               ///< share of the last 10 s in which some task waited for it (PSI): 0 to 1
@@ -83,9 +82,10 @@ struct gpu_sample {
     std::optional<int> most_clock_mhz;
     std::string slowed;  ///< why its clock is reduced ("heat (hardware), power brake"); empty: it is not, or not known
     std::optional<int> celsius;
-    std::optional<std::int64_t> ecc_errors;     ///< uncorrected ones since the driver was loaded
+    std::optional<std::int64_t>
+        ecc_errors;  ///< uncorrected ones; in files since the run began, in a look since the driver was loaded
     std::optional<std::int64_t> remapped_rows;  ///< rows of its memory that are replaced, for errors
-    std::optional<std::int64_t> link_replays;   ///< over PCIe and NVLink, since the driver was loaded
+    std::optional<std::int64_t> link_replays;   ///< over PCIe and NVLink, likewise
     // since the run began
     std::optional<int> mean_busy_percent;
     std::optional<std::uint64_t> most_used_bytes;

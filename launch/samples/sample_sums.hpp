@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,14 +25,14 @@ class sample_sums {
 
     bool empty() const noexcept { return nodes_.empty(); }
 
-    /// Returns the newest samples of these ranks and of their nodes' GPUs, by host and by present number. Nodes without these ranks and without GPUs are
-    /// left out.
+    /// Returns the newest samples of these ranks and of their nodes' GPUs, by host and by present number. Nodes without these ranks are left out.
     std::vector<node_sample> nodes(std::vector<present_rank> const& ranks) const;
 
   private:
     struct gpu_sums {
         gpu_sample last;
-        std::uint64_t looks = 0;  ///< those for which it is known how busy it was
+        std::optional<std::int64_t> first_ecc_errors, first_link_replays;  ///< at the first look
+        std::uint64_t looks = 0;                                           ///< those for which it is known how busy it was
         std::uint64_t busy_percents = 0;
         std::uint64_t clock_looks = 0;  ///< those at which it was busy and its clock was known
         std::uint64_t clock_mhz = 0;
@@ -42,6 +43,7 @@ class sample_sums {
     };
     struct node_sums {
         node_sample last;  ///< without GPUs and ranks
+        double at_s = 0;
         std::vector<gpu_sums> gpus;
     };
     struct rank_look {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,7 +78,6 @@ TEST(cgroups, of_version_2_tell_of_the_one_that_limits) {
     auto const found = read_cgroup("0::/job/step\n", mounts, reader_of(all));
     cgroup_sample wanted;
     wanted.throttled_s = 1.5;
-    wanted.throttled_of_run = 0.25;
     wanted.memory_bytes = 8000;
     wanted.memory_limit_bytes = 1u << 30;
     wanted.cpu_pressure = 0.125;
@@ -178,8 +178,11 @@ struct sleeper {
         if (::pipe(ends) != 0) return;
         pid = ::fork();
         if (pid == 0) {
+            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
             std::thread([] { ::pause(); }).detach();
-            if (::fork() != 0) [[maybe_unused]]
+            if (::fork() == 0)
+                ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+            else [[maybe_unused]]
                 auto const n = ::write(ends[1], "x", 1);
             for (;;) ::pause();
         }

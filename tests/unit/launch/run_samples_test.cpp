@@ -105,12 +105,13 @@ gpu_sample make_gpu(int busy, std::uint64_t used, int clock, std::string slowed)
 TEST(sample_sums, keep_what_is_told_of_the_whole_run) {
     sample_sums sums;
     node_sample look;
+    look.ranks.emplace_back().rank = 0;
     for (auto const& gpu :
          {make_gpu(50, 30, 1800, ""), make_gpu(100, 10, 1200, "heat (hardware)"), make_gpu(0, 20, 210, "power brake")}) {
         look.gpus = {gpu};
         sums.note("node1", look, 7);
     }
-    auto nodes = sums.nodes({});
+    auto nodes = sums.nodes({{0, 0}});
     ASSERT_EQ(nodes.size(), 1u);
     auto wanted = make_gpu(0, 20, 210, "power brake");
     wanted.mean_busy_percent = 50;
@@ -124,10 +125,66 @@ TEST(sample_sums, keep_what_is_told_of_the_whole_run) {
     silent.number = "0";
     look.gpus = {silent};
     sums.note("node1", look, 8);
-    auto const last = sums.nodes({}).at(0).gpus.at(0);
+    auto const last = sums.nodes({{0, 0}}).at(0).gpus.at(0);
     EXPECT_FALSE(last.busy_percent || last.used_bytes || last.clock_mhz);
     EXPECT_EQ(last.mean_busy_percent, 50);
     EXPECT_EQ(last.most_used_bytes, 30u);
+}
+
+TEST(sample_sums, count_errors_of_gpus_from_the_first_look) {
+    sample_sums sums;
+    node_sample look;
+    look.ranks.emplace_back().rank = 0;
+    auto const note = [&](std::optional<std::int64_t> errors) {
+        look.gpus = {make_gpu(50, 30, 1800, "")};
+        look.gpus[0].ecc_errors = errors;
+        sums.note("node1", look, 7);
+        return sums.nodes({{0, 0}}).at(0).gpus.at(0).ecc_errors;
+    };
+    EXPECT_EQ(note(std::nullopt), std::nullopt);
+    EXPECT_EQ(note(7), 0);
+    EXPECT_EQ(note(9), 2);
+}
+
+node_sample look_with_waits(int rank, std::vector<waits_for_rank> longest) {
+    node_sample look;
+    auto& one = look.ranks.emplace_back();
+    one.rank = rank;
+    one.waits.emplace().collectives = 100;
+    one.waits->longest = std::move(longest);
+    return look;
+}
+
+TEST(sample_sums, tell_whom_others_waited_for) {
+    sample_sums sums;
+    sums.note("a", look_with_waits(0, {{2, 90, 5.0}, {1, 10, 1.0}}), 7);
+    sums.note("b", look_with_waits(1, {{2, 80, 4.0}}), 7);
+    sums.note("b", look_with_waits(2, {}), 7);
+    auto nodes = sums.nodes({{0, 0}, {1, 1}, {2, 2}});
+    ASSERT_EQ(nodes.size(), 2u);
+    EXPECT_EQ(nodes[1].ranks.at(1).waits->kept_waiting_s, 9.0);
+    EXPECT_EQ(nodes[1].ranks.at(1).waits->came_last, 90u);
+    EXPECT_EQ(nodes[0].ranks.at(0).waits->came_last, 0u);
+    // After a loss in place the ranks have other numbers than those that they counted for.
+    nodes = sums.nodes({{0, 0}, {2, 1}});
+    EXPECT_EQ(nodes[1].ranks.at(0).waits->came_last, std::nullopt);
+    EXPECT_TRUE(nodes[0].ranks.at(0).waits->longest.empty());
+}
+
+TEST(sample_sums, do_not_tell_of_ranks_that_nobody_names) {
+    sample_sums sums;
+    std::vector<present_rank> all;
+    for (int rank = 0; rank < 8; ++rank) {
+        sums.note("a", look_with_waits(rank, {{3, 90, 5.0}}), 7);
+        all.push_back({rank, rank});
+    }
+    auto const nodes = sums.nodes(all);
+    EXPECT_EQ(nodes.at(0).ranks.at(3).waits->came_last, 90u);
+    EXPECT_EQ(nodes.at(0).ranks.at(4).waits->came_last, std::nullopt) << "it may have been the fifth of all";
+    sample_sums few;
+    few.note("a", look_with_waits(0, {{1, 20, 5.0}}), 7);
+    few.note("a", look_with_waits(1, {}), 7);
+    EXPECT_EQ(few.nodes({{0, 0}, {1, 1}}).at(0).ranks.at(1).waits->came_last, std::nullopt) << "most waits do not tell";
 }
 
 TEST(sample_sums, bring_parts_of_looks_together) {
