@@ -34,3 +34,6 @@ for way in comm exchange; do
     unset MUSTER_COMM_BACKEND
     watch_for -1 "$MUSTER_BIN/straggler" $way -1 0
 done
+if [ -e "$MUSTER_BIN/../python/_muster_native.abi3.so" ] && /usr/bin/python3 -c 'import torch' 2>"$ERR"; then
+    for way in hvd ddp; do watch_for 1 /usr/bin/python3 "$programs/straggler.py" $way 1 100; done
+fi
