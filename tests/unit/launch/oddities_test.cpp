@@ -45,8 +45,8 @@ run_samples make_healthy(unsigned jitter = 0) {
             rank.allowed_cores = 8;
             rank.silent_s = rank.rank == 0 ? 0.2 : about(400, 300);
             rank.faults_per_s = about(2, 2);
-            rank.cgroup = {about(1, 1),     about(0.02, 0.02), 380 * gib,       480 * gib,
-                           about(0.1, 0.1), about(0.02, 0.02), about(0.2, 0.15)};
+            rank.cgroup = {about(1, 1),     0.01, about(0.02, 0.02), 380 * gib, 480 * gib, about(0.1, 0.1), about(0.02, 0.02),
+                           about(0.2, 0.15)};
             rank.waits = wait_sample{1000, 300, about(0.3, 0.04), 100, 125, {}};
             node.ranks.push_back(rank);
         }
