@@ -206,11 +206,12 @@ void add_rates(rank_sample& now, rank_sample const* before) {
     }();
     auto const& from = before != nullptr ? *before : start;
     // The time of a child that has ended is nowhere until its parent has waited for it.
-    now.user_s = std::max(now.user_s, from.user_s);
-    now.system_s = std::max(now.system_s, from.system_s);
-    now.major_faults = std::max(now.major_faults, from.major_faults);
-    now.read_bytes = std::max(now.read_bytes, from.read_bytes);
-    now.written_bytes = std::max(now.written_bytes, from.written_bytes);
+    auto const keep_from_falling = [&](auto member) {
+        if (auto& value = now.*member; value) value = std::max(value, from.*member);
+    };
+    keep_from_falling(&rank_sample::user_s), keep_from_falling(&rank_sample::system_s);
+    keep_from_falling(&rank_sample::major_faults), keep_from_falling(&rank_sample::read_bytes);
+    keep_from_falling(&rank_sample::written_bytes);
     double const passed = now.age_s - from.age_s;
     if (passed > 0 && now.user_s && now.system_s && from.user_s && from.system_s)
         now.cores = std::max((*now.user_s + *now.system_s - *from.user_s - *from.system_s) / passed, 0.0);

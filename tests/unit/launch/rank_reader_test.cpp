@@ -132,6 +132,7 @@ TEST(rates_of_ranks, are_told_since_the_look_before) {
     add_rates(less, &now);
     EXPECT_EQ(less.cores, 0) << "children that nobody waited for take their time with them";
     EXPECT_EQ(less.faults_per_s, 0);
+    EXPECT_EQ(less.user_s, 13);
     rank_sample unknown;
     unknown.age_s = 20;
     add_rates(unknown, &now);
