@@ -18,7 +18,7 @@ def rank(r):
     return {"rank": r, "pid": 100 + r, "state": "R", "cores": 1.0, "allowed_cores": 4, "memory_bytes": 1 << 30, "metric": metric if r == 0 else "",
             "cgroup": {"throttled": 0.5 if r == 3 else 0.0}, "waits": {"collectives": 10 if r == 3 else 100, "came_last": 90 if r == 3 else 0, "waiting": 0.01 if r == 3 else 0.41}}
 samples = {"schema": "muster.samples/1", "job": job, "command": "train", "world_size": 4, "started_s": time.time() - 60,
-           "nodes": [{"host": h, "at_s": time.time(), "ranks": [rank(r) for r in ranks]} for h, ranks in (("node1", (0, 1)), ("node2", (2, 3)))]}
+           "nodes": [{"host": h, "at_s": time.time(), "steal": float(os.environ.get("STEAL", 0)), "ranks": [rank(r) for r in ranks]} for h, ranks in (("node1", (0, 1)), ("node2", (2, 3)))]}
 with open(folder + "/new", "w") as file:
     json.dump(samples, file)
 os.rename(folder + "/new", folder + "/samples.json")
@@ -31,10 +31,10 @@ end_run() { # FOLDER
 samples run
 expect_exit 0 top run --once
 expect_equal "$(sed -n '4,$p' "$OUT")" '   rank  host        cores  memory  waits  last  state              metric
+!     3  node2       1.0/4    1.0G     1%   90%  running
       0  node1       1.0/4    1.0G    41%    0%  running            loss 0.25
       1  node1       1.0/4    1.0G    41%    0%  running
       2  node2       1.0/4    1.0G    41%    0%  running
-!     3  node2       1.0/4    1.0G     1%   90%  running
 
 rank 3 on node2: keeps the others waiting 40 % of the time: its cgroup'\''s quota
   held it back 50 % of the time' 'the table'
@@ -44,14 +44,17 @@ expect_exit 0 top ./run/
 expect_equal "$(sed -n '3,$p' "$OUT")" "$once" 'the table without a terminal'
 expect_exit 0 env COLUMNS=45 PATH="$PWD/empty" "$MUSTER" top run --once
 expect_true [ "$(wc -L <"$OUT")" -le 45 ]
+STEAL=0.2 samples run
 expect_exit 0 top run --json
+samples run
 expect_true python3 - "$OUT" <<'PY'
 import json, sys
 got, file = json.load(open(sys.argv[1])), json.load(open("run/samples.json"))
-marks = got["nodes"][1]["ranks"][1].pop("oddities")
-assert [mark["kind"] for mark in marks] == ["awaited", "throttled"], marks
+marks = got["oddities"]
+assert [(mark.get("rank"), mark["host"], mark["kind"]) for mark in marks] == [
+    (3, "node2", "awaited"), (3, "node2", "throttled"), (None, "node1", "steal"), (None, "node2", "steal")], marks
 assert marks[1]["reason"] == "its cgroup's quota held it back 50 % of the time", marks
-assert "oddities" not in json.dumps(got) and got["schema"] == "muster.samples/1"
+assert got["schema"] == "muster.samples/1"
 assert got["nodes"][0]["ranks"][0]["metric"] == file["nodes"][0]["ranks"][0]["metric"]
 PY
 
@@ -87,6 +90,18 @@ expect_exit 0 top over
 expect_equal "$(cat "$OUT")" "the run ended at 2026-11-01T01:02:03+0000 with exit code 3: rank 1 exited with code 3; muster show $PWD/over tells more" 'an ended run'
 expect_exit 0 top over --json
 expect_contains stdout '"schema": "muster.samples/1"'
+rm over/samples.json
+expect_exit 125 top over --json
+expect_contains stderr "$PWD/over has no samples.json: the run ended at 2026-11-01T01:02:03+0000 with exit code 3"
+expect_not_contains stderr 'try again'
+expect_equal "$(cat "$OUT")" '' 'no prose for a program'
+: &
+gone=$! here=$(uname -n)
+wait $gone
+samples killed
+printf '{"host": "%s", "process": {"pid": %s, "start_ticks": 1}}' "${here%%.*}" $gone >killed/run.json
+expect_exit 0 top killed
+expect_contains stdout "the run was killed: process $gone of ${here%%.*} is gone, which led it; muster show $PWD/killed tells more"
 
 # A generation of a restarted run has a folder of its own.
 samples restarted '' old
@@ -143,19 +158,19 @@ expect_matches stdout '^the run ended at .* with exit code 0'
 
 # On a terminal: keys, another size, the end by a key, by signals and with the run; the terminal is afterwards as it was.
 cat >screen.py <<'PY'
-import fcntl, os, pty, re, select, signal, struct, subprocess, sys, termios, time
+import ctypes, fcntl, os, pty, re, select, shutil, signal, struct, subprocess, sys, termios, time
 
 class screen:
     """muster top on a terminal of its own, whose other end the test keeps open to look at its modes."""
 
-    def __init__(self, *words, **variables):
+    def __init__(self, *words, in_session_of_test=False, **variables):
         self.seen = b""
         self.fd, self.terminal = pty.openpty()
         self.resize(80, 24)
         self.before = termios.tcgetattr(self.terminal)
-        self.top = subprocess.Popen([sys.argv[1], "top", *words], env={**os.environ, "TERM": "xterm", **variables}, start_new_session=True,
-                                    stdin=self.terminal, stdout=self.terminal, stderr=self.terminal,
-                                    preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.top = subprocess.Popen([sys.argv[1], "top", *words], env={**os.environ, "TERM": "xterm", **variables}, stdin=self.terminal,
+                                    stdout=self.terminal, stderr=self.terminal, start_new_session=not in_session_of_test,
+                                    preexec_fn=os.setpgrp if in_session_of_test else lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         self.pid = self.top.pid
 
     def resize(self, columns, rows):
@@ -190,33 +205,37 @@ class screen:
 begin = rb"\x1b\[\?1049h\x1b\[\?25l"
 top = screen("run")
 top.wait_for(begin)
-text = top.wait_for(rb"ranks 1-4 of 4, sorted by rank; \? shows the keys")
+text = top.wait_for(rb"ranks 1-4 of 4; \? shows the keys")
 assert b"\x1b[7m   rank " in text and b"\x1b[1;33m!     3  node2" in text and b"loss 0.25" in text, text
 now = termios.tcgetattr(top.terminal)
 assert not now[3] & (termios.ICANON | termios.ECHO) and now[3] & termios.ISIG
 subprocess.run([sys.executable, "samples.py", "run", "", "loss 0.11"], check=True)
 top.wait_for(rb"loss 0\.11")
-top.press(b"s", rb"by host")
-top.press(b"r", rb"by host, reversed")
 top.press(b"h", rb"hosts 1-2 of 2")
 top.press(b"n", rb"only node1; .*ranks 1-2 of 2")
 top.press(b"n", rb"only node2; ")
 top.press(b"n", rb"hosts 1-2 of 2")
-top.press(b"?", rb"q quit  s sort")
+top.press(b"?", rb"q quit  h by host")
 top.press(b"h?", rb"ranks 1-4 of 4")
 top.seen = b""
 top.resize(41, 8)
 text = top.wait_for(rb"ranks 1-1 of 4")
 text = top.press(b"\x1b[B", rb"ranks 2-2 of 4")
-top.press(b"\x1b[F", rb"ranks 4-4 of 4")
-top.press(b"\x1b[A", rb"ranks 3-3 of 4")
-# Stopped by Ctrl-Z, and continued: meanwhile the shell has its terminal.
-os.write(top.fd, b"\x1a")
+top.press(b"\x1b[6~", rb"ranks 3-3 of 4")
+# Ctrl-Z where nobody could continue it.
+top.press(b"\x1a", rb"\x1b\[\?1049l.*" + begin + rb".*ranks 3-3 of 4")
+os.write(top.fd, b"q")
+top.end(0)
+
+# Stopped as by Ctrl-Z, and continued: meanwhile the shell has its terminal.
+top = screen("run", in_session_of_test=True)
+top.wait_for(rb"ranks 1-4 of 4")
+os.kill(top.pid, signal.SIGTSTP)
 assert os.WIFSTOPPED(os.waitpid(top.pid, os.WUNTRACED)[1])
 assert termios.tcgetattr(top.terminal) == top.before
 top.wait_for(rb"\x1b\[\?1049l")
 os.kill(top.pid, signal.SIGCONT)
-top.wait_for(begin + rb".*ranks 3-3 of 4")
+top.wait_for(begin + rb".*ranks 1-4 of 4")
 assert not termios.tcgetattr(top.terminal)[3] & termios.ECHO
 os.write(top.fd, b"q")
 top.end(0)
@@ -227,6 +246,22 @@ for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP
     assert b"\x1b[1;33m" not in text and b"!     3" in text, text
     os.kill(top.pid, number)
     top.end(code)
+
+# A signal ends it also while a file system does not answer: fanotify holds up who opens the file.
+libc = ctypes.CDLL(None)
+class_content, mark_add, open_perm, at_fdcwd = 4, 1, ctypes.c_uint64(0x10000), -100
+shutil.copy("run/samples.json", "run/held")
+held = libc.fanotify_init(class_content, os.O_RDONLY)
+if held >= 0 and libc.fanotify_mark(held, mark_add, open_perm, at_fdcwd, b"run/held") == 0:
+    top = screen("run")
+    top.wait_for(rb"shows the keys")
+    os.rename("run/held", "run/samples.json")
+    os.read(held, 4096)
+    os.kill(top.pid, signal.SIGTERM)
+    top.end(143)
+    os.close(held)
+else:
+    print("not checked: a file system that does not answer, which needs root and fanotify")
 
 # A run without samples yet, which then ends.
 subprocess.run(["sh", "-c", "mkdir late; echo '{}' >late/run.json"], check=True)

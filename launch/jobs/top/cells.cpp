@@ -16,7 +16,8 @@ struct code_range {
     int width;
 };
 
-/// Characters of one and of two columns (Unicode Standard Annex 11), of which all terminals agree.
+/// Characters of one and of two columns (Unicode Standard Annex 11). Those of ambiguous width, such as "…", count as one: terminals differ where they are set up
+/// for East Asian scripts.
 constexpr std::array known_ranges{
     code_range{0x20, 0x7e, 1},     code_range{0xa1, 0xac, 1},     code_range{0xae, 0x2ff, 1},    code_range{0x370, 0x482, 1},
     code_range{0x48a, 0x52f, 1},   code_range{0x2010, 0x2027, 1}, code_range{0x2030, 0x205e, 1}, code_range{0x20a0, 0x20bf, 1},
@@ -26,7 +27,7 @@ constexpr std::array known_ranges{
     code_range{0xf900, 0xfa6d, 2}, code_range{0xff01, 0xff60, 2}, code_range{0xffe0, 0xffe6, 2}, code_range{0x20000, 0x2a6df, 2},
 };
 
-/// A character of valid UTF-8, and the columns that it takes; 0: terminals do not agree.
+/// A character of valid UTF-8, and the columns that it takes; 0: none or not known.
 struct wide_character {
     std::string_view bytes;
     std::size_t width = 0;

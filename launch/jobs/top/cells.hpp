@@ -7,8 +7,8 @@
 
 namespace muster {
 
-/// Returns the text without what a terminal obeys (without_controls), in one line; `?` replaces characters that terminals do not all show in
-/// the same number of columns, such as combining accents, emoji and joiners. Pure.
+/// Returns the text without what a terminal obeys (without_controls), in one line; `?` replaces characters whose width is zero or not known,
+/// such as combining accents, joiners and emoji. Pure.
 std::string printable(std::string_view text);
 
 /// Returns the columns that such a text takes: 2 for a character of the East Asian scripts. Pure.

@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <tuple>
 
 #include "base/process/files.hpp"
 #include "base/text.hpp"
@@ -17,6 +18,8 @@
 #include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/samples/session_samples.hpp"
 #include "launch/scheduler/flux.hpp"
+#include "launch/system/network.hpp"
+#include "launch/system/process_stat.hpp"
 #include "launch/system/session_dir.hpp"
 
 namespace muster {
@@ -45,18 +48,22 @@ void refuse_unreadable(std::string const& path, int mode) {
                 without_controls(path), without_controls(of.string()), name_of_user(found.st_uid));
 }
 
-/// Returns when the folder's samples were written; the file's times are by the clock of its file system.
-std::tuple<time_t, long> written_at(std::string const& folder) {
+file_version version_of(std::string const& path) {
     struct stat file {};
-    return ::stat(samples_of(folder).c_str(), &file) == 0 ? std::tuple(file.st_mtim.tv_sec, file.st_mtim.tv_nsec)
-                                                          : std::tuple(time_t{0}, 0L);
+    if (::stat(path.c_str(), &file) != 0) return {};
+    return {file.st_mtim.tv_sec, file.st_mtim.tv_nsec, file.st_ino, file.st_size};
 }
 
+struct versioned_samples {
+    std::string folder;
+    file_version version;
+};
+
 /// Returns the folder with the newest samples, of any generation of the run; the run's own if none has any.
-std::string newest_generation(std::string const& run_folder) {
-    auto newest = run_folder;
+versioned_samples find_newest_samples(std::string const& run_folder) {
+    versioned_samples newest{run_folder, {}};
     for (auto const& folder : files_of_run(run_folder).run_folders)
-        if (written_at(folder) > written_at(newest)) newest = folder;
+        if (auto const version = version_of(samples_of(folder)); version > newest.version) newest = {folder, version};
     return newest;
 }
 
@@ -74,11 +81,15 @@ std::optional<std::string> find_run_of_job(std::string const& id, environment co
     if (parts.empty()) parts.push_back({id, id});
     job_file_finder finder(find_queue_or_nothing(variables), variables);
     std::optional<std::string> newest;
+    file_version newest_version;
     for (auto const& part : parts) {
         auto const files = finder.find(part, record);
         looked_in = files.first_folder;
         for (auto const& folder : files.run_folders)
-            if (!newest || written_at(newest_generation(folder)) >= written_at(newest_generation(*newest))) newest = folder;
+            if (auto const version = find_newest_samples(folder).version; version >= newest_version) {
+                newest = folder;
+                newest_version = version;
+            }
     }
     return newest;
 }
@@ -105,7 +116,7 @@ sampled_run find_own_run(environment const& variables) {
     if (!id.empty())
         throw_error(errc::not_found,
                     "job {}: no run of it on this node has samples, and there is none in {}; name its folder: muster top FOLDER",
-                    id, looked_in);
+                    without_controls(id), without_controls(looked_in));
     throw error(errc::not_found,
                 "no run of yours on this node has samples (yet); name a job or the --output-dir of a run: muster top JOB|FOLDER");
 }
@@ -113,36 +124,53 @@ sampled_run find_own_run(environment const& variables) {
 }  // namespace
 
 void sampled_run::look() {
-    auto const newest = newest_generation(folder_);
-    auto const file = samples_of(newest);
-    struct stat now {};
-    if (::stat(file.c_str(), &now) != 0) return refuse_unreadable(newest, R_OK | X_OK);
-    auto const state_of = [](struct stat const& s) {
-        return std::tuple(s.st_dev, s.st_ino, s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
-    };
-    if (file == read_from_ && state_of(now) == state_of(read_as_)) return;
+    read_newest_samples();
+    read_record();
+    if (!end_.empty() || leader_ < 1 || leader_ > INT32_MAX || leader_start_ticks_ == 0) return;
+    auto const leader = read_process_stat(static_cast<pid_t>(leader_));
+    if (leader && leader->lives() && leader->start_ticks == leader_start_ticks_) return;
+    read_record();  // it may have ended the run since
+    if (end_.empty())
+        end_ =
+            without_controls(fmt::format("the run was killed: process {} of {} is gone, which led it; muster show {} tells more",
+                                         leader_, short_host_name(), shell_quote(folder_)));
+}
+
+void sampled_run::read_newest_samples() {
+    auto const [folder, version] = find_newest_samples(folder_);
+    if (version == file_version{}) return refuse_unreadable(folder, R_OK | X_OK);
+    if (version == samples_version_) return;
+    auto const file = samples_of(folder);
     refuse_unreadable(file, R_OK);
-    auto found = read_samples(newest);
+    auto found = read_samples(folder);
     if (!found && !samples_ && path_exists(file))
         throw_error(errc::config, "{} holds no samples that this muster can read; use the muster of the run",
                     without_controls(file));
     if (!found) return;
     samples_ = std::move(found);
-    read_from_ = file;
-    read_as_ = now;
+    samples_version_ = version;
 }
 
-std::string sampled_run::describe_end() const {
-    auto const more = fmt::format("; muster show {} tells more", shell_quote(folder_));
-    if (!path_exists(folder_ + "/run.json")) return is_folder(folder_) ? "" : "the run has ended";
-    auto const run = parse_json_or_discard<nlohmann::json>(read_text_file(folder_ + "/run.json"));
-    auto const code = read_run_exit(folder_);
-    if (auto const gone = code ? std::nullopt : find_gone_process(folder_))
-        return without_controls(fmt::format("the run was killed: {} is gone, which led it{}", *gone, more));
-    if (!code) return {};
+void sampled_run::read_record() {
+    auto const file = folder_ + "/run.json";
+    auto const version = version_of(file);
+    if (version == file_version{}) end_ = is_folder(folder_) ? "" : "the run has ended";
+    if (version == file_version{} || version == record_version_) return;
+    record_version_ = version;
+    auto const run = parse_json_or_discard<nlohmann::json>(read_text_file(file));
+    auto const number_at = [&](char const* pointer) {
+        auto const at = nlohmann::json::json_pointer(pointer);
+        return run.contains(at) && run[at].is_number_integer() ? std::optional(run[at].get<std::int64_t>()) : std::nullopt;
+    };
+    leader_ = text_at(run, "/host") == short_host_name() ? number_at("/process/pid").value_or(0) : 0;
+    leader_start_ticks_ = static_cast<std::uint64_t>(number_at("/process/start_ticks").value_or(0));
+    end_.clear();
+    auto const code = number_at("/exit/code");
+    if (!code) return;
     auto const at = text_at(run, "/ended_at"), cause = text_at(run, "/exit/cause");
-    return without_controls(fmt::format("the run ended{}{} with exit code {}{}{}{}", at.empty() ? "" : " at ", at, *code,
-                                        cause.empty() ? "" : ": ", cause, more));
+    end_ = without_controls(fmt::format("the run ended{}{} with exit code {}{}{}; muster show {} tells more",
+                                        at.empty() ? "" : " at ", at, *code, cause.empty() ? "" : ": ", cause,
+                                        shell_quote(folder_)));
 }
 
 sampled_run find_sampled_run(std::vector<std::string> const& words, environment const& variables) {
@@ -167,7 +195,7 @@ sampled_run find_sampled_run(std::vector<std::string> const& words, environment 
     if (!found)
         throw_error(errc::not_found,
                     "job {}: no run of it in {} (yet), in another folder here or one below; muster show {} tells its state{}", id,
-                    looked_in, id, where_recorded(id, variables));
+                    without_controls(looked_in), id, where_recorded(id, variables));
     return sampled_run(*std::move(found));
 }
 

@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "base/throw_error.hpp"
 #include "base/trust/foreign_json.hpp"
@@ -23,19 +23,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Returns the text of the file, in which each rank and node that is odd has `oddities` too.
+/// Returns the text of the file, with what is odd as a list `oddities`; those of a whole node have no `rank`.
 std::string marked_json(run_samples const& samples) {
     auto all = parse_json_as<ordered_json>(samples_json(samples), "samples of a run");
-    std::map<std::pair<std::string, int>, ordered_json> marks;
-    for (auto const& one : find_oddities(samples))
-        marks[{one.host, one.rank}].push_back({{"kind", to_string(one.kind)}, {"reason", one.reason}});
-    for (std::size_t n = 0; n < samples.nodes.size(); ++n) {
-        auto const& node = samples.nodes[n];
-        auto& row = all["nodes"][n];
-        if (auto const found = marks.find({node.host, -1}); found != marks.end()) row["oddities"] = found->second;
-        for (std::size_t r = 0; r < node.ranks.size(); ++r)
-            if (auto const found = marks.find({node.host, node.ranks[r].rank}); found != marks.end())
-                row["ranks"][r]["oddities"] = found->second;
+    auto& rows = all["oddities"] = ordered_json::array();
+    for (auto const& one : find_oddities(samples)) {
+        ordered_json row{{"host", one.host}, {"kind", to_string(one.kind)}, {"reason", one.reason}};
+        if (one.rank >= 0) row["rank"] = one.rank;
+        rows.push_back(std::move(row));
     }
     return json_text(all, 2) + "\n";
 }
@@ -49,15 +44,15 @@ int top_command(std::vector<std::string> const& args, environment const& variabl
     run.look();
     auto const& samples = run.samples();
     bool const as_json = given.flag("json");
-    auto const end = run.describe_end();
-    if (!end.empty() && !(as_json && samples)) {
+    auto const& end = run.end();
+    if (!end.empty() && !as_json) {
         fmt::print("{}\n", end);
         return 0;
     }
     if (!as_json && !given.flag("once") && top_screen::is_possible(variables)) return top_screen(run, variables).show();
     if (!samples)
-        throw_error(errc::not_found, "{} has no {} (yet): a run writes it when its ranks have begun; try again in a few seconds",
-                    run.folder(), samples_file);
+        throw_error(errc::not_found, "{} has no {}{}", without_controls(run.folder()), samples_file,
+                    end.empty() ? " (yet): a run writes it when its ranks have begun; try again in a few seconds" : ": " + end);
     if (as_json) {
         fmt::print("{}", marked_json(*samples));
         return 0;

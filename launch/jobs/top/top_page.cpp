@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -22,18 +22,13 @@ struct column {
     std::size_t least, most;           ///< of its width
     int importance;                    ///< columns with higher numbers are left out first
     bool right = true;                 ///< flush right
-    bool descends = true;              ///< the largest come first
     bool whole_or_first_word = false;  ///< what does not fit is not cut within a word
 };
 
-struct cell {
-    std::string text;
-    std::optional<double> number = {};  ///< to sort by; nothing: sort by the text
-};
-
 struct table_row {
-    std::vector<cell> cells;
     bool is_odd = false;
+    int rank = 0;
+    std::vector<std::string> cells;
 };
 
 struct table {
@@ -45,22 +40,44 @@ std::string whole_seconds(double seconds) {
     return format_duration(duration(std::floor(std::max(seconds, 1.0))));
 }
 
-cell percent_cell(std::optional<double> share) {
-    return share ? cell{fmt::format("{:.0f}%", std::clamp(*share, 0.0, 9.99) * 100), share} : cell{};
+// Cells; empty if the value is not known.
+
+std::string percent_cell(std::optional<double> share) {
+    return share ? fmt::format("{:.0f}%", std::clamp(*share, 0.0, 9.99) * 100) : "";
 }
-cell bytes_cell(std::optional<double> bytes) {
-    return bytes ? cell{short_bytes(*bytes), bytes} : cell{};
-}
-/// "71G/80G", "9.5/12": what is in use of all.
-cell part_cell(std::optional<double> used, std::optional<double> all, std::string (*text)(double)) {
-    return used ? cell{text(*used) + (all ? "/" + text(*all) : ""), used} : cell{};
+std::string bytes_cell(std::optional<double> bytes) {
+    return bytes ? short_bytes(*bytes) : "";
 }
 std::string whole(double number) {
     return fmt::format("{:.0f}", number);
 }
-cell cores_cell(std::optional<double> used, std::optional<double> all) {
-    if (!used) return {};
-    return {fmt::format("{:.{}f}{}", *used, *used < 9.95 ? 1 : 0, all ? "/" + whole(*all) : ""), used};
+std::string cores(double number) {
+    return fmt::format("{:.{}f}", number, number < 9.95 ? 1 : 0);
+}
+/// "71G/80G", "9.5/12": what is in use of all.
+std::string part_cell(std::optional<double> used, std::optional<double> all, std::string (*used_text)(double),
+                      std::string (*all_text)(double)) {
+    return used ? used_text(*used) + (all ? "/" + all_text(*all) : "") : "";
+}
+
+std::optional<double> busy_share(gpu_sample const& gpu) {
+    return gpu.busy_percent ? std::optional(*gpu.busy_percent / 100.0) : std::nullopt;
+}
+
+std::size_t count_ranks(run_samples const& samples) {
+    std::size_t ranks = 0;
+    for (auto const& node : samples.nodes) ranks += node.ranks.size();
+    return ranks;
+}
+
+double newest_look(run_samples const& samples) {
+    double newest = 0;
+    for (auto const& node : samples.nodes) newest = std::max(newest, node.at_s);
+    return newest;
+}
+
+bool is_overdue(run_samples const& samples, double age_s) {
+    return age_s > std::max(10.0, 3 * samples.every_s);
 }
 
 std::string state_text(char state, std::string const& where) {
@@ -87,9 +104,9 @@ std::size_t host_width(run_samples const& samples) {
 
 table make_rank_table(run_samples const& samples, top_view const& view, std::vector<oddity> const& oddities) {
     auto const digits = std::max<std::size_t>(4, std::to_string(samples.world_size).size());
-    table made{{{"rank", digits, digits, 0, true, false},
-                {"host", 8, host_width(samples), 4, false, false},
-                {"GPU", 3, 5, 7, true, false},
+    table made{{{"rank", digits, digits, 0},
+                {"host", 8, host_width(samples), 4, false},
+                {"GPU", 3, 5, 7},
                 {"util", 4, 4, 3},
                 {"GPU mem", 9, 9, 11},
                 {"MHz", 9, 9, 9},
@@ -98,11 +115,16 @@ table make_rank_table(run_samples const& samples, top_view const& view, std::vec
                 {"waits", 5, 5, 1},
                 {"last", 4, 4, 10},
                 {"silent", 6, 6, 8},
-                {"state", 7, 28, 2, false, false, true},
-                {"metric", 12, 32, 12, false, false}},
+                {"state", 7, 28, 2, false, true},
+                {"metric", 12, 32, 12, false}},
                {}};
     std::set<int> odd;
-    for (auto const& one : oddities) odd.insert(one.rank);
+    std::set<std::string> odd_hosts;
+    for (auto const& one : oddities)
+        if (one.rank >= 0)
+            odd.insert(one.rank);
+        else
+            odd_hosts.insert(one.host);
     std::uint64_t collectives = 0;  // of the run: a rank does not wait in those to which it comes last
     for (auto const& node : samples.nodes)
         for (auto const& rank : node.ranks)
@@ -116,36 +138,30 @@ table make_rank_table(run_samples const& samples, top_view const& view, std::vec
             auto const last = waits.came_last && collectives > 0
                                   ? std::optional(static_cast<double>(*waits.came_last) / static_cast<double>(collectives))
                                   : std::nullopt;
-            made.rows.push_back({{{std::to_string(rank.rank), rank.rank},
-                                  {printable(node.host)},
-                                  {printable(rank.gpu)},
-                                  percent_cell(gpu.busy_percent ? std::optional(*gpu.busy_percent / 100.0) : std::nullopt),
-                                  part_cell(gpu.used_bytes, gpu.memory_bytes, short_bytes),
-                                  part_cell(gpu.clock_mhz, gpu.most_clock_mhz, whole),
-                                  cores_cell(rank.cores, rank.allowed_cores),
-                                  bytes_cell(rank.memory_bytes),
-                                  percent_cell(waits.waiting),
-                                  percent_cell(last),
-                                  rank.silent_s ? cell{short_time(*rank.silent_s), rank.silent_s} : cell{},
-                                  {state_text(rank.state, rank.where)},
-                                  {printable(rank.metric)}},
-                                 odd.contains(rank.rank)});
+            made.rows.push_back(
+                {odd.contains(rank.rank) || odd_hosts.contains(node.host),
+                 rank.rank,
+                 {std::to_string(rank.rank), printable(node.host), printable(rank.gpu), percent_cell(busy_share(gpu)),
+                  part_cell(gpu.used_bytes, gpu.memory_bytes, short_bytes, short_bytes),
+                  part_cell(gpu.clock_mhz, gpu.most_clock_mhz, whole, whole),
+                  part_cell(rank.cores, rank.allowed_cores, cores, whole), bytes_cell(rank.memory_bytes),
+                  percent_cell(waits.waiting), percent_cell(last), rank.silent_s ? short_time(*rank.silent_s) : "",
+                  state_text(rank.state, rank.where), printable(rank.metric)}});
         }
     return made;
 }
 
-/// The sum, mean and least of values of which some are not known.
+/// The sum of values of which some are not known.
 struct total {
-    double sum = 0, least = 0;
+    double sum = 0;
     int count = 0;
     void add(std::optional<double> value) {
         if (!value) return;
         sum += *value;
-        least = count++ == 0 ? *value : std::min(least, *value);
+        ++count;
     }
-    std::optional<double> known(double value) const { return count > 0 ? std::optional(value) : std::nullopt; }
-    std::optional<double> all() const { return known(sum); }
-    std::optional<double> mean() const { return known(sum / std::max(count, 1)); }
+    std::optional<double> all() const { return count > 0 ? std::optional(sum) : std::nullopt; }
+    std::optional<double> mean() const { return count > 0 ? std::optional(sum / count) : std::nullopt; }
 };
 
 /// Returns the state that is worst, with the number of ranks in it: "2 stopped"; of healthy ranks "running" if one runs.
@@ -159,48 +175,36 @@ std::string worst_state(std::vector<rank_sample> const& ranks) {
 }
 
 table make_host_table(run_samples const& samples, std::vector<oddity> const& oddities) {
-    table made{{{"host", 8, host_width(samples), 0, false, false},
+    table made{{{"host", 8, host_width(samples), 0, false},
                 {"ranks", 5, 5, 4},
                 {"util", 4, 4, 3},
-                {"least", 5, 5, 5},
-                {"GPU mem", 9, 9, 8},
-                {"cores", 7, 7, 6},
-                {"memory", 6, 6, 7},
+                {"GPU mem", 9, 9, 7},
+                {"cores", 7, 7, 5},
+                {"memory", 6, 6, 6},
                 {"waits", 5, 5, 1},
-                {"load", 4, 4, 9},
-                {"steal", 5, 5, 10},
-                {"received/s", 10, 10, 11},
-                {"sent/s", 6, 6, 12},
-                {"state", 7, 14, 2, false, false}},
+                {"load", 4, 4, 8},
+                {"state", 7, 14, 2, false}},
                {}};
     std::set<std::string> odd;
     for (auto const& one : oddities) odd.insert(one.host);
     for (auto const& node : samples.nodes) {
-        total busy, used, memory, cores, resident, waiting;
+        total busy, used, memory, processors, resident, waiting;
         for (auto const& gpu : node.gpus) {
-            busy.add(gpu.busy_percent ? std::optional(*gpu.busy_percent / 100.0) : std::nullopt);
+            busy.add(busy_share(gpu));
             used.add(gpu.used_bytes);
             memory.add(gpu.memory_bytes);
         }
         for (auto const& rank : node.ranks) {
-            cores.add(rank.cores);
+            processors.add(rank.cores);
             resident.add(rank.memory_bytes);
             waiting.add(rank.waits ? rank.waits->waiting : std::nullopt);
         }
-        made.rows.push_back({{{printable(node.host)},
-                              {std::to_string(node.ranks.size()), static_cast<double>(node.ranks.size())},
-                              percent_cell(busy.mean()),
-                              percent_cell(busy.known(busy.least)),
-                              part_cell(used.all(), memory.all(), short_bytes),
-                              cores_cell(cores.all(), node.cpus),
-                              bytes_cell(resident.all()),
-                              percent_cell(waiting.mean()),
-                              node.load ? cell{whole(*node.load), node.load} : cell{},
-                              percent_cell(node.steal),
-                              bytes_cell(node.received_bytes_per_s),
-                              bytes_cell(node.sent_bytes_per_s),
-                              {worst_state(node.ranks)}},
-                             odd.contains(node.host)});
+        made.rows.push_back({odd.contains(node.host),
+                             0,
+                             {printable(node.host), std::to_string(node.ranks.size()), percent_cell(busy.mean()),
+                              part_cell(used.all(), memory.all(), short_bytes, short_bytes),
+                              part_cell(processors.all(), node.cpus, cores, whole), bytes_cell(resident.all()),
+                              percent_cell(waiting.mean()), node.load ? whole(*node.load) : "", worst_state(node.ranks)}});
     }
     return made;
 }
@@ -217,7 +221,7 @@ constexpr std::size_t mark_width = 1;  ///< "!" before an odd row
 std::vector<shown_column> choose_columns(table const& of, std::size_t width, std::size_t& gap) {
     std::vector<std::size_t> by_importance;
     for (std::size_t c = 0; c < of.columns.size(); ++c)
-        if (std::ranges::any_of(of.rows, [&](auto const& row) { return !row.cells[c].text.empty(); })) by_importance.push_back(c);
+        if (std::ranges::any_of(of.rows, [&](auto const& row) { return !row.cells[c].empty(); })) by_importance.push_back(c);
     std::ranges::sort(by_importance, {}, [&](std::size_t c) { return of.columns[c].importance; });
     std::vector<shown_column> chosen;
     std::size_t used = mark_width;
@@ -241,31 +245,21 @@ std::vector<shown_column> choose_columns(table const& of, std::size_t width, std
     return chosen;
 }
 
-bool comes_before(cell const& a, cell const& b, bool descends) {
-    if (a.text.empty() || b.text.empty())
-        return !a.text.empty() && b.text.empty();  // what is not known comes last in either order
-    if (a.number && b.number) return descends ? *a.number > *b.number : *a.number < *b.number;
-    return descends ? a.text > b.text : a.text < b.text;
-}
-
 std::string without_end_blanks(std::string line) {
     line.erase(line.find_last_not_of(' ') + 1);
     return line;
+}
+
+/// Returns the text cut to the width.
+std::string cut(std::string_view text, std::size_t width) {
+    return without_end_blanks(fit(text, width));
 }
 
 void lay_out(table of, top_view const& view, top_page& page) {
     std::size_t gap = 1;
     auto const chosen = choose_columns(of, view.width, gap);
     if (chosen.empty()) return;
-    auto by = chosen.front().index;
-    for (auto const& one : chosen) {
-        page.columns.emplace_back(of.columns[one.index].title);
-        if (view.sort == of.columns[one.index].title) by = one.index;
-    }
-    page.sorted_by = of.columns[by].title;
-    bool const descends = of.columns[by].descends != view.reverse;
-    std::ranges::stable_sort(of.rows,
-                             [&](auto const& a, auto const& b) { return comes_before(a.cells[by], b.cells[by], descends); });
+    std::ranges::stable_sort(of.rows, {}, [](auto const& row) { return std::pair(!row.is_odd, row.rank); });
     auto const line = [&](std::string text, auto const& text_at) {
         for (auto const& one : chosen) {
             auto const& form = of.columns[one.index];
@@ -278,7 +272,7 @@ void lay_out(table of, top_view const& view, top_page& page) {
     };
     page.titles = line(" ", [&](std::size_t c) { return std::string(of.columns[c].title); });
     for (auto const& row : of.rows)
-        page.rows.push_back({line(row.is_odd ? "!" : " ", [&](std::size_t c) { return row.cells[c].text; }), row.is_odd});
+        page.rows.push_back({line(row.is_odd ? "!" : " ", [&](std::size_t c) { return row.cells[c]; }), row.is_odd});
 }
 
 /// Appends the text in lines of the width, divided at blanks and indented after the first.
@@ -286,21 +280,20 @@ void wrap(std::string_view text, std::size_t width, std::vector<std::string>& li
     std::string line;
     for (auto const word : split(text, ' ')) {
         if (!line.empty() && display_width(line) + 1 + display_width(word) > width) {
-            lines.push_back(without_end_blanks(fit(line, width)));
+            lines.push_back(cut(line, width));
             line = " ";
         }
         line += (line.empty() ? "" : " ") + std::string(word);
     }
-    lines.push_back(without_end_blanks(fit(line, width)));
+    lines.push_back(cut(line, width));
 }
 
 /// Returns a sentence for each rank and node, without causes that a sentence names already, and for each node that does not answer.
 std::vector<std::string> sentences(run_samples const& samples, top_view const& view, std::vector<oddity> const& oddities) {
     std::vector<std::string> all;
-    double newest = 0;
-    for (auto const& node : samples.nodes) newest = std::max(newest, node.at_s);
+    auto const newest = newest_look(samples);
     for (auto const& node : samples.nodes)
-        if (newest - node.at_s > std::max(10.0, 3 * samples.every_s))
+        if (is_overdue(samples, newest - node.at_s))
             all.push_back(fmt::format("{}: no sample for {}", node.host, whole_seconds(view.now - node.at_s)));
     for (std::size_t i = 0; i < oddities.size();) {
         auto const& first = oddities[i];
@@ -320,8 +313,7 @@ void add_notes(run_samples const& samples, top_view const& view, std::vector<odd
         wrap(printable(all[i]), view.width, lines);
         bool const is_last = i + 1 == all.size();
         if (page.notes.size() + lines.size() + (is_last ? 0 : 1) > view.notes) {
-            page.notes.push_back(
-                without_end_blanks(fit(fmt::format("and {} more; --json lists all", all.size() - i), view.width)));
+            page.notes.push_back(cut(fmt::format("and {} more; --json lists all", all.size() - i), view.width));
             return;
         }
         page.notes.insert(page.notes.end(), lines.begin(), lines.end());
@@ -329,15 +321,9 @@ void add_notes(run_samples const& samples, top_view const& view, std::vector<odd
 }
 
 void add_header(run_samples const& samples, top_view const& view, top_page& page) {
-    std::size_t ranks = 0;
-    double newest = 0;
-    for (auto const& node : samples.nodes) {
-        ranks += node.ranks.size();
-        newest = std::max(newest, node.at_s);
-    }
-    auto const add = [&](std::string const& text) {
-        page.header.push_back(without_end_blanks(fit(printable(text), view.width)));
-    };
+    auto const ranks = count_ranks(samples);
+    auto const newest = newest_look(samples);
+    auto const add = [&](std::string const& text) { page.header.push_back(cut(printable(text), view.width)); };
     add(samples.job.empty() ? samples.command : fmt::format("job {}: {}", samples.job, samples.command));
     auto const size = static_cast<std::size_t>(std::max(samples.world_size, 0));
     auto text = fmt::format("{}{} on {}", ranks == size ? "" : fmt::format("{} of ", ranks),
@@ -345,7 +331,7 @@ void add_header(run_samples const& samples, top_view const& view, top_page& page
                             counted(static_cast<std::int64_t>(samples.nodes.size()), "node"));
     if (samples.generation > 0) text += fmt::format(", generation {}", samples.generation);
     if (samples.started_s > 0) text += fmt::format(", started {} ago", whole_seconds(view.now - samples.started_s));
-    if (auto const age = view.now - newest; newest > 0 && age > std::max(10.0, 3 * samples.every_s))
+    if (auto const age = view.now - newest; newest > 0 && is_overdue(samples, age))
         text = fmt::format("the samples are {} old; {}", whole_seconds(age), text);
     if (!view.host.empty()) text = fmt::format("only {}; {}", view.host, text);
     add(text);
@@ -354,9 +340,7 @@ void add_header(run_samples const& samples, top_view const& view, top_page& page
 }  // namespace
 
 bool has_many_ranks(run_samples const& samples) {
-    std::size_t ranks = 0;
-    for (auto const& node : samples.nodes) ranks += node.ranks.size();
-    return ranks > most_single_ranks;
+    return count_ranks(samples) > most_single_ranks;
 }
 
 top_page make_top_page(run_samples const& samples, top_view const& view) {

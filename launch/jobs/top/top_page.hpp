@@ -18,8 +18,6 @@ struct top_view {
     std::size_t width = 80;  ///< of the terminal; no line is wider
     bool by_host = false;
     std::string host;        ///< show the ranks of this host only; empty: all
-    std::string sort;        ///< the title of the column by which rows are sorted; one that is not shown: the first
-    bool reverse = false;    ///< the order
     double now = 0;          ///< in seconds since 1970
     std::size_t notes = 20;  ///< the most lines of notes
 };
@@ -33,10 +31,8 @@ struct top_line {
 struct top_page {
     std::vector<std::string> header;
     std::string titles;
-    std::vector<top_line> rows;
-    std::vector<std::string> notes;    ///< what is odd, and why
-    std::vector<std::string> columns;  ///< the titles, one each
-    std::string sorted_by;             ///< one of them
+    std::vector<top_line> rows;      ///< odd ones first
+    std::vector<std::string> notes;  ///< what is odd, and why
 };
 
 /// Returns the page. Lines hold printable text only (cells.hpp), whatever the samples hold. Columns that do not fit are left out, the less

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -11,8 +12,12 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <exception>
+#include <thread>
 #include <utility>
 
+#include "base/throw_error.hpp"
+#include "base/unique_fd.hpp"
 #include "launch/jobs/top/cells.hpp"
 #include "launch/system/signals.hpp"
 
@@ -23,7 +28,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr auto draw_each = std::chrono::seconds(1);  ///< ages grow; samples of other machines come without an event
-constexpr std::string_view help_line = "q quit  s sort  r reverse  h by host  n next host  arrows, pages: scroll  ? end";
+constexpr std::string_view help_line = "q quit  h by host  n next host  arrows, pages: scroll  ? end";
 
 /// Terminals that cannot take all of it, or have gone, are no error: poll() tells the end.
 void put(std::string_view text) noexcept {
@@ -54,15 +59,28 @@ std::vector<int> screen_signals() {
     return numbers;
 }
 
+/// Stops this process as Ctrl-Z does by default: not where nobody could continue it, as where no shell shares its session.
+void stop_this_process() {
+    struct sigaction before {};
+    struct sigaction usual {};
+    usual.sa_handler = SIG_DFL;
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, SIGTSTP);
+    ::sigaction(SIGTSTP, &usual, &before);
+    ::raise(SIGTSTP);
+    ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);  // here it stops
+    ::pthread_sigmask(SIG_BLOCK, &only, nullptr);
+    ::sigaction(SIGTSTP, &before, nullptr);
+}
+
 }  // namespace
 
 std::vector<top_key> take_keys(std::string& typed) {
     static constexpr std::pair<std::string_view, top_key> keys[]{
-        {"q", top_key::quit},      {"s", top_key::sort},       {"r", top_key::reverse},       {"h", top_key::hosts},
-        {"n", top_key::next_host}, {"?", top_key::help},       {"\x1b[A", top_key::up},       {"\x1bOA", top_key::up},
-        {"\x1b[B", top_key::down}, {"\x1bOB", top_key::down},  {"\x1b[5~", top_key::page_up}, {"\x1b[6~", top_key::page_down},
-        {" ", top_key::page_down}, {"\x1b[H", top_key::first}, {"\x1bOH", top_key::first},    {"\x1b[1~", top_key::first},
-        {"\x1b[F", top_key::last}, {"\x1bOF", top_key::last},  {"\x1b[4~", top_key::last},
+        {"q", top_key::quit},          {"h", top_key::hosts},           {"n", top_key::next_host}, {"?", top_key::help},
+        {"\x1b[A", top_key::up},       {"\x1bOA", top_key::up},         {"\x1b[B", top_key::down}, {"\x1bOB", top_key::down},
+        {"\x1b[5~", top_key::page_up}, {"\x1b[6~", top_key::page_down}, {" ", top_key::page_down},
     };
     std::vector<top_key> found;
     while (!typed.empty()) {
@@ -102,31 +120,52 @@ bool top_screen::is_possible(environment const& variables) {
 
 int top_screen::show() {
     auto const signals = take_signals(screen_signals(), "muster top");
+    unique_fd const looked(::eventfd(0, EFD_CLOEXEC));
+    if (!looked) throw_system("eventfd", "for muster top");
     drawn_terminal terminal;
-    std::string typed, end;
-    clock::time_point next{};
+    std::string typed;
+    std::thread look;  // a file system that does not answer must not hold up signals
+    std::exception_ptr fault;
+    auto next = clock::now() + draw_each;
     while (!is_over_) {
-        if (clock::now() >= next) {
+        if (!look.joinable() && clock::now() >= next) {
             next = clock::now() + draw_each;
-            run_.look();
-            end = run_.describe_end();
-            if (!end.empty()) break;
+            look = std::thread([&] {
+                try {
+                    run_.look();
+                } catch (...) {
+                    fault = std::current_exception();
+                }
+                ::eventfd_write(looked.get(), 1);
+            });
         }
-        draw();
+        bool const is_looking = look.joinable();  // the thread has run_ for itself
+        if (!is_looking) draw();
         auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
-        std::array<pollfd, 2> ready{{{STDIN_FILENO, POLLIN, 0}, {signals.get(), POLLIN, 0}}};
-        if (::poll(ready.data(), ready.size(), static_cast<int>(std::max<long>(left, 0))) <= 0) continue;
+        std::array<pollfd, 3> ready{
+            {{is_looking ? -1 : STDIN_FILENO, POLLIN, 0}, {signals.get(), POLLIN, 0}, {looked.get(), POLLIN, 0}}};
+        if (::poll(ready.data(), ready.size(), is_looking ? -1 : static_cast<int>(std::max<long>(left, 0))) <= 0) continue;
         if (ready[1].revents != 0) {
             signalfd_siginfo got{};
             if (::read(signals.get(), &got, sizeof got) != sizeof got) continue;
             auto const number = static_cast<int>(got.ssi_signo);
             if (number == SIGTSTP) {
                 terminal.end();
-                ::raise(SIGSTOP);
+                stop_this_process();
             }
             if (number == SIGTSTP || number == SIGCONT) terminal.begin();
             if (number == SIGTSTP || number == SIGCONT || number == SIGWINCH) continue;
-            return 128 + number;
+            if (!is_looking) return 128 + number;
+            terminal.end();
+            ::_exit(128 + number);
+        }
+        if (ready[2].revents != 0) {
+            eventfd_t count = 0;
+            ::eventfd_read(looked.get(), &count);
+            look.join();
+            if (fault) std::rethrow_exception(fault);
+            if (!run_.end().empty()) break;
+            continue;
         }
         std::array<char, 256> bytes{};
         auto const count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
@@ -135,20 +174,14 @@ int top_screen::show() {
         for (auto const key : take_keys(typed)) obey(key);
     }
     terminal.end();
-    if (!end.empty()) put(end + "\n");
+    if (!run_.end().empty()) put(run_.end() + "\n");
     return 0;
 }
 
 void top_screen::obey(top_key key) {
-    auto const rows = page_.rows.size();
     auto const back = [&](std::size_t by) { first_ -= std::min(first_, by); };
     switch (key) {
         case top_key::quit: is_over_ = true; break;
-        case top_key::sort:
-            if (auto const now = std::ranges::find(page_.columns, page_.sorted_by); now != page_.columns.end())
-                view_.sort = now + 1 == page_.columns.end() ? page_.columns.front() : *(now + 1);
-            break;
-        case top_key::reverse: view_.reverse = !view_.reverse; break;
         case top_key::hosts:
             view_.by_host = !view_.by_host || !view_.host.empty();
             view_.host.clear();
@@ -160,8 +193,6 @@ void top_screen::obey(top_key key) {
         case top_key::down: ++first_; break;
         case top_key::page_up: back(window_); break;
         case top_key::page_down: first_ += window_; break;
-        case top_key::first: first_ = 0; break;
-        case top_key::last: first_ = rows; break;
     }
 }
 
@@ -205,9 +236,8 @@ void top_screen::draw() {
     if (!page_.notes.empty()) lines.emplace_back();
     for (auto const& note : page_.notes) lines.push_back(in_colour(note, true));
     if (lines.size() + 1 > height) lines.resize(height - 1);
-    auto const status =
-        fmt::format("{} {}-{} of {}, sorted by {}{}; ? shows the keys", view_.by_host && view_.host.empty() ? "hosts" : "ranks",
-                    std::min(rows, first_ + 1), last, rows, page_.sorted_by, view_.reverse ? ", reversed" : "");
+    auto const status = fmt::format("{} {}-{} of {}; ? shows the keys", view_.by_host && view_.host.empty() ? "hosts" : "ranks",
+                                    std::min(rows, first_ + 1), last, rows);
     std::string text = "\x1b[H";
     for (auto const& line : lines) text += "\x1b[2K" + line + "\r\n";
     put(text + "\x1b[J\x1b[" + std::to_string(height) + ";1H" +

@@ -13,7 +13,7 @@
 
 namespace muster {
 
-enum class top_key { quit, sort, reverse, hosts, next_host, help, up, down, page_up, page_down, first, last };
+enum class top_key { quit, hosts, next_host, help, up, down, page_up, page_down };
 
 /// Takes whole keys from the front of what a terminal has sent, and leaves the start of an unfinished one. Drops what is no key. Pure.
 std::vector<top_key> take_keys(std::string& typed);
@@ -39,7 +39,8 @@ class top_screen {
     top_screen(sampled_run& run, environment const& variables);
     /// Returns whether standard input and output are a terminal that can be drawn on.
     static bool is_possible(environment const& variables);
-    /// Shows the run until it ends or the user does. Returns the exit code: 0, or 128+n after signal n. Throws as sampled_run::look().
+    /// Shows the run, which has been looked at, until it ends or the user does. Returns the exit code: 0, or 128+n after signal n, by which the process ends at
+    /// once while a file system does not answer. Throws as sampled_run::look().
     int show();
 
   private:
