@@ -136,7 +136,7 @@ constexpr command_row rows[]{
             "Shows for each rank its GPU, processor time, memory, the share of the time in which it waited for other ranks, and "
             "its state; below the table, what is odd and why. Reads samples.json in the run's folder, which the run writes every "
             "few seconds, and disturbs no rank.\n\n"
-            "On a terminal it shows this until the run ends. Keys: q quits, s sorts by the next column, r reverses, h shows a line "
+            "On a terminal it shows this until the run ends. Keys: q quits, h shows a line "
             "for each host or rank, n one host after the other, arrows and page keys scroll. Without a terminal, and with TERM=dumb, "
             "it prints the table once. NO_COLOR turns colors off.\n\n"
             "Columns: last is the share of the collectives for which the others waited for this rank last; silent the time since "
