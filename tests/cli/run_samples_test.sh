@@ -77,8 +77,8 @@ first, second = told["nodes"][0]["gpus"]
 for number, g in enumerate((first, second)):
     assert (g["used_bytes"] >> 30, g["memory_bytes"] >> 30, g["busy_percent"] % 10, g["most_clock_mhz"]) == (number + 1, 80, number, 1980), g
     assert g["mean_busy_percent"] == g["busy_percent"] and g["most_used_bytes"] == g["used_bytes"], g
-assert "slowed" not in first and (first["clock_mhz"], first["celsius"], first["ecc_errors"], first["link_replays"]) == (1900, 50, 0, 20), first
-assert (second["slowed"], second["celsius"], second["ecc_errors"], second["remapped_rows"], second["link_replays"]) == ("heat (hardware)", 91, 2, 3, 27), second
+assert "slowed" not in first and (first["clock_mhz"], first["celsius"], first["ecc_errors"], first["link_replays"]) == (1900, 50, 0, 0), first  # errors count from the first look
+assert (second["slowed"], second["celsius"], second["ecc_errors"], second["remapped_rows"], second["link_replays"]) == ("heat (hardware)", 91, 0, 3, 0), second
 assert (second["mean_clock_mhz"], second["slowed_share"], second["was_slowed"]) == (1200, 1, "heat (hardware)"), second
 PY
 
