@@ -22,7 +22,7 @@ namespace {
 
 constexpr unsigned polls_per_clock_read = 64;
 /// … of a rank that yields its processor between polls, or sleeps: each takes longer than the clock.
-constexpr unsigned yields_per_clock_read = 8;
+constexpr unsigned yields_per_clock_read = 16;
 
 /// A waiting rank keeps a processor that it has to itself: it would get it back only a time slice later, and all ranks would wait
 /// for that. It yields the processor only when another rank is really late.
