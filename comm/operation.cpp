@@ -20,7 +20,7 @@ namespace detail {
 
 namespace {
 
-constexpr unsigned polls_per_clock_read = 64;
+constexpr unsigned polls_per_clock_read = 64;  ///< a power of two, as the next
 /// … of a rank that yields its processor between polls, or sleeps: each takes longer than the clock.
 constexpr unsigned yields_per_clock_read = 16;
 
@@ -158,7 +158,8 @@ void wait_for(communicator_state& state, ticket which, duration deadline, std::s
     for (unsigned polls = 1; !poll(state, which); ++polls) {
         if (yield) state.backend->give_way(waited_long);
         if (state.options.loss && state.options.loss->is_told()) give_up_by_loss(on);
-        if (polls % (yield ? yields_per_clock_read : polls_per_clock_read) != 0 && !waited_long) continue;
+        unsigned const between_reads = (yield ? yields_per_clock_read : polls_per_clock_read) - 1;
+        if ((polls & between_reads) != 0 && !waited_long) continue;
         auto const now = clock::now();
         if (!begin) begin = now;
         if (state.waits && state.numbers_world)
