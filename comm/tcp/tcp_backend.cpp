@@ -331,7 +331,6 @@ class tcp_backend final : public collective_backend, private co_progress {
             blame_the_gone(culprits);
         else if (auto now = all_.culprits(which); !now.empty())
             culprits = std::move(now);  // a process may have ended since the words about it were found
-        add_the_gone(culprits);
         fail(culprits, fmt::format("it {}: waiting for {}. Look at {}", lost_rank_words, describe_late(culprits, hosts()),
                                    culprits.size() == 1 ? "that rank" : "those ranks"));
     }
@@ -341,15 +340,6 @@ class tcp_backend final : public collective_backend, private co_progress {
         auto lost = lost_ranks(all_.members().processes, all_.rank());
         std::erase_if(lost, [this](late_rank const& each) { return !each.dead || all_.gave_up(each.rank); });
         if (!lost.empty()) culprits = std::move(lost);
-    }
-
-    /// The word of a rank that gave up is lost if it ends before this rank has read what came before: the ranks that it may have blamed are gone as well.
-    void add_the_gone(std::vector<late_rank>& culprits) const {
-        auto const is_innocent = [this](late_rank const& each) { return all_.has_parted(each.rank) || !all_.has_met(each.rank); };
-        for (auto& each : lost_ranks(all_.members().processes, all_.rank()))
-            if (each.dead && !is_innocent(each) && std::ranges::find(culprits, each.rank, &late_rank::rank) == culprits.end())
-                culprits.push_back(std::move(each));
-        std::ranges::sort(culprits, {}, &late_rank::rank);
     }
 
     /// Messages on their way from ranks that have not given up come first.

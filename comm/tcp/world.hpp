@@ -73,8 +73,6 @@ class world {
     bool is_harmed() const noexcept { return harmed_; }
     bool waits_for(int other, ticket owner) const { return at(other).wire.waits_for(owner); }
     bool has_met(int other) const noexcept { return at(other).wire.is_open() || at(other).wire.ended() != line::end::none; }
-    /// Returns whether it has said that it leaves, or gives up.
-    bool has_parted(int other) const noexcept { return at(other).wire.ended() == line::end::left || gave_up(other); }
     bool gave_up(int other) const noexcept { return at(other).wire.ended() == line::end::gave_up; }
 
     /// Returns the ranks because of which `owner` cannot finish, in ascending order.
