@@ -253,7 +253,8 @@ void negotiator::count_waits(exchange_clock::time_point now) {
         if (one) since = std::min(since, one->submitted);
     };
     for (auto const& each : waiting_) look(each);
-    for (auto const at : hit_positions_) look(hits_[at]);
+    for (auto const at : hit_positions_)
+        if (at < hits_.size()) look(hits_[at]);
     for (auto const& [name, each] : announced_) look(each);
     since = std::max(since, shared_.waits_counted_until);
     if (now - since < between_counts) return;
