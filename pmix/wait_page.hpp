@@ -1,4 +1,4 @@
-// The page of memory in which a rank counts how long it waits for other ranks; the process that watches it on its node reads it.
+// The page of memory in which a rank counts how long it waits for other ranks, and for data; the process that watches it on its node reads it.
 #pragma once
 
 #include <array>
@@ -26,7 +26,9 @@ struct wait_page {
     std::atomic<std::uint64_t> collectives;  ///< for which it waited
     std::atomic<std::uint64_t> waited_ns;    ///< for all of them
     std::atomic<std::uint64_t> users;        ///< communicators and exchanges that count here, or have
-    std::array<std::uint64_t, 4> unused;
+    std::atomic<std::uint64_t> batches;      ///< that data loaders have delivered
+    std::atomic<std::uint64_t> data_ns;      ///< waited for them
+    std::array<std::uint64_t, 2> unused;
     std::array<other_rank, 252> by_rank;  ///< of the first ranks of the world; those that came last, where the backend can tell
 };
 static_assert(sizeof(wait_page) == wait_page::bytes);

@@ -13,7 +13,15 @@
 
 namespace muster {
 
-std::shared_ptr<wait_counts> wait_counts::open(std::string const& path) noexcept try {
+namespace {
+
+std::uint64_t nanoseconds(duration what) {
+    return static_cast<std::uint64_t>(std::max(what.count(), 0.0) * 1e9);
+}
+
+}  // namespace
+
+std::shared_ptr<wait_counts> wait_counts::open(std::string const& path, use what) noexcept try {
     if (path.empty()) return nullptr;
     unique_fd const file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY));
     struct stat found {};
@@ -29,7 +37,7 @@ std::shared_ptr<wait_counts> wait_counts::open(std::string const& path) noexcept
         ::munmap(memory, wait_page::bytes);
         return nullptr;
     }
-    page.users.fetch_add(1, std::memory_order_relaxed);
+    if (what == use::collectives) page.users.fetch_add(1, std::memory_order_relaxed);
     return std::shared_ptr<wait_counts>(new wait_counts(page));
 } catch (std::exception const&) {
     return nullptr;
@@ -44,7 +52,7 @@ wait_page::other_rank* wait_counts::place_of(int rank) noexcept {
 }
 
 void wait_counts::add_time(duration waited, int awaited) noexcept {
-    auto const ns = static_cast<std::uint64_t>(std::max(waited.count(), 0.0) * 1e9);
+    auto const ns = nanoseconds(waited);
     page_.waited_ns.fetch_add(ns, std::memory_order_relaxed);
     if (auto* const rank = place_of(awaited)) rank->waited_ns.fetch_add(ns, std::memory_order_relaxed);
 }
@@ -52,6 +60,11 @@ void wait_counts::add_time(duration waited, int awaited) noexcept {
 void wait_counts::add_wait(int last) noexcept {
     page_.collectives.fetch_add(1, std::memory_order_relaxed);
     if (auto* const rank = place_of(last)) rank->times.fetch_add(1, std::memory_order_relaxed);
+}
+
+void wait_counts::add_batch(duration waited) noexcept {
+    page_.batches.fetch_add(1, std::memory_order_relaxed);
+    page_.data_ns.fetch_add(nanoseconds(waited), std::memory_order_relaxed);
 }
 
 }  // namespace muster

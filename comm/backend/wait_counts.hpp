@@ -1,4 +1,4 @@
-// Counts of how long this rank waits for other ranks, for `muster top` and the end of a run.
+// Counts of how long this rank waits for other ranks, and for data, for `muster top` and the end of a run.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,10 @@ namespace muster {
 /// Owns the mapping of the rank's page. Thread safe.
 class wait_counts {
   public:
+    enum class use { collectives, data };
+
     /// Returns null where nobody watches (`path` is empty), or the page cannot be reached, as from a container: that is no error of the program.
-    static std::shared_ptr<wait_counts> open(std::string const& path) noexcept;
+    static std::shared_ptr<wait_counts> open(std::string const& path, use what = use::collectives) noexcept;
 
     ~wait_counts();
     wait_counts(wait_counts const&) = delete;
@@ -23,6 +25,8 @@ class wait_counts {
     void add_time(duration waited, int awaited) noexcept;
     /// Counts a wait that has ended.
     void add_wait(int last) noexcept;
+    /// Counts a batch of data, and the time for which the program waited for it.
+    void add_batch(duration waited) noexcept;
 
   private:
     explicit wait_counts(wait_page& page) noexcept : page_(page) {}

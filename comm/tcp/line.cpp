@@ -1,7 +1,9 @@
 #include "comm/tcp/line.hpp"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -10,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <utility>
 
 #include "base/codec/codec.hpp"
 #include "base/process/network.hpp"
@@ -147,6 +150,20 @@ void line::drop() {
     first.data = nullptr;
     first.counts = nullptr;
     going_.push_back(std::move(first));
+}
+
+bool line::part() noexcept {
+    flush();
+    if (!socket_ || deaf_) return false;
+    if (going_.empty() && !std::exchange(parted_, true)) ::shutdown(socket_.get(), SHUT_WR);
+    for (int reads = 0; reads < 16; ++reads) {
+        auto const got = ::recv(socket_.get(), staging_.get(), staging_bytes, MSG_DONTWAIT);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0 && errno == EAGAIN) break;
+        if (got <= 0) return false;  // it has ended or given up, too
+    }
+    int untaken = 0;
+    return !going_.empty() || (::ioctl(socket_.get(), SIOCOUTQ, &untaken) == 0 && untaken > 0);
 }
 
 // ---- receiving

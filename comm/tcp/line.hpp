@@ -71,8 +71,6 @@ class line {
     bool is_open() const noexcept { return static_cast<bool>(socket_); }
     int socket() const noexcept { return socket_.get(); }
     void close() noexcept { socket_.reset(); }
-    /// Returns whether what is sent may still arrive.
-    bool reaches_other() const noexcept { return is_open() && !deaf_; }
 
     /// `data` stays valid and unchanged until `counts` is through. `owner`: the collective.
     void send(ticket owner, frame const& head, std::byte const* data, transfers& counts);
@@ -99,6 +97,10 @@ class line {
 
     /// Forgets all messages, and receives no more. A message that is partly sent goes on from a copy; a very long one ends the connection.
     void drop();
+
+    /// After drop() and the last tell(): sends what is left and forgets what comes. Returns whether the other end, or its kernel, still has to take some of it:
+    /// a connection that is closed before, or with something unread, loses it.
+    bool part() noexcept;
 
   private:
     struct outgoing {
@@ -128,6 +130,7 @@ class line {
     std::size_t sent_ = 0;  // bytes of the first one
     bool deaf_ = false;     // the other end takes no more
     bool stopped_ = false;  // receives nothing any more
+    bool parted_ = false;   // sends nothing any more
     std::deque<incoming> coming_;
     bool within_ = false;   // the first one's header has come
     std::size_t done_ = 0;  // … and this many of its bytes

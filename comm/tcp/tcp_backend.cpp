@@ -372,7 +372,7 @@ class tcp_backend final : public collective_backend, private co_progress {
 
     /// Fails everything under way, and tells the other ranks.
     void fail(std::vector<late_rank> const& culprits, std::string const& why) noexcept try {
-        all_.give_up(detail::write_blame(culprits));
+        all_.give_up(culprits);
         for (ticket const each : active_) {
             tcp_slot& one = slots_.at(each);
             one.course = {};

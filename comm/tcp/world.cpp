@@ -26,6 +26,9 @@ constexpr milliseconds longest_connect{3000}, longest_answer{15000};
 constexpr std::size_t most_unproven = 256;
 constexpr std::chrono::seconds unproven_patience{10};
 
+/// How long a rank that gives up waits until the others have taken its word.
+constexpr milliseconds longest_parting{1000};
+
 /// If all wanted connections are there, it looks for calls of others once in this many pumps.
 constexpr unsigned pumps_between_looks = 64;
 
@@ -366,35 +369,39 @@ line const* world::disagreement(ticket owner, int& with) const {
 
 // ---- the end
 
-void world::give_up(std::string const& blame) noexcept {
+void world::give_up(std::vector<late_rank> const& blamed) noexcept {
     if (over_) return;
+    auto const is_begun = [this](int other) { return at(other).calling.where != attempt::phase::idle; };
     try {
         advance_links();
     } catch (...) {  // out of memory: the linked ranks learn of it
     }
     over_ = true;
     try {
+        auto const words = detail::write_blame(blamed);
         for (int other = 0; other < size(); ++other)
             if (other != rank()) at(other).wire.drop();
         std::size_t told = 0;
-        // Others soon read what the sockets do not take at once, since they wait for it; a rank that has called, or is being called, waits for this one.
-        auto const until = clock::now() + milliseconds(100);
+        // A word that is lost with its connection leaves the others to blame this rank. Those who wait for it read soon; a rank that has called, or is being
+        // called, waits for it as well; those to blame may never read.
+        auto const until = clock::now() + longest_parting;
         for (;;) {
             while (told < linked_.size()) {
                 line& wire = at(linked_[told++]).wire;
-                if (wire.is_open()) wire.tell({.what = frame::kind::gave_up}, blame);
+                if (wire.is_open()) wire.tell({.what = frame::kind::gave_up}, words);
             }
-            auto const is_left = [this](int other) { return at(other).wire.wants_to_send() && at(other).wire.reaches_other(); };
-            auto const is_begun = [this](int other) { return at(other).calling.where != attempt::phase::idle; };
-            bool const waits = !unproven_.empty() || std::any_of(linked_.begin(), linked_.end(), is_left) ||
-                               std::any_of(unlinked_.begin(), unlinked_.end(), is_begun);
+            bool waits = !unproven_.empty();
+            for (int const other : linked_)
+                waits = (at(other).wire.part() && at(other).wire.ended() == line::end::none &&
+                         !std::ranges::count(blamed, other, &late_rank::rank)) ||
+                        waits;
+            for (int const other : unlinked_) waits = waits || is_begun(other);
             if (!waits || clock::now() > until) return;
             sleep(milliseconds(1));
             hear_callers();
             auto const calling = unlinked_;
             for (int const other : calling)
                 if (is_begun(other)) call(other, clock::now());
-            for (int const other : linked_) at(other).wire.pump(false);
         }
     } catch (...) {  // out of memory: the others see the connections end
     }

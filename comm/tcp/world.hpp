@@ -86,9 +86,9 @@ class world {
     /// Returns the link to the first rank that is in another collective than `owner`.
     line const* disagreement(ticket owner, int& with) const;
 
-    /// Tells all ranks that it is connected to, and drops all messages: the memory of collectives is no longer in use. Call it
-    /// once.
-    void give_up(std::string const& blame) noexcept;
+    /// Drops all messages: the memory of collectives is no longer in use. Tells all ranks that it is connected to whom it blames, and waits, at most a second,
+    /// until they have it. Call it once.
+    void give_up(std::vector<late_rank> const& blamed) noexcept;
     /// Tells them that this rank has left properly.
     void leave() noexcept;
 

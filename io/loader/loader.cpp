@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "base/throw_error.hpp"
 #include "base/units.hpp"
+#include "comm/backend/wait_counts.hpp"
 #include "comm/communicator.hpp"
 #include "comm/cuda/handles.hpp"
 #include "comm/fail_together.hpp"
@@ -278,10 +279,11 @@ struct loader::state {
         bool const there = next_batch();
         auto const now = std::chrono::steady_clock::now();
         if (spent.steps > 0) {
-            spent.waited_s += std::chrono::duration<double>(now - began).count();
+            spent.waited_s += duration(now - began).count();
             spent.total_s = std::chrono::duration<double>(now - first_step_ended).count();
         }
         if (!there) return false;
+        if (waits) waits->add_batch(spent.steps > 0 ? now - began : duration());  // the first one is waited for by every program
         ++spent.steps;
         spent.samples += current.count;
         spent.bytes += current.count * image_bytes;
@@ -343,6 +345,7 @@ struct loader::state {
     batch current;
     loader_report spent;
     std::chrono::steady_clock::time_point first_step_ended;
+    std::shared_ptr<wait_counts> const waits = wait_counts::open(options.wait_page, wait_counts::use::data);
 
     // Loaders with windows alone use these.
     std::unique_ptr<window_reader> windows;

@@ -48,6 +48,7 @@ struct loader_options {
     /// that makes the loader has a context on a GPU already. Never tried on a GPU.
     std::optional<bool> pinned;
     std::optional<transform_options> transform;  ///< batches of f32 instead of bytes
+    std::string wait_page;                       ///< comm_options::wait_page: where waits for batches are counted
     bool operator==(loader_options const&) const = default;
 };
 

@@ -17,7 +17,7 @@ namespace muster {
 /// Each generation has its own launcher, session folder, nspace and ports. A launcher that gets an empty text starts generation
 /// 0.
 struct run_life {
-    double began_s = -1;          ///< when the run began, by seconds_now(); below 0: it begins now
+    double began_s = -1;          ///< when the first launcher of the run began, by seconds_now(); below 0: it begins now
     std::string output_dir = {};  ///< the folder that the first generation made; or empty
     std::vector<slot> pool = {};  ///< the slots that the run may use, spares at the end
     generation now = {};          ///< without members in the first one: the mapping names them

@@ -55,11 +55,29 @@ std::vector<probed_node> node_prober::run() {
     question_.what = make_node_question(run_, nodes_, nodes_.front());
     start_engine(all);
     wait_for(engine_patience);
+    auto const& limit = run_.options.timeout;
+    if (limit) loop_.after(std::max(*limit - run_.life.age(), duration(0)), [this] { on_timeout(); });
     loop_.run();
+    if (phase_ == phase::timed_out) throw_timeout();
     throw_if_engine_failed();
     std::vector<probed_node> found;
     for (auto& one : slots_) found.push_back(std::move(one.found));
     return found;
+}
+
+/// The run's own time is over.
+void node_prober::on_timeout() {
+    if (phase_ == phase::timed_out) return;
+    phase_ = phase::timed_out;
+    end_engines();
+}
+
+void node_prober::throw_timeout() const {
+    std::vector<std::string> silent;
+    for (auto const& one : slots_)
+        if (!one.found.report) silent.push_back(one.found.name);
+    throw_error(errc::timeout, "asked the nodes what they have until --timeout {} had passed; {} did not answer by then",
+                format_duration(*run_.options.timeout), silent.empty() ? "their engine" : list_some(silent, "nodes"));
 }
 
 /// If none of several nodes was reached, not even this one, the engine has failed and not the nodes.
@@ -141,7 +159,7 @@ void node_prober::on_report(probed_slot& one, node_report report) {
 }
 
 void node_prober::on_link_lost(probed_slot& one, std::string const& reason) {
-    if (phase_ == phase::leaving) return;
+    if (phase_ == phase::leaving || phase_ == phase::timed_out) return;
     // An engine may end all when one fails: then the others are well nevertheless.
     bool const with_others = engine_of(one).slots().size() > 1;
     if (phase_ == phase::probing && with_others && (one.now == state::asked || one.now == state::told)) {
@@ -174,7 +192,7 @@ bool node_prober::any(state now) const {
 }
 
 void node_prober::on_deadline() {
-    if (phase_ == phase::leaving) return end_engines();
+    if (phase_ == phase::leaving || phase_ == phase::timed_out) return end_engines();
     if (phase_ == phase::connecting) {
         for (auto& one : slots_)
             if (one.now == state::connecting) one.found.connect_fault = "it did not answer in time";
@@ -196,6 +214,7 @@ void node_prober::on_deadline() {
 }
 
 void node_prober::go_on() {
+    if (phase_ == phase::timed_out) return;
     start_queued();
     if (phase_ == phase::probing && !any(state::absent) && !any(state::queued) && !any(state::asked)) try_connections();
     if (phase_ == phase::connecting && !any(state::connecting)) leave();
@@ -268,7 +287,7 @@ void node_prober::on_unreached(running_engine const& engine, std::size_t which, 
 
 void node_prober::on_exit(running_engine& engine) {
     loop_.after(final_messages_patience, [this, &engine] { on_engine_end(engine); });
-    if (phase_ == phase::leaving) stop_if_done();
+    if (phase_ == phase::leaving || phase_ == phase::timed_out) stop_if_done();
 }
 
 void node_prober::on_engine_end(running_engine const& engine) {

@@ -19,7 +19,7 @@
 
 namespace muster {
 
-/// One call of probe_nodes. A state machine on one thread: probing -> connecting (all to one node) -> leaving -> done.
+/// One call of probe_nodes. A state machine on one thread: probing -> connecting (all to one node) -> leaving -> done; from each of them to timed_out -> done.
 class node_prober {
   public:
     node_prober(run_plan const& run, std::vector<int> const& nodes, choose_first const& first);
@@ -29,7 +29,7 @@ class node_prober {
     static constexpr duration engine_patience{10};  ///< until the first probe comes
     static constexpr duration final_messages_patience{0.2};
     enum class state { absent, queued, asked, told, connecting, over };
-    enum class phase { probing, connecting, leaving };
+    enum class phase { probing, connecting, leaving, timed_out };
     /// One node and the probe on it.
     struct probed_slot {
         int node = 0;
@@ -54,6 +54,8 @@ class node_prober {
     void go_on();
     void try_connections();
     void leave();
+    void on_timeout();
+    [[noreturn]] void throw_timeout() const;
     void throw_if_engine_failed() const;
 
     // the engines that start them

@@ -101,8 +101,7 @@ gathered_hosts gather_hosts(run_options const& options, environment const& varia
         if (!std::exchange(said, true) && !options.quiet)
             print_note(limit ? fmt::format("waiting for hosts, {} at most (--elastic-timeout): {}", format_duration(*limit), lack)
                              : fmt::format("waiting for hosts: {}", lack));
-        double const age_s = life.is_first() ? now - began_s : life.age().count();
-        if (options.timeout && age_s >= options.timeout->count())
+        if (options.timeout && life.age() >= *options.timeout)
             throw_error(errc::timeout, "waited for hosts until {} had passed (--timeout): {}", format_duration(*options.timeout),
                         lack);
         std::this_thread::sleep_for(std::min(ask_again, limit.value_or(ask_again)));

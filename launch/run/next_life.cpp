@@ -231,7 +231,6 @@ run_plan map_generation(run_plan run) {
     life.file_size = measure_growth(run.options.must_grow);
     std::vector<node> idle;
     if (life.is_first()) {
-        life.began_s = seconds_now();
         idle = set_spares_aside(run.given, run.options.spares, place);
         run.map = map_beside(idle, run.options.spares, run.given, place);
         name_members(life, run.given, run.map);

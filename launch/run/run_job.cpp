@@ -295,6 +295,7 @@ run_plan map_all(run_plan run) {
 run_plan find_nodes(run_options const& asked, environment& inherited, scheduler_sources const& sources,
                     launcher_start const& start) {
     auto life = parse_life(start.life);
+    if (life.began_s < 0) life.began_s = seconds_now();
     gathered_hosts found;
     if (asked.discovery.given())
         found = gather_hosts(asked, inherited, std::move(life));

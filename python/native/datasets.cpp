@@ -28,6 +28,7 @@
 #include "io/loader/loader.hpp"
 #include "io/loader/sampler.hpp"
 #include "pmix/identity.hpp"
+#include "pmix/wait_page.hpp"
 
 namespace {
 
@@ -409,9 +410,11 @@ PyObject* make_loader(PyObject*, PyObject* given, PyObject* named) {
         if (changes != Py_None) how.transform = read_transform(changes);
         auto const& from = made_of<dataset>(data);
         auto const& samples = made_of<sampler>(order);
+        auto const variables = environment::capture();
+        how.wait_page = variables.get_or(wait_page_variable, "");
         return own_made([&] {
             if (shared == 0) return std::make_unique<feed>(loader(from, samples, how));
-            communicator ranks = communicator::create(identify(environment::capture()));
+            communicator ranks = communicator::create(identify(variables));
             return std::make_unique<feed>(loader(from, samples, ranks, how));
         });
     });

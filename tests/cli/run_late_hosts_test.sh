@@ -27,4 +27,11 @@ expect_true [ "$(calls)" -gt 1 ]
 rm calls
 expect_exit 125 env CODE=127 "${run[@]}" -H elsewhere:1 -- true
 expect_equal "$(calls)" 1 calls
+# Hosts that never answer when they are asked what they have do not outlast --timeout.
+printf '#!/bin/sh\nexec sleep 100\n' >silent.sh
+chmod +x silent.sh
+for hosts in 'h1,h2' 'h1:1,h2:1 --preflight'; do
+    expect_exit 124 "$MUSTER" run -H $hosts --timeout 2s --remote-shell "$PWD/silent.sh" -- true
+    expect_matches stderr 'asked the nodes what they have until --timeout 2 s had passed; .*h1.*h2.* did not answer by then'
+done
 expect_nothing_left

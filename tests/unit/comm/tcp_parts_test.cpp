@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/process/network.hpp"
@@ -114,6 +116,41 @@ TEST(tcp_strangers, neither_join_nor_disturb) {
         all.close();
     });
     for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.words_of(rank), "fine") << rank;
+}
+
+/// The two ends of a connection over loopback.
+std::pair<unique_socket, unique_socket> connection() {
+    unique_fd const listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in where{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+    socklen_t length = sizeof where;
+    auto* const address = reinterpret_cast<sockaddr*>(&where);
+    EXPECT_EQ(
+        ::bind(listener.get(), address, length) | ::listen(listener.get(), 1) | ::getsockname(listener.get(), address, &length),
+        0);
+    auto one = own_socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(one.get(), address, length), 0);
+    return {std::move(one), own_socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC))};
+}
+
+TEST(tcp_lines, the_word_of_a_rank_that_gives_up_is_not_lost_with_its_connection) {
+    auto [one, other] = connection();
+    line gives_up, reads;
+    gives_up.open(std::move(one));
+    reads.open(std::move(other));
+    std::vector<std::byte> sent(8000000), received(sent.size());
+    transfers counts;
+    // Both send more than the sockets hold, so that each has something unread when it ends.
+    frame const head{.what = frame::kind::data, .signature = 1, .count = sent.size(), .bytes = sent.size()};
+    gives_up.send(1, head, sent.data(), counts);
+    reads.send(1, head, sent.data(), counts);
+    reads.receive(1, head, received.data(), counts);
+    gives_up.drop();
+    gives_up.tell({.what = frame::kind::gave_up}, "rank 2 is gone");
+    while (gives_up.part()) reads.pump(true);
+    gives_up.close();
+    while (reads.ended() == line::end::none) reads.pump(true);
+    EXPECT_EQ(reads.ended(), line::end::gave_up);
+    EXPECT_EQ(reads.words(), "rank 2 is gone");
 }
 
 /// Every rank's result is told to rank 0, which compares their bits, those of a second run, and for direct exchange those of the order of the ranks.

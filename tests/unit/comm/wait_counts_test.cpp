@@ -87,6 +87,19 @@ TEST(wait_counts, are_kept_only_in_a_page_of_this_layout) {
     EXPECT_EQ(known.page().waited_ns, 3'000'000'000u);
     EXPECT_EQ(known.page().by_rank[251].times, 1u);
     EXPECT_EQ(known.page().by_rank[251].waited_ns, 1'500'000'000u);
+    EXPECT_EQ(known.page().users, 1u);
+}
+
+TEST(wait_counts, of_data_are_no_collectives) {
+    page_file const one;
+    auto const counts = wait_counts::open(one.path(), wait_counts::use::data);
+    ASSERT_NE(counts, nullptr);
+    counts->add_batch(duration{0.25});
+    counts->add_batch({});
+    EXPECT_EQ(one.page().batches, 2u);
+    EXPECT_EQ(one.page().data_ns, 250'000'000u);
+    EXPECT_EQ(one.page().users, 0u);
+    EXPECT_EQ(one.page().waited_ns, 0u);
 }
 
 }  // namespace

@@ -1,14 +1,21 @@
 #include "io/loader/loader.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <string>
+#include <utility>
 
+#include "base/unique_fd.hpp"
 #include "io/convert/convert.hpp"
+#include "pmix/wait_page.hpp"
 #include "test_files.hpp"
 
 namespace muster {
@@ -56,7 +63,8 @@ class loader_of : public testing::TestWithParam<setting> {
         spread_rule const spread = GetParam().memory == memory_mode::shard ? spread_rule::sharded : spread_rule::global;
         return sampler(samples, {.seed = 9, .tail = tail, .spread = spread, .window = window()});
     }
-    static loader make_loader(sampler const& from, std::size_t batch_size, int rank = 0, int world = 1) {
+    static loader make_loader(sampler const& from, std::size_t batch_size, int rank = 0, int world = 1,
+                              std::string wait_page = "") {
         return loader(dataset::open(dir->path(GetParam().file)), from,
                       {.batch = batch_size,
                        .rank = rank,
@@ -64,7 +72,8 @@ class loader_of : public testing::TestWithParam<setting> {
                        .memory = GetParam().memory,
                        .prefetch = GetParam().prefetch,
                        .workers = GetParam().workers,
-                       .readers = 3});
+                       .readers = 3,
+                       .wait_page = std::move(wait_page)});
     }
     static void expect_contents(batch const& b) {
         ASSERT_EQ(b.images.size(), b.count * image_bytes);
@@ -206,6 +215,21 @@ TEST_P(loader_of, the_report_counts_steps_and_what_they_held) {
     }
     l.epoch(5);
     EXPECT_EQ(l.report(), loader_report{}) << "of the epoch begun last";
+}
+
+TEST_P(loader_of, waits_for_batches_are_counted_for_who_watches_the_rank) {
+    unique_fd const file(::memfd_create("page", MFD_CLOEXEC));
+    ASSERT_EQ(::ftruncate(file.get(), wait_page::bytes), 0);
+    void* const memory = ::mmap(nullptr, wait_page::bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    auto& page = *static_cast<wait_page*>(memory);
+    page.layout = wait_page::known_layout;
+    loader l = make_loader(order(), 100, 0, 1, fmt::format("/proc/self/fd/{}", file.get()));
+    for (batch const& b : l.epoch(0)) ASSERT_GT(b.count, 0u);
+    EXPECT_EQ(page.batches, 11u);
+    EXPECT_GT(page.data_ns, 0u);
+    EXPECT_LE(static_cast<double>(page.data_ns), l.report().waited_s * 1e9) << "the end of the epoch is no batch";
+    ::munmap(memory, wait_page::bytes);
 }
 
 TEST(loader_report, utilisation_is_the_time_that_was_not_waited) {
