@@ -249,6 +249,7 @@ finding describe_fault(std::string_view why) {
 run_options options_of(settings_result const& given, environment const& variables) {
     run_options options;
     options.from = choice_with_site(make_allocation_choice(given), given.text("site"), variables);
+    options.place.bind_to = parse_bind_policy(given.text("bind-to"));
     options.verbose = given.flag("verbose");
     options.engine = given.text("engine");
     options.engine_args = given.list("engine-args");
@@ -286,6 +287,7 @@ std::vector<finding> examine(run_options const& options, environment const& vari
     std::vector<finding> job;
     auto const gpus_of_job = examine_job(job, options, variables);
     examine_machine(all, variables, gpus_of_job, options.verbose);
+    all.push_back(describe_binding(try_affinity(), options.place.bind_to));
     examine_space(all, "/dev/shm");
     examine_space(all, "/tmp");
     examine_limits(all);
