@@ -75,9 +75,7 @@ cpuset intersect(cpuset const& a, cpuset const& b) {
     return both;
 }
 
-namespace {
-
-std::vector<cpu_set_t> current_mask() {
+cpuset current_affinity() {
     int room = CPU_SETSIZE;  // looking at each place of the largest mask would take 0.1 ms
     std::vector<cpu_set_t> mask(1);
     while (::sched_getaffinity(0, mask.size() * sizeof(cpu_set_t), mask.data()) != 0) {
@@ -85,23 +83,11 @@ std::vector<cpu_set_t> current_mask() {
         room *= 2;
         mask.assign(static_cast<std::size_t>(room / CPU_SETSIZE), {});
     }
-    return mask;
-}
-
-}  // namespace
-
-cpuset current_affinity() {
-    auto const mask = current_mask();
     std::size_t const bytes = mask.size() * sizeof(cpu_set_t);
     cpuset set;
-    for (int cpu = 0; cpu < static_cast<int>(mask.size()) * CPU_SETSIZE; ++cpu)
+    for (int cpu = 0; cpu < room; ++cpu)
         if (CPU_ISSET_S(cpu, bytes, mask.data())) set.cpus.push_back(cpu);
     return set;
-}
-
-int try_affinity() {
-    auto const mask = current_mask();
-    return ::sched_setaffinity(0, mask.size() * sizeof(cpu_set_t), mask.data()) == 0 ? 0 : errno;
 }
 
 }  // namespace muster

@@ -30,7 +30,4 @@ cpuset intersect(cpuset const& a, cpuset const& b);
 /// Returns what this process may run on. Throws errc::system.
 cpuset current_affinity();
 
-/// Binds this process to what it may run on, which changes nothing. Returns errno of the refusal, 0: there was none. Throws errc::system.
-int try_affinity();
-
 }  // namespace muster
