@@ -92,10 +92,14 @@ void refuse_absent(command_set const& set, std::vector<std::string> const& words
         if (row.name == asked && !set.has(asked)) throw error(errc::unavailable, absent_command(row));
 }
 
-/// Returns whether the word is another program's command that lists running jobs.
-bool is_jobs_elsewhere(std::string_view word) {
+/// Returns which command does what one of this name does elsewhere; empty: none does.
+std::string_view named_otherwise(std::string_view word) {
     constexpr std::string_view names[]{"status", "ps", "queue", "list", "ls", "history", "job"};
-    return std::find(std::begin(names), std::end(names), word) != std::end(names);
+    if (std::find(std::begin(names), std::end(names), word) != std::end(names))
+        return "muster jobs lists your jobs, with --all also those that have ended, and muster show ID tells of one";
+    if (word == "sweep" || word == "grid")
+        return "muster submit --each NAME=V,V… submits a job for each value, and muster show ID compares them";
+    return {};
 }
 
 /// Applies MUSTER_PORTS in processes that muster run starts, on any node; the commands that take settings report faults.
@@ -139,11 +143,8 @@ int main(int argc, char** argv) {
         if (!words.empty() && !set.has(words.front()) && words.front().find_first_of("/-") == std::string::npos)
             exec_sibling(words.front(), {words.begin() + 1, words.end()});
         refuse_absent(set, words);
-        if (!words.empty() && !set.has(words.front()) && is_jobs_elsewhere(words.front()))
-            throw_error(errc::usage,
-                        "no command '{}'; muster jobs lists your jobs, with --all also those that have ended, and muster show ID "
-                        "tells of one",
-                        words.front());
+        if (auto const advice = named_otherwise(words.empty() ? "" : words.front()); !advice.empty() && !set.has(words.front()))
+            throw_error(errc::usage, "no command '{}'; {}", words.front(), advice);
         return set.run(words);
     });
 }

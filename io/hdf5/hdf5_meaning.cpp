@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
+#include "base/letters.hpp"
 #include "base/text.hpp"
 #include "io/hdf5/hdf5_check.hpp"
 
@@ -40,18 +42,21 @@ std::optional<attribute_value> find_value(place const& where, dataset const& of,
     return attribute_value{{}, texts && !texts->empty() ? texts->front().substr(0, 60) : ""};
 }
 
-bool is_signed_integer(place const& where, dataset const& of) {
+/// Returns whether integers have a sign; nothing for other numbers.
+std::optional<bool> is_signed_integer(place const& where, dataset const& of) {
     datatype const type(checked(where, "H5Dget_type", [&] { return H5Dget_type(of.get()); }));
-    return H5Tget_class(type.get()) == H5T_INTEGER && H5Tget_sign(type.get()) == H5T_SGN_2;
+    if (H5Tget_class(type.get()) != H5T_INTEGER) return std::nullopt;
+    return H5Tget_sign(type.get()) == H5T_SGN_2;
 }
 
-/// Returns whether with this value the numbers are others than those stored.
-bool changes_numbers(std::string_view name, attribute_value const& value, bool is_signed) {
+/// Returns whether with this value the numbers are others than those stored. Programs write "true", "True" and "TRUE".
+bool changes_numbers(std::string_view name, attribute_value const& value, std::optional<bool> is_signed) {
     bool const one_number = value.numbers.size() == 1;
+    auto const text = lower_case(trim(value.text));
     if (name == "scale_factor") return !one_number || value.numbers[0] != 1;
     if (name == "add_offset") return !one_number || value.numbers[0] != 0;
-    if (name == "_Unsigned") return is_signed == (value.text == "true");
-    if (name == "IMAGE_SUBCLASS") return value.text == "IMAGE_INDEXED";
+    if (name == "_Unsigned") return is_signed == (one_number ? value.numbers[0] != 0 : text == "true");
+    if (name == "IMAGE_SUBCLASS") return text == "image_indexed";
     return false;
 }
 
@@ -65,7 +70,7 @@ number_meaning meaning_of(place const& where, dataset const& handle) {
     auto const add = [&](std::string& list, char const* name, attribute_value const& value) {
         list += fmt::format("{}{} {}", list.empty() ? "" : ", ", name, value.words());
     };
-    bool const is_signed = is_signed_integer(where, handle);
+    auto const is_signed = is_signed_integer(where, handle);
     for (char const* const name : changing)
         if (auto const value = find_value(where, handle, name); value && changes_numbers(name, *value, is_signed))
             add(meaning.changed_by, name, *value);

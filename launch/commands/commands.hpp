@@ -29,6 +29,9 @@ struct finding {
 /// be placed. Pure.
 finding describe_no_gpu(topology const& machine, std::optional<int> asked, bool verbose);
 
+/// Describes whether processes can be bound: `refused` is errno of the kernel's answer, 0 where it accepts. Pure.
+finding describe_binding(int refused, bind_policy wanted);
+
 /// Describes a machine that belongs to PBS; the paths of qsub and qstat are empty if they are not on PATH. Pure.
 finding describe_pbs(std::string const& qsub, std::string const& qstat);
 

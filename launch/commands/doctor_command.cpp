@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <netdb.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <iterator>
@@ -64,6 +66,14 @@ void examine_machine(std::vector<finding>& all, environment const& variables, st
     } catch (error const& e) {
         all.push_back({state::missing, "machine", e.what(), ""});
     }
+}
+
+/// Binds this process to what it may run on, which changes nothing. Returns errno of a refusal, or 0.
+int try_affinity() {
+    std::vector<cpu_set_t> mask(64);  // as many CPUs as no kernel has
+    auto const bytes = mask.size() * sizeof(cpu_set_t);
+    bool const bound = ::sched_getaffinity(0, bytes, mask.data()) > -1 && ::sched_setaffinity(0, bytes, mask.data()) == 0;
+    return bound ? 0 : errno;
 }
 
 void examine_space(std::vector<finding>& all, std::string const& path) {
@@ -249,6 +259,7 @@ finding describe_fault(std::string_view why) {
 run_options options_of(settings_result const& given, environment const& variables) {
     run_options options;
     options.from = choice_with_site(make_allocation_choice(given), given.text("site"), variables);
+    options.place.bind_to = parse_bind_policy(given.text("bind-to"));
     options.verbose = given.flag("verbose");
     options.engine = given.text("engine");
     options.engine_args = given.list("engine-args");
@@ -286,6 +297,7 @@ std::vector<finding> examine(run_options const& options, environment const& vari
     std::vector<finding> job;
     auto const gpus_of_job = examine_job(job, options, variables);
     examine_machine(all, variables, gpus_of_job, options.verbose);
+    all.push_back(describe_binding(try_affinity(), options.place.bind_to));
     examine_space(all, "/dev/shm");
     examine_space(all, "/tmp");
     examine_limits(all);

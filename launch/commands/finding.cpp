@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 namespace muster {
 
 using state = finding::state;
@@ -22,6 +24,14 @@ finding describe_no_gpu(topology const& machine, std::optional<int> asked, bool 
     return {state::note, "GPUs", found,
             hidden_by.empty() ? "a slot is a core then; on a GPU node install or load the NVIDIA driver"
                               : fmt::format("a slot is a core then; if GPUs are wanted, {}", unhide)};
+}
+
+finding describe_binding(int refused, bind_policy wanted) {
+    if (refused == 0) return {state::ok, "binding", "ranks can be bound to cores", ""};
+    auto const found = fmt::format("sched_setaffinity: {}", std::strerror(refused));
+    if (wanted == bind_policy::none) return {state::note, "binding", found + "; ranks are not bound (--bind-to none)", ""};
+    return {state::missing, "binding", found,
+            "give muster run --bind-to none (or set MUSTER_BIND_TO=none), or allow the call in the container's seccomp profile"};
 }
 
 finding describe_pbs(std::string const& qsub, std::string const& qstat) {

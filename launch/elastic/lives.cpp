@@ -28,6 +28,7 @@ void take_line(std::vector<program_life>& lives, ordered_json const& row) {
         auto& life = lives.back();
         life.code = row.at("code").get<int>();
         life.measured = row.at("measured").get<bool>();
+        life.saved_step = row.value("saved_step", life.saved_step);
         life.standstill = row.at("standstill").get<std::string>();
     } else if (row.at("generation").get<int>() > 0 && !lives.empty()) {
         lives.back().number = number;
@@ -49,7 +50,7 @@ std::string find_standstill(progress_signs const& signs, bool judges_failures) {
     if (signs.code == 0 || signs.ended == from_outside) return {};
     if (!signs.must_grow.empty())
         return signs.grew ? std::string() : fmt::format("{} has not grown (--must-grow)", signs.must_grow);
-    if (signs.metric == measured::now || signs.ended == saved) return {};
+    if (signs.metric == measured::now || signs.saved_further || signs.ended == saved) return {};
     if (signs.metric == measured::before) return "no line with muster-metric: was written";
     if (!judges_failures || signs.lived >= short_life) return {};
     return fmt::format("it ended with code {} after {}", signs.code, format_duration(signs.lived));
@@ -70,8 +71,11 @@ std::string began_line(program_life const& life, int generation) {
 }
 
 std::string ended_line(program_life const& life) {
-    return line_of(
-        {{"life", life.number}, {"code", life.code.value_or(-1)}, {"measured", life.measured}, {"standstill", life.standstill}});
+    return line_of({{"life", life.number},
+                    {"code", life.code.value_or(-1)},
+                    {"measured", life.measured},
+                    {"saved_step", life.saved_step},
+                    {"standstill", life.standstill}});
 }
 
 std::vector<program_life> parse_lives(std::string_view text) {

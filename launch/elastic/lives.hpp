@@ -2,6 +2,7 @@
 // worthwhile.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@ struct program_life {
     std::string job = {};                    ///< the scheduler's number of the job
     std::optional<int> code = std::nullopt;  ///< exit code; nothing: the job ended before the run could record it
     bool measured = false;                   ///< it wrote a line with muster-metric:
+    std::int64_t saved_step = -1;            ///< of the last checkpoint that it told of; below 0: it told of none
     std::string standstill = {};             ///< the sign that it made no progress; empty: there is no sign
     bool operator==(program_life const&) const = default;
 };
@@ -40,11 +42,12 @@ struct progress_signs {
     std::string must_grow = {};  ///< file or folder of checkpoints that shows progress; or empty
     bool grew = false;
     measured metric = measured::never;
+    bool saved_further = false;  ///< it told of a checkpoint of a later step than those before
 };
 
 /// Says why a run or generation made no progress; empty if it made some, or without a sign. The first rule that applies decides:
-/// an end with 0 or from outside counts as progress; then the file that must grow; then a save with code 75, which is progress;
-/// then lines with muster-metric:; and last, if `judges_failures`, its own failure within a minute, which is no progress. Pure.
+/// an end with 0 or from outside counts as progress; then the file that must grow; then a save with code 75 or a checkpoint of a
+/// later step, which are progress; then lines with muster-metric:; and last, if `judges_failures`, its own failure within a minute, which is no progress. Pure.
 std::string find_standstill(progress_signs const& signs, bool judges_failures);
 
 /// Returns why no other life should follow: the last two made no progress. Returns an empty text if one may follow. Pure.

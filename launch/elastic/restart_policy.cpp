@@ -28,7 +28,7 @@ bool are_alike(std::span<generation_end const> ends) {
     auto const last = ends.last(most_alike);
     return last.back().at_s - last.front().at_s <= alike_within_s &&
            std::all_of(last.begin(), last.end(), [&](generation_end const& one) {
-               return one.kind == last.back().kind && one.code == last.back().code && !one.from_outside;
+               return one.kind == last.back().kind && one.code == last.back().code && !one.from_outside && !one.advanced;
            });
 }
 

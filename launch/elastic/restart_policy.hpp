@@ -1,6 +1,7 @@
 // The policy of restarts: whether another generation follows one that failed, when, and why not.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,8 +41,10 @@ struct generation_end {
     double ending_s = 0;            ///< from then until no process was left
     double waited_s = -1;           ///< from then until the next generation began
     double at_s = 0;                ///< when it failed, on a clock that only goes forward
+    std::int64_t saved_step = -1;   ///< of the first checkpoint that it told of; below 0: it told of none
     /// The sign that it got no further than earlier ones; empty: it did, or there is no sign.
     std::string standstill = {};
+    bool advanced = false;      ///< a sure sign that it got further: a checkpoint of a later step, or what must grow has grown
     bool in_place = false;      ///< the remaining ranks went on, with their processes
     bool from_outside = false;  ///< the cause of its end says nothing against the program
     bool operator==(generation_end const&) const = default;
@@ -67,8 +70,8 @@ std::vector<generation_end> without_survived(std::span<generation_end const> end
 
 /// `ends` are those of all generations, the latest last; those that were followed in place are ignored. `chance`, from 0 to 1,
 /// spreads the delay between 0.75 and 1.25 of 0.2 s, which doubles with each generation that lived for less than a minute, up to
-/// 30 s. No generation follows three failures of one kind and code within a minute, unless one came from outside, or two
-/// generations in a row that got no further. Pure.
+/// 30 s. No generation follows three failures of one kind and code within a minute, unless one came from outside or surely got
+/// further, or two generations in a row that got no further. Pure.
 restart_decision decide_restart(restart_policy const& policy, std::span<generation_end const> ends, double chance);
 
 }  // namespace muster

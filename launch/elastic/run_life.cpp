@@ -66,7 +66,9 @@ generation_end end_of(ordered_json const& row) {
     end.ending_s = took.at("ending").get<double>();
     end.waited_s = took.at("waited").get<double>();
     end.at_s = row.at("at_s").get<double>();
+    end.saved_step = row.at("saved_step").get<std::int64_t>();
     end.standstill = row.at("standstill").get<std::string>();
+    end.advanced = row.at("advanced").get<bool>();
     end.in_place = row.at("in_place").get<bool>();
     end.from_outside = row.at("from_outside").get<bool>();
     return end;
@@ -115,7 +117,9 @@ ordered_json to_json(generation_end const& end) {
               {"ending", ms(end.ending_s)},
               {"waited", ms(end.waited_s)}}},
             {"at_s", ms(end.at_s)},
+            {"saved_step", end.saved_step},
             {"standstill", end.standstill},
+            {"advanced", end.advanced},
             {"in_place", end.in_place},
             {"from_outside", end.from_outside}};
 }

@@ -103,7 +103,7 @@ constexpr command_row rows[]{
         .manual =
             "Asks squeue or qstat once, and lists your jobs: number, name, state, nodes, time used and its limit, and why a job "
             "waits. With --all also the jobs that muster has submitted in the last 7 days and that have ended, with their exit "
-            "codes.",
+            "codes. If the scheduler does not answer, --all lists muster's own records of these jobs and exits with 1.",
         .part = "jobs",
     },
     {
@@ -137,7 +137,8 @@ constexpr command_row rows[]{
             "its state; below the table, what is odd and why. Reads samples.json in the run's folder, which the run writes every "
             "few seconds, and disturbs no rank.\n\n"
             "On a terminal it shows this until the run ends. Keys: q quits, h shows a line "
-            "for each host or rank, n one host after the other, arrows and page keys scroll. Without a terminal, and with TERM=dumb, "
+            "for each host or rank, n one host after the other, arrows and page keys scroll. Without a terminal, and with "
+            "TERM=dumb, "
             "it prints the table once. NO_COLOR turns colors off.\n\n"
             "Columns: last is the share of the collectives for which the others waited for this rank last; silent the time since "
             "the rank wrote output. Narrow terminals show fewer columns.",
@@ -255,11 +256,12 @@ constexpr command_row rows[]{
         .examples = "  muster trace merge timelines -o all.json  open it in https://ui.perfetto.dev\n"
                     "  muster trace explain flight               where each rank was when the exchange failed\n",
         .arguments = "merge explain",
-        .manual = "merge reads the timelines that ranks wrote to FOLDER (MUSTER_TIMELINE=FOLDER), moves them to rank 0's clock "
-                  "and writes one JSON file, for https://ui.perfetto.dev or chrome://tracing. A process keeps its track through "
-                  "all generations; a mark at the start of each later one says which ranks are gone.\n\n"
-                  "explain reads the flight recorders that ranks wrote to FOLDER (MUSTER_FLIGHT_RECORDER=FOLDER), and shows where "
-                  "each rank was when the exchange failed.",
+        .manual =
+            "merge reads the timelines that ranks wrote to FOLDER (MUSTER_TIMELINE=FOLDER), moves them to rank 0's clock "
+            "and writes one JSON file, for https://ui.perfetto.dev or chrome://tracing. A process keeps its track through "
+            "all generations; a mark at the start of each later one says which ranks are gone.\n\n"
+            "explain reads the flight recorders that ranks wrote to FOLDER (MUSTER_FLIGHT_RECORDER=FOLDER), and shows where "
+            "each rank was when the exchange failed.",
     },
     {
         .name = "completion",

@@ -37,7 +37,7 @@ std::string or_dash(std::string const& text) {
 
 std::string reason_shown(queued_job const& job) {
     if (job.phase == job_phase::waiting) return explain_wait(job);
-    if (job.phase != job_phase::ended) return "-";
+    if (job.phase == job_phase::running) return "-";
     auto const code = job.status ? fmt::format("exit code {}", *job.status) : std::string();
     return or_dash(code.empty() || job.reason.empty() ? code + job.reason : fmt::format("{} ({})", code, job.reason));
 }
@@ -52,8 +52,8 @@ std::string table_of(std::vector<queued_job> const& jobs, std::size_t width) {
 
 constexpr std::time_t shown_for_s = 7 * 24 * 3600;
 
-/// Returns a job that the scheduler has forgotten, as its runs have recorded it.
-queued_job as_recorded(job_record const& record) {
+/// Returns a job that the scheduler has forgotten, or, if it is silent, says nothing about, as its runs have recorded it.
+queued_job as_recorded(job_record const& record, bool silent) {
     auto const files = find_job_files(record.id, record);
     queued_job job;
     job.id = job.raw_id = record.id;
@@ -63,12 +63,23 @@ queued_job as_recorded(job_record const& record) {
     job.status = last_run_exit(files);
     job.state = job.status ? "ended" : had_nothing_to_do(files) ? "ended" : "unknown";
     if (!job.status) job.reason = had_nothing_to_do(files) ? "it had nothing left to do" : "no run of it has left an exit code";
+    if (silent && job.state == "unknown") job.phase = job_phase::unknown;
     return job;
 }
 
+/// Returns what the scheduler says; nothing if it does not answer, and `silence` then says why; asks no second time.
+std::vector<queued_job> ask_once(queue_kind kind, std::vector<std::string> const& ids, environment const& variables,
+                                 std::string& silence) try {
+    return silence.empty() ? list_jobs(kind, ids, variables) : std::vector<queued_job>();
+} catch (error const& e) {
+    if (e.code() != errc::unavailable) throw;
+    silence = e.what();
+    return {};
+}
+
 /// Adds jobs that muster submitted to this scheduler within a week and that have ended, as the scheduler knows them or their runs
-/// recorded them, the latest first.
-void add_ended(std::vector<queued_job>& jobs, queue_kind kind, environment const& variables) {
+/// recorded them, the latest first. Of a silent scheduler all of them.
+void add_ended(std::vector<queued_job>& jobs, queue_kind kind, environment const& variables, std::string& silence) {
     auto records = recent_job_records(variables, std::time(nullptr) - shown_for_s);
     auto const cluster = find_cluster(variables);
     std::erase_if(records, [&](job_record const& one) {
@@ -76,7 +87,7 @@ void add_ended(std::vector<queued_job>& jobs, queue_kind kind, environment const
     });
     std::vector<std::string> ids;
     for (auto const& one : records) ids.push_back(one.id);
-    auto const known = ids.empty() ? std::vector<queued_job>() : list_jobs(kind, ids, variables);
+    auto const known = ids.empty() ? std::vector<queued_job>() : ask_once(kind, ids, variables, silence);
     for (auto const& record : records) {
         std::vector<queued_job> ended;
         bool goes_on =
@@ -86,7 +97,7 @@ void add_ended(std::vector<queued_job>& jobs, queue_kind kind, environment const
             goes_on = goes_on || job.phase != job_phase::ended;
             if (job.phase == job_phase::ended) ended.push_back(job);
         }
-        if (ended.empty() && !goes_on) ended.push_back(as_recorded(record));
+        if (ended.empty() && !goes_on) ended.push_back(as_recorded(record, !silence.empty()));
         jobs.insert(jobs.end(), ended.begin(), ended.end());
     }
 }
@@ -96,7 +107,10 @@ void add_ended(std::vector<queued_job>& jobs, queue_kind kind, environment const
 ordered_json json_of(queued_job const& job) {
     ordered_json row{{"id", job.id},     {"name", job.name},   {"state", job.state}, {"nodes", job.nodes},
                      {"time", job.used}, {"limit", job.limit}, {"start", job.start}, {"reason", job.reason}};
-    row["phase"] = job.phase == job_phase::waiting ? "waiting" : job.phase == job_phase::running ? "running" : "ended";
+    row["phase"] = job.phase == job_phase::waiting   ? "waiting"
+                   : job.phase == job_phase::running ? "running"
+                   : job.phase == job_phase::unknown ? "unknown"
+                                                     : "ended";
     row["why"] = job.phase == job_phase::waiting ? ordered_json(explain_wait(job)) : ordered_json();
     row["exit_code"] = job.status ? ordered_json(*job.status) : ordered_json();
     return row;
@@ -109,21 +123,25 @@ int jobs_command(std::vector<std::string> const& args, environment const& variab
         throw_error(errc::usage, "muster jobs takes no argument '{}'; muster show {} tells of one job", given.command.front(),
                     given.command.front());
     auto const kind = find_queue(variables);
-    auto jobs = list_jobs(kind, {}, variables);
-    if (given.flag("all")) add_ended(jobs, kind, variables);
+    std::string silence;
+    auto jobs = ask_once(kind, {}, variables, silence);
+    if (given.flag("all")) add_ended(jobs, kind, variables, silence);
+    if (jobs.empty() && !silence.empty()) throw error(errc::unavailable, silence);
+    if (!silence.empty()) print_note("{}; what follows is from muster's own records, and may be out of date", silence);
+    int const code = silence.empty() ? 0 : 1;
     if (given.flag("json")) {
         auto rows = ordered_json::array();
         for (auto const& job : jobs) rows.push_back(json_of(job));
         fmt::print("{}\n",
                    json_text(ordered_json{{"schema", "muster.jobs/1"}, {"scheduler", to_string(kind)}, {"jobs", rows}}, 2));
-        return 0;
+        return code;
     }
     fmt::print("{}", table_of(jobs, terminal_width(variables)));
     if (jobs.empty() && given.flag("all"))
         print_note("no job of yours waits or runs, and muster has submitted none in the last 7 days");
     else if (jobs.empty())
         print_note("no job of yours waits or runs; --all lists those of the last 7 days too");
-    return 0;
+    return code;
 }
 
 bool is_run_folder(std::string const& word) {

@@ -51,7 +51,8 @@ std::string state_line(queued_job const& job) {
         case job_phase::running:
             return fmt::format("job {}: {} on {} {}{}{}", job.id, job.state, job.nodes, job.nodes == "1" ? "node" : "nodes",
                                job.start.empty() ? "" : " since " + job.start, job.limit.empty() ? "" : ", limit " + job.limit);
-        case job_phase::ended: break;
+        case job_phase::ended:
+        case job_phase::unknown: break;
     }
     // A job that never started has code 0, and its reason is what it waited for: both say nothing about its end.
     bool const never_started = job.used.empty() || job.used == "0:00" || job.used == "00:00:00";

@@ -108,9 +108,9 @@ output_writer::~output_writer() {
 void output_writer::write(int fd, std::string block, void const* stream) {
     if (block.empty()) return;
     std::erase_if(watched_, [&](auto const& one) {
-        bool const found = block.find(one.first) != std::string::npos;
-        if (found) one.second();
-        return found;
+        auto const at = block.find(one.first);
+        if (at != std::string::npos) one.second(std::string_view(block).substr(at + one.first.size()));
+        return at != std::string::npos;
     });
     put(fd, std::move(block), stream);
 }

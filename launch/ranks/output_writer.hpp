@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,8 +40,10 @@ class output_writer final : public output_sink {
     void write_unfinished(int fd, std::string block, void const* stream) override;
     void note(std::string line) override;  ///< begins a new line after an unfinished one
 
-    /// Calls `seen` once when ranks write something that contains `mark`. Everything contains an empty mark.
-    void watch_for(std::string mark, std::function<void()> seen) { watched_.emplace_back(std::move(mark), std::move(seen)); }
+    /// Calls `seen` once when ranks write something that contains `mark`, with what is behind it there. Everything contains an empty mark.
+    void watch_for(std::string mark, std::function<void(std::string_view behind)> seen) {
+        watched_.emplace_back(std::move(mark), std::move(seen));
+    }
 
     /// Returns whether more than `high_water_bytes` wait: then read no more from the ranks until `event_fd` is readable, and call
     /// `clear_event`.
@@ -73,7 +76,7 @@ class output_writer final : public output_sink {
     void const* unfinished_[3] = {nullptr, nullptr,
                                   nullptr};        ///< by descriptor: the stream whose unfinished line was written last
     bool within_line_[3] = {false, false, false};  ///< by descriptor: what was written last has not ended its line
-    std::vector<std::pair<std::string, std::function<void()>>> watched_;
+    std::vector<std::pair<std::string, std::function<void(std::string_view)>>> watched_;
 };
 
 }  // namespace muster

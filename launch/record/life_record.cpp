@@ -38,6 +38,12 @@ std::string stop_file_of(std::string const& lives_file) {
     return (path.extension() == ".lives" ? path.replace_extension(".stopped") : path += ".stopped").string();
 }
 
+std::int64_t last_saved_step(run_context const& run) {
+    auto last = run.outcome.saved_step;
+    for (auto const& one : run.life.ends) last = std::max(last, one.saved_step);
+    return last;
+}
+
 progress_signs signs_of(run_context const& run, int code, std::vector<program_life> const& former) {
     auto const& outcome = run.outcome;
     double const end = outcome.failed_s < 0 ? seconds_now() : outcome.failed_s;
@@ -46,6 +52,8 @@ progress_signs signs_of(run_context const& run, int code, std::vector<program_li
     auto const was_measured = [](program_life const& one) { return one.measured; };
     bool const now = outcome.metric_s >= 0 || std::any_of(run.life.ends.begin(), run.life.ends.end(), has_metric);
     bool const before = std::any_of(former.begin(), former.end(), was_measured);
+    std::int64_t saved_before = -1;
+    for (auto const& one : former) saved_before = std::max(saved_before, one.saved_step);
     return {.code = code,
             .ended = outcome.from_outside             ? signs::ending::from_outside
                      : code == run.options.saved_code ? signs::ending::saved
@@ -55,7 +63,8 @@ progress_signs signs_of(run_context const& run, int code, std::vector<program_li
             .grew = has_grown(run.options.must_grow, run.life.first_size),
             .metric = now      ? signs::measured::now
                       : before ? signs::measured::before
-                               : signs::measured::never};
+                               : signs::measured::never,
+            .saved_further = last_saved_step(run) > saved_before};
 }
 
 /// Makes the file that later jobs look for; only its existence counts. The earlier lives are no longer needed.
@@ -76,6 +85,7 @@ std::string note_end(run_context const& run, int code) {
     auto const signs = signs_of(run, code, {lives.begin(), lives.end() - 1});
     own.code = code;
     own.measured = signs.metric == progress_signs::measured::now;
+    own.saved_step = last_saved_step(run);
     own.standstill = find_standstill(signs, true);
     append(path, ended_line(own));
     auto const why = why_no_more(lives);

@@ -169,21 +169,26 @@ void add_waiting(run_plan& run, std::vector<node> idle) {
     }
 }
 
-/// Returns the sign that the ranks made no progress since they were started, in place or not.
-std::string standstill_of(run_context const& run, generation_end const& end) {
+/// Fills in what shows whether the ranks made progress since they were started, in place or not.
+void judge_progress(run_context const& run, generation_end& end) {
     auto const& life = run.life;
     using signs = progress_signs;
     auto const measures = [](generation_end const& one) { return one.metric_s >= 0; };
     bool const from_outside = run.outcome.from_outside || end.kind == end_kind::node || end.kind == end_kind::other;
     bool const before = std::ranges::any_of(life.ends, measures);
-    return find_standstill({.code = end.code,
-                            .ended = from_outside ? signs::ending::from_outside : signs::ending::by_itself,
-                            .must_grow = run.options.must_grow,
-                            .grew = end.code != 0 && has_grown(run.options.must_grow, life.file_size),
-                            .metric = run.outcome.metric_s >= 0 ? signs::measured::now
-                                      : before                  ? signs::measured::before
-                                                                : signs::measured::never},
-                           false);
+    bool const grew = end.code != 0 && has_grown(run.options.must_grow, life.file_size);
+    bool const saved_further =
+        end.saved_step >= 0 && std::ranges::all_of(life.ends, [&](auto const& one) { return one.saved_step < end.saved_step; });
+    end.advanced = run.options.must_grow.empty() ? saved_further : grew;
+    end.standstill = find_standstill({.code = end.code,
+                                      .ended = from_outside ? signs::ending::from_outside : signs::ending::by_itself,
+                                      .must_grow = run.options.must_grow,
+                                      .grew = grew,
+                                      .metric = run.outcome.metric_s >= 0 ? signs::measured::now
+                                                : before                  ? signs::measured::before
+                                                                          : signs::measured::never,
+                                      .saved_further = saved_further},
+                                     false);
 }
 
 generation_end end_of(run_context const& run, int code, double began_s) {
@@ -209,11 +214,12 @@ generation_end end_of(run_context const& run, int code, double began_s) {
                        .lived_s = failed - started,
                        .ending_s = now - failed,
                        .at_s = failed,
+                       .saved_step = outcome.saved_step,
                        .from_outside = outcome.from_outside};
     for (auto const& one : present.members) end.members.push_back(one.number);
     if (auto const rank = static_cast<std::size_t>(outcome.rank); outcome.rank >= 0 && rank < end.members.size())
         end.member = end.members[rank];
-    end.standstill = standstill_of(run, end);
+    judge_progress(run, end);
     return end;
 }
 

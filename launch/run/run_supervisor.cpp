@@ -42,8 +42,10 @@ run_supervisor::run_supervisor(run_context const& run)
            [this](auto const& hosts) { return ranks_->take_hosts(hosts); },
            [this](int number, auto const& tell) { send_notice(number, tell); }, [this](std::string const& line) { say(line); }}) {
     if (options_.is_elastic() || !options_.lives_file.empty()) {
-        writer_.watch_for("", [this] { run_.outcome.output_s = seconds_now(); });
-        writer_.watch_for(std::string(metric_mark), [this] { run_.outcome.metric_s = seconds_now(); });
+        writer_.watch_for("", [this](auto) { run_.outcome.output_s = seconds_now(); });
+        writer_.watch_for(std::string(metric_mark), [this](auto) { run_.outcome.metric_s = seconds_now(); });
+        writer_.watch_for(std::string(checkpoint_mark),
+                          [this](auto behind) { run_.outcome.saved_step = parse_checkpoint_step(behind).value_or(-1); });
     }
     ::signal(SIGPIPE, SIG_IGN);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of ranks become our children, so that we miss none

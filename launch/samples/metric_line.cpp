@@ -30,6 +30,11 @@ std::optional<metric_value> parse_metric_line(std::string_view line) {
     return metric_value{words[0], words[1], words.size() == 3 ? words[2] : ""};
 }
 
+std::optional<std::int64_t> parse_checkpoint_step(std::string_view behind) {
+    auto const step = parse_integer(trim(behind.substr(0, behind.find('\n'))));
+    return step && *step >= 0 ? std::optional<std::int64_t>(*step) : std::nullopt;
+}
+
 void last_metric::take(std::string_view bytes) {
     constexpr auto border = metric_mark.size() - 1;
     while (!bytes.empty()) {

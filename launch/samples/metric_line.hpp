@@ -1,6 +1,7 @@
-// Finds lines "muster-metric: NAME VALUE [UNIT]" in what a rank prints.
+// Finds lines "muster-metric: NAME VALUE [UNIT]", and "muster-checkpoint: STEP", in what a rank prints.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 namespace muster {
 
 inline constexpr std::string_view metric_mark = "muster-metric:";
+inline constexpr std::string_view checkpoint_mark = "muster-checkpoint:";
 
 /// A value of a metric, as it was printed.
 struct metric_value {
@@ -18,7 +20,10 @@ struct metric_value {
 /// Reads a line, without its end; nothing if it has no mark or something else behind it. Pure.
 std::optional<metric_value> parse_metric_line(std::string_view line);
 
-/// Keeps the last such line of a stream, which comes in pieces of any size.
+/// Reads what is behind the mark of a checkpoint, up to the line's end; nothing if that is no step. Pure.
+std::optional<std::int64_t> parse_checkpoint_step(std::string_view behind);
+
+/// Keeps the last line of a metric of a stream, which comes in pieces of any size.
 class last_metric {
   public:
     void take(std::string_view bytes);

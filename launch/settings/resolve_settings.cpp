@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <iterator>
 
 #include "base/command/given_options.hpp"
 #include "base/command/print_note.hpp"
@@ -173,10 +172,6 @@ bool is_trusted(settings_result& result, settings_sources const& sources, std::s
     return false;
 }
 
-/// Lists settings by which ./muster.toml can run programs of its author's choice. What muster itself would start may not be set
-/// in that file (file_owner).
-constexpr std::array telling{"env",   "engine-args", "site",           "template", "setup",     "module", "venv",
-                             "conda", "container",   "container-args", "stage-in", "artifacts", "muster"};
 /// Lists settings that name a file; another user may have put such a file next to ./muster.toml.
 constexpr std::array naming_files{"site", "template", "hostfile"};
 
@@ -190,12 +185,17 @@ bool is_from(settings_result const& result, std::string const& name, setting_lay
     return found != result.values.end() && found->second.from == layer;
 }
 
+/// Adds a note that names the settings from a file of the folder that it may not set untold.
+void tell_settings(settings_result& result, setting_layer from, std::string const& where) {
+    std::vector<std::string> told;
+    for (auto const& row : settings())
+        if (row.is_told() && is_from(result, std::string(row.name), from)) told.emplace_back(row.name);
+    if (!told.empty()) result.file_notes.push_back(fmt::format("settings from {}: {}", where, join(told, ", ")));
+}
+
 /// Reports important settings of ./muster.toml, and refuses other users' files that it or the job file names.
 void check_project_file(settings_result& result, settings_sources const& sources) {
-    std::vector<std::string> told;
-    std::copy_if(telling.begin(), telling.end(), std::back_inserter(told),
-                 [&](std::string const& name) { return is_from(result, name, setting_layer::project_file); });
-    if (!told.empty()) result.file_notes.push_back(fmt::format("settings from ./{}: {}", sources.project_file, join(told, ", ")));
+    tell_settings(result, setting_layer::project_file, "./" + sources.project_file);
     for (std::string const name : naming_files) {
         if (!sources.distrust_named || !is_relative_file(name, result.text(name))) continue;
         if (!is_from(result, name, setting_layer::project_file) && !is_from(result, name, setting_layer::job_file)) continue;
@@ -288,11 +288,12 @@ void add_site(settings_result& result, settings_sources const& sources) try {
     for (auto& read : sources.load_site(result.text("site")).settings) {
         if (of_folder && !find_configurable(read.name)->is_for(file_owner::folder))
             throw_error(errc::config,
-                        "{}: a site file that {} names cannot set '{}', which says which program muster starts; name the site "
+                        "{}: a site file that {} names cannot set '{}': both may have come from somebody else; name the site "
                         "with --site",
                         read.where, result.get("site").where, read.name);
         put(result, read.name, {std::move(read.entries), setting_layer::site, std::move(read.where)});
     }
+    if (of_folder) tell_settings(result, setting_layer::site, result.text("site"));
 } catch (error const& e) {
     auto const site = result.get("site");
     // A fault in a site file has its place already; for a name of no site, the user has to find the file or variable.

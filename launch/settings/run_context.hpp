@@ -47,6 +47,7 @@ struct run_outcome {
     /// Times on seconds_now(): ranks started, wrote something first, wrote a line with muster-metric: first; the run was known to fail.
     /// Below 0: it did not happen.
     double started_s = -1, output_s = -1, metric_s = -1, failed_s = -1;
+    std::int64_t saved_step = -1;               ///< of the first line with muster-checkpoint:; below 0: there was none
     double first_started_s = -1;                ///< the same of what was started first, where the run has gone on in place since
     std::optional<generation> in_place = {};    ///< the generation as which the run goes on in place, once it does
     std::vector<generation_end> survived = {};  ///< of generations that were followed in place

@@ -19,16 +19,21 @@ enum class setting_group { placement, nodes, engine, ranks, output, time, restar
 std::string_view to_string(setting_group group) noexcept;
 std::span<setting_group const> setting_groups() noexcept;
 
-/// Says who may set it. The first value is a row's default, with which no file can do harm.
+/// Says who may set it. The first value is a row's default, with which no file can do harm. The words say what ./muster.toml may do,
+/// which may have come with a project of somebody else's.
 enum class setting_use {
     command_line,   ///< an option only
     common_option,  ///< the same, among the few that --help shows
     /// Option, variable and key of a file of the user, the site or an administrator, but not of the folder that muster is called in:
-    /// for a value that names a program which muster starts.
+    /// for a value that names a program which muster starts, or weakens what protects the run.
     own_files,
     common_own_files,  ///< the same, among the few that --help shows
-    everywhere,        ///< option, variable and key of any file
-    common             ///< the same, among the few that --help shows
+    /// Option, variable and key of any file; a note says so where ./muster.toml sets it: for a value that can run programs, reach
+    /// hosts, or write and charge where the user has not said so.
+    told,
+    common_told,  ///< the same, among the few that --help shows
+    everywhere,   ///< option, variable and key of any file: harmless, whoever sets it
+    common        ///< the same, among the few that --help shows
 };
 
 /// Says whose a settings file is.
@@ -62,12 +67,15 @@ struct setting {
     std::string_view part;  ///< that a build may leave out, and with it the setting; empty: of the core
 
     bool is_common() const noexcept {
-        return use == setting_use::common || use == setting_use::common_option || use == setting_use::common_own_files;
+        return use == setting_use::common || use == setting_use::common_option || use == setting_use::common_own_files ||
+               use == setting_use::common_told;
     }
+    /// Returns whether a note says so where ./muster.toml sets it.
+    bool is_told() const noexcept { return use == setting_use::told || use == setting_use::common_told; }
     /// Returns whether a variable, and some file, may set it.
     bool is_configurable() const noexcept { return is_for(file_owner::user); }
     bool is_for(file_owner owner) const noexcept {
-        bool const any = use == setting_use::everywhere || use == setting_use::common;
+        bool const any = use == setting_use::everywhere || use == setting_use::common || is_told();
         bool const own = use == setting_use::own_files || use == setting_use::common_own_files;
         return any || (own && owner == file_owner::user);
     }

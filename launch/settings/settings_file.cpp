@@ -220,7 +220,7 @@ std::vector<file_setting> read_settings(toml_document const& document, toml::tab
         if (!row.is_for(owner))
             in.refuse_key(
                 key.str(),
-                fmt::format("'{}' says which program muster starts, so a file of the folder cannot set it; give --{}, {}, or "
+                fmt::format("'{}' is not for a file of the folder, which may have come from somebody else; give --{}, {}, or "
                             "write it into ~/.config/muster/muster.toml",
                             row.name, row.name, variable_of(row)));
         found.push_back(reader.read(row, value));

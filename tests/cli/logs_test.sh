@@ -135,3 +135,5 @@ for word in status ps; do
     expect_exit 2 "$MUSTER" $word
     expect_contains stderr "no command '$word'; muster jobs lists your jobs"
 done
+expect_exit 2 "$MUSTER" sweep --lr 0.1,0.01
+expect_contains stderr "no command 'sweep'; muster submit --each NAME=V,V… submits a job for each value"

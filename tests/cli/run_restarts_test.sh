@@ -142,6 +142,23 @@ expect_exit 11 "${run[@]}" --max-restarts 9 --must-grow log -- sh -c "$fails"
 expect_contains stderr "no restart after generation 1: generations 0 and 1 came no further: log has not grown (--must-grow)"
 expect_exit 12 "${run[@]}" --max-restarts 9 -- sh -c "[ \$MUSTER_GENERATION != 0 ] || echo 'muster-metric: loss 1'; $fails"
 expect_contains stderr "no restart after generation 2: generations 1 and 2 came no further: no line with muster-metric: was written"
+# A checkpoint of a later step in each start is progress; the same step again is none.
+cat >saves.py <<'PY'
+import sys
+from muster.checkpoint import Checkpoint
+checkpoint = Checkpoint("steps")
+first = (checkpoint.load() or (0, None))[0] if sys.argv[1] == "goes_on" else 0
+for step in range(first + 1, first + 11):
+    checkpoint.save(step, None)
+    if step == 45:
+        sys.exit(0)
+sys.exit(3)
+PY
+expect_exit 0 "$MUSTER" run -q -n 1 --max-restarts 9 -- python3 saves.py goes_on
+expect_equal "$(sed -n 's/^muster-checkpoint: //p' "$ERR" | paste -sd,)" 1,11,21,31,41 'the first steps that were saved'
+rm -r steps
+expect_exit 3 "$MUSTER" run -q -n 1 --max-restarts 9 -- python3 saves.py begins_anew
+expect_matches stderr "no restart after generation 3: 3 failures alike within .*\(exit code 3\)"
 # A folder of checkpoints: a new file is progress, one that is being written is none.
 mkdir saved && touch saved/step-1
 expect_exit 14 "${run[@]}" --max-restarts 4 --must-grow saved -- sh -c "[ \$RANK != 0 ] || { sleep 0.02; echo >saved/step-2.\$MUSTER_GENERATION; }; $fails"

@@ -94,6 +94,18 @@ found = {f["what"]: f for f in json.load(open(sys.argv[1]))["findings"]}
 assert found["settings"]["state"] == "MISSING" and found["settings"]["found"].startswith(sys.argv[2] + "/.config/muster/muster.toml:2: no site"), found["settings"]
 assert {"cores", "/dev/shm", "open files", "python3"} <= set(found), found.keys()
 PY
+rm home/.config/muster/muster.toml
+# Where the kernel refuses to bind, doctor says what a run says.
+refused=(python3 "$MUSTER_SOURCE_DIR/tests/cli/programs/refused_affinity.py" "$MUSTER")
+expect_exit 125 "${refused[@]}" run -n 1 --bind-to core -- true
+expect_contains stderr 'sched_setaffinity to CPUs ' 'Operation not permitted' 'muster run --bind-to none'
+expect_exit 0 "${refused[@]}" run -n 1 --bind-to none -- true
+expect_exit 1 "${refused[@]}" doctor
+expect_matches stdout '^MISSING +binding +sched_setaffinity: Operation not permitted'
+expect_contains stdout '--bind-to none'
+expect_exit 0 env MUSTER_BIND_TO=none "${refused[@]}" doctor
+expect_exit 0 "$MUSTER" doctor
+expect_contains stdout 'ranks can be bound to cores'
 printf 'ranks = \n' >home/.config/muster/muster.toml
 expect_exit 1 "$MUSTER" doctor
 expect_matches stdout '^MISSING +settings +'
@@ -298,7 +310,7 @@ mkdir -p cloned && (
     for words in 'run -- true' 'run --dry-run -- true' 'run --print-env 0 -- true' 'plan' 'config show' 'config check muster.toml'; do
         # shellcheck disable=SC2086
         expect_exit 2 "$MUSTER" $words
-        expect_contains stderr "muster.toml:2:1: 'host-discovery-script' says which program muster starts" '--host-discovery-script' '  ^'
+        expect_contains stderr "muster.toml:2:1: 'host-discovery-script' is not for a file of the folder" '--host-discovery-script' '  ^'
     done
     expect_true test ! -e PWNED
     printf 'quiet = true\nenv = ["LD_PRELOAD="]\n' >muster.toml

@@ -252,8 +252,13 @@ with h5py.File("era.h5", "w") as f:
     array("packed", scale_factor=0.01, add_offset=273.15)
     array("one", scale_factor=numpy.array([2.0], "f4"))
     array("neutral", scale_factor=1.0, add_offset=0, _Unsigned="false")
+    array("real", "f4", _Unsigned="False")
     array("unsigned", "i1", _Unsigned="true")
+    array("title", "i1", _Unsigned=numpy.bytes_("True "))
+    array("capital", "i1", _Unsigned="TRUE")
+    array("number", "i1", _Unsigned=1)
     array("palette", "u1", CLASS=numpy.bytes_("IMAGE"), IMAGE_SUBCLASS=numpy.bytes_("IMAGE_INDEXED"))
+    array("colours", "u1", CLASS=numpy.bytes_("IMAGE"), IMAGE_SUBCLASS=numpy.bytes_("image_indexed"))
     array("gray", "u1", CLASS=numpy.bytes_("IMAGE"), IMAGE_SUBCLASS=numpy.bytes_("IMAGE_GRAYSCALE"), IMAGE_WHITE_IS_ZERO=1)
     array("holes", _FillValue=numpy.int16(-32767), units="K", valid_range=[0, 400], long_name="2 metre temperature")
     array("bare")
@@ -263,13 +268,14 @@ with h5py.File("era.h5", "w") as f:
     f["axis"].make_scale("time")
     f["bare"].dims[0].attach_scale(f["axis"])
 END
-    for refused in "packed scale_factor 0.01, add_offset 273.15" "one scale_factor 2" 'unsigned _Unsigned "true"' 'palette IMAGE_SUBCLASS "IMAGE_INDEXED"'; do
+    for refused in "packed scale_factor 0.01, add_offset 273.15" "one scale_factor 2" 'unsigned _Unsigned "true"' 'title _Unsigned "True "' 'capital _Unsigned "TRUE"' 'number _Unsigned 1' \
+        'palette IMAGE_SUBCLASS "IMAGE_INDEXED"' 'colours IMAGE_SUBCLASS "image_indexed"'; do
         expect_exit 125 convert era.h5 --images ${refused%% *} --labels none
         expect_contains stderr "era.h5: /${refused%% *}: its values are not the numbers that it stores, as its attributes say (${refused#* })" 'write the values'
     done
     expect_exit 125 convert era.h5 --images bare --labels time
     expect_contains stderr 'era.h5: /time: its values are not the numbers' 'scale_factor 24'
-    for plain in neutral bare; do
+    for plain in neutral real bare; do
         expect_exit 0 convert era.h5 --images $plain --labels none
         expect_not_contains stdout 'attributes are not applied'
     done

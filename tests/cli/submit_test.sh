@@ -248,6 +248,19 @@ expect_matches stdout '^12.fakeserver +first +ended .* it had nothing left to do
 rm "$fakes/no-history"
 expect_exit 0 pbs jobs --all
 expect_matches stdout '^12.fakeserver +first +F .* exit code [0-9]+'
+# A server that does not answer: what is recorded here is shown, and that it is not all.
+mv "$fakes/qstat" "$fakes/qstat.well"
+printf 'echo "qstat: cannot connect to server pbs" >&2; exit 1\n' | write_fake qstat
+expect_exit 1 pbs jobs --all
+expect_matches stdout '^12.fakeserver +first +ended .* it had nothing left to do$'
+expect_contains stderr 'qstat: cannot connect to server pbs; try again' "from muster's own records"
+expect_exit 1 pbs jobs --all --json
+expect_contains stdout '"id": "12.fakeserver"'
+for option in '' --json; do
+    expect_exit 125 pbs jobs $option
+    expect_contains stderr 'qstat: cannot connect to server pbs'
+done
+mv "$fakes/qstat.well" "$fakes/qstat"
 expect_exit 143 pbs watch 12.fakeserver
 expect_exit 7 pbs watch '5[]'
 expect_matches stderr 'job 5\[2\].fakeserver: F, exit code 7'

@@ -132,6 +132,16 @@ def test_whoever_is_killed_leaves_a_whole_one():
             assert all(name.endswith(".ckpt") for name in os.listdir(where)), "what was begun an hour ago is removed"
 
 
+def test_the_first_save_of_a_process_is_told():
+    for variables, told in (({"MUSTER_LIFE": "0"}, "muster-checkpoint: 3\n"), ({}, "")):
+        without = {name: value for name, value in os.environ.items() if name != "MUSTER_LIFE"}
+        with folder() as where, contextlib.redirect_stderr(io.StringIO()) as said:
+            with mock.patch.dict(os.environ, {**without, **variables}, clear=True), mock.patch("muster.checkpoint._told", False):
+                Checkpoint(where).save(3, None)
+                Checkpoint(where).save(4, None)
+        assert said.getvalue() == told, said.getvalue()
+
+
 def test_exit_saved():
     try:
         exit_saved()

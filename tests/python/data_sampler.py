@@ -6,6 +6,7 @@ import os
 import pickle
 import unittest
 import unittest.mock
+import warnings
 
 import data_files  # noqa: F401  first: it may skip
 import torch
@@ -169,6 +170,31 @@ class Resuming(unittest.TestCase):
         rest = Sampler(60, 0, 1)
         rest.load_state_dict(samplers[0].state_dict())
         self.assertEqual(sorted(trained + list(rest)), list(range(60)))
+
+    def test_what_workers_are_ahead_is_warned_of(self):
+        """Without record_batch() a state of the middle would miss what waits in the DataLoader; it is said once, and only where it is so."""
+
+        def states_of(samples, at, **options):
+            sampler, told = Sampler(samples, 0, 1), []
+            loader = DataLoader(TensorDataset(torch.arange(samples)), 5, sampler=sampler, **options)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                for number, _ in enumerate(loader):
+                    if number in at:
+                        sampler.state_dict()
+                        told.append(len(caught))
+                    if number == max(at, default=samples):
+                        break
+                sampler.state_dict()
+            self.assertTrue(all("sampler.record_batch(i, len(batch))" in str(one.message) for one in caught), caught)
+            return told, len(caught)
+
+        self.assertEqual(states_of(60, (2, 3), num_workers=2), ([1, 1], 1))
+        self.assertEqual(states_of(15, (0, 1), num_workers=2), ([1, 1], 1))  # all is asked for at once
+        self.assertEqual(states_of(60, (), num_workers=2), ([], 0))  # an epoch's end
+        self.assertEqual(states_of(60, (), num_workers=2, persistent_workers=True), ([], 0))
+        self.assertEqual(states_of(60, (11,), num_workers=2), ([0], 0))  # the last batch is out
+        self.assertEqual(states_of(60, (2, 3), num_workers=0), ([0, 0], 0))
 
     def test_as_elastic_training_uses_it(self):
         """What TorchState does: a copy of the state at commit, its loading at restore; the number of ranks is asked anew."""

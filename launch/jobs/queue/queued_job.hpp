@@ -8,7 +8,8 @@
 
 namespace muster {
 
-enum class job_phase { waiting, running, ended };
+/// unknown: the scheduler does not answer.
+enum class job_phase { waiting, running, ended, unknown };
 
 struct queued_job {
     std::string id;      ///< "12", an array's task "12_3"; PBS: "12.pbs"; Flux: "f6tw1Mjm"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import array
+import sys
+import warnings
+import weakref
 import zlib
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
 
@@ -85,6 +88,8 @@ class Sampler:
         self._pass_count = 0  # which were so many
         self._pass = 0  # the number of the newest pass
         self._pass_size = 1
+        self._asker: Any = None  # a weak reference to what asks on behalf of workers, or None
+        self._warned = False
         self.native()  # says at once what is wrong
 
     # The native sampler.
@@ -153,6 +158,7 @@ class Sampler:
         self._epoch, self._base = epoch, taken
         self._passed, self._recorded, self._given_out = 0, None, False
         self._pass += 1  # what still runs counts no more
+        self._asker = None
 
     def note(self, taken: int) -> None:
         """Notes for the loader that all ranks together have had so many of the epoch."""
@@ -166,6 +172,8 @@ class Sampler:
         number = self.begin_pass(place.size)
         part = self._part(place, self._epoch, self._base)
         self._pass_count = self._count(part)
+        asker = _asker_for_workers()
+        self._asker = weakref.ref(asker) if asker is not None else None
         return self._indices(number, part, self._pass_count)
 
     def _indices(self, number: int, part: _library.Part, count: int) -> Iterator[int]:
@@ -213,10 +221,30 @@ class Sampler:
 
     def reset(self) -> None:
         """Makes the next pass go on with what no rank has had, after the number of ranks has changed."""
+        self._warn_if_ahead()
         if not self._done:
             self._start_at(self._epoch, self.taken)
 
     on_reset = reset
+
+    def _is_ahead(self) -> bool:
+        """Returns whether samples of this pass were given out that have not come out of the DataLoader, as far as that can be known."""
+        if self._asker is None or self._recorded is not None:
+            return False
+        asker = self._asker()
+        if asker is None:  # the loop was broken off, or has ended
+            return not self._given_out
+        return getattr(asker, "_send_idx", 0) > getattr(asker, "_rcvd_idx", 0)
+
+    def _warn_if_ahead(self) -> None:
+        if self._warned or not self._is_ahead():
+            return
+        self._warned = True
+        warnings.warn(
+            "muster.data.Sampler: a DataLoader's workers have asked for samples that nobody has trained on yet, and they count as had: a resume would miss them; "
+            "call sampler.record_batch(i, len(batch)) after each step",
+            stacklevel=3,
+        )
 
     def _order(self) -> Dict[str, Any]:
         weights = None if self._weights is None else zlib.crc32(array.array("d", self._weights).tobytes())
@@ -234,8 +262,10 @@ class Sampler:
     def state_dict(self) -> Dict[str, Any]:
         """Returns where all ranks stand: plain values. Take rank 0's, in the same step on all ranks.
 
-        Counts what this sampler has given out, or what record_batch() was told.
+        Counts what this sampler has given out, or what record_batch() was told. Warns, once, where a DataLoader's workers have asked for samples that nobody has
+        trained on yet, and record_batch() was told nothing.
         """
+        self._warn_if_ahead()
         return {"epoch": self._epoch, "taken": self.taken, "order": self._order()}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
@@ -260,7 +290,18 @@ class Sampler:
         self._start_at(epoch, taken)
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_native": None}
+        return {**self.__dict__, "_native": None, "_asker": None}
 
     def __repr__(self) -> str:
         return f"Sampler({self.samples} samples, shuffle={self.shuffle}, seed={self.seed}, tail={self.tail!r}, epoch {self._epoch}, {self.taken} taken)"
+
+
+def _asker_for_workers() -> Any:
+    """Returns the iterator of a DataLoader with workers in whose call this is, or None. It is private to torch: where it has another name, nobody is warned."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        one = frame.f_locals.get("self")
+        if any(each.__name__ == "_MultiProcessingDataLoaderIter" for each in type(one).__mro__):
+            return one
+        frame = frame.f_back  # type: ignore[assignment]
+    return None

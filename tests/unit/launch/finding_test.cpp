@@ -1,6 +1,9 @@
 #include "launch/commands/commands.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cerrno>
 
 namespace muster {
 namespace {
@@ -33,6 +36,15 @@ TEST(findings, a_variable_that_hides_the_gpus_is_named) {
     EXPECT_EQ(describe_no_gpu(machine, std::nullopt, false).advice,
               "a slot is a core then; if GPUs are wanted, take out what sets that variable, in the job's script or the shell's "
               "start files");
+}
+
+TEST(findings, of_binding_name_the_way_around_a_refusal) {
+    EXPECT_EQ(describe_binding(0, bind_policy::share).how, state::ok);
+    auto const found = describe_binding(EPERM, bind_policy::share);
+    EXPECT_EQ(found.how, state::missing);
+    EXPECT_EQ(found.detail, "sched_setaffinity: Operation not permitted");
+    EXPECT_THAT(found.advice, testing::HasSubstr("--bind-to none"));
+    EXPECT_EQ(describe_binding(EPERM, bind_policy::none).how, state::note);
 }
 
 TEST(findings, of_a_machine_of_pbs) {

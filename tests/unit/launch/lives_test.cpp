@@ -37,6 +37,8 @@ TEST(find_standstill, the_surest_sign_decides) {
     EXPECT_EQ(of({.code = 3, .metric = measured::before}), "no line with muster-metric: was written");
     EXPECT_THAT(of({.code = 137, .ended = from_outside, .metric = measured::before}), IsEmpty());
     EXPECT_THAT(of({.code = 3, .metric = measured::now}), IsEmpty());
+    EXPECT_THAT(of({.code = 3, .lived = duration(2), .metric = measured::before, .saved_further = true}), IsEmpty());
+    EXPECT_EQ(of({.code = 3, .must_grow = "log", .saved_further = true}), "log has not grown (--must-grow)");
     EXPECT_EQ(of({.code = 3, .lived = duration(2)}), "it ended with code 3 after 2 s");
     EXPECT_THAT(of({.code = 3, .lived = duration(61)}), IsEmpty()) << "it may have come far";
     EXPECT_THAT(of({.code = 143, .ended = from_outside, .lived = duration(2)}), IsEmpty());
@@ -64,7 +66,7 @@ TEST(why_no_more, two_in_a_row_without_progress_are_the_last) {
 }
 
 TEST(parse_lives, what_is_written_is_read_again) {
-    program_life const first{.number = 0, .job = "12", .code = 75, .measured = true};
+    program_life const first{.number = 0, .job = "12", .code = 75, .measured = true, .saved_step = 12};
     program_life const second{.number = 2, .job = "1\"3", .code = 3, .standstill = "log has not grown (--must-grow)"};
     auto const text = began_line(first, 0) + ended_line(first) + began_line({.number = 1, .job = "1\"3"}, 0) +
                       began_line(second, 1) + ended_line(second);

@@ -279,6 +279,12 @@ TEST(metric_lines, are_found_however_they_are_cut) {
     }
 }
 
+TEST(checkpoint_lines, have_a_step) {
+    EXPECT_EQ(parse_checkpoint_step(" 12\r\nmore 13"), 12);
+    for (auto const wrong : {"", " \n12", " -1\n", " 1 2\n", " x\n"})
+        EXPECT_EQ(parse_checkpoint_step(wrong), std::nullopt) << wrong;
+}
+
 TEST(session_sample_folders, are_those_with_samples_or_a_note) {
     auto const place = "/tmp/muster-samples-" + std::to_string(::getpid());
     std::filesystem::create_directory(place);

@@ -116,7 +116,7 @@ TEST(project_file, of_another_user_is_not_obeyed) {
 TEST(project_file, is_named_where_it_can_run_programs) {
     auto const sources = sources_of({}, {{"muster.toml", "ranks = 3\nenv = [\"A=1\"]\nengine-args = \"-v\"\n"}});
     EXPECT_THAT(resolve_settings("run", {"true"}, sources).file_notes,
-                ElementsAre("settings from ./muster.toml: env, engine-args"));
+                ElementsAre("settings from ./muster.toml: engine-args, env"));
     EXPECT_THAT(resolve_settings("run", {"-x", "B=1", "--engine-args=-q", "true"}, sources).file_notes, IsEmpty()) << "overruled";
 }
 
@@ -156,14 +156,35 @@ TEST(setting_rows, say_who_may_set_them) {
             }
         };
         EXPECT_EQ(fault(file_owner::user) == "read", row.is_configurable()) << line << fault(file_owner::user);
-        EXPECT_EQ(fault(file_owner::folder) == "read", row.use == setting_use::everywhere || row.use == setting_use::common)
-            << line << fault(file_owner::folder);
+        bool const is_harmless = row.use == setting_use::everywhere || row.use == setting_use::common;
+        EXPECT_EQ(fault(file_owner::folder) == "read", is_harmless || row.is_told()) << line << fault(file_owner::folder);
         if (row.is_configurable() && !row.is_for(file_owner::folder)) starting.push_back(row.name);
         if (row.is_configurable() && !row.is_for(file_owner::folder)) {
             EXPECT_THAT(fault(file_owner::folder), AllOf(HasSubstr("muster.toml:1:1"), HasSubstr("^"), HasSubstr(row.name)));
         }
     }
-    EXPECT_THAT(starting, ElementsAre("remote-shell", "metrics-dir", "host-discovery-script"));
+    EXPECT_THAT(starting, ElementsAre("remote-shell", "pass-key", "metrics-dir", "host-discovery-script"));
+}
+
+// A file of the folder may have come with a project: what it sets is harmless, or told whatever else the file says.
+TEST(setting_rows, are_harmless_or_told_where_the_folder_sets_them) {
+    std::vector<std::string_view> texts;
+    for (auto const& row : settings()) {
+        if (!row.is_for(file_owner::folder) || !has_part(row.part)) continue;
+        auto const line = fmt::format("{} = {}\n", row.name, row.name == "site" ? "\"./x.toml\"" : any_value(row));
+        auto sources = sources_of({}, {{"muster.toml", line + "quiet = true\n"}, {"./x.toml", ""}});
+        bool const told = !resolve_settings("config", {}, sources).file_notes.empty();
+        EXPECT_EQ(told, row.is_told()) << line;
+        auto of_site = sources_of({}, {{"muster.toml", "site = \"./x.toml\"\n"}, {"./x.toml", line}});
+        bool const told_of_site = resolve_settings("config", {}, of_site).file_notes.size() > 1;
+        EXPECT_EQ(told_of_site, row.is_told() && row.name != "site") << "in a site file that muster.toml names: " << line;
+        bool const any_text = row.choices.empty() && row.check == nullptr && row.kind != setting_kind::flag &&
+                              row.kind != setting_kind::integer && row.kind != setting_kind::time;
+        if (any_text && !row.is_told()) texts.push_back(row.name);
+    }
+    // No text may be here that names what runs, where, with whose money, or where something is written.
+    EXPECT_THAT(texts, ElementsAre("login-nodes", "must-grow", "time", "queue", "job-name", "constraint", "filesystems", "mem",
+                                   "array", "sweep", "after"));
 }
 
 // A new row of `run` needs a line in settings_to_options.cpp that fills its field.
@@ -204,6 +225,8 @@ TEST(project_file, cannot_say_which_program_muster_starts) {
                 AllOf(HasSubstr("muster.toml:2"), HasSubstr("--host-discovery-script")));
     EXPECT_THAT(of({{"muster.toml", "site = \"./evil.toml\"\n"}, {"./evil.toml", "host-discovery-script = \"id\"\n"}}),
                 HasSubstr("a site file that muster.toml:1 names cannot set 'host-discovery-script'"));
+    EXPECT_THAT(of({{"muster.toml", "pass-key = \"environment\"\n"}}),
+                AllOf(HasSubstr("muster.toml:1"), HasSubstr("--pass-key")));
     EXPECT_EQ(failure("run", {"--site", "./mine.toml", "true"},
                       sources_of({}, {{"./mine.toml", "host-discovery-script = \"hosts\"\n"}})),
               "no error");

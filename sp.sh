@@ -1,1 +1,0 @@
-exec sleep 12
