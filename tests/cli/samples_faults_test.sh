@@ -33,7 +33,7 @@ else
     echo 'not checked: a full folder, which needs root and a mount namespace'
 fi
 
-# A file system that does not answer: fanotify holds up who opens a file in the folder. Output still comes, and a signal ends the run once the files open.
+# A file system that does not answer: fanotify holds up who opens a file in the folder. One note says so, and output still comes.
 cat >hold.py <<'PY'
 import ctypes, os, sys
 libc = ctypes.CDLL(None)
@@ -57,10 +57,12 @@ if grep -q holds holding; then
     wait_until 60 grep -q held holding
     : >seen
     wait_until 60 grep -q 'goes on' "$OUT"
+    wait_until 60 grep -q "note: the samples of the run are not written: $PWD/stuck has not answered for 5 s" "$ERR"
     : >seen2
     echo >release
     wait $holder
     expect_end 4
+    expect_equal "$(grep -c 'the samples of the run are not written' "$ERR")" 1 notes
     expect_true told stuck '0 in ranks'
 else
     : >seen
