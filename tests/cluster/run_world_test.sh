@@ -1,4 +1,4 @@
-# timeout: 120
+# timeout: 180
 # `muster run` over the nodes of a Slurm job, by an ordinary user: every rank in its place, with its own GPU, the user's environment and the right streams. NVML
 # finds no GPU there; the ranks' ones are those that Slurm names in each step's CUDA_VISIBLE_DEVICES.
 . "$(dirname "$0")/cluster_lib.sh"
@@ -118,16 +118,16 @@ expect_equal "$(grep -c '^\[node4:15\] to stderr: 15$' "$ERR")" 1 'lines on stan
 expect_equal "$(cat "$work/output/rank.15/stdout")" "$(for i in {0..199}; do echo "line $i of 15: abcdefghijklmnopqrstuvwxyz"; done; printf 'no newline 15')" \
     'what the file of rank 15 holds'
 
-# One of 16 ranks on four nodes that keeps the others waiting is named with its node, while the run lasts.
+# One of 4 ranks on four nodes that keeps the others waiting is named with its node, while the run lasts.
 if install_programs straggler 2>/dev/null; then
     is_named() {
         as_user "$muster" top slow --json >"$work/top.json" 2>"$work/top.err" && /usr/bin/python3 - "$work/top.json" <<'PY'
 import json, sys
-sys.exit([(mark["rank"], mark["host"]) for mark in json.load(open(sys.argv[1]))["oddities"] if mark["kind"] == "awaited"] != [(13, "node4")])
+sys.exit([(mark["rank"], mark["host"]) for mark in json.load(open(sys.argv[1]))["oddities"] if mark["kind"] == "awaited"] != [(2, "node3")])
 PY
     }
-    start inside "$muster" run -q --sample 500ms --output-dir slow -- ./straggler comm 13 40 "$work/slow.end"
-    wait_until 30 is_named || cat "$work/top.json" "$work/top.err"
+    start inside "$muster" run -q -n 4 --ranks-per-node 1 --sample 500ms --output-dir slow -- ./straggler comm 2 40 "$work/slow.end"
+    wait_until 60 is_named || cat "$work/top.json" "$work/top.err"
     as_user touch slow.end
     expect_end 0
 fi
