@@ -95,7 +95,7 @@ run_numbers numbers_of(study_plan const& plan, due_run const& due, int nodes) {
 
 std::vector<std::string> run_command(run_setting const& setting, due_run const& due, int nodes) {
     auto const& plan = setting.plan;
-    std::vector<std::string> command{setting.muster, "run", "-q", "--tag-output"};  // the tag shows which rank printed a metric
+    std::vector<std::string> command{setting.muster, "run", "--tag-output"};  // the tag shows which rank printed a metric
     for (auto const& word : point_options(plan, due.ranks)) command.push_back(word);
     if (plan.timeout_s > 0) command.insert(command.end(), {"--timeout", fmt::format("{:g}s", plan.timeout_s)});
     command.emplace_back("--");
@@ -143,6 +143,7 @@ study_run run_point(run_setting const& setting, due_run const& due, study_point 
     run.load = crowd.load(setting.local);
     reader.finish();
     run.metrics = reader.metrics();
+    run.remarked = read_remark(end);
     if (run.status == run_status::ok && !reader.fault().empty())
         fmt::print(stderr, "muster-bench: note: {}: {}; see {}\n", ranks_text(run.ranks), reader.fault(), output);
     read_file(run, file);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <regex>
 
 #include "base/cpuset.hpp"
 #include "base/error.hpp"
@@ -136,8 +137,46 @@ std::optional<slowest> slowest_of(study_run const& run, std::string_view metric)
     return found;
 }
 
-/// Adds the rank that was the slowest in most runs.
+/// Returns the rank that the remarks of most runs name, with the median of its shares and the last reason.
+std::optional<remarked_rank> remarked_in_most(study const& results, int ranks) {
+    std::map<int, std::vector<double>> shares;
+    std::map<int, remarked_rank> last;
+    std::size_t runs = 0;
+    for (auto const& run : results.runs) {
+        if (run.ranks != ranks || !run.counts()) continue;
+        ++runs;
+        if (!run.remarked) continue;
+        auto one = *run.remarked;
+        shares[one.rank].push_back(one.kept_waiting);
+        if (one.reason.empty()) one.reason = last[one.rank].reason;
+        last[one.rank] = std::move(one);
+    }
+    for (auto& [rank, one] : last)
+        if (2 * shares[rank].size() > runs) {
+            one.kept_waiting = median(shares[rank]);
+            return one;
+        }
+    return {};
+}
+
+/// Adds the rank for which the others waited in most runs or, where that is not known, the one that was the slowest in most.
 void add_imbalance(study const& results, scaling_row const& row, std::vector<scaling_finding>& all) {
+    auto const remarked = remarked_in_most(results, row.ranks);
+    auto const reason = remarked && !remarked->reason.empty() ? ": " + remarked->reason : std::string();
+    if (remarked && remarked->kept_waiting >= worth_telling) {
+        double const share = remarked->kept_waiting;
+        all.push_back({cause::imbalance,
+                       row.ranks,
+                       share,
+                       share,
+                       share,
+                       fmt::format("at {}, rank {} ({}) kept the others waiting {} of the time{}", ranks_text(row.ranks),
+                                   remarked->rank, remarked->host, percent_text(share), reason),
+                       reason.empty() ? "look at its input, and at what else runs on its cores"
+                                      : fmt::format("mend that, or leave {} out", remarked->host),
+                       {{"rank", remarked->rank}, {"kept_waiting", share}}});
+        return;
+    }
     std::map<int, std::vector<slowest>> by_rank;
     std::size_t runs = 0;
     for (auto const& run : results.runs)
@@ -162,9 +201,10 @@ void add_imbalance(study const& results, scaling_row const& row, std::vector<sca
                    s.median,
                    s.spread.low,
                    s.spread.high,
-                   fmt::format("at {}, rank {}{} computes {} longer than the mean of the ranks (compute_s {}, mean {})",
+                   fmt::format("at {}, rank {}{} computes {} longer than the mean of the ranks (compute_s {}, mean {}){}",
                                ranks_text(row.ranks), most->first, host.empty() ? "" : fmt::format(" ({})", host),
-                               percent_text(s.median), format_value(median(values)), format_value(median(means))),
+                               percent_text(s.median), format_value(median(values)), format_value(median(means)),
+                               remarked && remarked->rank == most->first ? reason : ""),
                    "look at what else runs on its cores, and at its GPU's clock: muster run --preflight",
                    {{"rank", most->first}, {"compute_s", median(values)}, {"mean_compute_s", median(means)}}});
 }
@@ -264,6 +304,18 @@ double gustafson_part(std::vector<std::pair<double, double>> const& speedups) no
         below += (n - 1) * (n - 1);
     }
     return below > 0 ? above / below : 0;
+}
+
+std::optional<remarked_rank> read_remark(std::string_view output) {
+    static std::regex const remark(
+        "^muster: note: rank ([0-9]{1,9}) on ([^ :]+)(?: kept the others waiting ([0-9]{1,3}) % of the time)?(?:: (.+))?$");
+    for (auto const line : split(output, '\n')) {
+        std::match_results<std::string_view::const_iterator> found;
+        if (!line.starts_with("muster: note: rank ") || !std::regex_match(line.begin(), line.end(), found, remark)) continue;
+        double const share = found[3].matched ? std::stoi(found[3].str()) / 100.0 : 0.0;
+        return remarked_rank{std::stoi(found[1].str()), found[2].str(), share, found[4].str()};
+    }
+    return {};
 }
 
 std::vector<scaling_finding> find_causes(study const& results) {

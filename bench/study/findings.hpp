@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,9 +41,13 @@ struct scaling_finding {
 double amdahl_part(std::vector<std::pair<double, double>> const& speedups) noexcept;
 double gustafson_part(std::vector<std::pair<double, double>> const& speedups) noexcept;
 
+/// Returns the first rank about which the launcher says something in the output of a run: "muster: note: rank 5 on node3 kept the others waiting 37 % of the
+/// time: its GPU ran …", or without the wait; lines of ranks begin with their tags. Pure.
+std::optional<remarked_rank> read_remark(std::string_view output);
+
 /// Returns what the largest number of ranks with enough cores shows, worst first; leaves out what is below a twentieth of the time.
 /// Waiting is known of programs that print the metrics allreduce_wait_s, loader_wait_s (the lowest rank's count), and, on every rank,
-/// compute_s. Pure.
+/// compute_s. The rank that most runs' remarks name, with its reason, counts more than compute_s. Pure.
 std::vector<scaling_finding> find_causes(study const& results);
 
 /// Returns a line for each, for people; "" without findings.

@@ -164,6 +164,9 @@ json to_json(study_run const& r) {
              {"simulated", r.simulated},   {"metrics", json::array()}};
     for (auto const& m : r.metrics)
         out["metrics"].push_back({{"name", m.name}, {"unit", m.unit}, {"rank", m.rank}, {"values", m.values}});
+    if (auto const& one = r.remarked)
+        out["remarked"] = {
+            {"rank", one->rank}, {"host", one->host}, {"kept_waiting", one->kept_waiting}, {"reason", one->reason}};
     return out;
 }
 
@@ -186,6 +189,11 @@ study_run read_study_run(checked_json const& from) {
     r.oversubscribed = from.at("oversubscribed").boolean();
     r.simulated = from.at("simulated").boolean();
     for (auto const& m : from.at("metrics").items()) r.metrics.push_back(read_series(m));
+    if (from.has("remarked")) {
+        auto const one = from.at("remarked");
+        r.remarked = {read_int(one.at("rank"), 0), one.at("host").text(), one.at("kept_waiting").number(),
+                      one.at("reason").text()};
+    }
     if (r.counts() && !(r.wall_s > 0)) from.at("wall_s").fail("is no time that a run takes");
     return r;
 }

@@ -17,6 +17,15 @@ enum class run_status { ok, failed, timed_out, interrupted };
 /// The work in relation to the number of ranks: the same for all, the same for each rank, or what the program does.
 enum class work_series { as_given, strong, weak };
 
+/// The rank that muster run names first at a run's end, from its samples of the ranks; only runs of more than 30 s have one.
+struct remarked_rank {
+    int rank = 0;
+    std::string host;
+    double kept_waiting = 0;  ///< share of the time that the others waited for it; 0 if that is not known
+    std::string reason;       ///< "its GPU ran at 1005 of 1980 MHz: heat (hardware)"; empty: not known
+    bool operator==(remarked_rank const&) const = default;
+};
+
 /// One run of one number of ranks. A study keeps every run, and averages none away.
 struct study_run {
     int ranks = 1;
@@ -36,6 +45,7 @@ struct study_run {
     bool oversubscribed = false;  ///< more ranks than cores on some node
     bool simulated = false;
     std::vector<metric_series> metrics;
+    std::optional<remarked_rank> remarked = {};
     bool operator==(study_run const&) const = default;
     /// Returns false for a run that a job should have made and did not.
     bool was_made() const noexcept { return wall_s > 0 || !output.empty(); }

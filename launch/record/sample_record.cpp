@@ -26,7 +26,8 @@ namespace muster {
 
 namespace {
 
-constexpr duration others_come{0.5};  ///< after the first node's look
+constexpr duration others_come{0.5};    ///< after the first node's look
+constexpr duration answer_patience{5};  ///< for a file system
 constexpr std::chrono::milliseconds patience_at_end{500};
 constexpr std::size_t longest_command = 200;
 
@@ -172,12 +173,18 @@ void sample_record::write() {
     due_ = 0;
     written_ = event_loop::clock::now();
     std::string fault;
+    bool busy = false;
     {
         std::scoped_lock const lock(state_->mutex);
         fault = std::exchange(state_->fault, {});
-        if (std::exchange(state_->writing, true)) return;  // the next look follows soon
+        busy = std::exchange(state_->writing, true);
     }
+    if (busy && fault.empty() && written_ - writing_since_ > answer_patience)
+        fault = fmt::format("the samples of the run are not written: {} has not answered for {}", state_->folder,
+                            format_duration(answer_patience));
     if (!fault.empty() && !std::exchange(fault_told_, true) && !run_.options.quiet) say_(fmt::format("note: {}", fault));
+    if (busy) return;  // the next look follows soon
+    writing_since_ = written_;
     begin_write(samples(false));
 }
 

@@ -46,7 +46,7 @@ class sample_record {
     run_samples head_;
     sample_sums sums_;
     event_loop::timer due_ = 0;
-    event_loop::clock::time_point written_{};
+    event_loop::clock::time_point written_{}, writing_since_{};
     bool fault_told_ = false;
     std::shared_ptr<state> state_;
 };

@@ -1,4 +1,4 @@
-# timeout: 120
+# timeout: 180
 # `muster run` over the nodes of a Slurm job, by an ordinary user: every rank in its place, with its own GPU, the user's environment and the right streams. NVML
 # finds no GPU there; the ranks' ones are those that Slurm names in each step's CUDA_VISIBLE_DEVICES.
 . "$(dirname "$0")/cluster_lib.sh"
@@ -117,6 +117,20 @@ expect_equal "$(grep -cvE '^\[node([1-4]):([0-9]+)\] (line [0-9]+ of \2: abcdefg
 expect_equal "$(grep -c '^\[node4:15\] to stderr: 15$' "$ERR")" 1 'lines on standard error'
 expect_equal "$(cat "$work/output/rank.15/stdout")" "$(for i in {0..199}; do echo "line $i of 15: abcdefghijklmnopqrstuvwxyz"; done; printf 'no newline 15')" \
     'what the file of rank 15 holds'
+
+# One of 4 ranks on four nodes that keeps the others waiting is named with its node, while the run lasts.
+if install_programs straggler 2>/dev/null; then
+    is_named() {
+        as_user "$muster" top slow --json >"$work/top.json" 2>"$work/top.err" && /usr/bin/python3 - "$work/top.json" <<'PY'
+import json, sys
+sys.exit([(mark["rank"], mark["host"]) for mark in json.load(open(sys.argv[1]))["oddities"] if mark["kind"] == "awaited"] != [(2, "node3")])
+PY
+    }
+    start inside "$muster" run -q -n 4 --ranks-per-node 1 --sample 500ms --output-dir slow -- ./straggler comm 2 40 "$work/slow.end"
+    wait_until 60 is_named || cat "$work/top.json" "$work/top.err"
+    as_user touch slow.end
+    expect_end 0
+fi
 
 # A program that only the login node has.
 as_user bash -c 'printf "#!/bin/sh\n" >/tmp/only_here; chmod 755 /tmp/only_here'

@@ -17,7 +17,8 @@ constexpr double awaited_share_of_run = 0.10;
 constexpr double throttled_share = 0.05;   ///< a period or two of a quota is noise
 constexpr double blocked_cores = 0.2;      ///< a healthy rank is in D at some looks, but then computes in between
 constexpr double shared_cores = 0.8;       ///< of one core: a rank that runs all the time gets all of it
-constexpr double waits_itself = 0.5;       ///< a rank that wakes up again and again while it waits may be seen running
+constexpr double waits_itself = 0.5;       ///< of the others' waits: on a busy machine ranks wait for each other by turns
+constexpr double waits_mostly = 0.5;       ///< a rank that wakes up again and again while it waits may be seen running
 constexpr double cpu_pressure = 0.25;      ///< threads of one rank may wait for each other's cores a little
 constexpr double memory_share = 0.95;      ///< of the cgroup's limit: the kernel's kill is near
 constexpr double memory_pressure = 0.10;   ///< a healthy run hardly ever waits for memory
@@ -114,8 +115,9 @@ class oddity_finder {
     /// Returns how much more of the time the others wait than this rank; 0 if that is not known, or if they never waited for this one.
     double share_kept_waiting(rank_sample const& rank) const {
         auto const own = waiting_of(rank);
-        if (own && rank.waits->kept_waiting_s == 0.0) return 0;
-        return own ? waiting_.median_without(*own).value_or(*own) - *own : 0;
+        if (!own || rank.waits->kept_waiting_s == 0.0) return 0;
+        auto const others = waiting_.median_without(*own).value_or(*own);
+        return *own < waits_itself * others ? others - *own : 0;
     }
 
     /// Adds the likeliest cause of a wait first.
@@ -149,7 +151,7 @@ class oddity_finder {
             add(oddity_kind::throttled,
                 fmt::format("its cgroup's quota held it back {} % of the time", percent(*rank.cgroup.throttled)));
         // A rank that is seen running may compute half of the time only; others that wait for it, or for a processor, show that it wanted more.
-        bool const computes = rank.state == 'R' && waiting_of(rank).value_or(0) < waits_itself;
+        bool const computes = rank.state == 'R' && waiting_of(rank).value_or(0) < waits_mostly;
         if (computes && !is_throttled && rank.cores && *rank.cores > blocked_cores && *rank.cores < shared_cores &&
             (is_awaited || rank.cgroup.cpu_pressure.value_or(0) > cpu_pressure))
             add(oddity_kind::shares_cores,

@@ -44,6 +44,7 @@ TEST(study, of_another_program_survives) {
     before.runs[0].reason = "took longer than 5 s";
     before.runs[1].metrics = {{"loss", "", 0, {3, 2, 1}}};
     before.runs[2].load.busiest = {{"cc1plus", 17, 0.98}};
+    before.runs[2].remarked = remarked_rank{1, "node1", 0.37, "its GPU ran at 1005 of 1980 MHz"};
     EXPECT_EQ(read_study(nlohmann::json::parse(to_json(before).dump()), "x"), before);
 }
 

@@ -195,6 +195,16 @@ TEST(oddities, are_no_ranks_with_other_work) {
     EXPECT_THAT(find_oddities(run), IsEmpty()) << "no rank ever waited for it";
 }
 
+TEST(oddities, are_no_ranks_that_wait_for_the_others_too) {
+    auto run = make_healthy();
+    for (auto& node : run.nodes)
+        for (auto& rank : node.ranks) rank.waits->waiting = 0.65;
+    run.nodes[1].ranks[1].waits->waiting = 0.44;
+    EXPECT_THAT(find_oddities(run), IsEmpty()) << "as two ranks beside busy loops";
+    run.nodes[1].ranks[1].waits->waiting = 0.3;
+    EXPECT_EQ(find_oddities(run).size(), 1u);
+}
+
 TEST(oddities, are_no_ranks_that_wake_up_while_they_wait) {
     auto run = make_healthy();
     auto& rank = run.nodes[1].ranks[1];
