@@ -17,12 +17,11 @@ void host_watch::start() {
 }
 
 void host_watch::take(discovery_answer const& answer) {
-    bool const faulty = !answer.fault.empty();
-    if (faulty && !faulty_)
-        calls_.say("note: --host-discovery-script " + answer.fault_with("; the hosts stay as they were meanwhile"));
-    faulty_ = faulty;
     auto const before = run_.outcome.hosts.all().size();
-    if (faulty || !run_.outcome.hosts.take(answer.hosts)) return;
+    auto const news = muster::take(script_, run_.outcome.hosts, answer);
+    if (news == host_news::fault)
+        calls_.say("note: --host-discovery-script " + answer.fault_with("; the hosts stay as they were meanwhile"));
+    if (news != host_news::changed) return;
     note_unused(before);
     look();
 }

@@ -264,14 +264,7 @@ void local_group::on_rank_end(child_rank& rank) {
     if (rank.mpi.uses_mpi_elsewhere()) known.mpi_elsewhere = rank.mpi.library;
     known_.reader_gone = writer_.broken(STDOUT_FILENO);
     std::string why_not;
-    auto const fault = known.ended_well() ? std::nullopt : find_end_fault(*known.wait_status, known.memory);
-    // on_rank_end() would first ask whether something ends all ranks; then the others end, too, and the last one's end is judged.
-    if (fault && !known_.reader_gone && world_ && world_->can_go_on(why_not))
-        events_.judge([&](evidence const& all) {
-            return blame_rank(all, known.rank, failure_cause::rank_end, fault->what, fault->exit_code, fault->advice);
-        });
-    else
-        events_.on_rank_end(known.rank);
+    events_.on_rank_end(known.rank, world_ && world_->can_go_on(why_not));
     known.now = state::gone;
     rank.waits = {};
     events_.on_rank_gone();

@@ -265,7 +265,7 @@ void remote_group::on_message(remote_rank& rank, wire::ended const& ended) {
     questions_.finish_if_answered();
     if (!one.is_rank()) return spares_.note_end(world_, one, events_.now() == run_phase::running);
     if (one.left_out() && events_.now() == run_phase::running) return note_left(one);
-    if (!tell_members(one)) events_.on_rank_end(one.rank);
+    events_.on_rank_end(one.rank, tell_members(one));
 }
 
 void remote_group::on_message(remote_rank& rank, wire::gone const&) {
@@ -503,11 +503,7 @@ bool remote_group::tell_members(rank_evidence const& one) {
     world_->note_end(one.rank, !fault, fault ? fmt::format("{} {}", known_.name_of(one), fault->what) : "");
     world_->tell_lost();
     std::string why_not;
-    if (!fault || one.was_asked() || known_.deciding || !world_->can_go_on(why_not)) return false;
-    events_.judge([&](evidence const& all) {
-        return blame_rank(all, one.rank, failure_cause::rank_end, fault->what, fault->exit_code, fault->advice);
-    });
-    return true;
+    return !one.was_asked() && !known_.deciding && world_->can_go_on(why_not);
 }
 
 /// Leaves out ranks whose program has ended, and silent ones, which end by themselves, at the latest when their shim misses the
