@@ -119,7 +119,9 @@ member_world::group local_group::calls_of_members() {
     auto const rank_of = [this](int seat) -> child_rank& { return ranks_[static_cast<std::size_t>(seat)]; };
     return {
         .send = [rank_of](int seat, std::string const& packet) { rank_of(seat).events.send(packet); },
-        .look = [this](std::vector<int> const& seats, auto then) { look_at_stopped(seats, std::move(then)); },
+        .look = [this](std::vector<int> const& seats, auto then) {
+            look_at_stopped(seats, [then = std::move(then)](held_ranks const& held) { then(held.stopped); });
+        },
         .kill = [this](int seat) { kill_rank(seat); },
         .say = [this](std::string const& line) { events_.say(line); },
         .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
@@ -132,10 +134,16 @@ member_world::group local_group::calls_of_members() {
 
 void local_group::look_at_stopped(std::vector<int> const& seats, stopped_taker then) {
     brief_look look;
-    std::vector<int> stopped;
-    for (int const seat : seats)
-        if (auto const pid = ranks_[static_cast<std::size_t>(seat)].pid; pid > 0 && look.is_stopped(pid)) stopped.push_back(seat);
-    then(stopped);
+    held_ranks held;
+    for (int const seat : seats) {
+        auto const pid = ranks_[static_cast<std::size_t>(seat)].pid;
+        if (pid <= 0) continue;
+        if (look.is_stopped(pid))
+            held.stopped.push_back(seat);
+        else if (auto wait = look.find_blocked(pid))
+            held.blocked.emplace(seat, std::move(*wait));
+    }
+    then(held);
 }
 
 /// Adds a process with the cores and the GPU of that place.

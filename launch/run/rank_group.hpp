@@ -13,6 +13,7 @@
 #include "launch/samples/sample_sums.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/watch/failure_judge.hpp"
+#include "launch/watch/stop_looks.hpp"
 
 namespace muster {
 
@@ -120,9 +121,9 @@ class rank_group {
     /// Runs `command` about each of these ranks, given by their numbers at the start; `then` gets those that it was run about.
     virtual void ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) = 0;
 
-    using stopped_taker = std::function<void(std::vector<int> const& stopped)>;
-    /// Finds out which of these ranks are stopped now, and calls `then`, at once or within some seconds. A rank that cannot be
-    /// inspected counts as not stopped.
+    using stopped_taker = std::function<void(held_ranks const& held)>;
+    /// Finds out which of these ranks stand still now, and calls `then`, at once or within some seconds. A rank that cannot be
+    /// inspected does not count.
     virtual void look_at_stopped(std::vector<int> const&, stopped_taker then) { then({}); }
     /// Kills this rank, because the others cannot go on with it; its end is judged like any other.
     virtual void kill_one(int) {}

@@ -817,7 +817,7 @@ void run::look_at_stopped() {
         if (times > 4 && !one.ordered_to_end && one.unkillable_s < now_)
             fail("one that has been stopped at two looks in a row lives");
     }
-    for (int const seat : end_look(looks_, stopped)) {
+    for (int const seat : end_look(looks_, {stopped}).stopped) {
         if (at(seat).ordered_to_end) continue;
         tell("launcher: seat {} stays stopped: kills it", seat);
         at(seat).at_fault = known_[seat].killed_as_stopped = true;
