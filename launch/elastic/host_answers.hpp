@@ -1,4 +1,4 @@
-// Takes the answers of the script that names hosts: what they change, and what of them is to be told.
+// Takes the answers of the script that names hosts: what they change, and which of them need a note.
 #pragma once
 
 #include "launch/elastic/discovery.hpp"
@@ -17,11 +17,11 @@ enum class script_state {
 enum class host_news {
     none,
     changed,  ///< the hosts have
-    fault,    ///< which has not been told yet; the hosts stay as they were
+    fault,    ///< which no note has reported yet; the hosts stay as they were
     useless,  ///< so is the script: its first answer is a fault
 };
 
-/// Pure. A fault is told once, until the script answers well again; the end of its process always.
+/// Pure. A fault is news once, until the script answers well again; the end of its process always is.
 host_news take(script_state& script, host_pool& hosts, discovery_answer const& answer);
 
 }  // namespace muster

@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// What one look has found. Ranks are numbered as at the start.
+/// Holds what one look has found. Ranks are numbered as at the start.
 struct held_ranks {
     std::vector<int> stopped = {};  ///< or in a frozen cgroup
     std::map<int, blocked_wait> blocked = {};
