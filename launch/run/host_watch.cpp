@@ -31,8 +31,8 @@ void host_watch::note_unused(std::size_t slots_before) {
     auto const slots = run_.outcome.hosts.all().size();
     auto const most = static_cast<std::size_t>(most_members(run_.options, run_.life));
     if (run_.options.most_ranks || slots <= slots_before || slots <= most || std::exchange(noted_unused_, true)) return;
-    calls_.say(fmt::format("note: there are {} slots, and this run has {} at most; start it with --max-np {} to let it grow", slots,
-                           counted(static_cast<std::int64_t>(most), "rank"), slots));
+    calls_.say(fmt::format("note: there are {} slots, and this run has {} at most; start it with --max-np {} to let it grow",
+                           slots, counted(static_cast<std::int64_t>(most), "rank"), slots));
 }
 
 void host_watch::look() {

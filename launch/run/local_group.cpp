@@ -119,9 +119,10 @@ member_world::group local_group::calls_of_members() {
     auto const rank_of = [this](int seat) -> child_rank& { return ranks_[static_cast<std::size_t>(seat)]; };
     return {
         .send = [rank_of](int seat, std::string const& packet) { rank_of(seat).events.send(packet); },
-        .look = [this](std::vector<int> const& seats, auto then) {
-            look_at_stopped(seats, [then = std::move(then)](held_ranks const& held) { then(held.stopped); });
-        },
+        .look =
+            [this](std::vector<int> const& seats, auto then) {
+                look_at_stopped(seats, [then = std::move(then)](held_ranks const& held) { then(held.stopped); });
+            },
         .kill = [this](int seat) { kill_rank(seat); },
         .say = [this](std::string const& line) { events_.say(line); },
         .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },

@@ -19,8 +19,8 @@ struct held_ranks {
 
 /// Plain values and pure functions: stop_watch drives them. Times are in seconds on a clock that only goes forward.
 struct stop_looks {
-    double pause_s = 5;             ///< between two looks
-    double due_s = 0;               ///< when the next one was to begin
+    double pause_s = 5;  ///< between two looks
+    double due_s = 0;    ///< when the next one was to begin
     held_ranks last = {};
     std::map<int, blocked_wait> named = {};
 };

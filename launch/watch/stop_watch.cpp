@@ -33,9 +33,10 @@ void stop_watch::take(held_ranks const& held) {
     if (!run_.active()) return;
     for (auto const& [rank, wait] : twice.blocked)
         if (known_[rank].running())
-            run_.say(fmt::format("note: {} has been in an uninterruptible wait{} for more than {}, as for a file system or a driver",
-                                 known_.name_of(known_[rank]), wait.where.empty() ? "" : " in " + wait.where,
-                                 format_duration(duration(looks_.pause_s))));
+            run_.say(
+                fmt::format("note: {} has been in an uninterruptible wait{} for more than {}, as for a file system or a driver",
+                            known_.name_of(known_[rank]), wait.where.empty() ? "" : " in " + wait.where,
+                            format_duration(duration(looks_.pause_s))));
     for (int const rank : twice.stopped) {
         if (!known_[rank].running() || known_[rank].killed_as_stopped) continue;
         run_.say(fmt::format("note: {} has been stopped (SIGSTOP, or a frozen cgroup) for more than {}: killing it",

@@ -25,8 +25,8 @@ enum class what {
     launcher_sees_end,
     launcher_times,
     launcher_judges,
-    launcher_hosts,   ///< it looks at them
-    script_asks,      ///< what there is of hosts
+    launcher_hosts,  ///< it looks at them
+    script_asks,     ///< what there is of hosts
     script_answers,
     script_goes_on,
     launcher_hears_hosts,

@@ -68,9 +68,9 @@ struct schedule {
     std::uint64_t seed = 0;
     int ranks = 3, hosts = 1, least = 1, spares = 0, warm_spares = 0, most = 3, resets = -1;
     bool by_hosts = false, announces_late = false, over_nodes = false;
-    bool in_job = false;         ///< a scheduler may have sent the signal that ended a rank, and is asked
+    bool in_job = false;           ///< a scheduler may have sent the signal that ended a rank, and is asked
     bool without_handler = false;  ///< the program has announced that it goes on without lost ranks, and does not
-    bool watches_stops = false;  ///< the supervisor kills who stays stopped; it spares those that a debugger has stopped
+    bool watches_stops = false;    ///< the supervisor kills who stays stopped; it spares those that a debugger has stopped
     double comm_deadline_s = 30, newcomer_limit_s = 60;
     // of kept states and restarts
     bool keeps = false, to_neighbours = false, never_announces = false;

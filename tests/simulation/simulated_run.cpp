@@ -64,7 +64,7 @@ struct process {
     bool computes_long = false;  ///< now
     bool has_state = false, must_sync = false, announced = false;
     bool announcement_known = false;  ///< to the launcher
-    bool fails_itself = false;  ///< in this generation
+    bool fails_itself = false;        ///< in this generation
     bool fails_next = false, ordered_to_end = false, dismissed = false;
     bool is_second = false;     ///< another program of the rank
     bool is_forgetful = false;  ///< it asks for the next generation, and has not said that it would
@@ -348,7 +348,10 @@ int run::add_process(int host, double imports_s) {
     progress_.push_back(0);
     int const seat = static_cast<int>(processes_.size()) - 1;
     bool const first = seat < static_cast<int>(present_.members.size()) && known_.members.size() < present_.members.size();
-    known_.ranks.push_back({.rank = seat, .spare = first ? -1 : seat, .node = host, .now = rank_evidence::state::running,
+    known_.ranks.push_back({.rank = seat,
+                            .spare = first ? -1 : seat,
+                            .node = host,
+                            .now = rank_evidence::state::running,
                             .plays = first ? rank_evidence::part::rank : rank_evidence::part::coming});
     known_.members.push_back(first ? present_.members[static_cast<std::size_t>(seat)].number : -1);
     processes_.back().part = placed_.free_part + seat - static_cast<int>(placed_.parts.size());
@@ -617,8 +620,8 @@ void run::end_run(std::string const& why, std::optional<verdict> const& judged) 
     tell("launcher: the ranks end: {}", why);
     if (judged) {
         check_blame(*judged, true);
-        bool const outside = is_from_outside(judged->cause) ||
-                             (judged->of_rank && is_from_outside(known_[judged->culprits.front().rank]));
+        bool const outside =
+            is_from_outside(judged->cause) || (judged->of_rank && is_from_outside(known_[judged->culprits.front().rank]));
         failure_ = {.kind = kind_of_end(*judged, known_, ends_.empty()), .code = judged->exit_code, .from_outside = outside};
     }
     if (keeping_)
@@ -707,8 +710,8 @@ bool run::goes_on_without(verdict const& judged) {
         bool able = false;
         for (std::size_t i = 0; i < launcher_.seats.size(); ++i) {
             alive += membership::is_member(launcher_.seats[i].state);
-            able = able || (processes_[i].lives() && membership::is_member(launcher_.seats[i].state) &&
-                            processes_[i].announcement_known);
+            able = able ||
+                   (processes_[i].lives() && membership::is_member(launcher_.seats[i].state) && processes_[i].announcement_known);
         }
         bool const last = of_.resets >= 0 && launcher_.now.number >= of_.resets;
         if (able && alive >= of_.least && !last) fail("the run ends after a loss, and enough are left that can go on");
@@ -1217,7 +1220,8 @@ void run::note_words(int seat) {
         auto const found = std::find_if(seats.begin(), seats.end(), [&](int other) { return other != seat && is(at(other)); });
         return found == seats.end() ? -1 : *found;
     };
-    int const gone = find([&](process const& other) { return !other.lives() || !is_in(static_cast<int>(&other - processes_.data()), generation); });
+    int const gone = find(
+        [&](process const& other) { return !other.lives() || !is_in(static_cast<int>(&other - processes_.data()), generation); });
     int const stopped = find([](process const& other) { return other.stopped_s >= 0; });
     if (one.fails_itself)
         one.at_fault = true;
@@ -1369,7 +1373,7 @@ void run::handle(occurrence const& one) {
             }
             return;
         case what::dies:
-            at(one.a).status = SIGKILL;
+            if (at(one.a).lives()) at(one.a).status = SIGKILL;
             return die(one.a, one.b != 0);
         case what::rank_saves: {
             auto const& its = at(one.a);

@@ -24,9 +24,7 @@ void simulated_script::befall(fault const& one) {
             its_.at_time(fails_until_s_, what::script_goes_on);
             return call_soon();
         case script_hangs: hangs_next_ = true; return call_soon();
-        case script_killed:
-            now_ = process::killed;
-            return pass_on({.fault = "its process was killed", .is_last = true}, 0.001);
+        case script_killed: now_ = process::killed; return pass_on({.fault = "its process was killed", .is_last = true}, 0.001);
         default:
             if (now_ == process::stopped) return;
             now_ = process::stopped;
@@ -49,7 +47,8 @@ void simulated_script::handle(occurrence const& one) {
         may_differ_ = false;
         bool const hangs = std::exchange(hangs_next_, false);
         bool const fails = hangs || its_.now_ < fails_until_s_;
-        next_ = fails ? discovery_answer{.fault = hangs ? "did not end within 30 s" : "ended with code 1"} : discovery_answer{there_};
+        next_ =
+            fails ? discovery_answer{.fault = hangs ? "did not end within 30 s" : "ended with code 1"} : discovery_answer{there_};
         return its_.after(hangs ? script_limit_s : its_.dice_.seconds(0.005, 0.3), what::script_answers);
     }
     if (now_ != process::calls) return;  // it was stopped or killed: what it had heard is lost, or it asks again

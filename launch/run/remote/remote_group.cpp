@@ -464,9 +464,10 @@ member_world::group remote_group::calls_of_members() {
     return {
         .send = [this](int seat,
                        std::string const& packet) { ranks_[seat].link.send_surely(wire::encode(wire::member_packet{packet})); },
-        .look = [this](std::vector<int> const& seats, auto then) {
-            look_at_stopped(seats, [then = std::move(then)](held_ranks const& held) { then(held.stopped); });
-        },
+        .look =
+            [this](std::vector<int> const& seats, auto then) {
+                look_at_stopped(seats, [then = std::move(then)](held_ranks const& held) { then(held.stopped); });
+            },
         .kill = [this](int seat) { kill_one(seat); },
         .say = [this](std::string const& line) { events_.say(line); },
         .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },

@@ -93,7 +93,8 @@ TEST(generation_loss, is_to_blame_for_the_end_of_those_that_end_because_of_it) {
     EXPECT_EQ(judged.exit_code, 137);
     EXPECT_TRUE(judged.of_rank);
     EXPECT_THAT(judged.text, StartsWith("rank 1 on node1 (member 11) was killed by signal 9 (SIGKILL), "));
-    EXPECT_EQ(blame_for_end(known, std::nullopt, judge_member_end(known, 0, false)).exit_code, 1) << "without a loss it is the last";
+    EXPECT_EQ(blame_for_end(known, std::nullopt, judge_member_end(known, 0, false)).exit_code, 1)
+        << "without a loss it is the last";
 }
 
 TEST(generation_loss, of_a_node_is_to_blame_too) {

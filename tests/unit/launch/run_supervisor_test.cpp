@@ -92,7 +92,9 @@ class run_supervisor_test : public testing::Test {
   protected:
     void SetUp() override {
         ::sigprocmask(SIG_SETMASK, nullptr, &mask_);
-        ::signal(SIGINT, SIG_DFL);  // a shell without job control lets what it starts in the background ignore it, and so does muster then
+        ::signal(
+            SIGINT,
+            SIG_DFL);  // a shell without job control lets what it starts in the background ignore it, and so does muster then
         options.quiet = true;
         std::tie(guarded, guardian) = make_pipe();
         context.guardian_fd = guarded.get();

@@ -54,7 +54,8 @@ TEST_F(stop_watch_test, names_who_is_in_the_same_uninterruptible_wait_and_kills_
     blocked = {{1, {77, "nfs_wait_bit_killable"}}};
     run([](int) { return std::vector<int>(); }, 6);
     EXPECT_THAT(killed, testing::IsEmpty());
-    EXPECT_THAT(said, testing::ElementsAre(testing::HasSubstr("rank 1 on node1 has been in an uninterruptible wait in nfs_wait_bit_killable for more than 50 ms")));
+    EXPECT_THAT(said, testing::ElementsAre(testing::HasSubstr(
+                          "rank 1 on node1 has been in an uninterruptible wait in nfs_wait_bit_killable for more than 50 ms")));
 }
 
 TEST_F(stop_watch_test, does_not_look_at_who_has_ended) {
