@@ -99,6 +99,5 @@ void expect(bool condition, std::string_view what, std::source_location where = 
 
 inline constexpr std::string_view ended_exchange_words = "ended the exchange and will not take part";
 inline constexpr std::string_view lost_rank_words = "cannot finish";
-inline constexpr std::string_view told_loss_words = "cannot go on";  ///< the launcher itself has told the rank
 
 }  // namespace muster

@@ -104,8 +104,7 @@ verdict blame_end(evidence const& known, rank_evidence const& rank, std::string_
 /// will report.
 bool is_left_behind(rank_evidence const& rank) {
     auto const says = [&](std::string_view words) { return rank.last_lines.find(words) != std::string::npos; };
-    return says(ended_exchange_words) || says(lost_rank_words) ||
-           holds(guard::knows_what_ranks_are_told, says(told_loss_words), false);
+    return says(ended_exchange_words) || says(lost_rank_words);
 }
 
 /// Returns whether this rank's end explains that of the suspect.

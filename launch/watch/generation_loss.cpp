@@ -12,8 +12,8 @@ namespace muster {
 
 std::string_view judging::name_of(guard which) {
     constexpr std::array<std::string_view, static_cast<std::size_t>(guard::count_)> names{
-        "knows what ranks are told",    "holds who is left",     "cause takes the suspect's place",
-        "cause takes the loss's place", "loss before followers", "loss before too few"};
+        "holds who is left", "cause takes the suspect's place", "cause takes the loss's place", "loss before followers",
+        "loss before too few"};
     return names[static_cast<std::size_t>(which)];
 }
 

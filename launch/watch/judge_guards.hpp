@@ -6,7 +6,6 @@
 namespace muster::judging {
 
 enum class guard {
-    knows_what_ranks_are_told,       ///< a rank that ends after the launcher's word of a loss follows it
     holds_who_is_left,               ///< what made a rank end that another has left is awaited
     cause_takes_the_suspects_place,  ///< a rank that ends by itself explains the end that is held
     cause_takes_the_losss_place,     ///< it also explains a loss that the others outlive

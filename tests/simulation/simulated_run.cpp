@@ -1226,7 +1226,7 @@ void run::note_words(int seat) {
     if (one.fails_itself)
         one.at_fault = true;
     else if (is_broken(one.view, generation))
-        one.said = fmt::format("allreduce {}: {}", told_loss_words, one.view.lost ? one.view.lost->why : "the launcher is gone");
+        one.said = fmt::format("allreduce {}: {}", lost_rank_words, one.view.lost ? one.view.lost->why : "the launcher is gone");
     else if (gone >= 0)
         one.said = fmt::format("allreduce: it {}: waiting for rank {} (gone)", lost_rank_words, known_[gone].shown());
     else if (stopped >= 0)
@@ -1300,7 +1300,7 @@ void run::handle(occurrence const& one) {
         case what::rank_reads: return read(one.a);
         case what::rank_completes:
         case what::rank_fails: {
-            auto const& its = at(one.a);
+            auto& its = at(one.a);
             if (!its.lives() || its.calls != one.b) return;
             if (its.stopped_s >= 0) return after(0.2, one.is, one.a, one.b);
             if (one.is == what::rank_completes) return complete(one.a);

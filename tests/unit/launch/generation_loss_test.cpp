@@ -16,7 +16,7 @@ constexpr int sigkill = SIGKILL;
 constexpr int exited(int code) {
     return code << 8;
 }
-constexpr std::string_view told = "muster.errors.CollectiveError: allreduce cannot go on: rank 1 on node1 was killed";
+constexpr std::string_view told = "muster.errors.CollectiveError: allreduce cannot finish: rank 1 on node1 was killed";
 
 /// Four ranks that go on in place, two on each node.
 evidence four(std::string engine = "") {

@@ -190,7 +190,7 @@ TEST_F(run_supervisor_test, the_record_of_a_generation_that_ends_in_place_names_
     context.life.now = {0, {{0, {"here", 0}}, {1, {"here", 1}}, {2, {"here", 2}}}, 3};
     group->known().ranks.push_back({.rank = 2, .now = state::running});
     group->known().members = {0, 1, 2};
-    group->known()[1].last_lines = "allreduce cannot go on: rank 2 on here (member 2) was killed by signal 9 (SIGKILL)";
+    group->known()[1].last_lines = "allreduce cannot finish: rank 2 on here (member 2) was killed by signal 9 (SIGKILL)";
     group->survives = group->knows = true;
     first([this] { group->end_rank(1, 1 << 8); });
     first([this] { group->end_rank(2, SIGKILL); });
@@ -209,7 +209,7 @@ TEST_F(run_supervisor_test, ranks_that_all_end_because_of_a_loss_are_not_to_blam
     options.least_ranks = 1;
     context.life.now = {0, {{0, {"here", 0}}, {1, {"here", 1}}}, 2};
     group->known().members = {0, 1};
-    group->known()[0].last_lines = "allreduce cannot go on: rank 1 on here (member 1) was killed by signal 9 (SIGKILL)";
+    group->known()[0].last_lines = "allreduce cannot finish: rank 1 on here (member 1) was killed by signal 9 (SIGKILL)";
     group->survives = group->knows = true;
     first([this] { group->end_rank(1, SIGKILL); });
     first([this] {
