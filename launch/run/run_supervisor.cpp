@@ -173,10 +173,10 @@ void run_supervisor::act_on(verdict const& first) {
 bool run_supervisor::go_on_in_place(verdict const& judged) {
     if (judged.culprits.empty() || !ranks_->goes_on_without(judged)) return false;
     auto& known = ranks_->known();
-    say(fmt::format("note: {}; {} on in place", note_loss(known, std::nullopt, judged).what,
+    say(fmt::format("note: {}; {} on in place", describe_loss(known, judged),
                     known.running() == 1 ? "1 rank goes" : count_of_ranks(known.running()) + " go"));
     if (!lost_) lost_s_ = seconds_now();
-    lost_ = note_loss(known, lost_, judged);
+    note_loss(known, lost_, judged);
     if (judged.cause == failure_cause::node) note_lost_hosts(nodes_of(judged.ranks_to_blame()));
     return true;
 }

@@ -22,13 +22,6 @@ namespace {
 using judging::guard;
 using judging::holds;
 
-std::string describe_loss(evidence const& known, verdict const& judged) {
-    if (!judged.of_rank) return fmt::format("lost {}", known.list([&](auto const& one) { return judged.blames(one.rank); }));
-    auto const& rank = known[judged.culprits.front().rank];
-    auto const fault = fault_of(rank);
-    return fmt::format("{} {}", known.name_of(rank), fault ? fault->what : "ended");
-}
-
 /// Returns whether the verdict blames a rank that ended because of another one.
 bool blames_follower(evidence const& known, verdict const& judged) {
     return judged.of_rank && follows(known[judged.culprits.front().rank]);
@@ -53,12 +46,21 @@ bool hold_end(evidence& known, verdict const& held) {
     return !std::exchange(known.deciding, true);
 }
 
-generation_loss note_loss(evidence& known, std::optional<generation_loss> const& before, verdict const& judged) {
+std::string describe_loss(evidence const& known, verdict const& judged) {
+    if (!judged.of_rank) return fmt::format("lost {}", known.list([&](auto const& one) { return judged.blames(one.rank); }));
+    auto const& rank = known[judged.culprits.front().rank];
+    auto const fault = fault_of(rank);
+    return fmt::format("{} {}", known.name_of(rank), fault ? fault->what : "ended");
+}
+
+void note_loss(evidence& known, std::optional<generation_loss>& loss, verdict const& judged) {
     known.suspect = -1;
-    bool const explains = before && holds(guard::cause_takes_the_losss_place,
-                                          blames_follower(known, before->judged) && !blames_follower(known, judged), false);
-    if (before && before->member >= 0 && !explains) return *before;
-    return {judged, describe_loss(known, judged), known.members[static_cast<std::size_t>(judged.culprits.front().rank)]};
+    int const first = judged.culprits.front().rank;
+    if (known[first].left_out()) return;
+    bool const explains = loss && holds(guard::cause_takes_the_losss_place,
+                                        blames_follower(known, loss->judged) && !blames_follower(known, judged), false);
+    if (!loss || loss->member < 0 || explains)
+        loss = {judged, describe_loss(known, judged), known.members[static_cast<std::size_t>(first)]};
 }
 
 generation_end end_of(generation_loss const& loss, evidence const& known) {

@@ -25,8 +25,11 @@ verdict judge_member_end(evidence const& known, int rank, bool others_go_on);
 /// Notes whose end is held until its cause is known. Returns whether a decision is to be planned: none is yet.
 bool hold_end(evidence& known, verdict const& held);
 
-/// Notes a loss that the others outlive.
-generation_loss note_loss(evidence& known, std::optional<generation_loss> const& before, verdict const& judged);
+/// Returns it as generation_loss::what.
+std::string describe_loss(evidence const& known, verdict const& judged);
+
+/// Notes a loss that the others outlive, unless a generation has begun without it.
+void note_loss(evidence& known, std::optional<generation_loss>& loss, verdict const& judged);
 
 /// Returns how the generation ends if the next one follows in place; without names and times.
 generation_end end_of(generation_loss const& loss, evidence const& known);

@@ -24,7 +24,6 @@ enum class what {
     launcher_reads,  ///< a message of a rank
     launcher_sees_end,
     launcher_times,
-    launcher_judges,
     launcher_hosts,  ///< it looks at them
     script_asks,     ///< what there is of hosts
     script_answers,

@@ -199,7 +199,6 @@ class run final : public course {
     int look_ = 0, cools_ = 0;  ///< the number of the timer that counts
     evidence known_;
     std::optional<generation_loss> loss_outlived_;
-    int to_judge_ = 0;  ///< ends
     stop_looks looks_;
     host_pool pool_;
     std::vector<process> processes_;
@@ -266,7 +265,6 @@ void run::begin_life(wire::states_placed const& placed) {
     began_s_ = now_;
     failure_ = {};
     loss_outlived_.reset();
-    to_judge_ = 0;
     known_.ranks.clear();
     known_.members.clear();
     known_.started = true;
@@ -670,12 +668,10 @@ void run::on_end(int seat) {
         loss_ = true;
         feed(happened::losses_known{});
     }
-    ++to_judge_;
-    after(of_.over_nodes && !well ? dice_.seconds(0, 0.3) : 0, what::launcher_judges, seat);
+    judge_end_of(seat);
 }
 
 void run::judge_end_of(int seat) {
-    --to_judge_;
     if (closed_) return;
     std::string why_not;
     bool const waits = known_.deciding && !known_.engine.empty();
@@ -694,7 +690,7 @@ void run::act_on(verdict const& first) {
     if (!first.ends()) return;
     if (!first.culprits.empty() && goes_on_without(first)) {
         tell("launcher: the others go on without {}", fmt::join(first.ranks_to_blame(), ", "));
-        loss_outlived_ = note_loss(known_, loss_outlived_, first);
+        note_loss(known_, loss_outlived_, first);
         return feed(happened::loss_judged{});
     }
     auto const judged = blame_for_end(known_, loss_outlived_, first);
@@ -741,7 +737,7 @@ void run::decide_cause() {
 
 void run::end_if_over() {
     auto const lives = [](membership::seat const& one) { return membership::is_member(one.state); };
-    if (closed_ || known_.deciding || to_judge_ > 0 || std::any_of(launcher_.seats.begin(), launcher_.seats.end(), lives)) return;
+    if (closed_ || known_.deciding || std::any_of(launcher_.seats.begin(), launcher_.seats.end(), lives)) return;
     end_run("no rank is left");
 }
 
@@ -1325,7 +1321,6 @@ void run::handle(occurrence const& one) {
             if (which == membership::timer::look && one.b != look_) return;
             return feed(happened::timer_fired{which, which == membership::timer::look ? -1 : one.b});
         }
-        case what::launcher_judges: return judge_end_of(one.a);
         case what::launcher_blames: return decide_cause();
         case what::launcher_looks: return look_at_stopped();
         case what::launcher_hosts:

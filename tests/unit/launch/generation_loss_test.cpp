@@ -40,7 +40,7 @@ void end(evidence& known, int rank, int status, std::string_view words = "") {
 /// The loss after these ends, all of which the others outlive.
 std::optional<generation_loss> outlive(evidence& known, std::vector<int> const& ends) {
     std::optional<generation_loss> loss;
-    for (int const rank : ends) loss = note_loss(known, loss, judge_member_end(known, rank, true));
+    for (int const rank : ends) note_loss(known, loss, judge_member_end(known, rank, true));
     return loss;
 }
 
@@ -70,7 +70,7 @@ TEST(generation_loss, is_explained_by_a_lost_node) {
     auto known = four("remote");
     end(known, 0, exited(1), told);
     auto loss = outlive(known, {0});
-    loss = note_loss(known, loss, judge_silence(known, {2, 3}, duration(10)));
+    note_loss(known, loss, judge_silence(known, {2, 3}, duration(10)));
     EXPECT_EQ(loss->what, "lost ranks 2-3 on node2");
     EXPECT_EQ(end_of(*loss, known).kind, end_kind::node);
     EXPECT_EQ(end_of(*loss, known).code, 125);
@@ -81,6 +81,13 @@ TEST(generation_loss, of_a_process_that_has_not_become_a_member_gives_way) {
     known.members[1] = -1;
     end(known, 1, sigkill), end(known, 2, exited(3));
     EXPECT_THAT(outlive(known, {1, 2})->judged.ranks_to_blame(), ElementsAre(2));
+}
+
+TEST(generation_loss, is_of_the_present_generation) {
+    auto known = four();
+    end(known, 1, sigkill);
+    number_anew(known, {10, 12, 13}, {0, 2, 3});
+    EXPECT_EQ(outlive(known, {1}), std::nullopt);
 }
 
 TEST(generation_loss, is_to_blame_for_the_end_of_those_that_end_because_of_it) {
@@ -99,7 +106,8 @@ TEST(generation_loss, is_to_blame_for_the_end_of_those_that_end_because_of_it) {
 
 TEST(generation_loss, of_a_node_is_to_blame_too) {
     auto known = four("remote");
-    auto const loss = note_loss(known, std::nullopt, judge_silence(known, {2, 3}, duration(10)));
+    std::optional<generation_loss> loss;
+    note_loss(known, loss, judge_silence(known, {2, 3}, duration(10)));
     end(known, 1, exited(1), told), end(known, 0, exited(1), told);
     auto const judged = blame_for_end(known, loss, blame_rank(known, 0, failure_cause::rank_end, "exited with code 1", 1));
     EXPECT_EQ(judged.cause, failure_cause::node);
@@ -139,7 +147,8 @@ TEST(generation_loss, waits_for_what_made_a_rank_end_only_where_the_others_canno
     EXPECT_EQ(known.suspect, 2);
     end(known, 1, exited(3));
     EXPECT_THAT(judge_member_end(known, 1, false).ranks_to_blame(), ElementsAre(1));
-    note_loss(known, std::nullopt, judge_member_end(known, 1, true));
+    std::optional<generation_loss> loss;
+    note_loss(known, loss, judge_member_end(known, 1, true));
     EXPECT_EQ(known.suspect, -1);
 }
 
