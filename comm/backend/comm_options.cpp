@@ -23,7 +23,7 @@ void peer_loss::tell(std::string_view why, std::vector<int> const& ranks) {
 void peer_loss::throw_if_told(std::string_view speaker) const {
     if (!is_told()) return;
     std::scoped_lock const lock(guard_);
-    throw comm_error(errc::peer_failed, fmt::format("{} cannot go on: {}", speaker, why_), ranks_);
+    throw comm_error(errc::peer_failed, fmt::format("{} {}: {}", speaker, lost_rank_words, why_), ranks_);
 }
 
 void peer_loss::when_told(std::function<void()> call) {

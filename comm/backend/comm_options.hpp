@@ -28,7 +28,7 @@ class peer_loss {
     void tell(std::string_view why, std::vector<int> const& ranks);
     bool is_told() const noexcept { return told_.load(std::memory_order_acquire); }
 
-    /// Throws comm_error (errc::peer_failed) after a report; the message says that `speaker` cannot go on.
+    /// Throws comm_error (errc::peer_failed) after a report; the message says that `speaker` cannot finish.
     void throw_if_told(std::string_view speaker) const;
 
     /// Sets what the first report calls, on the thread of tell(); calls it at once if there already was one. Null removes it, after a running

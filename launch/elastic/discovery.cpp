@@ -169,7 +169,7 @@ void discovery::read(std::function<void(discovery_answer const&)> const& take) {
     }
     if (n == 0) {
         stop();
-        take({.hosts = {}, .fault = "its process was killed: hosts that come and go are seen no more"});
+        take({.hosts = {}, .fault = "its process was killed: hosts that come and go are seen no more", .is_last = true});
     }
 }
 

@@ -20,6 +20,7 @@ namespace muster {
 struct discovery_answer {
     std::vector<pool_host> hosts = {};
     std::string fault = {};  ///< what went wrong, in words; empty: nothing
+    bool is_last = false;    ///< the process that asks has ended
 
     /// Returns the fault with `advice` after its first line: the line with a caret that may follow ends the message.
     std::string fault_with(std::string_view advice) const;

@@ -35,6 +35,8 @@ enum class guard {
     silent_when_closed,
     looks_go_on,
     place_is_free_once,
+    faults_change_no_hosts,  ///< nor does a script of hosts that fails
+    tells_of_scripts_end,
     count_,
 };
 

@@ -138,7 +138,9 @@ std::string_view name_of(guard which) {
                                                                                           "dismisses at close",
                                                                                           "silent when closed",
                                                                                           "looks go on",
-                                                                                          "place is free once"};
+                                                                                          "place is free once",
+                                                                                          "faults change no hosts",
+                                                                                          "tells of script's end"};
     return names[static_cast<std::size_t>(which)];
 }
 

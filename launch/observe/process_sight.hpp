@@ -27,6 +27,7 @@ struct process_sight {
     bool traceback = false;    ///< its last lines contain a traceback of Python's
     std::string said;          ///< what --on-hang printed about it
     bool leaving = false;      ///< it has been killed or has exited, and the kernel still removes it
+    std::uint64_t waits = 0;   ///< the number of its uninterruptible wait (blocked_wait), in an answer to who stands still
     std::uint64_t caught = 0;  ///< signals for which the rank or a process below it has a handler (caught_signals)
     bool operator==(process_sight const&) const = default;
 };

@@ -47,6 +47,18 @@ bool brief_look::is_stopped(pid_t rank) {
     return is_held(working_process(rank));
 }
 
+std::optional<blocked_wait> brief_look::find_blocked(pid_t rank) {
+    constexpr std::string_view mark = "\nvoluntary_ctxt_switches:";
+    auto const pid = working_process(rank);
+    auto const stat = read_process_stat(pid);
+    if (!stat || stat->state != 'D') return std::nullopt;
+    auto const text = read_text_file(fmt::format("/proc/{}/status", pid));
+    auto const at = text.find(mark);
+    auto const rest = at == text.npos ? std::string_view() : std::string_view(text).substr(at + mark.size());
+    auto const waits = parse_integer(trim(rest.substr(0, rest.find('\n'))));
+    return blocked_wait{static_cast<std::uint64_t>(waits.value_or(0)), place_of_sleep(pid)};
+}
+
 std::vector<pid_t> brief_look::children_of(pid_t parent) {
     if (kernel_lists_children()) return listed_children(parent);
     if (!all_) all_ = living_children();

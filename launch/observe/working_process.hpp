@@ -3,12 +3,21 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace muster {
+
+/// An uninterruptible wait of a process, as for a file system or a driver.
+struct blocked_wait {
+    std::uint64_t number = 0;  ///< of its waits so far
+    std::string where;         ///< system call or kernel function; or empty
+    bool operator==(blocked_wait const&) const = default;
+};
 
 /// Returns the rank's process or, for a script that only waits for its one child, that child. `children` returns living ones.
 pid_t working_process(pid_t rank, std::function<std::vector<pid_t>(pid_t)> const& children);
@@ -20,6 +29,8 @@ class brief_look {
     pid_t working_process(pid_t rank);
     /// Returns whether the working process is stopped, or in a frozen cgroup. Another stopped process of the rank is the program's own business.
     bool is_stopped(pid_t rank);
+    /// Returns the uninterruptible wait in which the working process is, if it is in one.
+    std::optional<blocked_wait> find_blocked(pid_t rank);
     /// Returns its living children.
     std::vector<pid_t> children_of(pid_t parent);
 

@@ -12,6 +12,7 @@
 #include "base/command/print_note.hpp"
 #include "base/text.hpp"
 #include "base/throw_error.hpp"
+#include "launch/elastic/host_answers.hpp"
 #include "launch/run/prepare_run.hpp"
 
 namespace muster {
@@ -47,18 +48,13 @@ std::optional<generation> choose_generation(run_options const& options, run_life
     return choice.then;
 }
 
-/// Asks the script once. Returns whether it answered with hosts.
-bool ask(discovery_script const& script, environment const& variables, host_pool& hosts, bool& answered, bool& faulty) {
+/// Asks the script once.
+void ask(discovery_script const& script, environment const& variables, host_pool& hosts, script_state& state) {
     auto const answer = ask_hosts(script, variables);
-    if (answer.fault.empty()) {
-        hosts.take(answer.hosts);
-        faulty = false;
-        return answered = true;
-    }
-    if (!answered)
+    auto const news = take(state, hosts, answer);
+    if (news == host_news::useless)
         throw_error(errc::config, "--host-discovery-script {} {}", script.command, answer.fault_with("; try it by itself"));
-    if (!std::exchange(faulty, true)) print_note("--host-discovery-script " + answer.fault_with("; it is asked again"));
-    return false;
+    if (news == host_news::fault) print_note("--host-discovery-script " + answer.fault_with("; it is asked again"));
 }
 
 allocation hosts_of(std::vector<member> const& members) {
@@ -83,9 +79,10 @@ int most_members(run_options const& options, run_life const& life) {
 }
 
 gathered_hosts gather_hosts(run_options const& options, environment const& variables, run_life life) {
-    bool answered = !life.is_first(), faulty = false, said = false;
+    auto script = life.is_first() ? script_state::unasked : script_state::answers;
+    bool said = false;
     for (double const began_s = seconds_now();;) {
-        ask(options.discovery, variables, life.hosts, answered, faulty);
+        ask(options.discovery, variables, life.hosts, script);
         double const now = seconds_now();
         if (auto chosen = choose_generation(options, life, now)) {
             auto given = hosts_of(chosen->members);

@@ -17,12 +17,11 @@ void host_watch::start() {
 }
 
 void host_watch::take(discovery_answer const& answer) {
-    bool const faulty = !answer.fault.empty();
-    if (faulty && !faulty_)
-        calls_.say("note: --host-discovery-script " + answer.fault_with("; the hosts stay as they were meanwhile"));
-    faulty_ = faulty;
     auto const before = run_.outcome.hosts.all().size();
-    if (faulty || !run_.outcome.hosts.take(answer.hosts)) return;
+    auto const news = muster::take(script_, run_.outcome.hosts, answer);
+    if (news == host_news::fault)
+        calls_.say("note: --host-discovery-script " + answer.fault_with("; the hosts stay as they were meanwhile"));
+    if (news != host_news::changed) return;
     note_unused(before);
     look();
 }
@@ -32,8 +31,8 @@ void host_watch::note_unused(std::size_t slots_before) {
     auto const slots = run_.outcome.hosts.all().size();
     auto const most = static_cast<std::size_t>(most_members(run_.options, run_.life));
     if (run_.options.most_ranks || slots <= slots_before || slots <= most || std::exchange(noted_unused_, true)) return;
-    calls_.say(fmt::format("note: there are {} slots, and this run has {} at most; start it with --max-np {} to let it grow", slots,
-                           counted(static_cast<std::int64_t>(most), "rank"), slots));
+    calls_.say(fmt::format("note: there are {} slots, and this run has {} at most; start it with --max-np {} to let it grow",
+                           slots, counted(static_cast<std::int64_t>(most), "rank"), slots));
 }
 
 void host_watch::look() {

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "launch/elastic/discovery.hpp"
+#include "launch/elastic/host_answers.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/watch/rank_table.hpp"
@@ -41,7 +41,7 @@ class host_watch {
     event_loop& loop_;
     run_context const& run_;
     supervision calls_;
-    bool faulty_ = false;                     ///< the script's last answer was a fault
+    script_state script_ = script_state::answers;
     bool noted_unused_ = false;               ///< slots that nobody may use
     std::string news_;                        ///< what the ranks were last told
     std::optional<event_loop::timer> cools_;  ///< until a slot has cooled down

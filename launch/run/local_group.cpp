@@ -119,7 +119,10 @@ member_world::group local_group::calls_of_members() {
     auto const rank_of = [this](int seat) -> child_rank& { return ranks_[static_cast<std::size_t>(seat)]; };
     return {
         .send = [rank_of](int seat, std::string const& packet) { rank_of(seat).events.send(packet); },
-        .look = [this](std::vector<int> const& seats, auto then) { look_at_stopped(seats, std::move(then)); },
+        .look =
+            [this](std::vector<int> const& seats, auto then) {
+                look_at_stopped(seats, [then = std::move(then)](held_ranks const& held) { then(held.stopped); });
+            },
         .kill = [this](int seat) { kill_rank(seat); },
         .say = [this](std::string const& line) { events_.say(line); },
         .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
@@ -132,10 +135,16 @@ member_world::group local_group::calls_of_members() {
 
 void local_group::look_at_stopped(std::vector<int> const& seats, stopped_taker then) {
     brief_look look;
-    std::vector<int> stopped;
-    for (int const seat : seats)
-        if (auto const pid = ranks_[static_cast<std::size_t>(seat)].pid; pid > 0 && look.is_stopped(pid)) stopped.push_back(seat);
-    then(stopped);
+    held_ranks held;
+    for (int const seat : seats) {
+        auto const pid = ranks_[static_cast<std::size_t>(seat)].pid;
+        if (pid <= 0) continue;
+        if (look.is_stopped(pid))
+            held.stopped.push_back(seat);
+        else if (auto wait = look.find_blocked(pid))
+            held.blocked.emplace(seat, std::move(*wait));
+    }
+    then(held);
 }
 
 /// Adds a process with the cores and the GPU of that place.
@@ -264,14 +273,7 @@ void local_group::on_rank_end(child_rank& rank) {
     if (rank.mpi.uses_mpi_elsewhere()) known.mpi_elsewhere = rank.mpi.library;
     known_.reader_gone = writer_.broken(STDOUT_FILENO);
     std::string why_not;
-    auto const fault = known.ended_well() ? std::nullopt : find_end_fault(*known.wait_status, known.memory);
-    // on_rank_end() would first ask whether something ends all ranks; then the others end, too, and the last one's end is judged.
-    if (fault && !known_.reader_gone && world_ && world_->can_go_on(why_not))
-        events_.judge([&](evidence const& all) {
-            return blame_rank(all, known.rank, failure_cause::rank_end, fault->what, fault->exit_code, fault->advice);
-        });
-    else
-        events_.on_rank_end(known.rank);
+    events_.on_rank_end(known.rank, world_ && world_->can_go_on(why_not));
     known.now = state::gone;
     rank.waits = {};
     events_.on_rank_gone();

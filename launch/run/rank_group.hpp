@@ -13,6 +13,7 @@
 #include "launch/samples/sample_sums.hpp"
 #include "launch/settings/run_context.hpp"
 #include "launch/watch/failure_judge.hpp"
+#include "launch/watch/stop_looks.hpp"
 
 namespace muster {
 
@@ -26,8 +27,8 @@ class group_events {
     virtual run_phase now() const = 0;
     /// All ranks are ready, and none has begun.
     virtual void on_ready() = 0;
-    /// The program of a rank has ended.
-    virtual void on_rank_end(int rank) = 0;
+    /// The program of a rank has ended. `others_go_on`: they can go on in place without it.
+    virtual void on_rank_end(int rank, bool others_go_on) = 0;
     /// A rank has met its world, or left it, or nothing more will come of that.
     virtual void on_world() = 0;
     /// No process of a rank is left, or its shim no longer answers.
@@ -120,9 +121,9 @@ class rank_group {
     /// Runs `command` about each of these ranks, given by their numbers at the start; `then` gets those that it was run about.
     virtual void ask_about(std::string const& command, std::vector<int> const& whom, rows_taker then) = 0;
 
-    using stopped_taker = std::function<void(std::vector<int> const& stopped)>;
-    /// Finds out which of these ranks are stopped now, and calls `then`, at once or within some seconds. A rank that cannot be
-    /// inspected counts as not stopped.
+    using stopped_taker = std::function<void(held_ranks const& held)>;
+    /// Finds out which of these ranks stand still now, and calls `then`, at once or within some seconds. A rank that cannot be
+    /// inspected does not count.
     virtual void look_at_stopped(std::vector<int> const&, stopped_taker then) { then({}); }
     /// Kills this rank, because the others cannot go on with it; its end is judged like any other.
     virtual void kill_one(int) {}
@@ -149,15 +150,9 @@ class rank_group {
     }
     /// Makes the ranks with these numbers at the start the members of a generation, in order of rank.
     void number_anew(generation const& now, std::vector<int> const& seats) {
-        known_.suspect = -1;
-        for (auto& rank : known_.ranks)
-            if (rank.is_rank()) rank.plays = rank_evidence::part::left_out;
-        int number = 0;
-        for (int const seat : seats) {
-            known_.members[static_cast<std::size_t>(seat)] = now.members[static_cast<std::size_t>(number)].number;
-            known_[seat].number = number++;
-            known_[seat].plays = rank_evidence::part::rank;
-        }
+        std::vector<int> members;
+        for (auto const& one : now.members) members.push_back(one.number);
+        muster::number_anew(known_, members, seats);
     }
     void give_up_members(std::string const& why) {
         fail(failure_cause::rank_end, "the others cannot go on in place: " + why, exit_code(errc::peer_failed));

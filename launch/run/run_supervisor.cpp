@@ -104,8 +104,8 @@ void run_supervisor::on_ready() {
     watch_run();
 }
 
-void run_supervisor::on_rank_end(int rank) {
-    judge([rank](evidence const& known) { return judge_end(known, rank); });
+void run_supervisor::on_rank_end(int rank, bool others_go_on) {
+    judge([=](evidence const& known) { return judge_member_end(known, rank, others_go_on); });
     if (!failed_) meeting_->on_rank_end(rank);
 }
 
@@ -145,11 +145,11 @@ void run_supervisor::judge(std::function<verdict(evidence const&)> const& what) 
 void run_supervisor::act_on(verdict const& first) {
     if (failed_) return;
     if (first.next == verdict::step::hold) {
-        if (!first.culprits.empty()) ranks_->known().suspect = first.culprits.front().rank;
-        return decide_after(first.patience);
+        if (hold_end(ranks_->known(), first)) plan_decision(first.patience);
+        return;
     }
     if (!first.ends() || go_on_in_place(first)) return;
-    auto const judged = blame_stopped_instead(ranks_->known(), first);
+    auto const judged = blame_for_end(ranks_->known(), lost_, first);
     failed_ = true;
     if (judged.of_rank) {
         culprit_ = judged.culprits.front().rank;
@@ -175,29 +175,11 @@ void run_supervisor::act_on(verdict const& first) {
 bool run_supervisor::go_on_in_place(verdict const& judged) {
     if (judged.culprits.empty() || !ranks_->goes_on_without(judged)) return false;
     auto& known = ranks_->known();
-    auto const& culprit = known[judged.culprits.front().rank];
-    known.suspect = -1;
-    auto const fault = find_end_fault(culprit.wait_status.value_or(0), culprit.memory);
-    bool const is_node = judged.cause == failure_cause::node;
-    auto const lost_nodes = is_node ? nodes_of(judged.ranks_to_blame()) : std::vector<std::string>();
-    auto const what = judged.of_rank
-                          ? fmt::format("{} {}", known.name_of(culprit), fault ? fault->what : "ended")
-                          : fmt::format("lost {}", known.list([&](auto const& one) { return judged.blames(one.rank); }));
-    say(fmt::format("note: {}; {} on in place", what,
+    say(fmt::format("note: {}; {} on in place", describe_loss(known, judged),
                     known.running() == 1 ? "1 rank goes" : count_of_ranks(known.running()) + " go"));
-    int const member = known.members[static_cast<std::size_t>(culprit.rank)];
-    if (!lost_ && member >= 0)  // otherwise it has not become a member
-        lost_ = generation_end{.kind = judged.of_rank ? end_kind::rank
-                                       : is_node      ? end_kind::node
-                                                      : end_kind::other,
-                               .code = judged.exit_code,
-                               .cause = what,
-                               .rank = culprit.shown(),
-                               .member = member,
-                               .host = judged.culprits.front().host,
-                               .lost_hosts = lost_nodes,
-                               .at_s = seconds_now()};
-    note_lost_hosts(lost_nodes);
+    if (!lost_) lost_s_ = seconds_now();
+    note_loss(known, lost_, judged);
+    if (judged.cause == failure_cause::node) note_lost_hosts(nodes_of(judged.ranks_to_blame()));
     return true;
 }
 
@@ -208,7 +190,9 @@ void run_supervisor::on_generation(generation const& now, std::string const& why
     bool const leave = ranks_->known().count([](auto const& one) { return one.left_out() && one.running(); }) > 0;
     bool const by_hosts = options_.discovery.given() && (leave || now.born != before.born);
     auto const kind = by_hosts ? end_kind::hosts : end_kind::rank;
-    auto end = lost_.value_or(generation_end{.kind = kind, .cause = why, .at_s = begun});
+    auto end = lost_ && lost_->member >= 0 ? end_of(*lost_, ranks_->known()) : generation_end{.kind = kind, .cause = why};
+    end.at_s = lost_ ? lost_s_ : begun;
+    if (end.kind == end_kind::node) end.lost_hosts = nodes_of(lost_->judged.ranks_to_blame());
     end.number = before.number;
     for (auto const& one : before.members) end.members.push_back(one.number);
     end.folder = options_.output_dir;
@@ -286,8 +270,10 @@ void run_supervisor::give_up(std::vector<culprit> const& lost) {
 }
 
 void run_supervisor::decide_after(duration patience) {
-    auto& known = ranks_->known();
-    if (failed_ || std::exchange(known.deciding, true)) return;
+    if (!failed_ && hold_end(ranks_->known(), {})) plan_decision(patience);
+}
+
+void run_supervisor::plan_decision(duration patience) {
     loop_.after(patience, [this] {
         if (ranks_->known().deciding) decide();
     });

@@ -14,6 +14,7 @@
 #include "launch/settings/run_context.hpp"
 #include "launch/system/event_loop.hpp"
 #include "launch/system/signals.hpp"
+#include "launch/watch/generation_loss.hpp"
 #include "launch/watch/last_look.hpp"
 #include "launch/watch/meeting_watch.hpp"
 #include "launch/watch/run_deadlines.hpp"
@@ -41,7 +42,7 @@ class run_supervisor final : private group_events {
     // from the ranks
     run_phase now() const override { return phase_; }
     void on_ready() override;
-    void on_rank_end(int rank) override;
+    void on_rank_end(int rank, bool others_go_on) override;
     void on_world() override;
     void on_rank_gone() override { close_if_over(); }
     void decide_after(duration patience) override;
@@ -70,6 +71,7 @@ class run_supervisor final : private group_events {
     void note_failure(verdict const& judged);
     std::vector<std::string> nodes_of(std::vector<int> const& ranks) const;
     void note_lost_hosts(std::vector<std::string> const& names);
+    void plan_decision(duration patience);
     void decide();
     void ask_scheduler(std::chrono::milliseconds patience, bool for_nodes);
     void explain_end();
@@ -108,7 +110,8 @@ class run_supervisor final : private group_events {
     bool asked_ = false;   ///< somebody has asked it to end
     int culprit_ = -1;     ///< the first rank that has failed
     said_tables said_tables_;
-    std::optional<generation_end> lost_;  ///< how the present generation ends if the next follows in place
+    std::optional<generation_loss> lost_;  ///< in the present generation, which the others outlive
+    double lost_s_ = 0;                    ///< when its first loss was
     event_loop::clock::time_point start_ = event_loop::clock::now();
 };
 

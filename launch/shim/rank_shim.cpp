@@ -226,12 +226,16 @@ void rank_shim::on_message(wire::ping const& ping) {
     tell(wire::pong{ping.number, line_.missed_pings()});
 }
 
-/// Below 0 they are looks at who is stopped, which come every few seconds: this thread forwards output, and other shims of the node do the same.
+/// Below 0 they are looks at who stands still, which come every few seconds: this thread forwards output, and other shims of the node do the same.
 void rank_shim::on_message(wire::inspect const& inspect) {
     wire::seen seen{inspect.number, {}};
     if (pid_ > 0 && !wait_status_ && inspect.number < 0) {
-        seen.sight.pid = brief_look().working_process(pid_);
-        if (is_held(static_cast<pid_t>(seen.sight.pid))) seen.sight.state = 'T';
+        brief_look look;
+        seen.sight.pid = look.working_process(pid_);
+        if (is_held(static_cast<pid_t>(seen.sight.pid)))
+            seen.sight.state = 'T';
+        else if (auto const wait = look.find_blocked(pid_))
+            seen.sight.state = 'D', seen.sight.where = wait->where, seen.sight.waits = wait->number;
     } else if (pid_ > 0 && !wait_status_) {
         seen.sight = process_table().inspect(pid_, master_port_);
         if (last_written_ != nullptr)

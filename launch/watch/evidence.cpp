@@ -95,6 +95,18 @@ rank_evidence const* evidence::find_leaver(int other_than) const {
     return left < others ? leaver : nullptr;
 }
 
+void number_anew(evidence& known, std::vector<int> const& members, std::vector<int> const& seats) {
+    known.suspect = -1;
+    for (auto& rank : known.ranks)
+        if (rank.is_rank()) rank.plays = rank_evidence::part::left_out;
+    for (std::size_t number = 0; number < seats.size(); ++number) {
+        auto& rank = known[seats[number]];
+        known.members[static_cast<std::size_t>(rank.rank)] = members[number];
+        rank.number = static_cast<int>(number);
+        rank.plays = rank_evidence::part::rank;
+    }
+}
+
 std::vector<rank_row> evidence::rows(std::function<process_sight const*(int rank)> const& sight_of) const {
     using state = rank_evidence::state;
     std::vector<rank_row> rows;

@@ -149,4 +149,8 @@ struct evidence {
     std::vector<rank_row> rows(std::function<process_sight const*(int rank)> const& sight_of) const;
 };
 
+/// Makes these ranks, in this order, those of the present generation; `members` are their members' numbers. The others are left
+/// out. Pure.
+void number_anew(evidence& known, std::vector<int> const& members, std::vector<int> const& seats);
+
 }  // namespace muster

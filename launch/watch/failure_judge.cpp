@@ -15,11 +15,14 @@
 #include "launch/remote/host_agent.hpp"
 #include "launch/system/signals.hpp"
 #include "launch/watch/failure_report.hpp"
+#include "launch/watch/judge_guards.hpp"
 
 namespace muster {
 
 namespace {
 
+using judging::guard;
+using judging::holds;
 using state = rank_evidence::state;
 
 constexpr duration abort_patience{0.3};    ///< for a message that says why a rank of an MPI world has ended
@@ -51,14 +54,6 @@ verdict blame_all(evidence const& known, failure_cause cause, evidence::conditio
     auto judged = blame_run(cause, std::move(text), code);
     judged.culprits = name_all(known, of);
     return judged;
-}
-
-std::optional<end_fault> fault_of(rank_evidence const& rank) {
-    if (!rank.wait_status || rank.ended_well()) return std::nullopt;
-    auto fault = find_end_fault(*rank.wait_status, rank.memory);
-    if (fault && rank.killed_as_stopped)
-        fault->advice = "muster sent it, since the rank was stopped: see what sent it SIGSTOP, or froze its cgroup";
-    return fault;
 }
 
 /// Returns whether a signal ended the rank that a scheduler or an engine sends to all ranks.
@@ -112,16 +107,9 @@ bool is_left_behind(rank_evidence const& rank) {
     return says(ended_exchange_words) || says(lost_rank_words);
 }
 
-/// Returns whether the end may be due to another rank: it had been asked to end, MPI has ended it because others were gone, or
-/// its last lines say so.
-bool follows(rank_evidence const& rank) {
-    return rank.was_asked() || is_left_behind(rank) ||
-           (rank.uses_mpi && rank.wait_status && shell_code(*rank.wait_status) == open_mpi_lost_others);
-}
-
 /// Returns whether this rank's end explains that of the suspect.
 bool takes_place(evidence const& known, rank_evidence const& rank) {
-    return follows(known[known.suspect]) && !follows(rank);
+    return holds(guard::cause_takes_the_suspects_place, follows(known[known.suspect]) && !follows(rank), false);
 }
 
 /// Delays a decision on the first end, since what killed that rank may be about to kill all.
@@ -371,6 +359,19 @@ bool is_from_outside(rank_evidence const& rank) noexcept {
     return std::find(signals.begin(), signals.end(), WTERMSIG(*rank.wait_status)) != signals.end();
 }
 
+std::optional<end_fault> fault_of(rank_evidence const& rank) {
+    if (!rank.wait_status || rank.ended_well()) return std::nullopt;
+    auto fault = find_end_fault(*rank.wait_status, rank.memory);
+    if (fault && rank.killed_as_stopped)
+        fault->advice = "muster sent it, since the rank was stopped: see what sent it SIGSTOP, or froze its cgroup";
+    return fault;
+}
+
+bool follows(rank_evidence const& rank) {
+    return rank.was_asked() || is_left_behind(rank) ||
+           (rank.uses_mpi && rank.wait_status && shell_code(*rank.wait_status) == open_mpi_lost_others);
+}
+
 verdict blame_run(failure_cause cause, std::string text, int code) {
     return {.next = verdict::step::end, .cause = cause, .exit_code = code, .text = std::move(text)};
 }
@@ -405,11 +406,12 @@ verdict judge_end(evidence const& known, int number) {
     if (!known.engine.empty()) {
         if (may_be_sent(rank)) return suspect(known, rank, blame_patience);
         if (rank.uses_mpi || known.deciding) return suspect(known, rank, abort_patience);
-        if (is_left_behind(rank)) return suspect(known, rank, peer_patience);
+        if (holds(guard::holds_who_is_left, is_left_behind(rank), false)) return suspect(known, rank, peer_patience);
         return blame_end(known, rank);
     }
     if (known.suspect >= 0) return takes_place(known, rank) ? blame_end(known, rank) : verdict{};
-    if (is_left_behind(rank) && known.running() > 0) return suspect(known, rank, peer_patience);
+    if (holds(guard::holds_who_is_left, is_left_behind(rank) && known.running() > 0, false))
+        return suspect(known, rank, peer_patience);
     // A scheduler ends a job by signals to all of its processes, and the ranks may get theirs first.
     return known.in_job && may_be_sent(rank) ? suspect(known, rank, blame_patience) : blame_end(known, rank);
 }

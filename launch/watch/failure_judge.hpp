@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/units.hpp"
 #include "launch/elastic/restart_policy.hpp"
 #include "launch/watch/evidence.hpp"
+#include "launch/watch/failure_report.hpp"
 
 namespace muster {
 
@@ -104,6 +106,12 @@ bool is_from_outside(failure_cause cause) noexcept;
 /// Returns whether somebody else may have killed the rank: a preemption or an out-of-memory daemon sends such signals. A kill at
 /// the limit of that rank's memory cgroup is the program's fault.
 bool is_from_outside(rank_evidence const& rank) noexcept;
+
+/// Returns what is wrong with the end of a rank's program; nothing if it has ended well, or has not ended.
+std::optional<end_fault> fault_of(rank_evidence const& rank);
+/// Returns whether the end may be due to another rank: it had been asked to end, MPI has ended it because others were gone, or
+/// its last lines say so.
+bool follows(rank_evidence const& rank);
 
 /// Returns a failure without a culprit among the ranks.
 verdict blame_run(failure_cause cause, std::string text, int exit_code);

@@ -24,14 +24,20 @@ void stop_watch::look() {
     std::vector<int> ranks;
     for (auto const& one : known_.ranks)
         if (one.running()) ranks.push_back(one.rank);
-    run_.look(ranks, [this](std::vector<int> const& stopped) { take(stopped); });
+    run_.look(ranks, [this](held_ranks const& held) { take(held); });
     look_later();
 }
 
-void stop_watch::take(std::vector<int> const& stopped) {
-    auto const twice = end_look(looks_, stopped);
+void stop_watch::take(held_ranks const& held) {
+    auto const twice = end_look(looks_, held);
     if (!run_.active()) return;
-    for (int const rank : twice) {
+    for (auto const& [rank, wait] : twice.blocked)
+        if (known_[rank].running())
+            run_.say(
+                fmt::format("note: {} has been in an uninterruptible wait{} for more than {}, as for a file system or a driver",
+                            known_.name_of(known_[rank]), wait.where.empty() ? "" : " in " + wait.where,
+                            format_duration(duration(looks_.pause_s))));
+    for (int const rank : twice.stopped) {
         if (!known_[rank].running() || known_[rank].killed_as_stopped) continue;
         run_.say(fmt::format("note: {} has been stopped (SIGSTOP, or a frozen cgroup) for more than {}: killing it",
                              known_.name_of(known_[rank]), format_duration(duration(looks_.pause_s))));

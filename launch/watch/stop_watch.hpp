@@ -13,13 +13,13 @@
 namespace muster {
 
 /// Nobody else may miss such a rank: it may be the last one, or the others compute. A rank that is stopped at two looks in a row
-/// is killed, and its end counts as a failure. Serves elastic runs only: in others a stopped rank is the user's business. Used
+/// is killed, and its end counts as a failure. One in an uninterruptible wait is only named, since such a wait may end. Serves elastic runs only: in others a stopped rank is the user's business. Used
 /// from the loop's thread.
 class stop_watch {
   public:
     struct supervision {
         std::function<bool()> active;  ///< ranks run and are not ending
-        std::function<void(std::vector<int> const& ranks, std::function<void(std::vector<int> const& stopped)> then)> look;
+        std::function<void(std::vector<int> const& ranks, std::function<void(held_ranks const& held)> then)> look;
         std::function<void(int rank)> kill;
         std::function<void(std::string const& line)> say;
     };
@@ -35,7 +35,7 @@ class stop_watch {
     double now_s() const;
     void look_later();
     void look();
-    void take(std::vector<int> const& stopped);
+    void take(held_ranks const& held);
 
     event_loop& loop_;
     evidence const& known_;

@@ -214,7 +214,7 @@ struct pong {
 
 /// The launcher asks the shim to inspect the rank, after it has run `command` about it, if there is one (--on-hang).
 struct inspect {
-    int number = 0;  ///< below 0: asks only who is stopped; the answer's pid and state count
+    int number = 0;  ///< below 0: asks only who stands still; the answer's pid and state count, and its wait
     std::string command;
     bool operator==(inspect const&) const = default;
 };

@@ -43,6 +43,25 @@ expect_contains stderr "muster: error: generation 0: rank 1 on $host (member 1) 
 expect_exit 0 "${run[@]}" --max-restarts 1 -- sh -c '[ $RANK.$MUSTER_GENERATION = 1.0 ] && exit 3; [ $MUSTER_GENERATION = 1 ] || exec sleep 100'
 expect_not_contains stderr 'elastic.run'
 expect_nothing_left
+# A program that has announced that it goes on, and does not: who is lost is to blame, not those that end because of it.
+cat >unhandled.py <<'PY'
+import os, signal
+import numpy as np, muster
+from muster import arrays, elastic, world
+muster.init()
+assert elastic.announce()
+for step in range(1000 if os.environ["MUSTER_GENERATION"] == "0" else 10):
+    if step == 20 and world.rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    arrays.allreduce(np.ones(1), "x")
+PY
+expect_exit 137 "${run[@]}" --output-dir unhandled -- $python unhandled.py
+expect_contains stderr "muster: error: generation 0: rank 1 on $host (member 1) was killed by signal 9 (SIGKILL)"
+expect_equal "$($python -c 'import json; end = json.load(open("unhandled/run.json"))["exit"]; print(end["code"], end["rank"])')" '137 1' 'code and rank'
+expect_exit 0 "${run[@]}" --max-restarts 1 --restart-on KILL --output-dir unhandled -- $python unhandled.py
+expect_equal "$($python -c 'import json; first = json.load(open("unhandled/run.json"))["generations"][0]; print(first["code"], first["rank"], first["member"])')" \
+    '137 1 1' 'code, rank and member of the first generation'
+expect_nothing_left
 
 # Whoever asks the run to end means all of it, also while ranks wait for a generation.
 for signal in INT:130 TERM:143; do

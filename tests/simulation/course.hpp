@@ -24,8 +24,12 @@ enum class what {
     launcher_reads,  ///< a message of a rank
     launcher_sees_end,
     launcher_times,
-    launcher_judges,
-    launcher_hosts,
+    launcher_hosts,  ///< it looks at them
+    script_asks,     ///< what there is of hosts
+    script_answers,
+    script_goes_on,
+    launcher_hears_hosts,
+    launcher_blames,  ///< for what it has held
     launcher_misses,  ///< a host
     launcher_looks,   ///< at who stays stopped
     spare_again,

@@ -9,9 +9,25 @@ namespace muster::simulation {
 
 namespace {
 
-/// By dice of its own: the rest of a schedule does not depend on it.
-bool watches_stops(std::uint64_t seed) {
-    return dice(seed ^ 0x570B5u).one_in(2);
+/// By dice of their own: the rest of a schedule does not depend on them.
+void draw_habits(schedule& made) {
+    made.watches_stops = dice(made.seed ^ 0x570B5u).one_in(2);
+    dice by(made.seed ^ 0xB1A3Eu);
+    made.in_job = by.one_in(3);
+    made.without_handler = !made.never_announces && by.one_in(8);
+}
+
+/// Those of the script that names hosts, too.
+void draw_script_faults(schedule& made) {
+    dice by(made.seed ^ 0x5C217u);
+    using kind = fault::kind;
+    for (int more = made.by_hosts ? by.below(3) : 0; more > 0; --more) {
+        constexpr std::array kinds{kind::script_fails, kind::script_hangs, kind::script_killed, kind::script_stopped};
+        fault one{.what = kinds[static_cast<std::size_t>(by.below(4))], .at_s = by.seconds(0, 3)};
+        one.lasts_s = one.what == kind::script_stopped && by.one_in(3) ? -1 : by.seconds(0.1, 5);
+        if (one.what == kind::script_hangs) one.lasts_s = script_limit_s;
+        made.faults.push_back(one);
+    }
 }
 
 }  // namespace
@@ -19,7 +35,6 @@ bool watches_stops(std::uint64_t seed) {
 schedule draw_schedule(std::uint64_t seed) {
     dice by(seed);
     schedule made{.seed = seed};
-    made.watches_stops = watches_stops(seed);
     made.ranks = by.one_in(3) ? by.between(1, 8) : by.between(2, 4);
     made.hosts = by.one_in(3) ? by.between(1, 4) : 1;
     made.over_nodes = made.hosts > 1;
@@ -61,13 +76,14 @@ schedule draw_schedule(std::uint64_t seed) {
     if (made.by_hosts) made.newcomer_limit_s = by.one_in(2) ? 60 : 2;
     if (made.by_hosts && made.hosts > 1 && by.one_in(2))
         made.faults.push_back({.what = kind::host_silent, .at_s = by.seconds(0.5, 3), .whom = by.below(made.hosts)});
+    draw_habits(made);
+    draw_script_faults(made);
     return made;
 }
 
 schedule draw_kept_schedule(std::uint64_t seed) {
     dice by(seed ^ 0xA5A5A5A5u);
     schedule made{.seed = seed};
-    made.watches_stops = watches_stops(seed);
     made.keeps = true;
     made.hosts = by.between(2, 4);
     made.ranks = made.hosts * by.between(1, 2);
@@ -120,6 +136,7 @@ schedule draw_kept_schedule(std::uint64_t seed) {
         made.faults.push_back({.what = kind::killed, .at_s = at_s, .whom = by.below(made.ranks), .number = 1});
         made.faults.push_back({.what = kind::killed, .at_s = at_s + by.seconds(1, 3), .whom = by.below(made.ranks), .number = 1});
     }
+    draw_habits(made);
     return made;
 }
 
@@ -133,30 +150,37 @@ std::string describe(schedule const& of) {
         text += fmt::format(", {} restarts, {} idle hosts, states kept {}", of.restarts, of.spare_hosts,
                             of.to_neighbours ? "by the next host, too" : "on their hosts");
     if (of.never_announces) text += of.by_number ? ", never announced, kept by number" : ", never announced";
+    if (of.without_handler) text += ", announced, but ends at a failure";
+    if (of.in_job) text += ", in a job";
     if (of.announces_late) text += ", announced after the first rendezvous";
     return text;
 }
 
 std::string describe(fault const& one) {
-    constexpr std::array<char const*, static_cast<std::size_t>(fault::kind::count_)> names{"is killed",
-                                                                                           "is stopped",
-                                                                                           "departs",
-                                                                                           "computes",
-                                                                                           "has a collective that fails",
-                                                                                           "is silent (host)",
-                                                                                           "cannot be killed",
-                                                                                           "(discovery) finds slots",
-                                                                                           "has a message replayed",
-                                                                                           "starts another program",
-                                                                                           "fails",
-                                                                                           "loses its keeper (host)",
-                                                                                           "has a keeper that is stopped (host)",
-                                                                                           "(the keepers' leader) is killed",
-                                                                                           "(the keepers' leader) is stopped",
-                                                                                           "has its next copy cut off (host)",
-                                                                                           "has full memory (host)",
-                                                                                           "(copies) are slow",
-                                                                                           "can start no keeper (host)"};
+    constexpr std::array<char const*, static_cast<std::size_t>(fault::kind::count_)> names{
+        "is killed",
+        "is stopped",
+        "departs",
+        "computes",
+        "has a collective that fails",
+        "is silent (host)",
+        "cannot be killed",
+        "(discovery) finds slots",
+        "has a message replayed",
+        "starts another program",
+        "fails",
+        "loses its keeper (host)",
+        "has a keeper that is stopped (host)",
+        "(the keepers' leader) is killed",
+        "(the keepers' leader) is stopped",
+        "has its next copy cut off (host)",
+        "has full memory (host)",
+        "(copies) are slow",
+        "can start no keeper (host)",
+        "(the script of hosts) fails",
+        "(the script of hosts) hangs",
+        "(the process of the script) is killed",
+        "(the process of the script) is stopped"};
     return fmt::format("at {:.3f} s {} {} ({:.2f} s, {})", one.at_s, one.whom, names[static_cast<std::size_t>(one.what)],
                        one.lasts_s, one.number);
 }

@@ -26,6 +26,8 @@ class dice {
     std::uint64_t state_;
 };
 
+inline constexpr double script_limit_s = 30;  ///< for one call of the script that names hosts
+
 struct fault {
     enum class kind {
         killed,        ///< the process dies; with `number` 1, just before or while it commits next
@@ -48,6 +50,11 @@ struct fault {
         memory_full,  ///< no copy finds room on this host, for `lasts_s`
         slow,         ///< copies take long, for `lasts_s`
         no_start,     ///< no keeper can be started on this host, for `lasts_s`
+        // Of the script that names hosts:
+        script_fails,    ///< each call, for `lasts_s`
+        script_hangs,    ///< the next call, which is ended after 30 s
+        script_killed,   ///< the process that calls it
+        script_stopped,  ///< that process, for `lasts_s`; below 0: for ever
         count_,
     };
     kind what = kind::killed;
@@ -61,7 +68,9 @@ struct schedule {
     std::uint64_t seed = 0;
     int ranks = 3, hosts = 1, least = 1, spares = 0, warm_spares = 0, most = 3, resets = -1;
     bool by_hosts = false, announces_late = false, over_nodes = false;
-    bool watches_stops = false;  ///< the supervisor kills who stays stopped; it spares those that a debugger has stopped
+    bool in_job = false;           ///< a scheduler may have sent the signal that ended a rank, and is asked
+    bool without_handler = false;  ///< the program has announced that it goes on without lost ranks, and does not
+    bool watches_stops = false;    ///< the supervisor kills who stays stopped; it spares those that a debugger has stopped
     double comm_deadline_s = 30, newcomer_limit_s = 60;
     // of kept states and restarts
     bool keeps = false, to_neighbours = false, never_announces = false;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <signal.h>
+
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -14,8 +16,10 @@
 #include "launch/elastic/lives.hpp"
 #include "launch/elastic/membership_guards.hpp"
 #include "launch/elastic/restart_policy.hpp"
+#include "launch/watch/generation_loss.hpp"
 #include "launch/watch/stop_looks.hpp"
 #include "simulated_keeping.hpp"
+#include "simulated_script.hpp"
 
 namespace muster::simulation {
 
@@ -27,6 +31,10 @@ using membership::member_state;
 
 /// Of what a process does.
 enum class doing { importing, greeting, meeting, syncing, computing, in_collective, saving, reforming, ended };
+
+constexpr int exited(int code) {
+    return code << 8;
+}
 
 constexpr std::array<char const*, 9> doing_names{
     "imports",  "waits in init()",       "meets the others", "gets the state",
@@ -56,10 +64,13 @@ struct process {
     bool computes_long = false;  ///< now
     bool has_state = false, must_sync = false, announced = false;
     bool announcement_known = false;  ///< to the launcher
+    bool fails_itself = false;        ///< in this generation
     bool fails_next = false, ordered_to_end = false, dismissed = false;
     bool is_second = false;     ///< another program of the rank
     bool is_forgetful = false;  ///< it asks for the next generation, and has not said that it would
-    int code = 1;               ///< of its end, if that is a failure
+    int status = exited(1);     ///< of its end, as waitpid gives it, if that is a failure
+    std::string said = {};      ///< its last words, if another rank has made it end
+    bool at_fault = false;      ///< it is to end by itself, or by the launcher, and not because of another rank
     // what it keeps
     std::shared_ptr<memory_file> file = {};
     int part = 0;
@@ -88,6 +99,8 @@ class run final : public course {
   public:
     run(schedule const& of, std::vector<std::string>* story) : course(of.seed ^ 0x5DEECE66Du, story), of_(of) {
         if (of.keeps) keeping_.emplace(of, static_cast<course&>(*this));
+        known_.hosts.resize(8);
+        for (std::size_t host = 0; host < 8; ++host) known_.hosts[host] = host_name(host);
     }
     outcome go();
 
@@ -101,10 +114,16 @@ class run final : public course {
     void perform(membership::effect const& deed);
     void on_end(int seat);
     void note_end(int seat, membership::member_event how, std::string why);
-    void note_failure(end_kind kind, int code);
     int first_size() const { return of_.keeps ? static_cast<int>(placed_.parts.size()) : of_.ranks; }
-    void judge();
-    void end_run(std::string const& why);
+    void judge_end_of(int seat);
+    void lose_host(int host);
+    void act_on(verdict const& judged);
+    bool goes_on_without(verdict const& judged);
+    void decide_cause();
+    void end_if_over();
+    bool is_to_blame(int seat) const;
+    void check_blame(verdict const& judged, bool at_end);
+    void end_run(std::string const& why, std::optional<verdict> const& judged = {});
     void look_at_hosts();
     void look_at_stopped();
     void check_launcher();
@@ -132,6 +151,7 @@ class run final : public course {
     void end_save(int seat);
     bool is_spread() const;
     void leave(int seat, bool failed);
+    void note_words(int seat);
     void die(int seat, bool well);
     void break_collectives(int seat);
     void begin_another_program(int seat, bool forgetful);
@@ -172,10 +192,13 @@ class run final : public course {
 
     schedule const& of_;
     std::optional<simulated_keeping> keeping_;
+    std::optional<simulated_script> script_;
     membership::world launcher_;
     std::deque<membership::event> events_;
     bool stepping_ = false, closed_ = false;
-    int look_ = 0;  ///< the number of the timer that counts
+    int look_ = 0, cools_ = 0;  ///< the number of the timer that counts
+    evidence known_;
+    std::optional<generation_loss> loss_outlived_;
     stop_looks looks_;
     host_pool pool_;
     std::vector<process> processes_;
@@ -214,6 +237,7 @@ void run::start() {
     }
     for (int host = 0; host < of_.hosts; ++host)
         pool_.hosts.push_back({host_name(host), on_host[static_cast<std::size_t>(host)]});
+    if (of_.by_hosts) script_.emplace(static_cast<course&>(*this), pool_.hosts);
     for (int host = of_.hosts; host < of_.hosts + of_.spare_hosts; ++host)
         for (int index = 0; index < on_host[0]; ++index) slots_.push_back({host_name(host), index});
     for (std::size_t i = 0; i < of_.faults.size(); ++i) {
@@ -240,6 +264,14 @@ void run::begin_life(wire::states_placed const& placed) {
     ++look_;
     began_s_ = now_;
     failure_ = {};
+    loss_outlived_.reset();
+    known_.ranks.clear();
+    known_.members.clear();
+    known_.started = true;
+    known_.in_job = of_.in_job;
+    known_.engine = of_.over_nodes ? "remote" : "";
+    known_.deciding = known_.asked = known_.engine_awaited = false;
+    known_.suspect = known_.first_lost = -1;
     auto& state = launcher_;
     auto const size = static_cast<int>(present_.members.size());
     state.by.least = of_.least;
@@ -313,6 +345,13 @@ int run::add_process(int host, double imports_s) {
     end_known_.push_back(false);
     progress_.push_back(0);
     int const seat = static_cast<int>(processes_.size()) - 1;
+    bool const first = seat < static_cast<int>(present_.members.size()) && known_.members.size() < present_.members.size();
+    known_.ranks.push_back({.rank = seat,
+                            .spare = first ? -1 : seat,
+                            .node = host,
+                            .now = rank_evidence::state::running,
+                            .plays = first ? rank_evidence::part::rank : rank_evidence::part::coming});
+    known_.members.push_back(first ? present_.members[static_cast<std::size_t>(seat)].number : -1);
     processes_.back().part = placed_.free_part + seat - static_cast<int>(placed_.parts.size());
     after(imports_s, what::rank_continues, seat, 0);
     return seat;
@@ -354,7 +393,7 @@ outcome run::go() {
 /// All that live and are to be there are in the present generation and step; nobody waits who could come in.
 bool run::is_settled() const {
     if (processes_.empty()) return false;
-    if (launcher_.at == membership::phase::forming) return false;
+    if (launcher_.at == membership::phase::forming || (script_ && !script_->is_known(pool_))) return false;
     // Where all that are left are stopped, and none is lost, nobody waits for them but the watch: whoever has stopped them may let them go on.
     int alive = 0, stopped = 0;
     for (std::size_t i = 0; i < launcher_.seats.size(); ++i) {
@@ -487,6 +526,7 @@ void run::perform(membership::effect const& deed) {
         if (whom.lives() && whom.stopped_s >= 0 && now_ - whom.stopped_s < 0.4 && whom.went_on_s < 0 && condemned)
             fail(
                 "a rank that is stopped for a moment is killed");  // one that has gone on may have been stopped at two looks in a row
+        at(kill->whom).at_fault = true;
         order_to_end(kill->whom, dice_.seconds(0.001, 0.05), dice_.one_in(6));
     } else if (auto const* const begin = std::get_if<act::begin>(&deed)) {
         tell("launcher: generation {} begins with seats {}: {}{}", begin->now.number, fmt::join(begin->seats, ", "), begin->why,
@@ -498,7 +538,11 @@ void run::perform(membership::effect const& deed) {
                                                                      : world_of(begin->now.number - 1).seats.size();
         loss_ = left_ = false;
         present_ = begin->now;
-        failure_ = {};
+        if (loss_outlived_) check_blame(loss_outlived_->judged, false);
+        loss_outlived_.reset();
+        std::vector<int> members;
+        for (auto const& one : begin->now.members) members.push_back(one.number);
+        number_anew(known_, members, begin->seats);
         for (int const seat : begin->seats) {
             auto const& its = launcher_.seats[static_cast<std::size_t>(seat)];
             if (at(seat).lives() && at(seat).stopped_s >= 0) fail("a generation begins with a member that is stopped");
@@ -525,9 +569,8 @@ void run::perform(membership::effect const& deed) {
             if (launcher_.seats[i].of.at == newcomer->at && !membership::has_ended(launcher_.seats[i].state))
                 fail("one is started on a slot that another still has");
         if (is_silent(newcomer->at.host[1] - '0') || processes_.size() >= 20 || dice_.one_in(20)) {
-            after(6, what::launcher_hosts);
             pool_.note_failure(newcomer->at, {}, now_, 0);
-            return;
+            return after(0, what::launcher_hosts);
         }
         int const host = newcomer->at.host[1] - '0';
         int const seat = add_process(host, dice_.one_in(20) ? 1e6 : dice_.seconds(0.05, 1));
@@ -556,7 +599,6 @@ void run::perform(membership::effect const& deed) {
             pool_.note_lost(cool->at.host, {}, now_, 0);
         else
             pool_.note_failure(cool->at, {}, now_, 0);
-        after(6, what::launcher_hosts);
     } else if (auto const* const why = std::get_if<act::give_up>(&deed)) {
         end_.gave_up = !of_.keeps;
         if (launcher_.broken.unjudged) fail("the run gives up before the loss is judged");
@@ -565,15 +607,21 @@ void run::perform(membership::effect const& deed) {
             alive += membership::is_member(one.state), waiting += one.state == member_state::waiting;
         bool const last = of_.resets >= 0 && launcher_.now.number >= of_.resets;
         if (!last && alive >= of_.least) fail("the run gives up, and enough are left: " + why->why);
-        end_run(why->why);
+        act_on(blame_run(failure_cause::rank_end, why->why, exit_code(errc::peer_failed)));
     } else if (auto const* const said = std::get_if<act::say>(&deed)) {
         tell("launcher: {}", said->line);
     }
 }
 
-void run::end_run(std::string const& why) {
+void run::end_run(std::string const& why, std::optional<verdict> const& judged) {
     if (std::exchange(closed_, true)) return;
     tell("launcher: the ranks end: {}", why);
+    if (judged) {
+        check_blame(*judged, true);
+        bool const outside =
+            is_from_outside(judged->cause) || (judged->of_rank && is_from_outside(known_[judged->culprits.front().rank]));
+        failure_ = {.kind = kind_of_end(*judged, known_, ends_.empty()), .code = judged->exit_code, .from_outside = outside};
+    }
     if (keeping_)
         end_life();
     else
@@ -582,11 +630,6 @@ void run::end_run(std::string const& why) {
     if (!nested) return feed(happened::closing{});
     auto const deeds = membership::step(launcher_, {now_, happened::closing{}});
     for (auto const& deed : deeds) perform(deed);
-}
-
-/// The first one decides.
-void run::note_failure(end_kind kind, int code) {
-    if (failure_.kind == end_kind::last) failure_ = {.kind = kind, .code = code};
 }
 
 void run::note_end(int seat, membership::member_event how, std::string why) {
@@ -600,46 +643,159 @@ void run::on_end(int seat) {
     if (closed_ || end_known_[static_cast<std::size_t>(seat)]) return;
     end_known_[static_cast<std::size_t>(seat)] = true;
     auto const before = launcher_.seats[static_cast<std::size_t>(seat)].state;
-    bool const silent = is_silent(at(seat).host);
     bool const well = at(seat).dies_s == -2;
+    auto& known = known_[seat];
+    known.now = rank_evidence::state::ended;
+    known.note_end(well ? 0 : at(seat).status, 0);
+    known.last_lines = at(seat).said;
+    known.left_early = well && known.is_rank();
+    known.settled = true;
     using enum membership::member_event;
     bool const member = membership::is_member(before);
-    tell("launcher: seat {} {}", seat, well ? "has ended well" : silent ? "is lost with its host" : "is lost");
-    note_end(seat, well ? ends_well : silent ? is_lost_with_host : fails, fmt::format("seat {}", seat));
+    tell("launcher: seat {} {}", seat, well ? "has ended well" : "is lost");
+    note_end(seat, well ? ends_well : fails, fmt::format("seat {}", seat));
     if (!member) {
+        known.now = rank_evidence::state::gone;
         auto const& slot = launcher_.seats[static_cast<std::size_t>(seat)].of.at;
         if (before != member_state::leaving && membership::is_wanted(launcher_, seat) && of_.by_hosts)
             pool_.note_failure(slot, {}, now_, 0);
-        if (of_.by_hosts) after(0.001, what::launcher_hosts), after(6, what::launcher_hosts);
-        if (of_.warm_spares > 0 && !well && !silent && before != member_state::leaving && processes_.size() < 20)
+        if (of_.by_hosts) after(0.001, what::launcher_hosts);
+        if (of_.warm_spares > 0 && !well && before != member_state::leaving && processes_.size() < 20)
             after(5, what::spare_again, seat);
         return;
     }
     if (!well) {
-        note_failure(silent ? end_kind::node : end_kind::rank, at(seat).code);
         loss_ = true;
         feed(happened::losses_known{});
-        after(of_.over_nodes ? dice_.seconds(0, 0.3) : 0, what::launcher_judges);
     }
-    int left = 0;
-    for (auto const& one : launcher_.seats) left += membership::is_member(one.state);
-    if (left == 0) end_run("no rank is left");
+    judge_end_of(seat);
 }
 
-void run::judge() {
+void run::judge_end_of(int seat) {
     if (closed_) return;
     std::string why_not;
-    if (membership::can_go_on(launcher_, why_not)) return feed(happened::loss_judged{});
-    int alive = 0;
-    bool able = false;
-    for (std::size_t i = 0; i < launcher_.seats.size(); ++i) {
-        alive += membership::is_member(launcher_.seats[i].state);
-        able = able ||
-               (processes_[i].lives() && membership::is_member(launcher_.seats[i].state) && processes_[i].announcement_known);
+    bool const waits = known_.deciding && !known_.engine.empty();
+    act_on(judge_member_end(known_, seat, !waits && membership::can_go_on(launcher_, why_not)));
+    known_[seat].now = rank_evidence::state::gone;
+    end_if_over();
+}
+
+/// As run_supervisor does.
+void run::act_on(verdict const& first) {
+    if (closed_) return;
+    if (first.next == verdict::step::hold) {
+        if (hold_end(known_, first)) after(first.patience.count(), what::launcher_blames);
+        return;
     }
-    bool const last = of_.resets >= 0 && launcher_.now.number >= of_.resets;
-    if (able && alive >= of_.least && !last) fail("the run ends after a loss, and enough are left that can go on");
-    end_run("after a loss: " + why_not);
+    if (!first.ends()) return;
+    if (!first.culprits.empty() && goes_on_without(first)) {
+        tell("launcher: the others go on without {}", fmt::join(first.ranks_to_blame(), ", "));
+        note_loss(known_, loss_outlived_, first);
+        return feed(happened::loss_judged{});
+    }
+    auto const judged = blame_for_end(known_, loss_outlived_, first);
+    end_run(judged.text, judged);
+}
+
+bool run::goes_on_without(verdict const& judged) {
+    std::string why_not;
+    if (judged.cause != failure_cause::rank_end && judged.cause != failure_cause::node && judged.cause != failure_cause::watcher)
+        return false;
+    if (!membership::can_go_on(launcher_, why_not)) {
+        int alive = 0;
+        bool able = false;
+        for (std::size_t i = 0; i < launcher_.seats.size(); ++i) {
+            alive += membership::is_member(launcher_.seats[i].state);
+            able = able ||
+                   (processes_[i].lives() && membership::is_member(launcher_.seats[i].state) && processes_[i].announcement_known);
+        }
+        bool const last = of_.resets >= 0 && launcher_.now.number >= of_.resets;
+        if (able && alive >= of_.least && !last) fail("the run ends after a loss, and enough are left that can go on");
+        return false;
+    }
+    for (auto const& one : judged.culprits)
+        if (!known_[one.rank].wait_status) known_[one.rank].now = rank_evidence::state::gone;
+    known_.first_lost = -1;
+    return true;
+}
+
+/// Of what was held. The job goes on.
+void run::decide_cause() {
+    if (closed_ || !std::exchange(known_.deciding, false)) return;
+    known_.scheduler.reset();
+    auto judged = judge_cause(known_);
+    if (judged.next == verdict::step::ask_scheduler) {
+        known_.scheduler = scheduler_word{of_.in_job ? job_end::going_on : job_end::unknown, {}};
+        judged = judge_cause(known_);
+    }
+    act_on(judged);
+    if (closed_) return;
+    if (!known_.deciding) known_.asked = known_.engine_awaited = false;
+    if (known_.deciding) known_.engine_awaited = true;
+    end_if_over();
+}
+
+void run::end_if_over() {
+    auto const lives = [](membership::seat const& one) { return membership::is_member(one.state); };
+    if (closed_ || known_.deciding || std::any_of(launcher_.seats.begin(), launcher_.seats.end(), lives)) return;
+    end_run("no rank is left");
+}
+
+/// Nothing comes from there any more.
+void run::lose_host(int host) {
+    tell("launcher: host {} is lost", host);
+    using enum membership::member_event;
+    std::vector<int> silent;
+    bool any = false;
+    for (std::size_t seat = 0; seat < launcher_.seats.size() && !closed_; ++seat) {
+        if (processes_[seat].host != host) continue;
+        if (processes_[seat].lives()) processes_[seat].ordered_to_end = true;
+        if (end_known_[seat]) continue;
+        end_known_[seat] = any = processes_[seat].at_fault = true;
+        auto& known = known_[static_cast<int>(seat)];
+        if (membership::is_member(launcher_.seats[seat].state))
+            silent.push_back(static_cast<int>(seat));
+        else
+            known.now = rank_evidence::state::gone;
+        note_end(static_cast<int>(seat), is_lost_with_host, "its host is lost");
+    }
+    loss_ = loss_ || any;
+    pool_.note_lost(host_name(host), {}, now_, 0);
+    feed(happened::losses_known{});
+    if (silent.empty()) return;
+    auto const judged = judge_silence(known_, silent, duration(12));
+    act_on(judged);
+    for (int const seat : silent)
+        if (known_[seat].running()) known_[seat].now = rank_evidence::state::lost;
+    // All are silent: what ends is their connections.
+    if (!closed_ && !judged.ends() && hold_end(known_, {})) after(0.3, what::launcher_blames);
+}
+
+// ------------------------------------------------------------------------------------------------ who is to blame
+
+/// The launcher knows that it has ended, by itself or by the launcher.
+bool run::is_to_blame(int seat) const {
+    auto const& known = known_[seat];
+    return known.in_generation() && at(seat).at_fault && end_known_[static_cast<std::size_t>(seat)] && !known.ended_well();
+}
+
+/// Whoever is named is at fault, unless nobody who is has ended. `at_end`: all end; a stopped rank may be blamed then.
+void run::check_blame(verdict const& judged, bool at_end) {
+    bool anyone = false;
+    for (int seat = 0; seat < static_cast<int>(processes_.size()); ++seat) anyone = anyone || is_to_blame(seat);
+    if (judged.culprits.empty()) {
+        if (anyone) fail("nobody is blamed for an end, and a rank is at fault: " + judged.text);
+        return;
+    }
+    int const first = judged.culprits.front().rank;
+    bool const stopped = at_end && at(first).lives() && at(first).stopped_s >= 0;
+    if (anyone && !is_to_blame(first) && !stopped) fail(fmt::format("seat {} is blamed, and another is at fault", first));
+    if (!judged.of_rank) {
+        if (judged.exit_code != exit_code(errc::peer_failed)) fail("a lost host has another code");
+        return;
+    }
+    if (known_[first].wait_status && judged.exit_code != fault_of(known_[first])->exit_code)
+        fail("a run that ends because of a rank has another code");
 }
 
 /// As stop_watch does. A host that is silent does not answer.
@@ -660,17 +816,21 @@ void run::look_at_stopped() {
         if (times > 4 && !one.ordered_to_end && one.unkillable_s < now_)
             fail("one that has been stopped at two looks in a row lives");
     }
-    for (int const seat : end_look(looks_, stopped)) {
+    for (int const seat : end_look(looks_, {stopped}).stopped) {
         if (at(seat).ordered_to_end) continue;
         tell("launcher: seat {} stays stopped: kills it", seat);
-        at(seat).code = 137;
+        at(seat).at_fault = known_[seat].killed_as_stopped = true;
         order_to_end(seat, 0.01, false);
     }
 }
 
 void run::look_at_hosts() {
-    if (closed_ || !membership::anyone_announced(launcher_)) return;
-    feed(happened::hosts{pool_, now_});
+    if (closed_) return;
+    bool const follows_hosts = membership::anyone_announced(launcher_);
+    if (follows_hosts) feed(happened::hosts{pool_, now_});
+    ++cools_;
+    if (auto const next = pool_.next_free_s(now_)) after(*next - now_ + 0.01, what::launcher_hosts, 1, cools_);
+    if (!follows_hosts) return;
     auto const all = pool_.all();
     for (auto const& one : launcher_.seats)
         if ((one.state == member_state::waiting || one.state == member_state::coming) && !launcher_.by.resets &&
@@ -689,7 +849,7 @@ void run::end_life() {
     end.lived_s = now_ - began_s_;
     end.at_s = now_;
     using signs = progress_signs;
-    bool const from_outside = end.kind == end_kind::node || end.code == 137;
+    bool const from_outside = end.from_outside || end.kind == end_kind::node || end.kind == end_kind::other;
     end.standstill = find_standstill({.code = end.code,
                                       .ended = from_outside ? signs::ending::from_outside : signs::ending::by_itself,
                                       .metric = measured    ? signs::measured::now
@@ -830,6 +990,7 @@ void run::take_generation(int seat) {
     // All begin at once in the first generation; later the launcher says whether state is spread.
     one.must_sync = word.sync || word.number == launcher_.first || (one.is_second && !one.has_state);
     one.round = 0;
+    one.fails_itself = false;
     enter(seat, doing::meeting);
 }
 
@@ -856,6 +1017,7 @@ void run::enter(int seat, doing next) {
         one.kept = open_part(*one.file, one.part, seat);
     }
     bool const fails = std::exchange(one.fails_next, false);
+    one.fails_itself = one.fails_itself || fails;
     if (fails || is_broken(one.view, generation)) return after(dice_.seconds(0, 0.03), what::rank_fails, seat, one.calls);
     auto const round = static_cast<std::size_t>(one.round);
     if (world.arrived.size() <= round) world.arrived.resize(round + 1), world.changed.resize(round + 1);
@@ -1021,8 +1183,9 @@ bool run::is_spread() const {
 void run::leave(int seat, bool failed) {
     auto& one = at(seat);
     int const generation = one.view.now->number;
-    if (!one.announced && !one.is_forgetful) {
-        tell("seat {}: a collective fails before it can go on, and so it ends", seat);
+    if ((!one.announced && !one.is_forgetful) || (failed && of_.without_handler)) {
+        tell("seat {}: a collective fails and it cannot go on, and so it ends", seat);
+        note_words(seat);
         return die(seat, false);
     }
     if (keeping_ && one.commits != 0) {
@@ -1032,13 +1195,41 @@ void run::leave(int seat, bool failed) {
         });
         if (!has) fail("a rank cannot go back to its own last commit");
     }
-    if (failed && one.now == doing::meeting && !is_broken(one.view, generation) && ++one.vain == 5) return die(seat, false);
+    if (failed && one.now == doing::meeting && !is_broken(one.view, generation) && ++one.vain == 5) {
+        one.at_fault = true;
+        return die(seat, false);
+    }
     tell("seat {}: leaves generation {} {}", seat, generation, failed ? "after a failure" : "at a commit");
     one.now = doing::reforming;
     left_ = left_ || generation == launcher_.now.number;
     ++one.calls;
     send(seat, elastic::reform{generation, one.has_state, !failed && !one.must_sync, 0});
     after(600, what::rank_fails, seat, one.calls);
+}
+
+/// What it writes on standard error as it ends because a collective has failed.
+void run::note_words(int seat) {
+    auto& one = at(seat);
+    int const generation = one.view.now->number;
+    auto const& seats = world_of(generation).seats;
+    auto const find = [&](auto const& is) {
+        auto const found = std::find_if(seats.begin(), seats.end(), [&](int other) { return other != seat && is(at(other)); });
+        return found == seats.end() ? -1 : *found;
+    };
+    int const gone = find(
+        [&](process const& other) { return !other.lives() || !is_in(static_cast<int>(&other - processes_.data()), generation); });
+    int const stopped = find([](process const& other) { return other.stopped_s >= 0; });
+    if (one.fails_itself)
+        one.at_fault = true;
+    else if (is_broken(one.view, generation))
+        one.said = fmt::format("allreduce {}: {}", lost_rank_words, one.view.lost ? one.view.lost->why : "the launcher is gone");
+    else if (gone >= 0)
+        one.said = fmt::format("allreduce: it {}: waiting for rank {} (gone)", lost_rank_words, known_[gone].shown());
+    else if (stopped >= 0)
+        one.said = fmt::format("allreduce: it {}: waiting for rank {} ({}): process {} is stopped", lost_rank_words,
+                               known_[stopped].shown(), host_name(at(stopped).host), 100 + stopped);
+    else
+        one.at_fault = true;  // its own patience is over
 }
 
 /// dies_s: -2 of one that has ended well.
@@ -1105,11 +1296,12 @@ void run::handle(occurrence const& one) {
         case what::rank_reads: return read(one.a);
         case what::rank_completes:
         case what::rank_fails: {
-            auto const& its = at(one.a);
+            auto& its = at(one.a);
             if (!its.lives() || its.calls != one.b) return;
             if (its.stopped_s >= 0) return after(0.2, one.is, one.a, one.b);
             if (one.is == what::rank_completes) return complete(one.a);
             if (its.now == doing::reforming && !closed_) fail("a rank waits in vain for the next generation");
+            if (its.now == doing::reforming) its.at_fault = true;
             if (its.now == doing::reforming) return die(one.a, false);
             return leave(one.a, true);
         }
@@ -1129,32 +1321,22 @@ void run::handle(occurrence const& one) {
             if (which == membership::timer::look && one.b != look_) return;
             return feed(happened::timer_fired{which, which == membership::timer::look ? -1 : one.b});
         }
-        case what::launcher_judges: return judge();
+        case what::launcher_blames: return decide_cause();
         case what::launcher_looks: return look_at_stopped();
-        case what::launcher_hosts: return look_at_hosts();
+        case what::launcher_hosts:
+            if (one.a == 0 || one.b == cools_) look_at_hosts();
+            return;
+        case what::script_asks:
+        case what::script_answers:
+        case what::script_goes_on: return script_->handle(one);
+        case what::launcher_hears_hosts:
+            if (script_->hear(one, pool_)) look_at_hosts();
+            return;
         case what::launcher_misses: {
             if (!is_silent(one.a)) return;
             if (keeping_) lost_hosts_.push_back(host_name(one.a));
-            if (closed_ || processes_.empty()) return;
-            tell("launcher: host {} is lost", one.a);
-            bool const has_members = std::any_of(present_.members.begin(), present_.members.end(), [&](member const& each) {
-                return host_number(each.at.host) == static_cast<std::size_t>(one.a);
-            });
-            if (has_members) note_failure(end_kind::node, 1);
-            for (std::size_t seat = 0; seat < processes_.size() && !closed_; ++seat)
-                if (processes_[seat].host == one.a && processes_[seat].lives()) processes_[seat].ordered_to_end = true;
-            std::vector<int> lost;
-            for (std::size_t seat = 0; seat < launcher_.seats.size(); ++seat)
-                if (processes_[seat].host == one.a && !end_known_[seat]) lost.push_back(static_cast<int>(seat));
-            using enum membership::member_event;
-            for (int const seat : lost) {
-                end_known_[static_cast<std::size_t>(seat)] = true;
-                note_end(seat, is_lost_with_host, "its host is lost");
-            }
-            loss_ = loss_ || !lost.empty();
-            pool_.note_lost(host_name(one.a), {}, now_, 0);
-            feed(happened::losses_known{});
-            return judge();
+            if (!closed_ && !processes_.empty()) lose_host(one.a);
+            return;
         }
         case what::spare_again: {
             if (closed_ || processes_.size() >= 20) return;
@@ -1185,7 +1367,9 @@ void run::handle(occurrence const& one) {
                 read(one.a);
             }
             return;
-        case what::dies: return die(one.a, one.b != 0);
+        case what::dies:
+            if (at(one.a).lives()) at(one.a).status = SIGKILL;
+            return die(one.a, one.b != 0);
         case what::rank_saves: {
             auto const& its = at(one.a);
             if (!its.lives() || its.calls != one.b) return;
@@ -1215,17 +1399,18 @@ void run::befall(fault const& one) {
     last_fault_s_ = std::max(last_fault_s_, now_ + std::max(one.lasts_s, 0.0));
     std::fill(progress_.begin(), progress_.end(), 0);
     tell("FAULT: {}", describe(one));
+    if (one.what >= script_fails) return script_->befall(one);
     if (one.what > fails) return keeping_->befall(one);
     if (one.what == host_silent) return silence(one);
     auto& its = at(whom);
     switch (one.what) {
         case killed:
-            its.code = 137;
+            its.at_fault = true;
             its.dies_in_save = of_.keeps && one.number == 1;
             if (!its.dies_in_save) order_to_end(whom, 0, false);
             return;
         case fails:
-            if (its.lives()) its.code = 7;
+            if (its.lives()) its.status = exited(7), its.at_fault = true;
             return die(whom, false);
         case stopped:
             if (!its.lives() || its.stopped_s >= 0) return;
@@ -1246,8 +1431,7 @@ void run::befall(fault const& one) {
                 found.push_back({host_name(host), slots});
                 left -= slots;
             }
-            pool_.take(found);
-            return look_at_hosts();
+            return script_->change(std::move(found));
         }
         case replayed:
             if (its.lives() && its.view.now && !its.inbox.empty() && dice_.one_in(2)) {

@@ -15,6 +15,7 @@
 #include "all_cores.hpp"
 #include "launch/elastic/membership_guards.hpp"
 #include "launch/keep/machines/keeping_guards.hpp"
+#include "launch/watch/judge_guards.hpp"
 #include "mutants.hpp"
 #include "simulated_run.hpp"
 #include "small_world.hpp"
@@ -26,6 +27,9 @@ constinit thread_local int guard_turned = -1;
 namespace muster::keeping {
 constinit thread_local int guard_turned = -1;
 }  // namespace muster::keeping
+namespace muster::judging {
+constinit thread_local int guard_turned = -1;
+}  // namespace muster::judging
 
 namespace muster::simulation {
 
@@ -69,17 +73,18 @@ outcome simulate(model which, std::uint64_t seed) {
 
 /// The mutant of this thread, for others.
 struct mutant_of_thread {
-    int row, guard, kept_guard;
+    int row, guard, kept_guard, judges_guard;
 };
 
 mutant_of_thread turned_here() {
-    return {membership::row_left_out, membership::guard_turned, keeping::guard_turned};
+    return {membership::row_left_out, membership::guard_turned, keeping::guard_turned, judging::guard_turned};
 }
 
 void turn(mutant_of_thread const& one) {
     membership::row_left_out = one.row;
     membership::guard_turned = one.guard;
     keeping::guard_turned = one.kept_guard;
+    judging::guard_turned = one.judges_guard;
 }
 
 /// What the schedules of one core have come to.
@@ -152,6 +157,7 @@ int main(std::vector<std::string> const& words) {
     membership::row_left_out = static_cast<int>(number("--without-row", static_cast<std::uint64_t>(-1)));
     membership::guard_turned = static_cast<int>(number("--without-guard", static_cast<std::uint64_t>(-1)));
     keeping::guard_turned = static_cast<int>(number("--without-kept-guard", static_cast<std::uint64_t>(-1)));
+    judging::guard_turned = static_cast<int>(number("--without-judges-guard", static_cast<std::uint64_t>(-1)));
     auto const which = has("--kept") ? model::kept : model::members;
     if (has("--seed")) return tell(draw(which, number("--seed", 0))), 0;
     if (has("--mutants")) return run_mutants(number("--count", 20'000));

@@ -265,7 +265,7 @@ void remote_group::on_message(remote_rank& rank, wire::ended const& ended) {
     questions_.finish_if_answered();
     if (!one.is_rank()) return spares_.note_end(world_, one, events_.now() == run_phase::running);
     if (one.left_out() && events_.now() == run_phase::running) return note_left(one);
-    if (!tell_members(one)) events_.on_rank_end(one.rank);
+    events_.on_rank_end(one.rank, tell_members(one));
 }
 
 void remote_group::on_message(remote_rank& rank, wire::gone const&) {
@@ -464,7 +464,10 @@ member_world::group remote_group::calls_of_members() {
     return {
         .send = [this](int seat,
                        std::string const& packet) { ranks_[seat].link.send_surely(wire::encode(wire::member_packet{packet})); },
-        .look = [this](std::vector<int> const& seats, auto then) { look_at_stopped(seats, std::move(then)); },
+        .look =
+            [this](std::vector<int> const& seats, auto then) {
+                look_at_stopped(seats, [then = std::move(then)](held_ranks const& held) { then(held.stopped); });
+            },
         .kill = [this](int seat) { kill_one(seat); },
         .say = [this](std::string const& line) { events_.say(line); },
         .begin = [this](generation const& now, std::vector<int> const& seats, std::string const& why) { begin(now, seats, why); },
@@ -503,11 +506,7 @@ bool remote_group::tell_members(rank_evidence const& one) {
     world_->note_end(one.rank, !fault, fault ? fmt::format("{} {}", known_.name_of(one), fault->what) : "");
     world_->tell_lost();
     std::string why_not;
-    if (!fault || one.was_asked() || known_.deciding || !world_->can_go_on(why_not)) return false;
-    events_.judge([&](evidence const& all) {
-        return blame_rank(all, one.rank, failure_cause::rank_end, fault->what, fault->exit_code, fault->advice);
-    });
-    return true;
+    return !one.was_asked() && !known_.deciding && world_->can_go_on(why_not);
 }
 
 /// Leaves out ranks whose program has ended, and silent ones, which end by themselves, at the latest when their shim misses the

@@ -128,13 +128,16 @@ void shim_questions::finish_stop_looks() {
         if (!is_answered(first.awaited, [this](int rank) { return !runs(rank) || !ranks_[rank].link.open(); })) return;
         auto const done = std::move(first);
         stop_looks_.pop_front();
-        done.then(done.stopped);
+        done.then(done.held);
     }
 }
 
 void shim_questions::take(int rank, wire::seen const& seen) {
-    for (auto& look : stop_looks_)
-        if (look.number == seen.number && look.awaited.erase(rank) > 0 && seen.sight.state == 'T') look.stopped.push_back(rank);
+    for (auto& look : stop_looks_) {
+        if (look.number != seen.number || look.awaited.erase(rank) == 0) continue;
+        if (seen.sight.state == 'T') look.held.stopped.push_back(rank);
+        if (seen.sight.state == 'D') look.held.blocked[rank] = {seen.sight.waits, seen.sight.where};
+    }
     if (seen.number < 0) return finish_stop_looks();
     if (seen.number != question_ || !after_question_) return;
     ranks_[rank].inspected = seen.number;

@@ -52,7 +52,7 @@ class shim_questions {
     struct stop_look {
         int number;
         std::set<int> awaited;
-        std::vector<int> stopped;
+        held_ranks held;
         rank_group::stopped_taker then;
     };
     void finish_stop_looks();

@@ -58,7 +58,7 @@ std::vector<int> culprits_of(peer_loss const& loss) {
         loss.throw_if_told("allreduce");
     } catch (comm_error const& told) {
         EXPECT_EQ(told.code(), errc::peer_failed);
-        EXPECT_THAT(told.what(), HasSubstr("allreduce cannot go on: "));
+        EXPECT_THAT(told.what(), HasSubstr("allreduce cannot finish: "));
         return told.culprits();
     }
     return {-1};

@@ -65,7 +65,7 @@ struct scripted_group final : rank_group {
         if (one.wait_status) return;
         one.wait_status = wait_status;
         one.now = state::ended;
-        events_.on_rank_end(rank);
+        events_.on_rank_end(rank, knows);
         one.now = state::gone;
         events_.on_rank_gone();
     }
@@ -80,6 +80,7 @@ struct scripted_group final : rank_group {
     std::vector<std::string> asked;
     bool obedient = true;
     bool survives = false;            ///< the others go on without a lost rank
+    bool knows = false;               ///< … and it knows that as a rank ends
     std::function<void()> when_lost;  ///< comes after a lost rank
     int second_request = 0;           ///< comes while the first is answered
     verdict late;
@@ -91,7 +92,9 @@ class run_supervisor_test : public testing::Test {
   protected:
     void SetUp() override {
         ::sigprocmask(SIG_SETMASK, nullptr, &mask_);
-        ::signal(SIGINT, SIG_DFL);  // a shell without job control lets what it starts in the background ignore it, and so does muster then
+        ::signal(
+            SIGINT,
+            SIG_DFL);  // a shell without job control lets what it starts in the background ignore it, and so does muster then
         options.quiet = true;
         std::tie(guarded, guardian) = make_pipe();
         context.guardian_fd = guarded.get();
@@ -180,6 +183,43 @@ TEST_F(run_supervisor_test, a_rank_that_another_has_left_and_that_is_held_is_a_l
     first([this] { group->end_rank(1, 1 << 8); });
     EXPECT_EQ(run(), 0);
     EXPECT_THAT(said, HasSubstr("rank 1 on here (member 1) exited with code 1; 1 rank goes on in place"));
+}
+
+TEST_F(run_supervisor_test, the_record_of_a_generation_that_ends_in_place_names_who_made_others_end) {
+    options.least_ranks = 1;
+    context.life.now = {0, {{0, {"here", 0}}, {1, {"here", 1}}, {2, {"here", 2}}}, 3};
+    group->known().ranks.push_back({.rank = 2, .now = state::running});
+    group->known().members = {0, 1, 2};
+    group->known()[1].last_lines = "allreduce cannot finish: rank 2 on here (member 2) was killed by signal 9 (SIGKILL)";
+    group->survives = group->knows = true;
+    first([this] { group->end_rank(1, 1 << 8); });
+    first([this] { group->end_rank(2, SIGKILL); });
+    first([this] { events().on_generation({1, {{0, {"here", 0}}}, 3}, "ranks 1 and 2 on here are gone"); });
+    first([this] { group->end_rank(0, 0); });
+    EXPECT_EQ(run(), 0);
+    ASSERT_EQ(outcome.survived.size(), 1u);
+    auto const& end = outcome.survived.front();
+    EXPECT_EQ(end.rank, 2);
+    EXPECT_EQ(end.member, 2);
+    EXPECT_EQ(end.code, 137);
+    EXPECT_THAT(end.cause, HasSubstr("rank 2 on here (member 2) was killed by signal 9 (SIGKILL)"));
+}
+
+TEST_F(run_supervisor_test, ranks_that_all_end_because_of_a_loss_are_not_to_blame) {
+    options.least_ranks = 1;
+    context.life.now = {0, {{0, {"here", 0}}, {1, {"here", 1}}}, 2};
+    group->known().members = {0, 1};
+    group->known()[0].last_lines = "allreduce cannot finish: rank 1 on here (member 1) was killed by signal 9 (SIGKILL)";
+    group->survives = group->knows = true;
+    first([this] { group->end_rank(1, SIGKILL); });
+    first([this] {
+        group->survives = group->knows = false;
+        group->end_rank(0, 1 << 8);
+    });
+    EXPECT_EQ(run(), 137);
+    EXPECT_THAT(said, HasSubstr("muster: error: generation 0: rank 1 on here (member 1) was killed by signal 9 (SIGKILL)"));
+    EXPECT_EQ(outcome.rank, 1);
+    EXPECT_TRUE(outcome.from_outside);
 }
 
 TEST_F(run_supervisor_test, an_end_that_may_come_of_another_is_held_before_the_run_closes) {

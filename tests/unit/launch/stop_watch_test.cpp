@@ -22,7 +22,7 @@ struct stop_watch_test : testing::Test {
             {[] { return true; },
              [&](std::vector<int> const& ranks, auto const& then) {
                  looked_at = ranks;
-                 then(stopped_at(looks));
+                 then({stopped_at(looks), blocked});
                  if (++looks == most_looks || !killed.empty()) loop.stop();
              },
              [this](int rank) { killed.push_back(rank); }, [this](std::string const& line) { said.push_back(line); }});
@@ -31,6 +31,7 @@ struct stop_watch_test : testing::Test {
     }
     event_loop loop;
     evidence known;
+    std::map<int, blocked_wait> blocked;  ///< at each look
     int looks = 0;
     std::vector<int> looked_at, killed;
     std::vector<std::string> said;
@@ -49,6 +50,14 @@ TEST_F(stop_watch_test, leaves_who_goes_on_between_two_looks) {
     EXPECT_THAT(killed, testing::IsEmpty());
 }
 
+TEST_F(stop_watch_test, names_who_is_in_the_same_uninterruptible_wait_and_kills_nobody_for_it) {
+    blocked = {{1, {77, "nfs_wait_bit_killable"}}};
+    run([](int) { return std::vector<int>(); }, 6);
+    EXPECT_THAT(killed, testing::IsEmpty());
+    EXPECT_THAT(said, testing::ElementsAre(testing::HasSubstr(
+                          "rank 1 on node1 has been in an uninterruptible wait in nfs_wait_bit_killable for more than 50 ms")));
+}
+
 TEST_F(stop_watch_test, does_not_look_at_who_has_ended) {
     known.ranks[1].now = rank_evidence::state::gone;
     run([](int) { return std::vector<int>(); }, 1);
@@ -60,11 +69,22 @@ TEST(stop_looks, a_late_look_counts_as_the_first_one) {
     auto const look = [&](double now_s, std::vector<int> const& stopped) {
         begin_look(looks, now_s);
         plan_look(looks, now_s);
-        return end_look(looks, stopped);
+        return end_look(looks, {stopped}).stopped;
     };
     EXPECT_THAT(look(5, {1, 2}), testing::IsEmpty());
     EXPECT_THAT(look(16, {1, 2}), testing::IsEmpty());
     EXPECT_THAT(look(21, {2, 3}), testing::ElementsAre(2));
+}
+
+TEST(stop_looks, another_wait_is_another_one) {
+    stop_looks looks;
+    auto const look = [&](std::uint64_t wait) { return end_look(looks, {{}, {{3, {wait, "fsync"}}}}).blocked.size(); };
+    EXPECT_EQ(look(1), 0u);
+    EXPECT_EQ(look(2), 0u) << "it has gone on";
+    EXPECT_EQ(look(2), 1u);
+    EXPECT_EQ(look(2), 0u) << "it is named once";
+    EXPECT_EQ(look(3), 0u);
+    EXPECT_EQ(look(3), 1u);
 }
 
 }  // namespace
