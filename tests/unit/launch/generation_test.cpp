@@ -383,9 +383,7 @@ TEST(run_life, is_the_same_for_the_next_launcher) {
     life.ends.front().cause = "rank 1 \"quoted\"\n\xff";
     life.ends.front().lost_hosts = {"c"};
     life.ends.front().in_place = true;
-    auto const again = parse_life(to_text(life));
-    life.ends.front().cause = "rank 1 \"quoted\"\n\xef\xbf\xbd";
-    EXPECT_EQ(again, life);
+    EXPECT_EQ(parse_life(to_text(life)), life);
     EXPECT_EQ(parse_life(""), run_life{});
     EXPECT_TRUE(parse_life("").is_first());
     for (auto const* bad : {"{", "[]", "{}", R"({"began_s":"x"})"}) EXPECT_THROW(parse_life(bad), error) << bad;
