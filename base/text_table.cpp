@@ -112,4 +112,10 @@ std::size_t terminal_width(environment const& variables) {
     return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+terminal_cells terminal_size(int fd) noexcept {
+    winsize size{};
+    if (::ioctl(fd, TIOCGWINSZ, &size) != 0) size = {};
+    return {size.ws_col < 2u ? 80u : size.ws_col, size.ws_row < 2u ? 24u : size.ws_row};
+}
+
 }  // namespace muster

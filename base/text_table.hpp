@@ -31,4 +31,10 @@ std::string align_columns(std::vector<std::vector<std::string>> const& rows);
 /// whole for programs that read lines.
 std::size_t terminal_width(environment const& variables);
 
+struct terminal_cells {
+    std::size_t columns, rows;
+};
+/// The size of the terminal at this descriptor; 80 by 24 where it is not known.
+terminal_cells terminal_size(int fd) noexcept;
+
 }  // namespace muster

@@ -195,9 +195,10 @@ void output_folder::remove_file(std::string_view name) const noexcept {
     ::unlinkat(fd_.get(), std::string(name).c_str(), 0);
 }
 
-void output_folder::rename_file(std::string_view from, std::string_view to) const {
-    if (::renameat(fd_.get(), std::string(from).c_str(), fd_.get(), std::string(to).c_str()) != 0)
-        throw_system("rename", fmt::format("{}/{}", path_, from));
+void output_folder::replace_file(std::string_view name, std::string_view text, std::string_view hint, mode_t mode) const {
+    auto const fresh = fmt::format("{}.new", name), path = fmt::format("{}/{}", path_, fresh);
+    write_all(open_file(fresh, hint, mode).get(), text, path, hint.empty() ? "free space there" : hint);
+    if (::renameat(fd_.get(), fresh.c_str(), fd_.get(), std::string(name).c_str()) != 0) throw_system("rename", path);
 }
 
 }  // namespace muster

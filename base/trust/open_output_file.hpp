@@ -38,8 +38,9 @@ class output_folder {
 
     /// Removes the file, if there is one.
     void remove_file(std::string_view name) const noexcept;
-    /// Gives the file `from` the name `to`, in place of what has it. Throws errc::system.
-    void rename_file(std::string_view from, std::string_view to) const;
+    /// Writes the text to NAME.new, as open_file() does, and gives that the name: a reader never finds half of the file. Throws as open_file(), and where the
+    /// file system does not take it.
+    void replace_file(std::string_view name, std::string_view text, std::string_view hint = {}, mode_t mode = 0666) const;
 
   private:
     std::string path_;

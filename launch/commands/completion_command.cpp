@@ -1,7 +1,6 @@
 #include "launch/commands/commands.hpp"
 
 #include <fmt/format.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include "launch/scheduler/commands/slurm_commands.hpp"
 #include "launch/site/site.hpp"
 #include "launch/site/site_placement.hpp"
+#include "launch/system/home_folder.hpp"
 
 namespace muster {
 
@@ -58,9 +58,7 @@ std::vector<std::string> recorded_jobs(environment const& variables) {
 
 /// The user's jobs as the scheduler has them now.
 std::vector<std::string> jobs_of_user(environment const& variables) {
-    auto const* const known = ::getpwuid(::geteuid());
-    auto const user = std::string(variables.get_or("USER", known != nullptr ? known->pw_name : ""));
-    if (user.empty()) return {};
+    auto const user = variables.get_or("USER", name_of_user(::geteuid()));
     auto const slurm = run_captured(slurm_words(slurm_ask::job_numbers, {user}), without_slurm_views(variables), patience);
     if (slurm.exit_status == 0) return job_ids(slurm.out);
     return job_ids(run_captured({"qstat", "-u", user}, variables, patience).out);

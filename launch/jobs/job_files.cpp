@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <nlohmann/json.hpp>
 
@@ -40,13 +39,6 @@ nlohmann::json read_run(std::string const& run_folder) {
 
 }  // namespace
 
-bool was_killed_here(std::string const& run_folder, std::string const& number) {
-    auto const run = read_run(run_folder);
-    auto const launcher = parse_integer(number);  // outside of a job the folder has the launcher's process id
-    if (!launcher || *launcher < 1 || *launcher > INT32_MAX || !text_at(run, "/allocation/job_id").empty()) return false;
-    return text_at(run, "/host") == short_host_name() && ::kill(static_cast<pid_t>(*launcher), 0) != 0 && errno == ESRCH;
-}
-
 std::optional<std::string> find_gone_process(std::string const& run_folder) {
     auto const run = read_run(run_folder);
     auto const number = [&](char const* pointer) {
@@ -71,15 +63,16 @@ std::map<int, std::string> rank_folders(std::string const& run_folder, std::stri
     return folders;
 }
 
-std::optional<int> read_run_exit(std::string const& run_folder) {
+std::optional<run_end> read_run_end(std::string const& run_folder) {
     auto const run = read_run(run_folder);
-    if (!run.is_object() || !run.contains("exit") || !run["exit"].is_object()) return std::nullopt;
-    auto const& code = run["exit"].value("code", nlohmann::json());
-    return code.is_number_integer() ? std::optional(code.get<int>()) : std::nullopt;
+    nlohmann::json::json_pointer const code("/exit/code");
+    if (!run.contains(code) || !run[code].is_number_integer()) return std::nullopt;
+    return run_end{run[code].get<int>(), text_at(run, "/ended_at"), text_at(run, "/exit/cause")};
 }
 
 std::optional<int> last_run_exit(job_files const& files) {
-    return files.run_folders.empty() ? std::nullopt : read_run_exit(files.run_folders.back());
+    auto const end = files.run_folders.empty() ? std::nullopt : read_run_end(files.run_folders.back());
+    return end ? std::optional(end->code) : std::nullopt;
 }
 
 bool had_nothing_to_do(job_files const& files) {

@@ -60,12 +60,13 @@ struct started_run {
     std::string started_at, folder;
 };
 
-/// Returns the exit code in run.json of a run that has ended; nothing otherwise.
-std::optional<int> read_run_exit(std::string const& run_folder);
-
-/// Returns whether a process of this host that no longer exists made the run of that folder; `number` is its launcher's process
-/// id.
-bool was_killed_here(std::string const& run_folder, std::string const& number);
+/// The end of a run, as run.json tells it.
+struct run_end {
+    int code = 0;
+    std::string at, cause;  ///< empty: not recorded
+};
+/// Returns nothing for a run without a recorded end.
+std::optional<run_end> read_run_end(std::string const& run_folder);
 
 /// Returns the process that led a run without a recorded end, "process 4711 of node1", if it no longer exists; nothing if it
 /// lives or cannot be seen from this host.

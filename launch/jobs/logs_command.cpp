@@ -27,10 +27,8 @@ namespace {
 constexpr int look_ms = 2000;                       ///< between two looks at files of other machines, for which no event comes
 constexpr auto ask_each = std::chrono::seconds(5);  ///< between two questions to the scheduler
 
-bool has_ended(job_files const& files, std::string const& number) {
-    if (files.run_folders.empty()) return false;
-    auto const& last = files.run_folders.back();
-    return read_run_exit(last) || was_killed_here(last, number);
+bool was_killed(job_files const& files) {
+    return !files.run_folders.empty() && find_gone_process(files.run_folders.back());
 }
 
 /// Holds what the scheduler says about the job whose logs are read: whether it goes on, and the numbers of its files.
@@ -92,12 +90,12 @@ class followed_job {
         if (state_ == state::goes_on) return false;
         if (state_ == state::ended) return true;
         auto const last = files().back();
-        if (poll_ && state_ == state::not_told) return !last.run_folders.empty() && was_killed_here(last.run_folders.back(), id_);
+        if (poll_ && state_ == state::not_told) return was_killed(last);
         bool const is_unknown = state_ == state::unknown;
         if (is_unknown && !record_ && last.output.empty() && last.run_folders.empty())
             throw_error(errc::not_found, "job {}: the scheduler does not know it (any more), and there is nothing of it in {}",
                         id_, last.first_folder);
-        return has_ended(last, id_) || is_unknown;  // a killed run has left no end in its record
+        return last_run_exit(last) || was_killed(last) || is_unknown;  // a killed run has left no end in its record
     }
 
   private:
@@ -135,7 +133,7 @@ int print_run_logs(settings_result const& given) {
     std::optional<std::string> gone;
     for (bool over = !given.flag("follow"); !over;) {
         gone = find_gone_process(folder);  // comes before the search for its end, which it may have just written
-        over = gone || read_run_exit(folder).has_value();
+        over = gone || read_run_end(folder).has_value();
         tail.follow({}, files_of_run(word));
         tail.look();
         std::fflush(stdout);
@@ -144,8 +142,7 @@ int print_run_logs(settings_result const& given) {
     }
     tail.follow({}, files_of_run(word));
     tail.finish();
-    if (gone && !read_run_exit(folder))
-        print_note("the run was killed: {} is gone, which led it, and run.json has no end", *gone);
+    if (gone && !read_run_end(folder)) print_note("the run was killed: {} is gone, which led it, and run.json has no end", *gone);
     if (auto const why = tail.why_no_rank(); !why.empty()) throw_error(errc::not_found, "{}: {}", without_controls(word), why);
     return 0;
 }

@@ -134,6 +134,13 @@ void print_record(job_record const& record) {
     print_row("script", record.script);
 }
 
+ordered_json json_of_run(ordered_json job, std::string const& folder) {
+    return {{"job", std::move(job)},
+            {"folder", folder},
+            {"run", read_object(folder, "run.json")},
+            {"samples", read_object(folder, samples_file, longest_samples_bytes)}};
+}
+
 /// Shows any run, also one outside of a scheduler, by its folder.
 int show_run(std::string const& word, bool as_json) {
     auto const folder = files_of_run(word).first_folder;
@@ -141,16 +148,9 @@ int show_run(std::string const& word, bool as_json) {
     if (run.is_null())
         throw_error(errc::config, "{}/run.json is no record of a run; give another folder", without_controls(word));
     if (as_json) {
-        ordered_json const all{{"schema", "muster.show/1"},
-                               {"id", nullptr},
-                               {"scheduler", nullptr},
-                               {"jobs", ordered_json::array()},
-                               {"record", nullptr},
-                               {"runs",
-                                {{{"job", nullptr},
-                                  {"folder", folder},
-                                  {"run", run},
-                                  {"samples", read_object(folder, samples_file, longest_samples_bytes)}}}}};
+        ordered_json const all{{"schema", "muster.show/1"}, {"id", nullptr},
+                               {"scheduler", nullptr},      {"jobs", ordered_json::array()},
+                               {"record", nullptr},         {"runs", ordered_json::array({json_of_run(nullptr, folder)})}};
         fmt::print("{}\n", json_text(all, 2));
     } else {
         print_run(folder, run, false);
@@ -197,11 +197,7 @@ int show_command(std::vector<std::string> const& args, environment const& variab
         if (is_sweep) all["results"] = json_of(record->each, results);
         all["runs"] = ordered_json::array();
         for (std::size_t i = 0; i < parts.size(); ++i)
-            for (auto const& folder : files[i].run_folders)
-                all["runs"].push_back({{"job", parts[i].shown},
-                                       {"folder", folder},
-                                       {"run", read_object(folder, "run.json")},
-                                       {"samples", read_object(folder, samples_file, longest_samples_bytes)}});
+            for (auto const& folder : files[i].run_folders) all["runs"].push_back(json_of_run(parts[i].shown, folder));
         fmt::print("{}\n", json_text(all, 2));
         return 0;
     }

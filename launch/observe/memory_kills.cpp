@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "base/process/files.hpp"
+#include "base/process/kernel_files.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -37,13 +38,10 @@ bool has_memory_limit(cgroup_place const& place, std::function<std::string(std::
 
 std::optional<long> count_limit_hits(cgroup_place const& place, std::function<std::string(std::string const& path)> const& read) {
     std::optional<long> hits;
-    for (auto const& folder : place.folders()) {
-        if (!place.first_version) {
-            if (auto const here = find_count(read(folder + "/memory.events"), "oom")) hits = hits.value_or(0) + *here;
-        } else if (auto const here = parse_integer(trim(read(folder + "/memory.failcnt")))) {
+    for (auto const& folder : place.folders())
+        if (auto const here = place.first_version ? parse_count(read(folder + "/memory.failcnt"))
+                                                  : count_in(read(folder + "/memory.events"), "oom"))
             hits = hits.value_or(0) + static_cast<long>(*here);
-        }
-    }
     return hits;
 }
 
@@ -53,19 +51,12 @@ bool has_hidden_cgroups(cgroup_place const& place, std::function<std::string(std
     return !read(place.root + "/memory.max").empty();
 }
 
-std::optional<long> find_count(std::string_view text, std::string_view key) {
-    for (auto const line : split(text, '\n'))
-        if (line.size() > key.size() + 1 && line.starts_with(key) && line[key.size()] == ' ')
-            if (auto const number = parse_integer(trim(line.substr(key.size() + 1)))) return static_cast<long>(*number);
-    return std::nullopt;
-}
-
 memory_kills count_memory_kills() {
     memory_kills kills;
-    kills.on_node = find_count(read_text_file("/proc/vmstat"), "oom_kill");
+    kills.on_node = count_in(read_text_file("/proc/vmstat"), "oom_kill");
     auto const cgroup = read_text_file("/proc/self/cgroup"), mountinfo = read_text_file("/proc/self/mountinfo");
     if (auto const file = find_memory_events(cgroup, mountinfo); !file.empty())
-        kills.in_cgroup = find_count(read_text_file(file), "oom_kill");
+        kills.in_cgroup = count_in(read_text_file(file), "oom_kill");
     if (auto const place = find_cgroup(cgroup, mountinfo, "memory")) {
         auto const read = [](std::string const& path) { return read_text_file(path); };
         kills.unlimited = !has_memory_limit(*place, read);

@@ -50,7 +50,4 @@ std::optional<long> count_limit_hits(cgroup_place const& place, std::function<st
 /// Returns whether the topmost visible cgroup is below others. Pure.
 bool has_hidden_cgroups(cgroup_place const& place, std::function<std::string(std::string const& path)> const& read);
 
-/// Returns the number after `key` in lines of "key number".
-std::optional<long> find_count(std::string_view text, std::string_view key);
-
 }  // namespace muster

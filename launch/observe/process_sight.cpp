@@ -148,13 +148,12 @@ void add_output(process_sight& sight, std::string_view last_lines, double silent
 }
 
 process_table::process_table() {
-    auto const ticks = static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
     for (pid_t const pid : list_processes()) {
         auto const stat = read_process_stat(pid);
         if (!stat) continue;
         // A signal that ends a process becomes a pending SIGKILL in each of its threads.
         bool const leaving = stat->is_exiting() || holds_signal(stat->pending, SIGKILL);
-        entries_.emplace(pid, entry{stat->state, leaving, static_cast<double>(stat->cpu_ticks()) / ticks});
+        entries_.emplace(pid, entry{stat->state, leaving, static_cast<double>(stat->cpu_ticks()) / ticks_per_s()});
         if (stat->lives()) children_[stat->parent].push_back(pid);
     }
 }

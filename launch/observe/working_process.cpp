@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "launch/observe/process_sight.hpp"
@@ -59,10 +62,19 @@ std::optional<blocked_wait> brief_look::find_blocked(pid_t rank) {
     return blocked_wait{static_cast<std::uint64_t>(waits.value_or(0)), place_of_sleep(pid)};
 }
 
-std::vector<pid_t> brief_look::children_of(pid_t parent) {
-    if (kernel_lists_children()) return listed_children(parent);
-    if (!all_) all_ = living_children();
-    return (*all_)[parent];
+std::vector<pid_t> const& brief_look::children_of(pid_t parent) {
+    if (!kernel_lists_children() && children_.empty()) children_ = living_children();
+    auto const [known, is_new] = children_.try_emplace(parent);
+    if (is_new && kernel_lists_children()) known->second = listed_children(parent);
+    return known->second;
+}
+
+std::vector<pid_t> brief_look::tree_of(pid_t rank) {
+    constexpr std::size_t most = 4096;
+    std::vector<pid_t> tree{rank};
+    for (std::size_t i = 0; i < tree.size() && tree.size() < most; ++i)
+        std::ranges::copy(children_of(tree[i]), std::back_inserter(tree));
+    return tree;
 }
 
 }  // namespace muster

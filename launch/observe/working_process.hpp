@@ -32,10 +32,12 @@ class brief_look {
     /// Returns the uninterruptible wait in which the working process is, if it is in one.
     std::optional<blocked_wait> find_blocked(pid_t rank);
     /// Returns its living children.
-    std::vector<pid_t> children_of(pid_t parent);
+    std::vector<pid_t> const& children_of(pid_t parent);
+    /// Returns the rank and the living processes below it, 4096 at most or a few more.
+    std::vector<pid_t> tree_of(pid_t rank);
 
   private:
-    std::optional<std::map<pid_t, std::vector<pid_t>>> all_;  ///< children by parent, if they were read
+    std::map<pid_t, std::vector<pid_t>> children_;  ///< by parent, as far as they were read
 };
 
 }  // namespace muster

@@ -28,6 +28,7 @@
 #include "base/text.hpp"
 #include "base/throw_error.hpp"
 #include "base/version.hpp"
+#include "base/wall_clock.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/ranks/rank_variables.hpp"
 #include "launch/system/event_loop.hpp"

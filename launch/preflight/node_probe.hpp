@@ -17,15 +17,10 @@ namespace muster {
 /// number is FIRST plus the rank that the engine gave this process. Throws as connect_to_launcher does.
 int probe_command(std::vector<std::string> const& args, environment const& variables);
 
-// Clock and limits that the prober and its probes share.
+// Limits that the prober and its probes share.
 
 /// A prober or a probe that is silent for this long is lost.
 inline constexpr duration probe_lost_after{15};
-
-/// Returns seconds since 1970 by this machine's clock.
-inline double clock_now() {
-    return duration(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // Inspects this machine before ranks start on it.
 

@@ -9,6 +9,7 @@
 
 #include "base/throw_error.hpp"
 #include "base/version.hpp"
+#include "base/wall_clock.hpp"
 #include "launch/engine/engine_job.hpp"
 #include "launch/placement/this_node.hpp"
 #include "launch/preflight/node_probe.hpp"

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/process/files.hpp"
+#include "base/process/kernel_files.hpp"
 #include "base/text.hpp"
 
 namespace muster {
@@ -20,8 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t other_files = 64;  // the number that the launcher itself needs
 
 std::optional<std::uint64_t> number_in(fs::path const& path) {
-    auto const value = parse_integer(trim(read_text_file(path.string())));
-    return value && *value >= 0 ? std::optional(static_cast<std::uint64_t>(*value)) : std::nullopt;
+    return parse_count(read_text_file(path.string()));
 }
 
 std::uint64_t limit_of(decltype(RLIMIT_NOFILE) which) {

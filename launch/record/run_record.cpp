@@ -31,14 +31,10 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr int most_runs = 10'000;  ///< of one job
+constexpr std::string_view write_hint = "free space, or give another --output-dir";
 
 std::string time_text(std::time_t when) {
     return fmt::format("{:%Y-%m-%dT%H:%M:%S%z}", fmt::localtime(when));
-}
-
-void write_whole(output_folder const& folder, std::string const& name, std::string_view text) {
-    auto const file = folder.open_file(name, "check --output-dir", 0600);  // command lines may contain secrets, as variables do
-    write_all(file.get(), text, fmt::format("{}/{}", folder.path(), name), "free space, or give another --output-dir");
 }
 
 std::vector<std::string> entries_without_secrets(std::string const& name, std::vector<std::string> entries) {
@@ -223,9 +219,9 @@ void run_record::begin(local_placement const* here) {
             spares_.push_back({.number = number, .place = describe_spare(number, here->machine.host, own)});
         }
     output_folder const folder(folder_, "check --output-dir");
-    folder.remove_file(samples_file);  // a former run's
-    write_whole(folder, "environment", variables_.shell_lines());
-    write_whole(folder, "run.json", text());
+    folder.remove_file(samples_file);                                                // a former run's
+    folder.replace_file("environment", variables_.shell_lines(), write_hint, 0600);  // may contain secrets, as command lines do
+    folder.replace_file("run.json", text(), write_hint, 0600);
 }
 
 void run_record::end_generations(std::vector<generation_end> ends, std::string why_not) {
@@ -246,10 +242,7 @@ void run_record::end(int code, run_outcome const& outcome) {
         for (std::size_t r = 0; r < places_.size() && r < outcome.shares.size(); ++r) places_[r] += text_of(outcome.shares[r]);
         if (started_ == 0) begin();  // the run failed before its ranks got their cores
         end_output_spans(output_);
-        // Another file is written first and renamed: a reader must not find half of it.
-        output_folder const folder(folder_, "check --output-dir");
-        write_whole(folder, "run.json.new", text());
-        folder.rename_file("run.json.new", "run.json");
+        output_folder(folder_, "check --output-dir").replace_file("run.json", text(), write_hint, 0600);
     } catch (std::exception const& e) {
         print_note("how the run ended is not in {}/run.json: {}", folder_, e.what());
     }

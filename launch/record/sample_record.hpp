@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "launch/samples/sample_sums.hpp"
+#include "launch/samples/side_work.hpp"
 #include "launch/settings/run_context.hpp"
-#include "launch/system/event_loop.hpp"
 
 namespace muster {
 
@@ -34,10 +34,10 @@ class sample_record {
     void note(std::string const& host, node_sample const& look);
 
   private:
-    struct state;  // shared with the thread that writes
+    struct files;  // shared with the thread that writes
     run_samples samples(bool ended_too) const;
     void write();
-    void begin_write(run_samples all);
+    void tell(std::string const& fault);
 
     event_loop& loop_;
     run_context const& run_;
@@ -46,9 +46,10 @@ class sample_record {
     run_samples head_;
     sample_sums sums_;
     event_loop::timer due_ = 0;
-    event_loop::clock::time_point written_{}, writing_since_{};
+    event_loop::clock::time_point written_{};
     bool fault_told_ = false;
-    std::shared_ptr<state> state_;
+    std::shared_ptr<files> files_;
+    side_work writes_;
 };
 
 }  // namespace muster

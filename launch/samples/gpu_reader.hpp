@@ -24,9 +24,6 @@ class gpu_reader {
     gpu_reader(gpu_reader const&) = delete;
     gpu_reader& operator=(gpu_reader const&) = delete;
 
-    bool empty() const noexcept { return known_.empty(); }
-    /// Returns number and name of each in the given order, as of GPUs that do not answer.
-    std::vector<gpu_sample> names() const;
     /// Returns their samples in the given order, without figures of the whole run. May block for long in the driver of a GPU that does not answer.
     std::vector<gpu_sample> read() const;
 
@@ -36,7 +33,7 @@ class gpu_reader {
         gpu_sample constant;
         std::vector<unsigned> links;  ///< those of NVLink that tell of errors
     };
-    void open(std::vector<gpu> const& gpus);
+    void open(nvml_gpu_api const& nvml, std::vector<gpu> const& gpus);
 
     shared_library library_;
     nvml_gpu_api nvml_;

@@ -8,31 +8,29 @@
 
 #include "base/error.hpp"
 #include "base/process/files.hpp"
+#include "base/process/kernel_files.hpp"
 #include "base/text.hpp"
 #include "launch/system/network.hpp"
+#include "launch/system/process_stat.hpp"
 
 namespace muster {
 
 namespace {
 
-std::optional<std::uint64_t> read_count(std::string const& path) {
-    auto const number = parse_integer(trim(read_text_file(path)));
-    return number && *number >= 0 ? std::optional(static_cast<std::uint64_t>(*number)) : std::nullopt;
+using count = std::optional<std::uint64_t>;
+
+std::string find_interface(std::string const& towards) try {
+    if (!towards.empty()) return interface_towards(towards);
+    auto const own = own_addresses();
+    return own.empty() ? "" : own.front().interface;
+} catch (error const&) {
+    return {};
 }
 
-std::string find_interface(std::string const& towards) {
-    try {
-        if (!towards.empty()) return interface_towards(towards);
-        auto const own = own_addresses();
-        return own.empty() ? "" : own.front().interface;
-    } catch (error const&) {
-        return {};
-    }
-}
-
-std::optional<double> rate(std::optional<std::uint64_t> now, std::optional<std::uint64_t> before, double passed_s) {
-    if (!now || !before || *now < *before || passed_s <= 0) return std::nullopt;
-    return static_cast<double>(*now - *before) / passed_s;
+/// Returns by how much the count grew for each of `passed`; nothing for one that has begun anew.
+std::optional<double> growth(count now, count before, double passed) {
+    if (!now || !before || *now < *before || passed <= 0) return std::nullopt;
+    return static_cast<double>(*now - *before) / passed;
 }
 
 }  // namespace
@@ -51,10 +49,10 @@ std::optional<processor_times> parse_processor_times(std::string_view text) {
         if (!line.starts_with("cpu ")) continue;
         std::size_t at = 0;
         for (auto const word : split(line.substr(4), ' ')) {
-            auto const ticks = parse_integer(word);
-            if (!ticks || *ticks < 0) continue;
-            if (at < guest) found.all += static_cast<std::uint64_t>(*ticks);
-            if (at++ == steal) found.stolen = static_cast<std::uint64_t>(*ticks);
+            auto const ticks = parse_count(word);
+            if (!ticks) continue;
+            if (at < guest) found.all += *ticks;
+            if (at++ == steal) found.stolen = *ticks;
         }
         if (at <= steal) return std::nullopt;
     }
@@ -63,22 +61,20 @@ std::optional<processor_times> parse_processor_times(std::string_view text) {
 
 void add_rates(node_sample& to, node_counts const& now, node_counts const& before, node_counts const& first, double passed_s,
                double ticks_per_s) {
-    if (now.times && before.times && now.times->all > before.times->all && now.times->stolen >= before.times->stolen)
-        to.steal = std::min(static_cast<double>(now.times->stolen - before.times->stolen) /
-                                static_cast<double>(now.times->all - before.times->all),
-                            1.0);
-    if (now.times && first.times && now.times->stolen >= first.times->stolen)
-        to.steal_s = static_cast<double>(now.times->stolen - first.times->stolen) / ticks_per_s;
-    to.received_bytes_per_s = rate(now.received_bytes, before.received_bytes, passed_s);
-    to.sent_bytes_per_s = rate(now.sent_bytes, before.sent_bytes, passed_s);
+    auto const stolen = [&](node_counts const& since, double of) {
+        return now.times && since.times ? growth(now.times->stolen, since.times->stolen, of) : std::nullopt;
+    };
+    auto const all = now.times && before.times ? growth(now.times->all, before.times->all, 1).value_or(0) : 0;
+    if (auto const share = stolen(before, all)) to.steal = std::min(*share, 1.0);
+    to.steal_s = stolen(first, ticks_per_s);
+    to.received_bytes_per_s = growth(now.received_bytes, before.received_bytes, passed_s);
+    to.sent_bytes_per_s = growth(now.sent_bytes, before.sent_bytes, passed_s);
 }
 
-node_reader::node_reader(std::string interface, std::string const& towards) : interface_(std::move(interface)) {
-    if (interface_.empty()) interface_ = find_interface(towards);
-}
+node_reader::node_reader(std::string interface, std::string const& towards)
+    : interface_(interface.empty() ? find_interface(towards) : std::move(interface)) {}
 
 node_sample node_reader::read() {
-    static auto const ticks = static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
     node_counts counts;
     auto const at = clock::now();
     counts.times = parse_processor_times(read_text_file("/proc/stat"));
@@ -89,11 +85,11 @@ node_sample node_reader::read() {
         now.memory_bytes = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size);
     if (!interface_.empty() && interface_.find('/') == std::string::npos) {
         auto const folder = fmt::format("/sys/class/net/{}/statistics/", interface_);
-        counts.received_bytes = read_count(folder + "rx_bytes");
-        counts.sent_bytes = read_count(folder + "tx_bytes");
+        counts.received_bytes = parse_count(read_text_file(folder + "rx_bytes"));
+        counts.sent_bytes = parse_count(read_text_file(folder + "tx_bytes"));
         if (counts.received_bytes) now.interface = interface_;
     }
-    if (before_) add_rates(now, counts, *before_, *first_, std::chrono::duration<double>(at - at_).count(), ticks);
+    if (before_) add_rates(now, counts, *before_, *first_, duration(at - at_).count(), ticks_per_s());
     if (!first_) first_ = counts;
     before_ = counts;
     at_ = at;

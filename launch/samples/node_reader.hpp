@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/units.hpp"
 #include "launch/samples/run_samples.hpp"
 
 namespace muster {

@@ -10,7 +10,7 @@
 #include "launch/hardware/topology.hpp"
 #include "launch/samples/rank_reader.hpp"
 #include "launch/samples/run_samples.hpp"
-#include "launch/system/event_loop.hpp"
+#include "launch/samples/side_work.hpp"
 
 namespace muster {
 
@@ -23,7 +23,7 @@ struct sampled_node {
     std::vector<gpu> gpus;
 };
 
-/// Looks on its own two threads, one of them for GPUs alone: a driver may block a process for long just when its GPU has failed, and a file system behind
+/// Looks on its own threads, GPUs on another one: a driver may block a process for long just when its GPU has failed, and a file system behind
 /// which a rank waits may block who looks at the rank. The first look is after a second, so that short runs pay nothing. Looks at ranks and node take less
 /// than 1 % of a core in each process that looks, and those at GPUs less than 0.05 %, however slow the driver is: then there are fewer.
 class node_sampler {
@@ -40,10 +40,10 @@ class node_sampler {
     node_sampler& operator=(node_sampler const&) = delete;
 
   private:
-    struct state;  // shared with the threads, which may outlive this object inside a call that never returns
-    void start();
-    void ask();
-    void on_event();
+    struct eyes;  // of a thread: they may outlive this object inside a call that never returns
+    void look();
+    void look_at_gpus();
+    void take_look(eyes const& of);
 
     event_loop& loop_;
     sampled_node what_;
@@ -51,7 +51,8 @@ class node_sampler {
     sink take_;
     event_loop::timer next_ = 0;
     bool silent_gpus_told_ = false;
-    std::shared_ptr<state> state_;
+    std::shared_ptr<eyes> of_ranks_, of_gpus_;
+    side_work at_ranks_, at_gpus_;
 };
 
 }  // namespace muster

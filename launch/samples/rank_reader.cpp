@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/process/files.hpp"
+#include "base/process/kernel_files.hpp"
 #include "base/text.hpp"
 #include "launch/observe/process_sight.hpp"
 #include "launch/observe/working_process.hpp"
@@ -20,27 +21,9 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t most_processes = 4096;                ///< of one rank
 constexpr std::uint64_t no_limit = std::uint64_t{1} << 60;  ///< version 1 writes such a number
 
 using file_text = std::function<std::string(std::string const& path)>;
-
-std::optional<std::uint64_t> parse_count(std::string_view text) {
-    auto const number = parse_integer(trim(text));
-    return number && *number >= 0 ? std::optional(static_cast<std::uint64_t>(*number)) : std::nullopt;
-}
-
-/// Returns the number of the line "NAME NUMBER" or "NAME: NUMBER".
-std::optional<std::uint64_t> count_in(std::string_view text, std::string_view name) {
-    for (auto const line : split(text, '\n')) {
-        auto const blank = line.find(' ');
-        if (blank == std::string_view::npos) continue;
-        auto const key = line.substr(0, blank);
-        if (key == name || (key.ends_with(':') && key.substr(0, key.size() - 1) == name))
-            return parse_count(line.substr(blank + 1));
-    }
-    return std::nullopt;
-}
 
 /// Returns 0.12 for "some avg10=12.00 avg60=…" (PSI: Documentation/accounting/psi.rst).
 std::optional<double> pressure_in(std::string_view text) {
@@ -57,9 +40,8 @@ void add_quota(cgroup_counts& to, cgroup_place const& place, file_text const& re
         auto const stat = read(folder + "/cpu.stat");
         to.periods = count_in(stat, "nr_periods");
         to.throttled_periods = count_in(stat, "nr_throttled").value_or(0);
-        auto const us = count_in(stat, "throttled_usec"), ns = count_in(stat, "throttled_time");
-        if (us) to.sample.throttled_s = static_cast<double>(*us) * 1e-6;
-        if (ns) to.sample.throttled_s = static_cast<double>(*ns) * 1e-9;
+        auto const throttled = count_in(stat, place.first_version ? "throttled_time" : "throttled_usec");
+        if (throttled) to.sample.throttled_s = static_cast<double>(*throttled) * (place.first_version ? 1e-9 : 1e-6);
         return;
     }
 }
@@ -95,10 +77,6 @@ void add_pressure(cgroup_sample& to, cgroup_place const& place, file_text const&
     to.io_pressure = of("io");
 }
 
-double ticks_per_s() {
-    return static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
-}
-
 /// The clock of process_status::start_ticks.
 double seconds_since_boot() {
     timespec now{};
@@ -112,81 +90,56 @@ std::optional<int> count_allowed_cores(pid_t pid) {
     return CPU_COUNT_S(sizeof sets, sets.data());
 }
 
-/// A rank with all living processes below it.
-struct process_tree {
-    std::vector<pid_t> pids;
-    pid_t working = 0;
-};
-
-process_tree look_at_tree(pid_t root, brief_look& look) {
-    process_tree tree{{root}, root};
-    std::map<pid_t, std::vector<pid_t>> children;
-    for (std::size_t i = 0; i < tree.pids.size() && tree.pids.size() < most_processes; ++i) {
-        auto below = look.children_of(tree.pids[i]);
-        tree.pids.insert(tree.pids.end(), below.begin(), below.end());
-        children[tree.pids[i]] = std::move(below);
-    }
-    tree.working = working_process(root, [&](pid_t parent) { return children[parent]; });
-    return tree;
-}
-
-rank_sample sample_of(process_tree const& tree, process_status const& root) {
-    static double const ticks = ticks_per_s();
+rank_sample sample_of(sampled_rank const& rank, process_status const& root, brief_look& look) {
     static auto const page_bytes = static_cast<std::uint64_t>(std::max(1L, ::sysconf(_SC_PAGESIZE)));
-    rank_sample now;
-    now.pid = tree.working;
-    now.age_s = std::max(seconds_since_boot() - static_cast<double>(root.start_ticks) / ticks, 0.0);
+    rank_sample now = rank;
+    now.pid = look.working_process(static_cast<pid_t>(rank.pid));
+    now.age_s = std::max(seconds_since_boot() - static_cast<double>(root.start_ticks) / ticks_per_s(), 0.0);
     process_status sum;
-    process_io io;
-    bool knows_io = true;
-    for (auto const pid : tree.pids) {
-        auto const stat = pid == tree.pids.front() ? std::optional(root) : read_process_stat(pid);
+    for (auto const pid : look.tree_of(static_cast<pid_t>(rank.pid))) {
+        bool const is_root = pid == rank.pid;
+        auto const stat = is_root ? std::optional(root) : read_process_stat(pid);
         if (!stat) continue;  // it has just ended
         sum.user_ticks += stat->user_ticks;
         sum.system_ticks += stat->system_ticks;
         sum.threads += stat->threads;
         sum.major_faults += stat->major_faults;
         sum.resident_pages += stat->resident_pages;
-        if (pid == tree.working) now.state = stat->state;
-        auto const own = knows_io ? parse_process_io(read_text_file(fmt::format("/proc/{}/io", pid))) : std::nullopt;
-        knows_io = knows_io && (own || pid != tree.pids.front());
-        if (own) io.read_bytes += own->read_bytes, io.written_bytes += own->written_bytes;
+        if (pid == now.pid) now.state = stat->state;
+        if (!is_root && !now.read_bytes) continue;
+        auto const io = read_text_file(fmt::format("/proc/{}/io", pid));
+        auto const read = count_in(io, "read_bytes"), written = count_in(io, "write_bytes");
+        if (!read || !written) continue;
+        now.read_bytes = now.read_bytes.value_or(0) + *read;
+        now.written_bytes = now.written_bytes.value_or(0) + *written;
     }
-    if (now.state != 'R') now.where = place_of_sleep(tree.working);
-    now.user_s = static_cast<double>(sum.user_ticks) / ticks;
-    now.system_s = static_cast<double>(sum.system_ticks) / ticks;
-    now.allowed_cores = count_allowed_cores(tree.working);
+    if (now.state != 'R') now.where = place_of_sleep(static_cast<pid_t>(now.pid));
+    now.user_s = static_cast<double>(sum.user_ticks) / ticks_per_s();
+    now.system_s = static_cast<double>(sum.system_ticks) / ticks_per_s();
+    now.allowed_cores = count_allowed_cores(static_cast<pid_t>(now.pid));
     now.threads = static_cast<int>(std::min<std::uint64_t>(sum.threads, 1'000'000'000));
     now.memory_bytes = sum.resident_pages * page_bytes;
     now.major_faults = sum.major_faults;
-    if (knows_io) now.read_bytes = io.read_bytes, now.written_bytes = io.written_bytes;
     return now;
 }
 
-/// A cgroup may be older than the rank.
-void count_from(cgroup_sample& to, cgroup_counts const& now, cgroup_counts const& first) {
-    if (to.throttled_s) to.throttled_s = std::max(*to.throttled_s - first.sample.throttled_s.value_or(0), 0.0);
-    if (now.periods && first.periods && *now.periods > *first.periods && now.throttled_periods >= first.throttled_periods)
-        to.throttled_of_run = std::min(static_cast<double>(now.throttled_periods - first.throttled_periods) /
-                                           static_cast<double>(*now.periods - *first.periods),
-                                       1.0);
+/// The quota counts in periods: their share says how long the cgroup was held back, however many processors it uses.
+std::optional<double> throttled_share(cgroup_counts const& now, cgroup_counts const& since) {
+    if (!now.periods || !since.periods || *now.periods <= *since.periods || now.throttled_periods < since.throttled_periods)
+        return std::nullopt;
+    return std::min(
+        static_cast<double>(now.throttled_periods - since.throttled_periods) / static_cast<double>(*now.periods - *since.periods),
+        1.0);
 }
 
-/// The quota counts in periods: their share says how long the cgroup was held back, however many processors it uses.
-void add_share(cgroup_counts& now, cgroup_counts const& before) {
-    if (!now.periods || !before.periods || *now.periods <= *before.periods || now.throttled_periods < before.throttled_periods)
-        return;
-    auto const share = static_cast<double>(now.throttled_periods - before.throttled_periods) /
-                       static_cast<double>(*now.periods - *before.periods);
-    now.sample.throttled = std::min(share, 1.0);
+/// A cgroup may be older than the rank.
+void add_throttling(cgroup_sample& to, cgroup_counts const& now, cgroup_counts const& before, cgroup_counts const& first) {
+    to.throttled = throttled_share(now, before);
+    to.throttled_of_run = throttled_share(now, first);
+    if (to.throttled_s) to.throttled_s = std::max(*to.throttled_s - first.sample.throttled_s.value_or(0), 0.0);
 }
 
 }  // namespace
-
-std::optional<process_io> parse_process_io(std::string_view text) {
-    auto const read = count_in(text, "read_bytes"), written = count_in(text, "write_bytes");
-    return read && written ? std::optional(process_io{*read, *written}) : std::nullopt;
-}
 
 cgroup_counts read_cgroup(std::string_view cgroup, std::string_view mountinfo, file_text const& read) {
     cgroup_counts counts;
@@ -206,12 +159,11 @@ void add_rates(rank_sample& now, rank_sample const* before) {
     }();
     auto const& from = before != nullptr ? *before : start;
     // The time of a child that has ended is nowhere until its parent has waited for it.
-    auto const keep_from_falling = [&](auto member) {
-        if (auto& value = now.*member; value) value = std::max(value, from.*member);
+    auto const keep_from_falling = [&](auto... members) {
+        ((now.*members = now.*members ? std::max(now.*members, from.*members) : std::nullopt), ...);
     };
-    keep_from_falling(&rank_sample::user_s), keep_from_falling(&rank_sample::system_s);
-    keep_from_falling(&rank_sample::major_faults), keep_from_falling(&rank_sample::read_bytes);
-    keep_from_falling(&rank_sample::written_bytes);
+    keep_from_falling(&rank_sample::user_s, &rank_sample::system_s, &rank_sample::major_faults, &rank_sample::read_bytes,
+                      &rank_sample::written_bytes);
     double const passed = now.age_s - from.age_s;
     if (passed > 0 && now.user_s && now.system_s && from.user_s && from.system_s)
         now.cores = std::max((*now.user_s + *now.system_s - *from.user_s - *from.system_s) / passed, 0.0);
@@ -238,31 +190,22 @@ std::vector<rank_sample> rank_reader::read(std::vector<sampled_rank> const& rank
     std::map<std::string, cgroup_counts> cgroups;  // mostly all ranks are in one
     brief_look look;
     for (auto const& one : ranks) {
-        auto const root = read_process_stat(one.pid);
+        auto const root = read_process_stat(static_cast<pid_t>(one.pid));
         if (!root || !root->lives()) continue;
-        last_look now{root->start_ticks, sample_of(look_at_tree(one.pid, look), *root), {}, {}, {}};
-        auto const [known, is_new] = cgroups.try_emplace(read_text_file(fmt::format("/proc/{}/cgroup", one.pid)));
+        auto const [cgroup, is_new] = cgroups.try_emplace(read_text_file(fmt::format("/proc/{}/cgroup", one.pid)));
         if (is_new)
-            known->second = read_cgroup(known->first, mounts_, [](std::string const& path) { return read_text_file(path); });
-        now.limits = known->second;
-        now.sample.waits = one.waits;
-        auto const last = last_.find(one.rank);
-        bool const same = last != last_.end() && last->second.start_ticks == now.start_ticks;
-        add_rates(now.sample, same ? &last->second.sample : nullptr);
-        now.limits_at_first = same ? last->second.limits_at_first : now.limits;
-        if (same) {
-            add_share(now.limits, last->second.limits);
-            now.waits = last->second.waits;
-        }
-        count_from(now.limits.sample, now.limits, now.limits_at_first);
-        add_waiting(now.sample, now.waits);
-        now.sample.rank = one.rank;
-        now.sample.gpu = one.gpu;
-        now.sample.silent_s = one.silent_s;
-        now.sample.metric = one.metric;
-        now.sample.cgroup = now.limits.sample;
-        all.push_back(now.sample);
-        looks.emplace(one.rank, std::move(now));
+            cgroup->second = read_cgroup(cgroup->first, mounts_, [](std::string const& path) { return read_text_file(path); });
+        auto known = last_.extract(one.rank);
+        bool const same = !known.empty() && known.mapped().start_ticks == root->start_ticks;
+        auto& last = looks[one.rank] =
+            same ? std::move(known.mapped()) : last_look{root->start_ticks, {}, cgroup->second, cgroup->second, {}};
+        auto& now = all.emplace_back(sample_of(one, *root, look));
+        add_rates(now, same ? &last.sample : nullptr);
+        add_waiting(now, last.waits);
+        now.cgroup = cgroup->second.sample;
+        add_throttling(now.cgroup, cgroup->second, last.limits, last.limits_at_first);
+        last.limits = cgroup->second;
+        last.sample = now;
     }
     last_ = std::move(looks);
     return all;

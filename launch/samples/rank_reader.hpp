@@ -16,25 +16,9 @@
 
 namespace muster {
 
-/// A rank to look at, with what only the process that reads its output knows.
-struct sampled_rank {
-    int rank = -1;  ///< in a run that may go on in place, its number at the start
-    pid_t pid = 0;
-    std::string gpu;  ///< as rank_sample::gpu
-    std::optional<double> silent_s;
-    std::string metric;
-    std::optional<wait_sample> waits;  ///< as its page says
-};
-
-/// Bytes that a process and its ended children have read from and written to disks and network file systems.
-struct process_io {
-    std::uint64_t read_bytes = 0;
-    std::uint64_t written_bytes = 0;
-    bool operator==(process_io const&) const = default;
-};
-
-/// Reads the text of /proc/PID/io; returns nothing for any other text. Pure.
-std::optional<process_io> parse_process_io(std::string_view text);
+/// A rank to look at: its process, its number (in a run that may go on in place, that at the start), and what only the process that reads its output knows:
+/// GPU, output, metric, and waits as its page says.
+using sampled_rank = rank_sample;
 
 /// A cgroup's figures, and the counts from which the next look tells a share.
 struct cgroup_counts {

@@ -15,22 +15,15 @@ void sample_sums::gpu_sums::note(gpu_sample const& look) {
     };
     since_first(last.ecc_errors, first_ecc_errors);
     since_first(last.link_replays, first_link_replays);
-    if (look.busy_percent) {
-        ++looks;
-        busy_percents += static_cast<std::uint64_t>(std::clamp(*look.busy_percent, 0, 100));
-    }
+    if (look.busy_percent) busy_percent.add(std::clamp(*look.busy_percent, 0, 100));
     if (look.busy_percent.value_or(0) > 0) {
-        ++busy_looks;
-        if (look.clock_mhz && *look.clock_mhz > 0) ++clock_looks, clock_mhz += static_cast<std::uint64_t>(*look.clock_mhz);
-        if (!look.slowed.empty()) ++slowed_looks, last.was_slowed = look.slowed;
+        if (look.clock_mhz.value_or(0) > 0) clock_mhz.add(*look.clock_mhz);
+        slowed.add(look.slowed.empty() ? 0 : 1);
+        if (!look.slowed.empty()) last.was_slowed = look.slowed;
     }
-    auto const mean = [](std::uint64_t sum, std::uint64_t of) {
-        return of > 0 ? std::optional(static_cast<int>((sum + of / 2) / of)) : std::nullopt;
-    };
-    last.mean_busy_percent = mean(busy_percents, looks);
-    last.mean_clock_mhz = mean(clock_mhz, clock_looks);
-    last.slowed_share =
-        busy_looks > 0 ? std::optional(static_cast<double>(slowed_looks) / static_cast<double>(busy_looks)) : std::nullopt;
+    last.mean_busy_percent = busy_percent.rounded();
+    last.mean_clock_mhz = clock_mhz.rounded();
+    last.slowed_share = slowed.value();
 }
 
 void sample_sums::note(std::string const& host, node_sample const& look, double at_s) {

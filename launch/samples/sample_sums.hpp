@@ -29,15 +29,19 @@ class sample_sums {
     std::vector<node_sample> nodes(std::vector<present_rank> const& ranks) const;
 
   private:
+    struct average {
+        double sum = 0, count = 0;
+        void add(double value) { sum += value, ++count; }
+        std::optional<double> value() const { return count > 0 ? std::optional(sum / count) : std::nullopt; }
+        std::optional<int> rounded() const {
+            return count > 0 ? std::optional(static_cast<int>(sum / count + 0.5)) : std::nullopt;
+        }
+    };
     struct gpu_sums {
         gpu_sample last;
         std::optional<std::int64_t> first_ecc_errors, first_link_replays;  ///< at the first look
-        std::uint64_t looks = 0;                                           ///< those for which it is known how busy it was
-        std::uint64_t busy_percents = 0;
-        std::uint64_t clock_looks = 0;  ///< those at which it was busy and its clock was known
-        std::uint64_t clock_mhz = 0;
-        std::uint64_t busy_looks = 0;
-        std::uint64_t slowed_looks = 0;  ///< those of them at which its clock was reduced
+        average busy_percent;
+        average clock_mhz, slowed;  ///< of the looks at which it was busy
 
         void note(gpu_sample const& look);
     };

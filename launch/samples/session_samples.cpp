@@ -39,7 +39,7 @@ std::vector<std::string> session_sample_folders(std::vector<std::string> const& 
 }
 
 void note_sample_folder(std::string const& session_dir, std::string const& run_folder) noexcept try {
-    write_all(output_folder(session_dir).open_file(note_name, {}, 0600).get(), run_folder, note_name);
+    output_folder(session_dir).replace_file(note_name, run_folder, {}, 0600);
 } catch (...) {
     // `muster top` then does not find the run by itself
 }

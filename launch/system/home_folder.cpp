@@ -21,4 +21,9 @@ std::string folder_of_user(environment const& variables, char const* xdg, std::s
     return home.empty() ? home : (std::filesystem::path(home) / usual / "muster").string();
 }
 
+std::string name_of_user(uid_t user) {
+    auto const* const entry = ::getpwuid(user);
+    return entry != nullptr ? entry->pw_name : std::to_string(user);
+}
+
 }  // namespace muster

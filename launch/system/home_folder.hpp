@@ -1,6 +1,8 @@
 // Finds muster's folders in a user's home, and provides a home folder for a user without one.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 
@@ -20,5 +22,8 @@ std::string folder_of_user(environment const& variables, char const* xdg, std::s
 inline std::string config_folder(environment const& variables) {
     return folder_of_user(variables, "XDG_CONFIG_HOME", ".config");
 }
+
+/// Returns the user's name, or the number as a text for one without an entry in passwd. May ask a name service.
+std::string name_of_user(uid_t user);
 
 }  // namespace muster

@@ -1,6 +1,9 @@
 #include "launch/system/process_stat.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "base/process/files.hpp"
 #include "base/text.hpp"
@@ -29,6 +32,11 @@ std::optional<process_status> read_process_stat(pid_t pid) noexcept try {
     return parse_process_stat(read_text_file(fmt::format("/proc/{}/stat", pid)));
 } catch (...) {
     return std::nullopt;
+}
+
+double ticks_per_s() noexcept {
+    static auto const ticks = static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
+    return ticks;
 }
 
 std::vector<pid_t> list_processes() {

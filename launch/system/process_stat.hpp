@@ -36,6 +36,9 @@ std::optional<process_status> parse_process_stat(std::string_view text);
 /// Returns nothing if there is no such process.
 std::optional<process_status> read_process_stat(pid_t pid) noexcept;
 
+/// Returns how many ticks a second has.
+double ticks_per_s() noexcept;
+
 /// Returns the processes that this one can see, in no order.
 std::vector<pid_t> list_processes();
 

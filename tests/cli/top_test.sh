@@ -127,7 +127,7 @@ expect_contains stdout ' task2'
 expect_exit 125 top 99
 expect_contains stderr "job 99: no run of it in $PWD/muster-runs/99 (yet)"
 expect_exit 125 env SLURM_JOB_ID=99 PATH="$PWD/empty" "$MUSTER" top
-expect_contains stderr 'job 99: no run of it on this node has samples'
+expect_contains stderr "job 99: no run of it in $PWD/muster-runs/99 (yet)" 'or with samples on this node'
 
 # Runs of this node, with a folder and without: by their job, which is a made-up one, and by nothing.
 in_job() { # JOB COMMAND..

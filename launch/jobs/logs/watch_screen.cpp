@@ -1,13 +1,13 @@
 #include "launch/jobs/logs/watch_screen.hpp"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 
 #include "base/text.hpp"
+#include "base/text_table.hpp"
 #include "launch/jobs/logs/sweep_results.hpp"
 
 namespace muster {
@@ -16,14 +16,6 @@ namespace {
 
 constexpr auto print_gpus_every = std::chrono::minutes(1);  ///< without a terminal
 constexpr std::size_t most_gpu_lines = 4;                   ///< without a terminal
-
-winsize terminal_size() {
-    winsize size{};
-    if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) size = {};
-    if (size.ws_col < 2) size.ws_col = 80;
-    if (size.ws_row < 2) size.ws_row = 24;
-    return size;
-}
 
 }  // namespace
 
@@ -62,7 +54,7 @@ void watch_screen::draw() {
     if (!terminal_ || states_.empty()) return;
     erase();
     std::fflush(stdout);
-    std::size_t const columns = terminal_size().ws_col - 1u;
+    auto const columns = terminal_size(STDERR_FILENO).columns - 1;
     auto text = metric_.empty() ? states_ : fmt::format("{} | {}", states_, metric_);
     fmt::print(stderr, "{}", text.substr(0, columns));
     drawn_ = 1;
@@ -101,11 +93,11 @@ void watch_screen::show_gpus(std::vector<std::string> const& lines, std::string 
         for (auto const& line : lines) print_state(line);
         return;
     }
-    auto const size = terminal_size();
+    auto const size = terminal_size(STDERR_FILENO);
     std::vector<std::string> folded;
     for (auto const& line : lines)
-        for (auto& piece : fold_line(line, size.ws_col - 1u)) folded.push_back(std::move(piece));
-    if (folded.size() > std::max<std::size_t>(size.ws_row / 3, 1)) folded = {summary};
+        for (auto& piece : fold_line(line, size.columns - 1)) folded.push_back(std::move(piece));
+    if (folded.size() > std::max<std::size_t>(size.rows / 3, 1)) folded = {summary};
     if (folded == gpus_) return;
     gpus_ = std::move(folded);
     draw();

@@ -1,7 +1,6 @@
 #include "launch/jobs/queue/ask_scheduler.hpp"
 
 #include <fmt/format.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,17 +13,13 @@
 #include "launch/scheduler/flux.hpp"
 #include "launch/scheduler/read_allocation.hpp"
 #include "launch/scheduler/slurm/slurm_job.hpp"
+#include "launch/system/home_folder.hpp"
 
 namespace muster {
 
 namespace {
 
 constexpr std::chrono::milliseconds answer_limit{60'000};
-
-std::string own_name() {
-    auto const* who = ::getpwuid(::geteuid());
-    return who != nullptr ? who->pw_name : std::to_string(::geteuid());
-}
 
 /// -x also lists jobs that have ended. A server that keeps no history of them then lists no jobs at all.
 bool keeps_no_history(std::string_view said) noexcept {
@@ -127,7 +122,7 @@ std::vector<queued_job> ask(queue_kind kind, std::vector<std::string> const& ids
 
 std::vector<queued_job> list_jobs(queue_kind kind, std::vector<std::string> const& ids, environment const& all_variables) {
     auto const variables = kind == queue_kind::slurm ? without_slurm_views(all_variables) : all_variables;
-    auto const user = own_name();
+    auto const user = name_of_user(::geteuid());
     auto jobs = ask(kind, ids, user, variables);
     if (kind == queue_kind::pbs)
         if (auto const arrays = perhaps_arrays(ids, jobs); !arrays.empty()) try {

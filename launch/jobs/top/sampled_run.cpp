@@ -1,25 +1,21 @@
 #include "launch/jobs/top/sampled_run.hpp"
 
 #include <fmt/format.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "base/throw_error.hpp"
-#include "base/trust/foreign_json.hpp"
 #include "launch/jobs/job_output.hpp"
 #include "launch/jobs/queue/ask_scheduler.hpp"
 #include "launch/samples/session_samples.hpp"
 #include "launch/scheduler/flux.hpp"
-#include "launch/system/network.hpp"
-#include "launch/system/process_stat.hpp"
+#include "launch/system/home_folder.hpp"
 #include "launch/system/session_dir.hpp"
 
 namespace muster {
@@ -28,13 +24,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
+using dated_folder = std::pair<fs::file_time_type, std::string>;
+constexpr auto never = fs::file_time_type::min();
+
 std::string samples_of(std::string const& folder) {
     return fmt::format("{}/{}", folder, samples_file);
-}
-
-std::string name_of_user(uid_t user) {
-    auto const* const entry = ::getpwuid(user);
-    return entry != nullptr ? fmt::format("the user {}", entry->pw_name) : fmt::format("the user with number {}", user);
 }
 
 /// Throws errc::config if the file or a folder on its way may not be read.
@@ -43,27 +37,19 @@ void refuse_unreadable(std::string const& path, int mode) {
     struct stat found {};
     auto of = fs::path(path);
     while (::stat(of.c_str(), &found) != 0 && of != of.parent_path()) of = of.parent_path();
-    throw_error(errc::config,
-                "cannot read {}: permission denied, and {} belongs to {}; ask that user to run muster top, or to let you read it",
-                without_controls(path), without_controls(of.string()), name_of_user(found.st_uid));
+    throw_error(
+        errc::config,
+        "cannot read {}: permission denied, and {} belongs to the user {}; ask that user to run muster top, or to let you "
+        "read it",
+        without_controls(path), without_controls(of.string()), name_of_user(found.st_uid));
 }
 
-file_version version_of(std::string const& path) {
-    struct stat file {};
-    if (::stat(path.c_str(), &file) != 0) return {};
-    return {file.st_mtim.tv_sec, file.st_mtim.tv_nsec, file.st_ino, file.st_size};
-}
-
-struct versioned_samples {
-    std::string folder;
-    file_version version;
-};
-
-/// Returns the folder with the newest samples, of any generation of the run; the run's own if none has any.
-versioned_samples find_newest_samples(std::string const& run_folder) {
-    versioned_samples newest{run_folder, {}};
+/// Returns the folder with the newest samples, of any generation of the run; the run's own, and `never`, if none has any.
+dated_folder find_newest_samples(std::string const& run_folder) {
+    dated_folder newest{never, run_folder};
+    std::error_code fault;
     for (auto const& folder : files_of_run(run_folder).run_folders)
-        if (auto const version = version_of(samples_of(folder)); version > newest.version) newest = {folder, version};
+        if (auto const at = fs::last_write_time(samples_of(folder), fault); at > newest.first) newest = {at, folder};
     return newest;
 }
 
@@ -80,18 +66,14 @@ std::optional<std::string> find_run_of_job(std::string const& id, environment co
     auto parts = list_parts({}, id, record);
     if (parts.empty()) parts.push_back({id, id});
     job_file_finder finder(find_queue_or_nothing(variables), variables);
-    std::optional<std::string> newest;
-    file_version newest_version;
+    std::optional<dated_folder> newest;
     for (auto const& part : parts) {
         auto const files = finder.find(part, record);
         looked_in = files.first_folder;
         for (auto const& folder : files.run_folders)
-            if (auto const version = find_newest_samples(folder).version; version >= newest_version) {
-                newest = folder;
-                newest_version = version;
-            }
+            if (auto const at = find_newest_samples(folder).first; !newest || at >= newest->first) newest = {at, folder};
     }
-    return newest;
+    return newest ? std::optional(newest->second) : std::nullopt;
 }
 
 /// Returns the newest run that this user has started on this node, of the job `id` if that is not empty.
@@ -107,96 +89,58 @@ std::optional<std::string> find_run_of_node(std::string const& id, environment c
     return std::nullopt;
 }
 
-sampled_run find_own_run(environment const& variables) {
-    auto const id = own_job(variables);
-    std::string looked_in;
-    auto found = find_run_of_node(id, variables);
-    if (!found && !id.empty()) found = find_run_of_job(id, variables, looked_in);
-    if (found) return sampled_run(*std::move(found));
-    if (!id.empty())
-        throw_error(errc::not_found,
-                    "job {}: no run of it on this node has samples, and there is none in {}; name its folder: muster top FOLDER",
-                    without_controls(id), without_controls(looked_in));
-    throw error(errc::not_found,
-                "no run of yours on this node has samples (yet); name a job or the --output-dir of a run: muster top JOB|FOLDER");
+sampled_run run_in_folder(std::string const& word) {
+    auto const folder = files_of_run(word).first_folder;
+    refuse_unreadable(folder, R_OK | X_OK);
+    if (!is_folder(folder))
+        throw_error(errc::not_found, "'{}' is no folder, and no number of a job; muster jobs lists yours",
+                    without_controls(word));
+    if (!path_exists(folder + "/run.json") && !path_exists(samples_of(folder)))
+        throw_error(errc::not_found, "{} is no folder of a run: it has no run.json; name the --output-dir of muster run",
+                    without_controls(folder));
+    return sampled_run(folder);
 }
 
 }  // namespace
 
 void sampled_run::look() {
-    read_newest_samples();
-    read_record();
-    if (!end_.empty() || leader_ < 1 || leader_ > INT32_MAX || leader_start_ticks_ == 0) return;
-    auto const leader = read_process_stat(static_cast<pid_t>(leader_));
-    if (leader && leader->lives() && leader->start_ticks == leader_start_ticks_) return;
-    read_record();  // it may have ended the run since
-    if (end_.empty())
-        end_ =
-            without_controls(fmt::format("the run was killed: process {} of {} is gone, which led it; muster show {} tells more",
-                                         leader_, short_host_name(), shell_quote(folder_)));
-}
-
-void sampled_run::read_newest_samples() {
-    auto const [folder, version] = find_newest_samples(folder_);
-    if (version == file_version{}) return refuse_unreadable(folder, R_OK | X_OK);
-    if (version == samples_version_) return;
+    auto const gone = find_gone_process(folder_);  // comes before the search for an end, which it may have just written
+    auto const [written, folder] = find_newest_samples(folder_);
     auto const file = samples_of(folder);
-    refuse_unreadable(file, R_OK);
+    refuse_unreadable(written == never ? folder : file, written == never ? R_OK | X_OK : R_OK);
     auto found = read_samples(folder);
     if (!found && !samples_ && path_exists(file))
         throw_error(errc::config, "{} holds no samples that this muster can read; use the muster of the run",
                     without_controls(file));
-    if (!found) return;
-    samples_ = std::move(found);
-    samples_version_ = version;
-}
-
-void sampled_run::read_record() {
-    auto const file = folder_ + "/run.json";
-    auto const version = version_of(file);
-    if (version == file_version{}) end_ = is_folder(folder_) ? "" : "the run has ended";
-    if (version == file_version{} || version == record_version_) return;
-    record_version_ = version;
-    auto const run = parse_json_or_discard<nlohmann::json>(read_text_file(file));
-    auto const number_at = [&](char const* pointer) {
-        auto const at = nlohmann::json::json_pointer(pointer);
-        return run.contains(at) && run[at].is_number_integer() ? std::optional(run[at].get<std::int64_t>()) : std::nullopt;
-    };
-    leader_ = text_at(run, "/host") == short_host_name() ? number_at("/process/pid").value_or(0) : 0;
-    leader_start_ticks_ = static_cast<std::uint64_t>(number_at("/process/start_ticks").value_or(0));
-    end_.clear();
-    auto const code = number_at("/exit/code");
-    if (!code) return;
-    auto const at = text_at(run, "/ended_at"), cause = text_at(run, "/exit/cause");
-    end_ = without_controls(fmt::format("the run ended{}{} with exit code {}{}{}; muster show {} tells more",
-                                        at.empty() ? "" : " at ", at, *code, cause.empty() ? "" : ": ", cause,
-                                        shell_quote(folder_)));
+    if (found) samples_ = std::move(found);
+    auto const end = read_run_end(folder_);
+    if (end)
+        end_ = fmt::format("the run ended{}{} with exit code {}{}{}; muster show {} tells more", end->at.empty() ? "" : " at ",
+                           end->at, end->code, end->cause.empty() ? "" : ": ", end->cause, shell_quote(folder_));
+    else if (gone)
+        end_ =
+            fmt::format("the run was killed: {} is gone, which led it; muster show {} tells more", *gone, shell_quote(folder_));
+    else
+        end_ = is_folder(folder_) ? "" : "the run has ended";
+    end_ = without_controls(end_);
 }
 
 sampled_run find_sampled_run(std::vector<std::string> const& words, environment const& variables) {
     if (words.size() > 1) throw error(errc::usage, "muster top takes one job or one run's folder");
-    if (words.empty()) return find_own_run(variables);
-    auto const& word = words.front();
-    if (!is_job_number(word) && !is_sluid(word)) {
-        auto const folder = files_of_run(word).first_folder;
-        refuse_unreadable(folder, R_OK | X_OK);
-        if (!is_folder(folder))
-            throw_error(errc::not_found, "'{}' is no folder, and no number of a job; muster jobs lists yours",
-                        without_controls(word));
-        if (!path_exists(folder + "/run.json") && !path_exists(samples_of(folder)))
-            throw_error(errc::not_found, "{} is no folder of a run: it has no run.json; name the --output-dir of muster run",
-                        without_controls(folder));
-        return sampled_run(folder);
-    }
-    auto const id = job_numbers(words, "top", variables).front();
+    if (!words.empty() && !is_job_number(words.front()) && !is_sluid(words.front())) return run_in_folder(words.front());
+    auto const id = words.empty() ? own_job(variables) : job_numbers(words, "top", variables).front();
     std::string looked_in;
-    auto found = find_run_of_job(id, variables, looked_in);
-    if (!found) found = find_run_of_node(id, variables);
-    if (!found)
-        throw_error(errc::not_found,
-                    "job {}: no run of it in {} (yet), in another folder here or one below; muster show {} tells its state{}", id,
-                    without_controls(looked_in), id, where_recorded(id, variables));
-    return sampled_run(*std::move(found));
+    auto found = find_run_of_node(id, variables);
+    if (!found && !id.empty()) found = find_run_of_job(id, variables, looked_in);
+    if (found) return sampled_run(*std::move(found));
+    if (!id.empty())
+        throw_error(
+            errc::not_found,
+            "job {0}: no run of it in {1} (yet), in another folder here or one below, or with samples on this node; muster "
+            "show {0} tells its state{2}",
+            without_controls(id), without_controls(looked_in), where_recorded(id, variables));
+    throw error(errc::not_found,
+                "no run of yours on this node has samples (yet); name a job or the --output-dir of a run: muster top JOB|FOLDER");
 }
 
 }  // namespace muster

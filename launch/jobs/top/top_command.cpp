@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
 #include "base/text_table.hpp"
 #include "base/throw_error.hpp"
 #include "base/trust/foreign_json.hpp"
+#include "base/wall_clock.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/help/help.hpp"
 #include "launch/jobs/job_commands.hpp"
@@ -49,7 +49,7 @@ int top_command(std::vector<std::string> const& args, environment const& variabl
         fmt::print("{}\n", end);
         return 0;
     }
-    if (!as_json && !given.flag("once") && top_screen::is_possible(variables)) return top_screen(run, variables).show();
+    if (!as_json && !given.flag("once") && can_draw_top(variables)) return draw_top(std::move(run), variables);
     if (!samples)
         throw_error(errc::not_found, "{} has no {}{}", without_controls(run.folder()), samples_file,
                     end.empty() ? " (yet): a run writes it when its ranks have begun; try again in a few seconds" : ": " + end);
@@ -60,7 +60,7 @@ int top_command(std::vector<std::string> const& args, environment const& variabl
     top_view view;
     if (auto const width = terminal_width(variables); width > 0) view.width = width;
     view.by_host = has_many_ranks(*samples);
-    view.now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    view.now = clock_now();
     fmt::print("{}", text_of(make_top_page(*samples, view)));
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -17,27 +18,24 @@ namespace muster {
 
 namespace {
 
-struct column {
-    char const* title;
-    std::size_t least, most;           ///< of its width
-    int importance;                    ///< columns with higher numbers are left out first
-    bool right = true;                 ///< flush right
-    bool whole_or_first_word = false;  ///< what does not fit is not cut within a word
-};
-
-struct table_row {
-    bool is_odd = false;
-    int rank = 0;
-    std::vector<std::string> cells;
-};
-
-struct table {
-    std::vector<column> columns;
-    std::vector<table_row> rows;
-};
-
 std::string whole_seconds(double seconds) {
     return format_duration(duration(std::floor(std::max(seconds, 1.0))));
+}
+
+std::size_t count_ranks(run_samples const& samples) {
+    std::size_t ranks = 0;
+    for (auto const& node : samples.nodes) ranks += node.ranks.size();
+    return ranks;
+}
+
+double newest_look(run_samples const& samples) {
+    double newest = 0;
+    for (auto const& node : samples.nodes) newest = std::max(newest, node.at_s);
+    return newest;
+}
+
+bool is_overdue(run_samples const& samples, double age_s) {
+    return age_s > std::max(10.0, 3 * samples.every_s);
 }
 
 // Cells; empty if the value is not known.
@@ -60,29 +58,9 @@ std::string part_cell(std::optional<double> used, std::optional<double> all, std
     return used ? used_text(*used) + (all ? "/" + all_text(*all) : "") : "";
 }
 
-std::optional<double> busy_share(gpu_sample const& gpu) {
-    return gpu.busy_percent ? std::optional(*gpu.busy_percent / 100.0) : std::nullopt;
-}
-
-std::size_t count_ranks(run_samples const& samples) {
-    std::size_t ranks = 0;
-    for (auto const& node : samples.nodes) ranks += node.ranks.size();
-    return ranks;
-}
-
-double newest_look(run_samples const& samples) {
-    double newest = 0;
-    for (auto const& node : samples.nodes) newest = std::max(newest, node.at_s);
-    return newest;
-}
-
-bool is_overdue(run_samples const& samples, double age_s) {
-    return age_s > std::max(10.0, 3 * samples.every_s);
-}
-
-std::string state_text(char state, std::string const& where) {
-    auto const in = where.empty() ? "" : " in " + printable(where);
-    switch (state) {
+std::string state_cell(rank_sample const& rank) {
+    auto const in = rank.where.empty() ? "" : " in " + printable(rank.where);
+    switch (rank.state) {
         case 'R': return "running";
         case 'S': return "asleep" + in;
         case 'D': return "blocked" + in;
@@ -93,156 +71,170 @@ std::string state_text(char state, std::string const& where) {
         case 'I': return "idle";
         case '?': return {};
     }
-    return printable(std::string(1, state));
+    return printable(std::string(1, rank.state));
 }
 
-std::size_t host_width(run_samples const& samples) {
-    std::size_t width = 8;
-    for (auto const& node : samples.nodes) width = std::max(width, display_width(printable(node.host)));
-    return std::min<std::size_t>(width, 32);
-}
-
-table make_rank_table(run_samples const& samples, top_view const& view, std::vector<oddity> const& oddities) {
-    auto const digits = std::max<std::size_t>(4, std::to_string(samples.world_size).size());
-    table made{{{"rank", digits, digits, 0},
-                {"host", 8, host_width(samples), 4, false},
-                {"GPU", 3, 5, 7},
-                {"util", 4, 4, 3},
-                {"GPU mem", 9, 9, 11},
-                {"MHz", 9, 9, 9},
-                {"cores", 7, 7, 5},
-                {"memory", 6, 6, 6},
-                {"waits", 5, 5, 1},
-                {"last", 4, 4, 10},
-                {"silent", 6, 6, 8},
-                {"state", 7, 28, 2, false, true},
-                {"metric", 12, 32, 12, false}},
-               {}};
-    std::set<int> odd;
-    std::set<std::string> odd_hosts;
-    for (auto const& one : oddities)
-        if (one.rank >= 0)
-            odd.insert(one.rank);
-        else
-            odd_hosts.insert(one.host);
-    std::uint64_t collectives = 0;  // of the run: a rank does not wait in those to which it comes last
-    for (auto const& node : samples.nodes)
-        for (auto const& rank : node.ranks)
-            if (rank.waits) collectives = std::max(collectives, rank.waits->collectives + rank.waits->came_last.value_or(0));
-    for (auto const& node : samples.nodes)
-        for (auto const& rank : node.ranks) {
-            if (!view.host.empty() && node.host != view.host) continue;
-            auto const* const found = gpu_of(node, rank);
-            auto const& gpu = found != nullptr ? *found : gpu_sample{};
-            auto const waits = rank.waits.value_or(wait_sample{});
-            auto const last = waits.came_last && collectives > 0
-                                  ? std::optional(static_cast<double>(*waits.came_last) / static_cast<double>(collectives))
-                                  : std::nullopt;
-            made.rows.push_back(
-                {odd.contains(rank.rank) || odd_hosts.contains(node.host),
-                 rank.rank,
-                 {std::to_string(rank.rank), printable(node.host), printable(rank.gpu), percent_cell(busy_share(gpu)),
-                  part_cell(gpu.used_bytes, gpu.memory_bytes, short_bytes, short_bytes),
-                  part_cell(gpu.clock_mhz, gpu.most_clock_mhz, whole, whole),
-                  part_cell(rank.cores, rank.allowed_cores, cores, whole), bytes_cell(rank.memory_bytes),
-                  percent_cell(waits.waiting), percent_cell(last), rank.silent_s ? short_time(*rank.silent_s) : "",
-                  state_text(rank.state, rank.where), printable(rank.metric)}});
+/// Returns the state that is worst, with the number of ranks in it: "2 stopped"; of healthy ranks "running" if one runs.
+std::string worst_state(std::vector<rank_sample> const& ranks) {
+    for (char const state : std::string_view("ZXTtDRSI"))
+        if (auto const count = std::ranges::count(ranks, state, &rank_sample::state); count > 0) {
+            rank_sample one;
+            one.state = state;
+            bool const is_healthy = std::string_view("RSI").find(state) != std::string_view::npos;
+            return is_healthy ? state_cell(one) : fmt::format("{} {}", count, state_cell(one));
         }
-    return made;
+    return {};
 }
 
-/// The sum of values of which some are not known.
+/// Values of rows, of which some are not known.
 struct total {
     double sum = 0;
     int count = 0;
-    void add(std::optional<double> value) {
-        if (!value) return;
-        sum += *value;
-        ++count;
+    template <typename Rows, typename Value>
+    total(Rows const& rows, Value value) {
+        for (auto const& row : rows)
+            if (std::optional<double> const one = std::invoke(value, row)) sum += *one, ++count;
     }
     std::optional<double> all() const { return count > 0 ? std::optional(sum) : std::nullopt; }
     std::optional<double> mean() const { return count > 0 ? std::optional(sum / count) : std::nullopt; }
 };
 
-/// Returns the state that is worst, with the number of ranks in it: "2 stopped"; of healthy ranks "running" if one runs.
-std::string worst_state(std::vector<rank_sample> const& ranks) {
-    for (char const state : std::string_view("ZXTtDRSI"))
-        if (auto const count = std::ranges::count(ranks, state, &rank_sample::state); count > 0)
-            return std::string_view("RSI").find(state) != std::string_view::npos
-                       ? state_text(state, {})
-                       : fmt::format("{} {}", count, state_text(state, {}));
-    return {};
-}
-
-table make_host_table(run_samples const& samples, std::vector<oddity> const& oddities) {
-    table made{{{"host", 8, host_width(samples), 0, false},
-                {"ranks", 5, 5, 4},
-                {"util", 4, 4, 3},
-                {"GPU mem", 9, 9, 7},
-                {"cores", 7, 7, 5},
-                {"memory", 6, 6, 6},
-                {"waits", 5, 5, 1},
-                {"load", 4, 4, 8},
-                {"state", 7, 14, 2, false}},
-               {}};
-    std::set<std::string> odd;
-    for (auto const& one : oddities) odd.insert(one.host);
-    for (auto const& node : samples.nodes) {
-        total busy, used, memory, processors, resident, waiting;
-        for (auto const& gpu : node.gpus) {
-            busy.add(busy_share(gpu));
-            used.add(gpu.used_bytes);
-            memory.add(gpu.memory_bytes);
-        }
-        for (auto const& rank : node.ranks) {
-            processors.add(rank.cores);
-            resident.add(rank.memory_bytes);
-            waiting.add(rank.waits ? rank.waits->waiting : std::nullopt);
-        }
-        made.rows.push_back({odd.contains(node.host),
-                             0,
-                             {printable(node.host), std::to_string(node.ranks.size()), percent_cell(busy.mean()),
-                              part_cell(used.all(), memory.all(), short_bytes, short_bytes),
-                              part_cell(processors.all(), node.cpus, cores, whole), bytes_cell(resident.all()),
-                              percent_cell(waiting.mean()), node.load ? whole(*node.load) : "", worst_state(node.ranks)}});
-    }
-    return made;
-}
-
-/// Where a column stands in the rows, and its width on this page.
-struct shown_column {
-    std::size_t index;
-    std::size_t width;
+/// A line tells of a host or of a rank: then it is the part of its host with its rank, its GPU and its cores alone.
+struct table_line {
+    node_sample of;
+    std::uint64_t collectives = 0;  ///< of the run: a rank does not wait in those to which it comes last
+    bool is_odd = false;
+    rank_sample const& rank() const { return of.ranks.front(); }
 };
 
-constexpr std::size_t mark_width = 1;  ///< "!" before an odd row
+std::optional<double> busy_share(gpu_sample const& gpu) {
+    return gpu.busy_percent ? std::optional(*gpu.busy_percent / 100.0) : std::nullopt;
+}
+std::optional<double> waiting_share(rank_sample const& rank) {
+    return rank.waits ? rank.waits->waiting : std::nullopt;
+}
+std::optional<double> last_share(table_line const& line) {
+    auto const& waits = line.rank().waits;
+    return waits && waits->came_last && line.collectives > 0
+               ? std::optional(static_cast<double>(*waits->came_last) / static_cast<double>(line.collectives))
+               : std::nullopt;
+}
 
-/// Chooses the columns that fit, by their importance, and gives what is left over to those that can use it.
-std::vector<shown_column> choose_columns(table const& of, std::size_t width, std::size_t& gap) {
-    std::vector<std::size_t> by_importance;
-    for (std::size_t c = 0; c < of.columns.size(); ++c)
-        if (std::ranges::any_of(of.rows, [&](auto const& row) { return !row.cells[c].empty(); })) by_importance.push_back(c);
-    std::ranges::sort(by_importance, {}, [&](std::size_t c) { return of.columns[c].importance; });
-    std::vector<shown_column> chosen;
-    std::size_t used = mark_width;
-    for (auto const c : by_importance) {
-        if (used + 1 + of.columns[c].least > width) continue;
-        used += 1 + of.columns[c].least;
-        chosen.push_back({c, of.columns[c].least});
+enum class lines { all, of_ranks, of_hosts };
+
+struct column {
+    std::string_view title;
+    lines where;
+    std::size_t least, most;  ///< of its width
+    int importance;           ///< columns with higher numbers are left out first
+    std::string (*cell)(table_line const&);
+    bool right = true;  ///< flush right
+};
+
+using in = table_line const&;
+constexpr column known_columns[]{
+    {"rank", lines::of_ranks, 4, 4, 0, [](in line) { return std::to_string(line.rank().rank); }},
+    {"host", lines::all, 8, 32, 4, [](in line) { return printable(line.of.host); }, false},
+    {"ranks", lines::of_hosts, 5, 5, 5, [](in line) { return std::to_string(line.of.ranks.size()); }},
+    {"GPU", lines::of_ranks, 3, 5, 8, [](in line) { return printable(line.rank().gpu); }},
+    {"util", lines::all, 4, 4, 3, [](in line) { return percent_cell(total(line.of.gpus, busy_share).mean()); }},
+    {"GPU mem", lines::all, 9, 9, 12,
+     [](in line) {
+         return part_cell(total(line.of.gpus, &gpu_sample::used_bytes).all(),
+                          total(line.of.gpus, &gpu_sample::memory_bytes).all(), short_bytes, short_bytes);
+     }},
+    {"MHz", lines::of_ranks, 9, 9, 10,
+     [](in line) {
+         return part_cell(total(line.of.gpus, &gpu_sample::clock_mhz).all(),
+                          total(line.of.gpus, &gpu_sample::most_clock_mhz).all(), whole, whole);
+     }},
+    {"cores", lines::all, 7, 7, 6,
+     [](in line) { return part_cell(total(line.of.ranks, &rank_sample::cores).all(), line.of.cpus, cores, whole); }},
+    {"memory", lines::all, 6, 6, 7, [](in line) { return bytes_cell(total(line.of.ranks, &rank_sample::memory_bytes).all()); }},
+    {"waits", lines::all, 5, 5, 1, [](in line) { return percent_cell(total(line.of.ranks, waiting_share).mean()); }},
+    {"last", lines::of_ranks, 4, 4, 11, [](in line) { return percent_cell(last_share(line)); }},
+    {"silent", lines::of_ranks, 6, 6, 9,
+     [](in line) { return line.rank().silent_s ? short_time(*line.rank().silent_s) : std::string(); }},
+    {"load", lines::of_hosts, 4, 4, 14, [](in line) { return line.of.load ? whole(*line.of.load) : std::string(); }},
+    {"state", lines::of_ranks, 7, 28, 2, [](in line) { return state_cell(line.rank()); }, false},
+    {"state", lines::of_hosts, 7, 14, 2, [](in line) { return worst_state(line.of.ranks); }, false},
+    {"metric", lines::of_ranks, 12, 32, 13, [](in line) { return printable(line.rank().metric); }, false},
+};
+
+/// Returns a line for each rank or each host, odd ones first, then by rank. With a host that is odd its ranks are.
+std::vector<table_line> make_lines(run_samples const& samples, lines kind, std::string const& host,
+                                   std::vector<oddity> const& oddities) {
+    bool const by_host = kind == lines::of_hosts;
+    std::uint64_t collectives = 0;
+    for (auto const& node : samples.nodes)
+        for (auto const& rank : node.ranks)
+            if (rank.waits) collectives = std::max(collectives, rank.waits->collectives + rank.waits->came_last.value_or(0));
+    std::set<std::pair<std::string, int>> odd;  // -1: the whole host
+    for (auto const& one : oddities) odd.emplace(one.host, by_host ? -1 : one.rank);
+    std::vector<table_line> all;
+    for (auto const& node : samples.nodes) {
+        bool const is_odd = odd.contains({node.host, -1});
+        if (by_host) all.push_back({node, collectives, is_odd});
+        if (by_host || (!host.empty() && node.host != host)) continue;
+        for (auto const& rank : node.ranks) {
+            auto& line = all.emplace_back(table_line{{}, collectives, is_odd || odd.contains({node.host, rank.rank})});
+            line.of.host = node.host;
+            line.of.cpus = rank.allowed_cores;
+            line.of.ranks = {rank};
+            if (auto const* const gpu = gpu_of(node, rank)) line.of.gpus = {*gpu};
+        }
     }
-    std::ranges::sort(chosen, {}, &shown_column::index);
+    std::ranges::stable_sort(all, {}, [&](auto const& line) { return std::pair(!line.is_odd, by_host ? 0 : line.rank().rank); });
+    return all;
+}
+
+/// A column with its cells in all lines.
+struct filled_column : column {
+    std::vector<std::string> cells;
+};
+
+constexpr std::size_t mark_width = 1;  ///< "!" before an odd line
+
+/// Returns the columns that have values. Only names make them wider.
+std::vector<filled_column> fill_columns(std::vector<table_line> const& all, lines kind) {
+    std::vector<filled_column> columns;
+    for (auto const& known : known_columns) {
+        if (known.where != kind && known.where != lines::all) continue;
+        filled_column one{known, {}};
+        std::size_t widest = 0;
+        for (auto const& line : all) widest = std::max(widest, display_width(one.cells.emplace_back(known.cell(line))));
+        if (one.title == "rank") one.least = one.most = std::max(one.least, widest);
+        if (one.title == "host") one.most = std::clamp(widest, one.least, one.most);
+        if (widest > 0) columns.push_back(std::move(one));
+    }
+    return columns;
+}
+
+/// Drops columns that do not fit, the less important first, and gives what is left over to those that can use it: `least` is then their width. Returns the gap
+/// between columns.
+std::size_t fit_columns(std::vector<filled_column>& columns, std::size_t width) {
+    std::vector<int> by_importance;
+    for (auto const& one : columns) by_importance.push_back(one.importance);
+    std::ranges::sort(by_importance);
+    auto used = mark_width;
+    for (int const importance : by_importance) {
+        auto const one = std::ranges::find(columns, importance, &column::importance);
+        used += 1 + one->least;
+        if (used <= width) continue;
+        used -= 1 + one->least;
+        columns.erase(one);
+    }
     auto spare = width - std::min(width, used);
-    auto const widen = [&](shown_column& one) {
-        auto const more = std::min(spare, of.columns[one.index].most - one.width);
-        one.width += more;
+    auto const widen = [&](column& one) {
+        auto const more = std::min(spare, one.most - one.least);
+        one.least += more;
         spare -= more;
     };
-    for (auto& one : chosen)
-        if (of.columns[one.index].title == std::string_view("host")) widen(one);
-    gap = spare >= chosen.size() ? 2 : 1;
-    spare -= (gap - 1) * chosen.size();
-    for (auto& one : chosen) widen(one);
-    return chosen;
+    if (auto const host = std::ranges::find(columns, "host", &column::title); host != columns.end()) widen(*host);
+    std::size_t const gap = spare >= columns.size() ? 2 : 1;
+    spare -= (gap - 1) * columns.size();
+    for (auto& one : columns) widen(one);
+    return gap;
 }
 
 std::string without_end_blanks(std::string line) {
@@ -255,24 +247,23 @@ std::string cut(std::string_view text, std::size_t width) {
     return without_end_blanks(fit(text, width));
 }
 
-void lay_out(table of, top_view const& view, top_page& page) {
-    std::size_t gap = 1;
-    auto const chosen = choose_columns(of, view.width, gap);
-    if (chosen.empty()) return;
-    std::ranges::stable_sort(of.rows, {}, [](auto const& row) { return std::pair(!row.is_odd, row.rank); });
-    auto const line = [&](std::string text, auto const& text_at) {
-        for (auto const& one : chosen) {
-            auto const& form = of.columns[one.index];
-            auto shown = text_at(one.index);
-            if (form.whole_or_first_word && display_width(shown) > one.width)
-                shown.erase(std::min(shown.size(), shown.find(' ')));
-            text += std::string(gap, ' ') + fit(shown, one.width, form.right);
-        }
-        return without_end_blanks(std::move(text));
-    };
-    page.titles = line(" ", [&](std::size_t c) { return std::string(of.columns[c].title); });
-    for (auto const& row : of.rows)
-        page.rows.push_back({line(row.is_odd ? "!" : " ", [&](std::size_t c) { return row.cells[c]; }), row.is_odd});
+void lay_out(std::vector<table_line> const& all, lines kind, std::size_t width, top_page& page) {
+    auto columns = fill_columns(all, kind);
+    auto const gap = fit_columns(columns, width);
+    if (columns.empty()) return;
+    page.titles = " ";
+    for (auto const& line : all) page.rows.push_back({line.is_odd ? "!" : " ", line.is_odd});
+    for (auto const& one : columns) {
+        auto const add = [&](std::string& line, std::string cell) {
+            bool const is_whole = display_width(cell) <= one.least;
+            if (one.title == "state" && !is_whole) cell.erase(std::min(cell.size(), cell.find(" in ")));
+            line += std::string(gap, ' ') + fit(cell, one.least, one.right);
+        };
+        add(page.titles, std::string(one.title));
+        for (std::size_t i = 0; i < all.size(); ++i) add(page.rows[i].text, one.cells[i]);
+    }
+    page.titles = without_end_blanks(std::move(page.titles));
+    for (auto& row : page.rows) row.text = without_end_blanks(std::move(row.text));
 }
 
 /// Appends the text in lines of the width, divided at blanks and indented after the first.
@@ -347,8 +338,8 @@ top_page make_top_page(run_samples const& samples, top_view const& view) {
     auto const oddities = find_oddities(samples);
     top_page page;
     add_header(samples, view, page);
-    lay_out(view.by_host && view.host.empty() ? make_host_table(samples, oddities) : make_rank_table(samples, view, oddities),
-            view, page);
+    auto const kind = view.by_host && view.host.empty() ? lines::of_hosts : lines::of_ranks;
+    lay_out(make_lines(samples, kind, view.host, oddities), kind, view.width, page);
     add_notes(samples, view, oddities, page);
     return page;
 }

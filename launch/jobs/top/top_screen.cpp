@@ -3,31 +3,31 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <exception>
-#include <thread>
+#include <memory>
 #include <utility>
 
-#include "base/throw_error.hpp"
+#include "base/text_table.hpp"
 #include "base/unique_fd.hpp"
+#include "base/units.hpp"
+#include "base/wall_clock.hpp"
 #include "launch/jobs/top/cells.hpp"
+#include "launch/jobs/top/top_page.hpp"
+#include "launch/samples/side_work.hpp"
 #include "launch/system/signals.hpp"
 
 namespace muster {
 
 namespace {
 
-using clock = std::chrono::steady_clock;
-
-constexpr auto draw_each = std::chrono::seconds(1);  ///< ages grow; samples of other machines come without an event
+constexpr duration draw_each{1};  ///< ages grow; samples of other machines come without an event
 constexpr std::string_view help_line = "q quit  h by host  n next host  arrows, pages: scroll  ? end";
 
 /// Terminals that cannot take all of it, or have gone, are no error: poll() tells the end.
@@ -42,14 +42,6 @@ void put(std::string_view text) noexcept {
             return;
         }
     }
-}
-
-winsize terminal_size() {
-    winsize size{};
-    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) size = {};
-    if (size.ws_col < 2) size.ws_col = 80;
-    if (size.ws_row < 2) size.ws_row = 24;
-    return size;
 }
 
 std::vector<int> screen_signals() {
@@ -93,95 +85,128 @@ std::vector<top_key> take_keys(std::string& typed) {
     return found;
 }
 
-void drawn_terminal::begin() noexcept {
-    if (!is_begun_) ::tcgetattr(STDIN_FILENO, &before_);
-    is_begun_ = true;
-    auto raw = before_;
-    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);  // Ctrl-C and Ctrl-Z stay signals
-    raw.c_cc[VMIN] = 1;
-    raw.c_cc[VTIME] = 0;
-    ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-    put("\x1b[?1049h\x1b[?25l\x1b[?7l");  // the alternate screen, no cursor, no automatic wrap
-}
+namespace {
 
-void drawn_terminal::end() noexcept {
-    if (!std::exchange(is_begun_, false)) return;
-    put("\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l");
-    ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
-}
+/// Holds the state of the terminal while it is drawn on: the alternate screen, no cursor, no echo, keys without Return. Ends it when it is
+/// destroyed.
+class drawn_terminal {
+  public:
+    drawn_terminal() { begin(); }
+    ~drawn_terminal() { end(); }
+    drawn_terminal(drawn_terminal const&) = delete;
+    drawn_terminal& operator=(drawn_terminal const&) = delete;
 
-top_screen::top_screen(sampled_run& run, environment const& variables)
-    : run_(run), has_colour_(variables.get_or("NO_COLOR", "").empty()) {}
+    void begin() noexcept {
+        if (!is_begun_) ::tcgetattr(STDIN_FILENO, &before_);
+        is_begun_ = true;
+        auto raw = before_;
+        raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);  // Ctrl-C and Ctrl-Z stay signals
+        raw.c_cc[VMIN] = 1;
+        raw.c_cc[VTIME] = 0;
+        ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+        put("\x1b[?1049h\x1b[?25l\x1b[?7l");  // the alternate screen, no cursor, no automatic wrap
+    }
+    void end() noexcept {
+        if (!std::exchange(is_begun_, false)) return;
+        put("\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l");
+        ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+    }
 
-bool top_screen::is_possible(environment const& variables) {
-    auto const kind = variables.get_or("TERM", "");
-    return !kind.empty() && kind != "dumb" && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
-}
+  private:
+    bool is_begun_ = false;
+    termios before_{};
+};
 
-int top_screen::show() {
-    auto const signals = take_signals(screen_signals(), "muster top");
-    unique_fd const looked(::eventfd(0, EFD_CLOEXEC));
-    if (!looked) throw_system("eventfd", "for muster top");
-    drawn_terminal terminal;
-    std::string typed;
-    std::thread look;  // a file system that does not answer must not hold up signals
-    std::exception_ptr fault;
-    auto next = clock::now() + draw_each;
-    while (!is_over_) {
-        if (!look.joinable() && clock::now() >= next) {
-            next = clock::now() + draw_each;
-            look = std::thread([&] {
-                try {
-                    run_.look();
-                } catch (...) {
-                    fault = std::current_exception();
-                }
-                ::eventfd_write(looked.get(), 1);
-            });
-        }
-        bool const is_looking = look.joinable();  // the thread has run_ for itself
-        if (!is_looking) draw();
-        auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
-        std::array<pollfd, 3> ready{
-            {{is_looking ? -1 : STDIN_FILENO, POLLIN, 0}, {signals.get(), POLLIN, 0}, {looked.get(), POLLIN, 0}}};
-        if (::poll(ready.data(), ready.size(), is_looking ? -1 : static_cast<int>(std::max<long>(left, 0))) <= 0) continue;
-        if (ready[1].revents != 0) {
-            signalfd_siginfo got{};
-            if (::read(signals.get(), &got, sizeof got) != sizeof got) continue;
-            auto const number = static_cast<int>(got.ssi_signo);
-            if (number == SIGTSTP) {
-                terminal.end();
-                stop_this_process();
+/// A look at the run has a copy of it for itself: a file system that does not answer must hold up neither keys nor signals.
+class top_screen {
+  public:
+    top_screen(sampled_run run, environment const& variables)
+        : run_(std::move(run)),
+          has_colour_(variables.get_or("NO_COLOR", "").empty()),
+          signals_(take_signals(screen_signals(), "muster top")),
+          looks_(loop_, "for muster top", 0, [this] { take_look(); }) {}
+
+    int show() {
+        loop_.watch_readable(STDIN_FILENO, [this] { take_typed(); });
+        loop_.watch_readable(signals_.get(), [this] { take_signal(); });
+        draw();
+        loop_.after(draw_each, [this] { look(); });
+        loop_.run();
+        terminal_.end();
+        if (code_ == 0 && !run_.end().empty()) put(run_.end() + "\n");
+        if (looks_.is_busy()) ::_exit(code_);
+        return code_;
+    }
+
+  private:
+    struct other_look {
+        sampled_run run;
+        std::exception_ptr fault = {};
+    };
+
+    void look() {
+        loop_.after(draw_each, [this] { look(); });
+        if (looks_.is_busy()) return draw();
+        next_ = std::make_shared<other_look>(other_look{run_});
+        looks_.begin([next = next_] {
+            try {
+                next->run.look();
+            } catch (...) {
+                next->fault = std::current_exception();
             }
-            if (number == SIGTSTP || number == SIGCONT) terminal.begin();
-            if (number == SIGTSTP || number == SIGCONT || number == SIGWINCH) continue;
-            if (!is_looking) return 128 + number;
-            terminal.end();
-            ::_exit(128 + number);
+        });
+    }
+    void take_look() {
+        if (next_->fault) std::rethrow_exception(next_->fault);
+        run_ = std::move(next_->run);
+        if (!run_.end().empty()) return loop_.stop();
+        draw();
+    }
+    void take_signal() {
+        signalfd_siginfo got{};
+        if (::read(signals_.get(), &got, sizeof got) != sizeof got) return;
+        auto const number = static_cast<int>(got.ssi_signo);
+        if (number == SIGTSTP) {
+            terminal_.end();
+            stop_this_process();
         }
-        if (ready[2].revents != 0) {
-            eventfd_t count = 0;
-            ::eventfd_read(looked.get(), &count);
-            look.join();
-            if (fault) std::rethrow_exception(fault);
-            if (!run_.end().empty()) break;
-            continue;
-        }
+        if (number == SIGTSTP || number == SIGCONT) terminal_.begin();
+        if (number == SIGTSTP || number == SIGCONT || number == SIGWINCH) return draw();
+        code_ = 128 + number;
+        loop_.stop();
+    }
+    void take_typed() {
         std::array<char, 256> bytes{};
         auto const count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-        if (count <= 0) break;  // the terminal is gone
-        typed.append(bytes.data(), static_cast<std::size_t>(count));
-        for (auto const key : take_keys(typed)) obey(key);
+        if (count <= 0) return loop_.stop();  // the terminal is gone
+        typed_.append(bytes.data(), static_cast<std::size_t>(count));
+        for (auto const key : take_keys(typed_)) obey(key);
+        draw();
     }
-    terminal.end();
-    if (!run_.end().empty()) put(run_.end() + "\n");
-    return 0;
-}
+    void obey(top_key key);
+    void choose_next_host();
+    void draw();
+
+    sampled_run run_;
+    bool has_colour_;
+    top_view view_ = {};
+    bool knows_size_ = false;  ///< by_host was chosen by the number of ranks
+    bool shows_help_ = false;
+    std::size_t first_ = 0;   ///< the row at the top
+    std::size_t window_ = 1;  ///< rows on the screen
+    std::string typed_;
+    int code_ = 0;
+    unique_fd signals_;
+    event_loop loop_;
+    std::shared_ptr<other_look> next_;
+    side_work looks_;
+    drawn_terminal terminal_;
+};
 
 void top_screen::obey(top_key key) {
     auto const back = [&](std::size_t by) { first_ -= std::min(first_, by); };
     switch (key) {
-        case top_key::quit: is_over_ = true; break;
+        case top_key::quit: loop_.stop(); break;
         case top_key::hosts:
             view_.by_host = !view_.by_host || !view_.host.empty();
             view_.host.clear();
@@ -207,34 +232,33 @@ void top_screen::choose_next_host() {
 }
 
 void top_screen::draw() {
-    auto const size = terminal_size();
-    std::size_t const height = size.ws_row;
-    view_.width = size.ws_col - 1u;  // what is written into the last column may wrap
-    view_.now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    auto const [columns, height] = terminal_size(STDOUT_FILENO);
+    view_.width = columns - 1;  // what is written into the last column may wrap
+    view_.now = clock_now();
     view_.notes = height / 3;
-    page_ = {};
+    top_page page;
     if (run_.samples()) {
         if (!std::exchange(knows_size_, true)) view_.by_host = has_many_ranks(*run_.samples());
-        page_ = make_top_page(*run_.samples(), view_);
+        page = make_top_page(*run_.samples(), view_);
     } else {
-        page_.header = {fit(fmt::format("{}: no samples yet", printable(run_.folder())), view_.width)};
+        page.header = {fit(fmt::format("{}: no samples yet", printable(run_.folder())), view_.width)};
     }
-    auto const below = page_.notes.size() + (page_.notes.empty() ? 0 : 1) + 1;
-    auto const above = page_.header.size() + 2;
+    auto const below = page.notes.size() + (page.notes.empty() ? 0 : 1) + 1;
+    auto const above = page.header.size() + 2;
     window_ = height > above + below ? height - above - below : 1;
-    auto const rows = page_.rows.size();
+    auto const rows = page.rows.size();
     first_ = std::min(first_, rows - std::min(rows, window_));
     auto const last = std::min(rows, first_ + window_);
 
-    std::vector<std::string> lines(page_.header);
+    std::vector<std::string> lines(page.header);
     auto const in_colour = [&](std::string const& text, bool is_odd) {
         return is_odd && has_colour_ ? fmt::format("\x1b[1;33m{}\x1b[0m", text) : text;
     };
     lines.emplace_back();
-    lines.push_back(fmt::format("\x1b[7m{}\x1b[0m", fit(page_.titles, view_.width)));
-    for (auto i = first_; i < last; ++i) lines.push_back(in_colour(page_.rows[i].text, page_.rows[i].is_odd));
-    if (!page_.notes.empty()) lines.emplace_back();
-    for (auto const& note : page_.notes) lines.push_back(in_colour(note, true));
+    lines.push_back(fmt::format("\x1b[7m{}\x1b[0m", fit(page.titles, view_.width)));
+    for (auto i = first_; i < last; ++i) lines.push_back(in_colour(page.rows[i].text, page.rows[i].is_odd));
+    if (!page.notes.empty()) lines.emplace_back();
+    for (auto const& note : page.notes) lines.push_back(in_colour(note, true));
     if (lines.size() + 1 > height) lines.resize(height - 1);
     auto const status = fmt::format("{} {}-{} of {}; ? shows the keys", view_.by_host && view_.host.empty() ? "hosts" : "ranks",
                                     std::min(rows, first_ + 1), last, rows);
@@ -242,6 +266,17 @@ void top_screen::draw() {
     for (auto const& line : lines) text += "\x1b[2K" + line + "\r\n";
     put(text + "\x1b[J\x1b[" + std::to_string(height) + ";1H" +
         fit(shows_help_ ? help_line : std::string_view(status), view_.width));
+}
+
+}  // namespace
+
+bool can_draw_top(environment const& variables) {
+    auto const kind = variables.get_or("TERM", "");
+    return !kind.empty() && kind != "dumb" && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+}
+
+int draw_top(sampled_run run, environment const& variables) {
+    return top_screen(std::move(run), variables).show();
 }
 
 }  // namespace muster

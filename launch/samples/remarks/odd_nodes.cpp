@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/process/files.hpp"
 #include "base/text.hpp"
 #include "base/trust/foreign_json.hpp"
+#include "base/trust/member_json.hpp"
 #include "base/trust/open_output_file.hpp"
 #include "base/trust/trusted_file.hpp"
 #include "launch/system/home_folder.hpp"
@@ -16,8 +16,6 @@
 namespace muster {
 
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr char const* file_name = "odd-nodes";
 
@@ -35,25 +33,15 @@ std::vector<odd_node> read_all(std::string const& folder, std::time_t now) {
 
 std::string odd_nodes_text(std::vector<odd_node> const& nodes) {
     std::string text;
-    for (auto const& node : nodes)
-        text +=
-            json_text(ordered_json{
-                {"host", node.host}, {"cluster", node.cluster}, {"job", node.job}, {"reason", node.reason}, {"at", node.at}}) +
-            "\n";
+    for (auto const& node : nodes) text += json_text(member_json(node)) + "\n";
     return text;
 }
 
 std::vector<odd_node> parse_odd_nodes(std::string_view text, std::time_t now) {
     std::vector<odd_node> nodes;
     for (auto const line : split(text, '\n')) {
-        auto const row = parse_json_or_discard<ordered_json>(line);
-        if (!row.is_object()) continue;
         odd_node node;
-        node.host = without_controls(text_at(row, "/host"));
-        node.cluster = without_controls(text_at(row, "/cluster"));
-        node.job = without_controls(text_at(row, "/job"));
-        node.reason = without_controls(text_at(row, "/reason"));
-        if (auto const at = row.find("at"); at != row.end() && at->is_number_integer()) node.at = at->get<std::time_t>();
+        if (!read_members(parse_json_or_discard<nlohmann::ordered_json>(line), node)) continue;
         if (!node.host.empty() && node.at <= now && now - node.at <= odd_for_s) nodes.push_back(std::move(node));
     }
     std::ranges::stable_sort(nodes, std::ranges::greater(), &odd_node::at);
@@ -64,13 +52,9 @@ std::vector<odd_node> parse_odd_nodes(std::string_view text, std::time_t now) {
 void remember_odd_nodes(environment const& variables, std::vector<odd_node> const& nodes) noexcept try {
     auto const folder = folder_of(variables);
     if (nodes.empty() || folder.empty()) return;
-    auto all = nodes;
     auto const now = std::ranges::max(nodes, {}, &odd_node::at).at;
-    std::ranges::copy(read_all(folder, now), std::back_inserter(all));
-    output_folder const to(folder);
-    auto const fresh = fmt::format("{}.new", file_name);
-    write_all(to.open_file(fresh, {}, 0600).get(), odd_nodes_text(parse_odd_nodes(odd_nodes_text(all), now)), fresh, "");
-    to.rename_file(fresh, file_name);
+    auto const all = parse_odd_nodes(odd_nodes_text(nodes) + odd_nodes_text(read_all(folder, now)), now);
+    output_folder(folder).replace_file(file_name, odd_nodes_text(all), {}, 0600);
 } catch (std::exception const&) {
     return;  // a run's end does not depend on it
 }

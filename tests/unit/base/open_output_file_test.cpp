@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/process/files.hpp"
 
 namespace muster {
 namespace {
@@ -167,6 +168,11 @@ TEST_F(output_file, a_folder_keeps_its_files_when_its_name_is_given_to_another) 
     fs::create_directories(at("private"));
     fs::create_directory_symlink(at("private"), at("a/rank.0"));
     made.open_file("stdout");
+    made.replace_file("record", "first", {}, 0600);
+    made.replace_file("record", "second", {}, 0600);
+    EXPECT_EQ(read_text_file(at("a/moved/record")), "second");
+    EXPECT_EQ(fs::status(at("a/moved/record")).permissions(), fs::perms(0600));
+    EXPECT_FALSE(fs::exists(at("a/moved/record.new")));
     EXPECT_TRUE(fs::exists(at("a/moved/stdout")));
     EXPECT_FALSE(fs::exists(at("private/stdout")));
     EXPECT_THROW(output_folder(at("a/rank.0")), error);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process/kernel_files.hpp"
 
 namespace muster {
 namespace {
@@ -37,6 +38,18 @@ TEST(text, numbers_are_whole_or_nothing) {
     EXPECT_EQ(parse_integer("42"), 42);
     EXPECT_EQ(parse_integer("-1"), -1);
     for (char const* bad : {"", " 1", "1 ", "0x10", "1.0", "99999999999999999999"}) EXPECT_FALSE(parse_integer(bad)) << bad;
+}
+
+TEST(text, counts_are_read_as_the_kernel_writes_them) {
+    EXPECT_EQ(parse_count("42\n"), 42u);
+    EXPECT_EQ(parse_count("  18446744073709551615 kB"), 18446744073709551615u);
+    for (char const* bad : {"", "max\n", "-1", "1.0", "x 1", "18446744073709551616"}) EXPECT_FALSE(parse_count(bad)) << bad;
+    constexpr auto* text = "rchar: 7\nread_bytes_of_others 9\nread_bytes: 8192\nnr 5\nnr 6\nbad: -1\nlast:\t4";
+    EXPECT_EQ(count_in(text, "read_bytes"), 8192u);
+    EXPECT_EQ(count_in(text, "nr"), 5u);
+    EXPECT_EQ(count_in(text, "last"), 4u);
+    for (char const* missing : {"read", "char", "bad", ""}) EXPECT_FALSE(count_in(text, missing)) << missing;
+    EXPECT_FALSE(count_in("", "a"));
 }
 
 TEST(text, nearest_name) {

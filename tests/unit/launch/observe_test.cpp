@@ -15,6 +15,7 @@
 
 #include <string>
 
+#include "base/process/kernel_files.hpp"
 #include "base/unique_fd.hpp"
 #include "launch/observe/memory_kills.hpp"
 #include "launch/observe/mpi_use.hpp"
@@ -80,8 +81,8 @@ TEST(memory_kills, the_counting_file_is_found_in_both_versions_of_cgroups) {
 }
 
 TEST(memory_kills, a_count_is_the_number_behind_its_name) {
-    EXPECT_EQ(find_count("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", "oom_kill"), 3);
-    EXPECT_EQ(find_count("low 0\noom 5\noom_group_kill 1\n", "oom_kill"), std::nullopt);
+    EXPECT_EQ(count_in("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", "oom_kill"), 3u);
+    EXPECT_EQ(count_in("low 0\noom 5\noom_group_kill 1\n", "oom_kill"), std::nullopt);
 }
 
 TEST(memory_kills, a_limit_is_that_of_the_cgroup_or_of_one_above) {

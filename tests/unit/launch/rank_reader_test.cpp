@@ -44,15 +44,6 @@ TEST(process_stat, is_read_from_its_text) {
     for (auto const* text : {"", "29773 (cat) R 1 2", "29773 cat R"}) EXPECT_FALSE(parse_process_stat(text).has_value()) << text;
 }
 
-TEST(process_io, is_read_from_its_text) {
-    EXPECT_EQ(
-        parse_process_io(
-            "rchar: 7277\nwchar: 301\nsyscr: 12\nsyscw: 1\nread_bytes: 8192\nwrite_bytes: 4096\ncancelled_write_bytes: 0\n"),
-        (process_io{8192, 4096}));
-    for (auto const* text : {"", "read_bytes: 1\n", "read_bytes: x\nwrite_bytes: 1\n", "read_bytes: -1\nwrite_bytes: 1\n"})
-        EXPECT_FALSE(parse_process_io(text).has_value()) << text;
-}
-
 using files = std::map<std::string, std::string>;
 auto reader_of(files const& all) {
     return [&all](std::string const& path) {
@@ -225,7 +216,10 @@ TEST(rank_reader, shows_waits_of_the_last_looks) {
 TEST(rank_reader, tells_of_a_rank_with_all_below_it) {
     sleeper const child;
     rank_reader reader;
-    auto const look = [&] { return reader.read({{4, child.pid, "0/3", 2.5, "loss 0.25"}, {5, 0x7ffffff0, "", {}, ""}}); };
+    auto const look = [&] {
+        return reader.read({{.rank = 4, .pid = child.pid, .silent_s = 2.5, .metric = "loss 0.25", .gpu = "0/3"},
+                            {.rank = 5, .pid = 0x7ffffff0}});
+    };
     auto const first = look();
     ASSERT_EQ(first.size(), 1u) << "of a process that is not there nothing is told";
     auto const& now = first[0];
