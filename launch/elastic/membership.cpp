@@ -403,7 +403,7 @@ void stepper::begin(generation then, std::string const& why, std::string const& 
         seats.push_back(number);
     }
     state.sync = state.broken.by_loss || holds(guard::sync_unless_at_commit, !all_at_commit, false);
-    state.broken.by_loss = state.broken.by_failure = false;
+    state.broken = {};  // a loss that is held until its cause is known is of no weight any more
     state.news = {};
     state.now = std::move(then);
     for (auto& one : state.seats)

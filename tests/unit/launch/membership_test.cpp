@@ -63,6 +63,18 @@ TEST_F(membership_test, a_stopped_rank_that_is_left_alone_is_killed) {
     EXPECT_THAT(killed, ElementsAre(1));
 }
 
+TEST_F(membership_test, a_generation_does_not_wait_for_the_judge_of_a_loss_before_it) {
+    announce_all();
+    feed(happened::end{0, member_event::fails, "it was killed"});
+    feed(happened::losses_known{});  // and its end is held: the judge says nothing of it
+    for (int const rank : {1, 2}) feed(happened::message{rank, elastic::reform{0, true, false, 0}});
+    ASSERT_EQ(state.now.number, 1);
+    state.by.least = 2;
+    feed(happened::end{1, member_event::ends_well, {}});
+    feed(happened::message{2, elastic::reform{1, true, false, 0}});
+    EXPECT_EQ(state.at, phase::gave_up) << "too few are left, and nobody judges that";
+}
+
 TEST_F(membership_test, one_that_runs_and_is_left_alone_is_not_late_as_nobody_waits) {
     announce_all();
     lose(0);
