@@ -532,7 +532,7 @@ std::vector<sampled_rank> local_group::ranks_to_sample() const {
         auto& one = found.emplace_back(sampled_rank{.rank = rank.who.rank, .pid = rank.pid});
         if (rank.place.device) one.gpu = gpu_number(*rank.place.device);
         if (rank.last_written != nullptr) one.silent_s = duration(event_loop::clock::now() - rank.last_output).count();
-        one.waits = rank.waits.read();
+        rank.waits.read(one);
         one.metric = rank.out.last_metric_text().empty() ? rank.err.last_metric_text() : rank.out.last_metric_text();
     }
     return found;

@@ -48,6 +48,10 @@ constexpr metric<rank_sample> rank_metrics[]{
      [](auto& rank) -> figure { return rank.cgroup.throttled_s; }},
     {"muster_rank_waiting_seconds_total", "Time for which the rank waited for others in collectives.",
      [](auto& rank) -> figure { return rank.waits ? figure(rank.waits->waited_s) : std::nullopt; }},
+    {"muster_rank_data_waiting_seconds_total", "Time for which the rank waited for batches of muster's loaders.",
+     [](auto& rank) -> figure { return rank.data_wait_s; }},
+    {"muster_rank_core_waiting_seconds_total", "Time for which the rank's main thread wanted to run and had no core.",
+     [](auto& rank) -> figure { return rank.core_wait_s; }},
     {"muster_rank_silent_seconds", "Time since the rank last wrote output.", [](auto& rank) -> figure { return rank.silent_s; }},
 };
 

@@ -117,6 +117,7 @@ rank_sample sample_of(sampled_rank const& rank, process_status const& root, brie
     now.user_s = static_cast<double>(sum.user_ticks) / ticks_per_s();
     now.system_s = static_cast<double>(sum.system_ticks) / ticks_per_s();
     now.allowed_cores = count_allowed_cores(static_cast<pid_t>(now.pid));
+    now.core_wait_s = parse_core_wait(read_text_file(fmt::format("/proc/{}/schedstat", now.pid)));
     now.threads = static_cast<int>(std::min<std::uint64_t>(sum.threads, 1'000'000'000));
     now.memory_bytes = sum.resident_pages * page_bytes;
     now.major_faults = sum.major_faults;
@@ -141,6 +142,12 @@ void add_throttling(cgroup_sample& to, cgroup_counts const& now, cgroup_counts c
 
 }  // namespace
 
+std::optional<double> parse_core_wait(std::string_view text) {
+    auto const words = split(trim(text), ' ');
+    auto const ns = words.size() == 3 ? parse_count(words[1]) : std::nullopt;
+    return ns ? std::optional(static_cast<double>(*ns) * 1e-9) : std::nullopt;
+}
+
 cgroup_counts read_cgroup(std::string_view cgroup, std::string_view mountinfo, file_text const& read) {
     cgroup_counts counts;
     if (auto const cpu = find_cgroup(cgroup, mountinfo, "cpu")) add_quota(counts, *cpu, read);
@@ -153,7 +160,7 @@ cgroup_counts read_cgroup(std::string_view cgroup, std::string_view mountinfo, f
 void add_rates(rank_sample& now, rank_sample const* before) {
     static rank_sample const start = [] {
         rank_sample nothing;
-        nothing.user_s = nothing.system_s = 0;
+        nothing.user_s = nothing.system_s = nothing.core_wait_s = nothing.data_wait_s = 0;
         nothing.major_faults = 0;
         return nothing;
     }();
@@ -162,9 +169,14 @@ void add_rates(rank_sample& now, rank_sample const* before) {
     auto const keep_from_falling = [&](auto... members) {
         ((now.*members = now.*members ? std::max(now.*members, from.*members) : std::nullopt), ...);
     };
-    keep_from_falling(&rank_sample::user_s, &rank_sample::system_s, &rank_sample::major_faults, &rank_sample::read_bytes,
-                      &rank_sample::written_bytes);
+    keep_from_falling(&rank_sample::user_s, &rank_sample::system_s, &rank_sample::core_wait_s, &rank_sample::data_wait_s,
+                      &rank_sample::major_faults, &rank_sample::read_bytes, &rank_sample::written_bytes);
     double const passed = now.age_s - from.age_s;
+    auto const set_share = [&](auto share, auto sum) {
+        if (passed > 0 && now.*sum && from.*sum) now.*share = std::clamp((*(now.*sum) - *(from.*sum)) / passed, 0.0, 1.0);
+    };
+    set_share(&rank_sample::core_wait, &rank_sample::core_wait_s);
+    set_share(&rank_sample::data_wait, &rank_sample::data_wait_s);
     if (passed > 0 && now.user_s && now.system_s && from.user_s && from.system_s)
         now.cores = std::max((*now.user_s + *now.system_s - *from.user_s - *from.system_s) / passed, 0.0);
     if (passed > 0 && now.major_faults && from.major_faults)

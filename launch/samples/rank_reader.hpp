@@ -20,6 +20,9 @@ namespace muster {
 /// GPU, output, metric, and waits as its page says.
 using sampled_rank = rank_sample;
 
+/// Returns the second number of the text of /proc/PID/schedstat, in seconds: how long a thread wanted to run and did not; nothing for any other text. Pure.
+std::optional<double> parse_core_wait(std::string_view text);
+
 /// A cgroup's figures, and the counts from which the next look tells a share.
 struct cgroup_counts {
     cgroup_sample sample;

@@ -19,9 +19,10 @@ double seconds(std::atomic<std::uint64_t> const& ns) {
 
 }  // namespace
 
-std::optional<wait_sample> read_waits(wait_page const& page) {
-    if (page.users.load(std::memory_order_relaxed) == 0) return std::nullopt;
-    wait_sample found;
+void read_waits(wait_page const& page, rank_sample& to) {
+    if (page.batches.load(std::memory_order_relaxed) != 0) to.data_wait_s = seconds(page.data_ns);
+    if (page.users.load(std::memory_order_relaxed) == 0) return;
+    auto& found = to.waits.emplace();
     found.collectives = page.collectives.load(std::memory_order_relaxed);
     found.waited_s = seconds(page.waited_ns);
     for (std::size_t rank = 0; rank < page.by_rank.size(); ++rank)
@@ -29,7 +30,6 @@ std::optional<wait_sample> read_waits(wait_page const& page) {
             found.longest.push_back({static_cast<int>(rank), times, seconds(page.by_rank[rank].waited_ns)});
     std::ranges::sort(found.longest, std::ranges::greater(), &waits_for_rank::waited_s);
     if (found.longest.size() > most_named) found.longest.resize(most_named);
-    return found;
 }
 
 rank_waits rank_waits::make() noexcept {

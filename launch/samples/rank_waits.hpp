@@ -11,8 +11,8 @@
 
 namespace muster {
 
-/// Returns what the page says, without what needs another look; nothing if the rank does not use muster's collectives. The rank may write anything there.
-std::optional<wait_sample> read_waits(wait_page const& page);
+/// Notes what the page says, without what needs another look, of a rank that uses muster's collectives or loaders. The rank may write anything there.
+void read_waits(wait_page const& page, rank_sample& to);
 
 /// Move-only owner of a page.
 class rank_waits {
@@ -24,7 +24,9 @@ class rank_waits {
 
     /// Returns the file for wait_page_variable: other processes of this user open it while this process lives.
     std::string path() const;
-    std::optional<wait_sample> read() const { return page_ ? read_waits(*page_) : std::nullopt; }
+    void read(rank_sample& to) const {
+        if (page_) read_waits(*page_, to);
+    }
 
   private:
     struct unmap {

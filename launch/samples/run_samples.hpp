@@ -54,8 +54,10 @@ struct rank_sample {
     double age_s = 0;              ///< since it started
     std::optional<double> user_s;  ///< processor time
     std::optional<double> system_s;
-    std::optional<double> cores;       ///< processor time per time, now
-    std::optional<int> allowed_cores;  ///< hardware threads on which it may run
+    std::optional<double> cores;        ///< processor time per time, now
+    std::optional<int> allowed_cores;   ///< hardware threads on which it may run
+    std::optional<double> core_wait_s;  ///< the main thread of the process that works wanted to run and waited for a core
+    std::optional<double> core_wait;    ///< share of the time now: 0 to 1
     std::optional<int> threads;
     std::optional<std::uint64_t> memory_bytes;       ///< resident; memory that processes share counts in each
     std::optional<std::uint64_t> most_memory_bytes;  ///< the highest of all looks
@@ -67,7 +69,9 @@ struct rank_sample {
     std::string metric;              ///< its last muster-metric: "loss 0.25"; empty: none
     std::string gpu;                 ///< gpu_sample::number of its GPU; empty: it has none
     cgroup_sample cgroup;
-    std::optional<wait_sample> waits;  ///< absent: its program does not use muster's collectives
+    std::optional<wait_sample> waits;   ///< absent: its program does not use muster's collectives
+    std::optional<double> data_wait_s;  ///< for batches of muster's loaders; absent: it has none
+    std::optional<double> data_wait;    ///< share of the time now: 0 to 1
     bool operator==(rank_sample const&) const = default;
 };
 

@@ -500,7 +500,7 @@ std::vector<sampled_rank> rank_shim::rank_to_sample() const {
     sampled_rank one{.rank = job_.who.rank, .pid = pid_};
     if (binding_.device) one.gpu = gpu_number(*binding_.device);
     if (last_written_ != nullptr) one.silent_s = duration(event_loop::clock::now() - last_output_).count();
-    one.waits = waits_.read();
+    waits_.read(one);
     one.metric = out_->last_metric_text().empty() ? err_->last_metric_text() : out_->last_metric_text();
     return {one};
 }

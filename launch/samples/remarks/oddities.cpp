@@ -14,25 +14,25 @@ namespace {
 // Thresholds: shares are 0 to 1 of the time.
 constexpr double awaited_share = 0.15;  ///< ranks that share cores differ by 10 % within seconds
 constexpr double awaited_share_of_run = 0.10;
-constexpr double throttled_share = 0.05;   ///< a period or two of a quota is noise
-constexpr double blocked_cores = 0.2;      ///< a healthy rank is in D at some looks, but then computes in between
-constexpr double shared_cores = 0.8;       ///< of one core: a rank that runs all the time gets all of it
-constexpr double waits_itself = 0.5;       ///< of the others' waits: on a busy machine ranks wait for each other by turns
-constexpr double waits_mostly = 0.5;       ///< a rank that wakes up again and again while it waits may be seen running
-constexpr double cpu_pressure = 0.25;      ///< threads of one rank may wait for each other's cores a little
-constexpr double memory_share = 0.95;      ///< of the cgroup's limit: the kernel's kill is near
-constexpr double memory_pressure = 0.10;   ///< a healthy run hardly ever waits for memory
-constexpr double io_pressure = 0.40;       ///< loaders read ahead: waiting now and then is their work
-constexpr double faults_per_s = 50;        ///< 200 KiB/s from a disk: more than code that is touched for the first time
-constexpr double settled_after_s = 30;     ///< before that a rank loads its libraries by major faults
-constexpr double clock_share = 0.90;       ///< of the others' clock: GPUs of one kind differ by a few percent
-constexpr double clock_share_alone = 0.8;  ///< of the highest clock, for a GPU that reports a reason: all GPUs may be slowed
-constexpr int working_percent = 50;        ///< an idle GPU lowers its clock, and differs from busy ones for good reasons
-constexpr double idle_share = 0.4;         ///< of the others' median: a second's figure jumps by a quarter
-constexpr double silent_times = 10;        ///< the others' median silence
-constexpr double silent_s = 60;            ///< output comes in bursts
-constexpr std::size_t silent_ranks = 4;    ///< with fewer, rank 0 alone may write: that is no sign
-constexpr double steal_share = 0.05;       ///< of processor time; a shared machine takes 1 to 2 %
+constexpr double throttled_share = 0.05;  ///< a period or two of a quota is noise
+constexpr double blocked_cores = 0.2;     ///< a healthy rank is in D at some looks, but then computes in between
+constexpr double waits_itself = 0.5;      ///< of the others' waits: on a busy machine ranks wait for each other by turns
+constexpr double core_wait = 0.2;         ///< of the time, more than the others: what a system does besides takes some percent
+constexpr double core_wait_of_awaited = 0.1;  ///< likewise, of a rank for which they wait
+constexpr double data_wait = 0.2;             ///< of the time, more than the others
+constexpr double memory_share = 0.95;         ///< of the cgroup's limit: the kernel's kill is near
+constexpr double memory_pressure = 0.10;      ///< a healthy run hardly ever waits for memory
+constexpr double io_pressure = 0.40;          ///< loaders read ahead: waiting now and then is their work
+constexpr double faults_per_s = 50;           ///< 200 KiB/s from a disk: more than code that is touched for the first time
+constexpr double settled_after_s = 30;        ///< before that a rank loads its libraries by major faults
+constexpr double clock_share = 0.90;          ///< of the others' clock: GPUs of one kind differ by a few percent
+constexpr double clock_share_alone = 0.8;     ///< of the highest clock, for a GPU that reports a reason: all GPUs may be slowed
+constexpr int working_percent = 50;           ///< an idle GPU lowers its clock, and differs from busy ones for good reasons
+constexpr double idle_share = 0.4;            ///< of the others' median: a second's figure jumps by a quarter
+constexpr double silent_times = 10;           ///< the others' median silence
+constexpr double silent_s = 60;               ///< output comes in bursts
+constexpr std::size_t silent_ranks = 4;       ///< with fewer, rank 0 alone may write: that is no sign
+constexpr double steal_share = 0.05;          ///< of processor time; a shared machine takes 1 to 2 %
 
 /// The medians of all values without one of them.
 class others_values {
@@ -74,12 +74,14 @@ class oddity_finder {
             for (auto const& rank : node.ranks) {
                 waiting_.add(waiting_of(rank));
                 silent_.add(rank.silent_s);
+                core_waits_.add(rank.core_wait);
+                data_waits_.add(rank.data_wait);
                 auto const* const gpu = gpu_of(node, rank);
                 if (gpu == nullptr) continue;
                 busy_.add(gpu->busy_percent);
                 clocks_.add(working_clock(*gpu));
             }
-        for (auto* const values : {&waiting_, &silent_, &busy_, &clocks_}) values->sort();
+        for (auto* const values : {&waiting_, &silent_, &busy_, &clocks_, &core_waits_, &data_waits_}) values->sort();
     }
 
     /// Where half of the ranks wait much less than the others, the ranks have different work, and none is late.
@@ -128,6 +130,7 @@ class oddity_finder {
         bool const is_awaited = !have_roles_ && kept_waiting > least_awaited();
         look_at_processor(rank, is_awaited);
         look_at_memory(rank);
+        look_at_data(rank);
         if (auto const* const gpu = gpu_of(node, rank)) look_at_gpu(*gpu);
         auto const causes = found_.size();
         if (auto const* const gpu = gpu_of(node, rank)) look_at_gpu_use(*gpu);
@@ -150,13 +153,19 @@ class oddity_finder {
         if (is_throttled)
             add(oddity_kind::throttled,
                 fmt::format("its cgroup's quota held it back {} % of the time", percent(*rank.cgroup.throttled)));
-        // A rank that is seen running may compute half of the time only; others that wait for it, or for a processor, show that it wanted more.
-        bool const computes = rank.state == 'R' && waiting_of(rank).value_or(0) < waits_mostly;
-        if (computes && !is_throttled && rank.cores && *rank.cores > blocked_cores && *rank.cores < shared_cores &&
-            (is_awaited || rank.cgroup.cpu_pressure.value_or(0) > cpu_pressure))
-            add(oddity_kind::shares_cores,
-                fmt::format("it shares its cores: it had {:.1f} of {} although it ran", *rank.cores,
-                            rank.allowed_cores.value_or(1) == 1 ? "1 core" : fmt::format("{} cores", *rank.allowed_cores)));
+        // Where all ranks share their cores, it is the layout of the run, and none of them is odd.
+        auto const others = rank.core_wait ? core_waits_.median_without(*rank.core_wait) : std::nullopt;
+        if (others && !is_throttled && *rank.core_wait - *others > (is_awaited ? core_wait_of_awaited : core_wait))
+            add(oddity_kind::shares_cores, fmt::format("it {} for a core {} % of the time, which it shares",
+                                                       verb("waits", "waited"), percent(*rank.core_wait)));
+    }
+
+    /// Where all ranks wait for data, none of them is odd: the run's end says it.
+    void look_at_data(rank_sample const& rank) {
+        auto const others = rank.data_wait ? data_waits_.median_without(*rank.data_wait) : std::nullopt;
+        if (others && *rank.data_wait - *others > data_wait)
+            add(oddity_kind::data_wait,
+                fmt::format("it {} for data {} % of the time", verb("waits", "waited"), percent(*rank.data_wait)));
     }
 
     void look_at_memory(rank_sample const& rank) {
@@ -206,7 +215,7 @@ class oddity_finder {
     }
 
     run_samples const& samples_;
-    others_values waiting_, silent_, busy_, clocks_;
+    others_values waiting_, silent_, busy_, clocks_, core_waits_, data_waits_;
     std::vector<oddity> found_;
     tense wording_;
     std::string host_, node_reason_;
@@ -217,9 +226,9 @@ class oddity_finder {
 }  // namespace
 
 std::string_view to_string(oddity_kind kind) noexcept {
-    static constexpr std::string_view names[]{"awaited",  "stopped",      "blocked",         "throttled",    "shares cores",
-                                              "swapping", "memory limit", "memory pressure", "I/O pressure", "GPU slowed",
-                                              "GPU idle", "GPU errors",   "silent",          "steal"};
+    static constexpr std::string_view names[]{"awaited",  "stopped",      "blocked",         "throttled",      "shares cores",
+                                              "swapping", "memory limit", "memory pressure", "I/O pressure",   "GPU slowed",
+                                              "GPU idle", "GPU errors",   "silent",          "waits for data", "steal"};
     static_assert(std::size(names) == static_cast<std::size_t>(oddity_kind::steal) + 1);
     return names[static_cast<std::size_t>(kind)];
 }

@@ -23,6 +23,7 @@ enum class oddity_kind {
     gpu_idle,         ///< its GPU has far less to do than the others'
     gpu_errors,       ///< its GPU's memory has uncorrected errors
     silent,           ///< it writes no output while the others do
+    data_wait,        ///< it waits for its data loader more than the others
     steal,            ///< the hypervisor gives the node's processors to others
 };
 /// Returns the kind in words, "GPU slowed".

@@ -16,6 +16,7 @@ constexpr double short_run_s = 30;          ///< before that ranks load their li
 constexpr double slowed_share = 0.2;        ///< of the looks at a busy GPU: a warm minute in an hour is usual
 constexpr double use_after_s = 300;         ///< a shorter run is a trial, whose GPUs and memory need not be well used
 constexpr double busy_percent = 50;         ///< of all GPUs: training that computes has 80 and more
+constexpr double worth_data_wait = 0.2;     ///< a loader that keeps up is waited for some percent of the time
 constexpr double used_memory_share = 0.25;  ///< of what the job may use: others could have the rest
 constexpr double whole_memory = 0.9;        ///< of the node's: the job has the node for itself
 constexpr double least_memory = 16e9;       ///< bytes a node: less is hardly worth a word
@@ -23,8 +24,9 @@ constexpr double least_memory = 16e9;       ///< bytes a node: less is hardly wo
 /// A node with one of these is the cause of a wait, and not the program.
 constexpr std::array blames_node{oddity_kind::gpu_slowed, oddity_kind::gpu_errors, oddity_kind::steal};
 /// These count over a whole run; the others are of a moment.
-constexpr std::array counts_for_run{oddity_kind::awaited,   oddity_kind::gpu_slowed, oddity_kind::gpu_errors,
-                                    oddity_kind::throttled, oddity_kind::steal,      oddity_kind::swapping};
+constexpr std::array counts_for_run{oddity_kind::awaited,      oddity_kind::gpu_slowed, oddity_kind::gpu_errors,
+                                    oddity_kind::throttled,    oddity_kind::steal,      oddity_kind::swapping,
+                                    oddity_kind::shares_cores, oddity_kind::data_wait};
 
 double share(double of, double all) {
     return all > 0 ? std::clamp(of / all, 0.0, 1.0) : 0;
@@ -44,6 +46,8 @@ run_samples whole_run(run_samples all) {
             auto const throttled = rank.cgroup.throttled_of_run;
             rank.cgroup = {};
             rank.cgroup.throttled = throttled;
+            if (rank.data_wait_s) rank.data_wait = share(*rank.data_wait_s, rank.age_s);
+            if (rank.core_wait_s) rank.core_wait = share(*rank.core_wait_s, rank.age_s);
             if (rank.waits) rank.waits->waiting = share(rank.waits->waited_s, rank.age_s);
         }
         if (node.steal_s && node.cpus) node.steal = share(*node.steal_s, age_s * *node.cpus);
@@ -63,19 +67,33 @@ double age_of(run_samples const& all) {
     return age_s;
 }
 
-/// Looks at the ranks' GPUs.
-void add_gpu_use(std::vector<run_remark>& to, run_samples const& all) {
+/// Returns the mean share of the time for which the ranks with loaders waited for data; 0: there are none.
+double data_wait_of(run_samples const& all) {
     double sum = 0;
     int known = 0;
+    for (auto const& node : all.nodes)
+        for (auto const& rank : node.ranks)
+            if (rank.data_wait_s) sum += share(*rank.data_wait_s, rank.age_s), ++known;
+    return known > 0 ? sum / known : 0;
+}
+
+/// Looks at the ranks' GPUs and their data.
+void add_use(std::vector<run_remark>& to, run_samples const& all) {
+    double sum = 0;
+    int known = 0;
+    double const for_data = data_wait_of(all);
+    auto const data = fmt::format("waited {:.0f} % of the time for data", 100 * for_data);
+    bool const waited = for_data >= worth_data_wait;
     for (auto const& node : all.nodes)
         for (auto const& rank : node.ranks)
             if (auto const* const gpu = gpu_of(node, rank); gpu != nullptr && gpu->mean_busy_percent)
                 sum += *gpu->mean_busy_percent, ++known;
     if (known > 0 && sum / known < busy_percent)
-        to.push_back(
-            {fmt::format("the GPUs of the ranks were busy {:.0f} % of the time; muster-bench scale shows what limits the steps",
-                         sum / known),
-             "", ""});
+        to.push_back({fmt::format("the GPUs of the ranks were busy {:.0f} % of the time; {}", sum / known,
+                                  waited ? "the ranks " + data : "muster-bench scale shows what limits the steps"),
+                      "", ""});
+    else if (waited)
+        to.push_back({fmt::format("the ranks {}: give the loader more workers, or stage the data nearer", data), "", ""});
 }
 
 /// Looks at the node whose ranks used most. A job that has the whole of a node's memory cannot ask for less of it.
@@ -127,7 +145,7 @@ std::vector<run_remark> remarks_on(run_samples const& last) {
         remarks.push_back(std::move(next));
     }
     if (age_s >= use_after_s) {
-        add_gpu_use(remarks, last);
+        add_use(remarks, last);
         add_memory_use(remarks, last);
     }
     return remarks;

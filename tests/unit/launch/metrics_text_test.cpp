@@ -16,6 +16,7 @@ run_samples make() {
     rank.user_s = 12.5;
     rank.memory_bytes = 1ull << 30;
     rank.waits.emplace().waited_s = 0.25;
+    rank.data_wait_s = 1.5;
     gpu_sample gpu;
     gpu.number = "0/3";
     gpu.busy_percent = 87;
@@ -43,6 +44,10 @@ TEST(metrics_text, has_what_is_known_in_units_of_the_standard) {
         text,
         HasSubstr(
             "muster_rank_waiting_seconds_total{job_id=\"4711\",run=\"77\",user=\"ada\",host=\"n\\\"1\",rank=\"5\"} 0.25\n"));
+    EXPECT_THAT(
+        text,
+        HasSubstr(
+            "muster_rank_data_waiting_seconds_total{job_id=\"4711\",run=\"77\",user=\"ada\",host=\"n\\\"1\",rank=\"5\"} 1.5\n"));
     EXPECT_THAT(text,
                 HasSubstr("muster_gpu_busy_ratio{job_id=\"4711\",run=\"77\",user=\"ada\",host=\"n\\\"1\",gpu=\"0/3\"} 0.87\n"));
     EXPECT_THAT(

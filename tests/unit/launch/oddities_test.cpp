@@ -42,6 +42,8 @@ run_samples make_healthy(unsigned jitter = 0) {
             rank.state = "RSD"[numbers() % 3];
             rank.age_s = 1000;
             rank.cores = about(1.1, 0.2);
+            rank.core_wait = about(0.3, 0.05);
+            rank.data_wait = about(0.3, 0.05);
             rank.allowed_cores = 8;
             rank.silent_s = rank.rank == 0 ? 0.2 : about(400, 300);
             rank.faults_per_s = about(2, 2);
@@ -79,13 +81,14 @@ TEST(oddities, are_found_alone_and_explained) {
          "it is blocked in the kernel (state D, in nfs_wait)"},
         {"throttled", oddity_kind::throttled, [](auto&, auto& r, auto&) { r.cgroup.throttled = 0.62; },
          "its cgroup's quota held it back 62 % of the time"},
-        {"shares its cores", oddity_kind::shares_cores,
-         [](auto&, auto& r, auto&) { r.state = 'R', r.cores = 0.5, r.allowed_cores = 1, r.cgroup.cpu_pressure = 0.6; },
-         "it shares its cores: it had 0.5 of 1 core although it ran"},
+        {"shares its cores", oddity_kind::shares_cores, [](auto&, auto& r, auto&) { r.core_wait = 0.61; },
+         "it waits for a core 61 % of the time, which it shares"},
         {"swaps", oddity_kind::swapping, [](auto&, auto& r, auto&) { r.faults_per_s = 812; },
          "812 of its pages a second come from swap or a disk"},
         {"memory", oddity_kind::memory_limit, [](auto&, auto& r, auto&) { r.cgroup.memory_bytes = 470 * gib; },
          "its cgroup uses 470 GiB of 480 GiB of memory"},
+        {"waits for data", oddity_kind::data_wait, [](auto&, auto& r, auto&) { r.data_wait = 0.61; },
+         "it waits for data 61 % of the time"},
         {"waits for memory", oddity_kind::memory_pressure, [](auto&, auto& r, auto&) { r.cgroup.memory_pressure = 0.25; },
          "its cgroup waits for memory 25 % of the time"},
         {"waits for a disk", oddity_kind::io_pressure, [](auto&, auto& r, auto&) { r.cgroup.io_pressure = 0.7; },
@@ -125,9 +128,10 @@ TEST(oddities, that_hold_a_rank_up_are_the_cause_of_the_others_wait) {
               because(": its GPU runs at 1005 of 1980 MHz: heat (hardware)"));
     EXPECT_EQ(awaited_with([](auto&, auto& r, auto&) { r.cgroup.throttled = 0.62; }),
               because(": its cgroup's quota held it back 62 % of the time"));
-    // That it ran, and others waited for it, is enough to know that it wanted more.
-    EXPECT_EQ(awaited_with([](auto&, auto& r, auto&) { r.state = 'R', r.cores = 0.5, r.allowed_cores = 1; }),
-              because(": it shares its cores: it had 0.5 of 1 core although it ran"));
+    EXPECT_EQ(awaited_with([](auto&, auto& r, auto&) { r.core_wait = 0.42; }),
+              because(": it waits for a core 42 % of the time, which it shares"));
+    EXPECT_EQ(awaited_with([](auto&, auto& r, auto&) { r.core_wait = 0.9, r.cgroup.throttled = 0.62; }),
+              because(": its cgroup's quota held it back 62 % of the time"));
     EXPECT_EQ(awaited_with([](auto& n, auto&, auto&) { n.steal = 0.3; }),
               because(": the hypervisor gives 30 % of the node's processor time to others"));
     EXPECT_EQ(awaited_with([](auto&, auto&, auto&) {}), because(""));
@@ -205,15 +209,10 @@ TEST(oddities, are_no_ranks_that_wait_for_the_others_too) {
     EXPECT_EQ(find_oddities(run).size(), 1u);
 }
 
-TEST(oddities, are_no_ranks_that_wake_up_while_they_wait) {
+TEST(oddities, are_no_cores_that_all_ranks_share) {
     auto run = make_healthy();
-    auto& rank = run.nodes[1].ranks[1];
-    rank.state = 'R';
-    rank.cgroup.cpu_pressure = 0.5;
-    rank.cores = 0.02;
-    EXPECT_THAT(find_oddities(run), IsEmpty());
-    rank.cores = 0.5;
-    rank.waits->waiting = 0.9;
+    for (auto& node : run.nodes)
+        for (auto& rank : node.ranks) rank.core_wait = 0.7, rank.cgroup.cpu_pressure = 0.9, rank.state = 'R', rank.cores = 0.3;
     EXPECT_THAT(find_oddities(run), IsEmpty());
 }
 

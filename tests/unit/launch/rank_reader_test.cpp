@@ -44,6 +44,11 @@ TEST(process_stat, is_read_from_its_text) {
     for (auto const* text : {"", "29773 (cat) R 1 2", "29773 cat R"}) EXPECT_FALSE(parse_process_stat(text).has_value()) << text;
 }
 
+TEST(core_waits, are_read_from_their_text) {
+    EXPECT_EQ(parse_core_wait("81234567 2500000000 17\n"), 2.5);
+    for (auto const* const other : {"", "1 2", "1 x 3", "1 -2 3"}) EXPECT_EQ(parse_core_wait(other), std::nullopt) << other;
+}
+
 using files = std::map<std::string, std::string>;
 auto reader_of(files const& all) {
     return [&all](std::string const& path) {
@@ -107,12 +112,13 @@ TEST(cgroups, of_version_1_tell_the_same) {
 
 TEST(rates_of_ranks, are_told_since_the_look_before) {
     rank_sample before, now;
-    before.age_s = 10, before.user_s = 8, before.system_s = 1, before.major_faults = 100,
+    before.age_s = 10, before.core_wait_s = 2, before.user_s = 8, before.system_s = 1, before.major_faults = 100,
     before.memory_bytes = before.most_memory_bytes = 900;
-    now.age_s = 14, now.user_s = 13, now.system_s = 2, now.major_faults = 108, now.memory_bytes = 500;
+    now.age_s = 14, now.core_wait_s = 4, now.user_s = 13, now.system_s = 2, now.major_faults = 108, now.memory_bytes = 500;
     auto first = now;
     add_rates(now, &before);
     EXPECT_EQ(now.cores, 1.5);
+    EXPECT_EQ(now.core_wait, 0.5);
     EXPECT_EQ(now.faults_per_s, 2);
     EXPECT_EQ(now.most_memory_bytes, 900u);
     add_rates(first, nullptr);

@@ -78,6 +78,38 @@ TEST(run_remarks, name_who_kept_the_others_waiting_and_why) {
               "had rank 5, which kept the others waiting 19 % of the time: its GPU ran at 1005 of 1980 MHz: heat (hardware)");
 }
 
+TEST(run_remarks, tell_of_waits_for_data) {
+    auto run = make_healthy();
+    auto const set = [&](double share) {
+        for (auto& node : run.nodes)
+            for (auto& rank : node.ranks) rank.data_wait_s = share * rank.age_s;
+    };
+    set(0.1);
+    EXPECT_THAT(texts(run), IsEmpty());
+    set(0.61);
+    EXPECT_THAT(
+        texts(run),
+        ElementsAre("the ranks waited 61 % of the time for data: give the loader more workers, or stage the data nearer"));
+    for (auto& node : run.nodes)
+        for (auto& gpu : node.gpus) gpu.mean_busy_percent = 23;
+    EXPECT_THAT(texts(run),
+                ElementsAre("the GPUs of the ranks were busy 23 % of the time; the ranks waited 61 % of the time for data"));
+}
+
+TEST(run_remarks, tell_of_a_shared_core) {
+    auto run = make_healthy();
+    for (auto& node : run.nodes)
+        for (auto& rank : node.ranks) rank.core_wait_s = 0.02 * rank.age_s;
+    EXPECT_THAT(texts(run), IsEmpty());
+    run.nodes[1].ranks[1].core_wait_s = 480;
+    EXPECT_THAT(texts(run), ElementsAre("rank 5 on b: it waited for a core 48 % of the time, which it shares"));
+    run.nodes[1].ranks[1].waits->waited_s = 10;
+    EXPECT_THAT(
+        texts(run),
+        ElementsAre(
+            "rank 5 on b kept the others waiting 19 % of the time: it waited for a core 48 % of the time, which it shares"));
+}
+
 TEST(run_remarks, tell_of_a_quota_and_of_a_busy_hypervisor) {
     auto run = make_healthy();
     run.nodes[0].ranks[2].cgroup.throttled_of_run = 0.4;
