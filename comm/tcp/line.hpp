@@ -98,7 +98,7 @@ class line {
     /// Forgets all messages, and receives no more. A message that is partly sent goes on from a copy; a very long one ends the connection.
     void drop();
 
-    /// After drop() and the last tell(): sends what is left and forgets what comes. Returns whether the other end, or its kernel, still has to take some of it:
+    /// Sends what is left after drop() and the last tell(), and forgets what comes. Returns whether the other end, or its kernel, still has to take some of it:
     /// a connection that is closed before, or with something unread, loses it.
     bool part() noexcept;
 

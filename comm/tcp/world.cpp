@@ -26,7 +26,7 @@ constexpr milliseconds longest_connect{3000}, longest_answer{15000};
 constexpr std::size_t most_unproven = 256;
 constexpr std::chrono::seconds unproven_patience{10};
 
-/// How long a rank that gives up waits until the others have taken its word.
+/// The longest wait of a rank that gives up until the others have taken its word.
 constexpr milliseconds longest_parting{1000};
 
 /// If all wanted connections are there, it looks for calls of others once in this many pumps.

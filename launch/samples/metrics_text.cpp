@@ -79,7 +79,7 @@ std::string label(std::string_view name, std::string_view value) {
     return fmt::format("{}=\"{}\"", name, escaped);
 }
 
-/// Whose values a metric has, each with its labels.
+/// Lists those whose values a metric has, each with its labels.
 template <typename Of>
 using rows = std::vector<std::pair<Of const*, std::string>>;
 
