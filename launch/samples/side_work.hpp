@@ -1,4 +1,4 @@
-// Work that a driver or a file system may hold up for long: done on a thread of its own, beside an event loop.
+// Work that a driver or a file system may hold up for long: a thread does it while an event loop runs.
 #pragma once
 
 #include <functional>

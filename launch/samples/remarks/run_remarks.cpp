@@ -67,7 +67,7 @@ double age_of(run_samples const& all) {
     return age_s;
 }
 
-/// Returns the mean share of the time for which the ranks with loaders waited for data; 0: there are none.
+/// Returns the mean share of the time for which the ranks with loaders waited for data.
 double data_wait_of(run_samples const& all) {
     double sum = 0;
     int known = 0;
