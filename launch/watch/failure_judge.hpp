@@ -55,6 +55,7 @@ struct verdict {
     bool gives_up = false;  ///< the culprits are no longer awaited
     std::string text;       ///< for the user, without "error: "; empty: no message
 
+    bool operator==(verdict const&) const = default;
     bool ends() const noexcept { return next == step::end; }
     bool blames(int rank) const {
         return std::any_of(culprits.begin(), culprits.end(), [rank](culprit const& one) { return one.rank == rank; });
