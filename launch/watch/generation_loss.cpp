@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
@@ -11,9 +12,12 @@
 namespace muster {
 
 std::string_view judging::name_of(guard which) {
-    constexpr std::array<std::string_view, static_cast<std::size_t>(guard::count_)> names{
-        "holds who is left", "cause takes the suspect's place", "cause takes the loss's place", "loss before followers",
-        "loss before too few"};
+    constexpr std::array<std::string_view, static_cast<std::size_t>(guard::count_)> names{"holds who is left",
+                                                                                          "cause takes the suspect's place",
+                                                                                          "cause takes the loss's place",
+                                                                                          "loss before followers",
+                                                                                          "loss before too few",
+                                                                                          "held before followers"};
     return names[static_cast<std::size_t>(which)];
 }
 
@@ -76,11 +80,25 @@ generation_end end_of(generation_loss const& loss, evidence const& known) {
             .host = culprit.host};
 }
 
+namespace {
+
+/// Returns the verdict or, if it blames a rank that ended because of another one, one that blames a rank whose end was still held.
+verdict without_follower(evidence const& known, verdict judged) {
+    if (!holds(guard::held_before_followers, blames_follower(known, judged), false)) return judged;
+    auto const first = std::ranges::find_if(
+        known.ranks, [](rank_evidence const& rank) { return rank.in_generation() && fault_of(rank) && !follows(rank); });
+    if (first == known.ranks.end()) return judged;
+    auto const fault = fault_of(*first);
+    return blame_rank(known, first->rank, failure_cause::rank_end, fault->what, fault->exit_code, fault->advice);
+}
+
+}  // namespace
+
 verdict blame_for_end(evidence const& known, std::optional<generation_loss> const& loss, verdict judged) {
     judged = blame_stopped_instead(known, std::move(judged));
     bool const few = loss && holds(guard::loss_before_too_few, too_few_are_left(judged), false);
     bool const follows_it = loss && holds(guard::loss_before_followers, blames_follower(known, judged), false);
-    if (!few && !follows_it) return judged;
+    if (!few && !follows_it) return without_follower(known, std::move(judged));
     auto const why = few ? ", and " + judged.text : std::string();
     auto const& first = loss->judged;
     if (!first.of_rank) {
@@ -90,7 +108,8 @@ verdict blame_for_end(evidence const& known, std::optional<generation_loss> cons
     }
     int const rank = first.culprits.front().rank;
     auto const fault = fault_of(known[rank]);
-    return fault ? blame_rank(known, rank, first.cause, fault->what + why, fault->exit_code, fault->advice) : judged;
+    return without_follower(
+        known, fault ? blame_rank(known, rank, first.cause, fault->what + why, fault->exit_code, fault->advice) : judged);
 }
 
 }  // namespace muster

@@ -11,6 +11,7 @@ enum class guard {
     cause_takes_the_losss_place,     ///< it also explains a loss that the others outlive
     loss_before_followers,           ///< the last ranks that end because of a loss are not to blame
     loss_before_too_few,             ///< and where too few are left, somebody is
+    held_before_followers,           ///< where a rank that ended because of another would be blamed, one whose end is held is
     count_,
 };
 

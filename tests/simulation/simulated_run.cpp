@@ -121,6 +121,7 @@ class run final : public course {
     bool goes_on_without(verdict const& judged);
     void decide_cause();
     void end_if_over();
+    void kill_from_outside(int seat);
     bool is_to_blame(int seat) const;
     void check_blame(verdict const& judged, bool at_end);
     void end_run(std::string const& why, std::optional<verdict> const& judged = {});
@@ -526,7 +527,7 @@ void run::perform(membership::effect const& deed) {
         if (whom.lives() && whom.stopped_s >= 0 && now_ - whom.stopped_s < 0.4 && whom.went_on_s < 0 && condemned)
             fail(
                 "a rank that is stopped for a moment is killed");  // one that has gone on may have been stopped at two looks in a row
-        at(kill->whom).at_fault = true;
+        at(kill->whom).at_fault = whom.at_fault || whom.lives();
         order_to_end(kill->whom, dice_.seconds(0.001, 0.05), dice_.one_in(6));
     } else if (auto const* const begin = std::get_if<act::begin>(&deed)) {
         tell("launcher: generation {} begins with seats {}: {}{}", begin->now.number, fmt::join(begin->seats, ", "), begin->why,
@@ -772,6 +773,11 @@ void run::lose_host(int host) {
 }
 
 // ------------------------------------------------------------------------------------------------ who is to blame
+
+void run::kill_from_outside(int seat) {
+    at(seat).at_fault = at(seat).at_fault || at(seat).lives();
+    order_to_end(seat, 0, false);
+}
 
 /// The launcher knows that it has ended, by itself or by the launcher.
 bool run::is_to_blame(int seat) const {
@@ -1135,7 +1141,7 @@ void run::recover(int seat) {
 /// Into its memory, by steps that others can see.
 void run::save(int seat, std::uint64_t number, doing next) {
     auto& one = at(seat);
-    if (one.dies_in_save && dice_.one_in(2)) return order_to_end(seat, 0, false);
+    if (one.dies_in_save && dice_.one_in(2)) return kill_from_outside(seat);
     one.slot = begin_commit(*one.file, one.kept, one.part, number);
     if (one.slot == kept::slots && story_ != nullptr) keeping_->tell_slots();
     if (one.slot == kept::slots) return fail("a rank finds no room for a commit, since all are held");
@@ -1143,7 +1149,7 @@ void run::save(int seat, std::uint64_t number, doing next) {
     one.next = next;
     one.now = doing::saving;
     ++one.calls;
-    if (one.dies_in_save) return order_to_end(seat, 0, false);
+    if (one.dies_in_save) return kill_from_outside(seat);
     after(dice_.seconds(0.0005, dice_.one_in(6) ? 0.2 : 0.02), what::rank_saves, seat, one.calls);
 }
 
@@ -1405,9 +1411,8 @@ void run::befall(fault const& one) {
     auto& its = at(whom);
     switch (one.what) {
         case killed:
-            its.at_fault = true;
             its.dies_in_save = of_.keeps && one.number == 1;
-            if (!its.dies_in_save) order_to_end(whom, 0, false);
+            if (!its.dies_in_save) kill_from_outside(whom);
             return;
         case fails:
             if (its.lives()) its.status = exited(7), its.at_fault = true;

@@ -100,8 +100,7 @@ TEST(generation_loss, is_to_blame_for_the_end_of_those_that_end_because_of_it) {
     EXPECT_EQ(judged.exit_code, 137);
     EXPECT_TRUE(judged.of_rank);
     EXPECT_THAT(judged.text, StartsWith("rank 1 on node1 (member 11) was killed by signal 9 (SIGKILL), "));
-    EXPECT_EQ(blame_for_end(known, std::nullopt, judge_member_end(known, 0, false)).exit_code, 1)
-        << "without a loss it is the last";
+    EXPECT_EQ(blame_for_end(known, std::nullopt, judge_member_end(known, 0, false)), blame_for_end(known, loss, judge_member_end(known, 0, true)));
 }
 
 TEST(generation_loss, of_a_node_is_to_blame_too) {
@@ -133,6 +132,17 @@ TEST(generation_loss, is_to_blame_where_too_few_are_left) {
     EXPECT_EQ(judged.exit_code, 137);
     EXPECT_THAT(judged.text, HasSubstr("was killed by signal 9 (SIGKILL), and the others cannot go on in place: 3 ranks left"));
     EXPECT_EQ(blame_for_end(known, std::nullopt, few), few) << "nobody is lost";
+}
+
+TEST(generation_loss, whose_cause_is_still_held_takes_no_blame) {
+    auto known = four();
+    end(known, 1, sigkill);  // in a job it may be the scheduler's, which takes a while to say so
+    end(known, 0, exited(1), told);
+    auto const loss = outlive(known, {0});
+    end(known, 2, exited(1), told);
+    auto const judged = blame_for_end(known, loss, judge_member_end(known, 2, true));
+    EXPECT_THAT(judged.ranks_to_blame(), ElementsAre(1));
+    EXPECT_EQ(judged.exit_code, 137);
 }
 
 TEST(generation_loss, waits_for_what_made_a_rank_end_only_where_the_others_cannot_go_on) {
