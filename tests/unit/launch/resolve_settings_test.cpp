@@ -172,7 +172,7 @@ TEST(setting_rows, are_harmless_or_told_where_the_folder_sets_them) {
     for (auto const& row : settings()) {
         if (!row.is_for(file_owner::folder) || !has_part(row.part)) continue;
         auto const line = fmt::format("{} = {}\n", row.name, row.name == "site" ? "\"./x.toml\"" : any_value(row));
-        auto sources = sources_of({}, {{"muster.toml", line + "quiet = true\n"}, {"./x.toml", ""}});
+        auto sources = sources_of({}, {{"muster.toml", line + (row.name == "quiet" ? "" : "quiet = true\n")}, {"./x.toml", ""}});
         bool const told = !resolve_settings("config", {}, sources).file_notes.empty();
         EXPECT_EQ(told, row.is_told()) << line;
         auto of_site = sources_of({}, {{"muster.toml", "site = \"./x.toml\"\n"}, {"./x.toml", line}});
