@@ -785,7 +785,7 @@ bool run::is_to_blame(int seat) const {
     return known.in_generation() && at(seat).at_fault && end_known_[static_cast<std::size_t>(seat)] && !known.ended_well();
 }
 
-/// Whoever is named is at fault, unless nobody who is has ended. `at_end`: all end; a stopped rank may be blamed then.
+/// Whoever is named is at fault, unless nobody who is has ended, or one has left the others, which may make any of them end. `at_end`: all end; a stopped rank may be blamed then.
 void run::check_blame(verdict const& judged, bool at_end) {
     bool anyone = false;
     for (int seat = 0; seat < static_cast<int>(processes_.size()); ++seat) anyone = anyone || is_to_blame(seat);
@@ -795,7 +795,9 @@ void run::check_blame(verdict const& judged, bool at_end) {
     }
     int const first = judged.culprits.front().rank;
     bool const stopped = at_end && at(first).lives() && at(first).stopped_s >= 0;
-    if (anyone && !is_to_blame(first) && !stopped) fail(fmt::format("seat {} is blamed, and another is at fault", first));
+    bool const left = std::ranges::any_of(known_.ranks, [](auto const& one) { return one.in_generation() && one.ended_well(); });
+    if (anyone && !is_to_blame(first) && !stopped && !left)
+        fail(fmt::format("seat {} is blamed, and another is at fault", first));
     if (!judged.of_rank) {
         if (judged.exit_code != exit_code(errc::peer_failed)) fail("a lost host has another code");
         return;
