@@ -160,19 +160,19 @@ assert all(f"<!-- {word} -->" in speedup for word in ("slower", "causes &lt;2&gt
 PY
     expect_exit 0 "$bench" report known.json -o drawn
     expect_true grep -q -e '<!-- 3.33 -->' drawn/figures/speed-up.svg
-    expect_exit 0 "$bench" report causes.json --format html -o one.html
-    expect_equal "$(grep -c '<img ' one.html)" 5 'figures of a page alone'
+    expect_exit 0 "$bench" report known.json --format html -o one.html
+    expect_equal "$(grep -c '<img ' one.html)" 3 'figures of a page alone'
 
     # A user's plots.py is kept, and draws; by hand as well. What it does wrong is told, and the page has its tables.
-    (cd all && sed -i 's/"Speed-up" + of/"My own figure" + of/' plots.py && rm -r figures && "$drawer" -B plots.py >printed)
-    expect_true test -s all/figures/my-own-figure.pdf
-    expect_exit 0 "$bench" report known.json slower.json causes.json collectives.json -o all
-    expect_contains stderr 'kept all/plots.py, which is not as this version writes it'
-    expect_contains all/report.html 'alt="my-own-figure.svg"'
-    echo 'raise SystemExit("out of ink")' >all/plots.py
-    expect_exit 0 "$bench" report known.json -o all
+    (cd drawn && sed -i 's/"Speed-up" + of/"My own figure" + of/' plots.py && rm -r figures && "$drawer" -B plots.py >printed)
+    expect_true test -s drawn/figures/my-own-figure.pdf
+    expect_exit 0 "$bench" report known.json -o drawn
+    expect_contains stderr 'kept drawn/plots.py, which is not as this version writes it'
+    expect_contains drawn/report.html 'alt="my-own-figure.svg"'
+    echo 'raise SystemExit("out of ink")' >drawn/plots.py
+    expect_exit 0 "$bench" report known.json -o drawn
     expect_contains stderr 'no figures: plots.py ended with exit code 1: out of ink'
-    expect_contains all/report.html 'out of ink' '>3.33<'
+    expect_contains drawn/report.html 'out of ink' '>3.33<'
 
     # Hostile names, a weak series by nodes, and values that nobody has measured.
     python3 - <<'PY'
