@@ -196,7 +196,7 @@ void output_folder::remove_file(std::string_view name) const noexcept {
 }
 
 void output_folder::replace_file(std::string_view name, std::string_view text, std::string_view hint, mode_t mode) const {
-    auto const fresh = fmt::format("{}.new", name), path = fmt::format("{}/{}", path_, fresh);
+    auto const fresh = fmt::format("{}.new", name), path = fmt::format("{}/{}", path_, name);
     write_all(open_file(fresh, hint, mode).get(), text, path, hint.empty() ? "free space there" : hint);
     if (::renameat(fd_.get(), fresh.c_str(), fd_.get(), std::string(name).c_str()) != 0) throw_system("rename", path);
 }
