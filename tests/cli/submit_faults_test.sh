@@ -143,7 +143,7 @@ expect_contains stderr 'job 77: the scheduler does not know it'
 # Nor is a run waited for that was killed, and so has no end in its record: in a job that the scheduler has forgotten, or without any scheduler.
 mkdir -p muster-runs/4194305/rank.00 empty
 echo last >muster-runs/4194305/rank.00/stdout
-echo "{\"schema\": \"muster.run/1\", \"host\": \"$(hostname -s)\"}" >muster-runs/4194305/run.json
+echo "{\"schema\": \"muster.run/1\", \"host\": \"$(hostname -s)\", \"process\": {\"pid\": 4194305, \"start_ticks\": 1}}" >muster-runs/4194305/run.json
 cp -r muster-runs/4194305 muster-runs/78
 for folder in "$fakes" "$PWD/empty"; do
     number=78 && [ "$folder" = "$fakes" ] || number=4194305

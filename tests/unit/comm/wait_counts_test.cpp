@@ -36,16 +36,19 @@ class page_file {
     wait_page* page_ = nullptr;
 };
 
-constexpr int size = 3, late = 1, turns = 2;
+constexpr int size = 3, late = 1;
+constexpr std::uint64_t turns = 2;
 
-/// Waits until both have counted more than what may still come from the collective before.
-void await_counts(wait_page const& one, wait_page const& other) {
+/// Waits until both have counted all of the collectives before, and then a part of their wait for the late rank.
+void await_counts(wait_page const& one, wait_page const& other, std::uint64_t before) {
+    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    auto const await = [&](auto const& holds) {
+        while (!holds() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    await([&] { return one.collectives >= before && other.collectives >= before; });
     auto const& of_one = one.by_rank[late].waited_ns;
     auto const& of_other = other.by_rank[late].waited_ns;
-    auto const enough_one = of_one + 600'000'000u, enough_other = of_other + 600'000'000u;
-    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while ((of_one < enough_one || of_other < enough_other) && std::chrono::steady_clock::now() < until)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    await([&, was_one = of_one.load(), was_other = of_other.load()] { return of_one != was_one && of_other != was_other; });
 }
 
 class waits_of : public testing::TestWithParam<char const*> {};
@@ -59,8 +62,8 @@ TEST_P(waits_of, the_others_show_who_came_last) {
         options.wait_page = pages[static_cast<std::size_t>(who.rank)].path();
         auto all = communicator::create(who, options);
         std::vector<float> values(1000, 1.0f);
-        for (int turn = 0; turn < turns; ++turn) {
-            if (who.rank == late) await_counts(pages[0].page(), pages[2].page());
+        for (std::uint64_t turn = 0; turn < turns; ++turn) {
+            if (who.rank == late) await_counts(pages[0].page(), pages[2].page(), turn);
             all.allreduce("w", view_of(std::span(values)), view_of(std::span(values)), reduction::max).wait();
         }
     });
@@ -68,7 +71,7 @@ TEST_P(waits_of, the_others_show_who_came_last) {
     for (int rank = 0; rank < size; ++rank) {
         if (rank == late) continue;
         auto const& page = pages[static_cast<std::size_t>(rank)].page();
-        EXPECT_GE(page.collectives, std::uint64_t{turns});
+        EXPECT_GE(page.collectives, turns);
         EXPECT_GE(page.by_rank[late].times, 1u) << "rank " << rank;
         EXPECT_GT(page.by_rank[late].waited_ns, page.waited_ns / 2) << "rank " << rank;
         EXPECT_GT(page.waited_ns, pages[late].page().waited_ns) << "rank " << rank;
