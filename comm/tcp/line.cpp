@@ -173,9 +173,18 @@ void line::pump(bool look) {
     for (bool nothing = false;;) {
         while (end_ == end::none && !stopped_ && (within_ ? take_data() : begin_message())) {
         }
+        if (!closed_.empty() && !has_unexpected()) finish(end::lost, closed_);
         bool const reads = within_ || look || deaf_ || !coming_.empty();
-        if (!socket_ || end_ != end::none || stopped_ || nothing || !reads || !fill(nothing)) return;
+        if (!socket_ || end_ != end::none || stopped_ || nothing || !closed_.empty() || !reads || !fill(nothing)) return;
     }
+}
+
+/// Returns whether a message is there for a collective that this rank has not started yet.
+bool line::has_unexpected() const noexcept {
+    std::span<std::byte const> const there{staging_.get() + first_, filled_ - first_};
+    if (within_ || !coming_.empty() || there.size() < frame_bytes) return false;
+    auto const head = read_frame(there);
+    return head && head->what == frame::kind::data;
 }
 
 /// Looks at the header. Returns false if more has to come first, if nobody expects the message yet, and at the end.
@@ -225,8 +234,8 @@ bool line::take_data() {
     return true;
 }
 
-/// Reads from the socket: into the tensor if much of it is still to come, else into the staging memory. Returns false if nothing came, or if
-/// there is no room.
+/// Reads from the socket: into the tensor if much of it is still to come, else into the staging memory. Returns false if nothing came, not even the
+/// connection's end, or if there is no room.
 bool line::fill(bool& nothing) {
     bool const direct = within_ && coming_.front().head.bytes - done_ >= staging_bytes / 4;
     if (!direct && first_ != 0) {
@@ -242,9 +251,9 @@ bool line::fill(bool& nothing) {
     while (got < 0 && errno == EINTR);
     if (got <= 0) {
         nothing = true;
-        if (got == 0) finish(end::lost, "it closed the connection");
-        if (got < 0 && errno != EAGAIN) finish(end::lost, std::strerror(errno));
-        return false;
+        if (got == 0) closed_ = "it closed the connection";
+        if (got < 0 && errno != EAGAIN) closed_ = std::strerror(errno);
+        return !closed_.empty();
     }
     (direct ? done_ : filled_) += static_cast<std::size_t>(got);
     nothing = static_cast<std::size_t>(got) < room;  // another read would only say that there is no more

@@ -120,6 +120,7 @@ class line {
     static constexpr std::size_t staging_bytes = std::size_t{64} << 10;
 
     void flush();
+    bool has_unexpected() const noexcept;
     bool begin_message();
     bool take_data();
     bool fill(bool& nothing);
@@ -136,6 +137,7 @@ class line {
     std::size_t done_ = 0;  // … and this many of its bytes
     std::unique_ptr<std::byte[]> staging_;
     std::size_t first_ = 0, filled_ = 0;  // the filled part
+    std::string closed_;                  // why nothing comes any more, once all that came has been read from the socket
     end end_ = end::none;
     std::string words_;
     std::string excuse_;

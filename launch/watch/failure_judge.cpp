@@ -510,6 +510,14 @@ verdict judge_silence(evidence const& known, std::vector<int> const& silent, dur
                              fmt::format("{}; ending {}", what, count_of_ranks(left)), exit_code(errc::peer_failed)));
 }
 
+std::optional<verdict> blame_lost(evidence const& known) {
+    auto const is_lost = [](rank_evidence const& r) { return r.in_generation() && r.now == state::lost; };
+    if (known.count(is_lost) == 0) return std::nullopt;
+    return blame_all(known, failure_cause::node, is_lost,
+                     fmt::format("lost {}: nothing there answers (--heartbeat){}", known.list(is_lost), known.ending()),
+                     exit_code(errc::peer_failed));
+}
+
 verdict judge_silent_agent(evidence const& known, int rank, duration time) {
     auto const is_there = [node = known[rank].node](auto const& r) { return r.node == node; };
     return blame_all(known, failure_cause::daemon, is_there,

@@ -114,6 +114,9 @@ std::optional<end_fault> fault_of(rank_evidence const& rank);
 /// its last lines say so.
 bool follows(rank_evidence const& rank);
 
+/// Returns a failure due to the present ranks that no longer answer, as their host is lost; nothing if there is none.
+std::optional<verdict> blame_lost(evidence const& known);
+
 /// Returns a failure without a culprit among the ranks.
 verdict blame_run(failure_cause cause, std::string text, int exit_code);
 

@@ -82,12 +82,12 @@ generation_end end_of(generation_loss const& loss, evidence const& known) {
 
 namespace {
 
-/// Returns the verdict or, if it blames a rank that ended because of another one, one that blames a rank whose end was still held.
+/// Returns the verdict or, if it blames a rank that ended because of another one, one that blames a rank whose end was still held, or a host.
 verdict without_follower(evidence const& known, verdict judged) {
     if (!holds(guard::held_before_followers, blames_follower(known, judged), false)) return judged;
     auto const first = std::ranges::find_if(
         known.ranks, [](rank_evidence const& rank) { return rank.in_generation() && fault_of(rank) && !follows(rank); });
-    if (first == known.ranks.end()) return judged;
+    if (first == known.ranks.end()) return blame_lost(known).value_or(std::move(judged));
     auto const fault = fault_of(*first);
     return blame_rank(known, first->rank, failure_cause::rank_end, fault->what, fault->exit_code, fault->advice);
 }

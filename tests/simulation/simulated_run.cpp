@@ -156,7 +156,7 @@ class run final : public course {
     void die(int seat, bool well);
     void break_collectives(int seat);
     void begin_another_program(int seat, bool forgetful);
-    void order_to_end(int seat, double delay, bool well);
+    void order_to_end(int seat, double delay, bool well, bool from_outside = false);
     bool runs(int seat) const { return at(seat).lives() && at(seat).stopped_s < 0; }
     process& at(int seat) { return processes_[static_cast<std::size_t>(seat)]; }
     process const& at(int seat) const { return processes_[static_cast<std::size_t>(seat)]; }
@@ -775,8 +775,7 @@ void run::lose_host(int host) {
 // ------------------------------------------------------------------------------------------------ who is to blame
 
 void run::kill_from_outside(int seat) {
-    at(seat).at_fault = at(seat).at_fault || at(seat).lives();
-    order_to_end(seat, 0, false);
+    order_to_end(seat, 0, false, true);
 }
 
 /// The launcher knows that it has ended, by itself or by the launcher.
@@ -787,6 +786,7 @@ bool run::is_to_blame(int seat) const {
 
 /// Whoever is named is at fault, unless nobody who is has ended, or one has left the others, which may make any of them end. `at_end`: all end; a stopped rank may be blamed then.
 void run::check_blame(verdict const& judged, bool at_end) {
+    if (std::ranges::any_of(known_.ranks, [](auto const& one) { return one.in_generation() && one.ended_well(); })) return;
     bool anyone = false;
     for (int seat = 0; seat < static_cast<int>(processes_.size()); ++seat) anyone = anyone || is_to_blame(seat);
     if (judged.culprits.empty()) {
@@ -795,9 +795,7 @@ void run::check_blame(verdict const& judged, bool at_end) {
     }
     int const first = judged.culprits.front().rank;
     bool const stopped = at_end && at(first).lives() && at(first).stopped_s >= 0;
-    bool const left = std::ranges::any_of(known_.ranks, [](auto const& one) { return one.in_generation() && one.ended_well(); });
-    if (anyone && !is_to_blame(first) && !stopped && !left)
-        fail(fmt::format("seat {} is blamed, and another is at fault", first));
+    if (anyone && !is_to_blame(first) && !stopped) fail(fmt::format("seat {} is blamed, and another is at fault", first));
     if (!judged.of_rank) {
         if (judged.exit_code != exit_code(errc::peer_failed)) fail("a lost host has another code");
         return;
@@ -1273,11 +1271,11 @@ void run::break_collectives(int seat) {
 }
 
 /// `well`: it ends with 0 just then.
-void run::order_to_end(int seat, double delay, bool well) {
+void run::order_to_end(int seat, double delay, bool well, bool from_outside) {
     auto& one = at(seat);
     one.ordered_to_end = true;
     if (!one.lives() || (is_silent(one.host) && delay > 0)) return;  // the order does not come there
-    at_time(std::max(now_ + delay, one.unkillable_s), what::dies, seat, well ? 1 : 0);
+    at_time(std::max(now_ + delay, one.unkillable_s), what::dies, seat, well ? 1 : from_outside ? 2 : 0);
 }
 
 // ------------------------------------------------------------------------------------------------ what happens
@@ -1376,8 +1374,8 @@ void run::handle(occurrence const& one) {
             }
             return;
         case what::dies:
-            if (at(one.a).lives()) at(one.a).status = SIGKILL;
-            return die(one.a, one.b != 0);
+            if (at(one.a).lives()) at(one.a).status = SIGKILL, at(one.a).at_fault = at(one.a).at_fault || one.b == 2;
+            return die(one.a, one.b == 1);
         case what::rank_saves: {
             auto const& its = at(one.a);
             if (!its.lives() || its.calls != one.b) return;

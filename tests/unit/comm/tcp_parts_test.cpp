@@ -153,6 +153,30 @@ TEST(tcp_lines, the_word_of_a_rank_that_gives_up_is_not_lost_with_its_connection
     EXPECT_EQ(reads.words(), "rank 2 is gone");
 }
 
+TEST(tcp_lines, what_came_before_the_end_is_read_by_later_collectives) {
+    auto [one, other] = connection();
+    line ends, reads;
+    ends.open(std::move(one));
+    reads.open(std::move(other));
+    transfers counts;
+    std::byte const sent{7};
+    frame const head{.what = frame::kind::data, .signature = 1, .count = 1, .bytes = 1};
+    for (int i = 0; i < 2; ++i) ends.send(1, head, &sent, counts);
+    ends.close();
+    for (int i = 0; i < 2; ++i) {
+        reads.pump(true);
+        EXPECT_EQ(reads.ended(), line::end::none) << "a message is left";
+        std::byte got{};
+        transfers expected;
+        reads.receive(1, head, &got, expected);
+        reads.pump(true);
+        EXPECT_TRUE(expected.through());
+        EXPECT_EQ(got, sent);
+    }
+    reads.pump(true);
+    EXPECT_EQ(reads.ended(), line::end::lost);
+}
+
 /// Every rank's result is told to rank 0, which compares their bits, those of a second run, and for direct exchange those of the order of the ranks.
 void compare_bits(communicator& all, std::size_t count, bool in_order) {
     auto const value = [](std::size_t i, int rank) {

@@ -100,7 +100,8 @@ TEST(generation_loss, is_to_blame_for_the_end_of_those_that_end_because_of_it) {
     EXPECT_EQ(judged.exit_code, 137);
     EXPECT_TRUE(judged.of_rank);
     EXPECT_THAT(judged.text, StartsWith("rank 1 on node1 (member 11) was killed by signal 9 (SIGKILL), "));
-    EXPECT_EQ(blame_for_end(known, std::nullopt, judge_member_end(known, 0, false)), blame_for_end(known, loss, judge_member_end(known, 0, true)));
+    EXPECT_EQ(blame_for_end(known, std::nullopt, judge_member_end(known, 0, false)),
+              blame_for_end(known, loss, judge_member_end(known, 0, true)));
 }
 
 TEST(generation_loss, of_a_node_is_to_blame_too) {
@@ -132,6 +133,18 @@ TEST(generation_loss, is_to_blame_where_too_few_are_left) {
     EXPECT_EQ(judged.exit_code, 137);
     EXPECT_THAT(judged.text, HasSubstr("was killed by signal 9 (SIGKILL), and the others cannot go on in place: 3 ranks left"));
     EXPECT_EQ(blame_for_end(known, std::nullopt, few), few) << "nobody is lost";
+}
+
+TEST(generation_loss, of_the_last_host_explains_those_that_have_ended_because_of_it) {
+    auto known = four("remote");
+    end(known, 0, exited(1), told), end(known, 1, exited(1), told);
+    known[0].now = known[1].now = state::gone;
+    known[2].now = known[3].now = state::lost;  // where nobody else is left that answers, silence alone is no sign
+    auto const judged =
+        blame_for_end(known, std::nullopt, blame_rank(known, 1, failure_cause::rank_end, "exited with code 1", 1));
+    EXPECT_EQ(judged.cause, failure_cause::node);
+    EXPECT_THAT(judged.ranks_to_blame(), ElementsAre(2, 3));
+    EXPECT_EQ(judged.exit_code, 125);
 }
 
 TEST(generation_loss, whose_cause_is_still_held_takes_no_blame) {
