@@ -1,4 +1,4 @@
-# timeout: 240
+# timeout: 600
 # Reports: a study of known times gives these numbers and causes, a browser shows it whole, and plots.py draws it.
 # parts: bench
 . "$(dirname "$0")/lib.sh"
