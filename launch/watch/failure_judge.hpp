@@ -114,7 +114,7 @@ std::optional<end_fault> fault_of(rank_evidence const& rank);
 /// its last lines say so.
 bool follows(rank_evidence const& rank);
 
-/// Returns a failure due to the present ranks that no longer answer, as their host is lost; nothing if there is none.
+/// Returns a failure due to the present ranks that no longer answer, as their host is lost; nothing if all answer.
 std::optional<verdict> blame_lost(evidence const& known);
 
 /// Returns a failure without a culprit among the ranks.
