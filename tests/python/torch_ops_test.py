@@ -103,6 +103,7 @@ def test_in_place_whatever_the_tensor_is():
         if rank == 0:
             handle = hvd.allreduce_async_(torch.ones(2), name="twice in place")
             check.raises(ValueError, lambda: hvd.allreduce_async_(torch.ones(2), name="twice in place"), "in flight")
+        hvd.barrier()  # until then the first one of rank 0 lacks the others'
         handle = handle or hvd.allreduce_async_(torch.ones(2), name="twice in place")
         same(hvd.synchronize(handle), [1.0, 1.0])
     handle = hvd.allreduce_async_(torch.full((1000,), float(own)), name="dropped in place", op=hvd.Sum)  # nobody else holds the tensor
