@@ -1,7 +1,10 @@
 // Structs as JSON: an object has each member by its name, in their order. What is read may be anything.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -11,37 +14,57 @@
 
 #include "base/codec/member_names.hpp"
 #include "base/text.hpp"
+#include "base/trust/foreign_json.hpp"
 
 namespace muster {
 
-/// Returns the struct's JSON, without members that are empty: absent values, texts of no letter, structs of such members. Real numbers have four digits behind
-/// the point. Members are numbers, letters, texts, structs, and lists and optional values of them. Pure.
+/// Appends the value's JSON; returns whether it is more than an absent value, a text of no letter, or a struct of such members. Pure.
 template <typename T>
-nlohmann::ordered_json member_json(T const& value) {
-    using json = nlohmann::ordered_json;
+bool append_json(std::string& to, T const& value) {
     if constexpr (std::is_same_v<T, std::string>) {
-        return value;
+        to += json_text(nlohmann::ordered_json(value));
+        return !value.empty();
     } else if constexpr (std::is_same_v<T, char>) {
-        return std::string(1, value);
+        return append_json(to, std::string(1, value));
     } else if constexpr (std::is_floating_point_v<T>) {
-        return std::round(value * 1e4) / 1e4;
+        if (!std::isfinite(value)) return append_json(to, std::optional<T>());
+        fmt::format_to(std::back_inserter(to), "{}", std::round(value * 1e4) / 1e4);
+        return true;
     } else if constexpr (std::is_arithmetic_v<T>) {
-        return value;
+        fmt::format_to(std::back_inserter(to), "{}", value);
+        return true;
     } else if constexpr (requires { value.has_value(); }) {
-        return value ? member_json(*value) : json();
+        if (value) return append_json(to, *value);
+        to += "null";
+        return false;
     } else if constexpr (requires { value.begin(); }) {
-        auto rows = json::array();
-        for (auto const& each : value) rows.push_back(member_json(each));
-        return rows;
+        to += '[';
+        for (auto const& each : value) {
+            if (&each != &*value.begin()) to += ',';
+            append_json(to, each);
+        }
+        to += ']';
+        return true;
     } else {
-        auto row = json::object();
+        to += '{';
+        auto const first = to.size();
         for_each_member(value, [&](std::string_view name, auto const& member) {
-            auto own = member_json(member);
-            bool const is_empty = own.is_null() || (own.is_object() && own.empty()) || own == "";
-            if (!is_empty) row[std::string(name)] = std::move(own);
+            auto const before = to.size();
+            fmt::format_to(std::back_inserter(to), "{}\"{}\":", before == first ? "" : ",", name);
+            if (!append_json(to, member)) to.resize(before);
         });
-        return row;
+        to += '}';
+        return to.size() > first + 1;
     }
+}
+
+/// Returns the struct's JSON in one line, without members that are empty. Real numbers have four digits behind the point. Members are numbers, letters, texts,
+/// structs, and lists and optional values of them. Pure.
+template <typename T>
+std::string member_json(T const& value) {
+    std::string text;
+    append_json(text, value);
+    return text;
 }
 
 /// Reads such JSON; leaves a value as it is where the JSON is of another type, and returns whether it is not. Texts lose their control characters, in one line;

@@ -172,6 +172,7 @@ void add_rates(rank_sample& now, rank_sample const* before) {
     keep_from_falling(&rank_sample::user_s, &rank_sample::system_s, &rank_sample::core_wait_s, &rank_sample::data_wait_s,
                       &rank_sample::major_faults, &rank_sample::read_bytes, &rank_sample::written_bytes);
     double const passed = now.age_s - from.age_s;
+    if (now.state == 'D') now.blocked_s = before != nullptr && before->blocked_s ? *before->blocked_s + passed : 0;
     auto const set_share = [&](auto share, auto sum) {
         if (passed > 0 && now.*sum && from.*sum) now.*share = std::clamp((*(now.*sum) - *(from.*sum)) / passed, 0.0, 1.0);
     };

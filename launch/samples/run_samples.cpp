@@ -10,8 +10,6 @@
 
 namespace muster {
 
-using nlohmann::ordered_json;
-
 namespace {
 
 constexpr char const* schema = "muster.samples/1";
@@ -19,13 +17,13 @@ constexpr char const* schema = "muster.samples/1";
 }  // namespace
 
 std::string samples_json(run_samples const& of) {
-    ordered_json all{{"schema", schema}};
-    all.update(member_json(of));
-    return json_text(all) + "\n";
+    auto text = member_json(of);  // never empty: it has numbers
+    text.insert(1, fmt::format(R"("schema":"{}",)", schema));
+    return text + "\n";
 }
 
 std::optional<run_samples> parse_samples(std::string_view text) {
-    auto const all = parse_json_or_discard<ordered_json>(text);
+    auto const all = parse_json_or_discard<nlohmann::ordered_json>(text);
     run_samples found;
     if (!all.is_object() || text_at(all, "/schema") != schema || !read_members(all, found)) return std::nullopt;
     return found;

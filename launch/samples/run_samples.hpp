@@ -48,11 +48,12 @@ struct cgroup_sample {
 /// A rank with all processes below it.
 struct rank_sample {
     int rank = -1;
-    long pid = 0;                  ///< the process that works: the rank or, for a script that waits for one child, that child
-    char state = '?';              ///< its state, as in /proc/PID/stat
-    std::string where;             ///< system call or kernel function in which it sleeps; empty: it runs, or not known
-    double age_s = 0;              ///< since it started
-    std::optional<double> user_s;  ///< processor time
+    long pid = 0;                     ///< the process that works: the rank or, for a script that waits for one child, that child
+    char state = '?';                 ///< its state, as in /proc/PID/stat
+    std::string where;                ///< system call or kernel function in which it sleeps; empty: it runs, or not known
+    std::optional<double> blocked_s;  ///< in state D at each look for so long; absent: not at this one
+    double age_s = 0;                 ///< since it started
+    std::optional<double> user_s;     ///< processor time
     std::optional<double> system_s;
     std::optional<double> cores;        ///< processor time per time, now
     std::optional<int> allowed_cores;   ///< hardware threads on which it may run

@@ -33,7 +33,7 @@ std::vector<odd_node> read_all(std::string const& folder, std::time_t now) {
 
 std::string odd_nodes_text(std::vector<odd_node> const& nodes) {
     std::string text;
-    for (auto const& node : nodes) text += json_text(member_json(node)) + "\n";
+    for (auto const& node : nodes) text += member_json(node) + "\n";
     return text;
 }
 

@@ -15,7 +15,7 @@ namespace {
 constexpr double awaited_share = 0.15;  ///< ranks that share cores differ by 10 % within seconds
 constexpr double awaited_share_of_run = 0.10;
 constexpr double throttled_share = 0.05;  ///< a period or two of a quota is noise
-constexpr double blocked_cores = 0.2;     ///< a healthy rank is in D at some looks, but then computes in between
+constexpr double blocked_cores = 0.2;     ///< a healthy rank may be in D at two looks, but then computes in between
 constexpr double waits_itself = 0.5;      ///< of the others' waits: on a busy machine ranks wait for each other by turns
 constexpr double core_wait = 0.2;         ///< of the time, more than the others: what a system does besides takes some percent
 constexpr double core_wait_of_awaited = 0.1;  ///< likewise, of a rank for which they wait
@@ -147,8 +147,9 @@ class oddity_finder {
         auto const where = rank.where.empty() ? "" : fmt::format(", in {}", rank.where);
         if (rank.state == 'T' || rank.state == 't')
             add(oddity_kind::stopped, fmt::format("it is stopped, by a {}", rank.state == 'T' ? "signal" : "debugger"));
-        if (rank.state == 'D' && rank.cores.value_or(0) < blocked_cores)
-            add(oddity_kind::blocked, fmt::format("it is blocked in the kernel (state D{})", where));
+        if (rank.blocked_s.value_or(0) > 0 && rank.cores.value_or(0) < blocked_cores)
+            add(oddity_kind::blocked, fmt::format("it {} blocked in the kernel for {} (state D{})", verb("has been", "had been"),
+                                                  format_duration(duration(*rank.blocked_s)), where));
         bool const is_throttled = rank.cgroup.throttled && *rank.cgroup.throttled > throttled_share;
         if (is_throttled)
             add(oddity_kind::throttled,

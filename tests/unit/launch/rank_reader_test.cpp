@@ -136,6 +136,22 @@ TEST(rates_of_ranks, are_told_since_the_look_before) {
     EXPECT_FALSE(unknown.cores || unknown.faults_per_s);
 }
 
+TEST(rank_reader, adds_up_the_time_in_which_every_look_found_a_rank_blocked) {
+    std::optional<rank_sample> before;
+    auto const look = [&](double age_s, char state) {
+        rank_sample now;
+        now.age_s = age_s, now.state = state;
+        add_rates(now, before ? &*before : nullptr);
+        before = now;
+        return now.blocked_s;
+    };
+    EXPECT_EQ(look(2, 'D'), 0) << "one look says nothing";
+    EXPECT_EQ(look(4, 'D'), 2);
+    EXPECT_EQ(look(7, 'D'), 5);
+    EXPECT_EQ(look(9, 'R'), std::nullopt);
+    EXPECT_EQ(look(11, 'D'), 0);
+}
+
 TEST(processor_times, are_read_from_their_text) {
     auto const found = parse_processor_times(
         "cpu  1000 20 300 4000 50 6 7 80 90 10\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 1 2 3 4 5 6 7 8 9 10\nintr 5 0\nctxt 9\n");
