@@ -79,7 +79,7 @@ TEST(oddities, are_found_alone_and_explained) {
         {"traced", oddity_kind::stopped, [](auto&, auto& r, auto&) { r.state = 't'; }, "it is stopped, by a debugger"},
         {"blocked", oddity_kind::blocked,
          [](auto&, auto& r, auto&) { r.state = 'D', r.blocked_s = 4, r.cores = 0.01, r.where = "nfs_wait"; },
-         "it has been blocked in the kernel for 4.0 s (state D, in nfs_wait)"},
+         "it has been blocked in the kernel for 4 s (state D, in nfs_wait)"},
         {"throttled", oddity_kind::throttled, [](auto&, auto& r, auto&) { r.cgroup.throttled = 0.62; },
          "its cgroup's quota held it back 62 % of the time"},
         {"shares its cores", oddity_kind::shares_cores, [](auto&, auto& r, auto&) { r.core_wait = 0.61; },
