@@ -157,6 +157,11 @@ bool frame_channel::has_unread() const noexcept {
     return socket_ && ::ioctl(socket_.get(), FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
+bool frame_channel::has_lost_peer() const noexcept {
+    pollfd seen{.fd = socket_.get(), .events = POLLRDHUP, .revents = 0};
+    return socket_ && ::poll(&seen, 1, 0) > 0;
+}
+
 void frame_channel::on_readable() {
     std::array<char, 64 * 1024> bytes;
     ssize_t const count = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);

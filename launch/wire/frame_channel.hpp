@@ -46,6 +46,8 @@ class frame_channel {
     bool open() const noexcept { return static_cast<bool>(socket_); }
     /// Returns whether the peer has sent what this end has not read yet.
     bool has_unread() const noexcept;
+    /// Returns whether the peer has closed the connection, although what it sent before may not have been read yet.
+    bool has_lost_peer() const noexcept;
     bool sent_all() const noexcept { return waiting_.empty() && ready_.empty(); }
     /// May be called within a callback: the next frame goes to the new one.
     void set_callbacks(callbacks what_to_do, std::size_t largest_frame);

@@ -211,11 +211,14 @@ void remote_group::on_host_lost(int number, std::string const& reason) {
     });
 }
 
-/// An engine that has lost a rank ends its daemons on all nodes. A daemon that dies by itself ends no watcher.
+/// An engine that has lost a rank ends its daemons on all nodes. A daemon that dies by itself ends no watcher. The loop may tell of a watcher that was lost before
+/// after this.
 void remote_group::note_orphan(rank_evidence& rank, std::string const& daemon) {
     rank.daemon_lost = daemon;
-    if (!rank.in_generation()) return;
-    if (known_.first_orphan < 0 && known_.first_lost < 0 && known_.first_killed < 0) known_.first_orphan = rank.rank;
+    if (!rank.in_generation() || known_.first_orphan >= 0 || known_.first_lost >= 0 || known_.first_killed >= 0) return;
+    auto const lost = std::ranges::find_if(
+        ranks_, [this](remote_rank const& other) { return known(other).running() && other.link.has_lost_shim(); });
+    (lost == ranks_.end() ? known_.first_orphan : known_.first_lost) = lost == ranks_.end() ? rank.rank : lost->job.who.rank;
 }
 
 // ------------------------------------------------------------------------------------------------ messages

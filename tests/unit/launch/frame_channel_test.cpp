@@ -55,10 +55,14 @@ TEST(channels, tell_when_the_peer_goes) {
     auto [a, b] = socket_pair();
     listening_end left;
     frame_channel one(loop, std::move(a), into(left, loop, 99), 1024);
+    ASSERT_EQ(::write(b.get(), "\0\0", 2), 2);
+    EXPECT_FALSE(one.has_lost_peer());
     b.reset();
+    EXPECT_TRUE(one.has_lost_peer()) << "before the loop tells";
     loop.run();
     EXPECT_NE(left.closed, "");
     EXPECT_FALSE(one.open());
+    EXPECT_FALSE(one.has_lost_peer()) << "a closed channel knows nothing";
     one.send("nobody hears this");
 }
 
