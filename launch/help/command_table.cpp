@@ -103,7 +103,8 @@ constexpr command_row rows[]{
         .manual =
             "Asks squeue or qstat once, and lists your jobs: number, name, state, nodes, time used and its limit, and why a job "
             "waits. With --all also the jobs that muster has submitted in the last 7 days and that have ended, with their exit "
-            "codes. If the scheduler does not answer, --all lists muster's own records of these jobs and exits with 1.",
+            "codes. If there is no scheduler to ask, or it does not answer, --all lists muster's own records of these jobs "
+            "and exits with 1.",
         .part = "jobs",
     },
     {

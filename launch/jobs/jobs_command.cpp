@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <system_error>
 
@@ -67,10 +68,18 @@ queued_job as_recorded(job_record const& record, bool silent) {
     return job;
 }
 
+/// Returns the scheduler to ask; without one nothing, and `silence` then says so.
+std::optional<queue_kind> queue_to_ask(environment const& variables, std::string& silence) try {
+    return find_queue(variables);
+} catch (error const& e) {
+    silence = e.what();
+    return std::nullopt;
+}
+
 /// Returns what the scheduler says; nothing if it does not answer, and `silence` then says why; asks no second time.
-std::vector<queued_job> ask_once(queue_kind kind, std::vector<std::string> const& ids, environment const& variables,
-                                 std::string& silence) try {
-    return silence.empty() ? list_jobs(kind, ids, variables) : std::vector<queued_job>();
+std::vector<queued_job> ask_once(std::optional<queue_kind> kind, std::vector<std::string> const& ids,
+                                 environment const& variables, std::string& silence) try {
+    return silence.empty() && kind ? list_jobs(*kind, ids, variables) : std::vector<queued_job>();
 } catch (error const& e) {
     if (e.code() != errc::unavailable) throw;
     silence = e.what();
@@ -78,12 +87,14 @@ std::vector<queued_job> ask_once(queue_kind kind, std::vector<std::string> const
 }
 
 /// Adds jobs that muster submitted to this scheduler within a week and that have ended, as the scheduler knows them or their runs
-/// recorded them, the latest first. Of a silent scheduler all of them.
-void add_ended(std::vector<queued_job>& jobs, queue_kind kind, environment const& variables, std::string& silence) {
+/// recorded them, the latest first. Of a silent scheduler all of them; without a scheduler, those of any.
+void add_ended(std::vector<queued_job>& jobs, std::optional<queue_kind> kind, environment const& variables,
+               std::string& silence) {
     auto records = recent_job_records(variables, std::time(nullptr) - shown_for_s);
     auto const cluster = find_cluster(variables);
     std::erase_if(records, [&](job_record const& one) {
-        return one.scheduler != to_string(kind) || (!one.cluster.empty() && !cluster.empty() && one.cluster != cluster);
+        return (kind && one.scheduler != to_string(*kind)) ||
+               (!one.cluster.empty() && !cluster.empty() && one.cluster != cluster);
     });
     std::vector<std::string> ids;
     for (auto const& one : records) ids.push_back(one.id);
@@ -122,8 +133,8 @@ int jobs_command(std::vector<std::string> const& args, environment const& variab
     if (!given.command.empty())
         throw_error(errc::usage, "muster jobs takes no argument '{}'; muster show {} tells of one job", given.command.front(),
                     given.command.front());
-    auto const kind = find_queue(variables);
     std::string silence;
+    auto const kind = queue_to_ask(variables, silence);
     auto jobs = ask_once(kind, {}, variables, silence);
     if (given.flag("all")) add_ended(jobs, kind, variables, silence);
     if (jobs.empty() && !silence.empty()) throw error(errc::unavailable, silence);
@@ -132,8 +143,8 @@ int jobs_command(std::vector<std::string> const& args, environment const& variab
     if (given.flag("json")) {
         auto rows = ordered_json::array();
         for (auto const& job : jobs) rows.push_back(json_of(job));
-        fmt::print("{}\n",
-                   json_text(ordered_json{{"schema", "muster.jobs/1"}, {"scheduler", to_string(kind)}, {"jobs", rows}}, 2));
+        auto const scheduler = kind ? ordered_json(to_string(*kind)) : ordered_json();
+        fmt::print("{}\n", json_text(ordered_json{{"schema", "muster.jobs/1"}, {"scheduler", scheduler}, {"jobs", rows}}, 2));
         return code;
     }
     fmt::print("{}", table_of(jobs, terminal_width(variables)));

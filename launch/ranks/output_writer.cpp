@@ -129,7 +129,7 @@ void output_writer::note(std::string line) {
 }
 
 void output_writer::put(int fd, std::string block, void const* stream) {
-    if (block.empty()) return;
+    if (block.empty() || fd == unshown) return;
     auto const* const before = std::exchange(unfinished_[fd], nullptr);
     within_line_[fd] = block.back() != '\n';
     if (before != nullptr && before != stream && !block.empty() && block.front() != '\r') block.insert(0, 1, '\n');

@@ -13,6 +13,8 @@ namespace muster {
 /// The destination of what ranks print: this process' own descriptors, or the launcher.
 class output_sink {
   public:
+    static constexpr int unshown = 0;  ///< in the place of a descriptor: what nobody wants to see, but counts as written
+
     /// Takes what a rank has written to `fd`, 1 or 2, in order. `stream` identifies the rank's stream.
     virtual void write(int fd, std::string block, void const* stream = nullptr) = 0;
     /// Does the same with a block that ends within a line, of which more will come.
@@ -40,7 +42,7 @@ class output_writer final : public output_sink {
     void write_unfinished(int fd, std::string block, void const* stream) override;
     void note(std::string line) override;  ///< begins a new line after an unfinished one
 
-    /// Calls `seen` once when ranks write something that contains `mark`, with what is behind it there. Everything contains an empty mark.
+    /// Calls `seen` once when ranks, shown or not, write something that contains `mark`, with what is behind it there. Everything contains an empty mark.
     void watch_for(std::string mark, std::function<void(std::string_view behind)> seen) {
         watched_.emplace_back(std::move(mark), std::move(seen));
     }

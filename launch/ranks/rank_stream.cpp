@@ -117,7 +117,6 @@ void line_splitter::remember(std::string_view bytes) {
 
 std::string line_splitter::push(std::string_view bytes) {
     if (keeps_tail_) remember(bytes);
-    if (format_.hidden) return partial_.clear(), std::string();
     if (format_.raw && !format_.tagged()) return std::string(bytes);
     auto const last = bytes.rfind('\n');
     if (last == std::string_view::npos) {
@@ -249,7 +248,7 @@ stream_read rank_stream::read_some(output_sink& sink) {
     while (n < 0 && errno == EINTR);
     if (n < 0) return errno == EAGAIN ? stream_read::nothing : stream_read::end;
     if (n == 0) {
-        sink.write(target_, lines_.finish(), this);
+        sink.write(lines_.destination(target_), lines_.finish(), this);
         ended_ = true;
         return stream_read::end;
     }
@@ -261,12 +260,12 @@ stream_read rank_stream::read_some(output_sink& sink) {
         file_.fd.reset();
     }
     metric_.take(bytes);
-    sink.write(target_, lines_.push(bytes), this);
+    sink.write(lines_.destination(target_), lines_.push(bytes), this);
     return stream_read::bytes;
 }
 
 bool rank_stream::flush_some(output_sink& sink) {
-    sink.write_unfinished(target_, lines_.flush(terminal_), this);
+    sink.write_unfinished(lines_.destination(target_), lines_.flush(terminal_), this);
     return !awaits_flush();
 }
 

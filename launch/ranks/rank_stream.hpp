@@ -23,7 +23,7 @@ struct line_format {
     std::string tag;         ///< as in "[node1:3] "
     bool timestamp = false;  ///< before the tag, the time, as in "2026-03-01T12:00:00.123 "
     bool raw = false;        ///< pass everything on at once: one rank cannot tear its own lines
-    bool hidden = false;     ///< pass nothing on; the lines are kept for the report of a failure, and in files
+    bool hidden = false;     ///< show none of it
     bool tagged() const noexcept { return timestamp || !tag.empty(); }
 };
 
@@ -45,11 +45,14 @@ class line_splitter {
     /// Sets the tag of future lines, and whether they are shown.
     void set_tag(line_format const& how) { format_.tag = how.tag, format_.hidden = how.hidden; }
 
+    /// Returns where its lines go: `target`, or output_sink::unshown.
+    int destination(int target) const noexcept { return format_.hidden ? output_sink::unshown : target; }
+
     /// Returns the unfinished last line, ended by a newline if it is tagged.
     std::string finish();
     bool has_partial() const noexcept { return !partial_.empty(); }
     /// Returns whether the unfinished line may be shown before it ends: on a terminal any, elsewhere a progress bar.
-    bool awaits_flush(bool terminal) const noexcept { return has_partial() && !format_.hidden && (terminal || has_return_); }
+    bool awaits_flush(bool terminal) const noexcept { return has_partial() && (terminal || has_return_); }
     /// Returns the unfinished line if it should be shown now; call it every moment. A progress bar is text with carriage returns:
     /// one that begins with it is shown at once. Another bar, and on a terminal any line (a prompt, a row of dots), is shown if
     /// it was unfinished at the last call.
@@ -103,7 +106,7 @@ class rank_stream {
     /// Reads as much as a pipe or two hold and no more: a rank may write faster than we read.
     void read_for_now(output_sink& sink);
     /// Passes on an unfinished line at the end.
-    void flush_partial(output_sink& sink) { sink.write(target_, lines_.finish(), this); }
+    void flush_partial(output_sink& sink) { sink.write(lines_.destination(target_), lines_.finish(), this); }
     /// Passes on an unfinished line that should be shown (line_splitter::flush). Returns false if one waits for the next call.
     bool flush_some(output_sink& sink);
     /// Returns whether a line waits for `flush_some`.

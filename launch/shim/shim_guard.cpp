@@ -26,12 +26,9 @@ sigset_t guarded_signals() {
     return set;
 }
 
+/// Does not stop itself: while it stands at this place, stopped by its daemon, SIGCONT may come, and no other would follow.
 void pass_on(pid_t shim, int signal_number) {
-    if (signal_number == SIGTSTP) {
-        ::kill(-shim, SIGSTOP);  // its group is its rank's too
-        ::raise(SIGSTOP);
-        return;
-    }
+    if (signal_number == SIGTSTP) return void(::kill(-shim, SIGSTOP));  // its group is its rank's too
     ::kill(signal_number == SIGCONT ? -shim : shim, signal_number);
 }
 

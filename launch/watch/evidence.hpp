@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "launch/engine/engine_job.hpp"
 #include "launch/observe/memory_kills.hpp"
 #include "launch/watch/job_end.hpp"
 #include "launch/watch/rank_table.hpp"
@@ -104,7 +105,8 @@ struct evidence {
 
     std::string engine;  ///< the engine that started the watchers; empty: the ranks are this process' own children
     std::optional<int> engine_status;
-    std::string cancelled_step;  ///< a step of Slurm's with ranks in it that, according to Slurm, somebody has cancelled
+    wire_up speaks = wire_up::none;  ///< how ranks meet, as the engine serves it
+    std::string cancelled_step;      ///< a step of Slurm's with ranks in it that, according to Slurm, somebody has cancelled
     std::vector<std::string> unknown_hosts;  ///< hosts of ranks that have not come: names without an address here
 
     bool asked = false;           ///< the engine or the scheduler has asked watchers to end

@@ -155,11 +155,21 @@ verdict by_job(evidence const& known) {
                   exit_code(errc::peer_failed)));
 }
 
-/// Somebody has cancelled a step of the job (scancel JOB.STEP), which kills its ranks, their watchers and agents. Slurm's PMIx
-/// reports the same of a step that it kills because of one of its ranks.
+/// Returns whether a rank may have ended its step by MPI_Abort, of which Slurm says what it says of a cancelled one.
+bool may_be_aborted_by_rank(evidence const& known) {
+    return known.engine == "srun" && known.speaks != wire_up::none && known.count([](auto const& r) { return r.uses_mpi; }) > 0;
+}
+
+/// Somebody has cancelled a step of the job (scancel JOB.STEP), which kills its ranks, their watchers and agents. If srun has
+/// killed nothing by itself, it ends with the signal's code; after MPI_Abort by PMIx with that one's, by PMI-2 with the signal's.
 verdict by_cancelled_step(evidence const& known) {
-    bool const by_pmix = known.engine == "srun" && known.count([](auto const& r) { return r.uses_mpi; }) > 0;
-    if (known.cancelled_step.empty() || by_pmix) return {};
+    if (known.cancelled_step.empty()) return {};
+    if (may_be_aborted_by_rank(known)) {
+        auto const* const first = known.suspect >= 0 ? &known[known.suspect] : nullptr;
+        if (known.speaks == wire_up::pmi || (first != nullptr && !may_be_sent(*first) && !follows(*first))) return {};
+        if (!known.engine_status) return known.engine_awaited ? verdict{} : hold(exit_code_patience);
+        if (int const code = shell_code(*known.engine_status); code != 128 + SIGKILL && code != 128 + SIGTERM) return {};
+    }
     return blame_run(failure_cause::job_end, fmt::format("step {} was cancelled{}", known.cancelled_step, known.ending()),
                      128 + SIGTERM);
 }
@@ -224,11 +234,13 @@ verdict by_exit_code_of_engine(evidence const& known) {
 
 verdict by_engine(evidence const& known) {
     if (!known.engine_status || shell_code(*known.engine_status) == 0) return {};
-    return blame_run(failure_cause::engine,
-                     fmt::format("{0} ended its ranks and {1} (MPI_Abort of a rank, a fault of {0}, or a limit of the scheduler: "
-                                 "see above)",
-                                 known.engine, describe_end(*known.engine_status)),
-                     shell_code(*known.engine_status));
+    auto const why = known.cancelled_step.empty() || known.speaks != wire_up::pmi
+                         ? fmt::format("MPI_Abort of a rank, a fault of {}, or a limit of the scheduler", known.engine)
+                         : fmt::format("MPI_Abort of a rank, or step {} was cancelled", known.cancelled_step);
+    return blame_run(
+        failure_cause::engine,
+        fmt::format("{} ended its ranks and {} ({}: see above)", known.engine, describe_end(*known.engine_status), why),
+        shell_code(*known.engine_status));
 }
 
 verdict by_aborted_step(evidence const& known) {

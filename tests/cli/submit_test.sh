@@ -261,6 +261,18 @@ for option in '' --json; do
     expect_contains stderr 'qstat: cannot connect to server pbs'
 done
 mv "$fakes/qstat.well" "$fakes/qstat"
+# No scheduler's command at all: the same, and without a record the commands that were looked for.
+mkdir nowhere
+alone() { env PATH="$PWD/nowhere" "$MUSTER" jobs "$@"; }
+for option in '' --json; do
+    expect_exit 1 alone --all $option
+    expect_contains stdout 12.fakeserver
+    expect_contains stderr 'neither squeue nor qstat nor flux is on PATH' "from muster's own records"
+    expect_exit 125 alone $option
+    expect_exit 125 env XDG_STATE_HOME="$PWD/nowhere" PATH="$PWD/nowhere" "$MUSTER" jobs --all $option
+    expect_contains stderr 'neither squeue nor qstat nor flux is on PATH' 'do this on a login node'
+    expect_not_contains stderr 'records'
+done
 expect_exit 143 pbs watch 12.fakeserver
 expect_exit 7 pbs watch '5[]'
 expect_matches stderr 'job 5\[2\].fakeserver: F, exit code 7'

@@ -69,6 +69,11 @@ for engine in $engines; do
     expect_equal "$(sort "$work/all" | uniq -c | awk '{print $1 ":" $2}' | tr '\n' ' ')" '4:1 4:2 4:3 ' "items of a list over $engine"
     rm -f "$work/all" "$work/items"
 
+    # What a hidden rank says is known, although nobody sees it.
+    expect_exit 75 run --show-ranks 3 --lives-file "lives.$engine" -- bash -c '[ "$RANK" != 0 ] || printf "muster-metric: loss 1\nmuster-checkpoint: 7\n"; exit 75'
+    expect_equal "$(cat "$OUT")" '' 'what hidden ranks write'
+    expect_contains "$work/lives.$engine" '"measured":true,"saved_step":7'
+
     # Output that is lost is no success, and ends the ranks.
     run -- bash -c 'for i in {1..200}; do echo lost; sleep 0.1; done' >/dev/full 2>"$ERR"
     expect_equal $? 125 "exit code over $engine with a full disk"

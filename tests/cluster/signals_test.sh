@@ -1,5 +1,5 @@
 # What each kind of muster's processes does with each signal, on each engine, in a real Slurm: none of them ends of what is meant for the ranks.
-# timeout: 300
+# timeout: 420
 # parts: keep
 . "$(dirname "$0")/cluster_lib.sh"
 start_cluster 2 4
@@ -31,10 +31,17 @@ signal_muster() {
     local node
     for node in head node1 node2; do (cd "$work" && "$cluster" on "$node" ./signal_here "$@"); done
 }
+write_program stopped_here <<'STOPPED'
+for folder in /proc/[0-9]*; do
+    case $({ tr '\0' ' ' <"$folder/cmdline"; } 2>/dev/null) in '/bin/bash '*/sit\ ) grep -s '^State:.T' "$folder/status" ;; esac
+done
+STOPPED
+all_stopped() { [ "$(for node in node1 node2; do (cd "$work" && "$cluster" on "$node" ./stopped_here); done | wc -l)" -ge 4 ]; } # and what a rank has just forked
 alive() { signal_muster none all | sort | uniq -c | tr -s ' \n' ' '; }
 heard_by_all() { [ "$(grep -lsx "$1" "$work"/heard.* | wc -l)" = "${2:-4}" ]; }
 
 # survives ENGINE KINDS OPTIONS...: all signals to all processes of a run of 4 ranks. Of those that ask for an end, only to processes that are neither the launcher nor beside a rank.
+# And Slurm's own to the job's steps, for the ranks there, also where it suspends the job for a moment.
 survives() {
     local engine=$1 kinds=$2 there s
     shift 2
@@ -48,6 +55,17 @@ survives() {
         wait_until 30 heard_by_all "$s"
         expect_equal "$(alive)" "$there" "$engine, SIG$s: muster's processes"
     done
+    if [ "${1:-}" != --scheduler ]; then
+        rm -f "$work"/heard.*
+        as_user scancel -s USR1 "$job"
+        wait_until 30 heard_by_all USR1
+        expect_equal "$(alive)" "$there" "$engine, scancel -s USR1: muster's processes"
+    fi
+    if [ "${engine#mpi}" != "$engine" ]; then # their daemons, too, stop what they have started, and shims have guards there
+        "$cluster" operator scontrol suspend "$job"
+        wait_until 30 all_stopped
+        "$cluster" operator scontrol resume "$job"
+    fi
     for s in INT QUIT HUP TERM; do
         case $s in TERM) signal_muster "$s" agent keeper keepers ;; *) signal_muster "$s" agent remote keeper keepers ;; esac >/dev/null
         expect_equal "$(alive)" "$there" "$engine, SIG$s: muster's processes"
@@ -67,6 +85,7 @@ survives remote 'run remote agent shim'
 survives remote 'run remote agent shim keeper keepers' --max-restarts 1 --keep-state node
 per_node=4 survives embedded run --scheduler local
 if command -v mpirun >/dev/null; then survives mpirun 'run shim'; fi
+if command -v mpiexec.hydra >/dev/null; then survives mpiexec 'run shim'; fi
 release
 
 # Slurm's own signal goes to every process of the job's steps: the ranks save, and the run ends as they say.

@@ -14,6 +14,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/process/process.hpp"
+#include "base/text.hpp"
 #include "launch/system/end_processes.hpp"
 
 namespace muster {
@@ -22,6 +23,17 @@ namespace {
 
 constexpr duration engine_grace{1.5};  ///< for an engine that was asked to end
 constexpr duration cancel_patience{10};
+
+/// Takes whole lines; removes what mpirun's srun and daemons say about themselves.
+std::string without_noise(std::string_view lines) {
+    std::string kept;
+    for (auto const line : split(lines.substr(0, lines.size() - 1), '\n')) {
+        bool const of_signal = line.find(": Forwarding signal ") != std::string_view::npos && line.ends_with(" to job");
+        if (of_signal || line == "srun: cluster configuration lacks support for cpu binding") continue;
+        kept.append(line) += '\n';
+    }
+    return kept;
+}
 
 }  // namespace
 
@@ -57,7 +69,7 @@ void engine_process::hear() {
         if (end == std::string::npos) continue;
         auto rest = unended_.substr(end + 1);
         unended_.resize(end + 1);
-        pass_on_(std::exchange(unended_, std::move(rest)));
+        if (auto lines = without_noise(std::exchange(unended_, std::move(rest))); !lines.empty()) pass_on_(std::move(lines));
     }
 }
 

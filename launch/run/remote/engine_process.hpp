@@ -25,8 +25,8 @@ class engine_process {
                    std::function<void(std::string)> pass_on)
         : loop_(loop), engine_(engine), say_(std::move(say)), pass_on_(std::move(pass_on)), input_(loop) {}
 
-    /// `by_srun`: reads what the engine prints before passing it on, since Slurm reports a cancelled step there. Throws
-    /// errc::system, and program_error if there is no such program.
+    /// `by_srun`: reads what the engine, an srun or one that has started its daemons by srun, prints before passing it on, since
+    /// Slurm reports a cancelled step there. Throws errc::system, and program_error if there is no such program.
     void start(engine_command const& command, std::size_t connections, bool by_srun);
     /// Reads and passes on what it has printed so far.
     void hear();

@@ -71,6 +71,7 @@ remote_group::remote_group(run_context const& run, event_loop& loop, output_writ
 
 void remote_group::direct_shims(engine_command command, engine_job const& job) {
     command_ = std::move(command);
+    known_.speaks = command_.speaks;
     directions_.emplace(listener_.key(), listener_.port(), directions_request(job, options_, engine_.name));
     for (auto const& [name, value] : directions_->variables()) command_.variables.set(name, value);
     if (!directions_->warning().empty()) events_.say("note: " + directions_->warning());
@@ -80,7 +81,7 @@ void remote_group::direct_shims(engine_command command, engine_job const& job) {
 
 void remote_group::start() {
     write_files(command_);
-    bool const by_srun = engine_.name == "srun" || (engine_.name == "remote" && run_.given.scheduler == scheduler_kind::slurm);
+    bool const by_srun = run_.given.scheduler == scheduler_kind::slurm;
     process_.start(command_, engine_.name == "remote" ? ranks_.hosts() : ranks_.size(), by_srun);
     end_phase("engine started");
     loop_.watch_reader_gone(STDOUT_FILENO, [this] {

@@ -53,7 +53,7 @@ void remote_output::take(int rank, wire::output_piece const& piece) {
     if (piece.what == wire::output_piece::kind::note) return writer_.note(std::string(piece.bytes));
     auto& one = ranks_.at(static_cast<std::size_t>(rank));
     auto& stream = piece.what == wire::output_piece::kind::err ? one.err : one.out;
-    writer_.write(stream.target, stream.lines.push(piece.bytes), &stream);
+    writer_.write(stream.lines.destination(stream.target), stream.lines.push(piece.bytes), &stream);
     if (stream.lines.awaits_flush(stream.terminal) && !std::exchange(flush_pending_, true))
         loop_.after(partial_patience, [this] { flush_partials(); });
     bool const is_held = one.taken >= window_ / 2;
@@ -76,14 +76,15 @@ void remote_output::resume() {
 
 void remote_output::finish(int rank) {
     auto& one = ranks_.at(static_cast<std::size_t>(rank));
-    for (auto* stream : {&one.out, &one.err}) writer_.write(stream->target, stream->lines.finish(), stream);
+    for (auto* stream : {&one.out, &one.err})
+        writer_.write(stream->lines.destination(stream->target), stream->lines.finish(), stream);
 }
 
 void remote_output::flush_partials() {
     flush_pending_ = false;
     for (auto& one : ranks_)
         for (auto* stream : {&one.out, &one.err}) {
-            writer_.write_unfinished(stream->target, stream->lines.flush(stream->terminal), stream);
+            writer_.write_unfinished(stream->lines.destination(stream->target), stream->lines.flush(stream->terminal), stream);
             flush_pending_ = flush_pending_ || stream->lines.awaits_flush(stream->terminal);
         }
     if (flush_pending_) loop_.after(partial_patience, [this] { flush_partials(); });

@@ -26,8 +26,12 @@ std::string cancelled_step(std::string_view line) {
     return std::string(number);
 }
 
-bool tells_of_own_end(std::string_view line) {
-    return line.starts_with("srun: error: ") || line.starts_with("srun: forcing job termination");
+step_ender ender_of_step(std::string_view line) {
+    if (line.starts_with("srun: Job step aborted")) return step_ender::slurm;
+    if (line.starts_with("srun: error: ") || line.starts_with("srun: forcing job termination")) return step_ender::srun;
+    bool const by_pmix =
+        line.find(" mpi/pmix") != std::string_view::npos && line.find("Error handler invoked") != std::string_view::npos;
+    return by_pmix ? step_ender::pmix : step_ender::unknown;
 }
 
 void step_words::take(std::string_view bytes) {
@@ -40,8 +44,11 @@ void step_words::take(std::string_view bytes) {
 }
 
 void step_words::take_line(std::string_view line) {
-    by_srun_ = by_srun_ || tells_of_own_end(line);
-    if (auto number = cancelled_step(line); cancelled_.empty() && !by_srun_) cancelled_ = std::move(number);
+    auto const now = ender_of_step(line);
+    if (now == step_ender::pmix) cancelled_.clear();  // other nodes' lines may come before this one
+    if (now == step_ender::pmix || ender_ == step_ender::unknown) ender_ = now;
+    if (ender_ == step_ender::srun || ender_ == step_ender::pmix) return;
+    if (auto number = cancelled_step(line); cancelled_.empty()) cancelled_ = std::move(number);
 }
 
 }  // namespace muster

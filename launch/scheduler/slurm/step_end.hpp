@@ -11,16 +11,24 @@ namespace muster {
 /// or a preemption. Pure.
 std::string cancelled_step(std::string_view line);
 
-/// Returns whether srun says in this line that it ends the step itself: because a task has ended badly ("srun: error: node1: task
-/// 0: Killed") or could not be started, or because srun was asked to end ("srun: forcing job termination"). The step then prints
-/// the same words. Pure.
-bool tells_of_own_end(std::string_view line);
+/// Says who ends a step, according to a line of srun's output.
+enum class step_ender {
+    unknown,
+    srun,   ///< because a task has ended badly or could not be started, or because srun was asked to end
+    pmix,   ///< Slurm's PMIx, because a rank has left its MPI world
+    slurm,  ///< the controller, whoever has asked it to: scancel, PMIx
+};
 
-/// Reads what srun prints, in pieces.
+/// Returns who ends the step by "srun: error: node1: task 0: Killed", "srun: forcing job termination", "slurmstepd-node2: error:
+/// mpi/pmix_v4: _errhandler: … Error handler invoked: …", "srun: Job step aborted: …"; unknown for any other line. Pure.
+step_ender ender_of_step(std::string_view line);
+
+/// Reads what srun prints, in pieces. A step that srun or PMIx ends prints the same words as one that was cancelled, and so does
+/// one that a rank ends by MPI_Abort, which leaves no other words.
 class step_words {
   public:
     void take(std::string_view bytes);
-    /// Returns the step that was cancelled, and not ended by its srun; empty: no step was.
+    /// Returns the step that was cancelled, and not ended by its srun or by PMIx; empty: no step was.
     std::string const& cancelled() const noexcept { return cancelled_; }
 
   private:
@@ -28,7 +36,7 @@ class step_words {
 
     std::string part_;
     std::string cancelled_;
-    bool by_srun_ = false;
+    step_ender ender_ = step_ender::unknown;
 };
 
 }  // namespace muster

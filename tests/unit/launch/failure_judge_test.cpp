@@ -125,6 +125,9 @@ auto const step_is_cancelled = [](evidence& known) {  // of node2, whose agent i
     known[3].daemon_lost = "muster-agent";
     known.first_orphan = 3;
 };
+auto const cancels_step = [](wire_up speaks) {
+    return [=](evidence& known) { known.cancelled_step = "7.0", known.speaks = speaks; };
+};
 auto const newcomer = [](evidence& known) {  // where the others run already
     known.ranks.push_back({.rank = 4, .spare = 0, .node = 2, .plays = rank_evidence::part::coming});
     known.hosts.push_back("node3");
@@ -317,8 +320,18 @@ std::vector<scenario> several_nodes() {
          "step 7.0 was cancelled; ending 4 ranks"},
         {"a step was cancelled over srun, and a rank's end is held", cause, with(by_srun(), step_is_cancelled, ends(0, sigkill), suspects(0),
          engine_ends(exited(137)), says(job_end::going_on)), step::end, failure_cause::job_end, 143, {}, "step 7.0 was cancelled; ending 7 ranks"},
-        {"a step was killed by Slurm's PMIx for a rank", cause, with(by_srun(), step_is_cancelled, uses_mpi, ends(0, sigkill), suspects(0),
-         says(job_end::going_on), [](evidence& known) { known.first_orphan = -1; }), step::end, failure_cause::rank_end, 137, {0}, "rank 0 on node1 was killed…"},
+        {"a step of MPI ranks was cancelled, or one has called MPI_Abort: srun's code will say", cause, with(by_srun(), cancels_step(wire_up::pmix), uses_mpi,
+         loses(0, 7), says(job_end::going_on)), step::hold},
+        {"it was cancelled", cause, with(by_srun(), cancels_step(wire_up::pmix), uses_mpi, loses(1, 7), ends(0, sigkill), suspects(0),
+         engine_ends(exited(137)), says(job_end::going_on)), step::end, failure_cause::job_end, 143, {}, "step 7.0 was cancelled"},
+        {"a rank has called MPI_Abort", cause, with(by_srun(), cancels_step(wire_up::pmix), uses_mpi, loses(0, 7), engine_ends(exited(42)),
+         says(job_end::going_on)), step::end, failure_cause::engine, 42, {},
+         "srun ended its ranks and exited with code 42 (MPI_Abort of a rank, a fault of srun, or a limit of the scheduler: see above)"},
+        {"a rank has fallen", cause, with(by_srun(), cancels_step(wire_up::pmix), uses_mpi, ends(5, sigsegv), suspects(5), loses(6, 7),
+         engine_ends(exited(137)), says(job_end::going_on)), step::end, failure_cause::rank_end, 139, {5}, "rank 5 on node2 was killed by signal 11…"},
+        {"with PMI-2 nothing says which", cause, with(by_srun(), cancels_step(wire_up::pmi), uses_mpi, loses(0, 7), engine_ends(exited(137)),
+         says(job_end::going_on)), step::end, failure_cause::engine, 137, {},
+         "srun ended its ranks and exited with code 137 (MPI_Abort of a rank, or step 7.0 was cancelled: see above)"},
         {"the job was cancelled, and its step with it", cause, with(by_remote(), step_is_cancelled, says(job_end::cancelled)), step::end,
          failure_cause::job_end, 143, {}, "the job was cancelled; ending 4 ranks"},
         {"the starter was killed", cause, with(by_remote(), engine_ends(sigkill), says(job_end::unknown)), step::end, failure_cause::engine, 125, {},

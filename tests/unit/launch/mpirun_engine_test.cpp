@@ -142,6 +142,7 @@ TEST(mpirun_engine, in_a_slurm_job_slots_are_the_plans) {
                                                                                {"SLURM_TASKS_PER_NODE", "4(x3)"},
                                                                                {"SLURM_OVERLAP", "1"},
                                                                                {"SLURM_GRES", "gpu:4"}}));
+    EXPECT_TRUE(has_words(mpirun_command_of(version_4, job, false).argv, {"--mca", "orte_leave_session_attached", "1"}));
     job.given.nodes[1].gpus = 2;
     EXPECT_FALSE(mpirun_command_of(version_4, job, false).variables.has("SLURM_GRES"));
 }

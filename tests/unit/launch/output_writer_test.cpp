@@ -71,13 +71,13 @@ TEST(lines, of_no_text_stay_whole) {
     }
 }
 
-TEST(lines, of_a_hidden_rank_are_kept_for_the_report_alone) {
-    line_splitter lines(line_format{.raw = true, .hidden = true});
-    EXPECT_EQ(lines.push("a\nb"), "");
-    EXPECT_EQ(lines.finish(), "");
+TEST(lines, of_a_hidden_rank_go_nowhere) {
+    line_splitter lines(line_format{.hidden = true});
+    EXPECT_EQ(lines.destination(1), output_sink::unshown);
+    EXPECT_EQ(lines.push("a\nb"), "a\n") << "what they say counts";
     EXPECT_EQ(lines.tail(2), "a\nb");
     lines.set_tag({});
-    EXPECT_EQ(lines.push("c\n"), "c\n") << "it has become a rank that shows";
+    EXPECT_EQ(lines.destination(1), 1) << "it has become a rank that shows";
 }
 
 TEST(lines, carry_the_time) {

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 namespace muster {
 namespace {
 
@@ -36,6 +40,20 @@ TEST(step_end, what_srun_ends_itself_was_not_cancelled) {
     }
 }
 
+TEST(step_end, what_pmix_kills_for_a_rank_was_not_cancelled) {
+    std::vector<std::string> lines{
+        "slurmstepd-node2: error:  mpi/pmix_v4: _errhandler: node2 [1]: pmixp_client_v2.c:211: Error handler invoked: status = "
+        "-61, source = [slurm.pmix.2.0:3]\n",
+        "slurmstepd-node1: error: *** STEP 2.0 ON node1 CANCELLED AT 2026-11-28T03:53:51 ***\n",
+        "srun: Job step aborted: Waiting up to 4 seconds for job step to finish.\n"};
+    std::ranges::sort(lines);
+    do {
+        step_words words;
+        for (auto const& line : lines) words.take(line);
+        EXPECT_EQ(words.cancelled(), "") << lines[0];
+    } while (std::ranges::next_permutation(lines).found);
+}
+
 TEST(step_end, what_srun_kills_behind_a_task_was_not_cancelled) {
     constexpr auto cancelled = "slurmstepd: error: *** STEP 2.0 ON node1 CANCELLED AT 2026-11-28T03:00:00 ***\n";
     constexpr auto killed = "srun: error: node1: task 0: Killed\n";
@@ -46,6 +64,11 @@ TEST(step_end, what_srun_kills_behind_a_task_was_not_cancelled) {
     second.take(killed);
     second.take(cancelled);
     EXPECT_EQ(second.cancelled(), "");
+    step_words told;  // the controller's word comes before what it does to the tasks
+    told.take("srun: Job step aborted: Waiting up to 4 seconds for job step to finish.\n");
+    told.take(killed);
+    told.take(cancelled);
+    EXPECT_EQ(told.cancelled(), "2.0");
     step_words pieces;
     for (char const c : std::string_view(cancelled)) pieces.take({&c, 1});
     EXPECT_EQ(pieces.cancelled(), "2.0");
