@@ -21,7 +21,7 @@ class rank_link {
     bool has_own() const noexcept { return own_ && own_->open(); }
     bool has_host() const noexcept { return host_ && host_->open(); }
     bool open() const noexcept { return has_own() || has_host(); }
-    /// Returns whether the shim has closed a connection of its own, which the loop may not have told yet.
+    /// Returns whether the shim has closed its own connection, of which the loop may not have told yet.
     bool has_lost_shim() const noexcept { return has_own() && own_->has_lost_peer(); }
     /// Does nothing if neither connection is open.
     void send(std::string_view frame) {
