@@ -45,6 +45,8 @@ class group_events {
     /// Everything else that was started has ended.
     virtual void on_closed() = 0;
     virtual void say(std::string const& line) = 0;
+    /// The present generation ends, as another begins in its place.
+    virtual void on_generation_end() = 0;
     /// The remaining ranks go on in place as this generation; `why`: who left.
     virtual void on_generation(generation const& now, std::string const& why) = 0;
 
@@ -150,6 +152,7 @@ class rank_group {
     }
     /// Makes the ranks with these numbers at the start the members of a generation, in order of rank.
     void number_anew(generation const& now, std::vector<int> const& seats) {
+        events_.on_generation_end();
         std::vector<int> members;
         for (auto const& one : now.members) members.push_back(one.number);
         muster::number_anew(known_, members, seats);

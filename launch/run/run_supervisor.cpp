@@ -175,12 +175,21 @@ void run_supervisor::act_on(verdict const& first) {
 bool run_supervisor::go_on_in_place(verdict const& judged) {
     if (judged.culprits.empty() || !ranks_->goes_on_without(judged)) return false;
     auto& known = ranks_->known();
-    say(fmt::format("note: {}; {} on in place", describe_loss(known, judged),
-                    known.running() == 1 ? "1 rank goes" : count_of_ranks(known.running()) + " go"));
+    say_loss(describe_loss(known, judged));
     if (!lost_) lost_s_ = seconds_now();
     note_loss(known, lost_, judged);
     if (judged.cause == failure_cause::node) note_lost_hosts(nodes_of(judged.ranks_to_blame()));
     return true;
+}
+
+void run_supervisor::say_loss(std::string const& what) {
+    auto const running = ranks_->known().running();
+    say(fmt::format("note: {}; {} on in place", what, running == 1 ? "1 rank goes" : count_of_ranks(running) + " go"));
+}
+
+void run_supervisor::on_generation_end() {
+    if (!lost_) lost_s_ = seconds_now();
+    if (note_held(ranks_->known(), lost_)) say_loss(lost_->what);
 }
 
 void run_supervisor::on_generation(generation const& now, std::string const& why) {

@@ -55,6 +55,7 @@ class run_supervisor final : private group_events {
     void on_reader_gone() override;
     void on_closed() override;
     void say(std::string const& line) override;
+    void on_generation_end() override;
     void on_generation(generation const& now, std::string const& why) override;
 
     // from outside
@@ -68,6 +69,7 @@ class run_supervisor final : private group_events {
     evidence const& facts();
     void act_on(verdict const& judged);
     bool go_on_in_place(verdict const& judged);
+    void say_loss(std::string const& what);
     void note_failure(verdict const& judged);
     std::vector<std::string> nodes_of(std::vector<int> const& ranks) const;
     void note_lost_hosts(std::vector<std::string> const& names);

@@ -101,9 +101,9 @@ frame_channel* launcher_line::way() const noexcept {
     return agent_ && !left_agent_ ? agent_.get() : direct_.get();
 }
 
-/// Beside the agent, which is gone or stands still. False if nobody answers, as where the launcher stands still too.
-bool launcher_line::call_launcher() {
-    if (direct_ && direct_->open()) return true;
+/// Beside the agent, which is gone or stands still. Nobody answers where the launcher stands still too; it refuses where it has ended.
+launcher_line::answer launcher_line::call_launcher() {
+    if (direct_ && direct_->open()) return answer::given;
     try {
         auto link = connect_to_launcher(variables_, call_patience);
         fd_ = link.socket.get();
@@ -116,13 +116,13 @@ bool launcher_line::call_launcher() {
                                                                      }},
                                             largest_frame_bytes);
         direct_->secure(std::move(link.session));
-    } catch (error const&) {
-        return false;
+    } catch (error const& why) {
+        return why.code() == errc::not_found ? answer::refused : answer::none;
     }
     auto hello = introduce_shim(variables_, host_);
     hello.again = true;
     direct_->send(wire::encode(hello));
-    return true;
+    return answer::given;
 }
 
 void launcher_line::leave_agent() {
@@ -130,7 +130,7 @@ void launcher_line::leave_agent() {
 }
 
 bool launcher_line::leave_agent_if_answered() {
-    if (!agent_ || !may_leave_ || !call_launcher()) return false;
+    if (!agent_ || !may_leave_ || call_launcher() != answer::given) return false;
     leave_agent();
     return true;
 }
@@ -162,12 +162,13 @@ void launcher_line::on_agent_gone(std::string const& reason) {
     if (!left_agent_ && !leave_agent_if_answered()) calls_.on_gone(reason);
 }
 
-void launcher_line::watch_agent(std::function<bool()> wanted) {
-    if (!agent_ || left_agent_ || !agent_->open() || !wanted()) return;
-    if (agent_missed_ > 0) call_launcher();
+void launcher_line::watch_agent() {
+    if (!agent_ || left_agent_ || !agent_->open()) return;
+    if (agent_missed_ > 0 && call_launcher() == answer::refused)
+        return calls_.on_gone("its agent does not answer, and it has ended");
     ++agent_missed_;
     tell_agent(mpi_event::kind::ping);
-    loop_.after(lost_after_ / 6, [this, wanted = std::move(wanted)] { watch_agent(wanted); });
+    loop_.after(lost_after_ / 6, [this] { watch_agent(); });
 }
 
 void launcher_line::send(std::string_view frame) {

@@ -37,8 +37,9 @@ class launcher_line {
     void set_lost_after(duration limit);
     /// The launcher knows of the rank: from now on it may be called direct instead of by the agent.
     void allow_direct() noexcept { may_leave_ = true; }
-    /// Asks the agent, as long as `wanted` says so, whether it is there. The launcher need not ask for this: what it sends goes by the agent.
-    void watch_agent(std::function<bool()> wanted);
+    /// Asks the agent, as long as this line goes by it, whether it is there. The launcher need not ask for this: what it sends goes by the
+    /// agent. The line is gone if the agent is silent and the launcher has ended.
+    void watch_agent();
     /// Leaves the agent if the launcher answers without it.
     bool leave_agent_if_answered();
 
@@ -53,8 +54,9 @@ class launcher_line {
     int missed_pings() const noexcept { return agent_missed_ / 2; }
 
   private:
+    enum class answer { given, none, refused };
     frame_channel* way() const noexcept;
-    bool call_launcher();
+    answer call_launcher();
     void leave_agent();
     void on_agent_frame(std::string_view frame);
     void on_direct_frame(std::string_view frame);

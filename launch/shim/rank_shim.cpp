@@ -194,7 +194,7 @@ void rank_shim::on_message(wire::go const& go) {
             [this] { return rank_to_sample(); }, [this](node_sample const& look) { tell(wire::sampled{look}); });
         for (auto const when : mpi_checks) loop_.after(when, [this] { detect_mpi(); });
         if (parents_.guard != 0 || parents_.daemon_name == agent_process) follow_suspension();
-        line_.watch_agent([this] { return has_program(state_); });
+        line_.watch_agent();
     } catch (program_error const& e) {
         tell(wire::failed{e.what(), e.exit_status()});
     } catch (error const& e) {
@@ -364,6 +364,7 @@ void rank_shim::conclude() {
 
 void rank_shim::on_launcher_gone(std::string const& reason) {
     if (exit_code_ == 0) exit_code_ = 1;
+    dismissed_ = true;
     if (sender_) sender_->close();
     if (output_) output_->resume();  // what comes now is dropped, and must not hold the rank
     auto const* const row = find_transition(state_, shim_event::is_dismissed);

@@ -129,7 +129,7 @@ class rank_shim {
     event_loop::clock::time_point last_output_{};
     event_loop::clock::time_point looked_at_{};  ///< for MPI
     bool asked_to_end_ = false;                  ///< by the engine or the scheduler
-    bool dismissed_ = false;                     ///< by the launcher
+    bool dismissed_ = false;                     ///< by the launcher, or it is gone
     bool abort_told_ = false;
     mpi_sight mpi_ = mpi_sight::none;
     int kills_ = 0;

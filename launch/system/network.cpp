@@ -75,7 +75,10 @@ unique_fd connect_to(std::string const& address, int port, duration limit) {
             return socket;
         if (fault == 0) fault = errno;
     }
-    throw_error(fault == ETIMEDOUT ? errc::timeout : errc::system, "{}: {}", with_port(address, port), std::strerror(fault));
+    throw_error(fault == ETIMEDOUT      ? errc::timeout
+                : fault == ECONNREFUSED ? errc::not_found
+                                        : errc::system,
+                "{}: {}", with_port(address, port), std::strerror(fault));
 }
 
 bool has_address(std::string const& host) {

@@ -287,7 +287,8 @@ verdict by_watchers(evidence const& known) {
 /// Slurm's PMIx kills a world that one rank has left early, and does not name the rank.
 verdict by_early_end(evidence const& known) {
     auto const left = std::find_if(known.ranks.begin(), known.ranks.end(), [](auto const& r) { return r.left_early; });
-    if (known.engine == engine_remote || !none_is_left(known) || left == known.ranks.end()) return {};
+    bool const by_engine = !known.engine.empty() && known.engine != engine_remote;
+    if (!by_engine || !none_is_left(known) || left == known.ranks.end()) return {};
     return blame_rank(known, left->rank, failure_cause::left_world,
                       fmt::format("{}, probably without MPI_Finalize, and {} then ended the others",
                                   describe_end(left->wait_status.value_or(0)), known.engine),

@@ -31,6 +31,12 @@ bool blames_follower(evidence const& known, verdict const& judged) {
     return judged.of_rank && follows(known[judged.culprits.front().rank]);
 }
 
+/// Blames a rank whose end nothing else explains.
+verdict blame_ended(evidence const& known, rank_evidence const& rank) {
+    auto const fault = fault_of(rank);
+    return blame_rank(known, rank.rank, failure_cause::rank_end, fault->what, fault->exit_code, fault->advice);
+}
+
 /// Returns whether nobody is blamed, since those that are left cannot go on.
 bool too_few_are_left(verdict const& judged) {
     return judged.cause == failure_cause::rank_end && judged.culprits.empty();
@@ -39,10 +45,8 @@ bool too_few_are_left(verdict const& judged) {
 }  // namespace
 
 verdict judge_member_end(evidence const& known, int number, bool others_go_on) {
-    auto const& rank = known[number];
-    auto const fault = fault_of(rank);
-    if (!fault || !others_go_on || known.reader_gone) return judge_end(known, number);
-    return blame_rank(known, number, failure_cause::rank_end, fault->what, fault->exit_code, fault->advice);
+    if (!fault_of(known[number]) || !others_go_on || known.reader_gone) return judge_end(known, number);
+    return blame_ended(known, known[number]);
 }
 
 bool hold_end(evidence& known, verdict const& held) {
@@ -67,6 +71,16 @@ void note_loss(evidence& known, std::optional<generation_loss>& loss, verdict co
         loss = {judged, describe_loss(known, judged), known.members[static_cast<std::size_t>(first)]};
 }
 
+bool note_held(evidence& known, std::optional<generation_loss>& loss) {
+    auto const before = loss;
+    auto const note = [&](rank_evidence const& rank) {
+        if (rank.in_generation() && fault_of(rank)) note_loss(known, loss, blame_ended(known, rank));
+    };
+    if (known.suspect >= 0) note(known[known.suspect]);
+    for (auto const& rank : known.ranks) note(rank);
+    return loss != before;
+}
+
 generation_end end_of(generation_loss const& loss, evidence const& known) {
     auto const& [judged, what, member] = loss;
     auto const& culprit = judged.culprits.front();
@@ -88,8 +102,7 @@ verdict without_follower(evidence const& known, verdict judged) {
     auto const first = std::ranges::find_if(
         known.ranks, [](rank_evidence const& rank) { return rank.in_generation() && fault_of(rank) && !follows(rank); });
     if (first == known.ranks.end()) return blame_lost(known).value_or(std::move(judged));
-    auto const fault = fault_of(*first);
-    return blame_rank(known, first->rank, failure_cause::rank_end, fault->what, fault->exit_code, fault->advice);
+    return blame_ended(known, *first);
 }
 
 }  // namespace

@@ -31,6 +31,10 @@ std::string describe_loss(evidence const& known, verdict const& judged);
 /// Notes a loss that the others outlive, unless a generation has begun without it.
 void note_loss(evidence& known, std::optional<generation_loss>& loss, verdict const& judged);
 
+/// Notes ends whose cause is not known yet, since the next generation begins, and nobody would judge them later. Call it before
+/// number_anew(). Returns whether one of them is the loss now.
+bool note_held(evidence& known, std::optional<generation_loss>& loss);
+
 /// Returns how the generation ends if the next one follows in place; without names and times.
 generation_end end_of(generation_loss const& loss, evidence const& known);
 

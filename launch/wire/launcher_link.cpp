@@ -74,9 +74,14 @@ proof shake_hands(launcher_link& link, run_key const& key) {
     return link.session->open(*sealed) ? proof::given : proof::wrong;
 }
 
-/// Returns nothing if the launcher does not answer at this address; `why` then says so.
-std::optional<launcher_link> try_address(std::string const& host, int port, run_key const& key, duration patience,
-                                         std::string& why) {
+/// Says why an address is no good.
+struct refusal {
+    std::string why;
+    errc code = errc::unavailable;
+};
+
+/// Returns nothing if the launcher does not answer at this address; `no` then says why.
+std::optional<launcher_link> try_address(std::string const& host, int port, run_key const& key, duration patience, refusal& no) {
     auto const end = event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(patience);
     duration pause{0.05};
     try {
@@ -85,16 +90,16 @@ std::optional<launcher_link> try_address(std::string const& host, int port, run_
             auto const shown = shake_hands(link, key);
             if (shown == proof::given) return link;
             if (shown == proof::wrong) {
-                why = fmt::format("{}: another program answers there", with_port(host, port));
+                no.why = fmt::format("{}: another program answers there", with_port(host, port));
                 return std::nullopt;
             }
             if (event_loop::clock::now() + std::chrono::duration_cast<event_loop::clock::duration>(pause) >= end) break;
             std::this_thread::sleep_for(pause);
         }
-        why =
+        no.why =
             fmt::format("{}: it accepts connections, but said nothing for {}", with_port(host, port), format_duration(patience));
     } catch (error const& e) {
-        why = e.what();
+        no = {e.what(), e.code()};
     }
     return std::nullopt;
 }
@@ -102,17 +107,19 @@ std::optional<launcher_link> try_address(std::string const& host, int port, run_
 /// Returns the first of "ADDRESS:PORT,ADDRESS:PORT" at which the launcher answers.
 launcher_link find_launcher(std::string const& addresses, run_key const& key, duration patience) {
     std::string refused;
+    bool listens = false;  // somebody, or it cannot be known
     for (auto const entry : split(addresses, ',')) {
         auto const colon = entry.rfind(':');
         auto const port = colon == std::string_view::npos ? std::nullopt : parse_integer(entry.substr(colon + 1));
         if (!port) throw_error(errc::parse, "MUSTER_LAUNCHER={} is no list of ADDRESS:PORT", addresses);
         auto host = entry.substr(0, colon);
         if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-        std::string why;
-        if (auto link = try_address(std::string(host), static_cast<int>(*port), key, patience, why)) return std::move(*link);
-        refused += "\n  " + why;
+        refusal no;
+        if (auto link = try_address(std::string(host), static_cast<int>(*port), key, patience, no)) return std::move(*link);
+        refused += "\n  " + no.why;
+        listens = listens || no.code != errc::not_found;
     }
-    throw_error(errc::unavailable,
+    throw_error(listens ? errc::unavailable : errc::not_found,
                 "cannot reach muster run from {}; tried{}\n  let compute nodes connect to it, or name the interface they reach "
                 "it by with --network-interface",
                 short_host_name(), refused);

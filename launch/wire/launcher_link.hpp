@@ -19,7 +19,8 @@ struct launcher_link {
 
 /// Connects to one of the addresses in MUSTER_LAUNCHER. It goes on to the next if an address does not answer, or answers without
 /// the key of MUSTER_TOKEN; it retries one that connects and then says nothing for `patience`, since others may keep the launcher
-/// busy. Throws errc::usage without these variables, errc::unavailable naming what was tried.
+/// busy. Throws errc::usage without these variables, errc::not_found if nobody listens at any of the addresses, and otherwise
+/// errc::unavailable; the last two name what was tried.
 launcher_link connect_to_launcher(environment const& variables, duration patience = duration(20));
 
 /// Returns the first message of this process, on `host`, from the engine's variables.

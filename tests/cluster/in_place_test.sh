@@ -74,3 +74,14 @@ expect_contains stderr 'rank 0 on node1 (member 0) was killed by signal 9 (SIGKI
 expect_contains stdout '[node2:2 g1] member 3: rank 2 of 3 in generation 1 from step 5'
 sed -i 's/^\[[^]]*\] //' "$OUT"
 expect_survivors 3 55 1 2 3
+
+# Agents are stopped: of a host where a rank trains, and of one whose rank is gone. All there ends with the run, however that ends, and wakes them.
+serve_remote_shell node3
+for signal in TERM KILL; do
+    start as_user env FAULTS=kill:1:5 MOST=1 prefix/bin/muster run -H node1:1,node2:1,node3:1 --min-np 2 --heartbeat 2s --timeout 50s -- $steps
+    wait_until 30 grep -q 'in generation 1' "$OUT" || exit 1
+    for node in node2 node3; do "$cluster" on $node kill -STOP "$("$cluster" on $node pgrep -x muster-agent)"; done
+    "$cluster" on head kill -$signal "$("$cluster" on head pgrep -n -f '^prefix/bin/muster run')"
+    expect_end $((128 + $(kill -l $signal)))
+    expect_nothing_left 20
+done

@@ -123,6 +123,7 @@ class run final : public course {
     void end_if_over();
     void kill_from_outside(int seat);
     bool is_to_blame(int seat) const;
+    bool any_has_failed() const;
     void check_blame(verdict const& judged, bool at_end);
     void end_run(std::string const& why, std::optional<verdict> const& judged = {});
     void look_at_hosts();
@@ -539,7 +540,9 @@ void run::perform(membership::effect const& deed) {
                                                                      : world_of(begin->now.number - 1).seats.size();
         loss_ = left_ = false;
         present_ = begin->now;
+        note_held(known_, loss_outlived_);
         if (loss_outlived_) check_blame(loss_outlived_->judged, false);
+        if (!loss_outlived_ && any_has_failed()) fail("a generation ends by a loss that is not noted");
         loss_outlived_.reset();
         std::vector<int> members;
         for (auto const& one : begin->now.members) members.push_back(one.number);
@@ -739,6 +742,9 @@ void run::decide_cause() {
 void run::end_if_over() {
     auto const lives = [](membership::seat const& one) { return membership::is_member(one.state); };
     if (closed_ || known_.deciding || std::any_of(launcher_.seats.begin(), launcher_.seats.end(), lives)) return;
+    auto const well = [](auto const& one) { return one.in_generation() && one.ended_well(); };
+    if (any_has_failed() && !(loss_outlived_ && std::ranges::any_of(known_.ranks, well)))
+        fail("the last generation has lost a rank that nobody has outlived, and the run ends well");
     end_run("no rank is left");
 }
 
@@ -784,9 +790,13 @@ bool run::is_to_blame(int seat) const {
     return known.in_generation() && at(seat).at_fault && end_known_[static_cast<std::size_t>(seat)] && !known.ended_well();
 }
 
-/// Whoever is named is at fault, unless nobody who is has ended, or one has left the others, which may make any of them end. `at_end`: all end; a stopped rank may be blamed then.
+/// Of the present generation.
+bool run::any_has_failed() const {
+    return std::ranges::any_of(known_.ranks, [](auto const& one) { return one.in_generation() && fault_of(one); });
+}
+
+/// Whoever is named is at fault, unless nobody who is has ended. `at_end`: all end; a stopped rank may be blamed then.
 void run::check_blame(verdict const& judged, bool at_end) {
-    if (std::ranges::any_of(known_.ranks, [](auto const& one) { return one.in_generation() && one.ended_well(); })) return;
     bool anyone = false;
     for (int seat = 0; seat < static_cast<int>(processes_.size()); ++seat) anyone = anyone || is_to_blame(seat);
     if (judged.culprits.empty()) {
@@ -795,6 +805,7 @@ void run::check_blame(verdict const& judged, bool at_end) {
     }
     int const first = judged.culprits.front().rank;
     bool const stopped = at_end && at(first).lives() && at(first).stopped_s >= 0;
+    if (known_[first].ended_well()) fail(fmt::format("seat {} is blamed, and has ended well", first));
     if (anyone && !is_to_blame(first) && !stopped) fail(fmt::format("seat {} is blamed, and another is at fault", first));
     if (!judged.of_rank) {
         if (judged.exit_code != exit_code(errc::peer_failed)) fail("a lost host has another code");

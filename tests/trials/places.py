@@ -230,8 +230,9 @@ class Slurm(Node):
         self.before = set(self.left())  # folders of agents that an earlier run's faults have killed
         variables = {**self.settings, "MUSTER_COMM_DEADLINE": "8s", "LEDGER_FOLDER": str(self.work / "run"), "OMP_NUM_THREADS": "1"}
         program = [program[0], str(self.work / "ledger.py"), *program[2:]]
-        words = [str(self.script), "run", "salloc", "-Q", "-K", f"-N{story.hosts}", f"--ntasks-per-node={story.slots}", "--no-kill", "prefix/bin/muster", "run",
-                 "--ranks-per-node", str(story.slots), *story.options(), "--", *program]
+        by_shell = ["sh", "-c", '"$@"; exit $?', "sh"]  # salloc itself ends with 0 or 1 if a signal has ended its command
+        words = [str(self.script), "run", "salloc", "-Q", "-K", f"-N{story.hosts}", f"--ntasks-per-node={story.slots}", "--no-kill", *by_shell, "prefix/bin/muster",
+                 "run", "--ranks-per-node", str(story.slots), *story.options(), "--", *program]
         return subprocess.Popen(words, cwd=self.work, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=variables)
 
     def ours(self):

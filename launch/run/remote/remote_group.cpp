@@ -134,13 +134,15 @@ void remote_group::take_host(wire::hello const& hello, std::unique_ptr<frame_cha
 void remote_group::take_again(wire::hello const& hello, std::unique_ptr<frame_channel>& link) {
     if (!known_.is_rank(hello.rank) || events_.now() == run_phase::done) return;
     auto& rank = ranks_[hello.rank];
-    if (!known(rank).here() || rank.link.has_own()) return;
+    bool const is_gone = known(rank).now == state::gone;  // its shim waits to be dismissed
+    if (!(known(rank).here() || is_gone) || rank.link.has_own()) return;
     link->set_callbacks({[this, &rank](std::string_view frame) { on_frame(rank, frame); },
                          [this, &rank](std::string const& reason) {
                              if (!rank.link.has_host()) on_link_lost(rank, reason);
                          }},
                         largest_frame_bytes);
     rank.link.set_own(std::move(link));
+    if (rank.given_up) return ranks_.give_up(hello.rank);
     questions_.note_alive(hello.rank);
     if (events_.now() == run_phase::stopping) rank.link.send(wire::encode(wire::signal{stop_signal_, true}));
     if (events_.now() == run_phase::closing) rank.link.send(wire::encode(wire::bye{0}));

@@ -467,6 +467,17 @@ TEST(failure_judge, a_failure_of_a_rank_is_told_from_one_of_the_run) {
     EXPECT_FALSE(judge_cause(with(by_srun(), loses(5, 5, true), says(job_end::going_on))).of_rank);
 }
 
+TEST(failure_judge, blames_nobody_who_ended_well_where_no_engine_ends_the_others) {
+    auto known = with(here(2), [](evidence& it) {
+        it.members = {0, 1};
+    });  // the job was to say what has killed rank 1, and the others have gone on without it meanwhile
+    end(known, 1, SIGKILL), end(known, 0, exited(0));
+    number_anew(known, {0}, {0});
+    known[0].now = known[1].now = state::gone;
+    say(known, job_end::going_on);
+    EXPECT_EQ(judge_cause(known), verdict{});
+}
+
 TEST(evidence, finds_one_that_left_its_world_while_most_are_still_in_it) {
     auto known = by_mpirun();
     EXPECT_EQ(known.find_leaver(-1), nullptr);

@@ -158,6 +158,35 @@ TEST(generation_loss, whose_cause_is_still_held_takes_no_blame) {
     EXPECT_EQ(judged.exit_code, 137);
 }
 
+TEST(generation_loss, that_is_held_as_the_next_generation_begins_is_noted) {
+    auto known = four();
+    known.in_job = true;
+    end(known, 1, sigkill);
+    EXPECT_TRUE(hold_end(known, judge_member_end(known, 1, false)));
+    std::optional<generation_loss> loss;
+    EXPECT_TRUE(note_held(known, loss));
+    ASSERT_TRUE(loss);
+    EXPECT_EQ(end_of(*loss, known).cause, "rank 1 on node1 (member 11) was killed by signal 9 (SIGKILL)");
+    EXPECT_EQ(end_of(*loss, known).code, 137);
+    EXPECT_FALSE(note_held(known, loss)) << "it is noted";
+    number_anew(known, {10, 12, 13}, {0, 2, 3});
+    loss.reset();
+    EXPECT_FALSE(note_held(known, loss)) << "it was that of the generation before";
+}
+
+TEST(generation_loss, that_is_held_explains_the_one_that_is_known) {
+    auto known = four();
+    end(known, 1, sigkill);
+    end(known, 0, exited(1), told);
+    auto loss = outlive(known, {0});
+    EXPECT_TRUE(note_held(known, loss));
+    EXPECT_THAT(loss->judged.ranks_to_blame(), ElementsAre(1));
+    auto later = four();
+    end(later, 0, exited(3)), end(later, 1, sigkill);
+    loss = outlive(later, {1});
+    EXPECT_FALSE(note_held(later, loss)) << "the first one stays";
+}
+
 TEST(generation_loss, waits_for_what_made_a_rank_end_only_where_the_others_cannot_go_on) {
     auto known = four();
     end(known, 2, exited(1), told);

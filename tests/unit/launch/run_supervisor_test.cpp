@@ -205,6 +205,31 @@ TEST_F(run_supervisor_test, the_record_of_a_generation_that_ends_in_place_names_
     EXPECT_THAT(end.cause, HasSubstr("rank 2 on here (member 2) was killed by signal 9 (SIGKILL)"));
 }
 
+TEST_F(run_supervisor_test, the_record_names_a_loss_whose_cause_is_held_as_the_next_generation_begins) {
+    options.least_ranks = 1;
+    context.life.now = {0, {{0, {"here", 0}}, {1, {"here", 1}}}, 2};
+    auto& known = group->known();
+    known.members = {0, 1};
+    known.in_job = true;  // whose end may be what kills ranks
+    group->survives = true;
+    first([this] { group->end_rank(1, SIGKILL); });
+    first([this, &known] {
+        events().on_generation_end();
+        number_anew(known, {0}, {0});
+        events().on_generation({1, {{0, {"here", 0}}}, 2}, "rank 1 on here is gone");
+        known[0].left_early = true;
+        group->end_rank(0, 0);
+    });
+    EXPECT_EQ(run(), 0) << said;
+    EXPECT_THAT(
+        said,
+        HasSubstr(
+            "muster: note: generation 0: rank 1 on here (member 1) was killed by signal 9 (SIGKILL); 1 rank goes on in place"));
+    ASSERT_EQ(outcome.survived.size(), 1u);
+    EXPECT_EQ(outcome.survived.front().code, 137);
+    EXPECT_EQ(outcome.survived.front().member, 1);
+}
+
 TEST_F(run_supervisor_test, ranks_that_all_end_because_of_a_loss_are_not_to_blame) {
     options.least_ranks = 1;
     context.life.now = {0, {{0, {"here", 0}}, {1, {"here", 1}}}, 2};

@@ -80,6 +80,7 @@ TEST(shim_listener, and_a_shim_of_another_run_do_not_meet) {
         try {
             connect_to_launcher(variables);
         } catch (error const& e) {
+            EXPECT_EQ(e.code(), errc::unavailable);
             said = e.what();
         }
     });
@@ -87,6 +88,16 @@ TEST(shim_listener, and_a_shim_of_another_run_do_not_meet) {
     shim.join();
     EXPECT_NE(said.find("another program answers there"), std::string::npos) << said;
     EXPECT_TRUE(one.hosts.empty());
+}
+
+TEST(shim_listener, that_has_ended_is_known_as_such) {
+    int const port = listening().door.port();
+    try {
+        connect_to_launcher(variables_for(port, make_run_key()));
+        FAIL();
+    } catch (error const& e) {
+        EXPECT_EQ(e.code(), errc::not_found) << e.what();
+    }
 }
 
 TEST(shim_listener, says_nothing_by_itself_and_closes_what_is_no_shim) {
